@@ -1,0 +1,43 @@
+# Every target sets up what it needs; `make` alone lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint bench lock clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+
+install: $(READY)  ## make the environment in .venv, with the locked versions of everything
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Matchyard needs Python 3.11 or newer, this is " + sys.version)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: install  ## run the main job: tweets against a million interests, live
+	$(BIN)/matchyard demo
+
+test: install  ## run all tests
+	$(BIN)/python -m pytest
+
+lint: install  ## check style (ruff) and types (mypy, strict)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: install  ## compare the algorithms on the standard workloads
+	$(BIN)/matchyard bench tags --workload twitter --size 1M
+	$(BIN)/matchyard bench tags --workload peers --size 1M
+
+lock: install  ## renew requirements.lock from pyproject.toml
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra plot --group dev --generate-hashes --quiet --no-header --no-emit-index-url --no-emit-find-links -o requirements.lock
+
+clean:  ## remove the environment and everything that was built
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache demo
+	find . -name __pycache__ -prune -exec rm -rf {} +

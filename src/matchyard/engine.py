@@ -1,0 +1,112 @@
+"""The contract that an engine and an algorithm fulfil, and how they are found by name.
+
+An engine is a folder with the modules `language`, `oracle`, `encoder`, `workload` and a folder
+`algorithms`; an algorithm is a module with the functions of `Algorithm`. Nothing is registered:
+a name is the name of the folder or module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any, NamedTuple, Protocol, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchyard.errors import DeviceError, UsageError
+from matchyard.kernels.names import Names
+from matchyard.matches import Part
+
+ENGINES = ("tags",)
+
+
+class Algorithm(Protocol):
+    """What every algorithm module has. `Table` is a NamedTuple of numeric arrays that ends in the
+    key table (`kernels.csr`); `Options` is a NamedTuple of settings with defaults."""
+
+    DEVICES: tuple[str, ...]
+    Options: type[Any]
+    Table: type[Any]
+
+    def signature_bits(self, options: Any) -> tuple[int, int, bool]:
+        """Bits and hashes of the signatures that batches carry (0 for none), and whether an event
+        may be a bare signature."""
+
+    def compile(
+        self, subscriptions: Any, keys: NDArray[np.int64], vocabulary: Names, options: Any
+    ) -> Any:
+        """Build the table. May reorder the arrays of `subscriptions` in place."""
+
+    def workspace(self, table: Any, options: Any) -> Any:
+        """What matching mutates; one per thread, never saved."""
+
+    def match(self, table: Any, batch: Any, workspace: Any, options: Any) -> Part:
+        """The keys per event, with the candidates looked at."""
+
+    def locate(self, table: Any, batch: Any, workspace: Any, options: Any) -> Any:
+        """The rows that equal each set of the batch: (start, rows)."""
+
+    def subscriptions(self, table: Any, rows: NDArray[np.int64]) -> Any:
+        """The subscriptions of the given rows, as a batch: the inverse of `compile`."""
+
+    def estimate(self, n_subscriptions: int, n_tags: int, n_names: int, options: Any) -> int:
+        """Bytes of a table without keys."""
+
+
+class Engine(NamedTuple):
+    """The modules of one engine."""
+
+    name: str
+    language: ModuleType
+    oracle: ModuleType
+    encoder: ModuleType
+    workload: ModuleType
+    algorithms: tuple[str, ...]
+    default: str
+
+
+def find_engine(name: str) -> Engine:
+    """The engine of that name."""
+    if name not in ENGINES:
+        raise UsageError(f"no engine {name!r}; expected one of: {', '.join(ENGINES)}")
+    package = import_module(f"matchyard.engines.{name}")
+    language, oracle, encoder, workload = (
+        import_module(f"matchyard.engines.{name}.{part}")
+        for part in ("language", "oracle", "encoder", "workload")
+    )
+    return Engine(name, language, oracle, encoder, workload, package.ALGORITHMS, package.DEFAULT)
+
+
+def find_algorithm(engine: Engine, name: str | None, device: str = "cpu") -> Algorithm:
+    """The algorithm of that name, or the engine's default, for that device."""
+    name = name or engine.default
+    if name not in engine.algorithms:
+        raise UsageError(
+            f"no algorithm {name!r} for {engine.name}; expected one of: "
+            f"{', '.join(engine.algorithms)}"
+        )
+    module: Any = import_module(f"matchyard.engines.{engine.name}.algorithms.{name}")
+    if device not in ("auto", *module.DEVICES):
+        raise DeviceError(
+            f"{engine.name}/{name} does not run on device {device!r}; "
+            f"it runs on: {', '.join(module.DEVICES)}"
+        )
+    algorithm: Algorithm = module
+    return algorithm
+
+
+def read_options(given: Mapping[str, Any], *kinds: type[Any]) -> list[Any]:
+    """Distribute named options over the NamedTuples that define them, checking names and types."""
+    known = {field: kind for kind in kinds for field in kind._fields}
+    chosen: dict[type[Any], dict[str, Any]] = {kind: {} for kind in kinds}
+    for name, value in given.items():
+        if name not in known:
+            raise UsageError(f"no option {name!r}; expected one of: {', '.join(known)}")
+        wanted = get_type_hints(known[name])[name]
+        is_number_for_flag = isinstance(value, bool) != (wanted is bool)
+        if not isinstance(value, wanted) or is_number_for_flag:
+            raise UsageError(f"option {name!r} takes a {wanted.__name__}, not {value!r}")
+        chosen[known[name]][name] = value
+    return [kind(**chosen[kind]) for kind in kinds]

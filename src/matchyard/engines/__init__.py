@@ -1,0 +1,1 @@
+"""One folder per engine, with the same files in each."""

@@ -1,0 +1,1 @@
+"""One module per algorithm, all with the same functions: see `matchyard.engine.Algorithm`."""

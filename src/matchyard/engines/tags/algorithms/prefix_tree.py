@@ -1,0 +1,308 @@
+"""prefix_tree: a compact PATRICIA tree over signatures, one tree per Hamming weight.
+
+The strong baseline [TagMatch §4.1]: a path-compressed binary trie of the sorted signatures, bits
+taken from the rarest to the most frequent, in arrays rather than pointers.
+
+* Every node holds the AND of all signatures below it (more than its path), so that one test drops
+  the subtree as soon as its common bits are not in the event.
+* A zero branch that shares no more ones than its parent is dissolved into it, since its test could
+  not fail. What is left are wide nodes whose children lie side by side and are tested eight at a
+  time; the signatures of a leaf are stored and tested in the same way, as the leaf's children.
+* A batch of events goes through one tree after the other, so that a tree stays in the cache.
+
+The order of bits decides the shape only: masks and signatures keep their bits in place.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.tags.algorithms import _signed
+from matchyard.engines.tags.encoder import Batch, Vocabulary
+from matchyard.errors import UsageError
+from matchyard.kernels.bitset import ONE, WORD, first_lanes, lanes_8, lowest_one, weights
+from matchyard.matches import Part
+
+DEVICES = ("cpu",)
+LANES = 8  # slots in one test
+_TOP = np.uint64(1 << 63)
+
+
+class Options(NamedTuple):
+    """What can be set."""
+
+    n_bits: int = _signed.N_BITS
+    n_hashes: int = _signed.N_HASHES
+    leaf: int = 64  # signatures in a leaf: eight cost one test, visiting a node costs several
+    exact: bool = True  # compare the tags of what the signatures find
+
+
+class Table(NamedTuple):
+    """Nodes first, then signatures: both are columns of `entries`."""
+
+    entries: NDArray[np.uint64]  # [n_words, n_nodes + n_slots + LANES], the last LANES unused
+    children: NDArray[np.int32]  # [n_nodes, 2] entries from, to
+    roots: NDArray[np.int32]  # [n_trees] entry of each tree's root
+    weights: NDArray[np.int32]  # [n_trees] ones in each of its signatures, rising
+    tree_start: NDArray[np.int64]  # [n_trees + 1] slots of each tree
+    set_start: NDArray[np.int32]  # the rest is as in `_signed.Signed` and `kernels.csr`
+    tag_start: NDArray[np.int32]
+    tags: NDArray[np.int32]
+    key_start: NDArray[np.int32]
+    keys: NDArray[np.int64]
+    removed_keys: NDArray[np.int64]
+    removed_at: NDArray[np.int64]
+
+
+def signature_bits(options: Options) -> tuple[int, int, bool]:
+    """Width and hashes of the signatures of a batch, and whether they may come without tags."""
+    return options.n_bits, options.n_hashes, not options.exact
+
+
+def compile(
+    subscriptions: Batch, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
+) -> Table:
+    """Sort the signatures by weight and rarest bits, and build the trees over them."""
+    if options.leaf < 1:
+        raise UsageError(f'option "leaf" must be at least 1, not {options.leaf}')
+    signed = _signed.sign(
+        subscriptions, keys, vocabulary, options.n_bits, options.n_hashes, options.exact
+    )
+    counts = weights(signed.signatures)
+    # Rare bits first: few events have them, so a path fails near its root.
+    rank = np.argsort(np.argsort(_bit_counts(signed.signatures), kind="stable"))
+    bits = _permuted(signed.signatures, rank)
+    order = np.lexsort((*bits[::-1], counts))
+    signed = _signed.reorder(signed, order)
+    tree_weights, tree_start = np.unique(counts[order], return_index=True)
+    tree_start = np.append(tree_start, len(order))
+    rows = signed.signatures
+    masks, children, roots = _build(rows, np.take(bits, order, axis=1), tree_start, options.leaf)
+    entries = np.zeros((rows.shape[1], len(masks) + len(rows) + LANES), np.uint64)
+    entries[:, : len(masks)] = masks.T
+    entries[:, len(masks) : len(masks) + len(rows)] = rows.T
+    trees = (entries, children, roots, tree_weights.astype(np.int32), tree_start)
+    return Table(*trees, *_signed.key_fields(signed))
+
+
+def workspace(table: Table, options: Options) -> None:
+    """Nothing is kept between calls."""
+
+
+def _find(table: Table, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
+    found, n_found, candidates = _descend_all(table, batch.signatures)
+    return *_by_event(found, n_found, batch.n_rows), candidates
+
+
+def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
+    """The keys per event."""
+    slot_start, slots, candidates = _find(table, batch)
+    return _signed.finish(table, batch, slot_start, slots, candidates, options.exact)
+
+
+def locate(
+    table: Table, batch: Batch, workspace: None, options: Options
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The sets that equal each set of the batch."""
+    return _signed.locate(table, batch, *_find(table, batch)[:2])
+
+
+def subscriptions(table: Table, rows: NDArray[np.int64]) -> Batch:
+    """The tag sets of the given sets."""
+    return _signed.subscriptions(table, table.entries[:, len(table.children) : -LANES].T, rows)
+
+
+def estimate(n_subscriptions: int, n_tags: int, n_names: int, options: Options) -> int:
+    """Bytes of the table without keys."""
+    return _signed.estimate(n_subscriptions, n_tags, options.n_bits)
+
+
+@njit(nogil=True, cache=True)
+def _bit_counts(signatures):
+    """How many rows have the bit at 64 * word + place, place 0 the least significant."""
+    counts = np.zeros(WORD * signatures.shape[1], np.int64)
+    for row in range(len(signatures)):
+        for word in range(signatures.shape[1]):
+            rest = signatures[row, word]
+            while rest:
+                counts[WORD * word + lowest_one(rest)] += 1
+                rest &= rest - ONE
+    return counts
+
+
+@njit(nogil=True, cache=True)
+def _permuted(signatures, rank):
+    """Sort keys, word by word: bit p of a row goes to the rank[p]-th highest place."""
+    keys = np.zeros((signatures.shape[1], len(signatures)), np.uint64)
+    for row in range(len(signatures)):
+        for word in range(signatures.shape[1]):
+            rest = signatures[row, word]
+            while rest:
+                place = rank[WORD * word + lowest_one(rest)]
+                keys[place >> 6, row] |= _TOP >> np.uint64(place & 63)
+                rest &= rest - ONE
+    return keys
+
+
+@njit(nogil=True, cache=True)
+def _set_range(ranges, at, low, high):
+    ranges[at, 0] = low
+    ranges[at, 1] = high
+
+
+@njit(nogil=True, cache=True)
+def _common(rows, low, high, mask):
+    """The ones that rows[low:high] share."""
+    mask[:] = rows[low]
+    for row in range(low + 1, high):
+        for word in range(rows.shape[1]):
+            mask[word] &= rows[row, word]
+
+
+@njit(nogil=True, cache=True)
+def _branch(keys, low, high):
+    """First row of the one branch: sorted keys branch where the first and last differ."""
+    word = 0
+    while keys[word, low] == keys[word, high - 1]:
+        word += 1
+    differ, bit = keys[word, low] ^ keys[word, high - 1], _TOP
+    while not differ & bit:
+        bit >>= ONE
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[word, middle] & bit:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(nogil=True, cache=True)
+def _put_children(rows, keys, leaf, masks, ranges, node, n_nodes):
+    """Split off one branches until the zero branch deserves a node of its own."""
+    low, high = ranges[node]
+    while True:
+        middle = _branch(keys, low, high)
+        _set_range(ranges, n_nodes, middle, high)
+        _common(rows, middle, high, masks[n_nodes])
+        n_nodes += 1
+        high = middle
+        _common(rows, low, high, masks[n_nodes])  # of the zero branch, kept if it ends here
+        if high - low <= leaf or (masks[n_nodes] != masks[node]).any():
+            _set_range(ranges, n_nodes, low, high)
+            return n_nodes + 1
+
+
+@njit(nogil=True, cache=True)
+def _build(rows, keys, tree_start, leaf):
+    """Lay the nodes out tree by tree, level by level, so that siblings are adjacent.
+
+    The arrays of the nodes are their own queue: a node is put down with its range of rows, and the
+    range is replaced by that of its children when its turn comes.
+    """
+    n_rows, n_words = rows.shape
+    n_trees = len(tree_start) - 1
+    masks = np.empty((2 * n_rows, n_words), np.uint64)  # an inner node has two children or more
+    ranges = np.empty((2 * n_rows, 2), np.int32)
+    is_leaf = np.empty(2 * n_rows, np.bool_)
+    roots = np.empty(n_trees, np.int32)
+    n_nodes, node = 0, 0
+    for tree in range(n_trees):
+        roots[tree] = n_nodes
+        _set_range(ranges, n_nodes, tree_start[tree], tree_start[tree + 1])
+        _common(rows, ranges[n_nodes, 0], ranges[n_nodes, 1], masks[n_nodes])
+        n_nodes += 1
+        while node < n_nodes:
+            low, high = ranges[node]
+            is_leaf[node] = high - low <= leaf
+            if not is_leaf[node]:
+                first_child = n_nodes
+                n_nodes = _put_children(rows, keys, leaf, masks, ranges, node, n_nodes)
+                _set_range(ranges, node, first_child, n_nodes)
+            node += 1
+    for node in range(n_nodes):
+        if is_leaf[node]:
+            ranges[node] += n_nodes  # signatures follow the nodes
+    return masks[:n_nodes].copy(), ranges[:n_nodes].copy(), roots
+
+
+@njit(nogil=True, cache=True)
+def _inside(entries, at, end, absent, event):
+    """Which of LANES entries from `at` on, and before `end`, lie in the event."""
+    bits, word = first_lanes(min(end - at, LANES)), 0
+    while bits and word < len(entries):
+        bits &= lanes_8(entries[word], at, absent[event, word])
+        word += 1
+    return bits
+
+
+@njit(nogil=True, cache=True)
+def _descend(table, root, absent, event, stack, found, n_found):
+    """Append the (event, slot) pairs of one tree; `found` has room for the whole tree, since
+    making room inside this loop halves its speed."""
+    n_nodes, candidates = len(table.children), 0
+    _set_range(stack, 0, root, root + 1)
+    top = 1
+    while top:
+        top -= 1
+        at, end = np.int64(stack[top, 0]), np.int64(stack[top, 1])
+        is_inner = at < n_nodes
+        if not is_inner:
+            candidates += end - at
+        while at < end:
+            bits = _inside(table.entries, at, end, absent, event)
+            while bits:
+                entry = at + lowest_one(bits)
+                bits &= bits - ONE
+                if is_inner:
+                    _set_range(stack, top, table.children[entry, 0], table.children[entry, 1])
+                    top += 1
+                else:
+                    _set_range(found, n_found, event, entry - n_nodes)
+                    n_found += 1
+            at += LANES
+    return n_found, candidates
+
+
+@njit(nogil=True, cache=True)
+def _descend_all(table, signatures):
+    """Tree by tree, every event that has enough ones."""
+    event_weights, absent = weights(signatures), ~signatures
+    stack = np.empty((len(table.children) + 1, 2), np.int32)  # a node is pushed at most once
+    found = np.empty((1024, 2), np.int32)
+    n_found, candidates = 0, 0
+    for tree in range(len(table.roots)):
+        n_slots = table.tree_start[tree + 1] - table.tree_start[tree]
+        for event in range(len(signatures)):
+            if event_weights[event] < table.weights[tree]:
+                continue
+            if n_found + n_slots > len(found):
+                larger = np.empty((2 * n_found + n_slots, 2), np.int32)
+                larger[:n_found] = found[:n_found]
+                found = larger
+            n_found, looked_at = _descend(
+                table, table.roots[tree], absent, event, stack, found, n_found
+            )
+            candidates += looked_at
+    return found, n_found, candidates
+
+
+@njit(nogil=True, cache=True)
+def _by_event(found, n_found, n_events):
+    """Counting sort of the pairs by event."""
+    start = np.zeros(n_events + 1, np.int64)
+    for i in range(n_found):
+        start[found[i, 0] + 1] += 1
+    for event in range(n_events):
+        start[event + 1] += start[event]
+    place = start.copy()
+    slots = np.empty(n_found, np.int32)
+    for i in range(n_found):
+        event = found[i, 0]
+        slots[place[event]] = found[i, 1]
+        place[event] += 1
+    return start, slots

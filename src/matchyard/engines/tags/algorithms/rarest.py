@@ -1,0 +1,129 @@
+"""rarest: every subscription is filed under its rarest tag only.
+
+An event looks at the postings of its own tags; a candidate costs one 64-bit signature test, and
+only survivors get the exact check. See `matchyard.kernels.subset` for the index itself.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchyard.engines.tags.encoder import Batch, Vocabulary
+from matchyard.errors import UsageError
+from matchyard.kernels import csr, subset
+from matchyard.kernels.subset_build import build
+from matchyard.matches import Part
+
+DEVICES = ("cpu",)
+
+
+class Options(NamedTuple):
+    """What can be set."""
+
+    leaf: int = subset.LEAF  # sets scanned rather than split by their next tag
+
+
+class Table(NamedTuple):
+    """A subset index over tag ids, and the key table."""
+
+    signatures: NDArray[np.uint64]  # the fields of `kernels.subset.SubsetIndex`, row by row…
+    id_start: NDArray[np.int32]
+    ids: NDArray[np.int32]
+    posting_start: NDArray[np.int32]
+    split_ids: NDArray[np.int32]
+    node_row: NDArray[np.int32]
+    node_own: NDArray[np.int32]
+    run_start: NDArray[np.int32]
+    run_id: NDArray[np.int32]
+    run_row: NDArray[np.int32]
+    run_end: NDArray[np.int32]
+    run_node: NDArray[np.int32]
+    key_start: NDArray[np.int32]  # …and of the key table: see `kernels.csr`
+    keys: NDArray[np.int64]
+    removed_keys: NDArray[np.int64]
+    removed_at: NDArray[np.int64]
+
+
+class Workspace:
+    """The buffer of hits, kept between calls; it grows to what the largest batch needed."""
+
+    def __init__(self) -> None:
+        self.hits = np.empty(4096, np.int32)
+
+
+def signature_bits(options: Options) -> tuple[int, int, bool]:
+    """Width and hashes of the signatures of a batch: none here, and no bare ones."""
+    return 0, 0, False
+
+
+def compile(
+    subscriptions: Batch, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
+) -> Table:
+    """File every subscription under its rarest tag. Sorts `subscriptions.tags` in place."""
+    if options.leaf < 1:
+        raise UsageError(f'option "leaf" must be at least 1, not {options.leaf}')
+    if subscriptions.signatures.shape[1]:
+        raise UsageError(
+            'bare signatures have no tags to file: use algorithm="tagmatch" with exact=False'
+        )
+    built = build(subscriptions.tag_start, subscriptions.tags, vocabulary.n_names, options.leaf)
+    none = np.empty(0, np.int64)
+    return Table(*built.subset_index, built.member_start, keys[built.order], none, none)
+
+
+def workspace(table: Table, options: Options) -> Workspace:
+    """Scratch memory for one thread."""
+    return Workspace()
+
+
+def select(
+    table: Table, batch: Batch, workspace: Workspace, options: Options
+) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
+    """The rows contained in each event, and the candidates looked at."""
+    hit_start, workspace.hits, candidates = subset.select(
+        table, batch.tag_start, batch.tags, options.leaf, workspace.hits
+    )
+    return hit_start, workspace.hits, candidates
+
+
+def match(table: Table, batch: Batch, workspace: Workspace, options: Options) -> Part:
+    """The keys per event."""
+    hit_start, hits, candidates = select(table, batch, workspace, options)
+    event_start, keys = csr.gather(table, hit_start, hits)
+    return Part(event_start, keys, candidates)
+
+
+def locate(
+    table: Table, batch: Batch, workspace: Workspace, options: Options
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The rows that equal each set of the batch: (start, rows)."""
+    hit_start, hits, _ = select(table, batch, workspace, options)
+    hits = hits[: hit_start[-1]]
+    wanted = np.repeat(np.diff(batch.tag_start), np.diff(hit_start))
+    sizes = table.id_start[hits + 1] - table.id_start[hits] + (hits >= table.posting_start[0])
+    equal = sizes == wanted
+    kept = np.concatenate([[0], np.cumsum(equal)])
+    return kept[hit_start], hits[equal]
+
+
+def subscriptions(table: Table, rows: NDArray[np.int64]) -> Batch:
+    """The tag sets of the given rows."""
+    start, ids = csr.take_rows(table.id_start, table.ids, rows)
+    rarest = np.searchsorted(table.posting_start, rows, side="right") - 1
+    has_tags = rarest >= 0
+    tag_start = csr.ragged(np.diff(start) + has_tags)
+    tags = np.empty(int(tag_start[-1]), np.int32)
+    first = np.zeros(len(tags), bool)
+    first[tag_start[:-1][has_tags]] = True
+    tags[first] = rarest[has_tags]
+    tags[~first] = ids
+    return Batch(tag_start, tags, np.zeros((len(rows), 0), np.uint64))
+
+
+def estimate(n_subscriptions: int, n_tags: int, n_names: int, options: Options) -> int:
+    """Bytes of the table without keys, if all subscriptions differ."""
+    per_row = 8 + 4 + 4  # signature, id_start, key_start
+    return per_row * n_subscriptions + 4 * max(0, n_tags - n_subscriptions) + 4 * n_names

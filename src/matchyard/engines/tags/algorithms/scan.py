@@ -1,0 +1,125 @@
+"""scan: every signature is tested against every event, 64 at a time. No index at all.
+
+The floor that the others must beat, and the simplest thing that can be right. Signatures are cut
+into stripes that stay in the cache while all events of a call pass over them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.tags.algorithms import _signed
+from matchyard.engines.tags.encoder import Batch, Vocabulary
+from matchyard.errors import UsageError
+from matchyard.kernels.bitset import ZERO, first_lanes, lanes_64
+from matchyard.matches import Part
+
+DEVICES = ("cpu",)
+LANES = 64
+
+
+class Options(NamedTuple):
+    """What can be set."""
+
+    n_bits: int = _signed.N_BITS
+    n_hashes: int = _signed.N_HASHES
+    stripe: int = 8192  # signatures per stripe: 192 kB at 192 bits
+    exact: bool = True  # compare the tags of what the signatures find
+
+
+class Table(NamedTuple):
+    """Signatures word by word, with LANES columns of padding, and the key table."""
+
+    words: NDArray[np.uint64]  # [n_words, n_slots + LANES]
+    set_start: NDArray[np.int32]  # the rest is as in `_signed.Signed` and `kernels.csr`
+    tag_start: NDArray[np.int32]
+    tags: NDArray[np.int32]
+    key_start: NDArray[np.int32]
+    keys: NDArray[np.int64]
+    removed_keys: NDArray[np.int64]
+    removed_at: NDArray[np.int64]
+
+
+def signature_bits(options: Options) -> tuple[int, int, bool]:
+    """Width and hashes of the signatures of a batch, and whether they may come without tags."""
+    return options.n_bits, options.n_hashes, not options.exact
+
+
+def compile(
+    subscriptions: Batch, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
+) -> Table:
+    """Sign the subscriptions and turn the signatures word by word."""
+    if options.stripe < 1:
+        raise UsageError(f'option "stripe" must be at least 1, not {options.stripe}')
+    signed = _signed.sign(
+        subscriptions, keys, vocabulary, options.n_bits, options.n_hashes, options.exact
+    )
+    n_slots, n_words = signed.signatures.shape
+    words = np.zeros((n_words, n_slots + LANES), np.uint64)
+    words[:, :n_slots] = signed.signatures.T
+    return Table(words, *_signed.key_fields(signed))
+
+
+def workspace(table: Table, options: Options) -> None:
+    """Nothing is kept between calls."""
+
+
+def _find(
+    table: Table, batch: Batch, options: Options
+) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
+    slots = _scan(table.words, batch.signatures, options.stripe)
+    return *slots, batch.n_rows * (table.words.shape[1] - LANES)
+
+
+def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
+    """The keys per event."""
+    slot_start, slots, candidates = _find(table, batch, options)
+    return _signed.finish(table, batch, slot_start, slots, candidates, options.exact)
+
+
+def locate(
+    table: Table, batch: Batch, workspace: None, options: Options
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The sets that equal each set of the batch."""
+    return _signed.locate(table, batch, *_find(table, batch, options)[:2])
+
+
+def subscriptions(table: Table, rows: NDArray[np.int64]) -> Batch:
+    """The tag sets of the given sets."""
+    return _signed.subscriptions(table, table.words[:, :-LANES].T, rows)
+
+
+def estimate(n_subscriptions: int, n_tags: int, n_names: int, options: Options) -> int:
+    """Bytes of the table without keys."""
+    return _signed.estimate(n_subscriptions, n_tags, options.n_bits)
+
+
+@njit(nogil=True, cache=True)
+def _scan(words, signatures, stripe):
+    n_events, n_slots = len(signatures), words.shape[1] - LANES
+    found_event = np.empty(1024, np.int32)
+    found_slot = np.empty(1024, np.int32)
+    found_lanes = np.empty(1024, np.uint64)
+    n_found = 0
+    for start in range(0, n_slots, stripe):
+        stop = min(start + stripe, n_slots)
+        for event in range(n_events):
+            n_more = n_found + (stop - start) // LANES + 1
+            if n_more > len(found_event):
+                found_event = np.append(found_event, np.empty(n_more, np.int32))
+                found_slot = np.append(found_slot, np.empty(n_more, np.int32))
+                found_lanes = np.append(found_lanes, np.empty(n_more, np.uint64))
+            for at in range(start, stop, LANES):
+                lanes, word = first_lanes(stop - at), 0
+                while lanes != ZERO and word < len(words):
+                    lanes &= lanes_64(words[word], at, ~signatures[event, word])
+                    word += 1
+                if lanes != ZERO:
+                    found_event[n_found], found_slot[n_found] = event, at
+                    found_lanes[n_found] = lanes
+                    n_found += 1
+    return _signed.group(found_event, found_slot, found_lanes, n_found, n_events)

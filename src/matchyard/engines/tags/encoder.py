@@ -1,0 +1,378 @@
+"""From what users have to numbers: columns of tag sets, the vocabulary, and batches.
+
+    values ──column──▶ Column (Arrow text) ──Staging / encode──▶ Batch (ids in a vocabulary)
+
+The vocabulary numbers tags by falling frequency: 0 is the most frequent.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.tags.language import parse
+from matchyard.errors import ParseError, UsageError
+from matchyard.kernels.bitset import add_name, n_words_for
+from matchyard.kernels.csr import ragged
+from matchyard.kernels.names import (
+    BLOCK,
+    Interner,
+    Names,
+    find_block,
+    string_buffers,
+    take_names,
+)
+
+Vocabulary = Names
+_EXAMPLE = 'expected tags, e.g. ["jazz", "live"]'
+
+
+class Options(NamedTuple):
+    """How tags are read, the same for every algorithm."""
+
+    casefold: bool = False  # compare without regard to case
+    normalize: str = ""  # Unicode normal form: NFC, NFD, NFKC or NFKD; "" leaves tags as they are
+    max_tags: int = 4096  # the most tags in one subscription or event
+
+
+class Column(NamedTuple):
+    """Many tag sets as text, or as bare signatures where there are no tags."""
+
+    row_start: NDArray[np.int64]  # [n_rows + 1] tags of each row
+    text_start: NDArray[np.int64]  # [n_tags + 1] bytes of each tag
+    text: NDArray[np.uint8]  # UTF-8
+    signatures: NDArray[np.uint64]  # [n_rows, n_words] bare signatures; no words otherwise
+
+    @property
+    def n_rows(self) -> int:
+        """How many sets there are."""
+        return len(self.row_start) - 1
+
+    def rows(self, start: int, stop: int) -> Column:
+        """Some consecutive rows, without copying the text."""
+        part, signatures = self.row_start[start : stop + 1], self.signatures[start:stop]
+        return self._replace(row_start=part, signatures=signatures)
+
+
+class Batch(NamedTuple):
+    """Encoded subscriptions or events."""
+
+    tag_start: NDArray[np.int64]  # [n_rows + 1] offsets into tags
+    tags: NDArray[np.int32]  # ids, ascending and distinct within a row; unknown tags are left out
+    signatures: NDArray[np.uint64]  # [n_rows, n_words] Bloom signatures of all tags, if asked for
+
+    @property
+    def n_rows(self) -> int:
+        """How many sets there are."""
+        return len(self.tag_start) - 1
+
+    def rows(self, start: int, stop: int) -> Batch:
+        """Some consecutive rows, without copying the tags."""
+        return Batch(self.tag_start[start : stop + 1], self.tags, self.signatures[start:stop])
+
+
+def column(values: Any, options: Options, first: int = 0) -> Column:
+    """Tag sets in any form that users have them in; row numbers in errors count from `first`."""
+    if isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype == np.uint64:
+        return _bare(values)
+    if isinstance(values, list | tuple):
+        built = _from_python(values, options, first)
+    else:
+        built = _from_arrow(_as_arrow(values), options, first)
+    if len(built.row_start) > 1:
+        lengths = np.diff(built.row_start)
+        row = int(lengths.argmax())
+        if lengths[row] > options.max_tags:
+            raise ParseError(
+                f"row {first + row} has {lengths[row]} tags; the limit is {options.max_tags} "
+                '(option "max_tags")'
+            )
+    return built
+
+
+def _bare(values: NDArray[np.uint64]) -> Column:
+    empty = np.zeros(len(values) + 1, np.int64)
+    return Column(empty, np.zeros(1, np.int64), np.zeros(0, np.uint8), np.ascontiguousarray(values))
+
+
+def _no_signatures(n_rows: int) -> NDArray[np.uint64]:
+    return np.zeros((n_rows, 0), np.uint64)
+
+
+def _from_python(values: Sequence[Any], options: Options, first: int) -> Column:
+    tags: list[str] = []
+    counts = np.empty(len(values), np.int64)
+    for row, value in enumerate(values):
+        try:
+            found = parse(value)
+        except ParseError as error:
+            raise ParseError(f"row {first + row}: {error}") from None
+        tags.extend(found)
+        counts[row] = len(found)
+    try:
+        data = "".join(tags).encode()
+        lengths = np.fromiter((len(tag) for tag in tags), np.int64, len(tags))
+        if len(data) != lengths.sum():  # some tag is not plain ASCII
+            lengths = np.fromiter((len(tag.encode()) for tag in tags), np.int64, len(tags))
+    except UnicodeEncodeError as error:
+        raise ParseError(f"a tag is not valid Unicode: {error.object!r}; {_EXAMPLE}") from None
+    built = Column(
+        ragged(counts), ragged(lengths), np.frombuffer(data, np.uint8), _no_signatures(len(values))
+    )
+    return _normalized(built, options)
+
+
+def _as_arrow(values: Any) -> pa.Array:
+    if hasattr(values, "to_arrow"):  # polars
+        values = values.to_arrow()
+    elif not isinstance(values, pa.Array | pa.ChunkedArray):
+        try:
+            values = pa.array(values, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as error:
+            raise ParseError(f"not a column of tag sets: {error}; {_EXAMPLE}") from None
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.ChunkedArray):  # more than 2 GiB of text in 32-bit offsets
+        raise UsageError("the column is too long for 32-bit offsets; add it in smaller pieces")
+    return values
+
+
+def _from_arrow(values: pa.Array, options: Options, first: int) -> Column:
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        _refuse_nulls(values, first, "subscription or event")
+        values = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(values))
+        lists = pc.list_value_length(values)
+        # Splitting "" leaves one empty tag where there is none.
+        blank = pc.and_(pc.equal(lists, 1), pc.equal(pc.list_element(values, 0), ""))
+        if pc.any(blank).as_py():
+            values = pc.if_else(blank, pa.scalar([], values.type), values)
+    if pa.types.is_null(values.type) and len(values) == 0:
+        values = pa.array([], pa.list_(pa.string()))
+    if not (pa.types.is_list(values.type) or pa.types.is_large_list(values.type)):
+        raise ParseError(f"not a column of tag sets: its type is {values.type}; {_EXAMPLE}")
+    _refuse_nulls(values, first, "subscription or event")
+    offsets = values.offsets.to_numpy().astype(np.int64)
+    words = values.values.slice(offsets[0], offsets[-1] - offsets[0])
+    if pa.types.is_null(words.type):
+        words = words.cast(pa.string())
+    if pa.types.is_dictionary(words.type) or pa.types.is_string_view(words.type):
+        words = words.cast(pa.large_string())
+    if not (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
+        raise ParseError(f"not a column of tag sets: its tags are {words.type}; {_EXAMPLE}")
+    _refuse_nulls(words, 0, "tag")
+    text_start, text = string_buffers(words)
+    built = Column(offsets - offsets[0], text_start, text, _no_signatures(len(values)))
+    return _normalized(built, options)
+
+
+def _refuse_nulls(values: pa.Array, first: int, what: str) -> None:
+    if values.null_count:
+        row = pc.index(pc.is_null(values), True).as_py()
+        raise ParseError(f"{what} {first + row} is null; {_EXAMPLE}")
+
+
+def _normalized(built: Column, options: Options) -> Column:
+    """Fold and normalise each distinct tag once."""
+    if not (options.casefold or options.normalize):
+        return built
+    words = pa.LargeStringArray.from_buffers(
+        len(built.text_start) - 1, pa.py_buffer(built.text_start), pa.py_buffer(built.text)
+    ).dictionary_encode()
+    names = [_folded(name, options) for name in words.dictionary.to_pylist()]
+    text_start, text = string_buffers(pa.array(names, pa.large_string()).take(words.indices))
+    return built._replace(text_start=text_start, text=text)
+
+
+def _folded(tag: str, options: Options) -> str:
+    if options.casefold:
+        tag = tag.casefold()
+    return unicodedata.normalize(options.normalize, tag) if options.normalize else tag  # type: ignore[arg-type]
+
+
+def fold(tags: frozenset[str], options: Options) -> frozenset[str]:
+    """One parsed set as the options want it."""
+    if not (options.casefold or options.normalize):
+        return tags
+    return frozenset(_folded(tag, options) for tag in tags)
+
+
+class Staging:
+    """Subscriptions that wait to be compiled, as ids in order of appearance."""
+
+    def __init__(self) -> None:
+        self._interner = Interner()
+        self._starts: list[NDArray[np.int64]] = []
+        self._ids: list[NDArray[np.int32]] = []
+        self._signatures: list[NDArray[np.uint64]] = []
+        self.n_rows = 0
+        self.n_tags = 0
+
+    @property
+    def n_names(self) -> int:
+        """Distinct tags so far."""
+        return self._interner.n_names
+
+    def add(self, column: Column) -> None:
+        """Stage every row of a column."""
+        self._ids.append(self._interner.intern(column.text, column.text_start))
+        self._starts.append(column.row_start)
+        self._signatures.append(column.signatures)
+        self.n_rows += column.n_rows
+        self.n_tags += len(self._ids[-1])
+
+    def take(self) -> tuple[Batch, Vocabulary]:
+        """All that was staged, leaving nothing; pieces are freed as they are joined."""
+        tag_start = np.zeros(self.n_rows + 1, np.int64)
+        tags = np.empty(self.n_tags, np.int32)
+        row = end = 0
+        while self._starts:
+            start, ids = self._starts.pop(0), self._ids.pop(0)
+            tag_start[row + 1 : row + len(start)] = start[1:] + end
+            tags[end : end + len(ids)] = ids
+            row, end = row + len(start) - 1, end + len(ids)
+        signatures = _join_signatures(self._signatures, self.n_rows, self.n_tags)
+        names = self._interner.names()
+        self.__init__()  # type: ignore[misc]
+        return Batch(tag_start, tags, signatures), names
+
+
+def _join_signatures(
+    pieces: list[NDArray[np.uint64]], n_rows: int, n_tags: int
+) -> NDArray[np.uint64]:
+    widths = {piece.shape[1] for piece in pieces if len(piece)}
+    if not widths or widths == {0}:
+        return _no_signatures(n_rows)
+    width = max(widths)
+    if n_tags or not widths <= {0, width}:
+        raise UsageError(
+            "bare signatures and tag sets, or signatures of different widths, cannot be mixed "
+            "in one index"
+        )
+    return np.concatenate(  # the empty set and the bare signature 0 are the same thing
+        [piece if piece.shape[1] else np.zeros((len(piece), width), np.uint64) for piece in pieces]
+    )
+
+
+def merge(parts: Sequence[tuple[Batch, Vocabulary]]) -> tuple[Batch, Vocabulary]:
+    """Join batches over different vocabularies into one over a new one, ranked by frequency.
+
+    The tags of a lone part are renumbered in place.
+    """
+    interner, batches = None, []
+    for batch, names in parts:
+        if interner is None:
+            interner = Interner(names)
+            batches.append(batch)
+        else:
+            new_ids = interner.intern(names.text, names.text_start)
+            batches.append(batch._replace(tags=new_ids[batch.tags]))
+    joined = batches[0] if len(batches) == 1 else _concatenate(batches)
+    assert interner is not None
+    counts = np.bincount(joined.tags, minlength=interner.n_names)
+    order = np.argsort(-counts, kind="stable")
+    order = order[: np.count_nonzero(counts)]
+    rank = np.full(interner.n_names, -1, np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    _renumber(joined.tags, rank)
+    return joined, take_names(interner.names(), order, counts[order].astype(np.int64))
+
+
+def _concatenate(batches: list[Batch]) -> Batch:
+    starts, end = [np.zeros(1, np.int64)], 0
+    for batch in batches:
+        starts.append(batch.tag_start[1:] + end)
+        end += int(batch.tag_start[-1])
+    n_rows = sum(batch.n_rows for batch in batches)
+    signatures = _join_signatures([batch.signatures for batch in batches], n_rows, end)
+    tags = np.concatenate([batch.tags[: batch.tag_start[-1]] for batch in batches])
+    return Batch(np.concatenate(starts), tags, signatures)
+
+
+def keep(batch: Batch, rows: NDArray[np.bool_]) -> Batch:
+    """Only the rows where `rows` is true."""
+    counts = np.diff(batch.tag_start)
+    tags = batch.tags[np.repeat(rows, counts)]
+    return Batch(ragged(counts[rows]), tags, batch.signatures[rows])
+
+
+def encode(
+    column: Column, vocabulary: Vocabulary, n_bits: int, n_hashes: int, bare_allowed: bool
+) -> Batch:
+    """Events as a batch over the vocabulary, with signatures of `n_bits` when that is not 0."""
+    n_words = n_words_for(n_bits)
+    if column.signatures.shape[1]:
+        if not bare_allowed:
+            raise UsageError(
+                "bare signatures have no tags to compare: they need an algorithm over signatures, "
+                'e.g. "tagmatch", with the option "exact" set to False'
+            )
+        if column.signatures.shape[1] != n_words:
+            raise UsageError(
+                f"bare signatures have {column.signatures.shape[1]} words of 64 bits; "
+                f"this index compares {n_words}"
+            )
+        return Batch(column.row_start, np.zeros(0, np.int32), column.signatures)
+    signatures = np.zeros((column.n_rows, n_words), np.uint64)
+    tag_start, tags = _encode(
+        vocabulary, column.row_start, column.text_start, column.text, signatures, n_bits, n_hashes
+    )
+    return Batch(tag_start, tags, signatures)
+
+
+def decode(batch: Batch, row: int, vocabulary: Vocabulary) -> frozenset[str]:
+    """The tags of one row."""
+    return frozenset(
+        vocabulary.name(tag) for tag in batch.tags[batch.tag_start[row] : batch.tag_start[row + 1]]
+    )
+
+
+@njit(nogil=True, cache=True)
+def _renumber(tags, rank):
+    for i in range(len(tags)):
+        tags[i] = rank[tags[i]]
+
+
+@njit(nogil=True, cache=True)
+def _insert(tags, start, end, tag):
+    """Put a tag into the ascending, distinct row tags[start:end]; returns the new end."""
+    place = end
+    while place > start and tags[place - 1] > tag:
+        place -= 1
+    if place > start and tags[place - 1] == tag:
+        return end
+    for i in range(end, place, -1):
+        tags[i] = tags[i - 1]
+    tags[place] = tag
+    return end + 1
+
+
+@njit(nogil=True, cache=True)
+def _encode(names, row_start, text_start, text, signatures, n_bits, n_hashes):
+    n_rows = len(row_start) - 1
+    tag_start = np.empty(n_rows + 1, np.int64)
+    tags = np.empty(row_start[n_rows] - row_start[0], np.int32)
+    codes = np.empty(BLOCK, np.uint64)
+    found = np.empty(BLOCK, np.int64)
+    tag_start[0] = 0
+    row, end = 0, 0
+    for first in range(row_start[0], row_start[n_rows], BLOCK):
+        n_block = find_block(
+            names.slots, names.text_start, names.text, text, text_start, first, codes, found
+        )
+        for i in range(min(n_block, row_start[n_rows] - first)):
+            while first + i >= row_start[row + 1]:
+                row += 1
+                tag_start[row] = end
+            if n_bits:
+                add_name(signatures[row], codes[i], n_bits, n_hashes)
+            if found[i] >= 0:
+                end = _insert(tags, tag_start[row], end, found[i])
+    tag_start[row + 1 :] = end
+    return tag_start, tags[:end]

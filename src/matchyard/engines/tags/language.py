@@ -1,0 +1,40 @@
+"""WORDS: a subscription and an event are both a set of tags; as text, tags between white space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from matchyard.errors import ParseError
+
+Tags = frozenset[str]
+Subscription = Tags
+Event = Tags
+
+_EXAMPLE = 'expected a set of strings such as {"jazz", "live"} or text such as "jazz live"'
+
+
+def parse(value: Any) -> Tags:
+    """The set of tags that a value or a text stands for.
+
+    >>> sorted(parse("jazz live"))
+    ['jazz', 'live']
+    """
+    if isinstance(value, str):
+        return frozenset(value.split())
+    if isinstance(value, (bytes, dict)) or not isinstance(value, Iterable):
+        raise ParseError(f"not a set of tags: {value!r}; {_EXAMPLE}")
+    tags = frozenset(value)
+    for tag in tags:
+        if not isinstance(tag, str):
+            raise ParseError(f"not a tag: {tag!r} in {value!r}; {_EXAMPLE}")
+    return tags
+
+
+def format(tags: Iterable[str]) -> str:
+    """Tags as text, in order.
+
+    >>> format({"live", "jazz"})
+    'jazz live'
+    """
+    return " ".join(sorted(tags))

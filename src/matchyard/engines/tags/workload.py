@@ -1,0 +1,307 @@
+"""WORKLOADS: subscriptions and events as in the papers, by name, size and seed.
+
+Every row is a function of (name, size, seed, row), so a workload of any size can be made in
+pieces, in any order and on any number of machines, and is the same each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.errors import UsageError
+from matchyard.kernels.csr import ragged
+from matchyard.kernels.random import Zipf, below, draw, fraction, pick, zipf
+
+MAX_TAGS = 24  # the most tags that one generated row can have
+N_LANGUAGES = 20
+LANGUAGES = (
+    "en", "ja", "pt", "id", "es", "nl", "ko", "fr", "de", "ms",
+    "it", "tr", "ru", "zh", "ar", "hi", "bn", "th", "pl", "sv",
+)  # fmt: skip
+
+# Share of users by first language [TagMatch §4.2.1, after Hong et al. 2011, rounded; the tail is
+# ours], and by second language, after the number of second-language speakers in the world.
+_FIRST = [
+    51,
+    19,
+    9.6,
+    5.6,
+    4.7,
+    1.4,
+    1.3,
+    1.3,
+    1,
+    0.8,
+    0.7,
+    0.6,
+    0.6,
+    0.5,
+    0.5,
+    0.4,
+    0.3,
+    0.3,
+    0.2,
+    0.2,
+]
+_SECOND = [34, 0.5, 2, 9, 5, 0.5, 0.3, 11, 3, 4, 0.5, 0.6, 6, 7, 5, 9, 1.2, 1.3, 0.3, 0.2]
+
+# Tweets come in groups of 30 by 10 publishers: three frequent writers (the top 30 %) with five
+# tweets each, seven others with the remaining 15. So half of the tweets carry a publisher id.
+_TWEETS_PER_GROUP, _PUBLISHERS_PER_GROUP, _FREQUENT_TWEETS = 30, 10, 15
+
+
+class Model(NamedTuple):
+    """What a workload's name fixes."""
+
+    n_hashtags: int
+    fewest: int  # hashtags per subscription
+    most: int
+    users: bool  # languages, publishers and followers as in the paper
+    popular: bool  # extra tags of events by popularity rather than uniformly
+    extra_fewest: int
+    extra_most: int
+
+
+MODELS = {
+    "twitter": Model(2_000_000, 1, 11, True, False, 2, 4),
+    "twitter-popular": Model(2_000_000, 1, 11, True, True, 2, 4),
+    "peers": Model(1_000_000, 1, 9, False, True, 2, 4),
+    "skew": Model(1_000, 5, 5, False, True, 4, 4),
+}
+
+
+class Rows(NamedTuple):
+    """Rows as numbers: what the generators make before it is written out as text."""
+
+    start: NDArray[np.int64]  # [n_rows + 1]
+    names: NDArray[np.int64]  # [start[-1]] hashtag + language * n_hashtags, or ~publisher
+    keys: NDArray[np.int64]  # [n_rows] the subscriber
+
+
+class Workload:
+    """A named workload of `size` subscriptions; nothing is made before it is asked for.
+
+    >>> small = generate("peers", size=1000, seed=7)
+    >>> tags, keys = small.subscriptions(0, 2)
+    >>> len(tags), len(keys), len(small.events(5))
+    (2, 2, 5)
+    """
+
+    def __init__(self, name: str, size: int, seed: int, extra_tags: int | None = None) -> None:
+        model = MODELS[name]
+        if extra_tags is not None:
+            model = model._replace(extra_fewest=extra_tags, extra_most=extra_tags)
+        self.name, self.size, self.seed, self.model = name, size, seed, model
+        self._popularity = zipf(model.n_hashtags, 0.9)
+        self._first = np.cumsum(_FIRST) / sum(_FIRST)
+        self._second = np.cumsum(_SECOND) / sum(_SECOND)
+
+    def rows(self, start: int, stop: int) -> Rows:
+        """Subscriptions `start` … `stop`-1 as numbers."""
+        return Rows(*_subscriptions(self._recipe(), start, stop))
+
+    def subscriptions(self, start: int, stop: int) -> tuple[pa.Array, NDArray[np.int64]]:
+        """Subscriptions `start` … `stop`-1 as an Arrow list of strings, and their keys."""
+        rows = self.rows(start, stop)
+        return self._text(rows), rows.keys
+
+    def chunks(self, chunk: int = 1_000_000) -> Iterator[tuple[pa.Array, NDArray[np.int64]]]:
+        """All subscriptions, `chunk` at a time."""
+        for start in range(0, self.size, chunk):
+            yield self.subscriptions(start, min(self.size, start + chunk))
+
+    def events(self, n_events: int, start: int = 0) -> pa.Array:
+        """Events: each a stored subscription with extra tags, as an Arrow list of strings."""
+        return self._text(Rows(*_events(self._recipe(), start, start + n_events)))
+
+    def _recipe(self) -> _Recipe:
+        model = self.model
+        return _Recipe(
+            self.seed, self.size, model.n_hashtags, model.fewest, model.most, model.users,
+            model.popular, model.extra_fewest, model.extra_most,
+            self._popularity, self._first, self._second,
+        )  # fmt: skip
+
+    def _text(self, rows: Rows) -> pa.Array:
+        text, text_start = _spell(rows.names, self.model.n_hashtags, _PREFIXES)
+        words = pa.StringArray.from_buffers(
+            len(rows.names), pa.py_buffer(text_start), pa.py_buffer(text)
+        )
+        return pa.ListArray.from_arrays(rows.start.astype(np.int32), words)
+
+
+def generate(
+    name: str = "twitter", size: int = 1_000_000, seed: int = 1, extra_tags: int | None = None
+) -> Workload:
+    """The workload of that name; `extra_tags` overrides how many tags an event adds."""
+    if name not in MODELS:
+        raise UsageError(f"no tags workload {name!r}; expected one of: {', '.join(MODELS)}")
+    if size < 1:
+        raise UsageError(f"a workload needs at least one subscription, not {size}")
+    return Workload(name, size, seed, extra_tags)
+
+
+class _Recipe(NamedTuple):
+    """Model, seed and tables in the form the kernels take."""
+
+    seed: int
+    size: int
+    n_hashtags: int
+    fewest: int
+    most: int
+    users: bool
+    popular: bool
+    extra_fewest: int
+    extra_most: int
+    popularity: Zipf
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+
+
+@njit(nogil=True, cache=True)
+def _language(shares, word):
+    share = fraction(word)
+    for language in range(len(shares)):
+        if share < shares[language]:
+            return language
+    return len(shares) - 1
+
+
+@njit(nogil=True, cache=True)
+def _add(row, n_tags, name):
+    """Append a name unless the row has it already."""
+    for i in range(n_tags):
+        if row[i] == name:
+            return n_tags
+    row[n_tags] = name
+    return n_tags + 1
+
+
+@njit(nogil=True, cache=True)
+def _hashtags(recipe, source, language, row):
+    """The hashtags of tweet `source`, translated; repeated draws are drawn again."""
+    seed = recipe.seed
+    span = recipe.most - recipe.fewest
+    n_wanted = recipe.fewest
+    if recipe.users:  # binomial: mean 4.5 of 1 … 11, so that publisher ids bring it to five
+        for trial in range(span):
+            n_wanted += fraction(draw(seed, source, 100 + trial)) < 0.35
+    else:
+        n_wanted += below(draw(seed, source, 100), span + 1)
+    n_tags = 0
+    for number in range(200):
+        if n_tags == n_wanted:
+            break
+        rank = pick(recipe.popularity, draw(seed, source, 1000 + number))
+        n_tags = _add(row, n_tags, rank + language * recipe.n_hashtags)
+    return n_tags
+
+
+@njit(nogil=True, cache=True)
+def _subscription(recipe, number, row):
+    """Fill `row` with subscription `number`; returns (tags in it, language, key)."""
+    seed, size = recipe.seed, recipe.size
+    if not recipe.users:
+        return _hashtags(recipe, number, 0, row), 0, number
+    # Interests per user follow a power law (a few users follow very many publishers).
+    share = fraction(draw(seed, number, 1))
+    user = np.int64(share * share * max(1, size // 3))
+    language = _language(recipe.first, draw(seed ^ 0x75, user, 2))
+    if fraction(draw(seed ^ 0x75, user, 3)) >= 0.4 and fraction(draw(seed, number, 4)) < 0.5:
+        language = _language(recipe.second, draw(seed ^ 0x75, user, 5))
+    tweet = below(draw(seed, number, 6), max(1, size // 8))
+    n_tags = _hashtags(recipe, tweet, language, row)
+    group, place = tweet // _TWEETS_PER_GROUP, tweet % _TWEETS_PER_GROUP
+    if place < _FREQUENT_TWEETS:
+        n_tags = _add(row, n_tags, ~(group * _PUBLISHERS_PER_GROUP + place // 5))
+    return n_tags, language, user
+
+
+@njit(nogil=True, cache=True)
+def _subscriptions(recipe, start, stop):
+    counts = np.zeros(stop - start, np.int64)
+    names = np.empty((stop - start) * MAX_TAGS, np.int64)
+    keys = np.empty(stop - start, np.int64)
+    row = np.empty(MAX_TAGS, np.int64)
+    end = 0
+    for number in range(start, stop):
+        n_tags, _, key = _subscription(recipe, number, row)
+        names[end : end + n_tags] = row[:n_tags]
+        counts[number - start], keys[number - start] = n_tags, key
+        end += n_tags
+    return ragged(counts), names[:end].copy(), keys
+
+
+@njit(nogil=True, cache=True)
+def _events(recipe, start, stop):
+    seed = np.int64(recipe.seed) ^ 0xE7E7
+    counts = np.zeros(stop - start, np.int64)
+    names = np.empty((stop - start) * MAX_TAGS, np.int64)
+    keys = np.empty(stop - start, np.int64)
+    row = np.empty(MAX_TAGS, np.int64)
+    end = 0
+    for event in range(start, stop):
+        source = below(draw(seed, event, 1), recipe.size)
+        n_tags, language, _ = _subscription(recipe, source, row)
+        span = recipe.extra_most - recipe.extra_fewest
+        n_wanted = n_tags + recipe.extra_fewest + below(draw(seed, event, 2), span + 1)
+        for number in range(200):
+            if n_tags in (n_wanted, MAX_TAGS):
+                break
+            word = draw(seed, event, 10 + number)
+            if recipe.popular:  # a tweet is written in one language
+                name = pick(recipe.popularity, word) + language * recipe.n_hashtags
+            else:
+                name = below(word, recipe.n_hashtags * (N_LANGUAGES if recipe.users else 1))
+            n_tags = _add(row, n_tags, name)
+        names[end : end + n_tags] = row[:n_tags]
+        counts[event - start], keys[event - start] = n_tags, source
+        end += n_tags
+    return ragged(counts), names[:end].copy(), keys
+
+
+_PREFIXES = np.frombuffer(
+    ("   " + "".join(f"{name}_" for name in LANGUAGES[1:])).encode(), np.uint8
+)
+_CONSONANTS = np.frombuffer(b"bcdfghjklmnprstvwyxz", np.uint8)
+_VOWELS = np.frombuffer(b"aeiou", np.uint8)
+
+
+@njit(nogil=True, cache=True)
+def _write_word(text, end, number):
+    """Spell a number in syllables, so that people can read and compare generated tags."""
+    while True:
+        syllable = number % 100
+        text[end] = _CONSONANTS[syllable // 5]
+        text[end + 1] = _VOWELS[syllable % 5]
+        end += 2
+        number = number // 100 - 1
+        if number < 0:
+            return end
+
+
+@njit(nogil=True, cache=True)
+def _spell(names, n_hashtags, prefixes):
+    text = np.empty(len(names) * 16, np.uint8)
+    text_start = np.empty(len(names) + 1, np.int32)
+    end = 0
+    for i in range(len(names)):
+        text_start[i] = end
+        name = names[i]
+        if name < 0:
+            text[end] = 64  # "@"
+            end = _write_word(text, end + 1, ~name)
+            continue
+        language = name // n_hashtags
+        if language:  # English stays as it is
+            text[end : end + 3] = prefixes[3 * language : 3 * language + 3]
+            end += 3
+        end = _write_word(text, end, name % n_hashtags)
+    text_start[len(names)] = end
+    return text[:end].copy(), text_start

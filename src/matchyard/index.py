@@ -1,0 +1,335 @@
+"""Index: the same verbs for every engine.
+
+    add, add_many, remove ──▶ staged changes ──consolidate──▶ Snapshot ──▶ match
+
+Readers take the snapshot that is current when they begin and keep it until they are done; a
+consolidation builds the next one beside it and switches in one assignment.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from os import PathLike
+from typing import Any, NamedTuple, TypeVar
+
+from matchyard import storage
+from matchyard.changes import Changes
+from matchyard.engine import find_algorithm, find_engine, read_options
+from matchyard.errors import StorageError, UsageError
+from matchyard.kernels import csr
+from matchyard.keys import Keys
+from matchyard.matches import Matches, Part
+from matchyard.snapshot import Removals, Segment, Settings, Snapshot
+
+SHARD_SIZE = 1 << 26  # subscriptions in one table: bounds the memory that a build needs on top
+_MAX_SIDES = 8  # side segments of a live index before they are folded into one
+_SIDE_SHARE = 16  # a live index consolidates when its changes pass 1/16 of the whole…
+_SIDE_LEAST = 4096  # …and this many
+
+Self = TypeVar("Self", bound="Index")
+
+
+class Estimate(NamedTuple):
+    """What a build would need, before it starts."""
+
+    subscriptions: int
+    index_bytes: int  # of the finished index, keys and vocabulary included
+    build_bytes: int  # at the peak of the build
+
+
+class Index:
+    """Standing subscriptions, and the events that they match; see `matchyard.TagIndex`."""
+
+    def __init__(
+        self,
+        engine: str,
+        algorithm: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        device: str = "cpu",
+        live: bool = False,
+        threads: int = 1,
+        shard_size: int = SHARD_SIZE,
+    ) -> None:
+        found = find_engine(engine)
+        module = find_algorithm(found, algorithm, device)
+        reading, own = read_options(options or {}, found.encoder.Options, module.Options)
+        if threads < 1 or shard_size < 1:
+            raise UsageError("threads and shard_size must be at least 1")
+        name = algorithm or found.default
+        self._settings = Settings(found, name, module, reading, own, shard_size)
+        self.live, self.threads = live, threads
+        self._keys = Keys()
+        self._changes = Changes(self._settings)
+        self._snapshot = Snapshot((), None)
+        self._lock = threading.RLock()  # staged changes and the switch
+        self._build_lock = threading.Lock()  # one consolidation at a time
+        self._since_build: list[Removals] | None = None  # removals during a consolidation
+        self._background: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    # ---------------------------------------------------------------- changing
+
+    def add(self: Self, subscription: Any, key: Any) -> Self:
+        """Stage one subscription under a key, as a value or as text in the engine's language."""
+        value = self._parse(subscription)
+        with self._lock:
+            self._changes.add(value, self._keys.number(key))
+        return self
+
+    def add_many(self: Self, subscriptions: Any, keys: Any) -> Self:
+        """Stage many: lists, NumPy arrays, Arrow arrays, pandas or polars columns."""
+        column = self._settings.engine.encoder.column(subscriptions, self._settings.reading)
+        with self._lock:
+            numbers = self._keys.numbers(keys)
+            if len(numbers) != column.n_rows:
+                raise UsageError(f"{column.n_rows} subscriptions, but {len(numbers)} keys")
+            self._changes.add_column(column, numbers)
+        return self
+
+    def remove(self: Self, key: Any, subscription: Any = None) -> Self:
+        """Stage the removal of a key's subscriptions, or of every copy of one of them.
+
+        What is not there is no error. Additions after the removal are not touched by it.
+        """
+        value = None if subscription is None else self._parse(subscription)
+        with self._lock:
+            number = self._keys.find(key)
+            if number is None:
+                return self
+            if value is None:
+                self._changes.remove_key(number)
+            else:
+                self._changes.remove_pair(value, number)
+        return self
+
+    def consolidate(self: Self) -> Self:
+        """Compile what is staged; matching sees all of it from the moment this returns.
+
+        Readers on other threads see the old state until the switch, never a mixture.
+        """
+        with self._build_lock:
+            with self._lock:
+                changes, self._changes = self._changes, Changes(self._settings)
+                removals, rows = changes.removals(), changes.take()
+                before = self._snapshot.segments
+                segments = [segment.remove(removals) for segment in before]
+                if not len(rows.keys) and len(before) == 1 and not segments[0].n_tombstones:
+                    return self
+                self._since_build = []
+            try:
+                parts = [segment.living() for segment in segments if segment.n_keys]
+                if len(rows.keys) or not parts:
+                    parts.append(rows)
+                del rows
+                built = Segment.compile(self._settings, parts)
+            finally:
+                with self._lock:
+                    missed, self._since_build = self._since_build or [], None
+            with self._lock:
+                for later in missed:
+                    built = built.remove(later)
+                newer = self._snapshot.segments[len(before) :]
+                self._snapshot = Snapshot((built, *newer), self._keys.names())
+        return self
+
+    def _refresh(self) -> Snapshot:
+        """Make staged changes of a live index visible: a side segment, and tombstones."""
+        with self._lock:
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                raise failure
+            if not self._changes:
+                return self._snapshot
+            changes, self._changes = self._changes, Changes(self._settings)
+            removals, rows = changes.removals(), changes.take()
+            segments = [segment.remove(removals) for segment in self._snapshot.segments]
+            if removals and self._since_build is not None:
+                self._since_build.append(removals)
+            if len(rows.keys):
+                parts = [rows]
+                # Fold small neighbours, so that the number of segments grows with the logarithm;
+                # never what a consolidation is working on.
+                while (
+                    self._since_build is None
+                    and len(segments) > 1
+                    and (
+                        segments[-1].n_keys <= 2 * sum(len(part.keys) for part in parts)
+                        or len(segments) > _MAX_SIDES
+                    )
+                ):
+                    parts.insert(0, segments.pop().living())
+                segments.append(Segment.compile(self._settings, parts))
+            self._snapshot = Snapshot(tuple(segments), self._keys.names())
+            n_base = segments[0].n_keys if segments else 0
+            n_side = sum(segment.n_keys for segment in segments[1:])
+            n_gone = sum(segment.n_tombstones for segment in segments[:1])
+            if n_side + n_gone > max(_SIDE_LEAST, n_base // _SIDE_SHARE):
+                self._consolidate_in_background()
+            return self._snapshot
+
+    def _consolidate_in_background(self) -> None:
+        if self._background is not None and self._background.is_alive():
+            return
+
+        def work() -> None:
+            try:
+                self.consolidate()
+            except BaseException as error:
+                self._failure = error  # raised by the next call that looks
+
+        self._background = threading.Thread(target=work, name="matchyard-consolidate", daemon=True)
+        self._background.start()
+
+    # ---------------------------------------------------------------- matching
+
+    def match(self, events: Any, threads: int | None = None) -> Matches:
+        """The keys per event; a key as often as it has matching subscriptions."""
+        return self._match(events, threads, None)
+
+    def match_unique(self, events: Any, threads: int | None = None) -> Matches:
+        """Each key once per event."""
+        return self._match(events, threads, lambda part, first: _unique(part))
+
+    def _match(
+        self, events: Any, threads: int | None, finish: Callable[[Part, int], Part] | None
+    ) -> Matches:
+        snapshot = self._refresh() if self.live else self._snapshot
+        column = self._settings.engine.encoder.column(events, self._settings.reading)
+        return snapshot.match(column, self.threads if threads is None else threads, finish)
+
+    def explain(self, event: Any, key: Any) -> str:
+        """Why the key does or does not get the event, subscription by subscription."""
+        snapshot = self._refresh() if self.live else self._snapshot
+        number, seen = self._keys.find(key), self._parse(event)
+        found = [
+            subscription
+            for segment in snapshot.segments
+            for subscription in ([] if number is None else segment.find(number))
+        ]
+        if not found:
+            return f"key {key!r} has no subscription"
+        engine = self._settings.engine
+        if len(found) == 1:
+            return str(engine.oracle.explain(found[0], seen))
+        return "\n".join(
+            f"{engine.language.format(subscription)}: {engine.oracle.explain(subscription, seen)}"
+            for subscription in sorted(found, key=engine.language.format)
+        )
+
+    def _parse(self, value: Any) -> Any:
+        engine, reading = self._settings.engine, self._settings.reading
+        return engine.encoder.fold(engine.language.parse(value), reading)
+
+    # ---------------------------------------------------------------- looking at it
+
+    def __repr__(self) -> str:
+        name = self._settings.algorithm_name
+        return f"<{type(self).__name__}: {len(self)} subscriptions, algorithm {name}>"
+
+    def __len__(self) -> int:
+        """Subscriptions that matching sees."""
+        snapshot = self._refresh() if self.live else self._snapshot
+        return sum(
+            len(csr.living(table)) for segment in snapshot.segments for table in segment.tables
+        )
+
+    def info(self) -> dict[str, Any]:
+        """Settings and sizes, as plain values."""
+        segments, settings = self._snapshot.segments, self._settings
+        return {
+            "engine": settings.engine.name,
+            "algorithm": settings.algorithm_name,
+            "options": {**settings.reading._asdict(), **settings.options._asdict()},
+            "subscriptions": len(self),
+            "distinct": sum(len(t.key_start) - 1 for s in segments for t in s.tables),
+            "names": sum(segment.vocabulary.n_names for segment in segments),
+            "keys": self._keys.kind,
+            "segments": len(segments),
+            "tables": sum(len(segment.tables) for segment in segments),
+            "index_bytes": sum(segment.n_bytes for segment in segments),
+            "key_bytes": sum(t.keys.nbytes for s in segments for t in s.tables),
+            "staged": self._changes.n_added + self._changes.n_removed,
+        }
+
+    def estimate(
+        self, subscriptions: int | None = None, tags_each: float = 5.0, name_share: float = 0.5
+    ) -> Estimate:
+        """The memory of a build before it starts: of what is staged, or of so many subscriptions
+        with `tags_each` tags of which `name_share` per subscription are new names."""
+        if subscriptions is None:
+            with self._lock:
+                n_rows, n_tags, n_names = self._changes.sizes
+            for segment in self._snapshot.segments:
+                n_rows += segment.n_keys
+                n_tags += int(segment.vocabulary.counts.sum())
+                n_names += segment.vocabulary.n_names
+        else:
+            n_rows, n_tags = subscriptions, int(subscriptions * tags_each)
+            n_names = int(subscriptions * name_share)
+        algorithm, options = self._settings.algorithm, self._settings.options
+        table = algorithm.estimate(n_rows, n_tags, n_names, options)
+        names = n_names * (12 + 8 + 8 + 10)  # slot, offset, count, text
+        finished = table + 8 * n_rows + names
+        staged = 4 * n_tags + 16 * n_rows + 2 * names
+        one_shard = min(1.0, self._settings.shard_size / max(1, n_rows))
+        return Estimate(
+            n_rows, finished, int(finished + staged + one_shard * (table + 24 * n_rows))
+        )
+
+    # ---------------------------------------------------------------- keeping it
+
+    def save(self: Self, path: str | PathLike[str]) -> Self:
+        """Consolidate, write a new version to a folder, and publish it in one step."""
+        self.consolidate()
+        snapshot, settings = self._snapshot, self._settings
+        while len(snapshot.segments) != 1 or snapshot.segments[0].n_tombstones:  # changed since
+            self.consolidate()
+            snapshot = self._snapshot
+        segment = snapshot.segments[0]
+        with storage.new_version(path) as folder:
+            files = storage.write_names(folder, "vocabulary", segment.vocabulary)
+            names = self._keys.table()
+            if names is not None:
+                files += storage.write_names(folder, "keys", names)
+            for number, table in enumerate(segment.tables):
+                files += storage.write_table(folder, number, table)
+            storage.publish(path, folder, describe(settings, len(segment.tables)), files)
+        return self
+
+    @classmethod
+    def from_saved(
+        cls: type[Self], saved: storage.Saved, live: bool, threads: int, device: str
+    ) -> Self:
+        """The index of a version that was loaded from disk."""
+        manifest = saved.manifest
+        try:
+            index = cls.__new__(cls)
+            Index.__init__(
+                index, manifest["engine"], manifest["algorithm"], manifest["options"],
+                device, live, threads, manifest["shard_size"],
+            )  # fmt: skip
+            kind = index._settings.algorithm.Table
+            tables = [kind(**arrays) for arrays in saved.tables]
+        except (KeyError, TypeError, UsageError) as error:
+            raise StorageError(f"this index does not fit this version: {error}") from error
+        index._keys = Keys.load(saved.key_names, any(len(table.keys) for table in tables))
+        segment = Segment(index._settings, saved.vocabulary, tables)
+        index._snapshot = Snapshot((segment,), index._keys.names())
+        return index
+
+
+def describe(settings: Settings, n_tables: int) -> dict[str, Any]:
+    """What the manifest says of an index besides its files."""
+    return {
+        "engine": settings.engine.name,
+        "algorithm": settings.algorithm_name,
+        "options": {**settings.reading._asdict(), **settings.options._asdict()},
+        "shard_size": settings.shard_size,
+        "shards": n_tables,
+    }
+
+
+def _unique(part: Part) -> Part:
+    event_start, keys = csr.unique(part.event_start, part.keys)
+    return Part(event_start, keys, part.candidates)

@@ -1,0 +1,98 @@
+"""The kinds of index, one per engine, and how a saved one is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchyard import storage
+from matchyard.errors import StorageError, UsageError
+from matchyard.index import SHARD_SIZE, Index
+from matchyard.kernels import csr
+from matchyard.matches import Matches, Part
+
+
+class TagIndex(Index):
+    """Subscriptions are sets of tags; one matches every event that has all of its tags.
+
+    >>> index = TagIndex()
+    >>> index.add({"jazz", "live"}, key="ada").add("jazz oslo", key="bob").consolidate()
+    <TagIndex: 2 subscriptions, algorithm rarest>
+    >>> sorted(index.match([{"jazz", "live", "oslo"}])[0])
+    ['ada', 'bob']
+    >>> index.explain({"jazz"}, key="bob")
+    'missing tag: oslo'
+    """
+
+    def __init__(
+        self,
+        algorithm: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        device: str = "cpu",
+        live: bool = False,
+        threads: int = 1,
+        shard_size: int = SHARD_SIZE,
+    ) -> None:
+        super().__init__("tags", algorithm, options, device, live, threads, shard_size)
+
+    def forward(
+        self, events: Any, trees: Any, interfaces: Any, threads: int | None = None
+    ) -> Matches:
+        """Forward packets as a router [thesis §3.4.5]: keys made by `interface_key`, one tree and
+        one incoming interface per event. Returns the interfaces on that tree to send each to,
+        once each and never the incoming one.
+        """
+        tree, incoming = np.asarray(trees, np.int64), np.asarray(interfaces, np.int64)
+        if tree.ndim != 1 or tree.shape != incoming.shape or len(tree) != len(events):
+            raise UsageError(
+                f"{len(events)} events need one tree and one interface each; "
+                f"found {tree.shape} trees and {incoming.shape} interfaces"
+            )
+
+        def finish(part: Part, first: int) -> Part:
+            last = first + len(part.event_start) - 1
+            event_start, kept = csr.next_interfaces(
+                part.event_start, part.keys, tree[first:last], incoming[first:last]
+            )
+            return Part(event_start, kept, part.candidates)
+
+        return self._match(events, threads, finish)
+
+
+def interface_key(tree: Any, interface: Any) -> Any:
+    """The key of an interface on a tree, for `TagIndex.forward`; numbers or arrays of them.
+
+    >>> interface_key(2, 5)
+    8589934597
+    """
+    if np.min(interface) < 0 or np.max(interface) >= 1 << 32 or np.min(tree) < 0:
+        raise UsageError("trees are at least 0, interfaces 0 to 4294967295")
+    if isinstance(tree, int) and isinstance(interface, int):
+        return tree << 32 | interface
+    both: NDArray[np.int64] = np.asarray(tree, np.int64) << 32 | np.asarray(interface, np.int64)
+    return both
+
+
+_KINDS: dict[str, type[Index]] = {"tags": TagIndex}
+
+
+def open(
+    path: str | PathLike[str],
+    verify: bool = False,
+    live: bool = False,
+    threads: int = 1,
+    device: str = "cpu",
+) -> Any:
+    """Open a saved index, memory-mapped; `verify` compares every file's SHA-256 first.
+
+    The folder is not written to until `save` is called.
+    """
+    saved = storage.load(path, verify)
+    kind = _KINDS.get(str(saved.manifest.get("engine")))
+    if kind is None:
+        raise StorageError(f"{path} needs the engine {saved.manifest.get('engine')!r}")
+    return kind.from_saved(saved, live, threads, device)

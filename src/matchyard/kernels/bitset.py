@@ -1,0 +1,151 @@
+"""Bloom signatures: sets as fixed-width bit strings whose inclusion is tested many at a time.
+
+Bit 0 is the most significant bit of word 0, so that the order of the words is the order of the
+bit strings and a common prefix is a common leading part [TagMatch §3.3.1].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+WORD = 64
+ONE = np.uint64(1)
+ZERO = np.uint64(0)
+ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+def n_words_for(n_bits: int) -> int:
+    """64-bit words that hold a signature of that many bits."""
+    return (n_bits + 63) // 64
+
+
+@intrinsic
+def count_ones(typingctx: Any, word: Any) -> Any:
+    """The number of one-bits in a 64-bit word."""
+    return types.int64(types.uint64), lambda context, builder, call, args: builder.ctpop(args[0])
+
+
+@intrinsic
+def lowest_one(typingctx: Any, word: Any) -> Any:
+    """The index of the lowest one-bit, counted from the least significant; the word is not 0."""
+    return types.int64(types.uint64), lambda context, builder, call, args: builder.cttz(
+        args[0], ir.Constant(ir.IntType(1), 1)
+    )
+
+
+@intrinsic
+def n_leading_zeros(typingctx: Any, word: Any) -> Any:
+    """How many zeros stand before the most significant one-bit; 64 for the word 0."""
+    return types.int64(types.uint64), lambda context, builder, call, args: builder.ctlz(
+        args[0], ir.Constant(ir.IntType(1), 0)
+    )
+
+
+def _define_lanes(n_lanes: int) -> Any:
+    """`lanes(row, at, absent)`: bit j says that row[at + j] has no bit of `absent`, j < n_lanes.
+
+    Written as vector code because the loop that says the same is turned into gathers.
+    """
+
+    @intrinsic
+    def lanes(typingctx: Any, row: Any, at: Any, absent: Any) -> Any:
+        def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
+            word, lane = ir.IntType(64), ir.IntType(32)
+            vector = ir.VectorType(word, n_lanes)
+            data = context.make_array(call.args[0])(context, builder, args[0]).data
+            address = builder.bitcast(builder.gep(data, [args[1]]), vector.as_pointer())
+            entries = builder.load(address, align=8)
+            undefined = ir.Constant(vector, ir.Undefined)
+            first = builder.insert_element(undefined, args[2], ir.Constant(lane, 0))
+            everywhere = ir.Constant(ir.VectorType(lane, n_lanes), [0] * n_lanes)
+            spread = builder.shuffle_vector(first, undefined, everywhere)
+            none = ir.Constant(vector, [0] * n_lanes)
+            inside = builder.icmp_unsigned("==", builder.and_(entries, spread), none)
+            bits = builder.bitcast(inside, ir.IntType(n_lanes))
+            return bits if n_lanes == 64 else builder.zext(bits, word)
+
+        return types.uint64(row, types.int64, types.uint64), generate
+
+    return lanes
+
+
+lanes_64 = _define_lanes(64)
+lanes_8 = _define_lanes(8)
+
+
+@njit(nogil=True, cache=True)
+def first_lanes(count):
+    """A word with the lowest `count` >= 1 bits set, all of them when there are 64 or more."""
+    if count >= WORD:
+        return ALL
+    return (ONE << np.uint64(count)) - ONE
+
+
+@njit(nogil=True, cache=True)
+def add_name(signature, code, n_bits, n_hashes):
+    """Set the bits of a name with the given hash: double hashing, as Bloom filters do."""
+    position = code >> np.uint64(32)
+    step = (code & np.uint64(0xFFFFFFFF)) | ONE
+    for _ in range(n_hashes):
+        bit = position % np.uint64(n_bits)
+        signature[np.int64(bit >> np.uint64(6))] |= ONE << (np.uint64(63) - (bit & np.uint64(63)))
+        position += step
+
+
+@njit(nogil=True, cache=True)
+def sign_sets(set_start, set_ids, codes, n_bits, n_hashes, n_words):
+    """The signatures of sets of ids, `codes` being the hash of each id's name."""
+    signatures = np.zeros((len(set_start) - 1, n_words), np.uint64)
+    for row in range(len(set_start) - 1):
+        for i in range(set_start[row], set_start[row + 1]):
+            add_name(signatures[row], codes[set_ids[i]], n_bits, n_hashes)
+    return signatures
+
+
+@njit(nogil=True, cache=True)
+def weights(signatures):
+    """The number of one-bits of each signature."""
+    counts = np.zeros(len(signatures), np.int32)
+    for row in range(len(signatures)):
+        for word in range(signatures.shape[1]):
+            counts[row] += count_ones(signatures[row, word])
+    return counts
+
+
+@njit(nogil=True, cache=True)
+def leftmost_one(signature):
+    """Position of the first one-bit, or the width when there is none."""
+    for word in range(len(signature)):
+        if signature[word] != ZERO:
+            return word * WORD + n_leading_zeros(signature[word])
+    return WORD * len(signature)
+
+
+@njit(nogil=True, cache=True)
+def is_one(signature, position):
+    """Is the bit at this position set?"""
+    return (signature[position >> 6] << np.uint64(position & 63)) >> np.uint64(63) != ZERO
+
+
+@njit(nogil=True, cache=True)
+def set_one(signature, position):
+    """Set the bit at this position."""
+    signature[position >> 6] |= ONE << np.uint64(63 - (position & 63))
+
+
+@njit(nogil=True, cache=True)
+def common_prefix(first, last, prefix):
+    """The ones of `first` before the first bit where it differs from `last` [TagMatch Alg. 4]."""
+    for word in range(len(first)):
+        differ = first[word] ^ last[word]
+        if differ == ZERO:
+            prefix[word] = first[word]
+            continue
+        prefix[word] = first[word] & ~(ALL >> np.uint64(n_leading_zeros(differ)))
+        prefix[word + 1 :] = ZERO
+        return

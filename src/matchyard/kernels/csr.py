@@ -1,0 +1,222 @@
+"""Ragged rows in CSR form, and the key table: from the sets that matched to their keys.
+
+Every table ends in the same four arrays, the key table [TagMatch §3.4]:
+
+    key_start     [n_sets + 1]  the keys of each distinct set
+    keys          [n_keys]      keys of equal sets side by side, so that a match is a copy
+    removed_keys  hash set of keys that are gone; empty in a table without removals
+    removed_at    hash set of positions in `keys` that are gone; likewise
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.kernels.hashing import mix64, prefetch
+
+FREE = np.int64(np.iinfo(np.int64).min)  # a free slot of a hash set; its last entry says…
+
+
+@njit(nogil=True, cache=True)
+def ragged(counts):
+    """Offsets of rows of the given lengths, as int64 with one more entry than rows."""
+    start = np.empty(len(counts) + 1, np.int64)
+    start[0] = 0
+    for row in range(len(counts)):
+        start[row + 1] = start[row] + counts[row]
+    return start
+
+
+@njit(nogil=True, cache=True)
+def take_rows(start, values, rows):
+    """The given rows, in that order: (start, values)."""
+    new_start = np.empty(len(rows) + 1, np.int64)
+    new_start[0] = 0
+    for i in range(len(rows)):
+        new_start[i + 1] = new_start[i] + start[rows[i] + 1] - start[rows[i]]
+    taken = np.empty(new_start[-1], values.dtype)
+    for i in range(len(rows)):
+        source = start[rows[i]]
+        for j in range(new_start[i + 1] - new_start[i]):
+            taken[new_start[i] + j] = values[source + j]
+    return new_start, taken
+
+
+def hash_set(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """An open-addressed set of 64-bit integers; no values make an array of length 0."""
+    if len(values) == 0:
+        return np.empty(0, np.int64)
+    table = np.full((1 << int(2 * len(values)).bit_length()) + 1, FREE, np.int64)
+    table[-1] = np.any(values == FREE)  # …whether the value that marks free slots is in it
+    _insert_all(table, np.ascontiguousarray(values, np.int64))
+    return table
+
+
+def hash_set_values(table: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The values in a hash set."""
+    values = table[:-1]
+    return np.append(values[values != FREE], [FREE] * int(table[-1:].any()))
+
+
+@njit(nogil=True, cache=True)
+def _insert_all(table, values):
+    mask = len(table) - 2
+    for i in range(len(values)):
+        slot = np.int64(mix64(values[i]) & np.uint64(mask))
+        while table[slot] != FREE and table[slot] != values[i]:
+            slot = (slot + 1) & mask
+        table[slot] = values[i]
+
+
+@njit(nogil=True, cache=True)
+def in_hash_set(table, value):
+    """Is the value in the set?"""
+    if len(table) == 0:
+        return False
+    if value == FREE:
+        return table[-1] != 0
+    mask = len(table) - 2
+    slot = np.int64(mix64(value) & np.uint64(mask))
+    while table[slot] != FREE:
+        if table[slot] == value:
+            return True
+        slot = (slot + 1) & mask
+    return False
+
+
+@njit(nogil=True, cache=True)
+def is_removed(table, position):
+    """Is the subscription at this position of the key table gone?"""
+    return in_hash_set(table.removed_keys, table.keys[position]) or in_hash_set(
+        table.removed_at, position
+    )
+
+
+@njit(nogil=True, cache=True)
+def living(table):
+    """The positions of the key table that are not removed."""
+    positions = np.empty(len(table.keys), np.int64)
+    n_living = 0
+    for position in range(len(table.keys)):
+        if not is_removed(table, position):
+            positions[n_living] = position
+            n_living += 1
+    return positions[:n_living]
+
+
+@njit(nogil=True, cache=True)
+def gather(table, hit_start, hits):
+    """The keys of the sets that matched: (event_start, keys), counted first, then filled."""
+    if len(table.removed_keys) or len(table.removed_at):
+        return _gather_living(table, hit_start, hits)
+    n_events, n_hits = len(hit_start) - 1, hit_start[-1]
+    key_start, keys = table.key_start, table.keys
+    event_start = np.empty(n_events + 1, np.int64)
+    total = 0
+    for event in range(n_events):
+        event_start[event] = total
+        for i in range(hit_start[event], hit_start[event + 1]):
+            if i + 24 < n_hits:
+                prefetch(key_start, hits[i + 24])
+            total += key_start[hits[i] + 1] - key_start[hits[i]]
+    event_start[n_events] = total
+    found = np.empty(total, np.int64)
+    end = 0
+    for i in range(n_hits):
+        if i + 16 < n_hits:
+            prefetch(keys, key_start[hits[i + 16]])
+        for position in range(key_start[hits[i]], key_start[hits[i] + 1]):
+            found[end] = keys[position]
+            end += 1
+    return event_start, found
+
+
+@njit(nogil=True, cache=True)
+def _gather_living(table, hit_start, hits):
+    n_events = len(hit_start) - 1
+    event_start = np.empty(n_events + 1, np.int64)
+    total = 0
+    for event in range(n_events):
+        event_start[event] = total
+        for i in range(hit_start[event], hit_start[event + 1]):
+            for position in range(table.key_start[hits[i]], table.key_start[hits[i] + 1]):
+                total += not is_removed(table, position)
+    event_start[n_events] = total
+    found = np.empty(total, np.int64)
+    end = 0
+    for i in range(hit_start[n_events]):
+        for position in range(table.key_start[hits[i]], table.key_start[hits[i] + 1]):
+            if not is_removed(table, position):
+                found[end] = table.keys[position]
+                end += 1
+    return event_start, found
+
+
+@njit(nogil=True, cache=True)
+def interleave(left_start, left, right_start, right):
+    """Two lists of keys per event, joined event by event."""
+    n_events = len(left_start) - 1
+    start = left_start + right_start
+    joined = np.empty(start[n_events], np.int64)
+    for event in range(n_events):
+        end = start[event]
+        for i in range(left_start[event], left_start[event + 1]):
+            joined[end] = left[i]
+            end += 1
+        for i in range(right_start[event], right_start[event + 1]):
+            joined[end] = right[i]
+            end += 1
+    return start, joined
+
+
+@njit(nogil=True, cache=True)
+def unique(event_start, keys):
+    """Each key once per event, in order of first appearance."""
+    n_events = len(event_start) - 1
+    start = np.empty(n_events + 1, np.int64)
+    found = np.empty(len(keys), np.int64)
+    longest = 0
+    for event in range(n_events):
+        longest = max(longest, event_start[event + 1] - event_start[event])
+    size = 16
+    while size < 2 * longest:
+        size *= 2
+    table = np.empty(size, np.int64)
+    end = 0
+    for event in range(n_events):
+        start[event] = end
+        first, last = event_start[event], event_start[event + 1]
+        size = 16
+        while size < 2 * (last - first):
+            size *= 2
+        table[:size] = -1
+        for i in range(first, last):
+            slot = np.int64(mix64(keys[i]) & np.uint64(size - 1))
+            while table[slot] >= 0 and found[table[slot]] != keys[i]:
+                slot = (slot + 1) & (size - 1)
+            if table[slot] < 0:  # slots hold places in `found`, so that every key is allowed
+                table[slot] = end
+                found[end] = keys[i]
+                end += 1
+    start[n_events] = end
+    return start, found[:end].copy()
+
+
+@njit(nogil=True, cache=True)
+def next_interfaces(event_start, keys, trees, incoming):
+    """ICN forwarding [thesis §3.4.5]: keys are tree << 32 | interface; keep each interface on the
+    event's own tree once, except the one that the event came from."""
+    kept_start = np.empty(len(event_start), np.int64)
+    kept = np.empty(len(keys), np.int64)
+    end = 0
+    for event in range(len(event_start) - 1):
+        kept_start[event] = end
+        for i in range(event_start[event], event_start[event + 1]):
+            interface = keys[i] & 0xFFFFFFFF
+            if keys[i] >> 32 == trees[event] and interface != incoming[event]:
+                kept[end] = interface
+                end += 1
+    kept_start[len(event_start) - 1] = end
+    return unique(kept_start, kept[:end])

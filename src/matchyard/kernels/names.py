@@ -1,0 +1,291 @@
+"""Names to ids: a hash table over strings that confirms every hit byte for byte.
+
+Ids are row numbers of the string column. A slot of the table is one 64-bit word, the upper half of
+the name's hash beside its id, so that a name costs one cache miss when it is unknown; many names
+are looked up at once, so that their misses overlap.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.kernels.hashing import is_equal, prefetch, xxh64
+
+Arrays = TypeVar("Arrays", bound=tuple[NDArray[np.generic], ...])
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+UNKNOWN = -1
+_LOW = np.uint64(0xFFFFFFFF)
+BLOCK = 32  # names looked up together: enough misses in flight, and the hashes stay in L1
+
+
+class Names(NamedTuple):
+    """Names by id, how often each is used, and the table that finds them."""
+
+    slots: NDArray[np.uint64]  # [n_slots] upper half of the hash, lower half id + 1; 0 is free
+    text_start: NDArray[np.int64]  # [n_names + 1] Arrow offsets of the names, by id
+    text: NDArray[np.uint8]  # [text_start[-1]] UTF-8
+    counts: NDArray[np.int64]  # [n_names] uses of each name; empty where nobody counts
+
+    @property
+    def n_names(self) -> int:
+        """How many names there are."""
+        return len(self.text_start) - 1
+
+    def name(self, number: int) -> str:
+        """The name with that id."""
+        return bytes(self.text[self.text_start[number] : self.text_start[number + 1]]).decode()
+
+    def to_arrow(self) -> pa.Array:
+        """The names by id, as an Arrow column over the same memory."""
+        start, text = pa.py_buffer(self.text_start), pa.py_buffer(self.text)
+        return pa.LargeStringArray.from_buffers(self.n_names, start, text)
+
+
+def n_slots_for(n_names: int) -> int:
+    """Slots that keep the table at most two thirds full."""
+    return max(8, n_names + n_names // 2 + 1)
+
+
+class Interner:
+    """Names that are still being collected: ids in order of appearance."""
+
+    def __init__(self, known: Names | None = None) -> None:
+        self.n_names = 0
+        self._slots = np.zeros(1024, np.uint64)
+        self._text_start = np.zeros(1024, np.int64)
+        self._text = np.empty(4096, np.uint8)
+        if known is not None:
+            self.n_names = known.n_names
+            self._slots = known.slots.copy()
+            self._text_start, self._text = known.text_start.copy(), known.text.copy()
+
+    def intern(self, text: NDArray[np.uint8], text_start: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The ids of the given names; new names get the next free ids."""
+        ids = np.empty(len(text_start) - 1, np.int32)
+        step = 1 << 20
+        for start in range(0, len(ids), step):
+            stop = min(len(ids), start + step)
+            self._reserve(stop - start, int(text_start[stop] - text_start[start]))
+            self.n_names = _intern(
+                self._slots, self._text_start, self._text, self.n_names,
+                text, text_start[start : stop + 1], ids[start:stop],
+            )  # fmt: skip
+        return ids
+
+    def intern_arrow(self, words: pa.Array) -> NDArray[np.int32]:
+        """The ids of an Arrow column of names."""
+        text_start, text = string_buffers(words)
+        return self.intern(text, text_start)
+
+    def find(self, name: bytes) -> int:
+        """The id of one name, or a negative number."""
+        text = np.frombuffer(name, np.uint8)
+        code = xxh64(text, 0, len(text))
+        known = self.names()
+        return int(find_name(known.slots, known.text_start, known.text, code, text, 0, len(text)))
+
+    def names(self) -> Names:
+        """What was collected so far, as read-only views."""
+        end = int(self._text_start[self.n_names])
+        uncounted = np.empty(0, np.int64)
+        return freeze(
+            Names(self._slots, self._text_start[: self.n_names + 1], self._text[:end], uncounted)
+        )
+
+    def _reserve(self, n_new: int, n_bytes: int) -> None:
+        if self.n_names + n_new >= len(self._text_start):
+            self._text_start = _grown(self._text_start, self.n_names + n_new + 1, self.n_names + 1)
+        used = int(self._text_start[self.n_names])
+        if used + n_bytes > len(self._text):
+            self._text = _grown(self._text, used + n_bytes, used)
+        if n_slots_for(self.n_names + n_new) > len(self._slots):
+            self._slots = np.zeros(n_slots_for(2 * (self.n_names + n_new)), np.uint64)
+            _fill(self._slots, self._text_start[: self.n_names + 1], self._text)
+
+
+def string_buffers(words: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Offsets and bytes of an Arrow string column; the bytes are not copied."""
+    _, offsets, data = words.buffers()
+    width = np.int64 if pa.types.is_large_string(words.type) else np.int32
+    text = np.frombuffer(data or b"", np.uint8)
+    if offsets is None or len(words) == 0:
+        return np.zeros(1, np.int64), text
+    start = np.frombuffer(offsets, width)[words.offset : words.offset + len(words) + 1]
+    return start.astype(np.int64), text
+
+
+def index_names(
+    text_start: NDArray[np.int64], text: NDArray[np.uint8], counts: NDArray[np.int64]
+) -> Names:
+    """Build the table over distinct names given as a string column."""
+    slots = np.zeros(n_slots_for(len(text_start) - 1), np.uint64)
+    _fill(slots, text_start, text)
+    return freeze(Names(slots, text_start, text, counts))
+
+
+def take_names(names: Names, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Names:
+    """Names with new ids: id i is what was `order[i]`, used `counts[i]` times."""
+    text_start, text = _take(names.text_start, names.text, order)
+    return index_names(text_start, text, counts)
+
+
+def freeze(arrays: Arrays) -> Arrays:
+    """Read-only views: compiled kernels see one array type, whether built here or mapped from disk."""
+    views = []
+    for array in arrays:
+        view = array.view()
+        view.flags.writeable = False
+        views.append(view)
+    return type(arrays)(*views)
+
+
+def _grown(array: NDArray[Scalar], n_needed: int, n_used: int) -> NDArray[Scalar]:
+    grown = np.empty(max(n_needed, 2 * len(array)), array.dtype)
+    grown[:n_used] = array[:n_used]
+    return grown
+
+
+@njit(nogil=True, cache=True)
+def _take(text_start, text, order):
+    start = np.empty(len(order) + 1, np.int64)
+    start[0] = 0
+    for i in range(len(order)):
+        start[i + 1] = start[i] + text_start[order[i] + 1] - text_start[order[i]]
+    taken = np.empty(start[-1], np.uint8)
+    for i in range(len(order)):
+        source = text_start[order[i]]
+        for j in range(start[i + 1] - start[i]):
+            taken[start[i] + j] = text[source + j]
+    return start, taken
+
+
+@njit(nogil=True, cache=True)
+def home(code, n_slots):
+    """The first slot to look at."""
+    return np.int64(((code & _LOW) * np.uint64(n_slots)) >> np.uint64(32))
+
+
+@njit(nogil=True, cache=True)
+def _is_name(text_start, stored, name, text, start, end):
+    begin = text_start[name]
+    length = end - start
+    return text_start[name + 1] - begin == length and is_equal(stored, begin, text, start, length)
+
+
+@njit(nogil=True, cache=True)
+def find_name(slots, text_start, stored, code, text, start, end):
+    """The id of one name, or the complement of the free slot where it would go."""
+    position = home(code, len(slots))
+    upper = code >> np.uint64(32)
+    while True:
+        slot = slots[position]
+        if slot == np.uint64(0):
+            return ~position
+        if slot >> np.uint64(32) == upper:
+            name = np.int64(slot & _LOW) - 1
+            if _is_name(text_start, stored, name, text, start, end):
+                return name
+        position += 1
+        if position == len(slots):
+            position = 0
+
+
+@njit(nogil=True, cache=True)
+def hash_block(slots, text, text_start, first, codes):
+    """Hash the names from `first` on and start loading their slots; returns how many."""
+    n_block = min(len(codes), len(text_start) - 1 - first)
+    for i in range(n_block):
+        codes[i] = xxh64(text, text_start[first + i], text_start[first + i + 1])
+        prefetch(slots, home(codes[i], len(slots)))
+    return n_block
+
+
+@njit(nogil=True, cache=True)
+def _likely_name(slots, code):
+    """The first name whose hash agrees in the upper half, or UNKNOWN."""
+    position = home(code, len(slots))
+    upper = code >> np.uint64(32)
+    while True:
+        slot = slots[position]
+        if slot == np.uint64(0):
+            return UNKNOWN
+        if slot >> np.uint64(32) == upper:
+            return np.int64(slot & _LOW) - 1
+        position += 1
+        if position == len(slots):
+            position = 0
+
+
+@njit(nogil=True, cache=True)
+def find_block(slots, stored_start, stored, text, text_start, first, codes, ids):
+    """Find the names from `first` on, UNKNOWN where there is none; returns how many.
+
+    Step by step for the whole block, so that the cache misses of a step overlap.
+    """
+    n_block = hash_block(slots, text, text_start, first, codes)
+    for i in range(n_block):
+        ids[i] = _likely_name(slots, codes[i])
+        if ids[i] >= 0:
+            prefetch(stored_start, ids[i])
+    for i in range(n_block):
+        if ids[i] >= 0:
+            prefetch(stored, stored_start[ids[i]])
+    for i in range(n_block):
+        start, end = text_start[first + i], text_start[first + i + 1]
+        if ids[i] >= 0 and not _is_name(stored_start, stored, ids[i], text, start, end):
+            found = find_name(slots, stored_start, stored, codes[i], text, start, end)
+            ids[i] = max(found, UNKNOWN)
+    return n_block
+
+
+@njit(nogil=True, cache=True)
+def _fill(slots, text_start, text):
+    codes = np.empty(BLOCK, np.uint64)
+    for first in range(0, len(text_start) - 1, BLOCK):
+        for i in range(hash_block(slots, text, text_start, first, codes)):
+            position = home(codes[i], len(slots))
+            while slots[position] != np.uint64(0):
+                position += 1
+                if position == len(slots):
+                    position = 0
+            slots[position] = (codes[i] >> np.uint64(32) << np.uint64(32)) | np.uint64(
+                first + i + 1
+            )
+
+
+@njit(nogil=True, cache=True)
+def _intern(slots, stored_start, stored, n_names, text, text_start, ids):
+    codes = np.empty(BLOCK, np.uint64)
+    found = np.empty(BLOCK, np.int64)
+    for first in range(0, len(ids), BLOCK):
+        n_block = find_block(slots, stored_start, stored, text, text_start, first, codes, found)
+        for i in range(n_block):
+            name = found[i]
+            if name < 0:  # new, or new in this block
+                start, end = text_start[first + i], text_start[first + i + 1]
+                name = find_name(slots, stored_start, stored, codes[i], text, start, end)
+                if name < 0:
+                    upper = codes[i] >> np.uint64(32) << np.uint64(32)
+                    slots[~name] = upper | np.uint64(n_names + 1)
+                    begin = stored_start[n_names]
+                    stored[begin : begin + end - start] = text[start:end]
+                    stored_start[n_names + 1] = begin + end - start
+                    name = n_names
+                    n_names += 1
+            ids[first + i] = name
+    return n_names
+
+
+@njit(nogil=True, cache=True)
+def hash_names(text_start, text):
+    """The hash of each name."""
+    codes = np.empty(len(text_start) - 1, np.uint64)
+    for i in range(len(codes)):
+        codes[i] = xxh64(text, text_start[i], text_start[i + 1])
+    return codes

@@ -1,0 +1,220 @@
+"""The subset index: which of many stored sets of ids are contained in a given set of ids?
+
+Every stored set is filed under its rarest id only, so a query looks at the postings of its own ids
+and at nothing else. Ids are ranks: 0 is the most frequent, so the rarest id of a set is its
+largest. Inside a posting the sets are sorted by their next-rarest ids. A posting that is longer
+than a leaf becomes a *node*, cut into *runs* of at most a leaf's length by the next id; a run whose
+sets all share that id and are still too many is a node again. So the index is a trie over ids in
+order of rarity with scanned leaves, and no skew makes a query linear.
+
+    posting of id 7 ──▶ rows  [7] [7 2] [7 2 0] [7 4] [7 5 1] …      (a leaf: scan it)
+    posting of id 3 ──▶ node: own row [3], runs  ids 0…0 ─▶ node
+                                                 ids 1…2 ─▶ leaf
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.kernels.hashing import mix64, prefetch
+
+LEAF = 64  # rows scanned rather than split further
+_AHEAD = 6  # queries between asking for a cache line and needing it
+
+
+class SubsetIndex(NamedTuple):
+    """Rows (distinct stored sets, in posting order) and the trie above them."""
+
+    signatures: NDArray[np.uint64]  # [n_rows] two bits per id, the rarest left out
+    id_start: NDArray[np.int32]  # [n_rows + 1] offsets into ids
+    ids: NDArray[np.int32]  # rarest first, the rarest itself left out (the posting implies it)
+    posting_start: NDArray[
+        np.int32
+    ]  # [n_ids + 1] rows of each rarest id; the empty set comes before
+    split_ids: NDArray[np.int32]  # [n_splits] ids whose posting is a node, ascending: nodes 0, 1, …
+    node_row: NDArray[np.int32]  # [n_nodes] first row; it is the node's own when it ends here
+    node_own: NDArray[np.int32]  # [n_nodes] 1 when the first row ends at this node
+    run_start: NDArray[np.int32]  # [n_nodes + 1] offsets into the runs
+    run_id: NDArray[np.int32]  # [n_runs] smallest next id in the run
+    run_row: NDArray[np.int32]  # [n_runs] first row of the run
+    run_end: NDArray[np.int32]  # [n_runs] and the row after its last
+    run_node: NDArray[np.int32]  # [n_runs] node of a run that is split further, or -1
+
+
+@njit(nogil=True, cache=True)
+def id_bits(number):
+    """The two signature bits of an id."""
+    code = mix64(number)
+    one = np.uint64(1)
+    return (one << (code & np.uint64(63))) | (one << ((code >> np.uint64(6)) & np.uint64(63)))
+
+
+@njit(nogil=True, cache=True)
+def _search(sorted_values, low, high, value):
+    """The last position in [low, high) whose value is at most `value`, or low - 1."""
+    while low < high:
+        middle = (low + high) >> 1
+        if sorted_values[middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
+
+
+@njit(nogil=True, cache=True)
+def _slot(number, mask):
+    return np.int64((np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)) & mask
+
+
+@njit(nogil=True, cache=True)
+def _has(members, mask, number):
+    slot = _slot(number, mask)
+    while True:
+        found = members[slot]
+        if found == number:
+            return True
+        if found < 0:
+            return False
+        slot = (slot + 1) & mask
+
+
+@njit(nogil=True, cache=True)
+def remember(ids, start, end, members):
+    """Fill the open-addressed set; returns its mask."""
+    size = 32
+    while size < 4 * (end - start):
+        size *= 2
+    members[:size] = -1
+    for i in range(start, end):
+        slot = _slot(ids[i], size - 1)
+        while members[slot] >= 0:
+            slot = (slot + 1) & (size - 1)
+        members[slot] = ids[i]
+    return size - 1
+
+
+@njit(nogil=True, cache=True)
+def has_all(ids, start, end, members, mask):
+    """Are all of ids[start:end] in the query?"""
+    for i in range(start, end):
+        if not _has(members, mask, ids[i]):
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _scan(index, low, high, depth, missing, members, mask, hits, n_hits):
+    """Append the rows in [low, high) that the query contains; `hits` has room for all of them."""
+    for row in range(low, high):
+        if index.signatures[row] & missing == np.uint64(0):
+            first, last = index.id_start[row] + depth, index.id_start[row + 1]
+            hits[n_hits] = row
+            n_hits += has_all(index.ids, first, last, members, mask)
+    return n_hits
+
+
+@njit(nogil=True, cache=True)
+def _room(hits, n_hits, n_more):
+    if n_hits + n_more <= len(hits):
+        return hits
+    grown = np.empty(max(2 * len(hits), n_hits + n_more), hits.dtype)
+    grown[:n_hits] = hits[:n_hits]
+    return grown
+
+
+@njit(nogil=True, cache=True)
+def _deeper(stack):
+    grown = np.empty((2 * len(stack), 3), np.int64)
+    grown[: len(stack)] = stack
+    return grown
+
+
+@njit(nogil=True, cache=True)
+def members_for(query_start):
+    """An open-addressed set with room for the longest query four times over."""
+    longest, size = 0, 32
+    for query in range(len(query_start) - 1):
+        longest = max(longest, query_start[query + 1] - query_start[query])
+    while size < 4 * longest:
+        size *= 2
+    return np.empty(size, np.int32)
+
+
+@njit(nogil=True, cache=True)
+def select(index, query_start, query_ids, leaf, hits):
+    """The rows contained in each query, whose ids are ascending and distinct.
+
+    Returns (hit_start, hits, candidates): rows per query in CSR form, and how many rows were
+    looked at. `hits` is a buffer to begin with; it is replaced when it is too small.
+    """
+    n_queries = len(query_start) - 1
+    hit_start = np.empty(n_queries + 1, np.int64)
+    members = members_for(query_start)
+    stack = np.empty((64, 3), np.int64)  # nodes to visit: node, end of the ids to try, depth
+    n_hits, candidates = 0, 0
+    n_empty = index.posting_start[0]
+    for query in range(n_queries):
+        hit_start[query] = n_hits
+        start, end = query_start[query], query_start[query + 1]
+        if query + _AHEAD < n_queries:
+            for i in range(query_start[query + _AHEAD], query_start[query + _AHEAD + 1]):
+                prefetch(index.posting_start, query_ids[i])
+        if query + _AHEAD // 2 < n_queries:
+            for i in range(query_start[query + _AHEAD // 2], query_start[query + _AHEAD // 2 + 1]):
+                row = index.posting_start[query_ids[i]]
+                prefetch(index.signatures, row)
+                prefetch(index.id_start, row)
+        mask = remember(query_ids, start, end, members)
+        missing = ~np.uint64(0)
+        for i in range(start, end):
+            missing &= ~id_bits(query_ids[i])
+        hits = _room(hits, n_hits, n_empty)
+        for row in range(n_empty):
+            hits[n_hits] = row
+            n_hits += 1
+        candidates += n_empty
+        for i in range(start, end):
+            number = query_ids[i]
+            low, high = index.posting_start[number], index.posting_start[number + 1]
+            if high - low <= leaf:
+                hits = _room(hits, n_hits, high - low)
+                candidates += high - low
+                n_hits = _scan(index, low, high, 0, missing, members, mask, hits, n_hits)
+                continue
+            split = _search(index.split_ids, 0, len(index.split_ids), number)
+            stack[0, 0], stack[0, 1], stack[0, 2] = split, i, 0
+            n_open = 1
+            while n_open:
+                n_open -= 1
+                node, limit, depth = stack[n_open, 0], stack[n_open, 1], stack[n_open, 2]
+                if n_open + limit - start >= len(stack):
+                    stack = _deeper(stack)
+                hits = _room(hits, n_hits, 1)
+                if index.node_own[node]:
+                    hits[n_hits] = index.node_row[node]
+                    n_hits += 1
+                    candidates += 1
+                run, last = index.run_start[node], index.run_start[node + 1]
+                done = -1
+                for j in range(start, limit):
+                    run = max(run, _search(index.run_id, run, last, query_ids[j]))
+                    if run == done or index.run_id[run] > query_ids[j]:
+                        continue
+                    child = index.run_node[run]
+                    if child >= 0:
+                        if index.run_id[run] == query_ids[j]:
+                            stack[n_open, 0], stack[n_open, 1] = child, j
+                            stack[n_open, 2] = depth + 1
+                            n_open += 1
+                        continue
+                    done = run
+                    low, high = index.run_row[run], index.run_end[run]
+                    hits = _room(hits, n_hits, high - low)
+                    candidates += high - low
+                    n_hits = _scan(index, low, high, depth, missing, members, mask, hits, n_hits)
+    hit_start[n_queries] = n_hits
+    return hit_start, hits, candidates

@@ -1,0 +1,304 @@
+"""Building the subset index: file, sort, merge equal sets, and split long postings.
+
+See `matchyard.kernels.subset` for what is built and why.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.kernels.hashing import prefetch
+from matchyard.kernels.subset import LEAF, SubsetIndex, id_bits
+
+_NO_NODE = np.int32(-1)
+
+
+class Built(NamedTuple):
+    """An index, and where each input set went."""
+
+    subset_index: SubsetIndex
+    order: NDArray[np.int32]  # [n_sets] input sets in row order
+    member_start: NDArray[np.int32]  # [n_rows + 1] which of `order` share a row
+
+
+def build(
+    set_start: NDArray[np.int64], set_ids: NDArray[np.int32], n_ids: int, leaf: int = LEAF
+) -> Built:
+    """Index the given sets. `set_ids` is sorted in place: each set descending, without repeats."""
+    lengths = sort_sets(set_start, set_ids)
+    posting_count, order = _file_under_rarest(set_start, lengths, set_ids, n_ids)
+    sorted_start, sorted_ids = _gather(set_start, lengths, set_ids, order)
+    _sort_postings(posting_count, sorted_start, sorted_ids, order)
+    rows = _merge_equal(posting_count, sorted_start, sorted_ids)
+    signatures, id_start, ids, posting_start, member_start = rows
+    nodes = _split(posting_start, id_start, ids, leaf)
+    return Built(SubsetIndex(signatures, id_start, ids, posting_start, *nodes), order, member_start)
+
+
+@njit(nogil=True, cache=True)
+def sort_sets(set_start, set_ids):
+    """Sort each set descending in place and drop repeats; returns the new lengths."""
+    lengths = np.empty(len(set_start) - 1, np.int32)
+    for number in range(len(lengths)):
+        start, end = set_start[number], set_start[number + 1]
+        if end - start > 32:
+            set_ids[start:end] = np.sort(set_ids[start:end])[::-1]
+        else:
+            for i in range(start + 1, end):
+                value, j = set_ids[i], i
+                while j > start and set_ids[j - 1] < value:
+                    set_ids[j] = set_ids[j - 1]
+                    j -= 1
+                set_ids[j] = value
+        kept = start
+        for i in range(start, end):
+            if i == start or set_ids[i] != set_ids[i - 1]:
+                set_ids[kept] = set_ids[i]
+                kept += 1
+        lengths[number] = kept - start
+    return lengths
+
+
+@njit(nogil=True, cache=True)
+def _file_under_rarest(set_start, lengths, set_ids, n_ids):
+    """Counting sort of the sets by their rarest id; empty sets come first (posting 0)."""
+    count = np.zeros(n_ids + 2, np.int64)
+    for number in range(len(lengths)):
+        posting = set_ids[set_start[number]] + 1 if lengths[number] else 0
+        count[posting + 1] += 1
+    for posting in range(1, len(count)):
+        count[posting] += count[posting - 1]
+    order = np.empty(len(lengths), np.int32)
+    place = count[:-1].copy()
+    for number in range(len(lengths)):
+        posting = set_ids[set_start[number]] + 1 if lengths[number] else 0
+        order[place[posting]] = number
+        place[posting] += 1
+    return count, order
+
+
+@njit(nogil=True, cache=True)
+def _gather(set_start, lengths, set_ids, order):
+    """Copy the sets into posting order without their rarest id, so that a posting is contiguous."""
+    start = np.empty(len(order) + 1, np.int64)
+    start[0] = 0
+    for place in range(len(order)):
+        start[place + 1] = start[place] + max(0, lengths[order[place]] - 1)
+    ids = np.empty(start[-1], np.int32)
+    for place in range(len(order)):
+        if place + 16 < len(order):
+            prefetch(set_ids, set_start[order[place + 16]])
+        source = set_start[order[place]] + 1
+        for i in range(start[place + 1] - start[place]):
+            ids[start[place] + i] = set_ids[source + i]
+    return start, ids
+
+
+@njit(nogil=True, cache=True)
+def _precedes(left, right, start, ids):
+    """Is row `left` before row `right` in lexicographic order (equal rows: no)?"""
+    length = min(start[left + 1] - start[left], start[right + 1] - start[right])
+    for i in range(length):
+        a, b = ids[start[left] + i], ids[start[right] + i]
+        if a != b:
+            return a < b
+    return start[left + 1] - start[left] < start[right + 1] - start[right]
+
+
+@njit(nogil=True, cache=True)
+def _sort_rows(rows, spare, start, ids):
+    """Stable merge sort of row numbers; insertion sort below 12."""
+    n_rows, width = len(rows), 12
+    for low in range(0, n_rows, width):
+        for i in range(low + 1, min(low + width, n_rows)):
+            row, j = rows[i], i
+            while j > low and _precedes(row, rows[j - 1], start, ids):
+                rows[j] = rows[j - 1]
+                j -= 1
+            rows[j] = row
+    while width < n_rows:
+        for low in range(0, n_rows - width, 2 * width):
+            middle, high = low + width, min(low + 2 * width, n_rows)
+            if not _precedes(rows[middle], rows[middle - 1], start, ids):
+                continue
+            spare[low:middle] = rows[low:middle]
+            i, j = low, middle
+            for place in range(low, high):
+                if i == middle:
+                    break
+                if j < high and _precedes(rows[j], spare[i], start, ids):
+                    rows[place] = rows[j]
+                    j += 1
+                else:
+                    rows[place] = spare[i]
+                    i += 1
+        width *= 2
+
+
+@njit(nogil=True, cache=True)
+def _sort_postings(count, start, ids, order):
+    """Sort each posting's rows in place, and `order` with them."""
+    longest = 0
+    widest = np.int64(0)
+    for posting in range(len(count) - 1):
+        low, high = count[posting], count[posting + 1]
+        longest = max(longest, high - low)
+        widest = max(widest, start[high] - start[low])
+    rows, spare = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    old_order = np.empty(longest, np.int32)
+    old_length = np.empty(longest, np.int64)
+    old_ids = np.empty(widest, np.int32)
+    for posting in range(1, len(count) - 1):
+        low, high = count[posting], count[posting + 1]
+        n_rows = high - low
+        if n_rows < 2:
+            continue
+        for i in range(n_rows):
+            rows[i] = low + i
+        _sort_rows(rows[:n_rows], spare, start, ids)
+        base, end = start[low], 0
+        for i in range(n_rows):
+            row = rows[i]
+            old_order[i] = order[row]
+            length = start[row + 1] - start[row]
+            old_length[i] = length
+            for k in range(length):
+                old_ids[end + k] = ids[start[row] + k]
+            end += length
+        for i in range(n_rows):
+            order[low + i] = old_order[i]
+            start[low + i + 1] = start[low + i] + old_length[i]
+        for k in range(end):
+            ids[base + k] = old_ids[k]
+
+
+@njit(nogil=True, cache=True)
+def _is_same(left, right, start, ids):
+    length = start[left + 1] - start[left]
+    if length != start[right + 1] - start[right]:
+        return False
+    for i in range(length):
+        if ids[start[left] + i] != ids[start[right] + i]:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _merge_equal(count, start, sorted_ids):
+    """One row per distinct set, with its signature; compacts `sorted_ids` in place."""
+    n_sets = len(start) - 1
+    posting_start = np.empty(len(count) - 1, np.int32)
+    id_start = np.empty(n_sets + 1, np.int32)
+    member_start = np.empty(n_sets + 1, np.int32)
+    signatures = np.empty(n_sets, np.uint64)
+    n_rows, end = 0, 0
+    for posting in range(len(count) - 1):
+        if posting > 0:
+            posting_start[posting - 1] = n_rows
+        previous = -1
+        for place in range(count[posting], count[posting + 1]):
+            if previous >= 0 and _is_same(previous, place, start, sorted_ids):
+                continue
+            previous = place
+            id_start[n_rows], member_start[n_rows] = end, place
+            signature = np.uint64(0)
+            for i in range(start[place], start[place + 1]):
+                signature |= id_bits(sorted_ids[i])
+            signatures[n_rows] = signature
+            n_rows += 1
+            end += start[place + 1] - start[place]
+    posting_start[len(count) - 2] = n_rows
+    id_start[n_rows], member_start[n_rows] = end, n_sets
+    kept = np.empty(end, np.int32)
+    for row in range(n_rows):
+        source = start[member_start[row]]
+        for i in range(id_start[row + 1] - id_start[row]):
+            kept[id_start[row] + i] = sorted_ids[source + i]
+    return (
+        signatures[:n_rows].copy(),
+        id_start[: n_rows + 1].copy(),
+        kept,
+        posting_start,
+        member_start[: n_rows + 1].copy(),
+    )
+
+
+@njit(nogil=True, cache=True)
+def _split(posting_start, id_start, ids, leaf):
+    """Cut long postings into runs, and long runs again: see the picture above."""
+    n_splits = 0
+    for number in range(len(posting_start) - 1):
+        n_splits += posting_start[number + 1] - posting_start[number] > leaf
+    split_ids = np.empty(n_splits, np.int32)
+    # A queue of nodes still to be cut; a node is made when it is put there.
+    node_row = np.empty(n_splits + 16, np.int32)
+    node_end = np.empty(n_splits + 16, np.int32)
+    node_depth = np.empty(n_splits + 16, np.int32)
+    n_nodes = 0
+    for number in range(len(posting_start) - 1):
+        if posting_start[number + 1] - posting_start[number] > leaf:
+            split_ids[n_nodes] = number
+            node_row[n_nodes], node_end[n_nodes] = posting_start[number], posting_start[number + 1]
+            node_depth[n_nodes] = 0
+            n_nodes += 1
+    node_own = np.zeros(len(node_row), np.int32)
+    run_start = np.zeros(len(node_row) + 1, np.int32)
+    runs = np.empty((64, 4), np.int32)  # id, row, end, node
+    n_runs, node = 0, 0
+    while node < n_nodes:
+        row, end, depth = node_row[node], node_end[node], node_depth[node]
+        run_start[node] = n_runs
+        if id_start[row + 1] - id_start[row] == depth:
+            node_own[node] = 1
+            row += 1
+        light = False  # the last run is open for more light groups
+        while row < end:
+            number = ids[id_start[row] + depth]
+            group_end = row + 1
+            while group_end < end and ids[id_start[group_end] + depth] == number:
+                group_end += 1
+            heavy = group_end - row > leaf
+            if light and not heavy and group_end - runs[n_runs - 1, 1] <= leaf:
+                runs[n_runs - 1, 2] = group_end
+            else:
+                if n_runs == len(runs):
+                    grown = np.empty((2 * n_runs, 4), np.int32)
+                    grown[:n_runs] = runs
+                    runs = grown
+                runs[n_runs, 0], runs[n_runs, 1] = number, row
+                runs[n_runs, 2], runs[n_runs, 3] = group_end, _NO_NODE
+                n_runs += 1
+                light = not heavy
+            if heavy:
+                if n_nodes == len(node_row):
+                    node_row, node_end = _doubled(node_row), _doubled(node_end)
+                    node_depth, node_own = _doubled(node_depth), _doubled(node_own)
+                    run_start = _doubled(run_start)
+                runs[n_runs - 1, 3] = n_nodes
+                node_row[n_nodes], node_end[n_nodes] = row, group_end
+                node_depth[n_nodes], node_own[n_nodes] = depth + 1, 0
+                n_nodes += 1
+            row = group_end
+        node += 1
+    run_start[n_nodes] = n_runs
+    return (
+        split_ids,
+        node_row[:n_nodes].copy(),
+        node_own[:n_nodes].copy(),
+        run_start[: n_nodes + 1].copy(),
+        runs[:n_runs, 0].copy(),
+        runs[:n_runs, 1].copy(),
+        runs[:n_runs, 2].copy(),
+        runs[:n_runs, 3].copy(),
+    )
+
+
+@njit(nogil=True, cache=True)
+def _doubled(array):
+    grown = np.zeros(2 * len(array), array.dtype)
+    grown[: len(array)] = array
+    return grown

@@ -1,0 +1,138 @@
+"""Matches: which keys each event goes to, and the work it took to find out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Work(NamedTuple):
+    """Exact counters, the same on every run: a regression shows without a stopwatch."""
+
+    candidates: int  # stored sets that were looked at, one by one
+    matches: int  # (event, key) pairs found
+
+    def __add__(self, other: Work) -> Work:  # type: ignore[override]
+        return Work(self.candidates + other.candidates, self.matches + other.matches)
+
+
+class Part(NamedTuple):
+    """The matches of some consecutive events, in CSR form."""
+
+    event_start: NDArray[np.int64]  # [n_events + 1] offsets into keys
+    keys: NDArray[np.int64]
+    candidates: int = 0
+
+
+class Matches(Sequence[list[Any]]):
+    """The keys per event, in the order of the events; a key's place within its event means nothing.
+
+    Kept in the parts in which they were found, so that a large result is never copied:
+    `event_start` and `keys` join the parts when first asked for.
+
+    >>> found = Matches([Part(np.array([0, 2, 2]), np.array([7, 9]))])
+    >>> found[0], found[1], found.work
+    ([7, 9], [], Work(candidates=0, matches=2))
+    """
+
+    def __init__(self, parts: Sequence[Part], key_names: pa.Array | None = None) -> None:
+        self.parts = tuple(parts)
+        self.key_names = key_names  # names by id where keys are strings
+
+    @cached_property
+    def event_start(self) -> NDArray[np.int64]:
+        """Offsets of each event's keys: event i has `keys[event_start[i]:event_start[i + 1]]`."""
+        if len(self.parts) == 1:
+            return self.parts[0].event_start
+        offsets, end = [np.zeros(1, np.int64)], 0
+        for part in self.parts:
+            offsets.append(part.event_start[1:] + end)
+            end += int(part.event_start[-1])
+        return np.concatenate(offsets)
+
+    @cached_property
+    def keys(self) -> NDArray[np.int64]:
+        """All keys, event after event; ids into `key_names` where keys are strings."""
+        if len(self.parts) == 1:
+            return self.parts[0].keys
+        return np.concatenate([part.keys for part in self.parts] or [np.empty(0, np.int64)])
+
+    @property
+    def work(self) -> Work:
+        """What it took: candidates looked at and matches found."""
+        candidates = sum(part.candidates for part in self.parts)
+        return Work(candidates, sum(len(part.keys) for part in self.parts))
+
+    def __len__(self) -> int:
+        return sum(len(part.event_start) - 1 for part in self.parts)
+
+    def __getitem__(self, event: Any) -> Any:
+        if isinstance(event, slice):
+            return [self[i] for i in range(*event.indices(len(self)))]
+        start = self.event_start
+        if event < 0:
+            event += len(start) - 1
+        if not 0 <= event < len(start) - 1:
+            raise IndexError(f"event {event} of {len(start) - 1}")
+        return self._decode(self.keys[start[event] : start[event + 1]])
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        for part in self.parts:
+            keys, offsets = self._decode(part.keys), part.event_start.tolist()
+            for start, end in pairwise(offsets):
+                yield keys[start:end]
+
+    def __repr__(self) -> str:
+        return f"<Matches: {len(self)} events, {self.work.matches} matches>"
+
+    def to_lists(self) -> list[list[Any]]:
+        """A list of keys per event."""
+        return list(self)
+
+    def to_arrow(self) -> pa.Table:
+        """A table of pairs with columns `event` (its number) and `key`; keys are not copied."""
+        events, keys, first = [], [], 0
+        for part in self.parts:
+            n_events = len(part.event_start) - 1
+            numbers = np.arange(first, first + n_events, dtype=np.int64)
+            events.append(pa.array(np.repeat(numbers, np.diff(part.event_start))))
+            keys.append(self._column(part.keys))
+            first += n_events
+        key_type = pa.int64() if self.key_names is None else keys[0].type if keys else pa.string()
+        return pa.table(
+            {"event": pa.chunked_array(events, pa.int64()), "key": pa.chunked_array(keys, key_type)}
+        )
+
+    def to_arrays(self) -> pa.ChunkedArray:
+        """One list of keys per event, as an Arrow column; keys are not copied."""
+        lists = [
+            pa.LargeListArray.from_arrays(pa.array(part.event_start), self._column(part.keys))
+            for part in self.parts
+        ]
+        return pa.chunked_array(lists, None if lists else pa.large_list(pa.int64()))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The pairs as a pandas data frame with columns `event` and `key`."""
+        return self.to_arrow().to_pandas()
+
+    def _column(self, keys: NDArray[np.int64]) -> pa.Array:
+        if self.key_names is None:
+            return pa.array(keys)
+        return pa.DictionaryArray.from_arrays(pa.array(keys.astype(np.int32)), self.key_names)
+
+    def _decode(self, keys: NDArray[np.int64]) -> list[Any]:
+        found: list[Any] = (
+            keys.tolist()
+            if self.key_names is None
+            else self.key_names.take(pa.array(keys)).to_pylist()
+        )
+        return found

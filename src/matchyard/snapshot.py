@@ -1,0 +1,247 @@
+"""What matching sees: immutable segments, each a vocabulary with its compiled tables.
+
+An index that was consolidated has one segment. A live index has more: side segments with what was
+added since, and removals as tombstones in the key tables of the older ones.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matchyard.engine import Algorithm, Engine
+from matchyard.kernels import csr
+from matchyard.kernels.names import Names, freeze
+from matchyard.matches import Matches, Part
+
+CHUNK = 4096  # events per step of a thread: enough to share the work, small enough for the cache
+
+
+class Settings(NamedTuple):
+    """How an index reads and matches; fixed when it is made."""
+
+    engine: Engine
+    algorithm_name: str
+    algorithm: Algorithm
+    reading: Any  # the engine's own options
+    options: Any  # the algorithm's options
+    shard_size: int  # the most subscriptions in one table
+
+
+class Rows(NamedTuple):
+    """Subscriptions before they are compiled."""
+
+    batch: Any
+    vocabulary: Names
+    keys: NDArray[np.int64]
+
+
+class Removals(NamedTuple):
+    """What has to go: every subscription of some keys, and some (subscription, key) pairs."""
+
+    keys: NDArray[np.int64]
+    pairs: list[tuple[Any, int]]
+
+    def __bool__(self) -> bool:
+        return bool(len(self.keys) or self.pairs)
+
+
+class Segment:
+    """Compiled subscriptions over one vocabulary, in one or more tables."""
+
+    def __init__(self, settings: Settings, vocabulary: Names, tables: Sequence[Any]) -> None:
+        self.settings, self.vocabulary = settings, vocabulary
+        self.tables = tuple(freeze(table) for table in tables)
+        self._workspaces: list[list[Any]] = []
+
+    @classmethod
+    def compile(cls, settings: Settings, parts: list[Rows]) -> Segment:
+        """Compile subscriptions, `shard_size` at a time. Empties `parts` to free memory early."""
+        encoder, algorithm = settings.engine.encoder, settings.algorithm
+        keys = np.concatenate([part.keys for part in parts])
+        merging = [(part.batch, part.vocabulary) for part in parts]
+        parts.clear()
+        batch, vocabulary = encoder.merge(merging)
+        del merging
+        tables = [
+            algorithm.compile(
+                batch.rows(start, min(start + settings.shard_size, len(keys))),
+                keys[start : start + settings.shard_size],
+                vocabulary,
+                settings.options,
+            )
+            for start in range(0, max(1, len(keys)), settings.shard_size)
+        ]
+        return cls(settings, vocabulary, tables)
+
+    @property
+    def n_keys(self) -> int:
+        """Subscriptions in the tables, removed ones included."""
+        return sum(len(table.keys) for table in self.tables)
+
+    @property
+    def n_tombstones(self) -> int:
+        """Keys and pairs removed since the tables were compiled."""
+        return sum(
+            len(csr.hash_set_values(gone))
+            for table in self.tables
+            for gone in (table.removed_keys, table.removed_at)
+        )
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of vocabulary and tables, mapped from disk or not."""
+        arrays = [*self.vocabulary, *(array for table in self.tables for array in table)]
+        return sum(array.nbytes for array in arrays)
+
+    def encode(self, column: Any) -> Any:
+        """A column of events or subscriptions as a batch over this segment's vocabulary."""
+        settings = self.settings
+        bits = settings.algorithm.signature_bits(settings.options)
+        return settings.engine.encoder.encode(column, self.vocabulary, *bits)
+
+    def match(self, column: Any) -> Part:
+        """The keys per event, by one thread."""
+        algorithm, options = self.settings.algorithm, self.settings.options
+        batch = self.encode(column)
+        workspaces = self._borrow()
+        try:
+            found = [
+                algorithm.match(table, batch, workspace, options)
+                for table, workspace in zip(self.tables, workspaces, strict=True)
+            ]
+        finally:
+            self._workspaces.append(workspaces)
+        return join(found, column.n_rows)
+
+    def _borrow(self) -> list[Any]:
+        try:
+            return self._workspaces.pop()  # atomic: two threads never get the same one
+        except IndexError:
+            options = self.settings.options
+            return [self.settings.algorithm.workspace(table, options) for table in self.tables]
+
+    def remove(self, removals: Removals) -> Segment:
+        """The same segment with more tombstones."""
+        if not removals or not self.n_keys:
+            return self
+        gone = self._locate(removals.pairs)
+        tables = [
+            table._replace(
+                removed_keys=_extended(table.removed_keys, removals.keys),
+                removed_at=_extended(table.removed_at, positions),
+            )
+            for table, positions in zip(self.tables, gone, strict=True)
+        ]
+        return Segment(self.settings, self.vocabulary, tables)
+
+    def _locate(self, pairs: list[tuple[Any, int]]) -> list[NDArray[np.int64]]:
+        """Where the pairs stand in the key table of each of the tables."""
+        if not pairs:
+            return [np.empty(0, np.int64) for _ in self.tables]
+        column = self.settings.engine.encoder.column([p[0] for p in pairs], self.settings.reading)
+        batch = self.encode(column)
+        # A set with a tag that the vocabulary lacks was never stored: encoding would shorten it.
+        known = np.diff(batch.tag_start) == np.diff(column.row_start)
+        found = []
+        for table in self.tables:
+            algorithm, options = self.settings.algorithm, self.settings.options
+            space = algorithm.workspace(table, options)
+            start, rows = algorithm.locate(table, batch, space, options)
+            positions = [
+                position
+                for number in np.flatnonzero(known)
+                for row in rows[start[number] : start[number + 1]]
+                for position in range(table.key_start[row], table.key_start[row + 1])
+                if table.keys[position] == pairs[number][1]
+            ]
+            found.append(np.array(positions, np.int64))
+        return found
+
+    def living(self) -> Rows:
+        """All subscriptions that are not removed, ready to be compiled again."""
+        pieces = []
+        for table in self.tables:
+            positions = csr.living(table)
+            rows = np.searchsorted(table.key_start, positions, side="right") - 1
+            batch = self.settings.algorithm.subscriptions(table, rows)
+            pieces.append((batch, self.vocabulary, table.keys[positions]))
+        keys = np.concatenate([piece[2] for piece in pieces])
+        if len(pieces) == 1:
+            return Rows(*pieces[0])
+        batch, vocabulary = self.settings.engine.encoder.merge([piece[:2] for piece in pieces])
+        return Rows(batch, vocabulary, keys)
+
+    def find(self, key: int) -> list[Any]:
+        """The subscriptions of a key, as values."""
+        found = []
+        for table in self.tables:
+            at = np.flatnonzero(table.keys == key)
+            at = at[[not csr.is_removed(table, position) for position in at]]
+            rows = np.searchsorted(table.key_start, at, side="right") - 1
+            batch = self.settings.algorithm.subscriptions(table, rows)
+            decode = self.settings.engine.encoder.decode
+            found += [decode(batch, row, self.vocabulary) for row in range(len(rows))]
+        return found
+
+
+def _extended(table: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.int64]:
+    if len(more) == 0:
+        return table
+    return csr.hash_set(np.concatenate([csr.hash_set_values(table), more]))
+
+
+def join(parts: Sequence[Part], n_events: int) -> Part:
+    """Results of several tables for the same events, event by event."""
+    if not parts:
+        return Part(np.zeros(n_events + 1, np.int64), np.empty(0, np.int64))
+    joined = parts[0]
+    for part in parts[1:]:
+        start, keys = csr.interleave(joined.event_start, joined.keys, part.event_start, part.keys)
+        joined = Part(start, keys, joined.candidates + part.candidates)
+    return joined
+
+
+class Snapshot(NamedTuple):
+    """The state that one call of `match` sees from beginning to end."""
+
+    segments: tuple[Segment, ...]
+    key_names: pa.Array | None
+
+    def match(
+        self, column: Any, threads: int, finish: Callable[[Part, int], Part] | None = None
+    ) -> Matches:
+        """Match a column of events; `finish` turns each part, given its first event, into another."""
+
+        def step(first: int) -> Part:
+            rows = column.rows(first, min(first + CHUNK, column.n_rows))
+            part = join([segment.match(rows) for segment in self.segments], rows.n_rows)
+            return finish(part, first) if finish else part
+
+        starts = range(0, max(1, column.n_rows), CHUNK)
+        if threads == 1 or len(starts) == 1:
+            return Matches([step(first) for first in starts], self.key_names)
+        return Matches(list(_pool(threads).map(step, starts)), self.key_names)
+
+
+_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+_pools_lock = threading.Lock()
+
+
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """The pool of that many threads; a forked child starts its own, since threads do not fork."""
+    owner = (os.getpid(), threads)
+    with _pools_lock:
+        if owner not in _pools:
+            _pools[owner] = ThreadPoolExecutor(threads, thread_name_prefix="matchyard")
+        return _pools[owner]
+
+
+os.register_at_fork(after_in_child=_pools_lock._at_fork_reinit)  # type: ignore[attr-defined]
