@@ -6,13 +6,38 @@
 [7]
 """
 
-from matchyard.engine import ENGINES
-from matchyard.errors import DeviceError, MatchyardError, ParseError, StorageError, UsageError
-from matchyard.index import Estimate, Index
-from matchyard.indexes import TagIndex, interface_key, open
-from matchyard.matches import Matches, Work
+import sys as _sys
+from importlib import import_module as _import_module
+from pathlib import Path as _Path
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
+if _TYPE_CHECKING:
+    from matchyard.engine import ENGINES
+    from matchyard.errors import DeviceError, MatchyardError, ParseError, StorageError, UsageError
+    from matchyard.index import Estimate, Index
+    from matchyard.indexes import TagIndex, algorithms, interface_key, open, workload
+    from matchyard.matches import Matches, Work
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "ENGINES": "engine",
+    "DeviceError": "errors",
+    "Estimate": "index",
+    "Index": "index",
+    "Matches": "matches",
+    "MatchyardError": "errors",
+    "ParseError": "errors",
+    "StorageError": "errors",
+    "TagIndex": "indexes",
+    "UsageError": "errors",
+    "Work": "matches",
+    "algorithms": "indexes",
+    "interface_key": "indexes",
+    "open": "indexes",
+    "workload": "indexes",
+}
 
 __all__ = [
     "ENGINES",
@@ -27,6 +52,23 @@ __all__ = [
     "UsageError",
     "Work",
     "__version__",
+    "algorithms",
     "interface_key",
     "open",
+    "workload",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'matchyard' has no attribute {name!r}")
+    value = getattr(_import_module(f"matchyard.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+# A program that imports the package wants it ready, so that its first match is not also its first
+# import of Numba. The command shows its help without that, and loads what it needs later.
+if _Path(_sys.argv[0] if _sys.argv else "").name not in ("matchyard", "-m"):
+    for _name in _HOMES:
+        __getattr__(_name)

@@ -58,7 +58,7 @@ class Index:
             raise UsageError("threads and shard_size must be at least 1")
         name = algorithm or found.default
         self._settings = Settings(found, name, module, reading, own, shard_size)
-        self.live, self.threads = live, threads
+        self.live, self.threads, self.device = live, threads, device
         self._keys = Keys()
         self._changes = Changes(self._settings)
         self._snapshot = Snapshot((), None)
@@ -72,7 +72,7 @@ class Index:
 
     def add(self: Self, subscription: Any, key: Any) -> Self:
         """Stage one subscription under a key, as a value or as text in the engine's language."""
-        value = self._parse(subscription)
+        value = self.parse(subscription)
         with self._lock:
             self._changes.add(value, self._keys.number(key))
         return self
@@ -92,7 +92,7 @@ class Index:
 
         What is not there is no error. Additions after the removal are not touched by it.
         """
-        value = None if subscription is None else self._parse(subscription)
+        value = None if subscription is None else self.parse(subscription)
         with self._lock:
             number = self._keys.find(key)
             if number is None:
@@ -201,7 +201,7 @@ class Index:
     def explain(self, event: Any, key: Any) -> str:
         """Why the key does or does not get the event, subscription by subscription."""
         snapshot = self._refresh() if self.live else self._snapshot
-        number, seen = self._keys.find(key), self._parse(event)
+        number, seen = self._keys.find(key), self.parse(event)
         found = [
             subscription
             for segment in snapshot.segments
@@ -217,15 +217,25 @@ class Index:
             for subscription in sorted(found, key=engine.language.format)
         )
 
-    def _parse(self, value: Any) -> Any:
+    def parse(self, value: Any) -> Any:
+        """A subscription or event as this index reads it; a ParseError if it cannot."""
         engine, reading = self._settings.engine, self._settings.reading
         return engine.encoder.fold(engine.language.parse(value), reading)
 
     # ---------------------------------------------------------------- looking at it
 
+    @property
+    def algorithm(self) -> str:
+        """The name of the algorithm."""
+        return self._settings.algorithm_name
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """All options, of the engine's reading and of the algorithm."""
+        return {**self._settings.reading._asdict(), **self._settings.options._asdict()}
+
     def __repr__(self) -> str:
-        name = self._settings.algorithm_name
-        return f"<{type(self).__name__}: {len(self)} subscriptions, algorithm {name}>"
+        return f"<{type(self).__name__}: {len(self)} subscriptions, algorithm {self.algorithm}>"
 
     def __len__(self) -> int:
         """Subscriptions that matching sees."""
@@ -236,11 +246,11 @@ class Index:
 
     def info(self) -> dict[str, Any]:
         """Settings and sizes, as plain values."""
-        segments, settings = self._snapshot.segments, self._settings
+        segments = self._snapshot.segments
         return {
-            "engine": settings.engine.name,
-            "algorithm": settings.algorithm_name,
-            "options": {**settings.reading._asdict(), **settings.options._asdict()},
+            "engine": self._settings.engine.name,
+            "algorithm": self.algorithm,
+            "options": self.options,
             "subscriptions": len(self),
             "distinct": sum(len(t.key_start) - 1 for s in segments for t in s.tables),
             "names": sum(segment.vocabulary.n_names for segment in segments),
@@ -282,7 +292,7 @@ class Index:
     def save(self: Self, path: str | PathLike[str]) -> Self:
         """Consolidate, write a new version to a folder, and publish it in one step."""
         self.consolidate()
-        snapshot, settings = self._snapshot, self._settings
+        snapshot = self._snapshot
         while len(snapshot.segments) != 1 or snapshot.segments[0].n_tombstones:  # changed since
             self.consolidate()
             snapshot = self._snapshot
@@ -294,8 +304,18 @@ class Index:
                 files += storage.write_names(folder, "keys", names)
             for number, table in enumerate(segment.tables):
                 files += storage.write_table(folder, number, table)
-            storage.publish(path, folder, describe(settings, len(segment.tables)), files)
+            storage.publish(path, folder, self._describe(len(segment.tables)), files)
         return self
+
+    def _describe(self, n_tables: int) -> dict[str, Any]:
+        """What the manifest says besides the files."""
+        return {
+            "engine": self._settings.engine.name,
+            "algorithm": self.algorithm,
+            "options": self.options,
+            "shard_size": self._settings.shard_size,
+            "shards": n_tables,
+        }
 
     @classmethod
     def from_saved(
@@ -319,17 +339,6 @@ class Index:
         return index
 
 
-def describe(settings: Settings, n_tables: int) -> dict[str, Any]:
-    """What the manifest says of an index besides its files."""
-    return {
-        "engine": settings.engine.name,
-        "algorithm": settings.algorithm_name,
-        "options": {**settings.reading._asdict(), **settings.options._asdict()},
-        "shard_size": settings.shard_size,
-        "shards": n_tables,
-    }
-
-
 def _unique(part: Part) -> Part:
     event_start, keys = csr.unique(part.event_start, part.keys)
-    return Part(event_start, keys, part.candidates)
+    return part._replace(event_start=event_start, keys=keys)

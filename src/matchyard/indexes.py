@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchyard import storage
+from matchyard.engine import find_engine
 from matchyard.errors import StorageError, UsageError
 from matchyard.index import SHARD_SIZE, Index
 from matchyard.kernels import csr
@@ -58,7 +59,7 @@ class TagIndex(Index):
             event_start, kept = csr.next_interfaces(
                 part.event_start, part.keys, tree[first:last], incoming[first:last]
             )
-            return Part(event_start, kept, part.candidates)
+            return part._replace(event_start=event_start, keys=kept)
 
         return self._match(events, threads, finish)
 
@@ -78,6 +79,27 @@ def interface_key(tree: Any, interface: Any) -> Any:
 
 
 _KINDS: dict[str, type[Index]] = {"tags": TagIndex}
+
+
+def algorithms(engine: str) -> tuple[str, ...]:
+    """The algorithms of an engine, its default first.
+
+    >>> algorithms("tags")[0]
+    'rarest'
+    """
+    return find_engine(engine).algorithms
+
+
+def workload(
+    engine: str, name: str, size: int, seed: int = 1, extra_tags: int | None = None
+) -> Any:
+    """A named workload of an engine, made on demand; see the engine's `workload` module.
+
+    >>> tags, keys = workload("tags", "twitter", size=100).subscriptions(0, 3)
+    >>> len(tags), len(keys)
+    (3, 3)
+    """
+    return find_engine(engine).workload.generate(name, size, seed, extra_tags)
 
 
 def open(

@@ -31,6 +31,7 @@ class Part(NamedTuple):
     event_start: NDArray[np.int64]  # [n_events + 1] offsets into keys
     keys: NDArray[np.int64]
     candidates: int = 0
+    encode_s: float = 0.0  # seconds that a thread spent on encoding the events
 
 
 class Matches(Sequence[list[Any]]):
@@ -71,6 +72,11 @@ class Matches(Sequence[list[Any]]):
         """What it took: candidates looked at and matches found."""
         candidates = sum(part.candidates for part in self.parts)
         return Work(candidates, sum(len(part.keys) for part in self.parts))
+
+    @property
+    def encode_s(self) -> float:
+        """Seconds that went into encoding the events, over all threads."""
+        return sum(part.encode_s for part in self.parts)
 
     def __len__(self) -> int:
         return sum(len(part.event_start) - 1 for part in self.parts)

@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,7 +111,9 @@ class Segment:
     def match(self, column: Any) -> Part:
         """The keys per event, by one thread."""
         algorithm, options = self.settings.algorithm, self.settings.options
+        start = perf_counter()
         batch = self.encode(column)
+        encode_s = perf_counter() - start
         workspaces = self._borrow()
         try:
             found = [
@@ -119,7 +122,7 @@ class Segment:
             ]
         finally:
             self._workspaces.append(workspaces)
-        return join(found, column.n_rows)
+        return join(found, column.n_rows)._replace(encode_s=encode_s)
 
     def _borrow(self) -> list[Any]:
         try:
@@ -205,7 +208,8 @@ def join(parts: Sequence[Part], n_events: int) -> Part:
     joined = parts[0]
     for part in parts[1:]:
         start, keys = csr.interleave(joined.event_start, joined.keys, part.event_start, part.keys)
-        joined = Part(start, keys, joined.candidates + part.candidates)
+        candidates = joined.candidates + part.candidates
+        joined = Part(start, keys, candidates, joined.encode_s + part.encode_s)
     return joined
 
 

@@ -1,0 +1,148 @@
+"""Rows of files as the columns that an index takes, and its matches as rows again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from matchyard import files
+from matchyard.errors import ParseError
+from matchyard.matches import Matches
+
+Batch = tuple[Any, Any]  # values and the names of their rows
+Parse = Callable[[Any], Any]
+
+
+def rows_of(
+    path: str,
+    format: str | None,
+    parse: Parse,
+    field: str,
+    name_field: str,
+    need_key: bool = False,
+    bad: Path | None = None,
+) -> Iterator[Batch]:
+    """Batches of (values, names). A row without a name is named by its number.
+
+    Rows that cannot be read stop everything, or are written to `bad` with the reason.
+    """
+    first = 0
+    if bad is not None:
+        bad.write_bytes(b"")
+    for batch in files.read(path, format):
+        if isinstance(batch, pa.Table):
+            values, names = _from_table(batch, field, name_field, need_key, first, path)
+            first += len(values)
+            if bad is not None:
+                values, names = _good_of_table(values, names, parse, bad)
+        else:
+            values, names = _from_lines(batch, parse, field, name_field, need_key, first, bad)
+            first += len(batch)
+        if len(values):
+            yield values, names
+
+
+def _from_table(
+    table: pa.Table, field: str, name_field: str, need_key: bool, first: int, path: str
+) -> tuple[Any, Any]:
+    columns = table.column_names
+    if field not in columns:
+        raise ParseError(f"{path}: no column {field!r}; found: {', '.join(columns)}")
+    if name_field in columns:
+        names = table[name_field]
+    elif need_key:
+        raise ParseError(f"{path}: no column {name_field!r}; found: {', '.join(columns)}")
+    else:
+        names = pa.array(np.arange(first, first + len(table)))
+    return table[field].combine_chunks(), names
+
+
+def _good_of_table(values: pa.Array, names: Any, parse: Parse, bad: Path) -> tuple[Any, Any]:
+    """Set aside null rows and rows with null tags."""
+    kept = []
+    with bad.open("a", encoding="utf-8") as file:
+        for row, value in enumerate(values.to_pylist()):
+            reason = _reason(value, parse)
+            if reason is None:
+                kept.append(row)
+            else:
+                file.write(json.dumps({"row": row, "event": value, "reason": reason}) + "\n")
+    at = pa.array(kept, pa.int64())
+    return values.take(at), names.take(at)
+
+
+def _reason(value: Any, parse: Parse) -> str | None:
+    try:
+        parse(value)
+    except ParseError as error:
+        return str(error)
+    return None
+
+
+def _from_lines(
+    rows: list[Any],
+    parse: Parse,
+    field: str,
+    name_field: str,
+    need_key: bool,
+    first: int,
+    bad: Path | None,
+) -> tuple[list[Any], list[Any]]:
+    values, names, problems = [], [], []
+    for place, (line, row) in enumerate(rows):
+        try:
+            value, name = _from_line(line, row, parse, field, name_field, need_key, first + place)
+        except ParseError as error:
+            if bad is None:
+                raise
+            shown = None if isinstance(row, ParseError) else row
+            problems.append({"line": line, "event": shown, "reason": str(error)})
+            continue
+        values.append(value)
+        names.append(name)
+    if bad is not None and problems:
+        with bad.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(problem) + "\n" for problem in problems)
+    return values, names
+
+
+def _from_line(
+    line: int, row: Any, parse: Parse, field: str, name_field: str, need_key: bool, number: int
+) -> tuple[Any, Any]:
+    if isinstance(row, ParseError):
+        raise row
+    name = number
+    if isinstance(row, dict):
+        if field not in row:
+            raise ParseError(
+                f'line {line} has no field {field!r}; expected e.g. {{"{field}": ["jazz"]}}'
+            )
+        if need_key and name_field not in row:
+            raise ParseError(f"line {line} has no field {name_field!r}")
+        row, name = row[field], row.get(name_field, number)
+    elif need_key:
+        raise ParseError(
+            f'line {line} has no key; expected e.g. {{"{field}": ["jazz"], "{name_field}": 7}}'
+        )
+    try:
+        return parse(row), name
+    except ParseError as error:
+        raise ParseError(f"line {line}: {error}") from None
+
+
+def pairs(matches: Matches, ids: Any, arrays: bool) -> pa.Table:
+    """Matches as a table: a row per (event, key), or per event with its `keys`."""
+    if not isinstance(ids, pa.Array | pa.ChunkedArray):
+        try:
+            ids = pa.array(ids)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):  # names of mixed kinds
+            ids = pa.array([str(name) for name in ids])
+    if arrays:
+        return pa.table({"event": ids, "keys": matches.to_arrays()})
+    found = matches.to_arrow()
+    return pa.table({"event": ids.take(found["event"]), "key": found["key"]})

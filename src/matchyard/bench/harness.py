@@ -1,0 +1,161 @@
+"""Run algorithms on one workload in one run, and check that they find the same matches.
+
+What is timed is the whole job: from events as users have them (an Arrow column of strings) to the
+keys of every event. JIT compilation and the generation of the workload are left out, building is
+reported apart, and a slow algorithm gets fewer events than a fast one; all are checked on the same.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import matchyard as my
+
+_STEP = 4096
+_PASS_S = 1.0  # how long one timed pass should take…
+_MOST_EVENTS = 2_000_000
+_MOST_PAIRS = 40_000_000  # …within the memory that its result may take
+
+
+class Result(NamedTuple):
+    """One algorithm on one workload."""
+
+    engine: str
+    workload: str
+    algorithm: str
+    device: str
+    threads: int
+    subscriptions: int
+    events: int  # per timed pass
+    build_s: float  # from Arrow strings to an index that matches
+    events_per_s: float  # median over the passes
+    pairs_per_s: float
+    matches: int  # in one pass
+    candidates: int
+    index_bytes: int  # without keys
+    checksum: str  # of the matches of the first `checked` events
+    checked: int
+    encode_share: float  # of the time that threads spent
+    spread: float  # (slowest - fastest pass) / median
+    passes: int
+    arrow_pairs_per_s: float  # the same with the result as an Arrow table of (event, key)
+
+
+def compare(
+    engine: str = "tags",
+    workload: str = "twitter",
+    size: int = 1_000_000,
+    algorithms: Sequence[str] = ("rarest",),
+    threads: int = 1,
+    device: str = "cpu",
+    seed: int = 1,
+    n_events: int | None = None,
+    passes: int = 5,
+    options: dict[str, Any] | None = None,
+    extra_tags: int | None = None,
+    progress: Callable[[str], None] = lambda message: None,
+) -> Iterator[Result]:
+    """Results as they come, one per algorithm."""
+    source = my.workload(engine, workload, size, seed, extra_tags)
+    for algorithm in algorithms:
+        progress(f"building {algorithm} over {size:,} subscriptions")
+        index = my.TagIndex(algorithm, options, device, threads=threads)
+        warm_up(index, source, threads)
+        build_s = build(index, source)
+        progress(f"matching with {algorithm}")
+        yield measure(index, source, algorithm, build_s, threads, device, n_events, passes)
+        del index
+        gc.collect()
+
+
+def warm_up(index: Any, source: Any, threads: int) -> None:
+    """Compile every kernel on a tiny index of the same kind, and nothing else."""
+    tiny = my.TagIndex(index.algorithm, index.options, index.device)
+    tags, keys = source.subscriptions(0, min(200, source.size))
+    tiny.add_many(tags, keys).consolidate()
+    tiny.match(source.events(_STEP + 1), threads).to_arrow()
+    tiny.match_unique(source.events(10))
+
+
+def build(index: Any, source: Any) -> float:
+    """Add the workload chunk by chunk and consolidate; seconds, without its generation."""
+    seconds = 0.0
+    for tags, keys in source.chunks():
+        start = time.perf_counter()
+        index.add_many(tags, keys)
+        seconds += time.perf_counter() - start
+    del tags, keys
+    start = time.perf_counter()
+    index.consolidate()
+    return seconds + time.perf_counter() - start
+
+
+def measure(
+    index: Any,
+    source: Any,
+    algorithm: str,
+    build_s: float,
+    threads: int,
+    device: str,
+    n_events: int | None,
+    passes: int,
+    verb: str = "match",
+) -> Result:
+    """Time passes over fresh events; the first `checked` events are the same for everyone."""
+    match = getattr(index, verb)
+    n_checked = min(_STEP, n_events or _STEP)
+    first = match(source.events(n_checked), threads)
+    n_events = n_events or _affordable(match, source, threads)
+    seconds, arrow_seconds, encode_s = [], [], 0.0
+    for number in range(passes):
+        events = source.events(n_events, start=number * n_events)
+        gc.collect()
+        start = time.perf_counter()
+        found = match(events, threads)
+        found.to_arrays()
+        seconds.append(time.perf_counter() - start)
+        found.to_arrow()
+        arrow_seconds.append(time.perf_counter() - start)
+        encode_s += found.encode_s
+        work = found.work
+        del found
+    median = statistics.median(seconds)
+    info = index.info()
+    return Result(
+        info["engine"], source.name, algorithm, device, threads, source.size, n_events, build_s,
+        n_events / median, work.matches / median, work.matches, work.candidates,
+        info["index_bytes"] - info["key_bytes"], checksum(first), n_checked,
+        encode_s / (sum(seconds) * threads), (max(seconds) - min(seconds)) / median, passes,
+        work.matches / statistics.median(arrow_seconds),
+    )  # fmt: skip
+
+
+def _affordable(match: Callable[..., Any], source: Any, threads: int) -> int:
+    """How many events make a pass of about a second."""
+    events = source.events(2 * _STEP, start=1 << 40)
+    start = time.perf_counter()
+    found = match(events, threads)
+    seconds = time.perf_counter() - start
+    by_time = int(_PASS_S / seconds * len(events))
+    by_pairs = int(_MOST_PAIRS / max(1, found.work.matches) * len(events))
+    step = _STEP * threads
+    return max(step, min(by_time, by_pairs, _MOST_EVENTS) // step * step)
+
+
+def checksum(matches: Any) -> str:
+    """A number that says which pairs were found, whatever their order."""
+    with np.errstate(over="ignore"):
+        start = matches.event_start
+        events = np.repeat(np.arange(len(start) - 1, dtype=np.uint64), np.diff(start))
+        mixed = matches.keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= (events + np.uint64(1)) * np.uint64(0xC2B2AE3D27D4EB4F)
+        mixed ^= mixed >> np.uint64(29)
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(32)
+        return f"{int(mixed.sum(dtype=np.uint64)):016x}"

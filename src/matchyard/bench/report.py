@@ -1,0 +1,105 @@
+"""Results for people: a table on the terminal, and a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from matchyard.bench.harness import Result
+from matchyard.errors import UsageError
+
+
+def short(value: float) -> str:
+    """A number that fits into a column.
+
+    >>> short(1_350_000), short(999), short(0.25)
+    ('1.35 M', '999', '0.25')
+    """
+    for factor, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if abs(value) >= factor:
+            return f"{value / factor:.3g}{unit}"
+    return f"{value:.3g}"
+
+
+def table(results: Sequence[Result], console: Console | None = None) -> None:
+    """Print results side by side, with ratios to the first."""
+    if not results:
+        return
+    console = console or Console()
+    base = results[0]
+    title = (
+        f"{base.engine} · {base.workload} · {base.subscriptions:,} subscriptions · "
+        f"{base.threads} thread{'s' * (base.threads > 1)} · "
+        f"{base.matches / base.events:,.1f} matches per event"
+    )
+    shown = Table(title=title, title_justify="left", title_style="bold")
+    shown.add_column("algorithm")
+    for column in (
+        "events/s",
+        "±",
+        "pairs/s",
+        "ratio",
+        "encoding",
+        "candidates/event",
+        "build",
+        "MB",
+    ):
+        shown.add_column(column, justify="right")
+    for result in results:
+        shown.add_row(
+            result.algorithm,
+            short(result.events_per_s),
+            f"{50 * result.spread:.0f} %",
+            short(result.pairs_per_s),
+            f"{result.events_per_s / base.events_per_s:.3g}",
+            f"{100 * result.encode_share:.0f} %",
+            f"{result.candidates / result.events:,.1f}",
+            f"{result.build_s:.2f} s",
+            f"{result.index_bytes / 1e6:,.1f}",
+        )
+    console.print(shown)
+    console.print(
+        f"whole job, Arrow strings to keys; median of {base.passes} passes; "
+        f"same matches on {base.checked:,} events: {'no' if disagreement(results) else 'yes'}",
+        style="dim",
+    )
+
+
+def disagreement(results: Sequence[Result]) -> str | None:
+    """Which algorithms found other matches than the first, if any."""
+    others = [r.algorithm for r in results if r.checksum != results[0].checksum]
+    if not others:
+        return None
+    return f"{', '.join(others)} found other matches than {results[0].algorithm}"
+
+
+def draw(results: Sequence[Result], path: Path) -> None:
+    """Bars of events/s on a logarithmic scale."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise UsageError("plots need Matplotlib: pip install 'matchyard[plot]'") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 0.6 * len(results) + 1.6), layout="constrained")
+    names = [result.algorithm for result in results][::-1]
+    speeds = [result.events_per_s for result in results][::-1]
+    bars = axes.barh(names, speeds, color="#3b6ea5")
+    axes.bar_label(bars, [short(speed) for speed in speeds], padding=4)
+    axes.set_xscale("log")
+    axes.set_xlabel("events/s (log scale)")
+    axes.margins(x=0.2)
+    first = results[0]
+    axes.set_title(
+        f"{first.workload}, {short(first.subscriptions)} subscriptions, {first.threads} threads, "
+        f"{first.matches / first.events:,.0f} matches per event",
+        loc="left",
+        fontsize=10,
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)

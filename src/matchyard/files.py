@@ -1,0 +1,142 @@
+"""Files of subscriptions, events and pairs: JSON Lines, Parquet and Arrow, by name or as a stream."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from matchyard.errors import ParseError, UsageError
+
+FORMATS = ("jsonl", "parquet", "arrow")
+_BATCH = 65_536
+_ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet",
+            ".arrow": "arrow", ".arrows": "arrow", ".ipc": "arrow", ".feather": "arrow"}  # fmt: skip
+
+
+def format_of(path: str, given: str | None) -> str:
+    """The format of a file: as given, by its ending, or JSON Lines for a standard stream."""
+    if given is not None:
+        if given not in FORMATS:
+            raise UsageError(f"no format {given!r}; expected one of: {', '.join(FORMATS)}")
+        return given
+    if path == "-":
+        return "jsonl"
+    ending = Path(path).suffix.lower()
+    if ending not in _ENDINGS:
+        raise UsageError(
+            f"{path}: no format is known by the ending {ending!r}; expected one of "
+            f"{', '.join(_ENDINGS)}, or --format"
+        )
+    return _ENDINGS[ending]
+
+
+def read(
+    path: str, given: str | None = None, batch: int = _BATCH
+) -> Iterator[list[Any] | pa.Table]:
+    """Batches of rows: Arrow tables, or lists of (line number, value) from JSON Lines."""
+    kind = format_of(path, given)
+    if path != "-" and not Path(path).exists():
+        raise UsageError(f"{path}: no such file")
+    try:
+        if kind == "jsonl":
+            yield from _read_lines(path, batch)
+        elif kind == "parquet":
+            source = pq.ParquetFile(sys.stdin.buffer if path == "-" else path)
+            for part in source.iter_batches(batch):
+                yield pa.Table.from_batches([part])
+        else:
+            yield from _read_arrow(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ParseError(f"{path}: not a readable {kind} file: {error}") from None
+
+
+def _read_lines(path: str, batch: int) -> Iterator[list[Any]]:
+    with _open_bytes(path) as stream:
+        rows: list[Any] = []
+        for number, line in enumerate(stream, 1):
+            if not line.strip():
+                continue
+            try:
+                rows.append((number, json.loads(line)))
+            except ValueError as error:
+                rows.append((number, ParseError(f"line {number} is not JSON: {error}")))
+            if len(rows) == batch:
+                yield rows
+                rows = []
+        if rows:
+            yield rows
+
+
+@contextmanager
+def _open_bytes(path: str) -> Iterator[IO[bytes]]:
+    if path == "-":
+        yield sys.stdin.buffer
+    else:
+        with open(path, "rb") as stream:
+            yield stream
+
+
+def _read_arrow(path: str) -> Iterator[pa.Table]:
+    if path == "-":
+        for part in pa.ipc.open_stream(sys.stdin.buffer):
+            yield pa.Table.from_batches([part])
+        return
+    with pa.memory_map(path) as source:
+        try:
+            reader = pa.ipc.open_file(source)
+            parts = (reader.get_batch(i) for i in range(reader.num_record_batches))
+        except pa.ArrowInvalid:  # the streaming form
+            source.seek(0)
+            parts = iter(pa.ipc.open_stream(source))
+        for part in parts:
+            yield pa.Table.from_batches([part])
+
+
+class Writer:
+    """Writes Arrow tables to a file or to standard output, batch by batch."""
+
+    def __init__(self, path: str, given: str | None = None) -> None:
+        self._kind, self._path = format_of(path, given), path
+        self._writer: Any = None
+        self._stream: Any = None
+
+    def __enter__(self) -> Writer:
+        self._stream = sys.stdout.buffer if self._path == "-" else open(self._path, "wb")
+        return self
+
+    def write(self, table: pa.Table) -> None:
+        """Append the rows of a table; all tables have the same columns."""
+        if self._kind == "jsonl":
+            names = table.column_names
+            for part in table.to_batches():
+                columns = [column.to_pylist() for column in part.columns]
+                lines = (
+                    json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False)
+                    for row in zip(*columns, strict=True)
+                )
+                self._stream.write("".join(f"{line}\n" for line in lines).encode())
+            return
+        if self._writer is None:
+            if self._kind == "parquet":
+                self._writer = pq.ParquetWriter(self._stream, table.schema)
+            elif self._path == "-":
+                self._writer = pa.ipc.new_stream(self._stream, table.schema)
+            else:
+                self._writer = pa.ipc.new_file(self._stream, table.schema)
+        self._writer.write_table(
+            table.cast(self._writer.schema) if self._kind == "parquet" else table
+        )
+
+    def __exit__(self, *failure: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        self._stream.flush()
+        if self._path != "-":
+            self._stream.close()
