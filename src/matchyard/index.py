@@ -272,7 +272,7 @@ class Index:
                 n_rows, n_tags, n_names = self._changes.sizes
             for segment in self._snapshot.segments:
                 n_rows += segment.n_keys
-                n_tags += int(segment.vocabulary.counts.sum())
+                n_tags += int(segment.vocabulary.counts().sum())
                 n_names += segment.vocabulary.n_names
         else:
             n_rows, n_tags = subscriptions, int(subscriptions * tags_each)

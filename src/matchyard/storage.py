@@ -106,10 +106,11 @@ def write_table(folder: Path, number: int, table: Any) -> list[File]:
 
 
 def write_names(folder: Path, name: str, names: Names) -> list[File]:
-    """Write names and counts as an Arrow file, and the table over them as an array."""
+    """Write names and their counts (run-end encoded) as an Arrow file, and the slots as an array."""
     columns = {"name": names.to_arrow()}
-    if len(names.counts):
-        columns["count"] = pa.array(names.counts)
+    if len(names.uses):
+        ends, counts = pa.array(names.uses[:, 0]), pa.array(names.uses[:, 1])
+        columns["count"] = pa.RunEndEncodedArray.from_arrays(ends, counts)
     batch = pa.record_batch(columns)
     file = _Hashed(folder / f"{name}.arrow")
     with pa.ipc.new_file(pa.PythonFile(file, "w"), batch.schema) as writer:
@@ -276,12 +277,16 @@ def _map_names(folder: Path, name: str) -> Names:
     try:
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
         words = table["name"].chunk(0)
-        counts = (
-            table["count"].chunk(0) if "count" in table.column_names else pa.array([], pa.int64())
+        uses = np.empty((0, 2), np.int64)
+        if "count" in table.column_names:
+            runs = table["count"].chunk(0)
+            uses = np.stack([runs.run_ends.to_numpy(), runs.values.to_numpy()], axis=1)
+        width: type[np.signedinteger[Any]] = (
+            np.int64 if pa.types.is_large_string(words.type) else np.int32
         )
         _, offsets, text = words.buffers()
-    except (pa.ArrowInvalid, OSError, KeyError, IndexError) as error:
+    except (pa.ArrowInvalid, OSError, KeyError, IndexError, AttributeError) as error:
         raise StorageError(f"{path} is not a file of names: {error}") from None
-    start = np.frombuffer(offsets, np.int64)[: len(words) + 1] if offsets else np.zeros(1, np.int64)
+    start = np.frombuffer(offsets, width)[: len(words) + 1] if offsets else np.zeros(1, width)
     data = np.frombuffer(text or b"", np.uint8)
-    return freeze(Names(_map_array(folder / f"{name}.slots.npy"), start, data, counts.to_numpy()))
+    return freeze(Names(_map_array(folder / f"{name}.slots.npy"), start, data, uses))

@@ -28,9 +28,9 @@ class Names(NamedTuple):
     """Names by id, how often each is used, and the table that finds them."""
 
     slots: NDArray[np.uint64]  # [n_slots] upper half of the hash, lower half id + 1; 0 is free
-    text_start: NDArray[np.int64]  # [n_names + 1] Arrow offsets of the names, by id
+    text_start: NDArray[np.signedinteger]  # [n_names + 1] Arrow offsets by id; 32 bits if they fit
     text: NDArray[np.uint8]  # [text_start[-1]] UTF-8
-    counts: NDArray[np.int64]  # [n_names] uses of each name; empty where nobody counts
+    uses: NDArray[np.int64]  # [n_runs, 2] end, count: ids up to `end` are used `count` times each
 
     @property
     def n_names(self) -> int:
@@ -41,15 +41,20 @@ class Names(NamedTuple):
         """The name with that id."""
         return bytes(self.text[self.text_start[number] : self.text_start[number + 1]]).decode()
 
+    def counts(self) -> NDArray[np.int64]:
+        """How often each name is used, by id; falling, since ids are given by frequency."""
+        return np.repeat(self.uses[:, 1], np.diff(self.uses[:, 0], prepend=0))
+
     def to_arrow(self) -> pa.Array:
         """The names by id, as an Arrow column over the same memory."""
         start, text = pa.py_buffer(self.text_start), pa.py_buffer(self.text)
-        return pa.LargeStringArray.from_buffers(self.n_names, start, text)
+        kind = pa.LargeStringArray if self.text_start.itemsize == 8 else pa.StringArray
+        return kind.from_buffers(self.n_names, start, text)
 
 
 def n_slots_for(n_names: int) -> int:
-    """Slots that keep the table at most two thirds full."""
-    return max(8, n_names + n_names // 2 + 1)
+    """Slots that keep the table at most three quarters full."""
+    return max(8, n_names + n_names // 3 + 1)
 
 
 class Interner:
@@ -63,7 +68,8 @@ class Interner:
         if known is not None:
             self.n_names = known.n_names
             self._slots = known.slots.copy()
-            self._text_start, self._text = known.text_start.copy(), known.text.copy()
+            self._text_start = known.text_start.astype(np.int64)
+            self._text = known.text.copy()
 
     def intern(self, text: NDArray[np.uint8], text_start: NDArray[np.int64]) -> NDArray[np.int32]:
         """The ids of the given names; new names get the next free ids."""
@@ -93,7 +99,7 @@ class Interner:
     def names(self) -> Names:
         """What was collected so far, as read-only views."""
         end = int(self._text_start[self.n_names])
-        uncounted = np.empty(0, np.int64)
+        uncounted = np.empty((0, 2), np.int64)
         return freeze(
             Names(self._slots, self._text_start[: self.n_names + 1], self._text[:end], uncounted)
         )
@@ -120,19 +126,20 @@ def string_buffers(words: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8
     return start.astype(np.int64), text
 
 
-def index_names(
-    text_start: NDArray[np.int64], text: NDArray[np.uint8], counts: NDArray[np.int64]
-) -> Names:
-    """Build the table over distinct names given as a string column."""
-    slots = np.zeros(n_slots_for(len(text_start) - 1), np.uint64)
-    _fill(slots, text_start, text)
-    return freeze(Names(slots, text_start, text, counts))
-
-
-def take_names(names: Names, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Names:
-    """Names with new ids: id i is what was `order[i]`, used `counts[i]` times."""
+def rank_names(names: Names, counts: NDArray[np.int64]) -> tuple[Names, NDArray[np.int32]]:
+    """Names with new ids by falling count, and the new id of each old one (-1: not used)."""
+    order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+    rank = np.full(len(counts), -1, np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
     text_start, text = _take(names.text_start, names.text, order)
-    return index_names(text_start, text, counts)
+    if text_start[-1] < 1 << 31:
+        text_start = text_start.astype(np.int32)
+    slots = np.zeros(n_slots_for(len(order)), np.uint64)
+    _fill(slots, text_start, text)
+    falling = counts[order]
+    ends = np.append(np.flatnonzero(np.diff(falling)) + 1, [len(order)] * (len(order) > 0))
+    uses = np.stack([ends, falling[ends - 1]], axis=1).astype(np.int64)
+    return freeze(Names(slots, text_start, text, uses)), rank
 
 
 def freeze(arrays: Arrays) -> Arrays:

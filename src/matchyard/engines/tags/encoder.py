@@ -26,8 +26,8 @@ from matchyard.kernels.names import (
     Interner,
     Names,
     find_block,
+    rank_names,
     string_buffers,
-    take_names,
 )
 
 Vocabulary = Names
@@ -271,17 +271,14 @@ def merge(parts: Sequence[tuple[Batch, Vocabulary]]) -> tuple[Batch, Vocabulary]
             interner = Interner(names)
             batches.append(batch)
         else:
-            new_ids = interner.intern(names.text, names.text_start)
+            new_ids = interner.intern(names.text, names.text_start.astype(np.int64))
             batches.append(batch._replace(tags=new_ids[batch.tags]))
     joined = batches[0] if len(batches) == 1 else _concatenate(batches)
     assert interner is not None
     counts = np.bincount(joined.tags, minlength=interner.n_names)
-    order = np.argsort(-counts, kind="stable")
-    order = order[: np.count_nonzero(counts)]
-    rank = np.full(interner.n_names, -1, np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
+    vocabulary, rank = rank_names(interner.names(), counts)
     _renumber(joined.tags, rank)
-    return joined, take_names(interner.names(), order, counts[order].astype(np.int64))
+    return joined, vocabulary
 
 
 def _concatenate(batches: list[Batch]) -> Batch:

@@ -1,0 +1,75 @@
+"""The paper's database: 212 million subscriptions on one machine.
+
+    python benchmarks/scale/run.py [SIZE] [FOLDER]
+
+Builds `twitter` at SIZE (generated in chunks, never held as text), measures matching in memory,
+saves it, opens it again in a new process and measures the first answer. Appends JSON lines to
+benchmarks/results/scale.jsonl.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import matchyard as my
+from matchyard.bench import harness, machine
+
+RESULTS = Path(__file__).parents[1] / "results" / "scale.jsonl"
+FIRST_ANSWER = """
+import sys, time
+import matchyard as my
+event = my.workload("tags", "twitter-popular", int(sys.argv[2])).events(1)
+start = time.perf_counter()
+index = my.open(sys.argv[1])
+found = index.match(event)
+print(time.perf_counter() - start, found.work.matches)
+"""
+
+
+def record(kind: str, values: dict) -> None:
+    line = {"kind": kind, **values, "machine": machine.describe()}
+    print(json.dumps(line), flush=True)
+    with RESULTS.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def main(size: int, folder: str) -> None:
+    index = my.TagIndex(threads=2)
+    source = my.workload("tags", "twitter", size)
+    harness.warm_up(index, source, threads=2)
+    print("estimate", index.estimate(size, name_share=0.2), flush=True)
+    build_s = harness.build(index, source)
+    info = index.info()
+    record("build", {"size": size, "build_s": build_s, "peak_bytes": machine.peak_bytes(), **info})
+    for workload in ("twitter", "twitter-popular"):
+        source = my.workload("tags", workload, size)
+        result = harness.measure(index, source, "rarest", build_s, 2, "cpu", None, 5)
+        record("match", result._asdict())
+    shutil.rmtree(folder, ignore_errors=True)
+    start = time.perf_counter()
+    index.save(folder)
+    files = [path.stat().st_size for path in Path(folder).rglob("*") if path.is_file()]
+    without_keys = (sum(files) - info["key_bytes"]) / size
+    record(
+        "save",
+        {"size": size, "save_s": time.perf_counter() - start, "disk_bytes": sum(files),
+         "disk_bytes_per_subscription_without_keys": without_keys},
+    )  # fmt: skip
+    del index
+    for _ in range(3):
+        command = [sys.executable, "-c", FIRST_ANSWER, folder, str(size)]
+        answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        record(
+            "first answer",
+            {"size": size, "open_to_answer_s": float(answer[0]), "matches": int(answer[1])},
+        )
+
+
+if __name__ == "__main__":
+    main(
+        int(sys.argv[1]) if len(sys.argv) > 1 else 212_000_000,
+        sys.argv[2] if len(sys.argv) > 2 else "/tmp/scale.index",
+    )
