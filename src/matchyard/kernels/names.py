@@ -52,6 +52,9 @@ class Names(NamedTuple):
         return kind.from_buffers(self.n_names, start, text)
 
 
+_UNCOUNTED = np.empty((0, 2), np.int64)
+
+
 def n_slots_for(n_names: int) -> int:
     """Slots that keep the table at most three quarters full."""
     return max(8, n_names + n_names // 3 + 1)
@@ -78,10 +81,10 @@ class Interner:
         for start in range(0, len(ids), step):
             stop = min(len(ids), start + step)
             self._reserve(stop - start, int(text_start[stop] - text_start[start]))
+            growing = Names(self._slots, self._text_start, self._text, _UNCOUNTED)
             self.n_names = _intern(
-                self._slots, self._text_start, self._text, self.n_names,
-                text, text_start[start : stop + 1], ids[start:stop],
-            )  # fmt: skip
+                growing, self.n_names, text, text_start[start : stop + 1], ids[start:stop]
+            )
         return ids
 
     def intern_arrow(self, words: pa.Array) -> NDArray[np.int32]:
@@ -92,17 +95,13 @@ class Interner:
     def find(self, name: bytes) -> int:
         """The id of one name, or a negative number."""
         text = np.frombuffer(name, np.uint8)
-        code = xxh64(text, 0, len(text))
-        known = self.names()
-        return int(find_name(known.slots, known.text_start, known.text, code, text, 0, len(text)))
+        return int(find_name(self.names(), xxh64(text, 0, len(text)), text, 0, len(text)))
 
     def names(self) -> Names:
         """What was collected so far, as read-only views."""
         end = int(self._text_start[self.n_names])
-        uncounted = np.empty((0, 2), np.int64)
-        return freeze(
-            Names(self._slots, self._text_start[: self.n_names + 1], self._text[:end], uncounted)
-        )
+        start, text = self._text_start[: self.n_names + 1], self._text[:end]
+        return freeze(Names(self._slots, start, text, _UNCOUNTED))
 
     def _reserve(self, n_new: int, n_bytes: int) -> None:
         if self.n_names + n_new >= len(self._text_start):
@@ -179,15 +178,18 @@ def home(code, n_slots):
 
 
 @njit(nogil=True, cache=True)
-def _is_name(text_start, stored, name, text, start, end):
-    begin = text_start[name]
+def _is_name(names, name, text, start, end):
+    begin = names.text_start[name]
     length = end - start
-    return text_start[name + 1] - begin == length and is_equal(stored, begin, text, start, length)
+    return names.text_start[name + 1] - begin == length and is_equal(
+        names.text, begin, text, start, length
+    )
 
 
 @njit(nogil=True, cache=True)
-def find_name(slots, text_start, stored, code, text, start, end):
+def find_name(names, code, text, start, end):
     """The id of one name, or the complement of the free slot where it would go."""
+    slots = names.slots
     position = home(code, len(slots))
     upper = code >> np.uint64(32)
     while True:
@@ -196,7 +198,7 @@ def find_name(slots, text_start, stored, code, text, start, end):
             return ~position
         if slot >> np.uint64(32) == upper:
             name = np.int64(slot & _LOW) - 1
-            if _is_name(text_start, stored, name, text, start, end):
+            if _is_name(names, name, text, start, end):
                 return name
         position += 1
         if position == len(slots):
@@ -230,24 +232,23 @@ def _likely_name(slots, code):
 
 
 @njit(nogil=True, cache=True)
-def find_block(slots, stored_start, stored, text, text_start, first, codes, ids):
+def find_block(names, text, text_start, first, codes, ids):
     """Find the names from `first` on, UNKNOWN where there is none; returns how many.
 
     Step by step for the whole block, so that the cache misses of a step overlap.
     """
-    n_block = hash_block(slots, text, text_start, first, codes)
+    n_block = hash_block(names.slots, text, text_start, first, codes)
     for i in range(n_block):
-        ids[i] = _likely_name(slots, codes[i])
+        ids[i] = _likely_name(names.slots, codes[i])
         if ids[i] >= 0:
-            prefetch(stored_start, ids[i])
+            prefetch(names.text_start, ids[i])
     for i in range(n_block):
         if ids[i] >= 0:
-            prefetch(stored, stored_start[ids[i]])
+            prefetch(names.text, names.text_start[ids[i]])
     for i in range(n_block):
         start, end = text_start[first + i], text_start[first + i + 1]
-        if ids[i] >= 0 and not _is_name(stored_start, stored, ids[i], text, start, end):
-            found = find_name(slots, stored_start, stored, codes[i], text, start, end)
-            ids[i] = max(found, UNKNOWN)
+        if ids[i] >= 0 and not _is_name(names, ids[i], text, start, end):
+            ids[i] = max(find_name(names, codes[i], text, start, end), UNKNOWN)
     return n_block
 
 
@@ -267,22 +268,22 @@ def _fill(slots, text_start, text):
 
 
 @njit(nogil=True, cache=True)
-def _intern(slots, stored_start, stored, n_names, text, text_start, ids):
+def _intern(names, n_names, text, text_start, ids):
     codes = np.empty(BLOCK, np.uint64)
     found = np.empty(BLOCK, np.int64)
     for first in range(0, len(ids), BLOCK):
-        n_block = find_block(slots, stored_start, stored, text, text_start, first, codes, found)
+        n_block = find_block(names, text, text_start, first, codes, found)
         for i in range(n_block):
             name = found[i]
             if name < 0:  # new, or new in this block
                 start, end = text_start[first + i], text_start[first + i + 1]
-                name = find_name(slots, stored_start, stored, codes[i], text, start, end)
+                name = find_name(names, codes[i], text, start, end)
                 if name < 0:
                     upper = codes[i] >> np.uint64(32) << np.uint64(32)
-                    slots[~name] = upper | np.uint64(n_names + 1)
-                    begin = stored_start[n_names]
-                    stored[begin : begin + end - start] = text[start:end]
-                    stored_start[n_names + 1] = begin + end - start
+                    names.slots[~name] = upper | np.uint64(n_names + 1)
+                    begin = names.text_start[n_names]
+                    names.text[begin : begin + end - start] = text[start:end]
+                    names.text_start[n_names + 1] = begin + end - start
                     name = n_names
                     n_names += 1
             ids[first + i] = name

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,18 +84,18 @@ def column(values: Any, options: Options, first: int = 0) -> Column:
     if isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype == np.uint64:
         return _bare(values)
     if isinstance(values, list | tuple):
-        built = _from_python(values, options, first)
-    else:
-        built = _from_arrow(_as_arrow(values), options, first)
-    if len(built.row_start) > 1:
-        lengths = np.diff(built.row_start)
-        row = int(lengths.argmax())
-        if lengths[row] > options.max_tags:
-            raise ParseError(
-                f"row {first + row} has {lengths[row]} tags; the limit is {options.max_tags} "
-                '(option "max_tags")'
-            )
+        return _from_python(values, options, first)
+    built = _from_arrow(_as_arrow(values), options, first)
+    lengths = np.diff(built.row_start)
+    if len(lengths) and lengths.max() > options.max_tags:
+        _refuse_length(first + int(lengths.argmax()), int(lengths.max()), options)
     return built
+
+
+def _refuse_length(row: int, n_tags: int, options: Options) -> None:
+    raise ParseError(
+        f'row {row} has {n_tags} tags; the limit is {options.max_tags} (option "max_tags")'
+    )
 
 
 def _bare(values: NDArray[np.uint64]) -> Column:
@@ -108,23 +109,28 @@ def _no_signatures(n_rows: int) -> NDArray[np.uint64]:
 
 def _from_python(values: Sequence[Any], options: Options, first: int) -> Column:
     tags: list[str] = []
-    counts = np.empty(len(values), np.int64)
+    ends = [0]
     for row, value in enumerate(values):
         try:
             found = parse(value)
         except ParseError as error:
             raise ParseError(f"row {first + row}: {error}") from None
+        if len(found) > options.max_tags:
+            _refuse_length(first + row, len(found), options)
         tags.extend(found)
-        counts[row] = len(found)
+        ends.append(len(tags))
     try:
         data = "".join(tags).encode()
-        lengths = np.fromiter((len(tag) for tag in tags), np.int64, len(tags))
-        if len(data) != lengths.sum():  # some tag is not plain ASCII
-            lengths = np.fromiter((len(tag.encode()) for tag in tags), np.int64, len(tags))
+        lengths = [len(tag) for tag in tags]
+        if len(data) != sum(lengths):  # some tag is not plain ASCII
+            lengths = [len(tag.encode()) for tag in tags]
     except UnicodeEncodeError as error:
         raise ParseError(f"a tag is not valid Unicode: {error.object!r}; {_EXAMPLE}") from None
     built = Column(
-        ragged(counts), ragged(lengths), np.frombuffer(data, np.uint8), _no_signatures(len(values))
+        np.array(ends, np.int64),
+        np.array(list(accumulate(lengths, initial=0)), np.int64),
+        np.frombuffer(data, np.uint8),
+        _no_signatures(len(values)),
     )
     return _normalized(built, options)
 
@@ -316,11 +322,13 @@ def encode(
                 f"this index compares {n_words}"
             )
         return Batch(column.row_start, np.zeros(0, np.int32), column.signatures)
-    signatures = np.zeros((column.n_rows, n_words), np.uint64)
-    tag_start, tags = _encode(
-        vocabulary, column.row_start, column.text_start, column.text, signatures, n_bits, n_hashes
+    batch = Batch(
+        np.empty(column.n_rows + 1, np.int64),
+        np.empty(int(column.row_start[-1] - column.row_start[0]), np.int32),
+        np.zeros((column.n_rows, n_words), np.uint64),
     )
-    return Batch(tag_start, tags, signatures)
+    _encode(vocabulary, column, batch, n_bits, n_hashes)
+    return batch
 
 
 def decode(batch: Batch, row: int, vocabulary: Vocabulary) -> frozenset[str]:
@@ -351,25 +359,22 @@ def _insert(tags, start, end, tag):
 
 
 @njit(nogil=True, cache=True)
-def _encode(names, row_start, text_start, text, signatures, n_bits, n_hashes):
+def _encode(names, column, batch, n_bits, n_hashes):
+    """Fill the batch; it is made by the caller, since handing arrays out of a kernel is slow."""
+    row_start, tag_start = column.row_start, batch.tag_start
     n_rows = len(row_start) - 1
-    tag_start = np.empty(n_rows + 1, np.int64)
-    tags = np.empty(row_start[n_rows] - row_start[0], np.int32)
     codes = np.empty(BLOCK, np.uint64)
     found = np.empty(BLOCK, np.int64)
     tag_start[0] = 0
     row, end = 0, 0
     for first in range(row_start[0], row_start[n_rows], BLOCK):
-        n_block = find_block(
-            names.slots, names.text_start, names.text, text, text_start, first, codes, found
-        )
+        n_block = find_block(names, column.text, column.text_start, first, codes, found)
         for i in range(min(n_block, row_start[n_rows] - first)):
             while first + i >= row_start[row + 1]:
                 row += 1
                 tag_start[row] = end
             if n_bits:
-                add_name(signatures[row], codes[i], n_bits, n_hashes)
+                add_name(batch.signatures[row], codes[i], n_bits, n_hashes)
             if found[i] >= 0:
-                end = _insert(tags, tag_start[row], end, found[i])
+                end = _insert(batch.tags, tag_start[row], end, found[i])
     tag_start[row + 1 :] = end
-    return tag_start, tags[:end]

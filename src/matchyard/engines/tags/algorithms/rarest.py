@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.tags.encoder import Batch, Vocabulary
@@ -79,20 +80,11 @@ def workspace(table: Table, options: Options) -> Workspace:
     return Workspace()
 
 
-def select(
-    table: Table, batch: Batch, workspace: Workspace, options: Options
-) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
-    """The rows contained in each event, and the candidates looked at."""
-    hit_start, workspace.hits, candidates = subset.select(
-        table, batch.tag_start, batch.tags, options.leaf, workspace.hits
-    )
-    return hit_start, workspace.hits, candidates
-
-
 def match(table: Table, batch: Batch, workspace: Workspace, options: Options) -> Part:
     """The keys per event."""
-    hit_start, hits, candidates = select(table, batch, workspace, options)
-    event_start, keys = csr.gather(table, hit_start, hits)
+    event_start, keys, workspace.hits, candidates = _match(
+        table, batch, options.leaf, workspace.hits
+    )
     return Part(event_start, keys, candidates)
 
 
@@ -100,7 +92,9 @@ def locate(
     table: Table, batch: Batch, workspace: Workspace, options: Options
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The rows that equal each set of the batch: (start, rows)."""
-    hit_start, hits, _ = select(table, batch, workspace, options)
+    hit_start, hits, _ = subset.select(
+        table, batch.tag_start, batch.tags, options.leaf, workspace.hits
+    )
     hits = hits[: hit_start[-1]]
     wanted = np.repeat(np.diff(batch.tag_start), np.diff(hit_start))
     sizes = table.id_start[hits + 1] - table.id_start[hits] + (hits >= table.posting_start[0])
@@ -127,3 +121,10 @@ def estimate(n_subscriptions: int, n_tags: int, n_names: int, options: Options) 
     """Bytes of the table without keys, if all subscriptions differ."""
     per_row = 8 + 4 + 4  # signature, id_start, key_start
     return per_row * n_subscriptions + 4 * max(0, n_tags - n_subscriptions) + 4 * n_names
+
+
+@njit(nogil=True, cache=True)
+def _match(table, batch, leaf, hits):
+    hit_start, hits, candidates = subset.select(table, batch.tag_start, batch.tags, leaf, hits)
+    event_start, keys = csr.gather(table, hit_start, hits)
+    return event_start, keys, hits, candidates
