@@ -299,23 +299,17 @@ class Index:
         segment = snapshot.segments[0]
         with storage.new_version(path) as folder:
             files = storage.write_names(folder, "vocabulary", segment.vocabulary)
-            names = self._keys.table()
+            names, tables = self._keys.used(segment.tables)
             if names is not None:
                 files += storage.write_names(folder, "keys", names)
-            for number, table in enumerate(segment.tables):
+            for number, table in enumerate(tables):
                 files += storage.write_table(folder, number, table)
-            storage.publish(path, folder, self._describe(len(segment.tables)), files)
+            found = self._settings
+            settings = storage.describe(
+                found.engine.name, self.algorithm, found.reading, found.options, len(segment.tables)
+            )
+            storage.publish(path, folder, settings, files)
         return self
-
-    def _describe(self, n_tables: int) -> dict[str, Any]:
-        """What the manifest says besides the files."""
-        return {
-            "engine": self._settings.engine.name,
-            "algorithm": self.algorithm,
-            "options": self.options,
-            "shard_size": self._settings.shard_size,
-            "shards": n_tables,
-        }
 
     @classmethod
     def from_saved(
@@ -327,7 +321,7 @@ class Index:
             index = cls.__new__(cls)
             Index.__init__(
                 index, manifest["engine"], manifest["algorithm"], manifest["options"],
-                device, live, threads, manifest["shard_size"],
+                device, live, threads,
             )  # fmt: skip
             kind = index._settings.algorithm.Table
             tables = [kind(**arrays) for arrays in saved.tables]

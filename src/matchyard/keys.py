@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.errors import UsageError
-from matchyard.kernels.names import Interner, Names
+from matchyard.kernels.names import Interner, Names, find_names, rank_names
 
 _EXPECTED = "expected 64-bit integers or strings, the same kind throughout an index"
 _LIMIT = 1 << 63
@@ -58,39 +59,28 @@ class Keys:
 
     def numbers(self, keys: Any) -> NDArray[np.int64]:
         """The numbers of many keys, given in any column-like form."""
-        if hasattr(keys, "to_arrow"):
-            keys = keys.to_arrow()
-        if not isinstance(keys, pa.Array | pa.ChunkedArray):
-            try:
-                keys = pa.array(keys, from_pandas=True)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-                raise UsageError(f"not keys: {error}; {_EXPECTED}") from None
-        if isinstance(keys, pa.ChunkedArray):
-            keys = keys.combine_chunks()
-        if keys.null_count:
-            raise UsageError(f"{keys.null_count} keys are null; {_EXPECTED}")
-        if len(keys) == 0:
+        column = _column(keys)
+        if len(column) == 0:
             return np.empty(0, np.int64)
-        if pa.types.is_dictionary(keys.type):
-            keys = keys.cast(keys.type.value_type)
-        if pa.types.is_integer(keys.type):
-            self._expect("int", keys[0].as_py())
-            try:
-                numbers: NDArray[np.int64] = keys.cast(pa.int64()).to_numpy(zero_copy_only=False)
-                return numbers
-            except pa.ArrowInvalid as error:
-                raise UsageError(f"not keys: {error}; {_EXPECTED}") from None
-        if pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type):
-            self._expect("str", keys[0].as_py())
-            return self._intern(keys.cast(pa.large_string())).astype(np.int64)
-        raise UsageError(f"not keys: a column of {keys.type}; {_EXPECTED}")
+        if pa.types.is_integer(column.type):
+            self._expect("int", column[0].as_py())
+            return _integers(column)
+        self._expect("str", column[0].as_py())
+        return self._intern(column).astype(np.int64)
 
     def _intern(self, names: pa.Array) -> NDArray[np.int32]:
         return self._interner.intern_arrow(names)
 
-    def table(self) -> Names | None:
-        """The names of string keys with the table over them, to be saved."""
-        return self._interner.names() if self.kind == "str" else None
+    def used(self, tables: Sequence[Any]) -> tuple[Names | None, Sequence[Any]]:
+        """What is saved: string keys that still have a subscription, renumbered, and the tables."""
+        if self.kind != "str":
+            return None, tables
+        names = self._interner.names()
+        counts = np.zeros(names.n_names, np.int64)
+        for table in tables:
+            counts += np.bincount(table.keys, minlength=names.n_names)
+        kept, numbers = rank_names(names, counts)
+        return kept, [table._replace(keys=numbers[table.keys].astype(np.int64)) for table in tables]
 
     def names(self) -> pa.Array | None:
         """The names of string keys by number, as an Arrow column."""
@@ -103,3 +93,51 @@ def _integer(key: Any) -> int:
     if not -_LIMIT <= int(key) < _LIMIT:
         raise UsageError(f"key {key} does not fit into 64 bits; {_EXPECTED}")
     return int(key)
+
+
+def _column(keys: Any) -> pa.Array:
+    """Keys as an Arrow column of integers or of large strings."""
+    if hasattr(keys, "to_arrow"):  # polars
+        keys = keys.to_arrow()
+    if not isinstance(keys, pa.Array | pa.ChunkedArray):
+        try:
+            keys = pa.array(keys, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise UsageError(f"not keys: {error}; {_EXPECTED}") from None
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.combine_chunks()
+    if keys.null_count:
+        raise UsageError(f"{keys.null_count} keys are null; {_EXPECTED}")
+    if pa.types.is_dictionary(keys.type):
+        keys = keys.cast(keys.type.value_type)
+    if len(keys) == 0 or pa.types.is_integer(keys.type):
+        return keys
+    if pa.types.is_string(keys.type) or pa.types.is_string_view(keys.type):
+        keys = keys.cast(pa.large_string())
+    if not pa.types.is_large_string(keys.type):
+        raise UsageError(f"not keys: a column of {keys.type}; {_EXPECTED}")
+    return keys
+
+
+def _integers(column: pa.Array) -> NDArray[np.int64]:
+    try:
+        numbers: NDArray[np.int64] = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid as error:
+        raise UsageError(f"not keys: {error}; {_EXPECTED}") from None
+    return numbers
+
+
+def number_keys(keys: Any, names: Names | None) -> NDArray[np.int64]:
+    """The numbers of keys: their own, or their places among the names of string keys."""
+    column = _column(keys)
+    if len(column) == 0:
+        return np.empty(0, np.int64)
+    if pa.types.is_integer(column.type):
+        return _integers(column)
+    if names is None:
+        raise UsageError("string keys need their numbers: see matchyard.shards.merge_keys")
+    numbers = find_names(names, column).astype(np.int64)
+    if (numbers < 0).any():
+        missing = column[int(np.argmin(numbers))].as_py()
+        raise UsageError(f"key {missing!r} has no number: merge_keys did not see it")
+    return numbers

@@ -173,6 +173,18 @@ def publish(
     return version
 
 
+def describe(
+    engine: str, algorithm: str, reading: Any, options: Any, n_shards: int
+) -> dict[str, Any]:
+    """What the manifest says besides the files."""
+    return {
+        "engine": engine,
+        "algorithm": algorithm,
+        "options": {**reading._asdict(), **options._asdict()},
+        "shards": n_shards,
+    }
+
+
 def _sync(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:

@@ -125,6 +125,14 @@ def string_buffers(words: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8
     return start.astype(np.int64), text
 
 
+def find_names(names: Names, words: pa.Array) -> NDArray[np.int64]:
+    """The ids of an Arrow column of names, UNKNOWN where there is none."""
+    text_start, text = string_buffers(words)
+    ids = np.empty(len(words), np.int64)
+    _find_all(names, text, text_start, ids)
+    return ids
+
+
 def rank_names(names: Names, counts: NDArray[np.int64]) -> tuple[Names, NDArray[np.int32]]:
     """Names with new ids by falling count, and the new id of each old one (-1: not used)."""
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
@@ -288,6 +296,13 @@ def _intern(names, n_names, text, text_start, ids):
                     n_names += 1
             ids[first + i] = name
     return n_names
+
+
+@njit(nogil=True, cache=True)
+def _find_all(names, text, text_start, ids):
+    codes = np.empty(BLOCK, np.uint64)
+    for first in range(0, len(ids), BLOCK):
+        find_block(names, text, text_start, first, codes, ids[first : first + BLOCK])
 
 
 @njit(nogil=True, cache=True)

@@ -27,6 +27,7 @@ from matchyard.kernels.names import (
     Interner,
     Names,
     find_block,
+    find_names,
     rank_names,
     string_buffers,
 )
@@ -329,6 +330,20 @@ def encode(
     )
     _encode(vocabulary, column, batch, n_bits, n_hashes)
     return batch
+
+
+def encode_known(column: Column, vocabulary: Vocabulary) -> Batch:
+    """Subscriptions as a batch over a vocabulary that must have all of their tags."""
+    if column.signatures.shape[1]:
+        return Batch(column.row_start, np.zeros(0, np.int32), column.signatures)
+    words = pa.LargeStringArray.from_buffers(
+        len(column.text_start) - 1, pa.py_buffer(column.text_start), pa.py_buffer(column.text)
+    )
+    tags = find_names(vocabulary, words)
+    if (tags < 0).any():
+        missing = words[int(np.argmin(tags))].as_py()
+        raise UsageError(f"tag {missing!r} is not in the vocabulary: it was not counted")
+    return Batch(column.row_start, tags.astype(np.int32), column.signatures)
 
 
 def decode(batch: Batch, row: int, vocabulary: Vocabulary) -> frozenset[str]:
