@@ -22,7 +22,7 @@ from matchyard.keys import Keys
 from matchyard.matches import Matches, Part
 from matchyard.snapshot import Removals, Segment, Settings, Snapshot
 
-SHARD_SIZE = 1 << 26  # subscriptions in one table: bounds the memory that a build needs on top
+SHARD_SIZE = 1 << 28  # the most subscriptions in one table, whose offsets have 32 bits
 _MAX_SIDES = 8  # side segments of a live index before they are folded into one
 _SIDE_SHARE = 16  # a live index consolidates when its changes pass 1/16 of the whole…
 _SIDE_LEAST = 4096  # …and this many
@@ -281,11 +281,9 @@ class Index:
         table = algorithm.estimate(n_rows, n_tags, n_names, options)
         names = n_names * (12 + 8 + 8 + 10)  # slot, offset, count, text
         finished = table + 8 * n_rows + names
-        staged = 4 * n_tags + 16 * n_rows + 2 * names
-        one_shard = min(1.0, self._settings.shard_size / max(1, n_rows))
-        return Estimate(
-            n_rows, finished, int(finished + staged + one_shard * (table + 24 * n_rows))
-        )
+        staged = 4 * n_tags + 16 * n_rows  # ids, offsets and keys
+        sorting = 4 * n_tags + 12 * n_rows  # ids in posting order, offsets, lengths and order
+        return Estimate(n_rows, finished, staged + max(sorting, finished) + 2 * names)
 
     # ---------------------------------------------------------------- keeping it
 

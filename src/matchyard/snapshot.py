@@ -66,20 +66,25 @@ class Segment:
     def compile(cls, settings: Settings, parts: list[Rows]) -> Segment:
         """Compile subscriptions, `shard_size` at a time. Empties `parts` to free memory early."""
         encoder, algorithm = settings.engine.encoder, settings.algorithm
-        keys = np.concatenate([part.keys for part in parts])
+        keys = parts[0].keys if len(parts) == 1 else np.concatenate([p.keys for p in parts])
         merging = [(part.batch, part.vocabulary) for part in parts]
         parts.clear()
         batch, vocabulary = encoder.merge(merging)
-        del merging
-        tables = [
-            algorithm.compile(
-                batch.rows(start, min(start + settings.shard_size, len(keys))),
-                keys[start : start + settings.shard_size],
-                vocabulary,
-                settings.options,
-            )
-            for start in range(0, max(1, len(keys)), settings.shard_size)
+        merging.clear()
+        size = settings.shard_size
+        shards = [
+            batch.rows(start, min(start + size, len(keys))) for start in range(0, len(keys), size)
         ]
+        shards = shards if len(shards) > 1 else [batch]
+        del batch
+        tables: list[Any] = []
+        while shards:  # each is handed over, so that it can be freed half way
+            start = size * len(tables)
+            tables.append(
+                algorithm.compile(
+                    shards.pop(0), keys[start : start + size], vocabulary, settings.options
+                )
+            )
         return cls(settings, vocabulary, tables)
 
     @property

@@ -10,6 +10,8 @@ Every table ends in the same four arrays, the key table [TagMatch §3.4]:
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -106,84 +108,104 @@ def living(table):
     return positions[:n_living]
 
 
-@njit(nogil=True, cache=True)
-def gather(table, hit_start, hits):
+def gather(
+    table: Any, hit_start: NDArray[np.int64], hits: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The keys of the sets that matched: (event_start, keys), counted first, then filled."""
-    if len(table.removed_keys) or len(table.removed_at):
-        return _gather_living(table, hit_start, hits)
+    event_start = np.empty(len(hit_start), np.int64)
+    return event_start, fill(table, hit_start, hits, count(table, hit_start, hits, event_start))
+
+
+@njit(nogil=True, cache=True)
+def count(table, hit_start, hits, event_start):
+    """Offsets of the keys of each event; returns their number."""
     n_events, n_hits = len(hit_start) - 1, hit_start[-1]
-    key_start, keys = table.key_start, table.keys
-    event_start = np.empty(n_events + 1, np.int64)
+    key_start = table.key_start
+    check = len(table.removed_keys) > 0 or len(table.removed_at) > 0
     total = 0
     for event in range(n_events):
         event_start[event] = total
         for i in range(hit_start[event], hit_start[event + 1]):
             if i + 24 < n_hits:
                 prefetch(key_start, hits[i + 24])
-            total += key_start[hits[i] + 1] - key_start[hits[i]]
+            if check:
+                for position in range(key_start[hits[i]], key_start[hits[i] + 1]):
+                    total += not is_removed(table, position)
+            else:
+                total += key_start[hits[i] + 1] - key_start[hits[i]]
     event_start[n_events] = total
-    found = np.empty(total, np.int64)
+    return total
+
+
+def fill(
+    table: Any, hit_start: NDArray[np.int64], hits: NDArray[np.int32], n_keys: int
+) -> NDArray[np.int64]:
+    """The keys themselves. NumPy makes the array, since it asks for huge pages: touching fresh
+    memory costs four times as much as the copy where the pages are small."""
+    keys = np.empty(n_keys, np.int64)
+    _fill(table, hit_start, hits, keys)
+    return keys
+
+
+@njit(nogil=True, cache=True)
+def _fill(table, hit_start, hits, found):
+    key_start, keys, n_hits = table.key_start, table.keys, hit_start[-1]
+    check = len(table.removed_keys) > 0 or len(table.removed_at) > 0
     end = 0
     for i in range(n_hits):
         if i + 16 < n_hits:
             prefetch(keys, key_start[hits[i + 16]])
         for position in range(key_start[hits[i]], key_start[hits[i] + 1]):
+            if check and is_removed(table, position):
+                continue
             found[end] = keys[position]
             end += 1
-    return event_start, found
 
 
-@njit(nogil=True, cache=True)
-def _gather_living(table, hit_start, hits):
-    n_events = len(hit_start) - 1
-    event_start = np.empty(n_events + 1, np.int64)
-    total = 0
-    for event in range(n_events):
-        event_start[event] = total
-        for i in range(hit_start[event], hit_start[event + 1]):
-            for position in range(table.key_start[hits[i]], table.key_start[hits[i] + 1]):
-                total += not is_removed(table, position)
-    event_start[n_events] = total
-    found = np.empty(total, np.int64)
-    end = 0
-    for i in range(hit_start[n_events]):
-        for position in range(table.key_start[hits[i]], table.key_start[hits[i] + 1]):
-            if not is_removed(table, position):
-                found[end] = table.keys[position]
-                end += 1
-    return event_start, found
-
-
-@njit(nogil=True, cache=True)
-def interleave(left_start, left, right_start, right):
+def interleave(
+    left_start: NDArray[np.int64],
+    left: NDArray[np.int64],
+    right_start: NDArray[np.int64],
+    right: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Two lists of keys per event, joined event by event."""
-    n_events = len(left_start) - 1
-    start = left_start + right_start
-    joined = np.empty(start[n_events], np.int64)
-    for event in range(n_events):
-        end = start[event]
+    if len(right) == 0:
+        return left_start, left
+    joined = np.empty(len(left) + len(right), np.int64)
+    _interleave(left_start, left, right_start, right, joined)
+    return left_start + right_start, joined
+
+
+@njit(nogil=True, cache=True)
+def _interleave(left_start, left, right_start, right, joined):
+    end = 0
+    for event in range(len(left_start) - 1):
         for i in range(left_start[event], left_start[event + 1]):
             joined[end] = left[i]
             end += 1
         for i in range(right_start[event], right_start[event + 1]):
             joined[end] = right[i]
             end += 1
-    return start, joined
+
+
+def unique(
+    event_start: NDArray[np.int64], keys: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Each key once per event, in order of first appearance."""
+    start, found = np.empty_like(event_start), np.empty_like(keys)
+    return start, found[: _unique(event_start, keys, start, found)]
 
 
 @njit(nogil=True, cache=True)
-def unique(event_start, keys):
-    """Each key once per event, in order of first appearance."""
+def _unique(event_start, keys, start, found):
     n_events = len(event_start) - 1
-    start = np.empty(n_events + 1, np.int64)
-    found = np.empty(len(keys), np.int64)
     longest = 0
     for event in range(n_events):
         longest = max(longest, event_start[event + 1] - event_start[event])
     size = 16
     while size < 2 * longest:
         size *= 2
-    table = np.empty(size, np.int64)
+    table = np.empty(size, np.int64)  # places in `found`, so that every key is allowed
     end = 0
     for event in range(n_events):
         start[event] = end
@@ -196,27 +218,36 @@ def unique(event_start, keys):
             slot = np.int64(mix64(keys[i]) & np.uint64(size - 1))
             while table[slot] >= 0 and found[table[slot]] != keys[i]:
                 slot = (slot + 1) & (size - 1)
-            if table[slot] < 0:  # slots hold places in `found`, so that every key is allowed
+            if table[slot] < 0:
                 table[slot] = end
                 found[end] = keys[i]
                 end += 1
     start[n_events] = end
-    return start, found[:end].copy()
+    return end
+
+
+def next_interfaces(
+    event_start: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    trees: NDArray[np.int64],
+    incoming: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """ICN forwarding [thesis §3.4.5]: keys are tree << 32 | interface; keep each interface on the
+    event's own tree once, except the one that the event came from."""
+    start, kept = np.empty_like(event_start), np.empty_like(keys)
+    n_kept = _on_tree(event_start, keys, trees, incoming, start, kept)
+    return unique(start, kept[:n_kept])
 
 
 @njit(nogil=True, cache=True)
-def next_interfaces(event_start, keys, trees, incoming):
-    """ICN forwarding [thesis §3.4.5]: keys are tree << 32 | interface; keep each interface on the
-    event's own tree once, except the one that the event came from."""
-    kept_start = np.empty(len(event_start), np.int64)
-    kept = np.empty(len(keys), np.int64)
+def _on_tree(event_start, keys, trees, incoming, start, kept):
     end = 0
     for event in range(len(event_start) - 1):
-        kept_start[event] = end
+        start[event] = end
         for i in range(event_start[event], event_start[event + 1]):
             interface = keys[i] & 0xFFFFFFFF
             if keys[i] >> 32 == trees[event] and interface != incoming[event]:
                 kept[end] = interface
                 end += 1
-    kept_start[len(event_start) - 1] = end
-    return unique(kept_start, kept[:end])
+    start[len(event_start) - 1] = end
+    return end

@@ -145,14 +145,13 @@ def members_for(query_start):
 
 
 @njit(nogil=True, cache=True)
-def select(index, query_start, query_ids, leaf, hits):
+def select(index, query_start, query_ids, leaf, hits, hit_start):
     """The rows contained in each query, whose ids are ascending and distinct.
 
-    Returns (hit_start, hits, candidates): rows per query in CSR form, and how many rows were
-    looked at. `hits` is a buffer to begin with; it is replaced when it is too small.
+    Fills `hit_start` and returns (hits, candidates): rows per query in CSR form, and how many
+    rows were looked at. `hits` is a buffer to begin with; it is replaced when it is too small.
     """
     n_queries = len(query_start) - 1
-    hit_start = np.empty(n_queries + 1, np.int64)
     members = members_for(query_start)
     stack = np.empty((64, 3), np.int64)  # nodes to visit: node, end of the ids to try, depth
     n_hits, candidates = 0, 0
@@ -217,4 +216,4 @@ def select(index, query_start, query_ids, leaf, hits):
                     candidates += high - low
                     n_hits = _scan(index, low, high, depth, missing, members, mask, hits, n_hits)
     hit_start[n_queries] = n_hits
-    return hit_start, hits, candidates
+    return hits, candidates

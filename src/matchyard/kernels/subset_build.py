@@ -5,12 +5,13 @@ See `matchyard.kernels.subset` for what is built and why.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from matchyard.errors import UsageError
 from matchyard.kernels.hashing import prefetch
 from matchyard.kernels.subset import LEAF, SubsetIndex, id_bits
 
@@ -25,18 +26,30 @@ class Built(NamedTuple):
     member_start: NDArray[np.int32]  # [n_rows + 1] which of `order` share a row
 
 
-def build(
-    set_start: NDArray[np.int64], set_ids: NDArray[np.int32], n_ids: int, leaf: int = LEAF
-) -> Built:
-    """Index the given sets. `set_ids` is sorted in place: each set descending, without repeats."""
+def build(sets: list[Any], n_ids: int, leaf: int = LEAF) -> Built:
+    """Index the sets given as [start, ids]; the ids of each are sorted in place.
+
+    Takes the arrays out of the list, so that they can be freed half way.
+    """
+    set_start, set_ids = sets
+    sets.clear()
     lengths = sort_sets(set_start, set_ids)
+    _check_size(len(lengths), lengths)
     posting_count, order = _file_under_rarest(set_start, lengths, set_ids, n_ids)
     sorted_start, sorted_ids = _gather(set_start, lengths, set_ids, order)
+    del set_start, set_ids, lengths
     _sort_postings(posting_count, sorted_start, sorted_ids, order)
     rows = _merge_equal(posting_count, sorted_start, sorted_ids)
+    del sorted_start, sorted_ids
     signatures, id_start, ids, posting_start, member_start = rows
     nodes = _split(posting_start, id_start, ids, leaf)
     return Built(SubsetIndex(signatures, id_start, ids, posting_start, *nodes), order, member_start)
+
+
+def _check_size(n_sets: int, lengths: NDArray[np.int32]) -> None:
+    limit = (1 << 31) - 1  # offsets have 32 bits
+    if n_sets > limit or int(lengths.sum(dtype=np.int64)) > limit:
+        raise UsageError("more than 2^31 sets or ids in one table: use a smaller shard_size")
 
 
 @njit(nogil=True, cache=True)
@@ -84,7 +97,7 @@ def _file_under_rarest(set_start, lengths, set_ids, n_ids):
 @njit(nogil=True, cache=True)
 def _gather(set_start, lengths, set_ids, order):
     """Copy the sets into posting order without their rarest id, so that a posting is contiguous."""
-    start = np.empty(len(order) + 1, np.int64)
+    start = np.empty(len(order) + 1, np.int32)
     start[0] = 0
     for place in range(len(order)):
         start[place + 1] = start[place] + max(0, lengths[order[place]] - 1)
@@ -143,7 +156,7 @@ def _sort_rows(rows, spare, start, ids):
 def _sort_postings(count, start, ids, order):
     """Sort each posting's rows in place, and `order` with them."""
     longest = 0
-    widest = np.int64(0)
+    widest = 0
     for posting in range(len(count) - 1):
         low, high = count[posting], count[posting + 1]
         longest = max(longest, high - low)
@@ -188,43 +201,44 @@ def _is_same(left, right, start, ids):
 
 
 @njit(nogil=True, cache=True)
+def _n_distinct(count, start, ids):
+    """Rows and ids that are left when equal sets share a row."""
+    n_rows, n_ids = 0, 0
+    for posting in range(len(count) - 1):
+        for place in range(count[posting], count[posting + 1]):
+            if place == count[posting] or not _is_same(place - 1, place, start, ids):
+                n_rows += 1
+                n_ids += start[place + 1] - start[place]
+    return n_rows, n_ids
+
+
+@njit(nogil=True, cache=True)
 def _merge_equal(count, start, sorted_ids):
-    """One row per distinct set, with its signature; compacts `sorted_ids` in place."""
-    n_sets = len(start) - 1
+    """One row per distinct set, with its signature."""
+    n_rows, n_ids = _n_distinct(count, start, sorted_ids)
     posting_start = np.empty(len(count) - 1, np.int32)
-    id_start = np.empty(n_sets + 1, np.int32)
-    member_start = np.empty(n_sets + 1, np.int32)
-    signatures = np.empty(n_sets, np.uint64)
-    n_rows, end = 0, 0
+    id_start = np.empty(n_rows + 1, np.int32)
+    member_start = np.empty(n_rows + 1, np.int32)
+    signatures = np.empty(n_rows, np.uint64)
+    ids = np.empty(n_ids, np.int32)
+    row, end = 0, 0
     for posting in range(len(count) - 1):
         if posting > 0:
-            posting_start[posting - 1] = n_rows
-        previous = -1
+            posting_start[posting - 1] = row
         for place in range(count[posting], count[posting + 1]):
-            if previous >= 0 and _is_same(previous, place, start, sorted_ids):
+            if place > count[posting] and _is_same(place - 1, place, start, sorted_ids):
                 continue
-            previous = place
-            id_start[n_rows], member_start[n_rows] = end, place
+            id_start[row], member_start[row] = end, place
             signature = np.uint64(0)
             for i in range(start[place], start[place + 1]):
                 signature |= id_bits(sorted_ids[i])
-            signatures[n_rows] = signature
-            n_rows += 1
-            end += start[place + 1] - start[place]
-    posting_start[len(count) - 2] = n_rows
-    id_start[n_rows], member_start[n_rows] = end, n_sets
-    kept = np.empty(end, np.int32)
-    for row in range(n_rows):
-        source = start[member_start[row]]
-        for i in range(id_start[row + 1] - id_start[row]):
-            kept[id_start[row] + i] = sorted_ids[source + i]
-    return (
-        signatures[:n_rows].copy(),
-        id_start[: n_rows + 1].copy(),
-        kept,
-        posting_start,
-        member_start[: n_rows + 1].copy(),
-    )
+                ids[end] = sorted_ids[i]
+                end += 1
+            signatures[row] = signature
+            row += 1
+    posting_start[len(count) - 2] = row
+    id_start[row], member_start[row] = end, len(start) - 1
+    return signatures, id_start, ids, posting_start, member_start
 
 
 @njit(nogil=True, cache=True)

@@ -272,18 +272,14 @@ def merge(parts: Sequence[tuple[Batch, Vocabulary]]) -> tuple[Batch, Vocabulary]
 
     The tags of a lone part are renumbered in place.
     """
-    interner, batches = None, []
-    for batch, names in parts:
-        if interner is None:
-            interner = Interner(names)
-            batches.append(batch)
-        else:
-            new_ids = interner.intern(names.text, names.text_start.astype(np.int64))
+    joined, names = parts[0]
+    if len(parts) > 1:
+        interner, batches = Interner(names), [joined]
+        for batch, more in parts[1:]:
+            new_ids = interner.intern(more.text, more.text_start.astype(np.int64))
             batches.append(batch._replace(tags=new_ids[batch.tags]))
-    joined = batches[0] if len(batches) == 1 else _concatenate(batches)
-    assert interner is not None
-    counts = np.bincount(joined.tags, minlength=interner.n_names)
-    vocabulary, rank = rank_names(interner.names(), counts)
+        joined, names = _concatenate(batches), interner.names()
+    vocabulary, rank = rank_names(names, np.bincount(joined.tags, minlength=names.n_names))
     _renumber(joined.tags, rank)
     return joined, vocabulary
 

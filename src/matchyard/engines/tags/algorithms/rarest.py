@@ -70,7 +70,9 @@ def compile(
         raise UsageError(
             'bare signatures have no tags to file: use algorithm="tagmatch" with exact=False'
         )
-    built = build(subscriptions.tag_start, subscriptions.tags, vocabulary.n_names, options.leaf)
+    sets = [subscriptions.tag_start, subscriptions.tags]
+    del subscriptions  # so that the input is freed when the build no longer needs it
+    built = build(sets, vocabulary.n_names, options.leaf)
     none = np.empty(0, np.int64)
     return Table(*built.subset_index, built.member_start, keys[built.order], none, none)
 
@@ -82,18 +84,20 @@ def workspace(table: Table, options: Options) -> Workspace:
 
 def match(table: Table, batch: Batch, workspace: Workspace, options: Options) -> Part:
     """The keys per event."""
-    event_start, keys, workspace.hits, candidates = _match(
-        table, batch, options.leaf, workspace.hits
+    hit_start, event_start = np.empty((2, batch.n_rows + 1), np.int64)
+    workspace.hits, candidates, n_keys = _select(
+        table, batch, options.leaf, workspace.hits, hit_start, event_start
     )
-    return Part(event_start, keys, candidates)
+    return Part(event_start, csr.fill(table, hit_start, workspace.hits, n_keys), candidates)
 
 
 def locate(
     table: Table, batch: Batch, workspace: Workspace, options: Options
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The rows that equal each set of the batch: (start, rows)."""
-    hit_start, hits, _ = subset.select(
-        table, batch.tag_start, batch.tags, options.leaf, workspace.hits
+    hit_start = np.empty(batch.n_rows + 1, np.int64)
+    hits, _ = subset.select(
+        table, batch.tag_start, batch.tags, options.leaf, workspace.hits, hit_start
     )
     hits = hits[: hit_start[-1]]
     wanted = np.repeat(np.diff(batch.tag_start), np.diff(hit_start))
@@ -124,7 +128,7 @@ def estimate(n_subscriptions: int, n_tags: int, n_names: int, options: Options) 
 
 
 @njit(nogil=True, cache=True)
-def _match(table, batch, leaf, hits):
-    hit_start, hits, candidates = subset.select(table, batch.tag_start, batch.tags, leaf, hits)
-    event_start, keys = csr.gather(table, hit_start, hits)
-    return event_start, keys, hits, candidates
+def _select(table, batch, leaf, hits, hit_start, event_start):
+    """Find the rows and count their keys in one call: one event pays for every call."""
+    hits, candidates = subset.select(table, batch.tag_start, batch.tags, leaf, hits, hit_start)
+    return hits, candidates, csr.count(table, hit_start, hits, event_start)
