@@ -70,7 +70,9 @@ def _done() -> None:
 @app.command()
 def workload(
     engine: Engine,
-    name: Annotated[str, typer.Argument(help="twitter, twitter-popular, peers or skew.")],
+    name: Annotated[
+        str, typer.Argument(help="twitter, twitter-popular, peers, skew, congress or ego-twitter.")
+    ],
     size: Size = "100k",
     events: Annotated[str, typer.Option(help="How many events.")] = "10k",
     seed: Seed = 1,
@@ -228,7 +230,7 @@ def info(
 def bench(
     engine: Engine,
     workload: Annotated[
-        str, typer.Option(help="twitter, twitter-popular, peers or skew.")
+        str, typer.Option(help="twitter, twitter-popular, peers, skew, congress or ego-twitter.")
     ] = "twitter",
     size: Size = "1M",
     algorithms: Annotated[str, typer.Option(help="Names with commas between, or all.")] = "all",

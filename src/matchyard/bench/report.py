@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -35,19 +36,12 @@ def table(results: Sequence[Result], console: Console | None = None) -> None:
         f"{base.threads} thread{'s' * (base.threads > 1)} · "
         f"{base.matches / base.events:,.1f} matches per event"
     )
-    shown = Table(title=title, title_justify="left", title_style="bold")
-    shown.add_column("algorithm")
-    for column in (
-        "events/s",
-        "±",
-        "pairs/s",
-        "ratio",
-        "encoding",
-        "candidates/event",
-        "build",
-        "MB",
-    ):
-        shown.add_column(column, justify="right")
+    shown = Table(
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    shown.add_column("algorithm", no_wrap=True)
+    for column in ("events/s", "±", "pairs/s", "ratio", "encode", "cand/event", "build", "MB"):
+        shown.add_column(column, justify="right", no_wrap=True)
     for result in results:
         shown.add_row(
             result.algorithm,
@@ -56,9 +50,9 @@ def table(results: Sequence[Result], console: Console | None = None) -> None:
             short(result.pairs_per_s),
             f"{result.events_per_s / base.events_per_s:.3g}",
             f"{100 * result.encode_share:.0f} %",
-            f"{result.candidates / result.events:,.1f}",
+            short(result.candidates / result.events),
             f"{result.build_s:.2f} s",
-            f"{result.index_bytes / 1e6:,.1f}",
+            f"{result.index_bytes / 1e6:,.0f}",
         )
     console.print(shown)
     console.print(

@@ -32,6 +32,16 @@ def ragged(counts):
 
 
 @njit(nogil=True, cache=True)
+def append_new(row, n_values, value):
+    """Append a value to a short row unless it is there; returns how many there are."""
+    for i in range(n_values):
+        if row[i] == value:
+            return n_values
+    row[n_values] = value
+    return n_values + 1
+
+
+@njit(nogil=True, cache=True)
 def take_rows(start, values, rows):
     """The given rows, in that order: (start, values)."""
     new_start = np.empty(len(rows) + 1, np.int64)

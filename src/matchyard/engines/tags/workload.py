@@ -14,8 +14,9 @@ import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
+from matchyard.engines.tags._recorded import Recorded, congress, ego_twitter
 from matchyard.errors import UsageError
-from matchyard.kernels.csr import ragged
+from matchyard.kernels.csr import append_new, ragged
 from matchyard.kernels.random import Zipf, below, draw, fraction, pick, zipf
 
 MAX_TAGS = 24  # the most tags that one generated row can have
@@ -136,14 +137,22 @@ class Workload:
         return pa.ListArray.from_arrays(rows.start.astype(np.int32), words)
 
 
+_RECORDED = {"congress": congress, "ego-twitter": ego_twitter}
+
+
 def generate(
     name: str = "twitter", size: int = 1_000_000, seed: int = 1, extra_tags: int | None = None
-) -> Workload:
+) -> Workload | Recorded:
     """The workload of that name; `extra_tags` overrides how many tags an event adds."""
-    if name not in MODELS:
-        raise UsageError(f"no tags workload {name!r}; expected one of: {', '.join(MODELS)}")
     if size < 1:
         raise UsageError(f"a workload needs at least one subscription, not {size}")
+    if name in _RECORDED:
+        if extra_tags is not None:
+            raise UsageError(f"the events of {name!r} are recorded: no tags can be added to them")
+        return _RECORDED[name](size, seed)
+    if name not in MODELS:
+        known = ", ".join([*MODELS, *_RECORDED])
+        raise UsageError(f"no tags workload {name!r}; expected one of: {known}")
     return Workload(name, size, seed, extra_tags)
 
 
@@ -174,16 +183,6 @@ def _language(shares, word):
 
 
 @njit(nogil=True, cache=True)
-def _add(row, n_tags, name):
-    """Append a name unless the row has it already."""
-    for i in range(n_tags):
-        if row[i] == name:
-            return n_tags
-    row[n_tags] = name
-    return n_tags + 1
-
-
-@njit(nogil=True, cache=True)
 def _hashtags(recipe, source, language, row):
     """The hashtags of tweet `source`, translated; repeated draws are drawn again."""
     seed = recipe.seed
@@ -199,7 +198,7 @@ def _hashtags(recipe, source, language, row):
         if n_tags == n_wanted:
             break
         rank = pick(recipe.popularity, draw(seed, source, 1000 + number))
-        n_tags = _add(row, n_tags, rank + language * recipe.n_hashtags)
+        n_tags = append_new(row, n_tags, rank + language * recipe.n_hashtags)
     return n_tags
 
 
@@ -219,7 +218,7 @@ def _subscription(recipe, number, row):
     n_tags = _hashtags(recipe, tweet, language, row)
     group, place = tweet // _TWEETS_PER_GROUP, tweet % _TWEETS_PER_GROUP
     if place < _FREQUENT_TWEETS:
-        n_tags = _add(row, n_tags, ~(group * _PUBLISHERS_PER_GROUP + place // 5))
+        n_tags = append_new(row, n_tags, ~(group * _PUBLISHERS_PER_GROUP + place // 5))
     return n_tags, language, user
 
 
@@ -259,7 +258,7 @@ def _events(recipe, start, stop):
                 name = pick(recipe.popularity, word) + language * recipe.n_hashtags
             else:
                 name = below(word, recipe.n_hashtags * (N_LANGUAGES if recipe.users else 1))
-            n_tags = _add(row, n_tags, name)
+            n_tags = append_new(row, n_tags, name)
         names[end : end + n_tags] = row[:n_tags]
         counts[event - start], keys[event - start] = n_tags, source
         end += n_tags
