@@ -69,7 +69,8 @@ def hash_set(values: NDArray[np.int64]) -> NDArray[np.int64]:
 def hash_set_values(table: NDArray[np.int64]) -> NDArray[np.int64]:
     """The values in a hash set."""
     values = table[:-1]
-    return np.append(values[values != FREE], [FREE] * int(table[-1:].any()))
+    lowest = np.full(int(table[-1:].any()), FREE, np.int64)
+    return np.concatenate([values[values != FREE], lowest])
 
 
 @njit(nogil=True, cache=True)
