@@ -190,7 +190,7 @@ def select(index, query_start, query_ids, leaf, hits, hit_start):
             while n_open:
                 n_open -= 1
                 node, limit, depth = stack[n_open, 0], stack[n_open, 1], stack[n_open, 2]
-                if n_open + limit - start >= len(stack):
+                while n_open + limit - start >= len(stack):
                     stack = _deeper(stack)
                 hits = _room(hits, n_hits, 1)
                 if index.node_own[node]:
