@@ -198,9 +198,14 @@ def _normalized(built: Column, options: Options) -> Column:
 
 
 def _folded(tag: str, options: Options) -> str:
-    if options.casefold:
-        tag = tag.casefold()
-    return unicodedata.normalize(options.normalize, tag) if options.normalize else tag  # type: ignore[arg-type]
+    """Folded until it stays the same: normalising can bring back capitals (℡ is TEL in NFKC)."""
+    while True:
+        folded = tag.casefold() if options.casefold else tag
+        if options.normalize:
+            folded = unicodedata.normalize(options.normalize, folded)  # type: ignore[arg-type]
+        if folded == tag:
+            return tag
+        tag = folded
 
 
 def fold(tags: frozenset[str], options: Options) -> frozenset[str]:
