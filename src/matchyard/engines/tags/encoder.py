@@ -209,7 +209,16 @@ def _folded(tag: str, options: Options) -> str:
 
 
 def fold(tags: frozenset[str], options: Options) -> frozenset[str]:
-    """One parsed set as the options want it."""
+    """One parsed set as the options want it; refuses at once what `column` would refuse later,
+    when it would take everything that is staged beside it down."""
+    if len(tags) > options.max_tags:
+        raise ParseError(
+            f'{len(tags)} tags in one set; the limit is {options.max_tags} (option "max_tags")'
+        )
+    try:
+        "".join(tags).encode()
+    except UnicodeEncodeError as error:
+        raise ParseError(f"a tag is not valid Unicode: {error.object!r}; {_EXAMPLE}") from None
     if not (options.casefold or options.normalize):
         return tags
     return frozenset(_folded(tag, options) for tag in tags)
