@@ -34,6 +34,7 @@ from matchyard.kernels.names import (
 
 Vocabulary = Names
 _EXAMPLE = 'expected tags, e.g. ["jazz", "live"]'
+_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 
 
 class Options(NamedTuple):
@@ -137,12 +138,17 @@ def _from_python(values: Sequence[Any], options: Options, first: int) -> Column:
 
 
 def _as_arrow(values: Any) -> pa.Array:
+    if isinstance(values, str | bytes | set | frozenset | dict):  # their parts are not rows
+        raise ParseError(
+            f"not a column of tag sets, but one {type(values).__name__}: {str(values)[:80]!r}; "
+            'expected a list of them, e.g. [{"jazz", "live"}]'
+        )
     if hasattr(values, "to_arrow"):  # polars
         values = values.to_arrow()
     elif not isinstance(values, pa.Array | pa.ChunkedArray):
         try:
             values = pa.array(values, from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as error:
+        except (pa.ArrowInvalid, TypeError, UnicodeEncodeError) as error:
             raise ParseError(f"not a column of tag sets: {error}; {_EXAMPLE}") from None
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
@@ -152,8 +158,12 @@ def _as_arrow(values: Any) -> pa.Array:
 
 
 def _from_arrow(values: pa.Array, options: Options, first: int) -> Column:
+    if pa.types.is_dictionary(values.type):  # categories
+        values = values.cast(values.type.value_type)
+    if pa.types.is_string_view(values.type):
+        values = values.cast(pa.large_string())
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        _refuse_nulls(values, first, "subscription or event")
+        _refuse_nulls(values, first)
         values = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(values))
         lists = pc.list_value_length(values)
         # Splitting "" leaves one empty tag where there is none.
@@ -164,7 +174,7 @@ def _from_arrow(values: pa.Array, options: Options, first: int) -> Column:
         values = pa.array([], pa.list_(pa.string()))
     if not (pa.types.is_list(values.type) or pa.types.is_large_list(values.type)):
         raise ParseError(f"not a column of tag sets: its type is {values.type}; {_EXAMPLE}")
-    _refuse_nulls(values, first, "subscription or event")
+    _refuse_nulls(values, first)
     offsets = values.offsets.to_numpy().astype(np.int64)
     words = values.values.slice(offsets[0], offsets[-1] - offsets[0])
     if pa.types.is_null(words.type):
@@ -173,16 +183,19 @@ def _from_arrow(values: pa.Array, options: Options, first: int) -> Column:
         words = words.cast(pa.large_string())
     if not (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
         raise ParseError(f"not a column of tag sets: its tags are {words.type}; {_EXAMPLE}")
-    _refuse_nulls(words, 0, "tag")
+    if words.null_count:
+        place = pc.index(pc.is_null(words), True).as_py()
+        row = int(np.searchsorted(offsets - offsets[0], place, side="right")) - 1
+        raise ParseError(f"row {first + row} has a tag that is null; {_EXAMPLE}")
     text_start, text = string_buffers(words)
     built = Column(offsets - offsets[0], text_start, text, _no_signatures(len(values)))
     return _normalized(built, options)
 
 
-def _refuse_nulls(values: pa.Array, first: int, what: str) -> None:
+def _refuse_nulls(values: pa.Array, first: int) -> None:
     if values.null_count:
         row = pc.index(pc.is_null(values), True).as_py()
-        raise ParseError(f"{what} {first + row} is null; {_EXAMPLE}")
+        raise ParseError(f"row {first + row} is null; {_EXAMPLE}")
 
 
 def _normalized(built: Column, options: Options) -> Column:
@@ -202,6 +215,11 @@ def _folded(tag: str, options: Options) -> str:
     while True:
         folded = tag.casefold() if options.casefold else tag
         if options.normalize:
+            if options.normalize not in _FORMS:
+                raise UsageError(
+                    f'option "normalize" is {options.normalize!r}; expected one of: '
+                    f"{', '.join(_FORMS)}"
+                )
             folded = unicodedata.normalize(options.normalize, folded)  # type: ignore[arg-type]
         if folded == tag:
             return tag

@@ -24,7 +24,10 @@ def parse(value: Any) -> Tags:
         return frozenset(value.split())
     if isinstance(value, (bytes, dict)) or not isinstance(value, Iterable):
         raise ParseError(f"not a set of tags: {value!r}; {_EXAMPLE}")
-    tags = frozenset(value)
+    try:
+        tags = frozenset(value)
+    except TypeError:  # a list in a list
+        raise ParseError(f"not a set of tags: {value!r}; {_EXAMPLE}") from None
     for tag in tags:
         if not isinstance(tag, str):
             raise ParseError(f"not a tag: {tag!r} in {value!r}; {_EXAMPLE}")
