@@ -194,9 +194,12 @@ class Index:
     def _match(
         self, events: Any, threads: int | None, finish: Callable[[Part, int], Part] | None
     ) -> Matches:
+        threads = self.threads if threads is None else threads
+        if threads < 1:
+            raise UsageError(f"threads must be at least 1, not {threads}")
         snapshot = self._refresh() if self.live else self._snapshot
         column = self._settings.engine.encoder.column(events, self._settings.reading)
-        return snapshot.match(column, self.threads if threads is None else threads, finish)
+        return snapshot.match(column, threads, finish)
 
     def explain(self, event: Any, key: Any) -> str:
         """Why the key does or does not get the event, subscription by subscription."""

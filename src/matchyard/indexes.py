@@ -70,8 +70,9 @@ def interface_key(tree: Any, interface: Any) -> Any:
     >>> interface_key(2, 5)
     8589934597
     """
-    if np.min(interface) < 0 or np.max(interface) >= 1 << 32 or np.min(tree) < 0:
-        raise UsageError("trees are at least 0, interfaces 0 to 4294967295")
+    for what, numbers, limit in (("trees", tree, 1 << 31), ("interfaces", interface, 1 << 32)):
+        if np.size(numbers) and not (np.min(numbers) >= 0 and np.max(numbers) < limit):
+            raise UsageError(f"{what} are 0 to {limit - 1}")
     if isinstance(tree, int) and isinstance(interface, int):
         return tree << 32 | interface
     both: NDArray[np.int64] = np.asarray(tree, np.int64) << 32 | np.asarray(interface, np.int64)

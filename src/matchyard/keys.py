@@ -41,6 +41,7 @@ class Keys:
     def number(self, key: Any) -> int:
         """The number of one key; a new string gets the next one."""
         if isinstance(key, str):
+            _bytes(key)
             self._expect("str", key)
             return int(self._intern(pa.array([key], pa.large_string()))[0])
         number = _integer(key)
@@ -50,9 +51,10 @@ class Keys:
     def find(self, key: Any) -> int | None:
         """The number of a key, if the index can have it."""
         if isinstance(key, str):
+            name = _bytes(key)
             if self.kind != "str":
                 return None
-            found = self._interner.find(key.encode())
+            found = self._interner.find(name)
             return None if found < 0 else found
         number = _integer(key)
         return number if self.kind == "int" else None
@@ -87,6 +89,13 @@ class Keys:
         return self._interner.names().to_arrow() if self.kind == "str" else None
 
 
+def _bytes(key: str) -> bytes:
+    try:
+        return key.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"key {key!r} is not valid Unicode; {_EXPECTED}") from None
+
+
 def _integer(key: Any) -> int:
     if isinstance(key, bool) or not isinstance(key, int | np.integer):
         raise UsageError(f"not a key: {key!r}; {_EXPECTED}")
@@ -102,7 +111,7 @@ def _column(keys: Any) -> pa.Array:
     if not isinstance(keys, pa.Array | pa.ChunkedArray):
         try:
             keys = pa.array(keys, from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        except (pa.ArrowInvalid, TypeError, OverflowError, UnicodeEncodeError) as error:
             raise UsageError(f"not keys: {error}; {_EXPECTED}") from None
     if isinstance(keys, pa.ChunkedArray):
         keys = keys.combine_chunks()
