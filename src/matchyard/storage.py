@@ -143,7 +143,8 @@ def new_version(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 def _is_unfinished(root: Path) -> bool:
     """Is this folder empty, or what a killed first save leaves behind?"""
-    return root.is_dir() and {entry.name for entry in root.iterdir()} <= {"versions", ".lock"}
+    left = {"versions", ".lock", "CURRENT.new"}
+    return root.is_dir() and {entry.name for entry in root.iterdir()} <= left
 
 
 def publish(
@@ -271,8 +272,11 @@ def _check(path: Path, file: File, verify: bool) -> None:
         raise StorageError(f"{path} has {size} bytes, expected {file.size_bytes}: it is damaged")
     if not verify:
         return
-    with path.open("rb") as data:
-        digest = hashlib.file_digest(data, "sha256").hexdigest()
+    try:
+        with path.open("rb") as data:
+            digest = hashlib.file_digest(data, "sha256").hexdigest()
+    except OSError as error:  # also when a writer has removed this version since
+        raise StorageError(f"{path} cannot be read: {error}") from None
     if digest != file.sha256:
         raise StorageError(f"{path} is damaged: its SHA-256 is {digest}, expected {file.sha256}")
 
