@@ -108,9 +108,14 @@ class Index:
 
         Readers on other threads see the old state until the switch, never a mixture.
         """
+        return self._consolidate(staged=True)
+
+    def _consolidate(self: Self, staged: bool) -> Self:
         with self._build_lock:
             with self._lock:
-                changes, self._changes = self._changes, Changes(self._settings)
+                changes = Changes(self._settings)
+                if staged:
+                    changes, self._changes = self._changes, changes
                 removals, rows = changes.removals(), changes.take()
                 before = self._snapshot.segments
                 segments = [segment.remove(removals) for segment in before]
@@ -123,10 +128,12 @@ class Index:
                     parts.append(rows)
                 del rows
                 built = Segment.compile(self._settings, parts)
-            finally:
+            except BaseException:
                 with self._lock:
-                    missed, self._since_build = self._since_build or [], None
-            with self._lock:
+                    self._since_build = None
+                raise
+            with self._lock:  # in one step: no removal may come between the last one and the switch
+                missed, self._since_build = self._since_build or [], None
                 for later in missed:
                     built = built.remove(later)
                 newer = self._snapshot.segments[len(before) :]
@@ -174,7 +181,8 @@ class Index:
 
         def work() -> None:
             try:
-                self.consolidate()
+                # What is staged must be seen by the next match, not when this is done: leave it.
+                self._consolidate(staged=False)
             except BaseException as error:
                 self._failure = error  # raised by the next call that looks
 
