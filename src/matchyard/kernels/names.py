@@ -95,7 +95,8 @@ class Interner:
     def find(self, name: bytes) -> int:
         """The id of one name, or a negative number."""
         text = np.frombuffer(name, np.uint8)
-        return int(find_name(self.names(), xxh64(text, 0, len(text)), text, 0, len(text)))
+        code = np.uint64(xxh64(text, 0, len(text)))  # a plain int would be taken for an int64
+        return int(find_name(self.names(), code, text, 0, len(text)))
 
     def names(self) -> Names:
         """What was collected so far, as read-only views."""
