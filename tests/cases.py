@@ -1,0 +1,84 @@
+"""The algorithms under test, once roomy and once cramped, and rows for them to chew on.
+
+With 192 bits and eight tags a missing exact check is never noticed; with 6 bits it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+
+import matchyard as my
+from matchyard.engine import find_engine
+
+PIVOTS = ("balanced", "frequent", "prefix")
+CRAMPED_TAGMATCH = {"n_bits": 6, "n_hashes": 2, "max_partition": 2, "block": 2, "batch": 2}
+
+
+class Case(NamedTuple):
+    """One algorithm with one set of options."""
+
+    algorithm: str
+    options: dict[str, Any]
+    name: str
+
+
+ROOMY = [
+    Case("rarest", {}, "rarest"),
+    *(Case("tagmatch", {"pivot": pivot}, f"tagmatch-{pivot}") for pivot in PIVOTS),
+    Case("prefix_tree", {}, "prefix_tree"),
+    Case("scan", {}, "scan"),
+]
+CRAMPED = [
+    Case("rarest", {"leaf": 1}, "rarest-cramped"),
+    *(
+        Case("tagmatch", {**CRAMPED_TAGMATCH, "pivot": pivot}, f"tagmatch-{pivot}-cramped")
+        for pivot in PIVOTS
+    ),
+    Case("prefix_tree", {"n_bits": 6, "leaf": 1}, "prefix_tree-cramped"),
+    Case("scan", {"n_bits": 6, "stripe": 3}, "scan-cramped"),
+]
+CASES = ROOMY + CRAMPED
+SIGNED = [case for case in CASES if case.algorithm != "rarest"]
+# One cramped case per algorithm, for tests that take their time.
+ONE_EACH = [
+    next(case for case in CRAMPED if case.algorithm == name)
+    for name in find_engine("tags").algorithms
+]
+
+# Few enough that sets meet; one empty, one with white space, some beyond ASCII and the BMP.
+KNOWN = ["a", "b", "c", "d", "e", "", "two words", "é", "e\u0301", "日本", "🦉", "a" * 40]
+UNKNOWN = ["z", "ab", "É", "🦊"]
+subscriptions = st.lists(st.sampled_from(KNOWN), max_size=5)  # repeated tags, and no tags at all
+events = st.lists(st.sampled_from(KNOWN + UNKNOWN), max_size=9)
+int_keys = st.sampled_from([0, 1, 2, -1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)])
+str_keys = st.sampled_from(["ada", "bob", "", "Zoë", "Zoe\u0308", "東京", "🦉"])
+
+
+def build(
+    rows: Any,
+    keys: Any = None,
+    algorithm: str | None = None,
+    options: dict[str, Any] | None = None,
+    **settings: Any,
+) -> my.TagIndex:
+    """A consolidated index; without keys, the key of a row is its number."""
+    index = my.TagIndex(algorithm, options, **settings)
+    return index.add_many(rows, range(len(rows)) if keys is None else keys).consolidate()
+
+
+def expected(rows: Sequence[Any], keys: Sequence[Any], asked: Sequence[Any]) -> list[Counter[Any]]:
+    """What the definition says: the keys per event, as often as they match."""
+    is_match = find_engine("tags").oracle.is_match
+    return [
+        Counter(key for row, key in zip(rows, keys, strict=True) if is_match(set(row), set(event)))
+        for event in asked
+    ]
+
+
+def counted(matches: Sequence[list[Any]]) -> list[Counter[Any]]:
+    """The keys per event without their order."""
+    return [Counter(keys) for keys in matches]

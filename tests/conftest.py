@@ -1,0 +1,52 @@
+"""What every test can use: a quick Hypothesis profile, the mark `slow`, and `build_index`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+import matchyard as my
+from tests.cases import build
+
+settings.register_profile(
+    "matchyard",
+    max_examples=50,
+    deadline=None,  # the first example may have to compile kernels
+    derandomize="CI" in os.environ,  # the same examples on every run of one commit
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("matchyard")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run the tests marked slow too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--slow"):
+        return
+    for item in items:
+        if "slow" in item.keywords:
+            item.add_marker(pytest.mark.skip(reason="needs --slow"))
+
+
+@pytest.fixture
+def build_index() -> Callable[..., my.TagIndex]:
+    """A consolidated tag index from lists: `build_index(["a b"], [1], "scan", {"n_bits": 6})`."""
+    return build
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Events are cut into chunks of three, so that few of them cross the edges of chunks."""
+    monkeypatch.setattr("matchyard.snapshot.CHUNK", 3)
+    return 3
+
+
+@pytest.fixture
+def quick_saves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Saving does not wait for the disk; for tests that save often and cut no power."""
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)
