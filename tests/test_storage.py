@@ -234,7 +234,9 @@ def test_arrays_of_an_opened_index_are_mapped_and_read_only(tmp_path: Path, case
 
 def test_nothing_is_ever_pickled() -> None:
     for file in SOURCES.rglob("*.py"):
-        found = re.search(r"\bc?(loud)?pickle\b|allow_pickle=(?!False)|\bmarshal\b", file.read_text())
+        found = re.search(
+            r"\bc?(loud)?pickle\b|allow_pickle=(?!False)|\bmarshal\b", file.read_text()
+        )
         assert found is None, f"{file}: {found}"
 
 
