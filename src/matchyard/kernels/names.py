@@ -145,7 +145,7 @@ def rank_names(names: Names, counts: NDArray[np.int64]) -> tuple[Names, NDArray[
     slots = np.zeros(n_slots_for(len(order)), np.uint64)
     _fill(slots, text_start, text)
     falling = counts[order]
-    ends = np.append(np.flatnonzero(np.diff(falling)) + 1, [len(order)] * (len(order) > 0))
+    ends = np.flatnonzero(np.diff(falling, append=0)) + 1  # counts are at least 1
     uses = np.stack([ends, falling[ends - 1]], axis=1).astype(np.int64)
     return freeze(Names(slots, text_start, text, uses)), rank
 
