@@ -12,11 +12,11 @@ from matchyard.kernels.names import (
     Interner,
     Names,
     find_block,
+    find_names,
     home,
-    index_names,
     n_slots_for,
+    rank_names,
     string_buffers,
-    take_names,
 )
 
 words = st.lists(st.text(st.sampled_from("abé🦉"), max_size=9), max_size=80)
@@ -28,15 +28,13 @@ def as_text(names: list[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def find(known: Names, names: list[str]) -> list[int]:
+    return find_names(known, pa.array(names, pa.large_string())).tolist()
+
+
+def table_over(names: list[str]) -> Names:
     start, text = as_text(names)
-    found = []
-    codes, ids = np.empty(32, np.uint64), np.empty(32, np.int64)
-    for first in range(0, len(names), 32):
-        n_block = find_block(
-            known.slots, known.text_start, known.text, text, start, first, codes, ids
-        )
-        found += ids[:n_block].tolist()
-    return found
+    bare = Names(np.zeros(0, np.uint64), start, text, np.zeros((0, 2), np.int64))
+    return rank_names(bare, np.ones(len(names), np.int64))[0]
 
 
 @given(st.lists(words, max_size=4))
@@ -65,11 +63,9 @@ def test_the_interner_grows_past_its_first_tables() -> None:
 
 
 @given(known=words.map(set).map(sorted), asked=words)
-def test_find_block_finds_known_names_and_no_others(known: list[str], asked: list[str]) -> None:
-    start, text = as_text(known)
-    names = index_names(start, text, np.ones(len(known), np.int64))
+def test_known_names_are_found_and_no_others(known: list[str], asked: list[str]) -> None:
     want = [known.index(name) if name in known else -1 for name in asked]
-    assert find(names, asked) == want
+    assert find(table_over(known), asked) == want
 
 
 def test_a_name_is_found_behind_another_with_the_same_hash() -> None:
@@ -85,19 +81,25 @@ def test_a_name_is_found_behind_another_with_the_same_hash() -> None:
             while slots[at]:
                 at = (at + 1) % n_slots
             slots[at] = code >> np.uint64(32) << np.uint64(32) | np.uint64(number + 1)
-    names = Names(slots, start, text, np.zeros(0, np.int64))
+    names = Names(slots, start, text, np.zeros((0, 2), np.int64))
     assert find(names, [wanted, absent]) == [1, -1]
+    codes, ids = np.empty(1, np.uint64), np.empty(1, np.int64)
+    asked_start, asked = as_text([wanted])
+    assert find_block(names, asked, asked_start, 0, codes, ids) == 1
+    assert ids.tolist() == [1]
 
 
-@given(names=words.map(set).map(sorted), seed=st.integers(0, 99))
-def test_take_names_gives_new_ids(names: list[str], seed: int) -> None:
-    order = np.random.default_rng(seed).permutation(len(names))
-    start, text = as_text(names)
-    before = index_names(start, text, np.zeros(len(names), np.int64))
-    after = take_names(before, order, order + 100)
-    assert [after.name(number) for number in range(after.n_names)] == [names[n] for n in order]
-    assert after.counts.tolist() == (order + 100).tolist()
-    assert find(after, names) == np.argsort(order).tolist()
+@given(words.map(set).map(sorted), st.integers(0, 99))
+def test_rank_names_numbers_by_falling_count_and_drops_the_unused(
+    names: list[str], seed: int
+) -> None:
+    counts = np.random.default_rng(seed).integers(0, 4, len(names))
+    ranked, new_ids = rank_names(table_over(names), counts)
+    order = [n for n in sorted(range(len(names)), key=lambda n: -counts[n]) if counts[n]]
+    assert [ranked.name(number) for number in range(ranked.n_names)] == [names[n] for n in order]
+    assert ranked.counts().tolist() == [counts[n] for n in order]
+    want = [order.index(n) if n in order else -1 for n in range(len(names))]
+    assert new_ids.tolist() == find(ranked, names) == want
 
 
 def test_slices_of_string_columns_are_read_at_their_place() -> None:

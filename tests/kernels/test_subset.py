@@ -21,7 +21,7 @@ leaves = st.sampled_from([1, 2, 3, 4, 64])
 def built_from(some: list[list[int]], leaf: int, n_ids: int = N_IDS) -> Built:
     start = np.cumsum([0, *map(len, some)]).astype(np.int64)
     ids = np.array([number for row in some for number in row], np.int32)
-    return build(start, ids, n_ids, leaf)
+    return build([start, ids], n_ids, leaf)
 
 
 def stored(built: Built) -> list[frozenset[int]]:
@@ -39,7 +39,8 @@ def found(built: Built, asked: list[set[int]], leaf: int) -> tuple[list[list[int
     start = np.cumsum([0, *map(len, asked)]).astype(np.int64)
     ids = np.array([number for query in asked for number in sorted(query)], np.int32)
     buffer = np.empty(1, np.int32)  # too small on purpose
-    hit_start, hits, candidates = select(built.subset_index, start, ids, leaf, buffer)
+    hit_start = np.empty(len(asked) + 1, np.int64)
+    hits, candidates = select(built.subset_index, start, ids, leaf, buffer, hit_start)
     return [hits[a:b].tolist() for a, b in itertools.pairwise(hit_start)], candidates
 
 

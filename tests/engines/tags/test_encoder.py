@@ -162,7 +162,7 @@ def test_the_vocabulary_counts_tags_and_numbers_the_most_frequent_first() -> Non
     other.add(column([["d"], ["b"], []], Options()))
     batch, names = merge([staging.take(), other.take()])
     assert names.to_arrow().to_pylist()[:2] == ["b", "c"]
-    assert names.counts.tolist() == [4, 2, 1, 1]
+    assert names.counts().tolist() == [4, 2, 1, 1]
     want = [{"c"}, {"a", "b"}, {"b", "c"}, {"b"}, {"d"}, {"b"}, set()]
     assert [decode(batch, row, names) for row in range(7)] == want
 
