@@ -108,6 +108,9 @@ class Index:
 
         Readers on other threads see the old state until the switch, never a mixture.
         """
+        if self.live and self._snapshot.segments:
+            self._refresh()  # what is staged stays visible while the build runs
+            return self._consolidate(staged=False)
         return self._consolidate(staged=True)
 
     def _consolidate(self: Self, staged: bool) -> Self:

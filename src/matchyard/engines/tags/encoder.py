@@ -8,7 +8,7 @@ The vocabulary numbers tags by falling frequency: 0 is the most frequent.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -85,9 +85,15 @@ def column(values: Any, options: Options, first: int = 0) -> Column:
     """Tag sets in any form that users have them in; row numbers in errors count from `first`."""
     if isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype == np.uint64:
         return _bare(values)
+    if isinstance(values, Iterator):
+        values = list(values)
     if isinstance(values, list | tuple):
         return _from_python(values, options, first)
-    built = _from_arrow(_as_arrow(values), options, first)
+    try:
+        rows = _as_arrow(values)
+    except pa.ArrowException:  # objects that Arrow does not know, such as sets, one by one
+        return _from_python(list(values), options, first)
+    built = _from_arrow(rows, options, first)
     lengths = np.diff(built.row_start)
     if len(lengths) and lengths.max() > options.max_tags:
         _refuse_length(first + int(lengths.argmax()), int(lengths.max()), options)
@@ -148,7 +154,9 @@ def _as_arrow(values: Any) -> pa.Array:
     elif not isinstance(values, pa.Array | pa.ChunkedArray):
         try:
             values = pa.array(values, from_pandas=True)
-        except (pa.ArrowInvalid, TypeError, UnicodeEncodeError) as error:
+        except pa.ArrowException:
+            raise
+        except (TypeError, UnicodeEncodeError) as error:
             raise ParseError(f"not a column of tag sets: {error}; {_EXAMPLE}") from None
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
