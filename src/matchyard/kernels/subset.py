@@ -83,18 +83,21 @@ def _has(members, mask, number):
 
 
 @njit(nogil=True, cache=True)
-def remember(ids, start, end, members):
-    """Fill the open-addressed set; returns its mask."""
-    size = 32
+def remember(ids, start, end, members, distinct):
+    """Fill the open-addressed set, and list its ids once each; returns (mask, how many)."""
+    size, n_distinct = 32, 0
     while size < 4 * (end - start):
         size *= 2
     members[:size] = -1
     for i in range(start, end):
         slot = _slot(ids[i], size - 1)
-        while members[slot] >= 0:
+        while members[slot] >= 0 and members[slot] != ids[i]:
             slot = (slot + 1) & (size - 1)
-        members[slot] = ids[i]
-    return size - 1
+        if members[slot] < 0:
+            members[slot] = ids[i]
+            distinct[n_distinct] = ids[i]
+            n_distinct += 1
+    return size - 1, n_distinct
 
 
 @njit(nogil=True, cache=True)
@@ -134,86 +137,115 @@ def _deeper(stack):
 
 
 @njit(nogil=True, cache=True)
-def members_for(query_start):
-    """An open-addressed set with room for the longest query four times over."""
+def scratch_for(query_start):
+    """For `remember`: a set with room for the longest query four times over, and a list."""
     longest, size = 0, 32
     for query in range(len(query_start) - 1):
         longest = max(longest, query_start[query + 1] - query_start[query])
     while size < 4 * longest:
         size *= 2
-    return np.empty(size, np.int32)
+    return np.empty(size, np.int32), np.empty(longest, np.int32)
+
+
+@njit(nogil=True, cache=True)
+def _sort_if_split(index, ids, n_ids, leaf):
+    """Nodes are walked in ascending order of ids; where there is none, order does not matter."""
+    is_split = False
+    for i in range(n_ids):
+        is_split |= index.posting_start[ids[i] + 1] - index.posting_start[ids[i]] > leaf
+    if is_split:
+        ids[:n_ids].sort()
+
+
+@njit(nogil=True, cache=True)
+def _walk(index, node, ids, limit, missing, members, mask, stack, hits, n_hits):
+    """Visit a node and what is below it with ids[:limit], which are smaller than those above it.
+
+    Returns (hits, n_hits, stack, candidates); hits and stack may have been replaced.
+    """
+    stack[0, 0], stack[0, 1], stack[0, 2] = node, limit, 0
+    n_open, candidates = 1, 0
+    while n_open:
+        n_open -= 1
+        node, limit, depth = stack[n_open, 0], stack[n_open, 1], stack[n_open, 2]
+        while n_open + limit >= len(stack):
+            stack = _deeper(stack)
+        hits = _room(hits, n_hits, 1)
+        if index.node_own[node]:
+            hits[n_hits] = index.node_row[node]
+            n_hits += 1
+            candidates += 1
+        run, last = index.run_start[node], index.run_start[node + 1]
+        done = -1  # a leaf is scanned once, whatever of the query's ids lead to it
+        for i in range(limit):
+            run = max(run, _search(index.run_id, run, last, ids[i]))
+            if run == done or index.run_id[run] > ids[i]:
+                continue
+            child = index.run_node[run]
+            if child >= 0:
+                if index.run_id[run] == ids[i]:
+                    stack[n_open, 0], stack[n_open, 1], stack[n_open, 2] = child, i, depth + 1
+                    n_open += 1
+                continue
+            done = run
+            low, high = index.run_row[run], index.run_end[run]
+            hits = _room(hits, n_hits, high - low)
+            candidates += high - low
+            n_hits = _scan(index, low, high, depth, missing, members, mask, hits, n_hits)
+    return hits, n_hits, stack, candidates
+
+
+@njit(nogil=True, cache=True)
+def _load_ahead(index, query_start, query_ids, query):
+    """Start loading what the queries after this one need: first the postings, then their rows."""
+    n_queries = len(query_start) - 1
+    if query + _AHEAD < n_queries:
+        for i in range(query_start[query + _AHEAD], query_start[query + _AHEAD + 1]):
+            prefetch(index.posting_start, query_ids[i])
+    sooner = query + _AHEAD // 2
+    if sooner < n_queries:
+        for i in range(query_start[sooner], query_start[sooner + 1]):
+            row = index.posting_start[query_ids[i]]
+            prefetch(index.signatures, row)
+            prefetch(index.id_start, row)
 
 
 @njit(nogil=True, cache=True)
 def select(index, query_start, query_ids, leaf, hits, hit_start):
-    """The rows contained in each query, whose ids are ascending and distinct.
+    """The rows contained in each query; its ids may come in any order, and repeatedly.
 
     Fills `hit_start` and returns (hits, candidates): rows per query in CSR form, and how many
     rows were looked at. `hits` is a buffer to begin with; it is replaced when it is too small.
     """
-    n_queries = len(query_start) - 1
-    members = members_for(query_start)
-    stack = np.empty((64, 3), np.int64)  # nodes to visit: node, end of the ids to try, depth
+    members, ids = scratch_for(query_start)
+    stack = np.empty((64, 3), np.int64)  # nodes to visit: node, how many ids to try, depth
     n_hits, candidates = 0, 0
     n_empty = index.posting_start[0]
-    for query in range(n_queries):
+    for query in range(len(query_start) - 1):
         hit_start[query] = n_hits
+        _load_ahead(index, query_start, query_ids, query)
         start, end = query_start[query], query_start[query + 1]
-        if query + _AHEAD < n_queries:
-            for i in range(query_start[query + _AHEAD], query_start[query + _AHEAD + 1]):
-                prefetch(index.posting_start, query_ids[i])
-        if query + _AHEAD // 2 < n_queries:
-            for i in range(query_start[query + _AHEAD // 2], query_start[query + _AHEAD // 2 + 1]):
-                row = index.posting_start[query_ids[i]]
-                prefetch(index.signatures, row)
-                prefetch(index.id_start, row)
-        mask = remember(query_ids, start, end, members)
+        mask, n_ids = remember(query_ids, start, end, members, ids)
+        _sort_if_split(index, ids, n_ids, leaf)
         missing = ~np.uint64(0)
-        for i in range(start, end):
-            missing &= ~id_bits(query_ids[i])
+        for i in range(n_ids):
+            missing &= ~id_bits(ids[i])
         hits = _room(hits, n_hits, n_empty)
         for row in range(n_empty):
             hits[n_hits] = row
             n_hits += 1
         candidates += n_empty
-        for i in range(start, end):
-            number = query_ids[i]
-            low, high = index.posting_start[number], index.posting_start[number + 1]
+        for i in range(n_ids):
+            low, high = index.posting_start[ids[i]], index.posting_start[ids[i] + 1]
             if high - low <= leaf:
                 hits = _room(hits, n_hits, high - low)
                 candidates += high - low
                 n_hits = _scan(index, low, high, 0, missing, members, mask, hits, n_hits)
-                continue
-            split = _search(index.split_ids, 0, len(index.split_ids), number)
-            stack[0, 0], stack[0, 1], stack[0, 2] = split, i, 0
-            n_open = 1
-            while n_open:
-                n_open -= 1
-                node, limit, depth = stack[n_open, 0], stack[n_open, 1], stack[n_open, 2]
-                while n_open + limit - start >= len(stack):
-                    stack = _deeper(stack)
-                hits = _room(hits, n_hits, 1)
-                if index.node_own[node]:
-                    hits[n_hits] = index.node_row[node]
-                    n_hits += 1
-                    candidates += 1
-                run, last = index.run_start[node], index.run_start[node + 1]
-                done = -1
-                for j in range(start, limit):
-                    run = max(run, _search(index.run_id, run, last, query_ids[j]))
-                    if run == done or index.run_id[run] > query_ids[j]:
-                        continue
-                    child = index.run_node[run]
-                    if child >= 0:
-                        if index.run_id[run] == query_ids[j]:
-                            stack[n_open, 0], stack[n_open, 1] = child, j
-                            stack[n_open, 2] = depth + 1
-                            n_open += 1
-                        continue
-                    done = run
-                    low, high = index.run_row[run], index.run_end[run]
-                    hits = _room(hits, n_hits, high - low)
-                    candidates += high - low
-                    n_hits = _scan(index, low, high, depth, missing, members, mask, hits, n_hits)
-    hit_start[n_queries] = n_hits
+            else:
+                node = _search(index.split_ids, 0, len(index.split_ids), ids[i])
+                hits, n_hits, stack, looked_at = _walk(
+                    index, node, ids, i, missing, members, mask, stack, hits, n_hits
+                )
+                candidates += looked_at
+    hit_start[len(query_start) - 1] = n_hits
     return hits, candidates

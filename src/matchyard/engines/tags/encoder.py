@@ -68,7 +68,7 @@ class Batch(NamedTuple):
     """Encoded subscriptions or events."""
 
     tag_start: NDArray[np.int64]  # [n_rows + 1] offsets into tags
-    tags: NDArray[np.int32]  # ids, ascending and distinct within a row; unknown tags are left out
+    tags: NDArray[np.int32]  # ids as the tags came; unknown ones are left out
     signatures: NDArray[np.uint64]  # [n_rows, n_words] Bloom signatures of all tags, if asked for
 
     @property
@@ -396,20 +396,6 @@ def _renumber(tags, rank):
 
 
 @njit(nogil=True, cache=True)
-def _insert(tags, start, end, tag):
-    """Put a tag into the ascending, distinct row tags[start:end]; returns the new end."""
-    place = end
-    while place > start and tags[place - 1] > tag:
-        place -= 1
-    if place > start and tags[place - 1] == tag:
-        return end
-    for i in range(end, place, -1):
-        tags[i] = tags[i - 1]
-    tags[place] = tag
-    return end + 1
-
-
-@njit(nogil=True, cache=True)
 def _encode(names, column, batch, n_bits, n_hashes):
     """Fill the batch; it is made by the caller, since handing arrays out of a kernel is slow."""
     row_start, tag_start = column.row_start, batch.tag_start
@@ -427,5 +413,6 @@ def _encode(names, column, batch, n_bits, n_hashes):
             if n_bits:
                 add_name(batch.signatures[row], codes[i], n_bits, n_hashes)
             if found[i] >= 0:
-                end = _insert(batch.tags, tag_start[row], end, found[i])
+                batch.tags[end] = found[i]
+                end += 1
     tag_start[row + 1 :] = end

@@ -172,13 +172,13 @@ def _confirm(table, tag_start, tags, slot_start, slots, exact):
         total += table.set_start[slots[i] + 1] - table.set_start[slots[i]]
     hit_start = np.empty(n_events + 1, np.int64)
     hits = np.empty(total, np.int32)
-    members = subset.members_for(tag_start)
+    members, distinct = subset.scratch_for(tag_start)
     n_hits = 0
     for event in range(n_events):
         hit_start[event] = n_hits
         if slot_start[event] == slot_start[event + 1]:
             continue
-        mask = subset.remember(tags, tag_start[event], tag_start[event + 1], members)
+        mask, _ = subset.remember(tags, tag_start[event], tag_start[event + 1], members, distinct)
         for i in range(slot_start[event], slot_start[event + 1]):
             for number in range(table.set_start[slots[i]], table.set_start[slots[i] + 1]):
                 hits[n_hits] = number
