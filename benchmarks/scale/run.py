@@ -3,8 +3,8 @@
     python benchmarks/scale/run.py [SIZE] [FOLDER]
 
 Builds `twitter` at SIZE (generated in chunks, never held as text), measures matching in memory,
-saves it, opens it again in a new process and measures the first answer. Appends JSON lines to
-benchmarks/results/scale.jsonl.
+saves it, opens it again in a new process, and measures the first answer and what matching needs
+beyond index and result. Appends JSON lines to benchmarks/results/scale.jsonl.
 """
 
 import json
@@ -18,6 +18,22 @@ import matchyard as my
 from matchyard.bench import harness, machine
 
 RESULTS = Path(__file__).parents[1] / "results" / "scale.jsonl"
+# Anonymous memory is what a process has for itself; the index is mapped from files and shared.
+FOOTPRINT = """
+import sys
+import matchyard as my
+def own():
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
+source = my.workload("tags", "twitter-popular", int(sys.argv[2]))
+events = source.events(20_000)
+index = my.open(sys.argv[1], threads=2)
+index.match(events[:10])
+before = own()
+found = index.match(events)
+result = sum(part.keys.nbytes + part.event_start.nbytes for part in found.parts)
+print(own() - before - result, result)
+"""
 FIRST_ANSWER = """
 import sys, time
 import matchyard as my
@@ -60,12 +76,16 @@ def main(size: int, folder: str) -> None:
     )  # fmt: skip
     del index
     for _ in range(3):
-        command = [sys.executable, "-c", FIRST_ANSWER, folder, str(size)]
-        answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-        record(
-            "first answer",
-            {"size": size, "open_to_answer_s": float(answer[0]), "matches": int(answer[1])},
-        )
+        answer = in_new_process(FIRST_ANSWER, folder, size)
+        record("first answer", {"size": size, "open_to_answer_s": answer[0], "matches": answer[1]})
+    extra, result = in_new_process(FOOTPRINT, folder, size)
+    record("footprint", {"size": size, "bytes_beyond_index_and_result": extra, "result": result})
+
+
+def in_new_process(code: str, folder: str, size: int) -> list[float]:
+    command = [sys.executable, "-c", code, folder, str(size)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [float(word) for word in done.stdout.split()]
 
 
 if __name__ == "__main__":
