@@ -120,6 +120,15 @@ def test_shards_find_what_one_table_finds(case: Case, keyed: list, asked: list, 
 
 
 @every_case
+def test_an_event_so_long_that_no_signature_filters_is_compared_tag_by_tag(case: Case) -> None:
+    random = np.random.default_rng(12)
+    rows = [[f"t{n}" for n in random.integers(0, 300, size)] for size in random.integers(1, 5, 500)]
+    asked = [[f"t{n}" for n in random.choice(300, 150, replace=False)] for _ in range(6)]
+    want = expected(rows, range(500), asked)
+    assert counted(build(rows, None, *case[:2]).match(asked)) == want
+
+
+@every_case
 def test_an_empty_index_matches_nothing(case: Case) -> None:
     for index in (my.TagIndex(case.algorithm, case.options), build([], [], *case[:2])):
         assert index.match([["a"], []]).to_lists() == [[], []]

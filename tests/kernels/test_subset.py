@@ -99,6 +99,18 @@ def test_a_long_query_visits_as_many_nodes_as_it_takes(n_ids: int) -> None:
     assert [stored(built)[row] for row in hits[1]] == [{last, 1}]
 
 
+@pytest.mark.parametrize("leaf", [1, 4, 64])
+def test_a_query_that_has_every_signature_bit_still_needs_every_id(leaf: int) -> None:
+    random = np.random.default_rng(7)
+    some = [random.integers(0, 300, size).tolist() for size in random.integers(1, 5, 3000)]
+    built = built_from(some, leaf, n_ids=300)
+    asked = [set(random.choice(300, 150, replace=False).tolist()) for _ in range(5)]
+    hits, _ = found(built, asked, leaf)
+    rows = stored(built)
+    for query, got in zip(asked, hits, strict=True):
+        assert sorted(got) == [row for row, ids in enumerate(rows) if ids <= query]
+
+
 def test_a_long_posting_costs_the_logarithm_not_its_length() -> None:
     """All sets share their rarest id; a query that has it looks at few of them."""
     looked_at = []

@@ -45,6 +45,16 @@ def test_candidates_are_as_many_as_ever(algorithm: str, name: str) -> None:
     assert index.match(asked).work == found  # whatever the first call left in the workspace
 
 
+SPLIT = {1: 1_489, 4: 3_429}  # the same on `skew`, by the size of a leaf
+
+
+@pytest.mark.parametrize("leaf", SPLIT)
+def test_split_postings_skip_the_runs_that_no_tag_leads_to(leaf: int) -> None:
+    work = generate("skew", size=3000, seed=1)
+    index = build(*work.subscriptions(0, 3000), "rarest", {"leaf": leaf})
+    assert index.match(work.events(200)).work == (SPLIT[leaf], MATCHES["skew"])
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_candidates_do_not_depend_on_how_events_are_cut(case: Case, small_chunks: int) -> None:
     work = generate("skew", size=300, seed=2)
