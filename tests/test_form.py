@@ -32,7 +32,7 @@ LAYERS = {
     "keys": ("errors", "kernels"),
     "storage": ("errors", "kernels"),
     "snapshot": ("engine", "kernels", "matches"),
-    "changes": ("snapshot",),
+    "changes": ("engine", "snapshot"),
     "index": ("changes", "engine", "errors", "kernels", "keys", "matches", "snapshot", "storage"),
     "indexes": ("engine", "errors", "index", "kernels", "matches", "storage"),
     "shards": ("engine", "errors", "index", "kernels", "keys", "matches", "snapshot", "storage"),
@@ -148,7 +148,7 @@ ALGORITHMS = [(name, one) for name in my.ENGINES for one in find_engine(name).al
 def test_every_algorithm_fulfils_the_contract(engine: str, algorithm: str) -> None:
     module = importlib.import_module(f"matchyard.engines.{engine}.algorithms.{algorithm}")
     functions = {
-        "signature_bits", "compile", "workspace", "match", "locate", "subscriptions", "estimate",
+        "check", "signature_bits", "compile", "workspace", "match", "locate", "subscriptions", "estimate",
     }  # fmt: skip
     assert functions == set(CONTRACT)
     assert [one for one in functions if not callable(getattr(module, one, None))] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,11 @@ def pause_in_compile(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, 
     begun, may_end = threading.Event(), threading.Event()
     compile_at_once = Segment.compile.__func__
 
-    def compile_slowly(cls: Any, settings: Any, parts: Any) -> Segment:
+    def compile_slowly(cls: Any, settings: Any, parts: Any, *more: Any) -> Segment:
         if threading.current_thread().name == "matchyard-consolidate":
             begun.set()
             assert may_end.wait(30)
-        return compile_at_once(cls, settings, parts)
+        return compile_at_once(cls, settings, parts, *more)
 
     monkeypatch.setattr(Segment, "compile", classmethod(compile_slowly))
     return begun, may_end
@@ -185,3 +186,42 @@ def test_an_estimate_is_near_what_the_index_takes() -> None:
     assert estimate.subscriptions == 20_000
     assert 0.7 * taken < estimate.index_bytes < 1.5 * taken
     assert estimate.build_bytes > estimate.index_bytes
+
+
+def test_a_mixture_is_refused_when_it_is_added_and_costs_nothing_staged() -> None:
+    index = my.TagIndex("tagmatch", {"exact": False}).add("jazz", 1)
+    with pytest.raises(my.UsageError, match="bare signatures of 3 words cannot be added to"):
+        index.add_many(np.ones((1, 3), np.uint64), [2])
+    assert index.consolidate().match(["jazz"])[0] == [1]
+
+
+def test_bad_options_are_refused_when_the_index_is_made() -> None:
+    for algorithm, options in [
+        ("rarest", {"leaf": 0}),
+        ("rarest", {"normalize": "nfc"}),
+        ("tagmatch", {"pivot": "any"}),
+        ("tagmatch", {"batch": 257}),
+        ("prefix_tree", {"n_bits": 0}),
+        ("scan", {"stripe": 0}),
+    ]:
+        with pytest.raises(my.UsageError):
+            my.TagIndex(algorithm, options)
+
+
+def test_refused_keys_leave_the_index_as_it_was() -> None:
+    index = my.TagIndex()
+    with pytest.raises(my.UsageError, match="2 subscriptions, but 1 keys"):
+        index.add_many([{"a"}, {"b"}], ["one"])
+    assert index.add("a", 1).consolidate().match(["a"])[0] == [1]
+
+
+def test_forwarding_needs_integer_keys() -> None:
+    index = my.TagIndex().add("a", "ada").consolidate()
+    with pytest.raises(my.UsageError, match="interface_key"):
+        index.forward([{"a"}], [0], [0])
+
+
+def test_threads_are_checked_by_open_too(tmp_path: Path) -> None:
+    my.TagIndex().add("a", 1).save(tmp_path / "a.index")
+    with pytest.raises(my.UsageError, match="threads"):
+        my.open(tmp_path / "a.index", threads=0)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.snapshot import Removals, Rows, Settings
+from matchyard.engine import Configured
+from matchyard.snapshot import Removals, Rows
 
 _FLUSH = 8192  # single additions are kept as Python values until this many wait
 
@@ -15,7 +16,7 @@ _FLUSH = 8192  # single additions are kept as Python values until this many wait
 class Changes:
     """A removal takes away what was there before it, and not what is added after it."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Configured) -> None:
         self._settings = settings
         self._staging = settings.engine.encoder.Staging()
         self._keys: list[NDArray[np.int64]] = []

@@ -30,6 +30,9 @@ class Algorithm(Protocol):
     Options: type[Any]
     Table: type[Any]
 
+    def check(self, options: Any) -> None:
+        """Refuse options that make no sense, when an index is made rather than when it is built."""
+
     def signature_bits(self, options: Any) -> tuple[int, int, bool]:
         """Bits and hashes of the signatures that batches carry (0 for none), and whether an event
         may be a bare signature."""
@@ -95,6 +98,28 @@ def find_algorithm(engine: Engine, name: str | None, device: str = "cpu") -> Alg
         )
     algorithm: Algorithm = module
     return algorithm
+
+
+class Configured(NamedTuple):
+    """An engine and an algorithm with their options, all checked."""
+
+    engine: Engine
+    algorithm_name: str
+    algorithm: Algorithm
+    reading: Any  # the engine's own options
+    options: Any  # the algorithm's
+
+
+def configure(
+    engine: str, algorithm: str | None, options: Mapping[str, Any], device: str = "cpu"
+) -> Configured:
+    """Find an engine and an algorithm by name, and read their options."""
+    found = find_engine(engine)
+    module = find_algorithm(found, algorithm, device)
+    reading, own = read_options(options, found.encoder.Options, module.Options)
+    found.encoder.check(reading)
+    module.check(own)
+    return Configured(found, algorithm or found.default, module, reading, own)
 
 
 def read_options(given: Mapping[str, Any], *kinds: type[Any]) -> list[Any]:

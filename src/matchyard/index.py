@@ -8,19 +8,21 @@ consolidation builds the next one beside it and switches in one assignment.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakSet
 
 from matchyard import storage
 from matchyard.changes import Changes
-from matchyard.engine import find_algorithm, find_engine, read_options
+from matchyard.engine import configure
 from matchyard.errors import StorageError, UsageError
 from matchyard.kernels import csr
-from matchyard.keys import Keys
+from matchyard.keys import Keys, key_column
 from matchyard.matches import Matches, Part
-from matchyard.snapshot import Removals, Segment, Settings, Snapshot
+from matchyard.snapshot import Removals, Segment, Snapshot
 
 SHARD_SIZE = 1 << 28  # the most subscriptions in one table, whose offsets have 32 bits
 _MAX_SIDES = 8  # side segments of a live index before they are folded into one
@@ -28,6 +30,16 @@ _SIDE_SHARE = 16  # a live index consolidates when its changes pass 1/16 of the 
 _SIDE_LEAST = 4096  # …and this many
 
 Self = TypeVar("Self", bound="Index")
+
+_indexes: WeakSet[Index] = WeakSet()
+
+
+def _after_fork() -> None:
+    for index in list(_indexes):
+        index._start_fresh()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class Estimate(NamedTuple):
@@ -51,17 +63,20 @@ class Index:
         threads: int = 1,
         shard_size: int = SHARD_SIZE,
     ) -> None:
-        found = find_engine(engine)
-        module = find_algorithm(found, algorithm, device)
-        reading, own = read_options(options or {}, found.encoder.Options, module.Options)
         if threads < 1 or shard_size < 1:
             raise UsageError("threads and shard_size must be at least 1")
-        name = algorithm or found.default
-        self._settings = Settings(found, name, module, reading, own, shard_size)
+        self._settings = configure(engine, algorithm, options or {}, device)
         self.live, self.threads, self.device = live, threads, device
+        self._shard_size = shard_size
+        self._kind: str | None = None  # of the subscriptions, decided by the first
         self._keys = Keys()
         self._changes = Changes(self._settings)
         self._snapshot = Snapshot((), None)
+        self._start_fresh()
+        _indexes.add(self)
+
+    def _start_fresh(self) -> None:
+        """Locks and threads, which a forked child must not inherit half way."""
         self._lock = threading.RLock()  # staged changes and the switch
         self._build_lock = threading.Lock()  # one consolidation at a time
         self._since_build: list[Removals] | None = None  # removals during a consolidation
@@ -74,18 +89,33 @@ class Index:
         """Stage one subscription under a key, as a value or as text in the engine's language."""
         value = self.parse(subscription)
         with self._lock:
+            self._expect(self._settings.engine.encoder.VALUES)
             self._changes.add(value, self._keys.number(key))
         return self
 
     def add_many(self: Self, subscriptions: Any, keys: Any) -> Self:
         """Stage many: lists, NumPy arrays, Arrow arrays, pandas or polars columns."""
-        column = self._settings.engine.encoder.column(subscriptions, self._settings.reading)
+        settings = self._settings
+        column = settings.engine.encoder.column(subscriptions, settings.reading)
+        settings.engine.encoder.accept(column, *settings.algorithm.signature_bits(settings.options))
+        names = key_column(keys)
+        if len(names) != column.n_rows:
+            raise UsageError(f"{column.n_rows} subscriptions, but {len(names)} keys")
         with self._lock:
-            numbers = self._keys.numbers(keys)
-            if len(numbers) != column.n_rows:
-                raise UsageError(f"{column.n_rows} subscriptions, but {len(numbers)} keys")
-            self._changes.add_column(column, numbers)
+            if column.n_rows:
+                self._expect(column.kind)
+                self._changes.add_column(column, self._keys.numbers(names))
         return self
+
+    def _expect(self, kind: str) -> None:
+        """Refuse a mixture when it is added: at `consolidate` it would take the rest down."""
+        self._kind = self._kind or self._snapshot.kind()
+        if self._kind not in (None, kind):
+            raise UsageError(
+                f"{kind} cannot be added to or removed from an index of {self._kind}; "
+                "whatever it holds can be removed by key"
+            )
+        self._kind = kind
 
     def remove(self: Self, key: Any, subscription: Any = None) -> Self:
         """Stage the removal of a key's subscriptions, or of every copy of one of them.
@@ -99,8 +129,9 @@ class Index:
                 return self
             if value is None:
                 self._changes.remove_key(number)
-            else:
-                self._changes.remove_pair(value, number)
+                return self
+            self._expect(self._settings.engine.encoder.VALUES)
+            self._changes.remove_pair(value, number)
         return self
 
     def consolidate(self: Self) -> Self:
@@ -130,7 +161,7 @@ class Index:
                 if len(rows.keys) or not parts:
                     parts.append(rows)
                 del rows
-                built = Segment.compile(self._settings, parts)
+                built = Segment.compile(self._settings, parts, self._shard_size)
             except BaseException:
                 with self._lock:
                     self._since_build = None
@@ -169,7 +200,7 @@ class Index:
                     )
                 ):
                     parts.insert(0, segments.pop().living())
-                segments.append(Segment.compile(self._settings, parts))
+                segments.append(Segment.compile(self._settings, parts, self._shard_size))
             self._snapshot = Snapshot(tuple(segments), self._keys.names())
             n_base = segments[0].n_keys if segments else 0
             n_side = sum(segment.n_keys for segment in segments[1:])
@@ -330,15 +361,15 @@ class Index:
         """The index of a version that was loaded from disk."""
         manifest = saved.manifest
         try:
-            index = cls.__new__(cls)
-            Index.__init__(
-                index, manifest["engine"], manifest["algorithm"], manifest["options"],
-                device, live, threads,
-            )  # fmt: skip
-            kind = index._settings.algorithm.Table
+            engine, algorithm, options = (
+                manifest[name] for name in ("engine", "algorithm", "options")
+            )
+            kind = configure(engine, algorithm, options, device).algorithm.Table
             tables = [kind(**arrays) for arrays in saved.tables]
         except (KeyError, TypeError, UsageError) as error:
             raise StorageError(f"this index does not fit this version: {error}") from error
+        index = cls.__new__(cls)
+        Index.__init__(index, engine, algorithm, options, device, live, threads)
         index._keys = Keys.load(saved.key_names, any(len(table.keys) for table in tables))
         segment = Segment(index._settings, saved.vocabulary, tables)
         index._snapshot = Snapshot((segment,), index._keys.names())

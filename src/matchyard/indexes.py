@@ -47,6 +47,8 @@ class TagIndex(Index):
         one incoming interface per event. Returns the interfaces on that tree to send each to,
         once each and never the incoming one.
         """
+        if self._keys.kind == "str":
+            raise UsageError("forwarding needs keys made by interface_key, not strings")
         tree, incoming = np.asarray(trees, np.int64), np.asarray(interfaces, np.int64)
         if tree.ndim != 1 or tree.shape != incoming.shape or len(tree) != len(events):
             raise UsageError(

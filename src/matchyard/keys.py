@@ -61,7 +61,7 @@ class Keys:
 
     def numbers(self, keys: Any) -> NDArray[np.int64]:
         """The numbers of many keys, given in any column-like form."""
-        column = _column(keys)
+        column = key_column(keys)
         if len(column) == 0:
             return np.empty(0, np.int64)
         if pa.types.is_integer(column.type):
@@ -104,7 +104,7 @@ def _integer(key: Any) -> int:
     return int(key)
 
 
-def _column(keys: Any) -> pa.Array:
+def key_column(keys: Any) -> pa.Array:
     """Keys as an Arrow column of integers or of large strings."""
     if hasattr(keys, "to_arrow"):  # polars
         keys = keys.to_arrow()
@@ -138,7 +138,7 @@ def _integers(column: pa.Array) -> NDArray[np.int64]:
 
 def number_keys(keys: Any, names: Names | None) -> NDArray[np.int64]:
     """The numbers of keys: their own, or their places among the names of string keys."""
-    column = _column(keys)
+    column = key_column(keys)
     if len(column) == 0:
         return np.empty(0, np.int64)
     if pa.types.is_integer(column.type):

@@ -35,7 +35,7 @@ import numpy as np
 import pyarrow as pa
 
 from matchyard import storage
-from matchyard.engine import find_algorithm, find_engine, read_options
+from matchyard.engine import Configured, configure
 from matchyard.errors import UsageError
 from matchyard.kernels.names import Interner, Names, rank_names
 from matchyard.keys import number_keys
@@ -52,16 +52,13 @@ class Plan(NamedTuple):
     options: Mapping[str, Any] = {}
 
 
-def _resolve(plan: Plan) -> tuple[Any, Any, Any, Any]:
-    engine = find_engine(plan.engine)
-    algorithm = find_algorithm(engine, plan.algorithm)
-    reading, options = read_options(plan.options, engine.encoder.Options, algorithm.Options)
-    return engine, algorithm, reading, options
+def _resolve(plan: Plan) -> Configured:
+    return configure(plan.engine, plan.algorithm, plan.options)
 
 
 def count(subscriptions: Any, plan: Plan) -> pa.Table:
     """The names in some subscriptions and how often each is used: columns `name` and `count`."""
-    engine, _, reading, _ = _resolve(plan)
+    engine, _, _, reading, _ = _resolve(plan)
     staging = engine.encoder.Staging()
     staging.add(engine.encoder.column(subscriptions, reading))
     batch, names = staging.take()
@@ -99,7 +96,7 @@ def write(
     key_names: Names | None = None,
 ) -> list[File]:
     """Compile shard `number` and write it into a version that is being made."""
-    engine, algorithm, reading, options = _resolve(plan)
+    engine, _, algorithm, reading, options = _resolve(plan)
     column = engine.encoder.column(subscriptions, reading)
     numbers = number_keys(keys, key_names)
     if len(numbers) != column.n_rows:
@@ -118,13 +115,11 @@ def publish(
     key_names: Names | None = None,
 ) -> str:
     """Make the written shards the current version of the index; returns its number."""
-    engine, _, reading, options = _resolve(plan)
+    engine, name, _, reading, options = _resolve(plan)
     files = storage.write_names(Path(folder), "vocabulary", vocabulary)
     if key_names is not None:
         files += storage.write_names(Path(folder), "keys", key_names)
     for shard in shards:
         files += [File(*file) for file in shard]
-    settings = storage.describe(
-        engine.name, plan.algorithm or engine.default, reading, options, len(shards)
-    )
+    settings = storage.describe(engine.name, name, reading, options, len(shards))
     return storage.publish(path, Path(folder), settings, files)

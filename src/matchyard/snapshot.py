@@ -17,23 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matchyard.engine import Algorithm, Engine
+from matchyard.engine import Configured
 from matchyard.kernels import csr
 from matchyard.kernels.names import Names, freeze
 from matchyard.matches import Matches, Part
 
 CHUNK = 4096  # events per step of a thread: enough to share the work, small enough for the cache
-
-
-class Settings(NamedTuple):
-    """How an index reads and matches; fixed when it is made."""
-
-    engine: Engine
-    algorithm_name: str
-    algorithm: Algorithm
-    reading: Any  # the engine's own options
-    options: Any  # the algorithm's options
-    shard_size: int  # the most subscriptions in one table
 
 
 class Rows(NamedTuple):
@@ -57,21 +46,21 @@ class Removals(NamedTuple):
 class Segment:
     """Compiled subscriptions over one vocabulary, in one or more tables."""
 
-    def __init__(self, settings: Settings, vocabulary: Names, tables: Sequence[Any]) -> None:
+    def __init__(self, settings: Configured, vocabulary: Names, tables: Sequence[Any]) -> None:
         self.settings, self.vocabulary = settings, vocabulary
         self.tables = tuple(freeze(table) for table in tables)
         self._workspaces: list[list[Any]] = []
 
     @classmethod
-    def compile(cls, settings: Settings, parts: list[Rows]) -> Segment:
-        """Compile subscriptions, `shard_size` at a time. Empties `parts` to free memory early."""
+    def compile(cls, settings: Configured, parts: list[Rows], shard_size: int) -> Segment:
+        """Compile subscriptions, `shard_size` in a table. Empties `parts` to free memory early."""
         encoder, algorithm = settings.engine.encoder, settings.algorithm
         keys = parts[0].keys if len(parts) == 1 else np.concatenate([p.keys for p in parts])
         merging = [(part.batch, part.vocabulary) for part in parts]
         parts.clear()
         batch, vocabulary = encoder.merge(merging)
         merging.clear()
-        size = settings.shard_size
+        size = shard_size
         shards = [
             batch.rows(start, min(start + size, len(keys))) for start in range(0, len(keys), size)
         ]
@@ -223,6 +212,15 @@ class Snapshot(NamedTuple):
 
     segments: tuple[Segment, ...]
     key_names: pa.Array | None
+
+    def kind(self) -> str | None:
+        """The kind of the subscriptions, if there are any."""
+        for segment in self.segments:
+            for table in segment.tables:
+                if len(table.keys):
+                    first = np.zeros(1, np.int64)
+                    return str(segment.settings.algorithm.subscriptions(table, first).kind)
+        return None
 
     def match(
         self, column: Any, threads: int, finish: Callable[[Part, int], Part] | None = None

@@ -132,7 +132,7 @@ def new_version(path: str | os.PathLike[str]) -> Iterator[Path]:
     with (root / ".lock").open("w") as lock:
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX)
-        for stale in versions.glob(".writing-*"):  # left by a writer that was killed
+        for stale in [*versions.glob(".writing-*"), *_unpublished(root)]:  # left by a killed writer
             shutil.rmtree(stale, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(prefix=".writing-", dir=versions))
         try:
@@ -145,6 +145,12 @@ def _is_unfinished(root: Path) -> bool:
     """Is this folder empty, or what a killed first save leaves behind?"""
     left = {"versions", ".lock", "CURRENT.new"}
     return root.is_dir() and {entry.name for entry in root.iterdir()} <= left
+
+
+def _unpublished(root: Path) -> list[Path]:
+    """Versions that were renamed into place but never became the current one."""
+    current = int(current_version(root)) if (root / "CURRENT").exists() else 0
+    return [path for path in (root / "versions").glob("[0-9]*") if int(path.name) > current]
 
 
 def publish(

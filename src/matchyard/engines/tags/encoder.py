@@ -35,6 +35,7 @@ from matchyard.kernels.names import (
 Vocabulary = Names
 _EXAMPLE = 'expected tags, e.g. ["jazz", "live"]'
 _FORMS = ("NFC", "NFD", "NFKC", "NFKD")
+VALUES = "tag sets"  # the kind of columns and batches that hold tags
 
 
 class Options(NamedTuple):
@@ -58,6 +59,11 @@ class Column(NamedTuple):
         """How many sets there are."""
         return len(self.row_start) - 1
 
+    @property
+    def kind(self) -> str:
+        """Tag sets, or bare signatures of some width; one index holds one kind."""
+        return _kind(self.signatures)
+
     def rows(self, start: int, stop: int) -> Column:
         """Some consecutive rows, without copying the text."""
         part, signatures = self.row_start[start : stop + 1], self.signatures[start:stop]
@@ -76,9 +82,29 @@ class Batch(NamedTuple):
         """How many sets there are."""
         return len(self.tag_start) - 1
 
+    @property
+    def kind(self) -> str:
+        """As of a column; of subscriptions only, since encoded events carry both."""
+        return _kind(self.signatures)
+
     def rows(self, start: int, stop: int) -> Batch:
         """Some consecutive rows, without copying the tags."""
         return Batch(self.tag_start[start : stop + 1], self.tags, self.signatures[start:stop])
+
+
+def _kind(signatures: NDArray[np.uint64]) -> str:
+    width = signatures.shape[1]
+    return f"bare signatures of {width} words" if width else VALUES
+
+
+def check(options: Options) -> None:
+    """Refuse options that make no sense."""
+    if options.normalize and options.normalize not in _FORMS:
+        raise UsageError(
+            f'option "normalize" is {options.normalize!r}; expected one of: {", ".join(_FORMS)}'
+        )
+    if options.max_tags < 0:
+        raise UsageError(f'option "max_tags" must be at least 0, not {options.max_tags}')
 
 
 def column(values: Any, options: Options, first: int = 0) -> Column:
@@ -223,11 +249,6 @@ def _folded(tag: str, options: Options) -> str:
     while True:
         folded = tag.casefold() if options.casefold else tag
         if options.normalize:
-            if options.normalize not in _FORMS:
-                raise UsageError(
-                    f'option "normalize" is {options.normalize!r}; expected one of: '
-                    f"{', '.join(_FORMS)}"
-                )
             folded = unicodedata.normalize(options.normalize, folded)  # type: ignore[arg-type]
         if folded == tag:
             return tag
@@ -342,27 +363,32 @@ def keep(batch: Batch, rows: NDArray[np.bool_]) -> Batch:
     return Batch(ragged(counts[rows]), tags, batch.signatures[rows])
 
 
+def accept(column: Column, n_bits: int, n_hashes: int, bare_allowed: bool) -> None:
+    """Refuse bare signatures where the algorithm needs tags, or other widths."""
+    width = column.signatures.shape[1]
+    if width and not bare_allowed:
+        raise UsageError(
+            "bare signatures have no tags to compare: they need an algorithm over signatures, "
+            'e.g. "tagmatch", with the option "exact" set to False'
+        )
+    if width and width != n_words_for(n_bits):
+        raise UsageError(
+            f"bare signatures have {width} words of 64 bits; "
+            f"this index compares {n_words_for(n_bits)}"
+        )
+
+
 def encode(
     column: Column, vocabulary: Vocabulary, n_bits: int, n_hashes: int, bare_allowed: bool
 ) -> Batch:
     """Events as a batch over the vocabulary, with signatures of `n_bits` when that is not 0."""
-    n_words = n_words_for(n_bits)
     if column.signatures.shape[1]:
-        if not bare_allowed:
-            raise UsageError(
-                "bare signatures have no tags to compare: they need an algorithm over signatures, "
-                'e.g. "tagmatch", with the option "exact" set to False'
-            )
-        if column.signatures.shape[1] != n_words:
-            raise UsageError(
-                f"bare signatures have {column.signatures.shape[1]} words of 64 bits; "
-                f"this index compares {n_words}"
-            )
+        accept(column, n_bits, n_hashes, bare_allowed)
         return Batch(column.row_start, np.zeros(0, np.int32), column.signatures)
     batch = Batch(
         np.empty(column.n_rows + 1, np.int64),
         np.empty(int(column.row_start[-1] - column.row_start[0]), np.int32),
-        np.zeros((column.n_rows, n_words), np.uint64),
+        np.zeros((column.n_rows, n_words_for(n_bits)), np.uint64),
     )
     _encode(vocabulary, column, batch, n_bits, n_hashes)
     return batch

@@ -47,12 +47,10 @@ def sign(
     vocabulary: Vocabulary,
     n_bits: int,
     n_hashes: int,
-    exact: bool,
 ) -> Signed:
     """Group subscriptions by tag set and tag sets by signature, in the signatures' order."""
-    check(n_bits, n_hashes)
     if subscriptions.signatures.shape[1]:
-        return _sign_bare(subscriptions.signatures, keys, n_bits, exact)
+        return _sign_bare(subscriptions.signatures, keys)
     sets = rarest.compile(subscriptions, keys, vocabulary, rarest.Options())
     batch = rarest.subscriptions(sets, np.arange(len(sets.signatures)))
     codes = hash_names(vocabulary.text_start, vocabulary.text)
@@ -67,16 +65,7 @@ def sign(
     return _signed(signatures[order[first]], set_start, tag_start, tags, key_start, set_keys)
 
 
-def _sign_bare(
-    signatures: NDArray[np.uint64], keys: NDArray[np.int64], n_bits: int, exact: bool
-) -> Signed:
-    if exact:
-        raise UsageError('bare signatures have no tags to compare: set the option "exact" to False')
-    if signatures.shape[1] != n_words_for(n_bits):
-        raise UsageError(
-            f"bare signatures have {signatures.shape[1]} words of 64 bits, expected "
-            f"{n_words_for(n_bits)} for {n_bits} bits"
-        )
+def _sign_bare(signatures: NDArray[np.uint64], keys: NDArray[np.int64]) -> Signed:
     order = np.lexsort(signatures.T[::-1])
     first = _first_of_equal(signatures[order])
     n_slots = int(np.count_nonzero(first))
@@ -141,8 +130,6 @@ def locate(
     table: Any, batch: Batch, slot_start: NDArray[np.int64], slots: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The sets that equal each set of the batch."""
-    if len(table.tags) == 0 and len(table.set_start) > 2:
-        raise UsageError("bare signatures have no tags: remove them by key")
     hit_start, hits = _confirm(table, batch.tag_start, batch.tags, slot_start, slots, True)
     wanted = np.repeat(np.diff(batch.tag_start), np.diff(hit_start))
     equal = np.diff(table.tag_start)[hits] == wanted

@@ -58,6 +58,13 @@ class Table(NamedTuple):
     removed_at: NDArray[np.int64]
 
 
+def check(options: Options) -> None:
+    """Refuse options that make no sense."""
+    _signed.check(options.n_bits, options.n_hashes)
+    if options.leaf < 1:
+        raise UsageError(f'option "leaf" must be at least 1, not {options.leaf}')
+
+
 def signature_bits(options: Options) -> tuple[int, int, bool]:
     """Width and hashes of the signatures of a batch, and whether they may come without tags."""
     return options.n_bits, options.n_hashes, not options.exact
@@ -67,11 +74,7 @@ def compile(
     subscriptions: Batch, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
     """Sort the signatures by weight and rarest bits, and build the trees over them."""
-    if options.leaf < 1:
-        raise UsageError(f'option "leaf" must be at least 1, not {options.leaf}')
-    signed = _signed.sign(
-        subscriptions, keys, vocabulary, options.n_bits, options.n_hashes, options.exact
-    )
+    signed = _signed.sign(subscriptions, keys, vocabulary, options.n_bits, options.n_hashes)
     counts = weights(signed.signatures)
     # Rare bits first: few events have them, so a path fails near its root.
     rank = np.argsort(np.argsort(_bit_counts(signed.signatures), kind="stable"))

@@ -55,6 +55,12 @@ class Workspace:
         self.hits = np.empty(4096, np.int32)
 
 
+def check(options: Options) -> None:
+    """Refuse options that make no sense."""
+    if options.leaf < 1:
+        raise UsageError(f'option "leaf" must be at least 1, not {options.leaf}')
+
+
 def signature_bits(options: Options) -> tuple[int, int, bool]:
     """Width and hashes of the signatures of a batch: none here, and no bare ones."""
     return 0, 0, False
@@ -64,12 +70,6 @@ def compile(
     subscriptions: Batch, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
     """File every subscription under its rarest tag. Sorts `subscriptions.tags` in place."""
-    if options.leaf < 1:
-        raise UsageError(f'option "leaf" must be at least 1, not {options.leaf}')
-    if subscriptions.signatures.shape[1]:
-        raise UsageError(
-            'bare signatures have no tags to file: use algorithm="tagmatch" with exact=False'
-        )
     sets = [subscriptions.tag_start, subscriptions.tags]
     del subscriptions  # so that the input is freed when the build no longer needs it
     built = build(sets, vocabulary.n_names, options.leaf)

@@ -44,6 +44,13 @@ class Table(NamedTuple):
     removed_at: NDArray[np.int64]
 
 
+def check(options: Options) -> None:
+    """Refuse options that make no sense."""
+    _signed.check(options.n_bits, options.n_hashes)
+    if options.stripe < 1:
+        raise UsageError(f'option "stripe" must be at least 1, not {options.stripe}')
+
+
 def signature_bits(options: Options) -> tuple[int, int, bool]:
     """Width and hashes of the signatures of a batch, and whether they may come without tags."""
     return options.n_bits, options.n_hashes, not options.exact
@@ -53,11 +60,7 @@ def compile(
     subscriptions: Batch, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
     """Sign the subscriptions and turn the signatures word by word."""
-    if options.stripe < 1:
-        raise UsageError(f'option "stripe" must be at least 1, not {options.stripe}')
-    signed = _signed.sign(
-        subscriptions, keys, vocabulary, options.n_bits, options.n_hashes, options.exact
-    )
+    signed = _signed.sign(subscriptions, keys, vocabulary, options.n_bits, options.n_hashes)
     n_slots, n_words = signed.signatures.shape
     words = np.zeros((n_words, n_slots + LANES), np.uint64)
     words[:, :n_slots] = signed.signatures.T

@@ -77,12 +77,9 @@ class Workspace(NamedTuple):
     forward: NDArray[np.int64]  # [n_partitions]
 
 
-def signature_bits(options: Options) -> tuple[int, int, bool]:
-    """Width and hashes of the signatures of a batch, and whether they may come without tags."""
-    return options.n_bits, options.n_hashes, not options.exact
-
-
-def _check(options: Options) -> None:
+def check(options: Options) -> None:
+    """Refuse options that make no sense."""
+    _signed.check(options.n_bits, options.n_hashes)
     if options.pivot not in PIVOTS:
         raise UsageError(f"no pivot {options.pivot!r}; expected one of: {', '.join(PIVOTS)}")
     if options.max_partition < 1 or options.block < 1:
@@ -91,14 +88,16 @@ def _check(options: Options) -> None:
         raise UsageError(f'option "batch" must be 1 to {MAX_BATCH}, not {options.batch}')
 
 
+def signature_bits(options: Options) -> tuple[int, int, bool]:
+    """Width and hashes of the signatures of a batch, and whether they may come without tags."""
+    return options.n_bits, options.n_hashes, not options.exact
+
+
 def compile(
     subscriptions: Batch, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
     """Sign, partition, and lay out."""
-    _check(options)
-    signed = _signed.sign(
-        subscriptions, keys, vocabulary, options.n_bits, options.n_hashes, options.exact
-    )
+    signed = _signed.sign(subscriptions, keys, vocabulary, options.n_bits, options.n_hashes)
     rows = signed.signatures.copy()
     bounds, masks, source = partition(rows, options.max_partition, options.pivot)
     # In the order of the partition table [§3.2] PT[j] is a range; an empty mask comes last.
