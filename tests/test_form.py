@@ -33,7 +33,18 @@ LAYERS = {
     "storage": ("errors", "kernels"),
     "snapshot": ("engine", "kernels", "matches"),
     "changes": ("engine", "snapshot"),
-    "index": ("changes", "engine", "errors", "kernels", "keys", "matches", "snapshot", "storage"),
+    "interrupts": (),
+    "index": (
+        "changes",
+        "engine",
+        "errors",
+        "interrupts",
+        "kernels",
+        "keys",
+        "matches",
+        "snapshot",
+        "storage",
+    ),
     "indexes": ("engine", "errors", "index", "kernels", "matches", "storage"),
     "shards": ("engine", "errors", "index", "kernels", "keys", "matches", "snapshot", "storage"),
     "routing": ("errors", "index", "indexes", "matches"),
@@ -57,7 +68,7 @@ ENGINE_FILES = {
 }
 EXPORTED = [
     "ENGINES", "DeviceError", "Estimate", "Index", "Matches", "MatchyardError", "ParseError",
-    "StorageError", "TagIndex", "UsageError", "Work", "__version__", "algorithms", "interface_key", "open", "workload",
+    "StorageError", "TagIndex", "UsageError", "Work", "__version__", "algorithms", "create", "interface_key", "open", "workload",
 ]  # fmt: skip
 FILES = sorted(SOURCES.rglob("*.py"))
 

@@ -16,7 +16,7 @@ if _TYPE_CHECKING:
     from matchyard.engine import ENGINES
     from matchyard.errors import DeviceError, MatchyardError, ParseError, StorageError, UsageError
     from matchyard.index import Estimate, Index
-    from matchyard.indexes import TagIndex, algorithms, interface_key, open, workload
+    from matchyard.indexes import TagIndex, algorithms, create, interface_key, open, workload
     from matchyard.matches import Matches, Work
 
 __version__ = "0.1.0"
@@ -34,6 +34,7 @@ _HOMES = {
     "UsageError": "errors",
     "Work": "matches",
     "algorithms": "indexes",
+    "create": "indexes",
     "interface_key": "indexes",
     "open": "indexes",
     "workload": "indexes",
@@ -53,6 +54,7 @@ __all__ = [
     "Work",
     "__version__",
     "algorithms",
+    "create",
     "interface_key",
     "open",
     "workload",

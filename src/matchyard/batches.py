@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from matchyard import files
 from matchyard.errors import ParseError
 from matchyard.matches import Matches
 
-Batch = tuple[Any, Any]  # values and the names of their rows
+Batch = tuple[Any, Any, int]  # values, the names of their rows, and the number of the first
 Parse = Callable[[Any], Any]
 
 
@@ -27,7 +28,7 @@ def rows_of(
     need_key: bool = False,
     bad: Path | None = None,
 ) -> Iterator[Batch]:
-    """Batches of (values, names). A row without a name is named by its number.
+    """Batches of (values, names, first row). A row without a name is named by its number.
 
     Rows that cannot be read stop everything, or are written to `bad` with the reason.
     """
@@ -35,16 +36,26 @@ def rows_of(
     if bad is not None:
         bad.write_bytes(b"")
     for batch in files.read(path, format):
+        n_rows = len(batch)
         if isinstance(batch, pa.Table):
             values, names = _from_table(batch, field, name_field, need_key, first, path)
-            first += len(values)
             if bad is not None:
-                values, names = _good_of_table(values, names, parse, bad)
+                values, names = _good_of_table(values, names, parse, bad, first)
         else:
             values, names = _from_lines(batch, parse, field, name_field, need_key, first, bad)
-            first += len(batch)
         if len(values):
-            yield values, names
+            yield values, names, first
+        first += n_rows
+
+
+@contextmanager
+def located(path: str, first: int) -> Iterator[None]:
+    """Say of a problem in a batch where in the file the batch begins."""
+    try:
+        yield
+    except ParseError as error:
+        where = f"{path}, rows counted from {first}" if first else path
+        raise ParseError(f"{where}: {error}") from None
 
 
 def _from_table(
@@ -62,7 +73,9 @@ def _from_table(
     return table[field].combine_chunks(), names
 
 
-def _good_of_table(values: pa.Array, names: Any, parse: Parse, bad: Path) -> tuple[Any, Any]:
+def _good_of_table(
+    values: pa.Array, names: Any, parse: Parse, bad: Path, first: int
+) -> tuple[Any, Any]:
     """Set aside null rows and rows with null tags."""
     kept = []
     with bad.open("a", encoding="utf-8") as file:
@@ -71,7 +84,8 @@ def _good_of_table(values: pa.Array, names: Any, parse: Parse, bad: Path) -> tup
             if reason is None:
                 kept.append(row)
             else:
-                file.write(json.dumps({"row": row, "event": value, "reason": reason}) + "\n")
+                problem = {"row": first + row, "event": value, "reason": reason}
+                file.write(json.dumps(problem, default=repr) + "\n")
     at = pa.array(kept, pa.int64())
     return values.take(at), names.take(at)
 
@@ -135,14 +149,28 @@ def _from_line(
         raise ParseError(f"line {line}: {error}") from None
 
 
+def pairs_schema(keys: str, arrays: bool) -> pa.Schema:
+    """The columns of `pairs` where there are no events."""
+    key = pa.string() if keys == "str" else pa.int64()
+    return pa.schema({"event": pa.int64(), **({"keys": pa.list_(key)} if arrays else {"key": key})})
+
+
 def pairs(matches: Matches, ids: Any, arrays: bool) -> pa.Table:
     """Matches as a table: a row per (event, key), or per event with its `keys`."""
     if not isinstance(ids, pa.Array | pa.ChunkedArray):
-        try:
-            ids = pa.array(ids)
-        except (pa.ArrowInvalid, pa.ArrowTypeError):  # names of mixed kinds
-            ids = pa.array([str(name) for name in ids])
+        ids = _named(ids)
     if arrays:
         return pa.table({"event": ids, "keys": matches.to_arrays()})
     found = matches.to_arrow()
     return pa.table({"event": ids.take(found["event"]), "key": found["key"]})
+
+
+def _named(ids: list[Any]) -> pa.Array:
+    """Names of events as one column: numbers or strings as they are, a mixture as strings."""
+    if {type(name) for name in ids} <= {int}:
+        try:
+            return pa.array(ids, pa.int64())
+        except OverflowError:
+            pass
+    texts = [name if isinstance(name, str) else json.dumps(name) for name in ids]
+    return pa.array([text.encode(errors="replace").decode() for text in texts], pa.string())

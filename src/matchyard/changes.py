@@ -19,9 +19,7 @@ class Changes:
     def __init__(self, settings: Configured) -> None:
         self._settings = settings
         self._staging = settings.engine.encoder.Staging()
-        self._keys: list[NDArray[np.int64]] = []
-        self._values: list[Any] = []
-        self._value_keys: list[int] = []
+        self._pending: list[tuple[Any, int]] = []  # single additions: value and key
         # What is removed, with the number of additions before its last removal.
         self._removed_keys: dict[int, int] = {}
         self._removed_pairs: dict[tuple[Any, int], int] = {}
@@ -32,7 +30,7 @@ class Changes:
     @property
     def n_added(self) -> int:
         """Additions so far, whether removed again or not."""
-        return int(self._staging.n_rows) + len(self._values)
+        return int(self._staging.n_rows) + len(self._pending)
 
     @property
     def n_removed(self) -> int:
@@ -47,16 +45,14 @@ class Changes:
 
     def add(self, value: Any, key: int) -> None:
         """Stage one parsed subscription."""
-        self._values.append(value)
-        self._value_keys.append(key)
-        if len(self._values) >= _FLUSH:
+        self._pending.append((value, key))
+        if len(self._pending) >= _FLUSH:
             self._flush()
 
     def add_column(self, column: Any, keys: NDArray[np.int64]) -> None:
         """Stage many subscriptions."""
         self._flush()
-        self._staging.add(column)
-        self._keys.append(keys)
+        self._staging.add(column, keys)
 
     def remove_key(self, key: int) -> None:
         """Every subscription of the key goes."""
@@ -67,11 +63,32 @@ class Changes:
         self._removed_pairs[value, key] = self.n_added
 
     def _flush(self) -> None:
-        if self._values:
-            column = self._settings.engine.encoder.column(self._values, self._settings.reading)
-            self._staging.add(column)
-            self._keys.append(np.array(self._value_keys, np.int64))
-            self._values, self._value_keys = [], []
+        if not self._pending:
+            return
+        encoder = self._settings.engine.encoder
+        column = encoder.column([value for value, _ in self._pending], self._settings.reading)
+        keys = np.array([key for _, key in self._pending], np.int64)
+        pending, self._pending, n_rows = self._pending, [], self._staging.n_rows
+        try:
+            self._staging.add(column, keys)
+        except BaseException:
+            if self._staging.n_rows == n_rows:
+                self._pending = pending + self._pending
+            raise
+
+    def put_back(self, rows: Rows, removals: Removals) -> None:
+        """Stage again what a failed build had taken, before everything that came since."""
+        self._flush()
+        self._staging.put_back(*rows)
+        n_rows = len(rows.keys)
+        for removed in (self._removed_keys, self._removed_pairs):
+            for what in removed:
+                removed[what] += n_rows  # type: ignore[index]
+        # These were made before the rows that are put back, which no longer hold what they removed.
+        for key in removals.keys.tolist():
+            self._removed_keys.setdefault(key, 0)
+        for pair in removals.pairs:
+            self._removed_pairs.setdefault(pair, 0)
 
     def removals(self) -> Removals:
         """What has to go from the subscriptions that were there before."""
@@ -80,9 +97,7 @@ class Changes:
     def take(self) -> Rows:
         """The additions that no later removal took away; leaves none of them staged."""
         self._flush()
-        keys = np.concatenate([np.empty(0, np.int64), *self._keys])
-        self._keys = []
-        batch, vocabulary = self._staging.take()
+        batch, vocabulary, keys = self._staging.take()
         kept = self._kept(batch, vocabulary, keys)
         if kept.all():
             return Rows(batch, vocabulary, keys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -36,7 +37,7 @@ def _number(text: str) -> int:
     factor = {"k": 1_000, "m": 1_000_000, "g": 1_000_000_000}.get(text[-1:].lower(), 1)
     try:
         return int(float((text[:-1] if factor > 1 else text).replace("_", "")) * factor)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise UsageError(f"not a count: {text!r}; expected e.g. 250k, 1M or 20000") from None
 
 
@@ -87,13 +88,15 @@ def workload(
 
     source = my.workload(engine, name, _number(size), seed)
     output.mkdir(parents=True, exist_ok=True)
-    with Writer(str(output / f"subscriptions.{format}"), format) as file:
+    schema = pa.schema({"tags": pa.list_(pa.string()), "key": pa.int64()})
+    with Writer(str(output / f"subscriptions.{format}"), format, schema) as file:
         done = 0
         for tags, keys in source.chunks(100_000):
             file.write(pa.table({"tags": tags, "key": keys}))
             done += len(keys)
             _say(f"{done:,} subscriptions")
-    with Writer(str(output / f"events.{format}"), format) as file:
+    schema = pa.schema({"id": pa.int64(), "tags": pa.list_(pa.string())})
+    with Writer(str(output / f"events.{format}"), format, schema) as file:
         n_events = _number(events)
         for start in range(0, n_events, 100_000):
             tags = source.events(min(100_000, n_events - start), start)
@@ -122,12 +125,15 @@ def build(
 ) -> None:
     """Build an index from a file of subscriptions and save it."""
     import matchyard as my
-    from matchyard.batches import rows_of
+    from matchyard.batches import located, rows_of
 
-    index = my.TagIndex(algorithm, _options(option or []))
+    index = my.create(engine, algorithm, _options(option or []))
     done = 0
-    for values, keys in rows_of(subscriptions, format, index.parse, tags, key, need_key=True):
-        index.add_many(values, keys)
+    for values, keys, first in rows_of(
+        subscriptions, format, index.parse, tags, key, need_key=True
+    ):
+        with located(subscriptions, first):
+            index.add_many(values, keys)
         done += len(keys)
         _say(f"{done:,} subscriptions read")
     _say("compiling")
@@ -170,15 +176,17 @@ def match(
 ) -> None:
     """Match events against a saved index: pairs of event and key."""
     import matchyard as my
-    from matchyard.batches import pairs, rows_of
+    from matchyard.batches import located, pairs, pairs_schema, rows_of
     from matchyard.files import Writer
 
     opened = my.open(index, threads=threads)
     find = opened.match_unique if unique else opened.match
     n_events = n_matches = 0
-    with Writer(output, output_format) as file:
-        for values, ids in rows_of(events, format, opened.parse, tags, id, bad=bad):
-            found = find(values)
+    schema = pairs_schema(opened.info()["keys"], arrays)
+    with Writer(output, output_format, schema) as file:
+        for values, ids, first in rows_of(events, format, opened.parse, tags, id, bad=bad):
+            with located(events, first):
+                found = find(values)
             file.write(pairs(found, ids, arrays))
             n_events += len(found)
             n_matches += found.work.matches
@@ -291,6 +299,9 @@ def reproduce(
     from matchyard.bench.figures import find_figures, run_figure
 
     figures = find_figures()
+    if not names and as_json:
+        print(json.dumps({name: figure.title for name, figure in figures.items()}))
+        return
     if not names:
         for name, figure in figures.items():
             print(f"{name:22} {figure.title}")
@@ -323,12 +334,20 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except MatchyardError as error:
-        _done()
-        print(f"matchyard: {error}", file=sys.stderr)
-        sys.exit(1)
-    except BrokenPipeError:  # the reader of a pipe has seen enough
-        sys.stderr.close()
-        sys.exit(0)
+        _fail(str(error))
     except KeyboardInterrupt:
         _done()
         sys.exit(130)
+    except Exception as error:
+        cause = error.__cause__ or error.__context__
+        if isinstance(error, SystemError) and isinstance(cause, KeyboardInterrupt):
+            sys.exit(130)  # the interrupt came while a kernel handed back its result
+        if os.environ.get("MATCHYARD_DEBUG"):
+            raise
+        _fail(f"{type(error).__name__}: {error} (MATCHYARD_DEBUG=1 shows where)")
+
+
+def _fail(message: str) -> None:
+    _done()
+    print(f"matchyard: {message}", file=sys.stderr)
+    sys.exit(1)

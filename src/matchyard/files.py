@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -48,7 +48,10 @@ def read(
         if kind == "jsonl":
             yield from _read_lines(path, batch)
         elif kind == "parquet":
-            source = pq.ParquetFile(sys.stdin.buffer if path == "-" else path)
+            # The index of a Parquet file stands at its end, so that a pipe is read whole.
+            source = pq.ParquetFile(
+                pa.BufferReader(sys.stdin.buffer.read()) if path == "-" else path
+            )
             for part in source.iter_batches(batch):
                 yield pa.Table.from_batches([part])
         else:
@@ -59,23 +62,32 @@ def read(
 
 def _read_lines(path: str, batch: int) -> Iterator[list[Any]]:
     with _open_bytes(path) as stream:
-        rows: list[Any] = []
-        for number, line in enumerate(stream, 1):
-            if not line.strip():
-                continue
-            try:
-                rows.append((number, json.loads(line)))
-            except ValueError as error:
-                rows.append((number, ParseError(f"line {number} is not JSON: {error}")))
-            if len(rows) == batch:
-                yield rows
-                rows = []
-        if rows:
-            yield rows
+        number, rest = 0, b""
+        while True:
+            # As much as is there: a slow pipe is answered line by line, a file in large pieces.
+            piece = stream.read1(1 << 22)
+            lines = (rest + piece).split(b"\n")
+            rest = lines.pop() if piece else b""
+            rows: list[Any] = []
+            for line in lines:
+                number += 1
+                if line.strip():
+                    rows.append((number, _parsed(line, number)))
+            for start in range(0, len(rows), batch):
+                yield rows[start : start + batch]
+            if not piece:
+                return
+
+
+def _parsed(line: bytes, number: int) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return ParseError(f"line {number} is not JSON: {error}")
 
 
 @contextmanager
-def _open_bytes(path: str) -> Iterator[IO[bytes]]:
+def _open_bytes(path: str) -> Iterator[Any]:
     if path == "-":
         yield sys.stdin.buffer
     else:
@@ -100,10 +112,13 @@ def _read_arrow(path: str) -> Iterator[pa.Table]:
 
 
 class Writer:
-    """Writes Arrow tables to a file or to standard output, batch by batch."""
+    """Writes Arrow tables to a file or to standard output, batch by batch.
 
-    def __init__(self, path: str, given: str | None = None) -> None:
-        self._kind, self._path = format_of(path, given), path
+    `schema` is for a file without rows; otherwise the first table decides.
+    """
+
+    def __init__(self, path: str, given: str | None, schema: pa.Schema) -> None:
+        self._kind, self._path, self._schema = format_of(path, given), path, schema
         self._writer: Any = None
         self._stream: Any = None
 
@@ -122,19 +137,29 @@ class Writer:
                     for row in zip(*columns, strict=True)
                 )
                 self._stream.write("".join(f"{line}\n" for line in lines).encode())
+            self._stream.flush()
             return
         if self._writer is None:
-            if self._kind == "parquet":
-                self._writer = pq.ParquetWriter(self._stream, table.schema)
-            elif self._path == "-":
-                self._writer = pa.ipc.new_stream(self._stream, table.schema)
-            else:
-                self._writer = pa.ipc.new_file(self._stream, table.schema)
-        self._writer.write_table(
-            table.cast(self._writer.schema) if self._kind == "parquet" else table
-        )
+            self._open(table.schema)
+        try:
+            self._writer.write_table(table.cast(self._schema))
+        except (pa.ArrowInvalid, ValueError) as error:
+            raise ParseError(
+                f"{self._path}: rows of another kind than the first: {error}"
+            ) from None
+
+    def _open(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        if self._kind == "parquet":
+            self._writer = pq.ParquetWriter(self._stream, schema)
+        elif self._path == "-":
+            self._writer = pa.ipc.new_stream(self._stream, schema)
+        else:
+            self._writer = pa.ipc.new_file(self._stream, schema)
 
     def __exit__(self, *failure: object) -> None:
+        if self._writer is None and self._kind != "jsonl":
+            self._open(self._schema)
         if self._writer is not None:
             self._writer.close()
         self._stream.flush()

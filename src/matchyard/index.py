@@ -8,10 +8,12 @@ consolidation builds the next one beside it and switches in one assignment.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
+from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakSet
 
@@ -19,10 +21,11 @@ from matchyard import storage
 from matchyard.changes import Changes
 from matchyard.engine import configure
 from matchyard.errors import StorageError, UsageError
+from matchyard.interrupts import shielded
 from matchyard.kernels import csr
 from matchyard.keys import Keys, key_column
 from matchyard.matches import Matches, Part
-from matchyard.snapshot import Removals, Segment, Snapshot
+from matchyard.snapshot import Removals, Rows, Segment, Snapshot
 
 SHARD_SIZE = 1 << 28  # the most subscriptions in one table, whose offsets have 32 bits
 _MAX_SIDES = 8  # side segments of a live index before they are folded into one
@@ -31,6 +34,7 @@ _SIDE_LEAST = 4096  # …and this many
 
 Self = TypeVar("Self", bound="Index")
 
+_log = logging.getLogger("matchyard")
 _indexes: WeakSet[Index] = WeakSet()
 
 
@@ -79,14 +83,19 @@ class Index:
         """Locks and threads, which a forked child must not inherit half way."""
         self._lock = threading.RLock()  # staged changes and the switch
         self._build_lock = threading.Lock()  # one consolidation at a time
-        self._since_build: list[Removals] | None = None  # removals during a consolidation
+        self._since_build: list[Removals] | None = None  # removals during a consolidation…
+        self._n_building = 0  # …of so many segments
         self._background: threading.Thread | None = None
         self._failure: BaseException | None = None
 
     # ---------------------------------------------------------------- changing
 
     def add(self: Self, subscription: Any, key: Any) -> Self:
-        """Stage one subscription under a key, as a value or as text in the engine's language."""
+        """Stage one subscription under a key, as a value or as text in the engine's language.
+
+        >>> import matchyard as my
+        >>> index = my.TagIndex().add({"jazz", "live"}, key="ada").add("jazz oslo", key="bob")
+        """
         value = self.parse(subscription)
         with self._lock:
             self._expect(self._settings.engine.encoder.VALUES)
@@ -94,7 +103,11 @@ class Index:
         return self
 
     def add_many(self: Self, subscriptions: Any, keys: Any) -> Self:
-        """Stage many: lists, NumPy arrays, Arrow arrays, pandas or polars columns."""
+        """Stage many: lists, NumPy arrays, Arrow arrays, pandas or polars columns.
+
+        >>> import matchyard as my
+        >>> index = my.TagIndex().add_many([["jazz", "live"], ["rock"]], keys=[1, 2])
+        """
         settings = self._settings
         column = settings.engine.encoder.column(subscriptions, settings.reading)
         settings.engine.encoder.accept(column, *settings.algorithm.signature_bits(settings.options))
@@ -121,6 +134,11 @@ class Index:
         """Stage the removal of a key's subscriptions, or of every copy of one of them.
 
         What is not there is no error. Additions after the removal are not touched by it.
+
+        >>> import matchyard as my
+        >>> index = my.TagIndex().add("jazz", key=1).add("rock", key=1).remove(1, "rock").consolidate()
+        >>> index.match(["jazz rock"])[0]
+        [1]
         """
         value = None if subscription is None else self.parse(subscription)
         with self._lock:
@@ -137,14 +155,24 @@ class Index:
     def consolidate(self: Self) -> Self:
         """Compile what is staged; matching sees all of it from the moment this returns.
 
-        Readers on other threads see the old state until the switch, never a mixture.
-        """
-        if self.live and self._snapshot.segments:
-            self._refresh()  # what is staged stays visible while the build runs
-            return self._consolidate(staged=False)
-        return self._consolidate(staged=True)
+        Readers on other threads see the old state until the switch, never a mixture. A build that
+        fails leaves the old state, with everything staged as it was.
 
-    def _consolidate(self: Self, staged: bool) -> Self:
+        >>> import matchyard as my
+        >>> my.TagIndex().add("jazz", key=1).consolidate()
+        <TagIndex: 1 subscriptions, algorithm rarest>
+        """
+        self._consolidated()
+        return self
+
+    def _consolidated(self) -> Segment:
+        """Consolidate; returns the segment that was built, whatever has changed since."""
+        if self.live:
+            self._refresh()  # what is staged stays visible while the build runs
+        return shielded(lambda: self._fold(staged=not self.live))
+
+    def _fold(self, staged: bool) -> Segment:
+        """Join all segments, and what is staged if asked for, into one."""
         with self._build_lock:
             with self._lock:
                 changes = Changes(self._settings)
@@ -154,25 +182,51 @@ class Index:
                 before = self._snapshot.segments
                 segments = [segment.remove(removals) for segment in before]
                 if not len(rows.keys) and len(before) == 1 and not segments[0].n_tombstones:
-                    return self
-                self._since_build = []
-            try:
-                parts = [segment.living() for segment in segments if segment.n_keys]
-                if len(rows.keys) or not parts:
-                    parts.append(rows)
-                del rows
-                built = Segment.compile(self._settings, parts, self._shard_size)
-            except BaseException:
+                    return before[0]
+                self._since_build, self._n_building = [], len(before)
+
+            def restore(lost: list[Rows]) -> None:
                 with self._lock:
                     self._since_build = None
-                raise
+                    for taken in lost:
+                        self._changes.put_back(taken, removals)
+
+            handed_over = [rows]
+            del rows
+            built = self._built(segments, handed_over, restore)
             with self._lock:  # in one step: no removal may come between the last one and the switch
                 missed, self._since_build = self._since_build or [], None
+                current = built
                 for later in missed:
-                    built = built.remove(later)
+                    current = current.remove(later)
                 newer = self._snapshot.segments[len(before) :]
-                self._snapshot = Snapshot((built, *newer), self._keys.names())
-        return self
+                self._snapshot = Snapshot((current, *newer), self._keys.names())
+            return built
+
+    def _built(
+        self, segments: Sequence[Segment], staged: list[Rows], restore: Callable[[list[Rows]], None]
+    ) -> Segment:
+        """Compile segments and staged rows into one; on failure `restore` gets the rows back.
+
+        Takes the rows out of the list, so that they can be freed half way.
+        """
+        start = perf_counter()
+        parts: list[Rows] = []
+        rows = staged.pop()
+        lent = [rows] if any(segment.n_keys for segment in segments) else []  # joined by copying
+        try:
+            parts += [segment.living() for segment in segments if segment.n_keys]
+            if len(rows.keys) or not parts:
+                parts.append(rows)
+            del rows
+            built = Segment.compile(self._settings, parts, self._shard_size)
+        except BaseException as error:
+            restore(lent or parts)
+            _log.warning("consolidation failed, nothing has changed: %s", error)
+            raise
+        seconds = perf_counter() - start
+        _log.info("consolidated %d subscriptions in %.2f s", built.n_keys, seconds)
+        return built
 
     def _refresh(self) -> Snapshot:
         """Make staged changes of a live index visible: a side segment, and tombstones."""
@@ -182,41 +236,47 @@ class Index:
                 raise failure
             if not self._changes:
                 return self._snapshot
-            changes, self._changes = self._changes, Changes(self._settings)
-            removals, rows = changes.removals(), changes.take()
-            segments = [segment.remove(removals) for segment in self._snapshot.segments]
-            if removals and self._since_build is not None:
-                self._since_build.append(removals)
-            if len(rows.keys):
-                parts = [rows]
-                # Fold small neighbours, so that the number of segments grows with the logarithm;
-                # never what a consolidation is working on.
-                while (
-                    self._since_build is None
-                    and len(segments) > 1
-                    and (
-                        segments[-1].n_keys <= 2 * sum(len(part.keys) for part in parts)
-                        or len(segments) > _MAX_SIDES
-                    )
-                ):
-                    parts.insert(0, segments.pop().living())
-                segments.append(Segment.compile(self._settings, parts, self._shard_size))
-            self._snapshot = Snapshot(tuple(segments), self._keys.names())
-            n_base = segments[0].n_keys if segments else 0
-            n_side = sum(segment.n_keys for segment in segments[1:])
-            n_gone = sum(segment.n_tombstones for segment in segments[:1])
-            if n_side + n_gone > max(_SIDE_LEAST, n_base // _SIDE_SHARE):
-                self._consolidate_in_background()
-            return self._snapshot
+            return shielded(self._add_side)
 
-    def _consolidate_in_background(self) -> None:
+    def _add_side(self) -> Snapshot:
+        changes, self._changes = self._changes, Changes(self._settings)
+        removals, rows = changes.removals(), changes.take()
+        segments = [segment.remove(removals) for segment in self._snapshot.segments]
+        if len(rows.keys):
+            # Fold small neighbours, so that the number of segments grows with the logarithm; never
+            # the base, nor what a consolidation is working on.
+            building = self._since_build is not None
+            folded: list[Segment] = []
+            n_keys = len(rows.keys)
+            while len(segments) > (self._n_building if building else 1) and (
+                segments[-1].n_keys <= 2 * n_keys or len(segments) > _MAX_SIDES
+            ):
+                folded.insert(0, segments.pop())
+                n_keys += folded[0].n_keys
+
+            def restore(lost: list[Rows]) -> None:  # the caller has the lock
+                for taken in lost:
+                    self._changes.put_back(taken, removals)
+
+            segments.append(self._built(folded, [rows], restore))
+        if removals and self._since_build is not None:
+            self._since_build.append(removals)
+        self._snapshot = Snapshot(tuple(segments), self._keys.names())
+        n_side = sum(segment.n_keys for segment in segments[1:])
+        n_gone = sum(segment.n_tombstones for segment in segments[:1])
+        n_base = segments[0].n_keys if segments else 0
+        if n_side + n_gone > max(_SIDE_LEAST, n_base // _SIDE_SHARE):
+            self._fold_in_background()
+        return self._snapshot
+
+    def _fold_in_background(self) -> None:
         if self._background is not None and self._background.is_alive():
             return
 
         def work() -> None:
             try:
                 # What is staged must be seen by the next match, not when this is done: leave it.
-                self._consolidate(staged=False)
+                self._fold(staged=False)
             except BaseException as error:
                 self._failure = error  # raised by the next call that looks
 
@@ -226,11 +286,23 @@ class Index:
     # ---------------------------------------------------------------- matching
 
     def match(self, events: Any, threads: int | None = None) -> Matches:
-        """The keys per event; a key as often as it has matching subscriptions."""
+        """The keys per event; a key as often as it has matching subscriptions.
+
+        >>> import matchyard as my
+        >>> index = my.TagIndex().add("jazz", key=1).add("live", key=1).consolidate()
+        >>> index.match([{"jazz", "live"}, {"rock"}]).to_lists()
+        [[1, 1], []]
+        """
         return self._match(events, threads, None)
 
     def match_unique(self, events: Any, threads: int | None = None) -> Matches:
-        """Each key once per event."""
+        """Each key once per event.
+
+        >>> import matchyard as my
+        >>> index = my.TagIndex().add("jazz", key=1).add("live", key=1).consolidate()
+        >>> index.match_unique([{"jazz", "live"}])[0]
+        [1]
+        """
         return self._match(events, threads, lambda part, first: _unique(part))
 
     def _match(
@@ -246,7 +318,12 @@ class Index:
     def explain(self, event: Any, key: Any) -> str:
         """Why the key does or does not get the event, subscription by subscription."""
         snapshot = self._refresh() if self.live else self._snapshot
-        number, seen = self._keys.find(key), self.parse(event)
+        engine = self._settings.engine
+        if snapshot.kind() not in (None, engine.encoder.VALUES):
+            raise UsageError("bare signatures have no tags, so that nothing can be explained")
+        seen = self.parse(event)
+        with self._lock:
+            number = self._keys.find(key)
         found = [
             subscription
             for segment in snapshot.segments
@@ -254,13 +331,17 @@ class Index:
         ]
         if not found:
             return f"key {key!r} has no subscription"
-        engine = self._settings.engine
         if len(found) == 1:
-            return str(engine.oracle.explain(found[0], seen))
-        return "\n".join(
-            f"{engine.language.format(subscription)}: {engine.oracle.explain(subscription, seen)}"
-            for subscription in sorted(found, key=engine.language.format)
-        )
+            text = str(engine.oracle.explain(found[0], seen))
+        else:
+            text = "\n".join(
+                f"{engine.language.format(one)}: {engine.oracle.explain(one, seen)}"
+                for one in sorted(found, key=engine.language.format)
+            )
+        is_match = any(engine.oracle.is_match(one, seen) for one in found)
+        if not is_match and key in self.match([seen])[0]:
+            text += "\nbut the signatures match: a false positive, since exact is False"
+        return text
 
     def parse(self, value: Any) -> Any:
         """A subscription or event as this index reads it; a ParseError if it cannot."""
@@ -285,18 +366,20 @@ class Index:
     def __len__(self) -> int:
         """Subscriptions that matching sees."""
         snapshot = self._refresh() if self.live else self._snapshot
-        return sum(
-            len(csr.living(table)) for segment in snapshot.segments for table in segment.tables
-        )
+        return sum(segment.n_living() for segment in snapshot.segments)
+
+    def __bool__(self) -> bool:
+        """An index is an index, also an empty one."""
+        return True
 
     def info(self) -> dict[str, Any]:
         """Settings and sizes, as plain values."""
-        segments = self._snapshot.segments
+        segments = (self._refresh() if self.live else self._snapshot).segments
         return {
             "engine": self._settings.engine.name,
             "algorithm": self.algorithm,
             "options": self.options,
-            "subscriptions": len(self),
+            "subscriptions": sum(segment.n_living() for segment in segments),
             "distinct": sum(len(t.key_start) - 1 for s in segments for t in s.tables),
             "names": sum(segment.vocabulary.n_names for segment in segments),
             "keys": self._keys.kind,
@@ -333,13 +416,15 @@ class Index:
     # ---------------------------------------------------------------- keeping it
 
     def save(self: Self, path: str | PathLike[str]) -> Self:
-        """Consolidate, write a new version to a folder, and publish it in one step."""
-        self.consolidate()
-        snapshot = self._snapshot
-        while len(snapshot.segments) != 1 or snapshot.segments[0].n_tombstones:  # changed since
-            self.consolidate()
-            snapshot = self._snapshot
-        segment = snapshot.segments[0]
+        """Consolidate, write a new version to a folder, and publish it in one step.
+
+        >>> import tempfile
+        >>> path = tempfile.mkdtemp() + "/a.index"
+        >>> import matchyard as my
+        >>> my.TagIndex().add("jazz", key=1).save(path)
+        <TagIndex: 1 subscriptions, algorithm rarest>
+        """
+        segment = self._consolidated()
         with storage.new_version(path) as folder:
             files = storage.write_names(folder, "vocabulary", segment.vocabulary)
             names, tables = self._keys.used(segment.tables)

@@ -47,6 +47,8 @@ class TagIndex(Index):
         one incoming interface per event. Returns the interfaces on that tree to send each to,
         once each and never the incoming one.
         """
+        if not hasattr(events, "__len__"):
+            events = list(events)
         if self._keys.kind == "str":
             raise UsageError("forwarding needs keys made by interface_key, not strings")
         tree, incoming = np.asarray(trees, np.int64), np.asarray(interfaces, np.int64)
@@ -65,6 +67,23 @@ class TagIndex(Index):
 
         return self._match(events, threads, finish)
 
+    def sign(self, tag_sets: Any) -> NDArray[np.uint64]:
+        """The Bloom signatures of tag sets, for packets that carry no tags: one row each, bit 0 the
+        most significant bit of the first word. For the algorithms over signatures.
+
+        >>> TagIndex("tagmatch", {"exact": False}).sign(["jazz", "jazz live"]).shape
+        (2, 3)
+        """
+        settings = self._settings
+        n_bits, n_hashes, _ = settings.algorithm.signature_bits(settings.options)
+        if not n_bits:
+            raise UsageError(f"{self.algorithm} has no signatures; tagmatch has")
+        encoder = settings.engine.encoder
+        signed: NDArray[np.uint64] = encoder.sign(
+            encoder.column(tag_sets, settings.reading), n_bits, n_hashes
+        )
+        return signed
+
 
 def interface_key(tree: Any, interface: Any) -> Any:
     """The key of an interface on a tree, for `TagIndex.forward`; numbers or arrays of them.
@@ -81,7 +100,26 @@ def interface_key(tree: Any, interface: Any) -> Any:
     return both
 
 
-_KINDS: dict[str, type[Index]] = {"tags": TagIndex}
+_KINDS: dict[str, type[TagIndex]] = {"tags": TagIndex}
+
+
+def create(
+    engine: str,
+    algorithm: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    device: str = "cpu",
+    live: bool = False,
+    threads: int = 1,
+) -> Index:
+    """An empty index of the engine of that name.
+
+    >>> create("tags")
+    <TagIndex: 0 subscriptions, algorithm rarest>
+    """
+    find_engine(engine)
+    kind: Any = _KINDS[engine]
+    index: Index = kind(algorithm, options, device, live, threads)
+    return index
 
 
 def algorithms(engine: str) -> tuple[str, ...]:
@@ -111,7 +149,7 @@ def open(
     live: bool = False,
     threads: int = 1,
     device: str = "cpu",
-) -> Any:
+) -> TagIndex:
     """Open a saved index, memory-mapped; `verify` compares every file's SHA-256 first.
 
     The folder is not written to until `save` is called.

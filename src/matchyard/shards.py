@@ -60,8 +60,9 @@ def count(subscriptions: Any, plan: Plan) -> pa.Table:
     """The names in some subscriptions and how often each is used: columns `name` and `count`."""
     engine, _, _, reading, _ = _resolve(plan)
     staging = engine.encoder.Staging()
-    staging.add(engine.encoder.column(subscriptions, reading))
-    batch, names = staging.take()
+    column = engine.encoder.column(subscriptions, reading)
+    staging.add(column, np.zeros(column.n_rows, np.int64))
+    batch, names, _ = staging.take()
     counts = np.bincount(batch.tags, minlength=names.n_names)
     return pa.table({"name": names.to_arrow(), "count": counts})
 

@@ -22,6 +22,7 @@ from matchyard.kernels import csr
 from matchyard.kernels.names import Names, freeze
 from matchyard.matches import Matches, Part
 
+_KEPT_BYTES = 1 << 30  # of ids; a larger build frees them half way, and cannot be undone
 CHUNK = 4096  # events per step of a thread: enough to share the work, small enough for the cache
 
 
@@ -53,27 +54,33 @@ class Segment:
 
     @classmethod
     def compile(cls, settings: Configured, parts: list[Rows], shard_size: int) -> Segment:
-        """Compile subscriptions, `shard_size` in a table. Empties `parts` to free memory early."""
-        encoder, algorithm = settings.engine.encoder, settings.algorithm
+        """Compile subscriptions, `shard_size` in a table.
+
+        Empties `parts` to free memory early. When it fails it puts what it had back there, joined,
+        unless that is too large to have been kept.
+        """
         keys = parts[0].keys if len(parts) == 1 else np.concatenate([p.keys for p in parts])
         merging = [(part.batch, part.vocabulary) for part in parts]
         parts.clear()
-        batch, vocabulary = encoder.merge(merging)
+        batch, vocabulary = settings.engine.encoder.merge(merging)
         merging.clear()
-        size = shard_size
+        kept = Rows(batch, vocabulary, keys) if batch.tags.nbytes <= _KEPT_BYTES else None
         shards = [
-            batch.rows(start, min(start + size, len(keys))) for start in range(0, len(keys), size)
+            batch.rows(start, min(start + shard_size, len(keys)))
+            for start in range(0, len(keys), shard_size)
         ]
         shards = shards if len(shards) > 1 else [batch]
         del batch
         tables: list[Any] = []
-        while shards:  # each is handed over, so that it can be freed half way
-            start = size * len(tables)
-            tables.append(
-                algorithm.compile(
-                    shards.pop(0), keys[start : start + size], vocabulary, settings.options
+        try:
+            while shards:  # each is handed over, so that it can be freed half way
+                some = keys[shard_size * len(tables) : shard_size * (len(tables) + 1)]
+                tables.append(
+                    settings.algorithm.compile(shards.pop(0), some, vocabulary, settings.options)
                 )
-            )
+        except BaseException:
+            parts.extend([kept] if kept else [])
+            raise
         return cls(settings, vocabulary, tables)
 
     @property
@@ -89,6 +96,12 @@ class Segment:
             for table in self.tables
             for gone in (table.removed_keys, table.removed_at)
         )
+
+    def n_living(self) -> int:
+        """Subscriptions that are not removed."""
+        if not self.n_tombstones:
+            return self.n_keys
+        return sum(csr.n_living(table) for table in self.tables)
 
     @property
     def n_bytes(self) -> int:
@@ -153,13 +166,11 @@ class Segment:
             space = algorithm.workspace(table, options)
             start, rows = algorithm.locate(table, batch, space, options)
             positions = [
-                position
+                table.key_start[row] + np.flatnonzero(_keys_of(table, row) == pairs[number][1])
                 for number in np.flatnonzero(known)
                 for row in rows[start[number] : start[number + 1]]
-                for position in range(table.key_start[row], table.key_start[row + 1])
-                if table.keys[position] == pairs[number][1]
             ]
-            found.append(np.array(positions, np.int64))
+            found.append(np.concatenate([np.empty(0, np.int64), *positions]))
         return found
 
     def living(self) -> Rows:
@@ -189,6 +200,11 @@ class Segment:
         return found
 
 
+def _keys_of(table: Any, row: int) -> NDArray[np.int64]:
+    keys: NDArray[np.int64] = table.keys[table.key_start[row] : table.key_start[row + 1]]
+    return keys
+
+
 def _extended(table: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.int64]:
     if len(more) == 0:
         return table
@@ -214,12 +230,14 @@ class Snapshot(NamedTuple):
     key_names: pa.Array | None
 
     def kind(self) -> str | None:
-        """The kind of the subscriptions, if there are any."""
+        """The kind of the subscriptions; None where there are none, or only empty ones."""
         for segment in self.segments:
             for table in segment.tables:
+                ends = np.array([0, len(table.key_start) - 2])
                 if len(table.keys):
-                    first = np.zeros(1, np.int64)
-                    return str(segment.settings.algorithm.subscriptions(table, first).kind)
+                    batch = segment.settings.algorithm.subscriptions(table, ends)
+                    if len(batch.tags) or batch.signatures.any():
+                        return str(batch.kind)
         return None
 
     def match(
@@ -238,17 +256,24 @@ class Snapshot(NamedTuple):
         return Matches(list(_pool(threads).map(step, starts)), self.key_names)
 
 
-_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+_pools: dict[int, ThreadPoolExecutor] = {}
 _pools_lock = threading.Lock()
 
 
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """The pool of that many threads; a forked child starts its own, since threads do not fork."""
-    owner = (os.getpid(), threads)
+    """A pool of that many threads, the same for everyone who asks for as many.
+
+    A forked child starts with none, since threads do not fork.
+    """
     with _pools_lock:
-        if owner not in _pools:
-            _pools[owner] = ThreadPoolExecutor(threads, thread_name_prefix="matchyard")
-        return _pools[owner]
+        if threads not in _pools:
+            _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="matchyard")
+        return _pools[threads]
 
 
-os.register_at_fork(after_in_child=_pools_lock._at_fork_reinit)  # type: ignore[attr-defined]
+def _after_fork() -> None:
+    global _pools, _pools_lock
+    _pools, _pools_lock = {}, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -124,7 +124,17 @@ def new_version(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Holds the index's lock, so that writers come one after the other.
     """
-    root = Path(path)
+    try:
+        with _locked_version(Path(path)) as folder:
+            yield folder
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error}") from error
+
+
+@contextmanager
+def _locked_version(root: Path) -> Iterator[Path]:
     if root.exists() and not (root / "CURRENT").exists() and not _is_unfinished(root):
         raise StorageError(f"{root} exists and is not a Matchyard index; choose another path")
     versions = root / "versions"
@@ -150,7 +160,11 @@ def _is_unfinished(root: Path) -> bool:
 def _unpublished(root: Path) -> list[Path]:
     """Versions that were renamed into place but never became the current one."""
     current = int(current_version(root)) if (root / "CURRENT").exists() else 0
-    return [path for path in (root / "versions").glob("[0-9]*") if int(path.name) > current]
+    return [path for path in _versions(root) if int(path.name) > current]
+
+
+def _versions(root: Path) -> list[Path]:
+    return sorted(path for path in (root / "versions").iterdir() if path.name.isdigit())
 
 
 def publish(
@@ -166,8 +180,8 @@ def publish(
     for below in [folder, *(entry for entry in folder.rglob("*") if entry.is_dir())]:
         _sync(below)
     folder.chmod(0o755)
-    numbers = [int(entry.name) for entry in (root / "versions").glob("[0-9]*")]
-    version = f"{max(numbers, default=0) + 1:04}"
+    older = _versions(root)
+    version = f"{max((int(path.name) for path in older), default=0) + 1:04}"
     folder.rename(root / "versions" / version)
     _sync(root / "versions")
     line = _Hashed(root / "CURRENT.new")
@@ -175,8 +189,8 @@ def publish(
     line.finish("CURRENT")
     os.replace(root / "CURRENT.new", root / "CURRENT")
     _sync(root)
-    for number in sorted(numbers)[: -(_KEEP - 1)]:
-        shutil.rmtree(root / "versions" / f"{number:04}", ignore_errors=True)
+    for stale in sorted(older, key=lambda stale: int(stale.name))[: -(_KEEP - 1)]:
+        shutil.rmtree(stale, ignore_errors=True)
     return version
 
 

@@ -182,6 +182,7 @@ def test_bench_fails_when_the_algorithms_disagree(monkeypatch):
     ("arguments", "message"),
     [
         (["bench", "tags", "--size", "abc"], "not a count: 'abc'"),
+        (["build", "nothing", "README.md", "-o", "x.index"], "no engine 'nothing'"),
         (["bench", "nothing"], "no engine 'nothing'"),
         (["bench", "tags", "--workload", "nothing", "--size", "10"], "no tags workload 'nothing'"),
         (["bench", "tags", "--algorithms", "nothing", "--size", "10"], "no algorithm 'nothing'"),
@@ -225,3 +226,67 @@ def test_arrow_streams_go_through_pipes(music):
     done = subprocess.run(command, input=sink.getvalue(), capture_output=True, check=True)
     found = pa.ipc.open_stream(done.stdout).read_all().to_pylist()
     assert found == [{"event": 5, "key": "ada"}]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_no_events_make_a_file_without_rows(music, tmp_path, ending):
+    (tmp_path / "none.jsonl").write_text("")
+    out = tmp_path / f"out.{ending}"
+    assert run("match", music, tmp_path / "none.jsonl", "-o", out).exit_code == 0
+    table = pq.read_table(out) if ending == "parquet" else pa.ipc.open_file(out).read_all()
+    assert (table.num_rows, table.column_names) == (0, ["event", "key"])
+
+
+def test_parquet_comes_through_a_pipe(music):
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"tags": [["jazz", "live"]], "id": ["t"]}), sink)
+    command = [sys.executable, "-m", "matchyard", "match", str(music), "-", "--format", "parquet"]
+    done = subprocess.run(command, input=sink.getvalue(), capture_output=True, check=True)
+    assert rows(done.stdout.decode()) == [{"event": "t", "key": "ada"}]
+
+
+def test_rows_are_counted_over_the_whole_file(music, tmp_path):
+    tags = [["jazz"]] * 70_000
+    tags[66_000] = None
+    pq.write_table(pa.table({"tags": tags}), tmp_path / "e.parquet")
+    files = [str(music), str(tmp_path / "e.parquet"), "-o", str(tmp_path / "out.parquet")]
+    with pytest.raises(my.ParseError, match="rows counted from 65536: row 464 is null"):
+        runner.invoke(app, ["match", *files], catch_exceptions=False)
+    done = run("match", music, tmp_path / "e.parquet", "-o", tmp_path / "out.parquet",
+               "--bad", tmp_path / "bad.jsonl")  # fmt: skip
+    assert done.exit_code == 0
+    assert [row["row"] for row in rows((tmp_path / "bad.jsonl").read_text())] == [66_000]
+
+
+def test_odd_names_of_events_come_back(music):
+    lines = [{"id": name, "tags": ["jazz", "live"]} for name in (1, 2.5, None, "x", 2**70)]
+    done = run("match", music, input="".join(json.dumps(line) + "\n" for line in lines))
+    assert [row["event"] for row in rows(done.stdout)] == ["1", "2.5", "null", "x", str(2**70)]
+
+
+def test_a_slow_pipe_is_answered_line_by_line(music):
+    command = [sys.executable, "-m", "matchyard", "match", str(music)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.DEVNULL) as process:  # fmt: skip
+        for _ in range(2):
+            process.stdin.write('["jazz", "live"]\n')
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["key"] == "ada"
+        process.stdin.close()
+    assert process.returncode == 0
+
+
+def test_unexpected_failures_are_one_line_too(tmp_path, music):
+    command = [
+        sys.executable,
+        "-m",
+        "matchyard",
+        "match",
+        str(music),
+        "-o",
+        f"{tmp_path}/no/x.jsonl",
+    ]
+    done = subprocess.run(command, input="", capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "No such file" in done.stderr

@@ -65,7 +65,7 @@ def compare(
     source = my.workload(engine, workload, size, seed, extra_tags)
     for algorithm in algorithms:
         progress(f"building {algorithm} over {size:,} subscriptions")
-        index = my.TagIndex(algorithm, options, device, threads=threads)
+        index = my.create(engine, algorithm, options, device, threads=threads)
         warm_up(index, source, threads)
         build_s = build(index, source)
         progress(f"matching with {algorithm}")
@@ -76,7 +76,7 @@ def compare(
 
 def warm_up(index: Any, source: Any, threads: int) -> None:
     """Compile every kernel on a tiny index of the same kind, and nothing else."""
-    tiny = my.TagIndex(index.algorithm, index.options, index.device)
+    tiny = my.create(index.info()["engine"], index.algorithm, index.options, index.device)
     tags, keys = source.subscriptions(0, min(200, source.size))
     tiny.add_many(tags, keys).consolidate()
     tiny.match(source.events(_STEP + 1), threads).to_arrow()

@@ -108,6 +108,15 @@ def is_removed(table, position):
 
 
 @njit(nogil=True, cache=True)
+def n_living(table):
+    """How many positions of the key table are not removed."""
+    total = 0
+    for position in range(len(table.keys)):
+        total += not is_removed(table, position)
+    return total
+
+
+@njit(nogil=True, cache=True)
 def living(table):
     """The positions of the key table that are not removed."""
     positions = np.empty(len(table.keys), np.int64)

@@ -64,15 +64,20 @@ class Interner:
     """Names that are still being collected: ids in order of appearance."""
 
     def __init__(self, known: Names | None = None) -> None:
-        self.n_names = 0
+        self._count = np.zeros(1, np.int64)  # changed by the kernel together with what it counts
         self._slots = np.zeros(1024, np.uint64)
         self._text_start = np.zeros(1024, np.int64)
         self._text = np.empty(4096, np.uint8)
         if known is not None:
-            self.n_names = known.n_names
+            self._count[0] = known.n_names
             self._slots = known.slots.copy()
             self._text_start = known.text_start.astype(np.int64)
             self._text = known.text.copy()
+
+    @property
+    def n_names(self) -> int:
+        """How many names there are so far."""
+        return int(self._count[0])
 
     def intern(self, text: NDArray[np.uint8], text_start: NDArray[np.int64]) -> NDArray[np.int32]:
         """The ids of the given names; new names get the next free ids."""
@@ -82,9 +87,7 @@ class Interner:
             stop = min(len(ids), start + step)
             self._reserve(stop - start, int(text_start[stop] - text_start[start]))
             growing = Names(self._slots, self._text_start, self._text, _UNCOUNTED)
-            self.n_names = _intern(
-                growing, self.n_names, text, text_start[start : stop + 1], ids[start:stop]
-            )
+            _intern(growing, self._count, text, text_start[start : stop + 1], ids[start:stop])
         return ids
 
     def intern_arrow(self, words: pa.Array) -> NDArray[np.int32]:
@@ -277,7 +280,7 @@ def _fill(slots, text_start, text):
 
 
 @njit(nogil=True, cache=True)
-def _intern(names, n_names, text, text_start, ids):
+def _intern(names, count, text, text_start, ids):
     codes = np.empty(BLOCK, np.uint64)
     found = np.empty(BLOCK, np.int64)
     for first in range(0, len(ids), BLOCK):
@@ -288,15 +291,15 @@ def _intern(names, n_names, text, text_start, ids):
                 start, end = text_start[first + i], text_start[first + i + 1]
                 name = find_name(names, codes[i], text, start, end)
                 if name < 0:
+                    n_names = count[0]
                     upper = codes[i] >> np.uint64(32) << np.uint64(32)
                     names.slots[~name] = upper | np.uint64(n_names + 1)
                     begin = names.text_start[n_names]
                     names.text[begin : begin + end - start] = text[start:end]
                     names.text_start[n_names + 1] = begin + end - start
                     name = n_names
-                    n_names += 1
+                    count[0] = n_names + 1
             ids[first + i] = name
-    return n_names
 
 
 @njit(nogil=True, cache=True)

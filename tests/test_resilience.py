@@ -1,0 +1,139 @@
+"""Failures, interrupts and odd beginnings: nothing that was staged or built is lost."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import matchyard as my
+
+
+class Broken(Exception):
+    pass
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_build_that_fails_loses_nothing(monkeypatch: pytest.MonkeyPatch, live: bool) -> None:
+    index = my.TagIndex(live=live).add("a", 1).add("a b", 2).consolidate()
+    index.add("b", 3).remove(1).add("a", 4).add("a", 5).remove(5)
+
+    def fail(*arguments: Any) -> None:
+        raise Broken
+
+    algorithm = index._settings.algorithm
+    with monkeypatch.context() as broken:
+        broken.setattr(algorithm, "compile", fail)
+        with pytest.raises(Broken):
+            index.consolidate()
+        assert sorted(index._snapshot.match(column_of(["a b"]), 1)[0]) == [1, 2]
+        index.add("b", 6)
+    index.consolidate()
+    assert sorted(index.match(["a b"])[0]) == [2, 3, 4, 6]
+
+
+def test_a_first_build_that_fails_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = my.TagIndex().add_many([["a"], ["c", "b"], ["b"]], [1, 2, 3])
+
+    def fail(*arguments: Any) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(index._settings.algorithm, "compile", fail)
+        with pytest.raises(MemoryError):
+            index.consolidate()
+        index.add_many([["c"], ["z"]], [4, 5])
+    index.consolidate()
+    found = index.match(["a b c", "z"])
+    assert sorted(found[0]) == [1, 2, 3, 4]
+    assert found[1] == [5]
+
+
+def column_of(rows: list[str]) -> Any:
+    from matchyard.engines.tags.encoder import Options, column
+
+    return column(rows, Options())
+
+
+def test_an_interrupt_between_kernels_leaves_names_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    from matchyard.kernels import names
+
+    intern = names._intern
+    calls = []
+
+    def interrupted(*arguments: Any) -> None:
+        intern(*arguments)
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(names, "_intern", interrupted)
+    index, rows = my.TagIndex(), [[f"t{number}", f"u{number}"] for number in range(50)]
+    with pytest.raises(KeyboardInterrupt):
+        index.add_many(rows, range(50))
+    index.add_many(rows, range(50)).add_many([["new"]], [99]).consolidate()
+    assert [sorted(keys) for keys in index.match([*rows, ["new"]])] == [
+        *([number] for number in range(50)),
+        [99],
+    ]
+
+
+def test_an_interrupt_during_a_build_is_raised_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    import _thread
+
+    index = my.TagIndex().add("a", 1)
+    compile_now = index._settings.algorithm.compile
+
+    def compile_and_interrupt(*arguments: Any) -> Any:
+        _thread.interrupt_main()
+        return compile_now(*arguments)
+
+    monkeypatch.setattr(index._settings.algorithm, "compile", compile_and_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        index.consolidate()
+    assert index.match(["a"])[0] == [1]
+
+
+def test_a_live_index_under_writes_can_be_saved(tmp_path: Path) -> None:
+    index = my.TagIndex(live=True).add_many([[f"t{n}"] for n in range(2000)], range(2000))
+    stop = threading.Event()
+
+    def write() -> None:
+        number = 10_000
+        while not stop.is_set():
+            index.add("x", number).match(["x"])
+            number += 1
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(5):
+            index.save(tmp_path / "a.index")
+    finally:
+        stop.set()
+        writer.join()
+    assert len(my.open(tmp_path / "a.index", verify=True)) >= 2000
+
+
+def test_bare_signatures_that_start_with_zeros_take_more_of_their_kind(tmp_path: Path) -> None:
+    index = my.TagIndex("tagmatch", {"exact": False}).add_many(np.zeros((1, 3), np.uint64), [0])
+    index.save(tmp_path / "a.index")
+    again = my.open(tmp_path / "a.index").add_many(np.array([[4, 5, 6]], np.uint64), [9])
+    assert sorted(again.consolidate().match(np.full((1, 3), 7, np.uint64))[0]) == [0, 9]
+    with pytest.raises(my.UsageError, match="nothing can be explained"):
+        again.explain("a", 9)
+
+
+def test_packets_are_signed_as_subscriptions_are() -> None:
+    index = my.TagIndex("tagmatch", {"exact": False}).add("jazz live", 1).consolidate()
+    assert index.match(index.sign(["jazz live oslo", "jazz"])).to_lists() == [[1], []]
+    with pytest.raises(my.UsageError, match="has no signatures"):
+        my.TagIndex().sign(["jazz"])
+
+
+def test_explain_owns_up_to_a_false_positive() -> None:
+    index = my.TagIndex("scan", {"exact": False, "n_bits": 1, "n_hashes": 1}).add("jazz", 1)
+    assert "a false positive" in index.consolidate().explain("rock", 1)
