@@ -34,11 +34,11 @@ LAYERS = {
     "snapshot": ("engine", "kernels", "matches"),
     "changes": ("engine", "snapshot"),
     "interrupts": (),
+    "consolidation": ("changes", "engine", "interrupts", "keys", "snapshot"),
     "index": (
-        "changes",
+        "consolidation",
         "engine",
         "errors",
-        "interrupts",
         "kernels",
         "keys",
         "matches",

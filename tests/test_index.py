@@ -52,7 +52,7 @@ def pause_in_compile(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, 
 def test_a_live_index_shows_every_change_while_it_consolidates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("matchyard.index._SIDE_LEAST", 1)
+    monkeypatch.setattr("matchyard.consolidation._SIDE_LEAST", 1)
     index = my.TagIndex(live=True).add_many(["a"] * 3, [1, 2, 3]).consolidate()
     begun, may_end = pause_in_compile(monkeypatch)
     with index._build_lock:  # the consolidation waits until more is staged
@@ -72,7 +72,7 @@ def test_a_live_index_shows_every_change_while_it_consolidates(
 def test_a_consolidation_that_fails_in_the_background_is_raised_by_the_next_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("matchyard.index._SIDE_LEAST", 1)
+    monkeypatch.setattr("matchyard.consolidation._SIDE_LEAST", 1)
     index = my.TagIndex(live=True).add("a", 1).consolidate()
     monkeypatch.setattr(Segment, "living", lambda segment: 1 / 0)
     index.add_many(["a"] * 5, range(5)).match(["a"])

@@ -123,7 +123,7 @@ def test_any_order_of_changes_leaves_what_a_list_would_hold(
     quick_saves: None,
 ) -> None:
     if live == "background":  # consolidate after nearly every change, and fold sides early
-        monkeypatch.setattr("matchyard.index._SIDE_LEAST", 1)
-        monkeypatch.setattr("matchyard.index._MAX_SIDES", 2)
+        monkeypatch.setattr("matchyard.consolidation._SIDE_LEAST", 1)
+        monkeypatch.setattr("matchyard.consolidation._MAX_SIDES", 2)
     kind = type("Machine", (Changing,), {"case": case, "live": live != "staged", "keys": keys})
     run_state_machine_as_test(kind, settings=settings(max_examples=8, stateful_step_count=16))
