@@ -3,13 +3,17 @@
 A folder `tagmatch_fig4` is the figure `tagmatch-fig4` and holds `figure.toml` (title, axes, sizes
 and the published numbers) and `run.py` with two functions:
 
-    run(figure)          yields rows: {"series": …, "x": …, "y": …, and whatever explains them}
+    run(figure)          yields rows: {"series": …, "x": …, "y": …, and whatever explains them};
+                         rows may have a "panel": then each is drawn beside the others
     judge(figure, rows)  returns ("reproduced" | "partly" | "not", the reason in a sentence)
+
+Results go into NAME.json and NAME.png in the folder, and into a row of the overview README.md.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.util import module_from_spec, spec_from_file_location
@@ -19,11 +23,12 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from matchyard.bench import machine
+from matchyard.bench import machine, plots
+from matchyard.bench.plots import Row, series_of
 from matchyard.bench.report import short
 from matchyard.errors import UsageError
 
-Row = dict[str, Any]
+_NUMBER = re.compile(r"(\d+)")
 VERDICTS = ("reproduced", "partly", "not")
 
 
@@ -33,7 +38,8 @@ class Figure(NamedTuple):
     name: str
     folder: Path
     title: str
-    source: str  # paper and section
+    asks: str  # the question in a few words
+    source: str  # paper and section, and where the published numbers come from
     x: str
     y: str
     log_x: bool
@@ -48,12 +54,17 @@ def find_figures(start: Path | None = None) -> dict[str, Figure]:
     """All figures of the checkout that contains `start` (or the working folder)."""
     start = (start or Path.cwd()).resolve()
     for folder in (start, *start.parents):
-        found = sorted((folder / "benchmarks" / "figures").glob("*/figure.toml"))
+        found = sorted((folder / "benchmarks" / "figures").glob("*/figure.toml"), key=_in_order)
         if found:
             return {figure.name: figure for figure in map(_read, found)}
     raise UsageError(
         "no folder benchmarks/figures here: `matchyard reproduce` runs in a checkout of the sources"
     )
+
+
+def _in_order(path: Path) -> list[tuple[int, str]]:
+    """Figure 2 before Figure 10."""
+    return [(int(part) if part.isdigit() else -1, part) for part in _NUMBER.split(str(path))]
 
 
 def _read(path: Path) -> Figure:
@@ -62,6 +73,7 @@ def _read(path: Path) -> Figure:
         name=path.parent.name.replace("_", "-"),
         folder=path.parent,
         title=config["title"],
+        asks=config["asks"],
         source=config["source"],
         x=config["x"],
         y=config["y"],
@@ -102,7 +114,11 @@ def run_figure(
     folder = output or figure.folder
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    draw(figure, rows, verdict, folder / f"{name}.png")
+    title = f"{figure.title} ({verdict})"
+    shape = plots.Axes(figure.x, figure.y, figure.log_x, figure.log_y)
+    plots.draw(title, shape, rows, figure.published, folder / f"{name}.png")
+    if output is None:
+        write_overview(figures)
     if as_json:
         print(json.dumps(report))
     else:
@@ -119,22 +135,11 @@ def _load(figure: Figure) -> Any:
     return module
 
 
-def series_of(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Rows by series, in order of appearance.
-
-    >>> series_of([{"series": "a", "x": 1, "y": 2}])
-    {'a': [{'series': 'a', 'x': 1, 'y': 2}]}
-    """
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row["series"], []).append(row)
-    return found
-
-
 def _cells(rows: Iterable[Row], places: list[Any]) -> Iterator[tuple[str, list[str]]]:
-    for series, points in series_of(rows).items():
+    for (panel, series), points in series_of(rows, by_panel=True).items():
         values = {point["x"]: point["y"] for point in points}
-        yield series, [short(values[x]) if x in values else "" for x in places]
+        label = f"{series} · {panel}" if panel else series
+        yield label, [short(values[x]) if x in values else "" for x in places]
 
 
 def show(figure: Figure, rows: list[Row], verdict: str, reason: str) -> None:
@@ -157,36 +162,26 @@ def show(figure: Figure, rows: list[Row], verdict: str, reason: str) -> None:
     console.print(f"[{colour}]{verdict}[/{colour}]: {reason}\n")
 
 
-def draw(figure: Figure, rows: list[Row], verdict: str, path: Path) -> None:
-    """Lines where x is a number, bars where it is a name; published points are hollow."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise UsageError("plots need Matplotlib: pip install 'matchyard[plot]'") from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+def write_overview(figures: Mapping[str, Figure]) -> None:
+    """README.md beside the folders: a row per figure, from the results that are there."""
+    lines = [_INTRODUCTION, "| figure | asks | verdict | because |", "|---|---|---|---|"]
+    for name, figure in figures.items():
+        place, verdict, reason = figure.folder.name, "not run", ""
+        results = figure.folder / f"{name}.json"
+        if results.exists():
+            report = json.loads(results.read_text(encoding="utf-8"))
+            verdict, reason = f"**[{report['verdict']}]({place}/{name}.png)**", report["reason"]
+        lines.append(f"| [{name}]({place}) | {figure.asks} | {verdict} | {reason} |")
+    folder = next(iter(figures.values())).folder.parent
+    (folder / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
-    plot, axes = pyplot.subplots(figsize=(7.5, 4.5), layout="constrained")
-    colours = pyplot.rcParams["axes.prop_cycle"].by_key()["color"]
-    for kind, some in (("", rows), ("paper: ", figure.published)):
-        for number, (series, points) in enumerate(series_of(some).items()):
-            number += len(series_of(rows)) if kind else 0
-            style = {"marker": "o", "color": colours[number % len(colours)]}
-            if kind:
-                style |= {"markerfacecolor": "none", "linestyle": "--", "linewidth": 1}
-            axes.plot(
-                [p["x"] for p in points], [p["y"] for p in points], label=kind + series, **style
-            )
-    numeric = all(not isinstance(row["x"], str) for row in [*rows, *figure.published])
-    if figure.log_x and numeric:
-        axes.set_xscale("log")
-    if figure.log_y:
-        axes.set_yscale("log")
-    axes.set_xlabel(figure.x)
-    axes.set_ylabel(figure.y)
-    axes.set_title(f"{figure.title} ({verdict})", loc="left", fontsize=10)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8, frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    plot.savefig(path, dpi=130)
-    pyplot.close(plot)
+
+_INTRODUCTION = """\
+# The papers' figures, run again
+
+`matchyard reproduce NAME` runs one and writes its results, its plot (linked from the verdict) and
+this table. *reproduced* means that what the paper claims in words holds here as well, *partly* that
+some of it does, *not* that it does not. Sizes are those of a small machine: the papers had 24 cores,
+two GPUs and 212 million sets. Published numbers are those of the papers' text and tables; nothing
+was read off a chart.
+"""
