@@ -17,8 +17,8 @@ import numpy as np
 
 import matchyard as my
 
-_STEP = 4096
-_PASS_S = 1.0  # how long one timed pass should take…
+STEP = 4096  # events that are checked, and what a pass is a multiple of
+PASS_S = 1.0  # how long one timed pass should take…
 _MOST_EVENTS = 2_000_000
 _MOST_PAIRS = 40_000_000  # …within the memory that its result may take
 
@@ -79,7 +79,7 @@ def warm_up(index: Any, source: Any, threads: int) -> None:
     tiny = my.create(index.info()["engine"], index.algorithm, index.options, index.device)
     tags, keys = source.subscriptions(0, min(200, source.size))
     tiny.add_many(tags, keys).consolidate()
-    tiny.match(source.events(_STEP + 1), threads).to_arrow()
+    tiny.match(source.events(STEP + 1), threads).to_arrow()
     tiny.match_unique(source.events(10))
 
 
@@ -106,12 +106,13 @@ def measure(
     n_events: int | None,
     passes: int,
     verb: str = "match",
+    pass_s: float | None = None,
 ) -> Result:
     """Time passes over fresh events; the first `checked` events are the same for everyone."""
     match = getattr(index, verb)
-    n_checked = min(_STEP, n_events or _STEP)
+    n_checked = min(STEP, n_events or STEP)
     first = match(source.events(n_checked), threads)
-    n_events = n_events or _affordable(match, source, threads)
+    n_events = n_events or _affordable(match, source, threads, pass_s or PASS_S)
     seconds, arrow_seconds, encode_s = [], [], 0.0
     for number in range(passes):
         events = source.events(n_events, start=number * n_events)
@@ -136,15 +137,15 @@ def measure(
     )  # fmt: skip
 
 
-def _affordable(match: Callable[..., Any], source: Any, threads: int) -> int:
-    """How many events make a pass of about a second."""
-    events = source.events(2 * _STEP, start=1 << 40)
+def _affordable(match: Callable[..., Any], source: Any, threads: int, pass_s: float) -> int:
+    """How many events make a pass of about that long."""
+    events = source.events(2 * STEP, start=1 << 40)
     start = time.perf_counter()
     found = match(events, threads)
     seconds = time.perf_counter() - start
-    by_time = int(_PASS_S / seconds * len(events))
+    by_time = int(pass_s / seconds * len(events))
     by_pairs = int(_MOST_PAIRS / max(1, found.work.matches) * len(events))
-    step = _STEP * threads
+    step = STEP * threads
     return max(step, min(by_time, by_pairs, _MOST_EVENTS) // step * step)
 
 
