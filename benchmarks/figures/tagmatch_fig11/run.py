@@ -1,0 +1,47 @@
+"""Speedup of a database by shards: a thread and a database each, and all of them get each event."""
+
+import os
+
+from matchyard.bench.plots import series_of
+from matchyard.bench.rivals import RIVALS, Shards, race
+from matchyard.bench.steps import filled, speed, workload
+
+
+def run(figure):
+    chosen = figure.settings
+    source = workload(chosen["workload"], figure.size, chosen["extra_tags"], chosen["tags_each"])
+    index = filled(source)
+    ours = speed(index, source, figure.threads).events_per_s
+    stored = source.subscriptions(0, figure.size)
+    for name in chosen["rivals"]:
+        alone = None
+        for n_shards in chosen["shards"]:
+            rival = Shards(RIVALS[name], *stored, n_shards)
+            timed = race(rival, index, source, chosen["pass_s"])
+            rival.close()
+            alone = alone or timed.events_per_s
+            yield {"series": name, "x": n_shards, "y": timed.events_per_s / alone,
+                   "events_per_s": timed.events_per_s, "rarest_events_per_s": ours}  # fmt: skip
+
+
+def judge(figure, rows):
+    cores = len(os.sched_getaffinity(0))
+    best = {
+        name: max(points, key=lambda point: point["y"]) for name, points in series_of(rows).items()
+    }
+    first = series_of(rows)[figure.settings["rivals"][0]]
+    one = first[0]
+    needed = one["rarest_events_per_s"] / one["events_per_s"]
+    text = (
+        f"on {cores} cores sharding brings "
+        + ", ".join(
+            f"{name} {point['y']:.1f}× with {point['x']} shards" for name, point in best.items()
+        )
+        + f" (paper: linear up to 8, 3× with 24, on 24 cores); rarest is {needed:,.0f}× one shard of "
+        f"the former, so that it would take {needed:,.0f} perfect shards to catch up"
+    )
+    gains = [point["y"] for point in best.values()]
+    usable = min(cores, figure.settings["shards"][-1])
+    if min(gains) > 0.7 * usable and needed > 10 * cores:
+        return "reproduced", text
+    return ("partly", text) if max(gains) > 1.2 and needed > 1 else ("not", text)

@@ -1,0 +1,27 @@
+"""Input throughput of match_unique while events grow."""
+
+from matchyard.bench.plots import series_of
+from matchyard.bench.steps import by_extra_tags
+
+
+def run(figure):
+    chosen = figure.settings
+    for algorithm, extra, result in by_extra_tags(
+        chosen["workload"], figure.size, chosen["algorithms"], chosen["extra_tags"], figure.threads
+    ):
+        yield {"series": algorithm, "x": extra, "y": result.events_per_s,
+               "pairs_per_s": result.pairs_per_s}  # fmt: skip
+
+
+def judge(figure, rows):
+    found = series_of(rows)
+    falls = {name: points[0]["y"] / points[-1]["y"] for name, points in found.items()}
+    faster = [a["y"] / b["y"] for a, b in zip(found["tagmatch"], found["prefix_tree"])]
+    text = (
+        "from fewest to most extra tags throughput falls "
+        + ", ".join(f"{fall:.1f}× for {name}" for name, fall in falls.items())
+        + f"; tagmatch is {min(faster):.1f}-{max(faster):.1f}× prefix_tree (paper: almost 10×)"
+    )
+    if falls["tagmatch"] > 2 and falls["prefix_tree"] > 2 and min(faster) > 5:
+        return "reproduced", text
+    return ("partly", text) if falls["tagmatch"] > 1.5 and min(faster) > 1 else ("not", text)

@@ -1,0 +1,41 @@
+"""Speedup of match and match_unique by threads, beyond the number of cores."""
+
+import os
+
+from matchyard.bench.plots import series_of
+from matchyard.bench.steps import prepared, speed
+
+
+def run(figure):
+    for algorithm in figure.settings["algorithms"]:
+        index, source = prepared("twitter", figure.size, algorithm)
+        for verb in ("match", "match_unique"):
+            alone = None
+            for threads in figure.settings["threads"]:
+                found = speed(index, source, threads, verb).events_per_s
+                alone = alone or found
+                yield {"series": algorithm, "panel": verb, "x": threads, "y": found / alone,
+                       "events_per_s": found}  # fmt: skip
+
+
+def judge(figure, rows):
+    cores = min(len(os.sched_getaffinity(0)), figure.settings["threads"][-1])
+    reached = {
+        name: [point["y"] for point in points if point["x"] == cores]
+        for name, points in series_of(rows).items()
+    }
+    beyond = [row["y"] for row in rows if row["x"] > cores and row["series"] == "tagmatch"]
+    gain = max(beyond, default=0) / max(reached["tagmatch"])
+    worst = min(reached["tagmatch"])
+    text = (
+        f"with {cores} threads on {cores} cores "
+        + ", ".join(f"{name} is {min(ys):.2f}-{max(ys):.2f}×" for name, ys in reached.items())
+        + " as fast as with one (match and match_unique; paper: 1.8× for twice the threads)"
+        + (f"; more threads than cores change tagmatch by {gain:.2f}×" if beyond else "")
+    )
+    if cores == 1:
+        return "not", "one core: nothing can be said about threads"
+    linear = 1 + 0.7 * (cores - 1)  # the paper's 1.8 at twice the threads is 1 + 0.8
+    if worst >= linear and gain < 1.15:
+        return "reproduced", text
+    return ("partly", text) if worst > 1.25 else ("not", text)

@@ -1,0 +1,61 @@
+"""Memory of the tables while the database grows."""
+
+import numpy as np
+
+from matchyard.bench.plots import series_of
+from matchyard.bench.steps import memory, prepared
+
+_PARTS = {
+    "key table": ("keys", "key_start", "removed_keys", "removed_at"),
+    "partition table": ("masks", "mask_start", "block_start"),
+    "vocabulary": ("vocabulary",),
+    # All else: signatures, blocks and prefixes, and the tags for the exact check.
+    "tagset table": (),
+}
+_PART_OF = {array: part for part, arrays in _PARTS.items() for array in arrays}
+
+
+def run(figure):
+    for share in figure.settings["shares"]:
+        size = int(share * figure.size)
+        for algorithm in ("tagmatch", "rarest"):
+            index, _ = prepared("twitter", size, algorithm)
+            found = memory(index)
+            assert sum(found.values()) == index.info()["index_bytes"]
+            parts = dict.fromkeys(_PARTS, 0)
+            for array, n_bytes in found.items():
+                parts[_PART_OF.get(array, "tagset table")] += n_bytes
+            for part, n_bytes in parts.items():
+                if n_bytes:
+                    yield {"series": part, "panel": algorithm, "x": size, "y": n_bytes / 1e6,
+                           "bytes_each": n_bytes / size}  # fmt: skip
+
+
+def judge(figure, rows):
+    ours = series_of(row for row in rows if row["panel"] == "tagmatch")
+    slopes = {}
+    for part in ("key table", "tagset table"):
+        x, y = np.log([(point["x"], point["y"]) for point in ours[part]]).T
+        slopes[part] = float(np.polyfit(x, y, 1)[0])
+    last = {part: points[-1]["y"] for part, points in ours.items()}
+    partitions = last["partition table"] / last["key table"]
+    each = {
+        name: sum(
+            row["bytes_each"] for row in rows if row["panel"] == name and _is_last(row, figure)
+        )
+        for name in ("tagmatch", "rarest")
+    }
+    text = (
+        f"memory grows with the size to the power of {slopes['key table']:.2f} (keys) and "
+        f"{slopes['tagset table']:.2f} (tag sets); the partition table is {partitions:.1%} of the "
+        f"key table (paper: a small portion); all told {each['tagmatch']:.0f} bytes per subscription, "
+        f"and {each['rarest']:.0f} for rarest"
+    )
+    linear = all(0.9 < slope < 1.1 for slope in slopes.values())
+    if linear and partitions < 0.2:
+        return "reproduced", text
+    return ("partly", text) if linear or partitions < 0.2 else ("not", text)
+
+
+def _is_last(row, figure):
+    return row["x"] == int(figure.settings["shares"][-1] * figure.size)
