@@ -1,0 +1,176 @@
+"""Every figure runs end to end at a tiny size, and says what came out of it."""
+
+import gc
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import matchyard as my
+from matchyard.bench import figures, harness, plots, rivals, steps
+
+ROOT = Path(__file__).parents[2]
+FIGURES = figures.find_figures(ROOT)
+SIZE = 2000
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """One pass of a few hundred events instead of several of about a second; collecting garbage
+    before each pass would take longer than the pass, since Numba and Matplotlib are much to walk.
+    """
+    gc.freeze()
+    monkeypatch.setattr(harness, "STEP", 128)
+    monkeypatch.setattr(steps, "PASSES", 1)
+    monkeypatch.setattr(steps, "PASS_S", 0.001)
+    yield
+    gc.unfreeze()
+
+
+def tiny(name):
+    figure = FIGURES[name]
+    settings = figure.settings | ({"pass_s": 0.001} if "pass_s" in figure.settings else {})
+    return figure._replace(size=SIZE, settings=settings)
+
+
+def test_figures_are_listed_as_people_count():
+    names = [name for name in FIGURES if name.startswith("tagmatch-fig")]
+    assert names == [f"tagmatch-fig{number}" for number in (2, 3, 4, 5, 7, 8, 9, 10, 11)]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_folder_says_what_it_reproduces(name):
+    figure, code = FIGURES[name], figures._load(FIGURES[name])
+    assert callable(code.run)
+    assert callable(code.judge)
+    assert all((figure.title, figure.asks, figure.source, figure.x, figure.y))
+    assert figure.size >= 1000
+    assert all({"series", "x", "y"} <= set(point) for point in figure.published)
+    assert figure.published or "no " in figure.source, "without numbers, the source says why"
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figure_runs_and_is_judged(name, quick, tmp_path, capsys):
+    found = {name: tiny(name)}
+    verdict = figures.run_figure(found, name, SIZE, 2, tmp_path, False, lambda message: None)
+    assert verdict in figures.VERDICTS
+    report = json.loads((tmp_path / f"{name}.json").read_text())
+    assert report["reason"]
+    assert all(row["y"] > 0 for row in report["rows"])
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+    assert verdict in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_judge_can_say_not(name):
+    """The opposite of what the paper found is not taken for a reproduction."""
+    report = json.loads((FIGURES[name].folder / f"{name}.json").read_text())
+    figure, rows = FIGURES[name], report["rows"]
+    figure = figure._replace(threads=report["threads"], size=report["size"])
+    mirrored = [
+        row | {"y": 1 / row["y"]} | {k: 1 / v for k, v in row.items() if k.endswith("_per_s")}
+        for row in rows
+    ]
+    assert figures._load(figure).judge(figure, mirrored)[0] == "not"
+
+
+def test_overview_agrees_with_results():
+    overview = (ROOT / "benchmarks" / "figures" / "README.md").read_text()
+    for name, figure in FIGURES.items():
+        report = json.loads((figure.folder / f"{name}.json").read_text())
+        (line,) = [line for line in overview.splitlines() if line.startswith(f"| [{name}]")]
+        assert f"**[{report['verdict']}](" in line
+        assert report["reason"] in line
+
+
+def test_panels_have_tables_of_their_own(capsys):
+    rows = [{"series": "a", "panel": panel, "x": 1, "y": y} for panel, y in (("p", 2), ("q", 3))]
+    assert list(plots.series_of(rows, by_panel=True)) == [("p", "a"), ("q", "a")]
+    figures.show(FIGURES["tagmatch-fig4"], rows, "not", "because")
+    assert "a · p" in capsys.readouterr().out
+
+
+def random_sets(seed, n_sets, most, names="abcdefghij"):
+    chooser = random.Random(seed)
+    sets = [chooser.sample(names, chooser.randint(1, most)) for _ in range(n_sets)]
+    return pa.array(sets, pa.list_(pa.string()))
+
+
+@pytest.fixture(scope="module")
+def stored():
+    keys = np.arange(400) // 3  # a key can have several sets, and equal sets occur
+    return random_sets(1, 400, 4), keys
+
+
+@pytest.fixture(scope="module")
+def index(stored):
+    return my.TagIndex().add_many(*stored).consolidate()
+
+
+EVENTS = pa.array([*random_sets(2, 60, 8, "abcdefghijxyz").to_pylist(), ["x"], []])
+
+
+@pytest.mark.parametrize("name", rivals.RIVALS)
+def test_rivals_find_what_the_index_finds(name, stored, index):
+    found, expected = rivals.RIVALS[name](*stored, 2).match(EVENTS), index.match(EVENTS)
+    assert [sorted(keys) for keys in found] == [sorted(keys) for keys in expected]
+
+
+@pytest.mark.parametrize("dense", [1, 10_000])
+def test_inverted_index_counts_both_ways(dense, stored, index, monkeypatch):
+    monkeypatch.setattr(rivals, "_DENSE", dense)
+    rivals.check(rivals.Inverted(*stored).match(EVENTS), index.match(EVENTS))
+
+
+@pytest.mark.parametrize("n_shards", [1, 3])
+def test_shards_together_find_everything(n_shards, stored, index):
+    sharded = rivals.Shards(rivals.Join, *stored, n_shards)
+    rivals.check(sharded.match(EVENTS), index.match(EVENTS))
+    sharded.close()
+
+
+def test_race_fails_loudly_when_matches_differ(stored):
+    tags, keys = stored
+    other = my.TagIndex().add_many(tags.slice(0, 399), keys[:399]).consolidate()
+    source = my.workload("tags", "peers", 10)
+    source.events = lambda n_events: pa.array([tags[399].as_py()] * n_events)
+    with pytest.raises(rivals.Disagreement, match="event 0: the rival found"):
+        rivals.race(rivals.Sets(*stored), other, source, 0.001)
+
+
+def test_rivals_refuse_sets_without_tags():
+    empty = pa.array([["a"], []], pa.list_(pa.string()))
+    with pytest.raises(my.UsageError, match="without tags"):
+        rivals.Inverted(empty, np.arange(2))
+
+
+def test_missing_duckdb_is_named(monkeypatch, stored):
+    monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
+    with pytest.raises(my.UsageError, match="development dependencies"):
+        rivals.Join(*stored)
+
+
+def test_memory_is_all_of_the_index(index):
+    assert sum(steps.memory(index).values()) == index.info()["index_bytes"]
+
+
+def test_search_space_is_what_partitions_hold():
+    source = steps.workload("peers", SIZE)
+    whole = steps.filled(source, "tagmatch", {"max_partition": SIZE})
+    small = steps.filled(source, "tagmatch", {"max_partition": 10})
+    events = source.events(50)
+    (few, many_sets), (many, few_sets) = (
+        steps.search_space(index, events) for index in (whole, small)
+    )
+    assert few < many
+    assert few_sets < many_sets <= small.info()["distinct"]
+
+
+def test_workload_with_sets_of_one_size():
+    source = steps.workload("peers", 500, extra_tags=3, tags_each=4)
+    tags, _ = source.subscriptions(0, 500)
+    assert {len(row) for row in tags.to_pylist()} == {4}
+    assert {len(row) for row in source.events(50).to_pylist()} == {7}
