@@ -12,10 +12,10 @@ def run(figure):
                 options = {"pivot": pivot, "max_partition": most}
                 index, source = prepared(name, figure.size, "tagmatch", options)
                 n_partitions, n_sets = search_space(index, source.events(chosen["n_events"]))
-                yield {"series": f"partitions, {pivot}", "panel": name, "x": most,
-                       "y": n_partitions}  # fmt: skip
-                yield {"series": f"candidate sets per event, {pivot}", "panel": name, "x": most,
-                       "y": n_sets}  # fmt: skip
+                beside = pivot == chosen["compare"]
+                for what, count in (("partitions", n_partitions), ("candidates", n_sets)):
+                    yield {"series": f"{what}, {pivot}", "panel": name, "x": most, "y": count,
+                           "beside": beside}  # fmt: skip
 
 
 def judge(figure, rows):
@@ -28,11 +28,11 @@ def judge(figure, rows):
         }
         partitions, sets = (
             found[f"partitions, {pivot}"],
-            found[f"candidate sets per event, {pivot}"],
+            found[f"candidates, {pivot}"],
         )
         shape.append(partitions[0] > partitions[-1] and sets[0] < sets[-1])
         parts_ratio = sum(partitions) / sum(found[f"partitions, {other}"])
-        sets_ratios = [a / b for a, b in zip(sets, found[f"candidate sets per event, {other}"])]
+        sets_ratios = [a / b for a, b in zip(sets, found[f"candidates, {other}"])]
         more.append(parts_ratio > 1)
         fewer.append(max(sets_ratios) <= 1 and min(sets_ratios) < 1)
         said.append(

@@ -16,7 +16,8 @@ def run(figure):
             for threads in counts:
                 found = speed(index, source, threads)
                 label = f"{pivot}, {threads} thread{'s' * (threads > 1)}"
-                yield {"series": label, "x": most, "y": found.events_per_s}
+                yield {"series": label, "x": most, "y": found.events_per_s,
+                       "beside": pivot == chosen["compare"]}  # fmt: skip
 
 
 def judge(figure, rows):

@@ -1,4 +1,7 @@
-"""Plots of figures: ours as full lines, what was published as grey, dashed and hollow."""
+"""Plots of figures: ours as full lines, what was published as grey, dashed and hollow.
+
+Rows with `"beside": True` are there for comparison only; they are dotted, with large hollow marks.
+"""
 
 from __future__ import annotations
 
@@ -76,8 +79,10 @@ def _lines(
 ) -> None:
     for series, points in series_of(ours).items():
         number = our_names.index(series)
-        style = {"color": f"C{number % 10}", "marker": _OURS[number % len(_OURS)]}
-        axes.plot(*_points(points), label=series, markersize=5, **style)
+        style = {"color": f"C{number % 10}", "marker": _OURS[number % len(_OURS)], "markersize": 5}
+        if points[0].get("beside"):  # seen also where it lies under what it is compared with
+            style |= {"markersize": 10, "markerfacecolor": "none", "linestyle": ":"}
+        axes.plot(*_points(points), label=series, **style)
     for series, points in series_of(theirs).items():
         number = their_names.index(series)
         shade = str(0.25 + 0.45 * number / max(1, len(their_names) - 1))
