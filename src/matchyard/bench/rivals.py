@@ -12,6 +12,7 @@ without tags are refused: two of the rivals cannot find them, since they hang on
 
 from __future__ import annotations
 
+import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
@@ -174,26 +175,31 @@ class Timed(NamedTuple):
     """A rival's speed, on matches that are those of the index."""
 
     events_per_s: float
-    events: int
-    matches: int
+    events: int  # per pass
 
 
-def race(rival: Any, index: Any, source: Any, pass_s: float = PASS_S, fewest: int = 4) -> Timed:
-    """Time a rival over more and more events until a pass takes `pass_s`; the last one counts.
+def race(
+    rival: Any, index: Any, source: Any, pass_s: float = PASS_S, passes: int = 3, fewest: int = 4
+) -> Timed:
+    """Time a rival over as many events as make a pass of about `pass_s`; the median counts.
 
     Every pass is compared with the index, match by match: a difference is a Disagreement.
     """
-    n_events = fewest
-    while True:
-        events = source.events(n_events)
-        start = time.perf_counter()
-        found = rival.match(events)
-        found.to_arrays()
-        seconds = time.perf_counter() - start
-        check(found, index.match(events))
-        if seconds >= pass_s / 2:
-            return Timed(n_events / seconds, n_events, found.work.matches)
-        n_events *= min(16, max(2, round(0.75 * pass_s / seconds)))
+    n_events, seconds = fewest, [_pass(rival, index, source.events(fewest))]
+    while seconds[-1] < pass_s / 2:
+        n_events *= min(16, max(2, round(0.75 * pass_s / seconds[-1])))
+        seconds = [_pass(rival, index, source.events(n_events))]
+    seconds += [_pass(rival, index, source.events(n_events)) for _ in range(passes - 1)]
+    return Timed(n_events / statistics.median(seconds), n_events)
+
+
+def _pass(rival: Any, index: Any, events: pa.Array) -> float:
+    start = time.perf_counter()
+    found = rival.match(events)
+    found.to_arrays()
+    seconds = time.perf_counter() - start
+    check(found, index.match(events))
+    return seconds
 
 
 def check(found: Matches, expected: Matches) -> None:
