@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -114,9 +114,7 @@ def run_figure(
     folder = output or figure.folder
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    title = f"{figure.title} ({verdict})"
-    shape = plots.Axes(figure.x, figure.y, figure.log_x, figure.log_y)
-    plots.draw(title, shape, rows, figure.published, folder / f"{name}.png")
+    draw(figure, rows, verdict, folder / f"{name}.png")
     if output is None:
         write_overview(figures)
     if as_json:
@@ -135,11 +133,29 @@ def _load(figure: Figure) -> Any:
     return module
 
 
-def _cells(rows: Iterable[Row], places: list[Any]) -> Iterator[tuple[str, list[str]]]:
+def draw(figure: Figure, rows: list[Row], verdict: str, path: Path) -> None:
+    """Plot ours and the published numbers."""
+    shape = plots.Axes(figure.x, figure.y, figure.log_x, figure.log_y)
+    plots.draw(f"{figure.title} — {verdict}", shape, rows, figure.published, path)
+
+
+def _table(title: str, x: str, rows: list[Row]) -> Table:
+    """Places across and series down, or the other way round where that is narrower."""
+    places = sorted({row["x"] for row in rows})
+    cells = {}
     for (panel, series), points in series_of(rows, by_panel=True).items():
-        values = {point["x"]: point["y"] for point in points}
+        values = {point["x"]: short(point["y"]) for point in points}
         label = f"{series} · {panel}" if panel else series
-        yield label, [short(values[x]) if x in values else "" for x in places]
+        cells[label] = [values.get(place, "") for place in places]
+    heads, lines = [short(place) for place in places], list(cells.items())
+    if len(places) > len(cells):
+        heads, lines = list(cells), list(zip(heads, map(list, zip(*cells.values()))))
+    table = Table(x if len(places) > len(cells) else "", title=title, title_justify="left")
+    for head in heads:
+        table.add_column(head, justify="right")
+    for label, line in lines:
+        table.add_row(label, *line)
+    return table
 
 
 def show(figure: Figure, rows: list[Row], verdict: str, reason: str) -> None:
@@ -147,17 +163,8 @@ def show(figure: Figure, rows: list[Row], verdict: str, reason: str) -> None:
     console = Console()
     console.print(f"[bold]{figure.title}[/bold]  [dim]{figure.source}[/dim]")
     for title, some in (("here", rows), ("published", figure.published)):
-        if not some:
-            continue
-        places = sorted({row["x"] for row in some}, key=lambda x: (isinstance(x, str), x))
-        table = Table(title=f"{title}: {figure.y} by {figure.x}", title_justify="left")
-        table.add_column("")
-        for place in places:
-            label = place if isinstance(place, str) else short(place)
-            table.add_column(label, justify="right")
-        for series, cells in _cells(some, places):
-            table.add_row(series, *cells)
-        console.print(table)
+        if some:
+            console.print(_table(f"{title}: {figure.y} by {figure.x}", figure.x, some))
     colour = {"reproduced": "green", "partly": "yellow", "not": "red"}[verdict]
     console.print(f"[{colour}]{verdict}[/{colour}]: {reason}\n")
 
