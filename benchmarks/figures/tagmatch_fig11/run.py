@@ -14,14 +14,16 @@ def run(figure):
     ours = speed(index, source, figure.threads).events_per_s
     stored = source.subscriptions(0, figure.size)
     for name in chosen["rivals"]:
-        alone = None
-        for n_shards in chosen["shards"]:
-            rival = Shards(RIVALS[name], *stored, n_shards)
-            timed = race(rival, index, source, chosen["pass_s"])
-            rival.close()
-            alone = alone or timed.events_per_s
-            yield {"series": name, "x": n_shards, "y": timed.events_per_s / alone,
-                   "events_per_s": timed.events_per_s, "rarest_events_per_s": ours}  # fmt: skip
+        rivals = {n: Shards(RIVALS[name], *stored, n) for n in chosen["shards"]}
+        best = dict.fromkeys(rivals, 0.0)
+        for _ in range(chosen["rounds"]):  # in turn, since what else runs here comes and goes
+            for n_shards, rival in rivals.items():
+                timed = race(rival, index, source, chosen["pass_s"], passes=1)
+                best[n_shards] = max(best[n_shards], timed.events_per_s)
+        for n_shards, found in best.items():
+            rivals[n_shards].close()
+            yield {"series": name, "x": n_shards, "y": found / best[chosen["shards"][0]],
+                   "events_per_s": found, "rarest_events_per_s": ours}  # fmt: skip
 
 
 def judge(figure, rows):

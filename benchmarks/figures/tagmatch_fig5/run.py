@@ -3,17 +3,16 @@
 import os
 
 from matchyard.bench.plots import series_of
-from matchyard.bench.steps import prepared, speed
+from matchyard.bench.steps import best_speeds, prepared
 
 
 def run(figure):
     for algorithm in figure.settings["algorithms"]:
         index, source = prepared("twitter", figure.size, algorithm)
         for verb in ("match", "match_unique"):
-            alone = None
-            for threads in figure.settings["threads"]:
-                found = speed(index, source, threads, verb).events_per_s
-                alone = alone or found
+            best = best_speeds(index, source, figure.settings["threads"], verb)
+            alone = best[figure.settings["threads"][0]]
+            for threads, found in best.items():
                 yield {"series": algorithm, "panel": verb, "x": threads, "y": found / alone,
                        "events_per_s": found}  # fmt: skip
 

@@ -62,6 +62,7 @@ def draw(
         _frame(axes, shape, ours + theirs)
         axes.set_title(panel, loc="left", fontsize=9)
     grid[0][0].set_ylabel(shape.y)
+    plot.supxlabel(shape.x, fontsize=10)
     plot.suptitle(title, x=0.01, ha="left", fontsize=10)
     # One entry per series, whichever panels it is in; beside the plot, where no line can cross it.
     entries = {
@@ -116,6 +117,5 @@ def _frame(axes: Any, shape: Axes, rows: list[Row]) -> None:
             few = high / low < 300  # powers of ten alone would leave one or two labels
             axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,), numticks=12))
             axis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel(shape.x)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)

@@ -57,6 +57,21 @@ def speed(
     )  # fmt: skip
 
 
+def best_speeds(index: Any, source: Any, threads: Iterable[int], verb: str) -> dict[int, float]:
+    """The most events/s by number of threads, over rounds that take the numbers in turn.
+
+    Ratios between neighbours need this on a shared machine: what else runs slows one number of
+    threads down more than the other, and for longer than a pass.
+    """
+    best: dict[int, float] = {}
+    counts = list(threads)
+    for _ in range(PASSES):
+        for count in counts:
+            found = speed(index, source, count, verb, passes=1).events_per_s
+            best[count] = max(found, best.get(count, 0.0))
+    return best
+
+
 def by_extra_tags(
     name: str, size: int, algorithms: Iterable[str], extra_tags: Iterable[int], threads: int
 ) -> Iterator[tuple[str, int, harness.Result]]:
