@@ -1,10 +1,11 @@
 """Speedup of a database by shards: a thread and a database each, and all of them get each event."""
 
 import os
+from functools import partial
 
 from matchyard.bench.plots import series_of
 from matchyard.bench.rivals import RIVALS, Shards, race
-from matchyard.bench.steps import filled, speed, workload
+from matchyard.bench.steps import best_of_rounds, filled, speed, workload
 
 
 def run(figure):
@@ -15,15 +16,17 @@ def run(figure):
     stored = source.subscriptions(0, figure.size)
     for name in chosen["rivals"]:
         rivals = {n: Shards(RIVALS[name], *stored, n) for n in chosen["shards"]}
-        best = dict.fromkeys(rivals, 0.0)
-        for _ in range(chosen["rounds"]):  # in turn, since what else runs here comes and goes
-            for n_shards, rival in rivals.items():
-                timed = race(rival, index, source, chosen["pass_s"], passes=1)
-                best[n_shards] = max(best[n_shards], timed.events_per_s)
-        for n_shards, found in best.items():
+        best = best_of_rounds(
+            {
+                n_shards: partial(race, rival, index, source, chosen["pass_s"], passes=1)
+                for n_shards, rival in rivals.items()
+            }
+        )
+        alone = best[chosen["shards"][0]].events_per_s
+        for n_shards, timed in best.items():
             rivals[n_shards].close()
-            yield {"series": name, "x": n_shards, "y": found / best[chosen["shards"][0]],
-                   "events_per_s": found, "rarest_events_per_s": ours}  # fmt: skip
+            yield {"series": name, "x": n_shards, "y": timed.events_per_s / alone,
+                   "events_per_s": timed.events_per_s, "rarest_events_per_s": ours}  # fmt: skip
 
 
 def judge(figure, rows):

@@ -6,9 +6,10 @@ from matchyard.bench.steps import by_extra_tags
 
 def run(figure):
     chosen = figure.settings
-    for algorithm, extra, result in by_extra_tags(
+    found = by_extra_tags(
         chosen["workload"], figure.size, chosen["algorithms"], chosen["extra_tags"], figure.threads
-    ):
+    )
+    for (algorithm, extra), result in found.items():
         yield {"series": algorithm, "x": extra, "y": result.events_per_s,
                "pairs_per_s": result.pairs_per_s}  # fmt: skip
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import matchyard as my
 from matchyard.bench import harness
 from matchyard.engines.tags.algorithms import tagmatch
 
-PASSES = 3  # timed passes per point; the median counts
+PASSES = 3  # timed passes or rounds per point
 PASS_S = 0.4  # a figure has dozens of points: shorter passes than those of a comparison
 
 
@@ -57,31 +58,34 @@ def speed(
     )  # fmt: skip
 
 
-def best_speeds(index: Any, source: Any, threads: Iterable[int], verb: str) -> dict[int, float]:
-    """The most events/s by number of threads, over rounds that take the numbers in turn.
+def best_of_rounds(jobs: Mapping[Any, Callable[[], Any]]) -> dict[Any, Any]:
+    """Run timed jobs in turn, round after round, and keep each one's fastest result.
 
-    Ratios between neighbours need this on a shared machine: what else runs slows one number of
-    threads down more than the other, and for longer than a pass.
+    Ratios within a figure need this on a shared machine: what else runs there slows one job down
+    and not the next, for longer than a pass, and only ever makes it slower.
     """
-    best: dict[int, float] = {}
-    counts = list(threads)
+    best: dict[Any, Any] = {}
     for _ in range(PASSES):
-        for count in counts:
-            found = speed(index, source, count, verb, passes=1).events_per_s
-            best[count] = max(found, best.get(count, 0.0))
+        for name, job in jobs.items():
+            found = job()
+            if name not in best or found.events_per_s > best[name].events_per_s:
+                best[name] = found
     return best
 
 
 def by_extra_tags(
     name: str, size: int, algorithms: Iterable[str], extra_tags: Iterable[int], threads: int
-) -> Iterator[tuple[str, int, harness.Result]]:
-    """match_unique while events grow: (algorithm, extra tags, result)."""
-    extra_tags = list(extra_tags)
-    for algorithm in algorithms:
-        index, _ = prepared(name, size, algorithm)
-        for extra in extra_tags:
-            source = workload(name, size, extra)
-            yield algorithm, extra, speed(index, source, threads, "match_unique")
+) -> dict[tuple[str, int], harness.Result]:
+    """match_unique while events grow, by algorithm and extra tags."""
+    indexes = {algorithm: prepared(name, size, algorithm)[0] for algorithm in algorithms}
+    sources = {extra: workload(name, size, extra) for extra in extra_tags}
+    return best_of_rounds(
+        {
+            (algorithm, extra): partial(speed, index, source, threads, "match_unique", 1)
+            for algorithm, index in indexes.items()
+            for extra, source in sources.items()
+        }
+    )
 
 
 def build_times(
