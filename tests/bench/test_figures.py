@@ -3,6 +3,7 @@
 import gc
 import json
 import random
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import matchyard as my
-from matchyard.bench import figures, harness, plots, rivals, steps
+from matchyard.bench import figures, harness, machine, plots, rivals, steps
 
 ROOT = Path(__file__).parents[2]
 FIGURES = figures.find_figures(ROOT)
@@ -174,3 +175,10 @@ def test_workload_with_sets_of_one_size():
     tags, _ = source.subscriptions(0, 500)
     assert {len(row) for row in tags.to_pylist()} == {4}
     assert {len(row) for row in source.events(50).to_pylist()} == {7}
+
+
+def test_work_of_others_is_not_our_own():
+    others, start = machine.Others(), time.perf_counter()
+    while time.perf_counter() - start < 0.3:
+        pass
+    assert 0 <= others.cores() < machine.cores()

@@ -1,8 +1,8 @@
 """Speedup of a database by shards: a thread and a database each, and all of them get each event."""
 
-import os
 from functools import partial
 
+from matchyard.bench import machine
 from matchyard.bench.plots import series_of
 from matchyard.bench.rivals import RIVALS, Shards, race
 from matchyard.bench.steps import best_of_rounds, filled, speed, workload
@@ -30,7 +30,7 @@ def run(figure):
 
 
 def judge(figure, rows):
-    cores = len(os.sched_getaffinity(0))
+    cores = machine.cores()
     best = {
         name: max(points, key=lambda point: point["y"]) for name, points in series_of(rows).items()
     }

@@ -1,8 +1,8 @@
 """Speedup of match and match_unique by threads, beyond the number of cores."""
 
-import os
 from functools import partial
 
+from matchyard.bench import machine
 from matchyard.bench.plots import series_of
 from matchyard.bench.steps import best_of_rounds, prepared, speed
 
@@ -25,7 +25,7 @@ def run(figure):
 
 
 def judge(figure, rows):
-    cores = min(len(os.sched_getaffinity(0)), figure.settings["threads"][-1])
+    cores = min(machine.cores(), figure.settings["threads"][-1])
     reached = {
         name: [point["y"] for point in points if point["x"] == cores]
         for name, points in series_of(rows).items()

@@ -102,6 +102,7 @@ def run_figure(
     if size is not None:
         figure = figure._replace(size=size)
     code = _load(figure)
+    others = machine.Others()
     rows = []
     for row in code.run(figure):
         rows.append(row)
@@ -109,6 +110,8 @@ def run_figure(
     verdict, reason = code.judge(figure, rows)
     if verdict not in VERDICTS:
         raise UsageError(f"{figure.folder}/run.py judges {verdict!r}; expected one of {VERDICTS}")
+    if others.cores() > 0.2:
+        reason += f" (measured while others used {others.cores():.1f} of {machine.cores()} cores)"
     report = {"figure": name, "size": figure.size, "threads": threads, "verdict": verdict,
               "reason": reason, "rows": rows, "machine": machine.describe()}  # fmt: skip
     folder = output or figure.folder

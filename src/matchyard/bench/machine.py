@@ -6,6 +6,7 @@ import os
 import platform
 import resource
 import subprocess
+import time
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -16,13 +17,39 @@ def describe() -> dict[str, Any]:
     """Machine, versions, commit and date."""
     return {
         "cpu": _cpu(),
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": cores(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "python": platform.python_version(),
         "versions": {name: version(name) for name in ("matchyard", "numpy", "numba", "pyarrow")},
         "commit": _commit(),
         "date": datetime.now(UTC).date().isoformat(),
     }
+
+
+class Others:
+    """How much of the machine other processes take, from now on: a measurement shares with them."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter(), _others_s()
+
+    def cores(self) -> float:
+        """Cores that others kept busy since, on average; 0 where the system does not say."""
+        start, used = self._start
+        return max(0.0, _others_s() - used) / max(1e-3, time.perf_counter() - start)
+
+
+def _others_s() -> float:
+    """Seconds of processor time of all processes but this one, since the machine started."""
+    try:
+        user, nice, system = map(int, Path("/proc/stat").read_text().split(maxsplit=4)[1:4])
+    except (OSError, ValueError):
+        return 0.0
+    return (user + nice + system) / os.sysconf("SC_CLK_TCK") - time.process_time()
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def peak_bytes() -> int:
