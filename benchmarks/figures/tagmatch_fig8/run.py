@@ -36,4 +36,4 @@ def judge(figure, rows):
     )
     if 0.8 < slope < 1.25:
         return "reproduced", text
-    return ("partly", text) if slope < 1.5 else ("not", text)
+    return ("partly", text) if 0.6 < slope < 1.5 else ("not", text)
