@@ -70,7 +70,7 @@ def draw(
         for axes in grid[0]
         for handle, label in zip(*axes.get_legend_handles_labels())
     }
-    plot.legend(entries.values(), entries, loc="outside right upper", fontsize=8, frameon=False)
+    plot.legend(entries.values(), entries, loc="outside right center", fontsize=8, frameon=False)
     plot.savefig(path, dpi=130)
     pyplot.close(plot)
 
