@@ -138,7 +138,7 @@ def test_race_fails_loudly_when_matches_differ(stored):
     tags, keys = stored
     other = my.TagIndex().add_many(tags.slice(0, 399), keys[:399]).consolidate()
     source = my.workload("tags", "peers", 10)
-    source.events = lambda n_events: pa.array([tags[399].as_py()] * n_events)
+    source.events = lambda n_events, start: pa.array([tags[399].as_py()] * n_events)
     with pytest.raises(rivals.Disagreement, match="event 0: the rival found"):
         rivals.race(rivals.Sets(*stored), other, source, 0.001)
 
