@@ -52,7 +52,7 @@ LAYERS = {
     "geo": ("errors",),
     "files": ("errors",),
     "batches": ("errors", "files", "matches"),
-    "bench": PUBLIC,
+    "bench": (*PUBLIC, "matches"),
     "spark": (*PUBLIC, "shards"),
     "service": PUBLIC,
     "cli": (*PUBLIC, "files", "batches", "bench", "spark", "service"),

@@ -48,6 +48,7 @@ print(time.perf_counter() - start, found.work.matches)
 def record(kind: str, values: dict) -> None:
     line = {"kind": kind, **values, "machine": machine.describe()}
     print(json.dumps(line), flush=True)
+    RESULTS.parent.mkdir(exist_ok=True)
     with RESULTS.open("a") as file:
         file.write(json.dumps(line) + "\n")
 

@@ -252,6 +252,9 @@ def bench(
     option: Annotated[
         list[str] | None, typer.Option(help="name=value for the algorithm, as often as needed.")
     ] = None,
+    form: Annotated[
+        str, typer.Option(help="How events are given: arrow, python or json.")
+    ] = "arrow",
     plot: Annotated[Path | None, typer.Option(help="Draw the comparison into this file.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -264,7 +267,7 @@ def bench(
     results = []
     for result in compare(
         engine, workload, _number(size), tuple(names), threads, device, seed,
-        _number(events) if events else None, passes, _options(option or []), progress=_say,
+        _number(events) if events else None, passes, _options(option or []), progress=_say, form=form,
     ):  # fmt: skip
         results.append(result)
         if as_json:

@@ -236,6 +236,16 @@ class Index(Changing):
             "staged": self._changes.n_added + self._changes.n_removed,
         }
 
+    def memory(self) -> dict[str, int]:
+        """Bytes of the vocabulary and of each array of the tables; their sum is `index_bytes`."""
+        found: dict[str, int] = {"vocabulary": 0}
+        for segment in self._snapshot.segments:
+            found["vocabulary"] += sum(array.nbytes for array in segment.vocabulary)
+            for table in segment.tables:
+                for name, array in table._asdict().items():
+                    found[name] = found.get(name, 0) + array.nbytes
+        return found
+
     def estimate(
         self, subscriptions: int | None = None, tags_each: float = 5.0, name_share: float = 0.5
     ) -> Estimate:

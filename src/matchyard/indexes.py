@@ -84,6 +84,22 @@ class TagIndex(Index):
         )
         return signed
 
+    def search_space(self, events: Any) -> tuple[int, float]:
+        """Of `tagmatch`: how many partitions there are, and how many sets are in those that an
+        event is forwarded to, on average [thesis, Figures 3.9 and 3.10]."""
+        settings = self._settings
+        find = getattr(settings.algorithm, "search_space", None)
+        if find is None:
+            raise UsageError(f"{self.algorithm} has no partitions; tagmatch has")
+        column = settings.engine.encoder.column(events, settings.reading)
+        n_partitions = n_sets = 0
+        for segment in self._snapshot.segments:
+            batch = segment.encode(column.rows(0, column.n_rows))
+            for table in segment.tables:
+                n_partitions += len(table.block_start) - 1
+                n_sets += int(find(table, batch).sum())
+        return n_partitions, n_sets / max(1, column.n_rows)
+
 
 def interface_key(tree: Any, interface: Any) -> Any:
     """The key of an interface on a tree, for `TagIndex.forward`; numbers or arrays of them.

@@ -84,12 +84,15 @@ class Matches(Sequence[list[Any]]):
     def __getitem__(self, event: Any) -> Any:
         if isinstance(event, slice):
             return [self[i] for i in range(*event.indices(len(self)))]
-        start = self.event_start
+        # One part is the common case of one event at a time, where the properties' locks count.
+        part = self.parts[0] if len(self.parts) == 1 else None
+        start = self.event_start if part is None else part.event_start
+        keys = self.keys if part is None else part.keys
         if event < 0:
             event += len(start) - 1
         if not 0 <= event < len(start) - 1:
             raise IndexError(f"event {event} of {len(start) - 1}")
-        return self._decode(self.keys[start[event] : start[event + 1]])
+        return self._decode(keys[start[event] : start[event + 1]])
 
     def __iter__(self) -> Iterator[list[Any]]:
         for part in self.parts:

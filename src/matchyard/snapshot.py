@@ -129,7 +129,8 @@ class Segment:
             ]
         finally:
             self._workspaces.append(workspaces)
-        return join(found, column.n_rows)._replace(encode_s=encode_s)
+        joined = join(found, column.n_rows)
+        return Part(joined.event_start, joined.keys, joined.candidates, encode_s)
 
     def _borrow(self) -> list[Any]:
         try:
@@ -245,13 +246,17 @@ class Snapshot(NamedTuple):
     ) -> Matches:
         """Match a column of events; `finish` turns each part, given its first event, into another."""
 
+        n_events = column.n_rows
+
         def step(first: int) -> Part:
-            rows = column.rows(first, min(first + CHUNK, column.n_rows))
+            rows = column.rows(first, min(first + CHUNK, n_events))
             part = join([segment.match(rows) for segment in self.segments], rows.n_rows)
             return finish(part, first) if finish else part
 
-        starts = range(0, max(1, column.n_rows), CHUNK)
-        if threads == 1 or len(starts) == 1:
+        if n_events <= CHUNK:
+            return Matches((step(0),), self.key_names)
+        starts = range(0, n_events, CHUNK)
+        if threads == 1:
             return Matches([step(first) for first in starts], self.key_names)
         return Matches(list(_pool(threads).map(step, starts)), self.key_names)
 

@@ -156,7 +156,7 @@ def test_missing_duckdb_is_named(monkeypatch, stored):
 
 
 def test_memory_is_all_of_the_index(index):
-    assert sum(steps.memory(index).values()) == index.info()["index_bytes"]
+    assert sum(index.memory().values()) == index.info()["index_bytes"]
 
 
 def test_search_space_is_what_partitions_hold():
@@ -164,9 +164,7 @@ def test_search_space_is_what_partitions_hold():
     whole = steps.filled(source, "tagmatch", {"max_partition": SIZE})
     small = steps.filled(source, "tagmatch", {"max_partition": 10})
     events = source.events(50)
-    (few, many_sets), (many, few_sets) = (
-        steps.search_space(index, events) for index in (whole, small)
-    )
+    (few, many_sets), (many, few_sets) = (index.search_space(events) for index in (whole, small))
     assert few < many
     assert few_sets < many_sets <= small.info()["distinct"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from matchyard.bench.plots import series_of
-from matchyard.bench.steps import memory, prepared
+from matchyard.bench.steps import prepared
 
 _PARTS = {
     "key table": ("keys", "key_start", "removed_keys", "removed_at"),
@@ -20,7 +20,7 @@ def run(figure):
         size = int(share * figure.size)
         for algorithm in ("tagmatch", "rarest"):
             index, _ = prepared("twitter", size, algorithm)
-            found = memory(index)
+            found = index.memory()
             assert sum(found.values()) == index.info()["index_bytes"]
             parts = dict.fromkeys(_PARTS, 0)
             for array, n_bytes in found.items():

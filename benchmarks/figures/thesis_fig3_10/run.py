@@ -1,7 +1,7 @@
 """Partitions and search space of tagmatch with the other pivot, beside those of Figure 3.9."""
 
 from matchyard.bench.plots import series_of
-from matchyard.bench.steps import prepared, search_space
+from matchyard.bench.steps import prepared
 
 
 def run(figure):
@@ -11,7 +11,7 @@ def run(figure):
             for most in chosen["max_partition"]:
                 options = {"pivot": pivot, "max_partition": most}
                 index, source = prepared(name, figure.size, "tagmatch", options)
-                n_partitions, n_sets = search_space(index, source.events(chosen["n_events"]))
+                n_partitions, n_sets = index.search_space(source.events(chosen["n_events"]))
                 beside = pivot == chosen["compare"]
                 for what, count in (("partitions", n_partitions), ("candidates", n_sets)):
                     yield {"series": f"{what}, {pivot}", "panel": name, "x": most, "y": count,

@@ -1,7 +1,7 @@
 """Partitions and search space of tagmatch while partitions grow."""
 
 from matchyard.bench.plots import series_of
-from matchyard.bench.steps import prepared, search_space
+from matchyard.bench.steps import prepared
 
 
 def run(figure):
@@ -10,7 +10,7 @@ def run(figure):
         for most in chosen["max_partition"]:
             options = {"pivot": chosen["pivot"], "max_partition": most}
             index, source = prepared(name, figure.size, "tagmatch", options)
-            n_partitions, n_sets = search_space(index, source.events(chosen["n_events"]))
+            n_partitions, n_sets = index.search_space(source.events(chosen["n_events"]))
             yield {"series": "partitions", "panel": name, "x": most, "y": n_partitions}
             yield {"series": "candidate sets per event", "panel": name, "x": most, "y": n_sets}
 

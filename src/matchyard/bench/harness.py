@@ -8,6 +8,7 @@ reported apart, and a slow algorithm gets fewer events than a fast one; all are 
 from __future__ import annotations
 
 import gc
+import json
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,22 @@ STEP = 4096  # events that are checked, and what a pass is a multiple of
 PASS_S = 1.0  # how long one timed pass should take…
 _MOST_EVENTS = 2_000_000
 _MOST_PAIRS = 40_000_000  # …within the memory that its result may take
+
+
+def _as_lines(events: Any) -> list[bytes]:
+    return [json.dumps({"tags": tags}).encode() for tags in events.to_pylist()]
+
+
+def _from_lines(lines: list[bytes]) -> list[list[str]]:
+    return [json.loads(line)["tags"] for line in lines]
+
+
+# How users have their events: what is given, and what is timed before an index can take it.
+FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "arrow": (lambda events: events, lambda events: events),
+    "python": (lambda events: events.to_pylist(), lambda events: events),
+    "json": (_as_lines, _from_lines),
+}
 
 
 class Result(NamedTuple):
@@ -45,6 +62,7 @@ class Result(NamedTuple):
     spread: float  # (slowest - fastest pass) / median
     passes: int
     arrow_pairs_per_s: float  # the same with the result as an Arrow table of (event, key)
+    form: str  # of the events: an Arrow column, Python lists, or lines of JSON
 
 
 def compare(
@@ -60,8 +78,11 @@ def compare(
     options: dict[str, Any] | None = None,
     extra_tags: int | None = None,
     progress: Callable[[str], None] = lambda message: None,
+    form: str = "arrow",
 ) -> Iterator[Result]:
     """Results as they come, one per algorithm."""
+    if form not in FORMS:
+        raise my.UsageError(f"no form {form!r} of events; expected one of: {', '.join(FORMS)}")
     source = my.workload(engine, workload, size, seed, extra_tags)
     for algorithm in algorithms:
         progress(f"building {algorithm} over {size:,} subscriptions")
@@ -69,7 +90,9 @@ def compare(
         warm_up(index, source, threads)
         build_s = build(index, source)
         progress(f"matching with {algorithm}")
-        yield measure(index, source, algorithm, build_s, threads, device, n_events, passes)
+        yield measure(
+            index, source, algorithm, build_s, threads, device, n_events, passes, form=form
+        )
         del index
         gc.collect()
 
@@ -107,15 +130,20 @@ def measure(
     passes: int,
     verb: str = "match",
     pass_s: float | None = None,
+    form: str = "arrow",
 ) -> Result:
     """Time passes over fresh events; the first `checked` events are the same for everyone."""
-    match = getattr(index, verb)
+    give, read = FORMS[form]
+
+    def match(events: Any, threads: int) -> Any:
+        return getattr(index, verb)(read(events), threads)
+
     n_checked = min(STEP, n_events or STEP)
-    first = match(source.events(n_checked), threads)
-    n_events = n_events or _affordable(match, source, threads, pass_s or PASS_S)
+    first = match(give(source.events(n_checked)), threads)
+    n_events = n_events or _affordable(match, source, give, threads, pass_s or PASS_S)
     seconds, arrow_seconds, encode_s = [], [], 0.0
     for number in range(passes):
-        events = source.events(n_events, start=number * n_events)
+        events = give(source.events(n_events, start=number * n_events))
         gc.collect()
         start = time.perf_counter()
         found = match(events, threads)
@@ -133,13 +161,19 @@ def measure(
         n_events / median, work.matches / median, work.matches, work.candidates,
         info["index_bytes"] - info["key_bytes"], checksum(first), n_checked,
         encode_s / (sum(seconds) * threads), (max(seconds) - min(seconds)) / median, passes,
-        work.matches / statistics.median(arrow_seconds),
+        work.matches / statistics.median(arrow_seconds), form,
     )  # fmt: skip
 
 
-def _affordable(match: Callable[..., Any], source: Any, threads: int, pass_s: float) -> int:
+def _affordable(
+    match: Callable[..., Any],
+    source: Any,
+    give: Callable[[Any], Any],
+    threads: int,
+    pass_s: float,
+) -> int:
     """How many events make a pass of about that long."""
-    events = source.events(2 * STEP, start=1 << 40)
+    events = give(source.events(2 * STEP, start=1 << 40))
     start = time.perf_counter()
     found = match(events, threads)
     seconds = time.perf_counter() - start

@@ -12,6 +12,8 @@ from rich.table import Table
 from matchyard.bench.harness import Result
 from matchyard.errors import UsageError
 
+WORDS = {"arrow": "Arrow strings", "python": "Python lists", "json": "lines of JSON"}
+
 
 def short(value: float) -> str:
     """A number that fits into a column.
@@ -56,7 +58,7 @@ def table(results: Sequence[Result], console: Console | None = None) -> None:
         )
     console.print(shown)
     console.print(
-        f"whole job, Arrow strings to keys; median of {base.passes} passes; "
+        f"whole job, {WORDS[base.form]} to keys; median of {base.passes} passes; "
         f"same matches on {base.checked:,} events: {'no' if disagreement(results) else 'yes'}",
         style="dim",
     )

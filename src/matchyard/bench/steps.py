@@ -10,7 +10,6 @@ from typing import Any
 
 import matchyard as my
 from matchyard.bench import harness
-from matchyard.engines.tags.algorithms import tagmatch
 
 PASSES = 3  # timed passes or rounds per point
 PASS_S = 0.4  # a figure has dozens of points: shorter passes than those of a comparison
@@ -109,31 +108,3 @@ def build_times(
         index.consolidate()
         compiling.append(time.perf_counter() - start)
     return min(staging), min(compiling)
-
-
-# The two steps below look inside a consolidated index. What they read is of interest to figures
-# only (one is even specific to tagmatch), so it is not part of what an index shows to its users.
-
-
-def memory(index: Any) -> dict[str, int]:
-    """Bytes of each array of the tables, and of the vocabulary; their sum is `index_bytes`."""
-    found: dict[str, int] = {}
-    for segment in index._snapshot.segments:
-        found["vocabulary"] = found.get("vocabulary", 0) + sum(a.nbytes for a in segment.vocabulary)
-        for table in segment.tables:
-            for name, array in table._asdict().items():
-                found[name] = found.get(name, 0) + array.nbytes
-    return found
-
-
-def search_space(index: Any, events: Any) -> tuple[int, float]:
-    """Partitions of a tagmatch index, and the sets in those that an event is forwarded to (mean)
-    [thesis, Figures 3.9 and 3.10]."""
-    n_partitions, n_sets = 0, 0
-    settings = index._settings
-    for segment in index._snapshot.segments:
-        batch = segment.encode(settings.engine.encoder.column(events, settings.reading))
-        for table in segment.tables:
-            n_partitions += len(table.block_start) - 1
-            n_sets += int(tagmatch.search_space(table, batch).sum())
-    return n_partitions, n_sets / len(events)

@@ -163,12 +163,13 @@ def fill(
     """The keys themselves. NumPy makes the array, since it asks for huge pages: touching fresh
     memory costs four times as much as the copy where the pages are small."""
     keys = np.empty(n_keys, np.int64)
-    _fill(table, hit_start, hits, keys)
+    copy_keys(table, hit_start, hits, keys)
     return keys
 
 
 @njit(nogil=True, cache=True)
-def _fill(table, hit_start, hits, found):
+def copy_keys(table, hit_start, hits, found):
+    """Copy the keys of the hits, event after event, into an array with room for them."""
     key_start, keys, n_hits = table.key_start, table.keys, hit_start[-1]
     check = len(table.removed_keys) > 0 or len(table.removed_at) > 0
     end = 0

@@ -7,7 +7,7 @@ are looked up at once, so that their misses overlap.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -118,15 +118,16 @@ class Interner:
             _fill(self._slots, self._text_start[: self.n_names + 1], self._text)
 
 
-def string_buffers(words: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Offsets and bytes of an Arrow string column; the bytes are not copied."""
+def string_buffers(words: pa.Array, widen: bool = True) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+    """Offsets and bytes of an Arrow string column; the bytes are not copied, and the offsets only
+    where they are to have 64 bits."""
     _, offsets, data = words.buffers()
     width = np.int64 if pa.types.is_large_string(words.type) else np.int32
     text = np.frombuffer(data or b"", np.uint8)
     if offsets is None or len(words) == 0:
         return np.zeros(1, np.int64), text
     start = np.frombuffer(offsets, width)[words.offset : words.offset + len(words) + 1]
-    return start.astype(np.int64), text
+    return start.astype(np.int64) if widen else start, text
 
 
 def find_names(names: Names, words: pa.Array) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from matchyard.kernels.hashing import mix64, prefetch
 
 LEAF = 64  # rows scanned rather than split further
-_AHEAD = 6  # queries between asking for a cache line and needing it
+_AHEAD = 8  # queries between asking for a cache line and needing it
 
 
 class SubsetIndex(NamedTuple):
@@ -197,7 +197,7 @@ def _walk(index, node, ids, limit, missing, members, mask, stack, hits, n_hits):
 
 @njit(nogil=True, cache=True)
 def _load_ahead(index, query_start, query_ids, query):
-    """Start loading what the queries after this one need: first the postings, then their rows."""
+    """Start loading what the queries after this one need: postings, then rows, then their ids."""
     n_queries = len(query_start) - 1
     if query + _AHEAD < n_queries:
         for i in range(query_start[query + _AHEAD], query_start[query + _AHEAD + 1]):
@@ -208,6 +208,11 @@ def _load_ahead(index, query_start, query_ids, query):
             row = index.posting_start[query_ids[i]]
             prefetch(index.signatures, row)
             prefetch(index.id_start, row)
+    soon = query + _AHEAD // 4
+    if soon < n_queries:
+        for i in range(query_start[soon], query_start[soon + 1]):
+            row = index.posting_start[query_ids[i]]
+            prefetch(index.ids, index.id_start[row])
 
 
 @njit(nogil=True, cache=True)

@@ -174,7 +174,7 @@ def test_unknown_tags_are_left_out_of_the_ids_and_kept_in_the_signature() -> Non
     names = merge([staged(column([["a", "b"]], Options()))])[1]
     asked = column([["z", "b", "y", "a", "b"], ["z"], []], Options())
     batch = encode(asked.rows(0, 3), names, 192, 7, False)
-    assert [sorted(batch.tags[batch.tag_start[i] : batch.tag_start[i + 1]]) for i in range(3)] == [
+    assert [sorted(set(batch.tags[batch.tag_start[i] : batch.tag_start[i + 1]])) for i in range(3)] == [
         [0, 1], [], [],
     ]  # fmt: skip
     assert batch.signatures[1].any()

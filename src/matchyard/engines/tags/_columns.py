@@ -21,6 +21,8 @@ from matchyard.kernels.names import string_buffers
 
 _EXAMPLE = 'expected tags, e.g. ["jazz", "live"]'
 _FORMS = ("NFC", "NFD", "NFKC", "NFKD")
+_NO_SIGNATURES = np.zeros((1 << 40, 0), np.uint64)  # takes no memory
+_PLAIN = (set, frozenset, list, tuple)
 VALUES = "tag sets"  # the kind of columns and batches that hold tags
 
 
@@ -36,7 +38,7 @@ class Column(NamedTuple):
     """Many tag sets as text, or as bare signatures where there are no tags."""
 
     row_start: NDArray[np.int64]  # [n_rows + 1] tags of each row
-    text_start: NDArray[np.int64]  # [n_tags + 1] bytes of each tag
+    text_start: NDArray[np.signedinteger]  # [n_tags + 1] bytes of each tag, as wide as Arrow's
     text: NDArray[np.uint8]  # UTF-8
     signatures: NDArray[np.uint64]  # [n_rows, n_words] bare signatures; no words otherwise
 
@@ -51,9 +53,19 @@ class Column(NamedTuple):
         return kind_of(self.signatures)
 
     def rows(self, start: int, stop: int) -> Column:
-        """Some consecutive rows, without copying the text."""
-        part, signatures = self.row_start[start : stop + 1], self.signatures[start:stop]
-        return self._replace(row_start=part, signatures=signatures)
+        """Some consecutive rows with offsets of 64 bits, as kernels take them; the text is shared.
+
+        Widened here and not for the whole column, since chunks are the work of several threads.
+        """
+        if self.text_start.dtype == np.int64 and stop - start == len(self.row_start) - 1:
+            return self
+        first, last = self.row_start[start], self.row_start[stop]
+        return Column(
+            self.row_start[start : stop + 1] - first,
+            self.text_start[first : last + 1].astype(np.int64),
+            self.text,
+            self.signatures[start:stop],
+        )
 
 
 def kind_of(signatures: NDArray[np.uint64]) -> str:
@@ -102,28 +114,31 @@ def _bare(values: NDArray[np.uint64]) -> Column:
 
 
 def no_signatures(n_rows: int) -> NDArray[np.uint64]:
-    return np.zeros((n_rows, 0), np.uint64)
+    return _NO_SIGNATURES[:n_rows]
 
 
 def _from_python(values: Sequence[Any], options: Options) -> Column:
+    """Rows of Python values. Sets and lists are joined as they are; whatever is wrong with them
+    shows there, and is then looked for row by row."""
     tags: list[str] = []
     ends = [0]
     for row, value in enumerate(values):
-        try:
-            found = parse(value)
-        except ParseError as error:
-            raise ParseError(f"row {row}: {error}") from None
+        found = value if type(value) in _PLAIN else _parsed(value, row)
         if len(found) > options.max_tags:
             _refuse_length(row, len(found), options)
         tags.extend(found)
         ends.append(len(tags))
     try:
         data = "".join(tags).encode()
-        lengths = [len(tag) for tag in tags]
-        if len(data) != sum(lengths):  # some tag is not plain ASCII
-            lengths = [len(tag.encode()) for tag in tags]
+    except TypeError:
+        for row, value in enumerate(values):
+            _parsed(value, row)
+        raise
     except UnicodeEncodeError as error:
         raise ParseError(f"a tag is not valid Unicode: {error.object!r}; {_EXAMPLE}") from None
+    lengths = [len(tag) for tag in tags]
+    if len(data) != sum(lengths):  # some tag is not plain ASCII
+        lengths = [len(tag.encode()) for tag in tags]
     built = Column(
         np.array(ends, np.int64),
         np.array(list(accumulate(lengths, initial=0)), np.int64),
@@ -131,6 +146,13 @@ def _from_python(values: Sequence[Any], options: Options) -> Column:
         no_signatures(len(values)),
     )
     return _normalized(built, options)
+
+
+def _parsed(value: Any, row: int) -> frozenset[str]:
+    try:
+        return parse(value)
+    except ParseError as error:
+        raise ParseError(f"row {row}: {error}") from None
 
 
 def _as_arrow(values: Any) -> pa.Array:
@@ -187,7 +209,7 @@ def _from_arrow(values: pa.Array, options: Options) -> Column:
         place = pc.index(pc.is_null(words), True).as_py()
         row = int(np.searchsorted(offsets - offsets[0], place, side="right")) - 1
         raise ParseError(f"row {row} has a tag that is null; {_EXAMPLE}")
-    text_start, text = string_buffers(words)
+    text_start, text = string_buffers(words, widen=False)
     built = Column(offsets - offsets[0], text_start, text, no_signatures(len(values)))
     return _normalized(built, options)
 
@@ -203,7 +225,9 @@ def _normalized(built: Column, options: Options) -> Column:
     if not (options.casefold or options.normalize):
         return built
     words = pa.LargeStringArray.from_buffers(
-        len(built.text_start) - 1, pa.py_buffer(built.text_start), pa.py_buffer(built.text)
+        len(built.text_start) - 1,
+        pa.py_buffer(built.text_start.astype(np.int64)),
+        pa.py_buffer(built.text),
     ).dictionary_encode()
     names = [_folded(name, options) for name in words.dictionary.to_pylist()]
     text_start, text = string_buffers(pa.array(names, pa.large_string()).take(words.indices))

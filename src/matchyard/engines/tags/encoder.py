@@ -109,7 +109,7 @@ class Staging:
 
     def add(self, column: Column, keys: NDArray[np.int64]) -> None:
         """Stage every row of a column, or none of them."""
-        ids = self._interner.intern(column.text, column.text_start)
+        ids = self._interner.intern(column.text, column.text_start.astype(np.int64))
         self._append(column.row_start, ids, column.signatures, keys)
 
     def _append(
@@ -224,10 +224,11 @@ def encode(
     if column.signatures.shape[1]:
         accept(column, n_bits, n_hashes, bare_allowed)
         return Batch(column.row_start, np.zeros(0, np.int32), column.signatures)
+    n_rows, n_tags = len(column.row_start) - 1, len(column.text_start) - 1
     batch = Batch(
-        np.empty(column.n_rows + 1, np.int64),
-        np.empty(int(column.row_start[-1] - column.row_start[0]), np.int32),
-        np.zeros((column.n_rows, n_words_for(n_bits)), np.uint64),
+        np.empty(n_rows + 1, np.int64),
+        np.empty(n_tags, np.int32),
+        np.zeros((n_rows, n_words_for(n_bits)), np.uint64) if n_bits else column.signatures,
     )
     _encode(vocabulary, column, batch, n_bits, n_hashes)
     return batch
@@ -243,7 +244,9 @@ def encode_known(column: Column, vocabulary: Vocabulary) -> Batch:
     if column.signatures.shape[1]:
         return Batch(column.row_start, np.zeros(0, np.int32), column.signatures)
     words = pa.LargeStringArray.from_buffers(
-        len(column.text_start) - 1, pa.py_buffer(column.text_start), pa.py_buffer(column.text)
+        len(column.text_start) - 1,
+        pa.py_buffer(column.text_start.astype(np.int64)),
+        pa.py_buffer(column.text),
     )
     tags = find_names(vocabulary, words)
     if (tags < 0).any():

@@ -19,6 +19,7 @@ from matchyard.kernels.subset_build import build
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
+_FEW = 256  # keys that are copied out of the workspace
 
 
 class Options(NamedTuple):
@@ -53,6 +54,7 @@ class Workspace:
 
     def __init__(self) -> None:
         self.hits = np.empty(4096, np.int32)
+        self.few_keys = np.empty(_FEW, np.int64)
 
 
 def check(options: Options) -> None:
@@ -86,8 +88,10 @@ def match(table: Table, batch: Batch, workspace: Workspace, options: Options) ->
     """The keys per event."""
     hit_start, event_start = np.empty((2, batch.n_rows + 1), np.int64)
     workspace.hits, candidates, n_keys = _select(
-        table, batch, options.leaf, workspace.hits, hit_start, event_start
+        table, batch, options.leaf, workspace.hits, hit_start, event_start, workspace.few_keys
     )
+    if n_keys <= _FEW:
+        return Part(event_start, workspace.few_keys[:n_keys].copy(), candidates)
     return Part(event_start, csr.fill(table, hit_start, workspace.hits, n_keys), candidates)
 
 
@@ -128,7 +132,11 @@ def estimate(n_subscriptions: int, n_tags: int, n_names: int, options: Options) 
 
 
 @njit(nogil=True, cache=True)
-def _select(table, batch, leaf, hits, hit_start, event_start):
-    """Find the rows and count their keys in one call: one event pays for every call."""
+def _select(table, batch, leaf, hits, hit_start, event_start, few_keys):
+    """Find the rows, count their keys, and copy these if they are few: one event at a time pays
+    for every call of a kernel."""
     hits, candidates = subset.select(table, batch.tag_start, batch.tags, leaf, hits, hit_start)
-    return hits, candidates, csr.count(table, hit_start, hits, event_start)
+    n_keys = csr.count(table, hit_start, hits, event_start)
+    if n_keys <= len(few_keys):
+        csr.copy_keys(table, hit_start, hits, few_keys)
+    return hits, candidates, n_keys
