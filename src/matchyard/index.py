@@ -263,11 +263,12 @@ class Index(Changing):
             n_names = int(subscriptions * name_share)
         algorithm, options = self._settings.algorithm, self._settings.options
         table = algorithm.estimate(n_rows, n_tags, n_names, options)
-        names = n_names * (12 + 8 + 8 + 10)  # slot, offset, count, text
+        names = n_names * (11 + 4 + 12)  # slots, offset, text
         finished = table + 8 * n_rows + names
         staged = 4 * n_tags + 16 * n_rows  # ids, offsets and keys
         sorting = 4 * n_tags + 12 * n_rows  # ids in posting order, offsets, lengths and order
-        return Estimate(n_rows, finished, staged + max(sorting, finished) + 2 * names)
+        collecting = 60 * n_names  # the table of names while it grows
+        return Estimate(n_rows, finished, staged + max(sorting, finished) + collecting)
 
     # ---------------------------------------------------------------- keeping it
 
