@@ -98,9 +98,9 @@ class Changes:
         """The additions that no later removal took away; leaves none of them staged."""
         self._flush()
         batch, vocabulary, keys = self._staging.take()
-        kept = self._kept(batch, vocabulary, keys)
-        if kept.all():
+        if not (self._removed_keys or self._removed_pairs):
             return Rows(batch, vocabulary, keys)
+        kept = self._kept(batch, vocabulary, keys)
         return Rows(self._settings.engine.encoder.keep(batch, kept), vocabulary, keys[kept])
 
     def _kept(self, batch: Any, vocabulary: Any, keys: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -37,6 +37,7 @@ import pyarrow as pa
 from matchyard import storage
 from matchyard.engine import Configured, configure
 from matchyard.errors import UsageError
+from matchyard.kernels.csr import count_values
 from matchyard.kernels.names import Interner, Names, rank_names
 from matchyard.keys import number_keys
 from matchyard.storage import File, new_version
@@ -63,7 +64,7 @@ def count(subscriptions: Any, plan: Plan) -> pa.Table:
     column = engine.encoder.column(subscriptions, reading)
     staging.add(column, np.zeros(column.n_rows, np.int64))
     batch, names, _ = staging.take()
-    counts = np.bincount(batch.tags, minlength=names.n_names)
+    counts = count_values(batch.tags, names.n_names)
     return pa.table({"name": names.to_arrow(), "count": counts})
 
 

@@ -32,6 +32,15 @@ def ragged(counts):
 
 
 @njit(nogil=True, cache=True)
+def count_values(values, n_values):
+    """How often each of 0 … n_values - 1 occurs; NumPy's bincount would copy them to 64 bits."""
+    counts = np.zeros(n_values, np.int64)
+    for i in range(len(values)):
+        counts[values[i]] += 1
+    return counts
+
+
+@njit(nogil=True, cache=True)
 def append_new(row, n_values, value):
     """Append a value to a short row unless it is there; returns how many there are."""
     for i in range(n_values):

@@ -27,7 +27,7 @@ from matchyard.engines.tags._columns import (
 )
 from matchyard.errors import UsageError
 from matchyard.kernels.bitset import add_name, n_words_for
-from matchyard.kernels.csr import ragged
+from matchyard.kernels.csr import count_values, ragged
 from matchyard.kernels.names import BLOCK, Interner, Names, find_block, find_names, rank_names
 
 __all__ = [
@@ -179,7 +179,7 @@ def merge(parts: Sequence[tuple[Batch, Vocabulary]]) -> tuple[Batch, Vocabulary]
             new_ids = interner.intern(more.text, more.text_start.astype(np.int64))
             batches.append(batch._replace(tags=new_ids[batch.tags]))
         joined, names = _concatenate(batches), interner.names()
-    vocabulary, rank = rank_names(names, np.bincount(joined.tags, minlength=names.n_names))
+    vocabulary, rank = rank_names(names, count_values(joined.tags, names.n_names))
     _renumber(joined.tags, rank)
     return joined, vocabulary
 
