@@ -22,21 +22,31 @@ def shielded(work: Callable[[], Result]) -> Result:
         return work()
     results: list[Result] = []
     failures: list[BaseException] = []
+    once, ended = threading.Lock(), threading.Event()
 
     def run() -> None:
+        if not once.acquire(blocking=False):  # started twice: see below
+            return
         try:
             results.append(work())
         except BaseException as error:
             failures.append(error)
+        finally:
+            ended.set()
 
     thread = threading.Thread(target=run, name="matchyard-build", daemon=True)
-    thread.start()
     interrupt: KeyboardInterrupt | None = None
-    while thread.is_alive():
+    while not ended.is_set():
         try:
-            thread.join()
+            # An interrupt inside of `start` leaves open whether it has started.
+            if not once.locked() and not thread.is_alive():
+                thread.start()
+            ended.wait()
         except KeyboardInterrupt as error:
             interrupt = error
+        except RuntimeError:
+            if not once.locked() and not thread.is_alive():
+                raise
     if failures:
         raise failures[0]
     if interrupt is not None:
