@@ -124,6 +124,7 @@ def string_buffers(words: pa.Array, widen: bool = True) -> tuple[NDArray[Any], N
     _, offsets, data = words.buffers()
     width = np.int64 if pa.types.is_large_string(words.type) else np.int32
     text = np.frombuffer(data or b"", np.uint8)
+    text.flags.writeable = False  # as that of Python strings, so that kernels are compiled once
     if offsets is None or len(words) == 0:
         return np.zeros(1, np.int64), text
     start = np.frombuffer(offsets, width)[words.offset : words.offset + len(words) + 1]
