@@ -69,6 +69,7 @@ __all__ = [
     "merge_keys",
     "new_version",
     "open_names",
+    "open_routes",
     "open_shards",
     "plan_of",
     "publish",
@@ -76,6 +77,7 @@ __all__ = [
     "subscriptions",
     "version_of_batch",
     "write",
+    "write_key_names",
     "write_names",
     "write_routes",
 ]
@@ -141,9 +143,15 @@ def write_names(
     with versions.writable(folder) as local:
         name = f"{storage.segment_folder(segment)}vocabulary"
         files = storage.write_names(local, name, vocabulary)
-        if key_names is not None:
-            files += storage.write_names(local, "keys", key_names)
-    return files
+    return files + write_key_names(folder, key_names)
+
+
+def write_key_names(folder: Any, key_names: Names | None) -> list[File]:
+    """Write the names of string keys, if there are any, into a new version."""
+    if key_names is None:
+        return []
+    with versions.writable(folder) as local:
+        return storage.write_names(local, "keys", key_names)
 
 
 def open_names(folder: Any, files: Sequence[File], segment: int = 0) -> tuple[Names, Names | None]:
@@ -184,6 +192,13 @@ def write_routes(folder: Any, routes: NDArray[np.int32], segment: int = 0) -> li
     """Write the routes of a segment into a new version."""
     with versions.writable(folder) as local:
         return [storage.write_array(local, f"{storage.segment_folder(segment)}routes", routes)]
+
+
+def open_routes(folder: Any, file: File) -> NDArray[np.int32]:
+    """Map what `write_routes` wrote, in whatever task needs it."""
+    file = File(*file)
+    routes: NDArray[np.int32] = storage.map_array(versions.readable(folder, [file]) / file.name)
+    return routes
 
 
 def write(
