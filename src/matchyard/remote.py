@@ -89,17 +89,16 @@ class Remote:
         ]
         return [path[path.index(self._root) + len(self._root) + 1 :] for path in found]
 
-    def move_all(self, source: str, target: str) -> None:
-        """Move every file below one folder to another."""
-        for name in self.names(source):
-            to = f"{target}/{name[len(source) + 1 :]}".lstrip("/")
-            self._files.create_dir(self._at(str(PurePosixPath(to).parent)), recursive=True)
-            self._files.move(self._at(name), self._at(to))
+    def move_all(self, names: Sequence[tuple[str, str]]) -> None:
+        """Move files: their old names and their new ones."""
+        for old, new in names:
+            self._files.create_dir(self._at(str(PurePosixPath(new).parent)), recursive=True)
+            self._files.move(self._at(old), self._at(new))
 
     def remove(self, name: str) -> None:
         """Remove a folder, if it is there."""
         try:
-            self._files.delete_dir(self._at(name))
+            self._files.delete_dir(self._at(name.rstrip("/")))
         except (FileNotFoundError, OSError):
             return
 
@@ -190,12 +189,11 @@ class Remote:
                 f"{self.address} was at version {base} when this one was begun and is at {current} "
                 "now: another writer was faster, build again"
             )
-        draft = Remote(folder)
-        draft.remove("attempts")
         found = {place.split("/")[1] for place in self.names("versions")}
         numbers = sorted(int(version) for version in found if version.isdigit())
         version = f"{numbers[-1] + 1 if numbers else 1:04}"
-        self.move_all(name, f"versions/{version}")
+        written = [(old, f"versions/{version}{old[len(name) :]}") for old in self.names(name)]
+        self.move_all(written)
         self.write("CURRENT", f"{version}\n".encode())
         for stale in numbers[: -(keep - 1)]:
             self.remove(f"versions/{stale:04}")

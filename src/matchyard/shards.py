@@ -28,7 +28,9 @@ to be shown only to the shards that hold one of its names: see `Routes`.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +48,7 @@ from matchyard.keys import key_column, number_keys
 from matchyard.snapshot import Removals
 from matchyard.storage import File
 from matchyard.versions import (
+    SCRATCH,
     AnyPath,
     adopt,
     current_version,
@@ -60,10 +63,12 @@ __all__ = [
     "Plan",
     "Routes",
     "adopt",
+    "can_join",
     "carry",
     "count",
     "current_version",
     "cut",
+    "join",
     "manifest_of",
     "merge",
     "merge_keys",
@@ -74,6 +79,7 @@ __all__ = [
     "plan_of",
     "publish",
     "rarest",
+    "scratch",
     "subscriptions",
     "version_of_batch",
     "write",
@@ -188,10 +194,18 @@ def cut(n_filed: NDArray[np.int64], n_shards: int) -> NDArray[np.int32]:
     return np.where(n_filed > 0, routes, -1).astype(np.int32)
 
 
-def write_routes(folder: Any, routes: NDArray[np.int32], segment: int = 0) -> list[File]:
+def write_routes(
+    folder: Any, routes: NDArray[np.int32], segment: int = 0, below: str = ""
+) -> list[File]:
     """Write the routes of a segment into a new version."""
+    name = f"{below}{storage.segment_folder(segment)}routes"
     with versions.writable(folder) as local:
-        return [storage.write_array(local, f"{storage.segment_folder(segment)}routes", routes)]
+        return [storage.write_array(local, name, routes)]
+
+
+def scratch() -> str:
+    """A folder of a new version that no other task has, and that is not published."""
+    return f"{SCRATCH}{uuid.uuid4().hex}/"
 
 
 def open_routes(folder: Any, file: File) -> NDArray[np.int32]:
@@ -210,12 +224,12 @@ def write(
     plan: Plan,
     key_names: Names | None = None,
     segment: int = 0,
-    attempt: str = "",
+    below: str = "",
 ) -> list[File]:
     """Compile shard `number` and write it into a version that is being made.
 
-    A task that may run twice gives each run a name: the files go below `attempt`, from where
-    `adopt` takes those of the run that counts.
+    A task that may run twice writes below `scratch()`, from where `adopt` takes the files of the
+    run that counts.
     """
     engine, _, algorithm, reading, options = _resolve(plan)
     column = engine.encoder.column(subscriptions, reading)
@@ -226,7 +240,27 @@ def write(
     del column, subscriptions
     table = algorithm.compile(batch, numbers, vocabulary, options)
     with versions.writable(folder) as local:
-        return storage.write_table(local / attempt, number, table, segment)
+        return storage.write_table(local, number, table, segment, below)
+
+
+def can_join(plan: Plan) -> bool:
+    """Can shards that were cut by rarest names be joined to one table?"""
+    return hasattr(_resolve(plan).algorithm, "join")
+
+
+def join(
+    folder: Any, number: int, written: Sequence[Sequence[File]], plan: Plan, segment: int = 0
+) -> list[File]:
+    """Join shards that tasks have written, in the order of their ranges, to shard `number`."""
+    _, _, algorithm, _, options = _resolve(plan)
+    tables = []
+    for files in written:
+        local = versions.readable(folder, files)
+        arrays = {Path(file.name).stem: storage.map_array(local / file.name) for file in files}
+        tables.append(algorithm.Table(**arrays))
+    table = algorithm.join(tables, options)  # type: ignore[attr-defined]
+    with versions.writable(folder) as to:
+        return storage.write_table(to, number, table, segment)
 
 
 def publish(

@@ -107,10 +107,12 @@ def shard_folder(number: int, segment: int = 0) -> str:
     return f"{segment_folder(segment)}shards/{number:04}/"
 
 
-def write_table(folder: Path, number: int, table: Any, segment: int = 0) -> list[File]:
+def write_table(
+    folder: Path, number: int, table: Any, segment: int = 0, below: str = ""
+) -> list[File]:
     """Write one shard: a NamedTuple of arrays."""
     return [
-        write_array(folder, f"{shard_folder(number, segment)}{field}", array)
+        write_array(folder, f"{below}{shard_folder(number, segment)}{field}", array)
         for field, array in table._asdict().items()
     ]
 

@@ -22,6 +22,7 @@ from matchyard.remote import Remote, is_remote, local_path
 from matchyard.storage import File, Saved, load_version, read_manifest, write_manifest
 
 AnyPath = str | os.PathLike[str]
+SCRATCH = "scratch/"  # of a version that is being made; not part of it
 _KEEP = 2  # versions that stay on disk: the current one, and its predecessor for late readers
 _BATCHES_KEPT = 100  # of a stream whose versions are remembered, as many as Spark remembers
 _STREAM_FORGOTTEN_S = 7 * 86400.0  # a stream that has not run for so long keeps no version
@@ -170,16 +171,19 @@ def readable(folder: Any, files: Sequence[File]) -> Path:
     return Remote(folder).fetch_files(files)
 
 
-def adopt(folder: Any, attempt: str) -> None:
-    """Make what a task wrote below `attempt` part of the version, under its own names."""
+def adopt(folder: Any, files: Sequence[File]) -> list[File]:
+    """Make files that a task wrote below a folder of its own part of the version; returns them
+    under their new names."""
+    found = [file._replace(name=file.name.split("/", 2)[2]) for file in files]
+    names = [(old.name, new.name) for old, new in zip(files, found, strict=True)]
     if is_remote(folder):
-        Remote(folder).move_all(attempt, "")
-        return
-    source = local_path(folder) / attempt
-    for file in [entry for entry in source.rglob("*") if entry.is_file()]:
-        target = local_path(folder) / file.relative_to(source)
+        Remote(folder).move_all(names)
+        return found
+    for old, new in names:
+        target = local_path(folder) / new
         target.parent.mkdir(parents=True, exist_ok=True)
-        file.rename(target)
+        (local_path(folder) / old).rename(target)
+    return found
 
 
 def carry(path: AnyPath, version: str, folder: Any, files: Sequence[File]) -> None:
@@ -202,9 +206,10 @@ def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequ
     with writable(folder) as local:
         write_manifest(local, settings, files)
     if is_remote(path):
+        Remote(folder).remove(SCRATCH)
         return Remote(path).publish(str(folder), _KEEP)
     root, folder = local_path(path), local_path(folder)
-    shutil.rmtree(folder / "attempts", ignore_errors=True)  # of tasks that ran twice
+    shutil.rmtree(folder / SCRATCH, ignore_errors=True)
     for below in [folder, *(entry for entry in folder.rglob("*") if entry.is_dir())]:
         _sync(below)
     older = _versions(root)

@@ -5,6 +5,7 @@ See `matchyard.kernels.subset` for what is built and why.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +45,28 @@ def build(sets: list[Any], n_ids: int, leaf: int = LEAF) -> Built:
     signatures, id_start, ids, posting_start, member_start = rows
     nodes = _split(posting_start, id_start, ids, leaf)
     return Built(SubsetIndex(signatures, id_start, ids, posting_start, *nodes), order, member_start)
+
+
+def join(parts: Sequence[SubsetIndex], leaf: int = LEAF) -> SubsetIndex:
+    """One index from several over the same ids, each with a range of rarest ids above the one
+    before it: their rows one after the other, which is what one build over all sets gives."""
+    n_rows, n_ids = (sum(len(part[field]) for part in parts) for field in (0, 2))
+    _check_size(n_rows, np.array([n_ids]))
+    signatures = np.concatenate([part.signatures for part in parts])
+    id_start = join_offsets([part.id_start for part in parts])
+    ids = np.concatenate([part.ids for part in parts])
+    posting_start = parts[0].posting_start.copy()
+    for part in parts[1:]:
+        posting_start += part.posting_start
+    nodes = _split(posting_start, id_start, ids, leaf)
+    return SubsetIndex(signatures, id_start, ids, posting_start, *nodes)
+
+
+def join_offsets(parts: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """Offsets into values that are joined, from the offsets into those of each part."""
+    ends = np.cumsum([0, *(int(part[-1]) for part in parts)])
+    moved = [part[:-1] + end for part, end in zip(parts, ends)]
+    return np.concatenate([*moved, ends[-1:]]).astype(np.int32)
 
 
 def _check_size(n_sets: int, lengths: NDArray[np.int32]) -> None:

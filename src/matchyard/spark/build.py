@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -26,7 +27,8 @@ from matchyard.spark import tasks
 from matchyard.spark.checks import check_values, column_of, key_type, plain_errors
 from matchyard.spark.session import find_session
 
-_PER_SHARD = 25_000_000  # subscriptions, where nothing is said about shards
+_PER_TASK = 2_500_000  # subscriptions that a task compiles, where nothing is said about shards…
+_PER_SHARD = 64_000_000  # …and that are joined to one table, where the algorithm can
 
 
 class Built(NamedTuple):
@@ -53,7 +55,9 @@ def build(
     """Compile subscriptions into an index at a path or address, and publish it in one step.
 
     The DataFrame is read several times and has to give the same rows each time: persist it where
-    it does not. Without `shards`, one for every 25 million subscriptions.
+    it does not. Subscriptions are compiled in parallel and then joined to one table, which matches
+    fastest; `shards` says how many there are to be instead, for an index larger than the memory of
+    a worker.
     """
     my.create(engine, algorithm, options)  # refuses what makes no sense before anything runs
     plan = _shards.Plan(engine, algorithm, dict(options or {}))
@@ -184,29 +188,49 @@ def _segment(
         files = _shards.write_key_names(folder, key_names)
         return _Made(files, 0, 0, 0)
     vocabulary = _shards.merge([counts.filter(pa.compute.invert(is_total))])
-    n_shards = n_shards or max(1, -(-n_rows // _PER_SHARD))
     files = _shards.write_names(folder, vocabulary, key_names, segment)
     job = tasks.BuildJob(plan, os.fspath(folder), segment, files)
-    if n_shards == 1:
-        placed = rows.repartition(1)
-    else:
-        routes = _routes(rows, job, vocabulary.n_names, n_shards)
-        files = [*files, routes]
-        dealt = T.StructType([T.StructField("shard", T.IntegerType()), *rows.schema.fields])
-        assigned = rows.mapInArrow(partial(tasks.assign, job, routes), dealt)
-        placed = assigned.repartitionById(n_shards, F.col("shard")).drop("shard")
-    schema = "number int, attempt string, files string, rows bigint, worker_bytes bigint"
-    written = placed.mapInArrow(partial(tasks.write_shard, job), schema).toArrow().to_pylist()
-    if sorted(row["number"] for row in written) != list(range(n_shards)):
-        raise UsageError(f"{n_shards} shards were to be written, and {len(written)} tasks did")
+    n_tasks = n_shards or max(1, -(-n_rows // _PER_TASK))
+    routes = _routes(rows, job, vocabulary.n_names, n_tasks)
+    written = _compile(rows, job, routes, n_tasks)
     if sum(row["rows"] for row in written) != n_rows:
         raise UsageError(
             f"the DataFrame had {n_rows} rows when it was first read and others later: persist it"
         )
-    for row in written:
-        _shards.adopt(folder, row["attempt"])
-        files += [_shards.File(*file) for file in json.loads(row["files"])]
-    return _Made(files, n_shards, n_rows, max(row["worker_bytes"] for row in written))
+    parts = [[_shards.File(*file) for file in json.loads(row["files"])] for row in written]
+    if n_shards is None and n_tasks > 1 and _shards.can_join(plan):
+        step = -(-n_tasks // -(-n_rows // _PER_SHARD))
+        parts = [
+            _shards.join(folder, number, parts[first : first + step], plan, segment)
+            for number, first in enumerate(range(0, n_tasks, step))
+        ]
+        routes = np.where(routes < 0, routes, routes // step)
+    else:
+        parts = [_shards.adopt(folder, part) for part in parts]
+    if len(parts) > 1:
+        files = [*files, *_shards.write_routes(folder, routes, segment)]
+    peak = max(row["worker_bytes"] for row in written)
+    return _Made([*files, *(file for part in parts for file in part)], len(parts), n_rows, peak)
+
+
+def _compile(
+    rows: DataFrame, job: tasks.BuildJob, routes: NDArray[np.int32], n_tasks: int
+) -> list[dict[str, Any]]:
+    """One task for each range of names; what each has written, in the order of the ranges."""
+    if n_tasks == 1:
+        placed = rows.repartition(1)
+    else:
+        [file] = _shards.write_routes(job.folder, routes, job.segment, _shards.scratch())
+        dealt = T.StructType([T.StructField("shard", T.IntegerType()), *rows.schema.fields])
+        assigned = rows.mapInArrow(partial(tasks.assign, job, file), dealt)
+        placed = assigned.repartitionById(n_tasks, F.col("shard")).drop("shard")
+    schema = "number int, files string, rows bigint, worker_bytes bigint"
+    written = placed.mapInArrow(partial(tasks.write_shard, job), schema)
+    found: list[dict[str, Any]] = written.toArrow().to_pylist()
+    found.sort(key=lambda row: row["number"])
+    if [row["number"] for row in found] != list(range(n_tasks)):
+        raise UsageError(f"{n_tasks} tasks were to compile a range of names each, {len(found)} did")
+    return found
 
 
 def _key_names(rows: DataFrame, n_rows: int, base: _shards.Carried | None) -> Any:
@@ -224,7 +248,10 @@ def _key_names(rows: DataFrame, n_rows: int, base: _shards.Carried | None) -> An
     return _shards.merge_keys(distinct.chunks, known)
 
 
-def _routes(rows: DataFrame, job: tasks.BuildJob, n_names: int, n_shards: int) -> _shards.File:
+def _routes(rows: DataFrame, job: tasks.BuildJob, n_names: int, n_tasks: int) -> NDArray[np.int32]:
+    """The task of each rarest name."""
+    if n_tasks == 1:
+        return np.zeros(n_names + 1, np.int32)
     filed = (
         rows.select("subscription")
         .mapInArrow(partial(tasks.count_rarest, job), "rarest bigint, count bigint")
@@ -234,7 +261,7 @@ def _routes(rows: DataFrame, job: tasks.BuildJob, n_names: int, n_shards: int) -
     )
     n_filed = np.zeros(n_names + 1, np.int64)
     n_filed[1 + filed["rarest"].to_numpy()] = filed["count"].to_numpy()
-    return _shards.write_routes(job.folder, _shards.cut(n_filed, n_shards), job.segment)[0]
+    return _shards.cut(n_filed, n_tasks)
 
 
 def _built(version: str, made: _Made, start: float) -> Built:

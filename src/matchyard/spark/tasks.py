@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import resource
-import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -87,7 +86,6 @@ def write_shard(job: BuildJob, batches: Batches) -> Batches:
     found = list(batches)
     number = TaskContext.get().partitionId()
     vocabulary, key_names = shards.open_names(job.folder, job.names, job.segment)
-    attempt = f"attempts/{uuid.uuid4().hex}"
     n_rows = sum(batch.num_rows for batch in found)
     table = pa.Table.from_batches(found) if found else None
     del found
@@ -100,13 +98,12 @@ def write_shard(job: BuildJob, batches: Batches) -> Batches:
         job.plan,
         key_names,
         job.segment,
-        attempt,
+        shards.scratch(),
     )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     yield pa.record_batch(
         {
             "number": pa.array([number], pa.int32()),
-            "attempt": [attempt],
             "files": [json.dumps(files)],
             "rows": pa.array([n_rows]),
             "worker_bytes": pa.array([peak]),

@@ -6,6 +6,7 @@ only survivors get the exact check. See `matchyard.kernels.subset` for the index
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from matchyard.engines.tags.encoder import Batch, Vocabulary
 from matchyard.errors import UsageError
 from matchyard.kernels import csr, subset
-from matchyard.kernels.subset_build import build
+from matchyard.kernels.subset_build import build, join_offsets
+from matchyard.kernels.subset_build import join as join_parts
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
@@ -77,6 +79,17 @@ def compile(
     built = build(sets, vocabulary.n_names, options.leaf)
     none = np.empty(0, np.int64)
     return Table(*built.subset_index, built.member_start, keys[built.order], none, none)
+
+
+def join(tables: Sequence[Table], options: Options) -> Table:
+    """One table from several over one vocabulary, each with a range of rarest tags above the one
+    before it."""
+    fields = len(subset.SubsetIndex._fields)
+    parts = [subset.SubsetIndex._make(table[:fields]) for table in tables]
+    none = np.empty(0, np.int64)
+    key_start = join_offsets([table.key_start for table in tables])
+    keys = np.concatenate([table.keys for table in tables])
+    return Table(*join_parts(parts, options.leaf), key_start, keys, none, none)
 
 
 def workspace(table: Table, options: Options) -> Workspace:
