@@ -21,8 +21,8 @@ KAFKA = "4.1.0"
 RESOLVE_S, START_S, STOP_S = 180, 120, 20
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"  # any 16 bytes; a broker keeps its own in its folder
 
-# What the connector and its token provider are tried in, best first. Central does not always have
-# both in Spark's own version; the second pair is the newest one that is whole and runs on 4.3.
+# Versions of the connector and of its token provider, best first: both should be Spark's own. Where
+# Central lacks those, a mix of two older ones, which Spark does not promise to run: seen to on 4.3.0.
 CONNECTORS = [(pyspark.__version__, pyspark.__version__), ("4.2.0", "4.0.0")]
 CLIENT, POOL = "3.9.2", "2.13.1"  # of kafka-clients and commons-pool2, as connector 4.2 wants them
 
