@@ -6,6 +6,13 @@ to_files, Progress          where a stream's rows go, and who watches it
 session                     a local Spark for those who have none, Java included
 """
 
+from importlib.util import find_spec as _find_spec
+
+from matchyard.errors import UsageError as _UsageError
+
+if _find_spec("pyspark") is None:
+    raise _UsageError("Spark needs PySpark: pip install 'matchyard[spark]'")
+
 from matchyard.spark.build import Built, append, build, compact, subscriptions
 from matchyard.spark.match import match
 from matchyard.spark.session import session
