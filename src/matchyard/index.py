@@ -196,6 +196,10 @@ class Index(Changing):
         engine, reading = self._settings.engine, self._settings.reading
         return engine.encoder.fold(engine.language.parse(value), reading)
 
+    def check(self, events: Any) -> None:
+        """Refuse what `match` would refuse, without matching."""
+        self._settings.engine.encoder.column(events, self._settings.reading)
+
     # ---------------------------------------------------------------- looking at it
 
     @property

@@ -24,7 +24,7 @@ import matchyard as my
 from matchyard import shards as _shards  # functions here have a parameter of that name
 from matchyard.errors import UsageError
 from matchyard.spark import tasks
-from matchyard.spark.checks import check_values, column_of, key_type, plain_errors
+from matchyard.spark.checks import check_values, column_of, key_type, place_of, plain_errors
 from matchyard.spark.session import find_session
 
 _PER_TASK = 2_500_000  # subscriptions that a task compiles, where nothing is said about shards…
@@ -59,6 +59,7 @@ def build(
     fastest; `shards` says how many there are to be instead, for an index larger than the memory of
     a worker.
     """
+    path = place_of(path)
     my.create(engine, algorithm, options)  # refuses what makes no sense before anything runs
     plan = _shards.Plan(engine, algorithm, dict(options or {}))
     rows = _rows(subscriptions, subscription, key, engine)
@@ -85,9 +86,8 @@ def append(
     null, or every copy of the one given; additions stay. Matching slows down with the number of
     appended segments: `compact` folds them.
     """
-    version = _shards.current_version(path)
-    manifest = _shards.manifest_of(path, version)
-    plan = _shards.plan_of(manifest)
+    path = place_of(path)
+    plan = _shards.plan_of(_shards.manifest_of(path, _shards.current_version(path)))
     rows = _rows(changes, subscription, key, plan.engine, column_of(changes, change, "changes"))
     _check_count(shards)
     start = time.perf_counter()
@@ -114,6 +114,7 @@ def compact(
 
     Without `shards`, as many as the first segment has.
     """
+    path = place_of(path)
     manifest = _shards.manifest_of(path, _shards.current_version(path))
     plan = _shards.plan_of(manifest)
     return build(
@@ -126,7 +127,7 @@ def subscriptions(
     path: str | os.PathLike[str], version: str | None = None, spark: SparkSession | None = None
 ) -> DataFrame:
     """The subscriptions of an index as a DataFrame: columns `subscription` and `key`."""
-    place = os.fspath(path)
+    place = place_of(path)
     version = version or _shards.current_version(place)
     manifest = _shards.manifest_of(place, version)
     n_shards = sum(manifest["segments"])
@@ -192,12 +193,20 @@ def _segment(
     job = tasks.BuildJob(plan, os.fspath(folder), segment, files)
     n_tasks = n_shards or max(1, -(-n_rows // _PER_TASK))
     routes = _routes(rows, job, vocabulary.n_names, n_tasks)
-    written = _compile(rows, job, routes, n_tasks)
-    if sum(row["rows"] for row in written) != n_rows:
+    written = {row["number"]: row for row in _compile(rows, job, routes, n_tasks)}
+    if sum(row["rows"] for row in written.values()) != n_rows:
         raise UsageError(
             f"the DataFrame had {n_rows} rows when it was first read and others later: persist it"
         )
-    parts = [[_shards.File(*file) for file in json.loads(row["files"])] for row in written]
+    parts = [
+        [_shards.File(*file) for file in json.loads(written[number]["files"])]
+        if number in written
+        # Spark runs no task over a partition that it knows to be empty.
+        else _shards.write(
+            folder, number, [], [], vocabulary, plan, None, segment, _shards.scratch()
+        )
+        for number in range(n_tasks)
+    ]
     if n_shards is None and n_tasks > 1 and _shards.can_join(plan):
         step = -(-n_tasks // -(-n_rows // _PER_SHARD))
         parts = [
@@ -209,14 +218,14 @@ def _segment(
         parts = [_shards.adopt(folder, part) for part in parts]
     if len(parts) > 1:
         files = [*files, *_shards.write_routes(folder, routes, segment)]
-    peak = max(row["worker_bytes"] for row in written)
+    peak = max((row["worker_bytes"] for row in written.values()), default=0)
     return _Made([*files, *(file for part in parts for file in part)], len(parts), n_rows, peak)
 
 
 def _compile(
     rows: DataFrame, job: tasks.BuildJob, routes: NDArray[np.int32], n_tasks: int
 ) -> list[dict[str, Any]]:
-    """One task for each range of names; what each has written, in the order of the ranges."""
+    """One task for each range of names; what each has written."""
     if n_tasks == 1:
         placed = rows.repartition(1)
     else:
@@ -227,9 +236,6 @@ def _compile(
     schema = "number int, files string, rows bigint, worker_bytes bigint"
     written = placed.mapInArrow(partial(tasks.write_shard, job), schema)
     found: list[dict[str, Any]] = written.toArrow().to_pylist()
-    found.sort(key=lambda row: row["number"])
-    if [row["number"] for row in found] != list(range(n_tasks)):
-        raise UsageError(f"{n_tasks} tasks were to compile a range of names each, {len(found)} did")
     return found
 
 

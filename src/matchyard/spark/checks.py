@@ -3,6 +3,7 @@ went wrong in a task, said without the stack traces of three languages."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +16,11 @@ from pyspark.sql import types as T
 from matchyard import errors
 from matchyard.errors import MatchyardError, UsageError
 
-# What a column of subscriptions or events may be, by engine.
-_TAGS = (T.ArrayType, T.StringType)
+
+def place_of(path: str | os.PathLike[str]) -> str:
+    """A path as workers can use it, which may run in a folder of their own."""
+    text = os.fspath(path)
+    return text if "://" in text else os.path.abspath(text)
 
 
 def column_of(frame: DataFrame, name: str, what: str) -> Column:

@@ -24,7 +24,7 @@ from pyspark.sql import types as T
 from matchyard import shards
 from matchyard.errors import UsageError
 from matchyard.spark import tasks
-from matchyard.spark.checks import check_choice, check_values, column_of, type_of
+from matchyard.spark.checks import check_choice, check_values, column_of, place_of, type_of
 
 _log = logging.getLogger("matchyard")
 _SHARE = 0.5  # of a machine's memory that a replicated index may take
@@ -74,7 +74,7 @@ def match(
     check_choice("output", output, ("pairs", "arrays"))
     check_choice("bad", bad, ("raise", "keep"))
     ids = [id] if isinstance(id, str) else list(id)
-    path = os.fspath(index)
+    path = place_of(index)
     current = shards.current_version(path)
     manifest = shards.manifest_of(path, current)
     if follow and not events.isStreaming:
@@ -96,7 +96,7 @@ def match(
             f"the result would have two columns of one name: {', '.join(names)}; rename the events'"
         )
     job = tasks.MatchJob(
-        path, current, bool(follow), follow if isinstance(follow, str) else None, names, unique,
+        path, current, bool(follow), place_of(follow) if isinstance(follow, str) else None, names, unique,
         output == "arrays", bad == "keep", with_version, string_keys,
     )  # fmt: skip
     choice = choose(manifest, strategy, worker_memory, events.sparkSession)

@@ -187,8 +187,8 @@ def matched(index: Any, layout: Layout, ids: list[pa.Array], events: pa.Array) -
         start += layout.step
         try:
             found = find(some)
-        except ParseError as error:
-            good, reasons = sift(index, layout.job, names, some, error)
+        except ParseError:
+            good, reasons = sift(index, layout.job, names, some)
             yield from layout.bad([column.filter(pc.invert(good)) for column in names], reasons)
             names, found = [column.filter(good) for column in names], find(some.filter(good))
         yield from layout.rows(names, found)
@@ -196,28 +196,42 @@ def matched(index: Any, layout: Layout, ids: list[pa.Array], events: pa.Array) -
 
 
 def sift(
-    index: Any, job: MatchJob, ids: list[pa.Array], events: pa.Array, error: ParseError
+    index: Any, job: MatchJob, ids: list[pa.Array], events: pa.Array
 ) -> tuple[pa.Array, pa.Array]:
     """Which events can be read, and for the others why not; an error unless they are to be kept."""
-    reasons = [_reason(index, value) for value in events.to_pylist()]
-    bad = [row for row, reason in enumerate(reasons) if reason is not None]
-    if not bad:  # the column as a whole cannot be read
-        raise error
+    bad = _bad_rows(index, events, 0)
     if not job.keep_bad:
-        named = ", ".join(str(column[bad[0]].as_py()) for column in ids)
+        row, reason = bad[0]
+        named = ", ".join(str(column[row].as_py()) for column in ids)
         raise ParseError(
-            f"event {named}: {reasons[bad[0]]}; bad='keep' sets such events aside with the reason"
+            f"event {named}: {reason}; bad='keep' sets such events aside with the reason"
         )
-    good = pa.array([reason is None for reason in reasons])
-    return good, pa.array([reasons[row] for row in bad], pa.string())
+    good = np.ones(len(events), bool)
+    good[[row for row, _ in bad]] = False
+    return pa.array(good), pa.array([reason for _, reason in bad], pa.string())
 
 
-def _reason(index: Any, value: Any) -> str | None:
+def _bad_rows(index: Any, events: pa.Array, first: int) -> list[tuple[int, str]]:
+    """Bad events and the reasons, found by halving, since most events are good."""
+    try:
+        index.check(events)
+        return []
+    except ParseError as error:
+        if len(events) == 1:
+            return [(first, _reason(index, events[0].as_py(), error))]
+    half = len(events) // 2
+    return [
+        *_bad_rows(index, events.slice(0, half), first),
+        *_bad_rows(index, events.slice(half), first + half),
+    ]
+
+
+def _reason(index: Any, value: Any, error: ParseError) -> str:
     try:
         index.parse(value)
-    except ParseError as error:
-        return str(error)
-    return None
+    except ParseError as found:
+        return str(found)
+    return str(error).removeprefix("row 0 ")
 
 
 class Layout:
@@ -301,11 +315,11 @@ def route(job: MatchJob, batches: Batches) -> Batches:
         good = np.arange(n_events)
         try:
             rows, shard = routes.of(events)
-        except ParseError as error:
+        except ParseError:
             index = _keep_open(
                 ("reader", job.path, version), lambda: shards.open_shards(job.path, version, ())
             )
-            is_good, why = sift(index, job, ids, events, error)
+            is_good, why = sift(index, job, ids, events)
             good, bad = (np.flatnonzero(np.asarray(mask)) for mask in (is_good, pc.invert(is_good)))
             rows, shard = routes.of(events.filter(is_good))
             rows = np.concatenate([good[rows], bad])

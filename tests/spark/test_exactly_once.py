@@ -1,0 +1,69 @@
+"""A stream whose driver is killed again and again writes what one batch run finds, each row once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import matchyard as my
+from tests.spark.frames import TAGS, found
+
+N_FILES, PER_FILE, N_KILLS = 200, 20, 5
+JOB = Path(__file__).with_name("stream_job.py")
+
+
+def n_committed(folder: Path) -> int:
+    """Micro-batches that Spark has written off as done."""
+    commits = folder / "checkpoint" / "commits"
+    return sum(entry.name.isdigit() for entry in commits.iterdir()) if commits.exists() else 0
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, str(JOB), str(folder)],
+            stdout=log, stderr=log, start_new_session=True,
+            env={**os.environ, "PYTHONPATH": str(Path(my.__file__).parent.parent)},
+        )  # fmt: skip
+
+
+def test_five_killed_drivers_lose_nothing_and_repeat_nothing(spark, tmp_path):
+    workload = my.workload("tags", "peers", 2000)
+    tags, keys = workload.subscriptions(0, 2000)
+    index = my.TagIndex().add_many(tags, keys).save(tmp_path / "a.index")
+    (tmp_path / "in").mkdir()
+    rows = workload.events(N_FILES * PER_FILE).to_pylist()
+    rows[:: 10 * PER_FILE] = [None] * (N_FILES // 10)  # a bad event in every tenth file
+    for number in range(N_FILES):
+        some = range(number * PER_FILE, (number + 1) * PER_FILE)
+        table = pa.table({"id": list(some), "tags": pa.array([rows[n] for n in some], TAGS)})
+        pq.write_table(table, tmp_path / "in" / f"{number:04}.parquet")
+
+    chance, log = random.Random(7), tmp_path / "log"
+    for kill in range(N_KILLS):
+        job = start(tmp_path)
+        enough = n_committed(tmp_path) + chance.randrange(1, 4)
+        while n_committed(tmp_path) < enough and job.poll() is None:
+            time.sleep(0.01)
+        time.sleep(chance.random())
+        assert job.poll() is None, f"the stream ended before kill {kill}: {log.read_text()[-2000:]}"
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+    job = start(tmp_path)
+    assert job.wait(timeout=180) == 0, log.read_text()[-4000:]
+
+    good = [(id, row) for id, row in enumerate(rows) if row is not None]
+    matches = index.match([row for _, row in good])
+    expected = Counter((id, key) for (id, _), some in zip(good, matches) for key in some)
+    assert found(spark.read.parquet(str(tmp_path / "pairs"))) == expected
+    letters = [row.id for row in spark.read.parquet(str(tmp_path / "bad")).collect()]
+    assert sorted(letters) == list(range(0, N_FILES * PER_FILE, 10 * PER_FILE))
