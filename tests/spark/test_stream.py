@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -138,7 +139,7 @@ def test_bad_events_go_to_the_dead_letters_and_the_stream_goes_on(spark, feed, t
     letters = {row.id: row for row in spark.read.parquet(str(tmp_path / "bad")).collect()}
     assert sorted(letters) == [1, 10]
     assert "not a set of tags: None" in letters[1].reason
-    assert (letters[1].batch, letters[10].batch) == (0, 1)
+    assert {letters[1].batch, letters[10].batch} == {0, 1}  # files of one moment come in any order
 
 
 def test_a_batch_that_is_written_again_replaces_itself(spark, tmp_path):
@@ -164,7 +165,7 @@ def test_a_listener_counts_and_serves_what_streams_do(spark, feed, tmp_path, cap
         for _ in range(100):  # listeners hear of a batch a little later
             if sum(sample.batches for sample in progress.samples.values()) == 2:
                 break
-            query.awaitTermination(0.1)
+            time.sleep(0.1)
         [sample] = progress.samples.values()
         assert (sample.total_events, sample.total_matches, sample.total_bad) == (4, 4, 1)
         assert (sample.batch, sample.version, sample.events) == (1, 1, 1)
