@@ -26,6 +26,8 @@ SCRATCH = "scratch/"  # of a version that is being made; not part of it
 _KEEP = 2  # versions that stay on disk: the current one, and its predecessor for late readers
 _BATCHES_KEPT = 100  # of a stream whose versions are remembered, as many as Spark remembers
 _STREAM_FORGOTTEN_S = 7 * 86400.0  # a stream that has not run for so long keeps no version
+_NAMELESS = "batches"  # the folder of streams whose names tasks are not told
+_NAMELESS_KEPT_S = 3600.0
 _GRACE_S = 60.0  # a version may be taken by a stream for so long after it was current
 
 try:
@@ -246,14 +248,15 @@ def version_of_batch(path: AnyPath, stream: str, batch: int, record: AnyPath | N
     """The one version that a micro-batch of a stream is matched with, also when it is run again.
 
     Whoever asks first writes the current version down, in the folder `streams` of the index or of
-    `record`; everyone else reads it there.
+    `record`; everyone else reads it there. A stream without a name has its batches named by the
+    moment at which they began, which Spark keeps for them.
     """
     if record is None and is_remote(path):
         raise StorageError(
             f"{path} cannot keep the versions of a stream, since object stores do not say who was "
             "first: name a folder that all workers share, e.g. follow='/shared/streams'"
         )
-    folder = local_path(record or path) / "streams" / stream
+    folder = local_path(record or path) / "streams" / (stream or _NAMELESS)
     file = folder / f"{batch:09}"
     if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -268,15 +271,31 @@ def version_of_batch(path: AnyPath, stream: str, batch: int, record: AnyPath | N
             pass
         finally:
             os.unlink(draft)
-        (folder / f"{batch - _BATCHES_KEPT:09}").unlink(missing_ok=True)
+        if stream:
+            (folder / f"{batch - _BATCHES_KEPT:09}").unlink(missing_ok=True)
+        else:
+            for old in _recorded(folder)[:-_BATCHES_KEPT]:
+                if time.time() - old.stat().st_mtime > _STREAM_FORGOTTEN_S:
+                    old.unlink(missing_ok=True)
     return file.read_text().strip()
 
 
+def _recorded(stream: Path) -> list[Path]:
+    """The batches of a stream, in their order."""
+    found = (entry for entry in stream.iterdir() if entry.name.isdigit())
+    return sorted(found, key=lambda entry: int(entry.name))
+
+
 def _in_use(root: Path) -> set[str]:
-    """Versions that a stream may ask for again: those of its last two batches."""
+    """Versions that a stream may ask for again: those of its last two batches, and of the last hour
+    where batches do not say whose they are."""
     found: set[str] = set()
     for stream in (root / "streams").glob("*"):
-        batches = sorted(entry for entry in stream.iterdir() if entry.name.isdigit())[-2:]
+        batches = _recorded(stream)
+        if stream.name == _NAMELESS:
+            asked = [b for b in batches if time.time() - b.stat().st_mtime < _NAMELESS_KEPT_S]
+        else:
+            asked = batches[-2:]
         if batches and time.time() - batches[-1].stat().st_mtime < _STREAM_FORGOTTEN_S:
-            found |= {batch.read_text().strip() for batch in batches}
+            found |= {batch.read_text().strip() for batch in {*asked, *batches[-2:]}}
     return found

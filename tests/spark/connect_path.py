@@ -3,33 +3,72 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sys
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-import matchyard.spark
+import matchyard as my
+from matchyard import spark as ms
+from tests.spark.frames import EVENTS, TAGS, changes, events, found, subscriptions, wanted
 
 
-def double(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    from matchyard import TagIndex  # the package is found by the workers too
-
-    assert TagIndex
-    for batch in batches:
-        yield pa.record_batch({"twice": pa.array([2 * id for id in batch["id"].to_pylist()])})
+def stream(spark: Any, index: Path, folder: Path) -> dict[str, Any]:
+    """A stream that ends by itself: its pairs, its dead letters, and what a listener heard."""
+    (folder / "in").mkdir()
+    rows = pa.array([*EVENTS, None], TAGS)
+    pq.write_table(pa.table({"id": range(len(rows)), "tags": rows}), folder / "in" / "a.parquet")
+    frame = spark.readStream.schema("id bigint, tags array<string>").parquet(str(folder / "in"))
+    matched = ms.match(frame, index, follow=True, version=True, bad="keep")
+    query = (
+        matched.writeStream.foreachBatch(
+            ms.to_files(str(folder / "pairs"), dead_letters=str(folder / "bad"))
+        )
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination(120)
+    pairs = spark.read.parquet(str(folder / "pairs"))
+    return {
+        "pairs": found(pairs) == wanted(),
+        "versions": [row.version for row in pairs.select("version").distinct().collect()],
+        "bad": [row.id for row in spark.read.parquet(str(folder / "bad")).collect()],
+    }
 
 
 def main() -> None:
-    spark = matchyard.spark.session(memory="1g", name="connect")
+    folder = Path(sys.argv[1])
+    index = folder / "a.index"
+    spark = ms.session(memory="1g", name="connect", config={"spark.sql.shuffle.partitions": "2"})
     try:
-        table = spark.range(5).mapInArrow(double, "twice long").toArrow()
-        found = {
+        ms.build(subscriptions(spark), index, shards=2)
+        given = {
             "session": type(spark).__module__,
-            "found": matchyard.spark.session() is spark,
-            "twice": sorted(table["twice"].to_pylist()),
+            "found": ms.session() is spark,
+            "replicated": found(ms.match(events(spark), index)) == wanted(),
+            "sharded": found(
+                ms.match(events(spark), index, strategy="sharded", output="arrays", unique=True)
+            )
+            == wanted(unique=True),
+            "stream": stream(spark, index, folder),
         }
+        ms.register(spark)
+        events(spark).createOrReplaceTempView("events")
+        query = f"SELECT * FROM matchyard_match(TABLE(SELECT id, tags FROM events), '{index}')"
+        given["sql"] = found(spark.sql(query)) == wanted()
+        ms.append(changes(spark, [("add", 99, ["new"])]), index)
+        ms.compact(index)
+        given["changed"] = my.open(index).match([["new"]])[0] == [3, 99]
+        try:
+            ms.build(subscriptions(spark, [None]), index)
+        except my.ParseError as error:
+            given["error"] = str(error)
     finally:
         spark.stop()
-    print(json.dumps(found))
+    print(json.dumps(given))
 
 
 if __name__ == "__main__":

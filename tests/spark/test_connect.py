@@ -17,7 +17,7 @@ import pytest
 import matchyard
 
 HERE = Path(__file__).parent
-SOURCES = str(Path(matchyard.__file__).parent.parent)
+SOURCES = os.pathsep.join([str(Path(matchyard.__file__).parent.parent), str(HERE.parent.parent)])
 
 
 def run_connect(script: Path, *arguments: str) -> Any:
@@ -46,9 +46,17 @@ def _connect() -> None:
     pytest.importorskip("grpc", reason="needs pyspark[connect]")
 
 
-def test_a_whole_path_runs_in_connect() -> None:
-    assert run_connect(HERE / "connect_path.py") == {
+def test_build_match_stream_and_sql_run_in_connect(tmp_path) -> None:
+    told = run_connect(HERE / "connect_path.py", str(tmp_path))
+    error = told.pop("error")
+    assert told == {
         "session": "pyspark.sql.connect.session",
         "found": True,
-        "twice": [0, 2, 4, 6, 8],
+        "replicated": True,
+        "sharded": True,
+        "stream": {"pairs": True, "versions": [1], "bad": [8]},
+        "sql": True,
+        "changed": True,
     }
+    assert "row 0 is null" in error
+    assert "\n" not in error

@@ -174,7 +174,7 @@ def test_an_event_with_very_many_matches_is_handed_on_in_pieces(spark, tmp_path,
     monkeypatch.setattr(tasks.Layout, "_PAIRS", 1000)
     index = my.TagIndex().add_many([["jazz"]] * 3500, range(3500)).save(tmp_path / "a.index")
     job = tasks.MatchJob(
-        str(tmp_path / "a.index"), "0001", False, None, ["id", "key"], False, False, False, False, False
+        str(tmp_path / "a.index"), "0001", False, None, False, ["id", "key"], False, False, False, False, False
     )  # fmt: skip
     batch = pa.record_batch({"id": [7, 8], "tags": pa.array([["jazz"], ["rock"]], TAGS)})
     pieces = list(tasks.match_replicated(job, iter([batch])))

@@ -95,8 +95,10 @@ def match(
         raise UsageError(
             f"the result would have two columns of one name: {', '.join(names)}; rename the events'"
         )
+    # Over Connect, tasks of foreachBatch do not know their batch, but the moment at which it began.
+    stamped = bool(follow) and type(events).__module__.startswith("pyspark.sql.connect")
     job = tasks.MatchJob(
-        path, current, bool(follow), place_of(follow) if isinstance(follow, str) else None, names, unique,
+        path, current, bool(follow), place_of(follow) if isinstance(follow, str) else None, stamped, names, unique,
         output == "arrays", bad == "keep", with_version, string_keys,
     )  # fmt: skip
     choice = choose(manifest, strategy, worker_memory, events.sparkSession)
@@ -104,7 +106,8 @@ def match(
     if explain:
         print(f"matchyard: {choice.strategy}, because {choice.reason}")
     columns = [column_of(events, name, "names of events") for name in ids]
-    chosen = events.select(*columns, F.col(event).alias("_event"))
+    moment = [F.unix_millis(F.current_timestamp()).alias("_moment")] if stamped else []
+    chosen = events.select(*columns, *moment, F.col(event).alias("_event"))
     schema = T.StructType([*fields, *found])
     if choice.strategy == "replicated":
         matched = chosen.mapInArrow(partial(tasks.match_replicated, job), schema)
@@ -124,7 +127,9 @@ def _sharded(
         T.StructField("_shard", T.IntegerType()),
         T.StructField("_row", T.LongType()),
         T.StructField("_reason", T.StringType()),
-        *events.schema.fields,
+        *schema.fields[:n_ids],
+        T.StructField("_version", T.StringType()),
+        events.schema["_event"],
     ]
     sent = events.mapInArrow(partial(tasks.route, job), T.StructType(routed))
     # A later version may have more shards: then a task has several, one after the other.

@@ -28,7 +28,7 @@ def register(
 
         SELECT * FROM matchyard_match(TABLE(SELECT id, tags FROM events), '/data/music.index')
 
-    The table's first column names the event, the second is the event; the result has `id` and
+    The path is absolute, since workers have folders of their own. The table's first column names the event, the second is the event; the result has `id` and
     `key`. SQL wants their types beforehand, so they are given here: "bigint" or "string". It takes
     the version that is current when a task begins; `matchyard.spark.match` does more.
     """
@@ -73,7 +73,7 @@ def match_rows(
     except pa.ArrowException as error:
         raise UsageError(f"ids are not {wanted}: {error}; see register(…, id=…)") from None
     job = tasks.MatchJob(
-        path, version, False, None, ["id", "key"], unique, False, False, False, string_keys
+        path, version, False, None, False, ["id", "key"], unique, False, False, False, string_keys
     )
     for batch in tasks.matched(index, tasks.Layout(job, version), [ids], events.column(1)):
         yield pa.Table.from_batches([batch])

@@ -10,6 +10,7 @@ import json
 import resource
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,6 +130,7 @@ class MatchJob(NamedTuple):
     version: str  # when the plan was made
     follow: bool  # each micro-batch takes the version that is current when it begins
     record: str | None  # folder where these are written down, instead of the index
+    stamped: bool  # before the event comes the moment at which its micro-batch began
     names: list[str]  # of the columns that come out
     unique: bool
     arrays: bool
@@ -157,21 +159,34 @@ def open_index(path: str, version: str, shard: int | None = None) -> Any:
     )
 
 
-def version_for(job: MatchJob) -> str:
-    """The version for this task: one for all tasks of a micro-batch."""
+def with_version(job: MatchJob, batches: Batches) -> tuple[str, Batches]:
+    """The version for this task, one for all tasks of a micro-batch; and the batches, without the
+    moment at which that began."""
     if not job.follow:
-        return job.version
+        return job.version, batches
     context = TaskContext.get()
     stream = context.getLocalProperty("sql.streaming.queryId")
     batch = context.getLocalProperty("streaming.sql.batchId")
-    if stream is None or batch is None:
+    if stream is not None and batch is not None:
+        version = shards.version_of_batch(job.path, stream, int(batch), job.record)
+        return version, (_without_stamp(one) for one in batches) if job.stamped else batches
+    # Over Connect, what foreachBatch runs is told neither.
+    first = next(batches, None)
+    if first is None or not len(first):
+        return job.version, iter(())
+    if not job.stamped:
         raise UsageError("follow=True works in a running stream, and this task is not part of one")
-    return shards.version_of_batch(job.path, stream, int(batch), job.record)
+    version = shards.version_of_batch(job.path, "", first.column(-2)[0].as_py(), job.record)
+    return version, (_without_stamp(one) for one in chain([first], batches))
+
+
+def _without_stamp(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.remove_column(batch.num_columns - 2)
 
 
 def match_replicated(job: MatchJob, batches: Batches) -> Batches:
     """Match events with the whole index."""
-    version = version_for(job)
+    version, batches = with_version(job, batches)
     index, layout = open_index(job.path, version), Layout(job, version)
     for batch in batches:
         yield from matched(index, layout, batch.columns[:-1], batch.columns[-1])
@@ -301,12 +316,12 @@ def _starts(found: my.Matches) -> list[int]:
 
 
 def route(job: MatchJob, batches: Batches) -> Batches:
-    """Send each event to the shards that can match it: shard, row, reason, names, event.
+    """Send each event to the shards that can match it: shard, row, reason, names, version, event.
 
     A row is a number that no other event of this job has. A bad event is sent somewhere with its
     reason, and so is one that no shard can match where each event needs a row.
     """
-    version = version_for(job)
+    version, batches = with_version(job, batches)
     routes = _keep_open(("routes", job.path, version), lambda: shards.Routes(job.path, version))
     first = TaskContext.get().partitionId() << 40
     for batch in batches:
@@ -337,19 +352,23 @@ def route(job: MatchJob, batches: Batches) -> Batches:
                 pa.array(shard),
                 pa.array(first + rows),
                 reasons.take(at),
-                *(c.take(at) for c in ids),
+                *(column.take(at) for column in ids),
+                pa.repeat(version, len(at)),
                 events.take(at),
             ],
-            ["_shard", "_row", "_reason", *batch.schema.names],
+            ["_shard", "_row", "_reason", *batch.schema.names[:-1], "_version", "_event"],
         )
         first += n_events
 
 
 def match_shards(job: MatchJob, batches: Batches) -> Batches:
     """Match routed events with their shards, one shard after the other."""
-    version = version_for(job)
-    layout = Layout(job, version)
+    layout = Layout(job, job.version)
     for batch in batches:
+        if not len(batch):
+            continue
+        version = batch.column(-2)[0].as_py()  # the same for a whole micro-batch
+        layout.version = int(version)
         shard = np.asarray(batch.column(0))
         is_bad = pc.is_valid(batch.column(2))
         if is_bad.true_count:
@@ -366,7 +385,7 @@ def match_shards(job: MatchJob, batches: Batches) -> Batches:
 def _names_of(job: MatchJob, batch: pa.RecordBatch) -> list[pa.Array]:
     """The columns that name an event; its row is among them where shards are merged later."""
     columns: list[pa.Array] = batch.columns
-    return [columns[1], *columns[3:-1]] if job.names[0] == "_row" else columns[3:-1]
+    return [columns[1], *columns[3:-2]] if job.names[0] == "_row" else columns[3:-2]
 
 
 def merge_shards(job: MatchJob, batches: Batches) -> Batches:
