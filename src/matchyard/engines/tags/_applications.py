@@ -10,6 +10,7 @@ the thesis' traces do. Rows 12 i … 12 i + 11 are the copies of descriptor i.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -106,17 +107,10 @@ class Applications:
 
     def __init__(self, name: str, size: int, seed: int, extra_tags: int | None = None) -> None:
         self.name, self.size, self.seed = name, size, seed
-        names = list(APPLICATIONS) if name == MIXTURE else [name]
-        sources = np.array([APPLICATIONS[name].descriptors for name in names], np.float64)
-        self._proportions = np.cumsum(sources) / sources.sum()
-        n_sources = -(-size // copies())
-        self._recipes = [
-            _recipe(
-                APPLICATIONS[name], n_sources * float(sources[place] / sources.sum()), seed,
-                place, len(names), extra_tags,
-            )
-            for place, name in enumerate(names)
-        ]  # fmt: skip
+        models = list(APPLICATIONS.values()) if name == MIXTURE else [APPLICATIONS[name]]
+        traced = np.array([model.descriptors for model in models], np.float64)
+        self._models, self._extra_tags = models, extra_tags
+        self._proportions = np.cumsum(traced) / traced.sum()
 
     def subscriptions(self, start: int, stop: int) -> tuple[pa.Array, NDArray[np.int64]]:
         """Subscriptions `start` … `stop`-1 as an Arrow list of strings, and their keys."""
@@ -132,6 +126,10 @@ class Applications:
         events = np.arange(start, start + n_events)
         return self._make(_stored(self.seed, self.size, events), events)[0]
 
+    def copies(self, languages: int = N_LANGUAGES) -> int:
+        """How many copies `expand` makes of a descriptor, if nothing else is asked for."""
+        return copies(languages)
+
     def expand(
         self,
         tags: pa.Array,
@@ -145,6 +143,17 @@ class Applications:
         behind the other, and have synonyms. A descriptor's number decides what chance does to it.
         """
         return expand(tags, numbers, self.seed, languages, factor)
+
+    @cached_property
+    def _recipes(self) -> list[_Recipe]:
+        """Those of the applications, with their tables; `expand` needs none of them."""
+        n_sources = -(-self.size // copies())
+        return [
+            _recipe(model, n_sources * share, self.seed, place, len(self._models), self._extra_tags)
+            for place, (model, share) in enumerate(
+                zip(self._models, np.diff(self._proportions, prepend=0.0).tolist())
+            )
+        ]
 
     def _make(
         self, numbers: NDArray[np.int64], events: NDArray[np.int64]

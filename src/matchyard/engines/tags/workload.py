@@ -100,13 +100,28 @@ class Workload:
         """Events: each a stored subscription with extra tags, as an Arrow list of strings."""
         return self._text(Rows(*_events(self._recipe(), start, start + n_events)))
 
+    @property
+    def n_users(self) -> int:
+        """How many users the interests are of."""
+        return people.n_users_of(self.size)
+
+    @property
+    def n_tweets(self) -> int:
+        """How many tweets the interests are copies of."""
+        return people.n_tweets_of(self.size)
+
+    @property
+    def n_publishers(self) -> int:
+        """How many wrote them; the last few may have written nothing yet."""
+        return -(-self.n_tweets // people.TWEETS_PER_GROUP) * people.PUBLISHERS_PER_GROUP
+
     def users(self, start: int = 0, stop: int | None = None) -> pa.Table:
         """Users `start` … `stop`-1: languages, and how many interests each has.
 
         >>> generate("twitter", size=900, seed=7).users().column_names
         ['user', 'first_language', 'second_language', 'interests']
         """
-        stop = self._check_people(stop, people.n_users_of(self.size))
+        stop = self._check_people(stop, self.n_users)
         first, second, interests = people.describe_users(
             self.seed, self.size, self._first, self._second, start, stop
         )
@@ -123,8 +138,7 @@ class Workload:
 
         A follower is an interest in something that the publisher wrote.
         """
-        groups = -(-people.n_tweets_of(self.size) // people.TWEETS_PER_GROUP)
-        stop = self._check_people(stop, groups * people.PUBLISHERS_PER_GROUP)
+        stop = self._check_people(stop, self.n_publishers)
         n_tweets, n_followers = people.describe_publishers(self.seed, self.size, start, stop)
         publishers = np.arange(start, stop)
         return pa.table({
@@ -137,7 +151,7 @@ class Workload:
 
     def tweets(self, start: int = 0, stop: int | None = None) -> pa.Table:
         """Tweets `start` … `stop`-1 as they were written: who by, and the hashtags in English."""
-        stop = self._check_people(stop, people.n_tweets_of(self.size))
+        stop = self._check_people(stop, self.n_tweets)
         rows = Rows(*_tweets(self._recipe(), start, stop))
         return pa.table(
             {"tweet": np.arange(start, stop), "publisher": rows.keys, "tags": self._text(rows)}
