@@ -22,12 +22,11 @@ EVENTS = [{"jazz", "oslo"}, {"rock", "live", "jazz"}, {"unheard"}, set()]
 def built(path, plan, parts, key_names=None):
     vocabulary = shards.merge([shards.count(tags, plan) for tags, _ in parts])
     with shards.new_version(path) as folder:
-        written = [
-            shards.write(folder, number, tags, keys, vocabulary, plan, key_names)
-            for number, (tags, keys) in enumerate(parts)
-        ]
-        written = json.loads(json.dumps(written))  # what a task returns must travel
-        shards.publish(path, folder, written, vocabulary, plan, key_names)
+        files = shards.write_names(folder, vocabulary, key_names)
+        for number, (tags, keys) in enumerate(parts):
+            files += shards.write(folder, number, tags, keys, vocabulary, plan, key_names)
+        files = json.loads(json.dumps(files))  # what a task returns must travel
+        shards.publish(path, folder, files, plan, [len(parts)])
     return my.open(path, verify=True)
 
 

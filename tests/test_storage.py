@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import matchyard as my
-from matchyard import storage
+from matchyard import storage, versions
 from tests.cases import ONE_EACH, build
 from tests.golden import make
 
@@ -21,7 +21,7 @@ GOLDEN = sorted(make.FOLDER.glob("format-*/*"))
 
 
 def version_of(path: Path) -> Path:
-    return path / "versions" / storage.current_version(path)
+    return path / "versions" / versions.current_version(path)
 
 
 def files_of(path: Path) -> list[str]:
@@ -30,13 +30,13 @@ def files_of(path: Path) -> list[str]:
     return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
 
 
-FILES = files_of(make.FOLDER / "format-1" / "tagmatch-str")
+FILES = files_of(make.FOLDER / "format-2" / "tagmatch-str")
 
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     """A copy of a golden index, to be damaged."""
-    return Path(shutil.copytree(make.FOLDER / "format-1" / "tagmatch-str", tmp_path / "a.index"))
+    return Path(shutil.copytree(make.FOLDER / "format-2" / "tagmatch-str", tmp_path / "a.index"))
 
 
 def answers(path: Path, verify: bool = False) -> list[list[str]]:
@@ -56,7 +56,7 @@ def test_the_layout_is_what_the_storage_module_says(saved: Path) -> None:
     manifest = json.loads((version_of(saved) / "manifest.json").read_text())
     assert {file[0] for file in manifest["files"]} == set(FILES) - {"manifest.json"}
     assert (manifest["format"], manifest["engine"], manifest["algorithm"]) == (
-        1,
+        2,
         "tags",
         "tagmatch",
     )
@@ -118,7 +118,7 @@ def rewrite_manifest(path: Path, **changes: object) -> None:
 
 def test_a_newer_format_is_refused_and_says_what_to_do(saved: Path) -> None:
     rewrite_manifest(saved, format=storage.FORMAT + 1)
-    with pytest.raises(my.StorageError, match=r"format 2; .* install a newer one"):
+    with pytest.raises(my.StorageError, match=r"format 3; .* install a newer one"):
         my.open(saved)
 
 
@@ -216,7 +216,7 @@ def test_opening_writes_nothing_until_save(saved: Path) -> None:
     index.match(EVENTS)
     assert look() == before
     index.save(saved)
-    assert storage.current_version(saved) == "0002"
+    assert versions.current_version(saved) == "0002"
     assert my.open(saved, verify=True).match([["x"]])[0] == ["y"]
 
 

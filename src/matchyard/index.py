@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, NamedTuple, TypeVar
 
-from matchyard import storage
+import pyarrow as pa
+
+from matchyard import storage, versions
 from matchyard.consolidation import Changing
 from matchyard.engine import configure
 from matchyard.errors import StorageError, UsageError
@@ -270,6 +272,14 @@ class Index(Changing):
         collecting = 60 * n_names  # the table of names while it grows
         return Estimate(n_rows, finished, staged + max(sorting, finished) + collecting)
 
+    def segments(self) -> tuple[Segment, ...]:
+        """What matching sees, segment by segment."""
+        return (self._refresh() if self.live else self._snapshot).segments
+
+    def key_names(self) -> pa.Array | None:
+        """The string keys by number, None where keys are integers."""
+        return self._keys.names()
+
     # ---------------------------------------------------------------- keeping it
 
     def save(self: Self, path: str | PathLike[str]) -> Self:
@@ -282,18 +292,19 @@ class Index(Changing):
         <TagIndex: 1 subscriptions, algorithm rarest>
         """
         segment = self._consolidated()
-        with storage.new_version(path) as folder:
-            files = storage.write_names(folder, "vocabulary", segment.vocabulary)
-            names, tables = self._keys.used(segment.tables)
-            if names is not None:
-                files += storage.write_names(folder, "keys", names)
-            for number, table in enumerate(tables):
-                files += storage.write_table(folder, number, table)
+        with versions.new_version(path) as folder:
+            with versions.writable(folder) as local:
+                files = storage.write_names(local, "vocabulary", segment.vocabulary)
+                names, tables = self._keys.used(segment.tables)
+                if names is not None:
+                    files += storage.write_names(local, "keys", names)
+                for number, table in enumerate(tables):
+                    files += storage.write_table(local, number, table)
             found = self._settings
             settings = storage.describe(
-                found.engine.name, self.algorithm, found.reading, found.options, len(segment.tables)
+                found.engine.name, self.algorithm, found.reading, found.options, [len(tables)]
             )
-            storage.publish(path, folder, settings, files)
+            versions.publish(path, folder, settings, files)
         return self
 
     @classmethod
@@ -307,14 +318,19 @@ class Index(Changing):
                 manifest[name] for name in ("engine", "algorithm", "options")
             )
             kind = configure(engine, algorithm, options, device).algorithm.Table
-            tables = [kind(**arrays) for arrays in saved.tables]
+            found = [[kind(**arrays) for arrays in segment.tables] for segment in saved.segments]
         except (KeyError, TypeError, UsageError) as error:
             raise StorageError(f"this index does not fit this version: {error}") from error
         index = cls.__new__(cls)
         Index.__init__(index, engine, algorithm, options, device, live, threads)
-        index._keys = Keys.load(saved.key_names, any(len(table.keys) for table in tables))
-        segment = Segment(index._settings, saved.vocabulary, tables)
-        index._snapshot = Snapshot((segment,), index._keys.names())
+        has_keys = any(len(table.keys) for tables in found for table in tables)
+        index._keys = Keys.load(saved.key_names, has_keys)
+        segments = tuple(
+            Segment(index._settings, segment.vocabulary, tables)
+            for segment, tables in zip(saved.segments, found, strict=True)
+            if tables  # none where only some shards were loaded
+        )
+        index._snapshot = Snapshot(segments, index._keys.names())
         return index
 
 

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard import storage
+from matchyard import versions
 from matchyard.engine import find_engine
 from matchyard.errors import StorageError, UsageError
 from matchyard.index import SHARD_SIZE, Index
 from matchyard.kernels import csr
 from matchyard.matches import Matches, Part
+from matchyard.storage import Saved
 
 
 class TagIndex(Index):
@@ -165,12 +166,24 @@ def open(
     live: bool = False,
     threads: int = 1,
     device: str = "cpu",
+    version: str | None = None,
 ) -> TagIndex:
     """Open a saved index, memory-mapped; `verify` compares every file's SHA-256 first.
 
-    The folder is not written to until `save` is called.
+    The current version, or the one that is named. The folder is not written to until `save` is
+    called. An address such as `s3://bucket/music.index` is fetched into a local cache first.
     """
-    saved = storage.load(path, verify)
+    return from_saved(path, versions.load(path, verify, version), live, threads, device)
+
+
+def from_saved(
+    path: str | PathLike[str],
+    saved: Saved,
+    live: bool = False,
+    threads: int = 1,
+    device: str = "cpu",
+) -> TagIndex:
+    """The index of a version that was loaded from `path`."""
     kind = _KINDS.get(str(saved.manifest.get("engine")))
     if kind is None:
         raise StorageError(f"{path} needs the engine {saved.manifest.get('engine')!r}")

@@ -1,12 +1,15 @@
 """Building blocks of a distributed build; what Spark, or any other cluster, runs in its tasks.
 
     every task     count(part)                        names and counts of its subscriptions
-    the driver     merge(counts)                      the vocabulary, the same for all shards
+    the driver     merge(counts), write_names(…)      the vocabulary, the same for all shards
+    every task     rarest(part)                       the rarest name of each subscription
+    the driver     cut(counts of those)               ranges of names, one for each shard
     every task     write(folder, n, part, …)          compile one shard and write its arrays
     the driver     publish(path, folder, …)           one manifest, one atomic switch
 
 A shard is a table over any part of the subscriptions; an index over several shards returns what one
-table over all of them would.
+table over all of them would. Where subscriptions are dealt out by their rarest name, an event has
+to be shown only to the shards that hold one of its names: see `Routes`.
 
 >>> import tempfile, matchyard as my
 >>> parts = [([{"jazz"}, {"live"}], [1, 2]), ([{"jazz", "oslo"}], [3])]
@@ -14,11 +17,10 @@ table over all of them would.
 >>> plan = Plan()
 >>> vocabulary = merge([count(tags, plan) for tags, _ in parts])
 >>> with new_version(path) as folder:
-...     written = [
-...         write(folder, number, tags, keys, vocabulary, plan)
-...         for number, (tags, keys) in enumerate(parts)
-...     ]
-...     publish(path, folder, written, vocabulary, plan)
+...     files = write_names(folder, vocabulary)
+...     for number, (tags, keys) in enumerate(parts):
+...         files += write(folder, number, tags, keys, vocabulary, plan)
+...     publish(path, folder, files, plan, [len(parts)])
 '0001'
 >>> sorted(my.open(path).match([{"jazz", "oslo"}])[0])
 [1, 3]
@@ -26,23 +28,59 @@ table over all of them would.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from matchyard import storage
+from matchyard import storage, versions
 from matchyard.engine import Configured, configure
 from matchyard.errors import UsageError
+from matchyard.index import Index
+from matchyard.indexes import from_saved
 from matchyard.kernels.csr import count_values
-from matchyard.kernels.names import Interner, Names, rank_names
-from matchyard.keys import number_keys
-from matchyard.storage import File, new_version
+from matchyard.kernels.names import Interner, Names, find_names, rank_names
+from matchyard.keys import key_column, number_keys
+from matchyard.snapshot import Removals
+from matchyard.storage import File
+from matchyard.versions import (
+    AnyPath,
+    adopt,
+    current_version,
+    manifest_of,
+    new_version,
+    version_of_batch,
+)
 
-__all__ = ["Plan", "count", "merge", "merge_keys", "new_version", "publish", "write"]
+__all__ = [
+    "Carried",
+    "File",
+    "Plan",
+    "Routes",
+    "adopt",
+    "carry",
+    "count",
+    "current_version",
+    "cut",
+    "manifest_of",
+    "merge",
+    "merge_keys",
+    "new_version",
+    "open_names",
+    "open_routes",
+    "open_shards",
+    "plan_of",
+    "publish",
+    "rarest",
+    "subscriptions",
+    "version_of_batch",
+    "write",
+    "write_key_names",
+    "write_names",
+    "write_routes",
+]
 
 
 class Plan(NamedTuple):
@@ -55,6 +93,14 @@ class Plan(NamedTuple):
 
 def _resolve(plan: Plan) -> Configured:
     return configure(plan.engine, plan.algorithm, plan.options)
+
+
+def plan_of(manifest: Mapping[str, Any]) -> Plan:
+    """What an existing version was built by."""
+    return Plan(manifest["engine"], manifest["algorithm"], manifest["options"])
+
+
+# -------------------------------------------------------------------- names
 
 
 def count(subscriptions: Any, plan: Plan) -> pa.Table:
@@ -74,54 +120,267 @@ def merge(counts: Iterable[pa.Table]) -> Names:
     for part in counts:
         for batch in part.to_batches():
             ids = interner.intern_arrow(batch["name"].cast(pa.large_string()))
-            totals = np.append(totals, np.zeros(interner.n_names - len(totals), np.int64))
-            np.add.at(totals, ids, batch["count"].to_numpy())
+            grown = np.zeros(interner.n_names, np.int64)
+            grown[: len(totals)] = totals
+            np.add.at(grown, ids, batch["count"].to_numpy())
+            totals = grown
     vocabulary, _ = rank_names(interner.names(), totals)
     return vocabulary
 
 
-def merge_keys(columns: Iterable[pa.Array]) -> Names:
-    """The numbers of string keys, from the key columns of all parts."""
-    interner = Interner()
+def merge_keys(columns: Iterable[Any], known: Names | None = None) -> Names:
+    """The numbers of string keys, from the key columns of all parts; those known keep theirs."""
+    interner = Interner(known)
     for column in columns:
         interner.intern_arrow(column.cast(pa.large_string()))
     return interner.names()
 
 
+def write_names(
+    folder: Any, vocabulary: Names, key_names: Names | None = None, segment: int = 0
+) -> list[File]:
+    """Write the vocabulary of a segment, and the names of string keys, into a new version."""
+    with versions.writable(folder) as local:
+        name = f"{storage.segment_folder(segment)}vocabulary"
+        files = storage.write_names(local, name, vocabulary)
+    return files + write_key_names(folder, key_names)
+
+
+def write_key_names(folder: Any, key_names: Names | None) -> list[File]:
+    """Write the names of string keys, if there are any, into a new version."""
+    if key_names is None:
+        return []
+    with versions.writable(folder) as local:
+        return storage.write_names(local, "keys", key_names)
+
+
+def open_names(folder: Any, files: Sequence[File], segment: int = 0) -> tuple[Names, Names | None]:
+    """Map what `write_names` wrote, in whatever task needs it."""
+    files = [File(*file) for file in files]
+    local = versions.readable(folder, files)
+    vocabulary = storage.map_names(local, f"{storage.segment_folder(segment)}vocabulary")
+    has_keys = any(file.name == "keys.arrow" for file in files)
+    return vocabulary, storage.map_names(local, "keys") if has_keys else None
+
+
+# -------------------------------------------------------------------- shards
+
+
+def rarest(subscriptions: Any, vocabulary: Names, plan: Plan) -> NDArray[np.int64]:
+    """The id of the rarest name of each subscription, -1 for one that has no names."""
+    engine, _, _, reading, _ = _resolve(plan)
+    batch = engine.encoder.encode_known(engine.encoder.column(subscriptions, reading), vocabulary)
+    return np.asarray(engine.encoder.rarest(batch), np.int64)
+
+
+def cut(n_filed: NDArray[np.int64], n_shards: int) -> NDArray[np.int32]:
+    """Routes: the shard of each rarest name, in ranges of about as many subscriptions each.
+
+    Entry 0 is for subscriptions without names, entry 1 + id for the names; -1 where nothing is
+    filed under a name. `n_filed` has as many entries, and says how many are.
+
+    >>> cut(np.array([0, 3, 0, 2, 1]), 2).tolist()
+    [-1, 0, -1, 1, 1]
+    """
+    before = np.cumsum(n_filed) - n_filed
+    middle = (before + n_filed / 2) / max(1, int(n_filed.sum()))
+    routes = np.minimum((middle * n_shards).astype(np.int32), n_shards - 1)
+    return np.where(n_filed > 0, routes, -1).astype(np.int32)
+
+
+def write_routes(folder: Any, routes: NDArray[np.int32], segment: int = 0) -> list[File]:
+    """Write the routes of a segment into a new version."""
+    with versions.writable(folder) as local:
+        return [storage.write_array(local, f"{storage.segment_folder(segment)}routes", routes)]
+
+
+def open_routes(folder: Any, file: File) -> NDArray[np.int32]:
+    """Map what `write_routes` wrote, in whatever task needs it."""
+    file = File(*file)
+    routes: NDArray[np.int32] = storage.map_array(versions.readable(folder, [file]) / file.name)
+    return routes
+
+
 def write(
-    folder: str | os.PathLike[str],
+    folder: Any,
     number: int,
     subscriptions: Any,
     keys: Any,
     vocabulary: Names,
     plan: Plan,
     key_names: Names | None = None,
+    segment: int = 0,
+    attempt: str = "",
 ) -> list[File]:
-    """Compile shard `number` and write it into a version that is being made."""
+    """Compile shard `number` and write it into a version that is being made.
+
+    A task that may run twice gives each run a name: the files go below `attempt`, from where
+    `adopt` takes those of the run that counts.
+    """
     engine, _, algorithm, reading, options = _resolve(plan)
     column = engine.encoder.column(subscriptions, reading)
     numbers = number_keys(keys, key_names)
     if len(numbers) != column.n_rows:
         raise UsageError(f"{column.n_rows} subscriptions, but {len(numbers)} keys")
     batch = engine.encoder.encode_known(column, vocabulary)
+    del column, subscriptions
     table = algorithm.compile(batch, numbers, vocabulary, options)
-    return storage.write_table(Path(folder), number, table)
+    with versions.writable(folder) as local:
+        return storage.write_table(local / attempt, number, table, segment)
 
 
 def publish(
-    path: str | os.PathLike[str],
-    folder: str | os.PathLike[str],
-    shards: Sequence[Sequence[File]],
-    vocabulary: Names,
-    plan: Plan,
-    key_names: Names | None = None,
+    path: AnyPath, folder: Any, files: Sequence[File], plan: Plan, segments: Sequence[int]
 ) -> str:
-    """Make the written shards the current version of the index; returns its number."""
+    """Make the written files the current version; `segments` has the number of shards of each.
+    Returns the number of the version."""
     engine, name, _, reading, options = _resolve(plan)
-    files = storage.write_names(Path(folder), "vocabulary", vocabulary)
-    if key_names is not None:
-        files += storage.write_names(Path(folder), "keys", key_names)
-    for shard in shards:
-        files += [File(*file) for file in shard]
-    settings = storage.describe(engine.name, name, reading, options, len(shards))
-    return storage.publish(path, Path(folder), settings, files)
+    settings = storage.describe(engine.name, name, reading, options, segments)
+    return versions.publish(path, folder, settings, [File(*file) for file in files])
+
+
+# -------------------------------------------------------------------- reading
+
+
+def open_shards(
+    path: AnyPath, version: str | None = None, shards: Collection[int] | None = None
+) -> Index:
+    """An index over some of the shards of a version; nothing else of it is mapped, or fetched."""
+    return from_saved(path, versions.load(path, version=version, shards=shards))
+
+
+def subscriptions(
+    path: AnyPath, version: str, shard: int, rows: int = 1 << 16
+) -> Iterator[pa.Table]:
+    """The living subscriptions of a shard, some at a time: columns `subscription` and `key`."""
+    index = open_shards(path, version, [shard])
+    for segment in index.segments():
+        encoder = segment.settings.engine.encoder
+        living = segment.living()
+        names = index.key_names()
+        for start in range(0, len(living.keys), rows):
+            stop = min(start + rows, len(living.keys))
+            keys = pa.array(living.keys[start:stop])
+            yield pa.table(
+                {
+                    "subscription": encoder.texts(living.batch, start, stop, living.vocabulary),
+                    "key": keys if names is None else names.take(keys),
+                }
+            )
+
+
+class Routes:
+    """Which shards of a version can match an event.
+
+    Shards of all segments are numbered one after the other. A segment that was not dealt out by
+    rarest names, or whose matches need not be exact, is asked every time.
+    """
+
+    def __init__(self, path: AnyPath, version: str) -> None:
+        saved = versions.load(path, version=version, shards=())
+        self._settings = _resolve(plan_of(saved.manifest))
+        self.n_shards = sum(saved.manifest["segments"])
+        exact = saved.manifest["options"].get("exact", True)
+        self._segments = []
+        first = 0
+        for segment, n_shards in zip(saved.segments, saved.manifest["segments"], strict=True):
+            routes = segment.routes if exact and n_shards > 1 else None
+            self._segments.append((first, n_shards, segment.vocabulary, routes))
+            first += n_shards
+
+    def of(self, events: Any) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Pairs of an event's number and a shard, each once, in the order of the events."""
+        encoder = self._settings.engine.encoder
+        column = encoder.column(events, self._settings.reading)
+        n_events = column.n_rows
+        numbers = np.arange(n_events, dtype=np.int64)
+        found = []
+        for first, n_shards, vocabulary, routes in self._segments:
+            if routes is None:
+                found.append(numbers[:, None] * self.n_shards + range(first, first + n_shards))
+                continue
+            batch = encoder.encode(column.rows(0, n_events), vocabulary, 0, 0, False)
+            shards = routes[1 + batch.tags[: batch.tag_start[-1]]]
+            places = np.repeat(numbers, np.diff(batch.tag_start)) * self.n_shards + first + shards
+            found.append(places[shards >= 0])
+            if routes[0] >= 0:
+                found.append(numbers * self.n_shards + first + routes[0])
+        places = np.unique(np.concatenate([part.ravel() for part in found]))
+        return places // self.n_shards, (places % self.n_shards).astype(np.int32)
+
+
+# -------------------------------------------------------------------- changes
+
+
+class Carried(NamedTuple):
+    """What a new version takes over from the current one."""
+
+    version: str  # the current one
+    plan: Plan
+    files: list[File]  # all but the names of keys
+    segments: list[int]  # shards of each
+    key_names: Names | None
+    has_keys: bool  # are there subscriptions at all?
+
+
+def carry(path: AnyPath, folder: Any, removed: pa.Table | None = None) -> Carried:
+    """Take the current version into a new one, without what is removed.
+
+    `removed` has columns `subscription` and `key`; where the subscription is null, all of the key's
+    go. Only tombstones are written; everything else is linked.
+    """
+    version = current_version(path)
+    saved = versions.load(path, version=version)
+    index = from_saved(path, saved)
+    counts = saved.manifest["segments"]
+    fresh: dict[str, File] = {}
+    removals = _removals(index, removed, saved.key_names)
+    if removals:
+        for number, segment in enumerate(index.segments()):
+            after = segment.remove(removals)
+            for shard, (old, new) in enumerate(zip(segment.tables, after.tables, strict=True)):
+                for field in ("removed_keys", "removed_at"):
+                    if getattr(old, field) is not getattr(new, field):
+                        name = f"{storage.shard_folder(shard, number)}{field}"
+                        with versions.writable(folder) as local:
+                            file = storage.write_array(local, name, getattr(new, field))
+                        fresh[file.name] = file
+    kept = [
+        file
+        for file in storage.needed(saved.manifest)
+        if file.name not in fresh and not file.name.startswith("keys.")
+    ]
+    versions.carry(path, version, folder, kept)
+    return Carried(
+        version,
+        plan_of(saved.manifest),
+        [*kept, *fresh.values()],
+        list(counts),
+        saved.key_names,
+        len(index) > 0,
+    )
+
+
+def _removals(index: Index, removed: pa.Table | None, key_names: Names | None) -> Removals:
+    nothing = Removals(np.empty(0, np.int64), [])
+    if removed is None or not len(removed):
+        return nothing
+    column = key_column(removed["key"])
+    if pa.types.is_integer(column.type):
+        if key_names is not None:
+            raise UsageError("integer keys cannot be removed from an index with string keys")
+        numbers = number_keys(column, None)
+        known = np.ones(len(numbers), bool)
+    elif key_names is None:
+        if len(index):
+            raise UsageError("string keys cannot be removed from an index with integer keys")
+        return nothing
+    else:
+        numbers = np.asarray(find_names(key_names, column), np.int64)
+        known = numbers >= 0
+    whole = np.asarray(removed["subscription"].combine_chunks().is_null())
+    pairs = [
+        (index.parse(removed["subscription"][int(row)].as_py()), int(numbers[row]))
+        for row in np.flatnonzero(known & ~whole)
+    ]
+    return Removals(np.unique(numbers[known & whole]), pairs)

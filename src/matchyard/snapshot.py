@@ -161,17 +161,19 @@ class Segment:
         batch = self.encode(column)
         # A set with a tag that the vocabulary lacks was never stored: encoding would shorten it.
         known = np.diff(batch.tag_start) == np.diff(column.row_start)
+        wanted = np.array([pair[1] for pair in pairs], np.int64)
         found = []
         for table in self.tables:
             algorithm, options = self.settings.algorithm, self.settings.options
             space = algorithm.workspace(table, options)
             start, rows = algorithm.locate(table, batch, space, options)
-            positions = [
-                table.key_start[row] + np.flatnonzero(_keys_of(table, row) == pairs[number][1])
-                for number in np.flatnonzero(known)
-                for row in rows[start[number] : start[number + 1]]
-            ]
-            found.append(np.concatenate([np.empty(0, np.int64), *positions]))
+            numbers = np.repeat(np.arange(len(pairs)), np.diff(start))
+            rows, numbers = rows[known[numbers]], numbers[known[numbers]]
+            first = table.key_start[rows].astype(np.int64)
+            n_keys = table.key_start[rows + 1] - first
+            before = np.cumsum(n_keys) - n_keys
+            positions = np.arange(n_keys.sum()) + np.repeat(first - before, n_keys)
+            found.append(positions[table.keys[positions] == np.repeat(wanted[numbers], n_keys)])
         return found
 
     def living(self) -> Rows:
@@ -199,11 +201,6 @@ class Segment:
             decode = self.settings.engine.encoder.decode
             found += [decode(batch, row, self.vocabulary) for row in range(len(rows))]
         return found
-
-
-def _keys_of(table: Any, row: int) -> NDArray[np.int64]:
-    keys: NDArray[np.int64] = table.keys[table.key_start[row] : table.key_start[row + 1]]
-    return keys
 
 
 def _extended(table: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,14 +1,16 @@
-"""A saved index: immutable versions in a folder, and one file that names the current one.
+"""The files of one version of a saved index.
 
     music.index/
       CURRENT                     one line: the version that readers take
       versions/0001/manifest.json format, settings, and size and SHA-256 of every file
                     vocabulary.arrow  vocabulary.slots.npy      names, counts; the table over them
-                    keys.arrow  keys.slots.npy                  only where keys are strings
+                    routes.npy                                  which shard has whose rarest name
                     shards/0000/FIELD.npy                       one file per array of a Table
+                    segments/0001/                              the same again for what was appended
+                    keys.arrow  keys.slots.npy                  only where keys are strings
 
-A version is written beside the others, made durable, and published by replacing CURRENT, so that
-a reader sees the old version or the new one and never a half. Nothing is ever pickled.
+How versions are written beside each other and published is in `matchyard.versions`. Nothing is ever
+pickled.
 """
 
 from __future__ import annotations
@@ -17,10 +19,7 @@ import hashlib
 import io
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,13 +30,7 @@ from numpy.typing import NDArray
 from matchyard.errors import StorageError
 from matchyard.kernels.names import Names, freeze
 
-FORMAT = 1  # raised whenever the layout changes; a reader refuses what it does not know
-_KEEP = 2  # versions that stay on disk: the current one, and its predecessor for late readers
-
-try:
-    import fcntl
-except ImportError:  # not a POSIX system: writers are not kept apart there
-    fcntl = None  # type: ignore[assignment]
+FORMAT = 2  # raised whenever the layout changes; a reader refuses what it does not know
 
 
 class File(NamedTuple):
@@ -48,13 +41,20 @@ class File(NamedTuple):
     sha256: str
 
 
+class SavedSegment(NamedTuple):
+    """Tables over one vocabulary, mapped from disk."""
+
+    vocabulary: Names
+    tables: list[dict[str, NDArray[Any]]]
+    routes: NDArray[np.int32] | None  # see `matchyard.shards.cut`
+
+
 class Saved(NamedTuple):
     """An opened version: settings, and arrays mapped from disk."""
 
     manifest: dict[str, Any]
-    vocabulary: Names
     key_names: Names | None
-    tables: list[dict[str, NDArray[Any]]]
+    segments: list[SavedSegment]
 
 
 class _Hashed(io.RawIOBase):
@@ -97,10 +97,20 @@ def write_array(folder: Path, name: str, array: NDArray[Any]) -> File:
     return file.finish(f"{name}.npy")
 
 
-def write_table(folder: Path, number: int, table: Any) -> list[File]:
+def segment_folder(segment: int) -> str:
+    """Where a segment lies below its version, with a slash at the end; the first lies at the top."""
+    return f"segments/{segment:04}/" if segment else ""
+
+
+def shard_folder(number: int, segment: int = 0) -> str:
+    """Where a shard of a segment lies below its version."""
+    return f"{segment_folder(segment)}shards/{number:04}/"
+
+
+def write_table(folder: Path, number: int, table: Any, segment: int = 0) -> list[File]:
     """Write one shard: a NamedTuple of arrays."""
     return [
-        write_array(folder, f"shards/{number:04}/{field}", array)
+        write_array(folder, f"{shard_folder(number, segment)}{field}", array)
         for field, array in table._asdict().items()
     ]
 
@@ -118,134 +128,30 @@ def write_names(folder: Path, name: str, names: Names) -> list[File]:
     return [file.finish(f"{name}.arrow"), write_array(folder, f"{name}.slots", names.slots)]
 
 
-@contextmanager
-def new_version(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A folder to write the next version into; call `publish` before leaving the block.
-
-    Holds the index's lock, so that writers come one after the other.
-    """
-    try:
-        with _locked_version(Path(path)) as folder:
-            yield folder
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error}") from error
+def describe(
+    engine: str, algorithm: str, reading: Any, options: Any, segments: Sequence[int]
+) -> dict[str, Any]:
+    """What the manifest says besides the files; `segments` has the number of shards of each."""
+    return {
+        "engine": engine,
+        "algorithm": algorithm,
+        "options": {**reading._asdict(), **options._asdict()},
+        "segments": list(segments),
+    }
 
 
-@contextmanager
-def _locked_version(root: Path) -> Iterator[Path]:
-    if root.exists() and not (root / "CURRENT").exists() and not _is_unfinished(root):
-        raise StorageError(f"{root} exists and is not a Matchyard index; choose another path")
-    versions = root / "versions"
-    versions.mkdir(parents=True, exist_ok=True)
-    with (root / ".lock").open("w") as lock:
-        if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        for stale in [*versions.glob(".writing-*"), *_unpublished(root)]:  # left by a killed writer
-            shutil.rmtree(stale, ignore_errors=True)
-        folder = Path(tempfile.mkdtemp(prefix=".writing-", dir=versions))
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_unfinished(root: Path) -> bool:
-    """Is this folder empty, or what a killed first save leaves behind?"""
-    left = {"versions", ".lock", "CURRENT.new"}
-    return root.is_dir() and {entry.name for entry in root.iterdir()} <= left
-
-
-def _unpublished(root: Path) -> list[Path]:
-    """Versions that were renamed into place but never became the current one."""
-    current = int(current_version(root)) if (root / "CURRENT").exists() else 0
-    return [path for path in _versions(root) if int(path.name) > current]
-
-
-def _versions(root: Path) -> list[Path]:
-    return sorted(path for path in (root / "versions").iterdir() if path.name.isdigit())
-
-
-def publish(
-    path: str | os.PathLike[str], folder: Path, settings: Mapping[str, Any], files: Sequence[File]
-) -> str:
-    """Make a written folder the current version; returns its number."""
-    root = Path(path)
+def write_manifest(folder: Path, settings: Mapping[str, Any], files: Sequence[File]) -> None:
+    """Write what makes the files a version."""
     manifest = {"format": FORMAT, **settings, "files": [list(file) for file in files]}
     manifest["sha256"] = _self_hash(manifest)
     file = _Hashed(folder / "manifest.json")
     file.write(json.dumps(manifest, indent=1).encode())
     file.finish("manifest.json")
-    for below in [folder, *(entry for entry in folder.rglob("*") if entry.is_dir())]:
-        _sync(below)
-    folder.chmod(0o755)
-    older = _versions(root)
-    version = f"{max((int(path.name) for path in older), default=0) + 1:04}"
-    folder.rename(root / "versions" / version)
-    _sync(root / "versions")
-    line = _Hashed(root / "CURRENT.new")
-    line.write(f"{version}\n".encode())
-    line.finish("CURRENT")
-    os.replace(root / "CURRENT.new", root / "CURRENT")
-    _sync(root)
-    for stale in sorted(older, key=lambda stale: int(stale.name))[: -(_KEEP - 1)]:
-        shutil.rmtree(stale, ignore_errors=True)
-    return version
-
-
-def describe(
-    engine: str, algorithm: str, reading: Any, options: Any, n_shards: int
-) -> dict[str, Any]:
-    """What the manifest says besides the files."""
-    return {
-        "engine": engine,
-        "algorithm": algorithm,
-        "options": {**reading._asdict(), **options._asdict()},
-        "shards": n_shards,
-    }
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _self_hash(manifest: Mapping[str, Any]) -> str:
     content = {name: value for name, value in manifest.items() if name != "sha256"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def current_version(path: str | os.PathLike[str]) -> str:
-    """The number of the version that readers take."""
-    root = Path(path)
-    try:
-        line = (root / "CURRENT").read_bytes()
-    except FileNotFoundError:
-        raise StorageError(f"{root} is not a Matchyard index: it has no file CURRENT") from None
-    except OSError as error:
-        raise StorageError(f"{root} cannot be read: {error}") from None
-    version = line.strip()
-    if not version.isdigit() or line != version + b"\n":
-        raise StorageError(
-            f"{root}/CURRENT is damaged: it says {line[:40]!r}, expected e.g. '0001'"
-        )
-    return version.decode()
-
-
-def load(path: str | os.PathLike[str], verify: bool = False) -> Saved:
-    """Map the current version; `verify` reads every file and compares its SHA-256."""
-    while True:
-        version = current_version(path)
-        try:
-            return _load_version(Path(path) / "versions" / version, verify)
-        except StorageError:
-            # A writer may have published and tidied up since CURRENT was read.
-            if current_version(path) == version:
-                raise
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -263,24 +169,64 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         )
     if manifest.get("sha256") != _self_hash(manifest):
         raise StorageError(f"{folder}/manifest.json is damaged: its checksum does not fit")
+    if "segments" not in manifest:  # format 1 had one
+        manifest["segments"] = [manifest.get("shards", 0)]
     return manifest
 
 
-def _load_version(folder: Path, verify: bool) -> Saved:
-    manifest = read_manifest(folder)
+def needed(manifest: Mapping[str, Any], shards: Collection[int] | None = None) -> list[File]:
+    """The files of a version, or those that some of its shards need; shards of all segments are
+    numbered one after the other."""
     files = [File(*entry) for entry in manifest["files"]]
+    if shards is None:
+        return files
+    wanted = {
+        shard_folder(number, segment)
+        for first, segment, number in _numbered(manifest)
+        if first + number in shards
+    }
+    return [
+        file
+        for file in files
+        if "shards/" not in file.name or file.name[: file.name.rindex("/") + 1] in wanted
+    ]
+
+
+def _numbered(manifest: Mapping[str, Any]) -> list[tuple[int, int, int]]:
+    """Per shard: how many there are before its segment, its segment, and its number there."""
+    counts = manifest["segments"]
+    return [
+        (sum(counts[:segment]), segment, number)
+        for segment, n_shards in enumerate(counts)
+        for number in range(n_shards)
+    ]
+
+
+def load_version(
+    folder: Path, verify: bool = False, shards: Collection[int] | None = None
+) -> Saved:
+    """Map a version, or some of its shards; `verify` compares every file's SHA-256."""
+    manifest = read_manifest(folder)
+    files = needed(manifest, shards)
     for file in files:
         _check(folder / file.name, file, verify)
     names = {file.name for file in files}
-    tables: list[dict[str, NDArray[Any]]] = []
-    for number in range(manifest["shards"]):
-        prefix = f"shards/{number:04}/"
+    tables: list[list[dict[str, NDArray[Any]]]] = [[] for _ in manifest["segments"]]
+    for first, segment, number in _numbered(manifest):
+        if shards is not None and first + number not in shards:
+            continue
+        prefix = shard_folder(number, segment)
         fields = [name for name in names if name.startswith(prefix)]
-        tables.append(
-            {name[len(prefix) : -len(".npy")]: _map_array(folder / name) for name in fields}
+        tables[segment].append(
+            {name[len(prefix) : -len(".npy")]: map_array(folder / name) for name in fields}
         )
-    key_names = _map_names(folder, "keys") if "keys.arrow" in names else None
-    return Saved(manifest, _map_names(folder, "vocabulary"), key_names, tables)
+    segments = []
+    for segment, mapped in enumerate(tables):
+        place = segment_folder(segment)
+        routes = map_array(folder / f"{place}routes.npy") if f"{place}routes.npy" in names else None
+        segments.append(SavedSegment(map_names(folder, f"{place}vocabulary"), mapped, routes))
+    key_names = map_names(folder, "keys") if "keys.arrow" in names else None
+    return Saved(manifest, key_names, segments)
 
 
 def _check(path: Path, file: File, verify: bool) -> None:
@@ -301,14 +247,16 @@ def _check(path: Path, file: File, verify: bool) -> None:
         raise StorageError(f"{path} is damaged: its SHA-256 is {digest}, expected {file.sha256}")
 
 
-def _map_array(path: Path) -> NDArray[Any]:
+def map_array(path: Path) -> NDArray[Any]:
+    """Map one array from disk."""
     try:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except (ValueError, OSError, EOFError) as error:
         raise StorageError(f"{path} is not an array file: {error}") from None
 
 
-def _map_names(folder: Path, name: str) -> Names:
+def map_names(folder: Path, name: str) -> Names:
+    """Map what `write_names` wrote."""
     path = folder / f"{name}.arrow"
     try:
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
@@ -325,4 +273,4 @@ def _map_names(folder: Path, name: str) -> Names:
         raise StorageError(f"{path} is not a file of names: {error}") from None
     start = np.frombuffer(offsets, width)[: len(words) + 1] if offsets else np.zeros(1, width)
     data = np.frombuffer(text or b"", np.uint8)
-    return freeze(Names(_map_array(folder / f"{name}.slots.npy"), start, data, uses))
+    return freeze(Names(map_array(folder / f"{name}.slots.npy"), start, data, uses))

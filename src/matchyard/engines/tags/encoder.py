@@ -46,7 +46,9 @@ __all__ = [
     "fold",
     "keep",
     "merge",
+    "rarest",
     "sign",
+    "texts",
 ]
 
 Vocabulary = Names
@@ -260,6 +262,23 @@ def decode(batch: Batch, row: int, vocabulary: Vocabulary) -> frozenset[str]:
     return frozenset(
         vocabulary.name(tag) for tag in batch.tags[batch.tag_start[row] : batch.tag_start[row + 1]]
     )
+
+
+def texts(batch: Batch, start: int, stop: int, vocabulary: Vocabulary) -> pa.Array:
+    """The tags of some rows as an Arrow list of strings."""
+    first, last = int(batch.tag_start[start]), int(batch.tag_start[stop])
+    offsets = (batch.tag_start[start : stop + 1] - first).astype(np.int32)
+    words = vocabulary.to_arrow().take(pa.array(batch.tags[first:last])).cast(pa.string())
+    return pa.ListArray.from_arrays(offsets, words)
+
+
+def rarest(batch: Batch) -> NDArray[np.int64]:
+    """The rarest tag of each row, which is the largest id; -1 for a row without tags."""
+    found = np.full(batch.n_rows, -1, np.int64)
+    has_tags = np.diff(batch.tag_start) > 0
+    if has_tags.any():
+        found[has_tags] = np.maximum.reduceat(batch.tags, batch.tag_start[:-1][has_tags])
+    return found
 
 
 @njit(nogil=True, cache=True)

@@ -1,0 +1,258 @@
+"""An index in an object store or on HDFS, through `pyarrow.fs` or fsspec.
+
+Files are fetched once per machine into a cache that names them by their SHA-256, so that a new
+version costs what has changed in it, and are memory-mapped from there. One writer at a time:
+object stores have no locks; a version that another writer has overtaken is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pyarrow import ArrowException
+from pyarrow.fs import FileSelector, FileSystem, FileType, FSSpecHandler, PyFileSystem
+
+from matchyard.errors import StorageError
+from matchyard.storage import File, needed, read_manifest
+
+_CACHED_VERSIONS = 2  # of one index, on one machine
+
+
+def is_remote(path: Any) -> bool:
+    """Does the path have a scheme other than `file`?"""
+    scheme, found, _ = str(path).partition("://")
+    return bool(found) and scheme != "file"
+
+
+def local_path(path: Any) -> Path:
+    """A path of this machine, also when written as `file://…`."""
+    return Path(str(path).removeprefix("file://"))
+
+
+def cache_folder() -> Path:
+    """Where fetched files are kept: MATCHYARD_CACHE, or the user's cache folder."""
+    named = os.environ.get("MATCHYARD_CACHE")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "matchyard"
+
+
+class Remote:
+    """A folder at an address such as `s3://bucket/music.index`; a query string stays with it."""
+
+    def __init__(self, address: Any) -> None:
+        self.address = str(address)
+        self._files, self._root = _file_system(self.address)
+
+    def below(self, name: str) -> str:
+        """The address of something below this folder."""
+        place, mark, query = self.address.partition("?")
+        return f"{place.rstrip('/')}/{name}{mark}{query}"
+
+    def _at(self, name: str) -> str:
+        return f"{self._root}/{name}" if name else self._root
+
+    # ---------------------------------------------------------------- files
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file; FileNotFoundError where there is none."""
+        with self._files.open_input_stream(self._at(name)) as source:
+            data: bytes = source.read()
+        return data
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put one file, whole or not at all."""
+        with self._files.open_output_stream(self._at(name)) as target:
+            target.write(data)
+
+    def put_all(self, folder: Path) -> None:
+        """Upload every file below a folder, under its own name."""
+        for file in [entry for entry in folder.rglob("*") if entry.is_file()]:
+            name = file.relative_to(folder).as_posix()
+            self._files.create_dir(self._at(str(PurePosixPath(name).parent)), recursive=True)
+            with file.open("rb") as source, self._files.open_output_stream(self._at(name)) as to:
+                shutil.copyfileobj(source, to, 1 << 22)
+
+    def names(self, name: str = "") -> list[str]:
+        """Every file below a folder."""
+        selector = FileSelector(self._at(name), allow_not_found=True, recursive=True)
+        found = [
+            info.path for info in self._files.get_file_info(selector) if info.type == FileType.File
+        ]
+        return [path[path.index(self._root) + len(self._root) + 1 :] for path in found]
+
+    def move_all(self, source: str, target: str) -> None:
+        """Move every file below one folder to another."""
+        for name in self.names(source):
+            to = f"{target}/{name[len(source) + 1 :]}".lstrip("/")
+            self._files.create_dir(self._at(str(PurePosixPath(to).parent)), recursive=True)
+            self._files.move(self._at(name), self._at(to))
+
+    def remove(self, name: str) -> None:
+        """Remove a folder, if it is there."""
+        try:
+            self._files.delete_dir(self._at(name))
+        except (FileNotFoundError, OSError):
+            return
+
+    # ---------------------------------------------------------------- reading
+
+    def fetch(self, version: str, shards: Collection[int] | None = None) -> Path:
+        """A folder of this machine with a version, as far as some shards need it."""
+        name = hashlib.sha256(self.address.encode()).hexdigest()[:16]
+        index = cache_folder() / "indexes" / name
+        folder = index / version
+        if not (folder / "manifest.json").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                data = self.read(f"versions/{version}/manifest.json")
+            except FileNotFoundError:
+                raise StorageError(f"{self.address} has no version {version}") from None
+            _place(folder / "manifest.json", data)
+        inside = Remote(self.below(f"versions/{version}"))
+        inside.fetch_files(needed(read_manifest(folder), shards), folder)
+        _forget(index, version)
+        return folder
+
+    def fetch_files(self, files: Sequence[File], folder: Path | None = None) -> Path:
+        """Link some files of this folder, fetched or found in the cache, into a local one."""
+        if folder is None:
+            key = "".join(file.sha256 for file in files)
+            folder = cache_folder() / "drafts" / hashlib.sha256(key.encode()).hexdigest()[:16]
+        for file in files:
+            target = folder / file.name
+            if target.exists():
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            cached = cache_folder() / "files" / file.sha256
+            if not cached.exists():
+                self._download(file, cached)
+            _link(cached, target)
+        return folder
+
+    def _download(self, file: File, cached: Path) -> None:
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256()
+        descriptor, draft = tempfile.mkstemp(dir=cached.parent, prefix=".fetching-")
+        try:
+            with (
+                os.fdopen(descriptor, "wb") as target,
+                self._files.open_input_stream(self._at(file.name)) as source,
+            ):
+                while chunk := source.read(1 << 22):
+                    digest.update(chunk)
+                    target.write(chunk)
+            if digest.hexdigest() != file.sha256:
+                raise StorageError(
+                    f"{self.below(file.name)} is damaged: its SHA-256 is {digest.hexdigest()}, "
+                    f"expected {file.sha256}"
+                )
+            os.replace(draft, cached)
+        except FileNotFoundError:
+            raise StorageError(f"{self.below(file.name)} is missing") from None
+        finally:
+            Path(draft).unlink(missing_ok=True)
+
+    # ---------------------------------------------------------------- writing
+
+    @contextmanager
+    def new_version(self) -> Iterator[str]:
+        """The address of a folder to write the next version into."""
+        draft = f"versions/.writing-{self._current()}-{uuid.uuid4().hex[:12]}"
+        try:
+            yield self.below(draft)
+        finally:
+            self.remove(draft)
+
+    def copy_all(self, version: str, folder: str, files: Sequence[File]) -> None:
+        """Copy files of a version into one that is being made, inside the store."""
+        target = Remote(folder)
+        for file in files:
+            self._files.create_dir(target._at(str(PurePosixPath(file.name).parent)), recursive=True)
+            self._files.copy_file(
+                self._at(f"versions/{version}/{file.name}"), target._at(file.name)
+            )
+
+    def publish(self, folder: str, keep: int) -> str:
+        """Make a written folder the current version; returns its number."""
+        name = folder[len(self.below("").partition("?")[0]) :].partition("?")[0]
+        base, current = name.rpartition("/")[2].split("-")[1], self._current()
+        if base != current:
+            raise StorageError(
+                f"{self.address} was at version {base} when this one was begun and is at {current} "
+                "now: another writer was faster, build again"
+            )
+        draft = Remote(folder)
+        draft.remove("attempts")
+        found = {place.split("/")[1] for place in self.names("versions")}
+        numbers = sorted(int(version) for version in found if version.isdigit())
+        version = f"{numbers[-1] + 1 if numbers else 1:04}"
+        self.move_all(name, f"versions/{version}")
+        self.write("CURRENT", f"{version}\n".encode())
+        for stale in numbers[: -(keep - 1)]:
+            self.remove(f"versions/{stale:04}")
+        return version
+
+    def _current(self) -> str:
+        try:
+            return self.read("CURRENT").decode().strip()
+        except FileNotFoundError:
+            return "0"
+
+
+def _file_system(address: str) -> tuple[Any, str]:
+    try:
+        files, root = FileSystem.from_uri(address)
+        return files, root.rstrip("/")
+    except ArrowException as error:
+        reason = error
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise StorageError(
+            f"{address}: {reason}; other stores are reached through fsspec, which is not installed"
+        ) from None
+    try:
+        files, root = url_to_fs(address)
+    except (ValueError, ImportError) as error:
+        raise StorageError(f"{address} cannot be reached: {error}") from None
+    return PyFileSystem(FSSpecHandler(files)), root.rstrip("/")
+
+
+def _place(path: Path, data: bytes) -> None:
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=".")
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+    os.replace(draft, path)
+
+
+def _link(cached: Path, target: Path) -> None:
+    try:
+        os.link(cached, target)
+    except FileExistsError:  # another process was faster
+        return
+    except OSError:
+        shutil.copyfile(cached, target)
+
+
+def _forget(index: Path, version: str) -> None:
+    """Remove old versions from the cache, and files that no version has any more."""
+    found = sorted(
+        (entry for entry in index.iterdir() if entry.name.isdigit()), key=lambda e: int(e.name)
+    )
+    stale = [entry for entry in found if entry.name != version][: -(_CACHED_VERSIONS - 1)]
+    for folder in stale:
+        shutil.rmtree(folder, ignore_errors=True)
+    if not stale:
+        return
+    for file in (cache_folder() / "files").iterdir():
+        if file.stat().st_nlink == 1 and not file.name.startswith("."):
+            file.unlink(missing_ok=True)

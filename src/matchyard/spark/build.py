@@ -1,0 +1,242 @@
+"""build: a DataFrame of subscriptions becomes an index, compiled shard by shard in Spark's tasks.
+
+count names ─▶ vocabulary ─▶ rarest name of each subscription ─▶ ranges of names
+            ─▶ one partition per range ─▶ compile and write ─▶ publish
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+import matchyard as my
+from matchyard import shards as _shards  # functions here have a parameter of that name
+from matchyard.errors import UsageError
+from matchyard.spark import tasks
+from matchyard.spark.checks import check_values, column_of, key_type, plain_errors
+from matchyard.spark.session import find_session
+
+_PER_SHARD = 25_000_000  # subscriptions, where nothing is said about shards
+
+
+class Built(NamedTuple):
+    """What a build has published."""
+
+    version: str
+    subscriptions: int  # that were added
+    shards: int  # that they were compiled to
+    index_bytes: int  # of all files of the version
+    worker_bytes: int  # the most memory that a worker which compiled a shard had, ever
+    seconds: float
+
+
+def build(
+    subscriptions: DataFrame,
+    path: str | os.PathLike[str],
+    engine: str = "tags",
+    subscription: str = "tags",
+    key: str = "key",
+    algorithm: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    shards: int | None = None,
+) -> Built:
+    """Compile subscriptions into an index at a path or address, and publish it in one step.
+
+    The DataFrame is read several times and has to give the same rows each time: persist it where
+    it does not. Without `shards`, one for every 25 million subscriptions.
+    """
+    my.create(engine, algorithm, options)  # refuses what makes no sense before anything runs
+    plan = _shards.Plan(engine, algorithm, dict(options or {}))
+    rows = _rows(subscriptions, subscription, key, engine)
+    _check_count(shards)
+    start = time.perf_counter()
+    with plain_errors(), _shards.new_version(path) as folder:
+        made = _segment(rows, folder, plan, 0, shards, None)
+        version = _shards.publish(path, folder, made.files, plan, [made.n_shards])
+    return _built(version, made, start)
+
+
+def append(
+    changes: DataFrame,
+    path: str | os.PathLike[str],
+    subscription: str = "tags",
+    key: str = "key",
+    change: str = "change",
+    shards: int | None = None,
+) -> Built:
+    """Publish a new version with changes, without compiling the rest again.
+
+    The column `change` says "add" or "remove". Removals come first, whatever the order of the rows:
+    they take away what was there before, every subscription of the key where the subscription is
+    null, or every copy of the one given; additions stay. Matching slows down with the number of
+    appended segments: `compact` folds them.
+    """
+    version = _shards.current_version(path)
+    manifest = _shards.manifest_of(path, version)
+    plan = _shards.plan_of(manifest)
+    rows = _rows(changes, subscription, key, plan.engine, column_of(changes, change, "changes"))
+    _check_count(shards)
+    start = time.perf_counter()
+    with plain_errors(), _shards.new_version(path) as folder:
+        others = rows.where("change is null or change not in ('add', 'remove')").select("change")
+        for (found,) in others.limit(1).collect():
+            raise UsageError(f"a change is {found!r}; expected 'add' or 'remove'")
+        removed = rows.where("change = 'remove'").select("subscription", "key").toArrow()
+        base = _shards.carry(path, folder, removed)
+        added = rows.where("change = 'add'").select("subscription", "key")
+        segment = len(base.segments)
+        made = _segment(added, folder, plan, segment, shards, base)
+        files, segments = [*base.files, *made.files], [*base.segments]
+        if made.n_shards:
+            segments.append(made.n_shards)
+        published = _shards.publish(path, folder, files, plan, segments)
+    return _built(published, made._replace(files=files), start)
+
+
+def compact(
+    path: str | os.PathLike[str], shards: int | None = None, spark: SparkSession | None = None
+) -> Built:
+    """Fold everything that was appended into one segment, and publish that.
+
+    Without `shards`, as many as the first segment has.
+    """
+    manifest = _shards.manifest_of(path, _shards.current_version(path))
+    plan = _shards.plan_of(manifest)
+    return build(
+        subscriptions(path, spark=spark), path, plan.engine, "subscription", "key",
+        plan.algorithm, plan.options, shards or manifest["segments"][0],
+    )  # fmt: skip
+
+
+def subscriptions(
+    path: str | os.PathLike[str], version: str | None = None, spark: SparkSession | None = None
+) -> DataFrame:
+    """The subscriptions of an index as a DataFrame: columns `subscription` and `key`."""
+    place = os.fspath(path)
+    version = version or _shards.current_version(place)
+    manifest = _shards.manifest_of(place, version)
+    n_shards = sum(manifest["segments"])
+    has_names = any(file[0] == "keys.arrow" for file in manifest["files"])
+    schema = T.StructType(
+        [
+            T.StructField("subscription", T.ArrayType(T.StringType())),
+            T.StructField("key", T.StringType() if has_names else T.LongType()),
+        ]
+    )
+    numbers = find_session(spark).range(0, n_shards, 1, max(1, n_shards))
+    return numbers.mapInArrow(partial(tasks.read_shards, place, version), schema)
+
+
+# -------------------------------------------------------------------- steps
+
+class _Made(NamedTuple):
+    files: list[Any]
+    n_shards: int
+    n_rows: int
+    worker_bytes: int
+
+
+def _check_count(n_shards: int | None) -> None:
+    if n_shards is not None and not 1 <= n_shards <= 9999:
+        raise UsageError(f"shards must be 1 to 9999, not {n_shards}")
+
+
+def _rows(
+    frame: DataFrame, subscription: str, key: str, engine: str, change: Any = None
+) -> DataFrame:
+    check_values(frame, subscription, engine, "subscriptions")
+    keys = F.col(key).cast(key_type(frame, key))
+    columns = [F.col(subscription).alias("subscription"), keys.alias("key")]
+    return frame.select(*columns, *([] if change is None else [change.alias("change")]))
+
+
+def _segment(
+    rows: DataFrame,
+    folder: Any,
+    plan: _shards.Plan,
+    segment: int,
+    n_shards: int | None,
+    base: _shards.Carried | None,
+) -> _Made:
+    """Compile rows into a segment of a new version; none where there are no rows to append."""
+    counts = (
+        rows.select("subscription")
+        .mapInArrow(partial(tasks.count_names, plan), "name string, count bigint")
+        .groupBy("name")
+        .agg(F.sum("count").alias("count"))
+        .toArrow()
+    )
+    is_total = counts["name"].is_null()
+    n_rows = sum(counts.filter(is_total)["count"].to_pylist())
+    key_names = _key_names(rows, n_rows, base)
+    if base is not None and not n_rows:
+        files = _shards.write_key_names(folder, key_names)
+        return _Made(files, 0, 0, 0)
+    vocabulary = _shards.merge([counts.filter(pa.compute.invert(is_total))])
+    n_shards = n_shards or max(1, -(-n_rows // _PER_SHARD))
+    files = _shards.write_names(folder, vocabulary, key_names, segment)
+    job = tasks.BuildJob(plan, os.fspath(folder), segment, files)
+    if n_shards == 1:
+        placed = rows.repartition(1)
+    else:
+        routes = _routes(rows, job, vocabulary.n_names, n_shards)
+        files = [*files, routes]
+        dealt = T.StructType([T.StructField("shard", T.IntegerType()), *rows.schema.fields])
+        assigned = rows.mapInArrow(partial(tasks.assign, job, routes), dealt)
+        placed = assigned.repartitionById(n_shards, F.col("shard")).drop("shard")
+    schema = "number int, attempt string, files string, rows bigint, worker_bytes bigint"
+    written = placed.mapInArrow(partial(tasks.write_shard, job), schema).toArrow().to_pylist()
+    if sorted(row["number"] for row in written) != list(range(n_shards)):
+        raise UsageError(f"{n_shards} shards were to be written, and {len(written)} tasks did")
+    if sum(row["rows"] for row in written) != n_rows:
+        raise UsageError(
+            f"the DataFrame had {n_rows} rows when it was first read and others later: persist it"
+        )
+    for row in written:
+        _shards.adopt(folder, row["attempt"])
+        files += [_shards.File(*file) for file in json.loads(row["files"])]
+    return _Made(files, n_shards, n_rows, max(row["worker_bytes"] for row in written))
+
+
+def _key_names(rows: DataFrame, n_rows: int, base: _shards.Carried | None) -> Any:
+    """The names of string keys, those known first; None where keys are integers."""
+    is_string = isinstance(rows.schema["key"].dataType, T.StringType)
+    known = base.key_names if base else None
+    if base is not None and base.has_keys and n_rows and is_string != (known is not None):
+        there, here = ("strings", "integers") if known is not None else ("integers", "strings")
+        raise UsageError(f"the keys of this index are {there}; those of the changes are {here}")
+    if not is_string or not n_rows:
+        return known
+    distinct = rows.select("key").distinct().toArrow()["key"]
+    if distinct.null_count:
+        raise UsageError("a key is null; keys are integers of up to 64 bits or strings")
+    return _shards.merge_keys(distinct.chunks, known)
+
+
+def _routes(rows: DataFrame, job: tasks.BuildJob, n_names: int, n_shards: int) -> _shards.File:
+    filed = (
+        rows.select("subscription")
+        .mapInArrow(partial(tasks.count_rarest, job), "rarest bigint, count bigint")
+        .groupBy("rarest")
+        .agg(F.sum("count").alias("count"))
+        .toArrow()
+    )
+    n_filed = np.zeros(n_names + 1, np.int64)
+    n_filed[1 + filed["rarest"].to_numpy()] = filed["count"].to_numpy()
+    return _shards.write_routes(job.folder, _shards.cut(n_filed, n_shards), job.segment)[0]
+
+
+def _built(version: str, made: _Made, start: float) -> Built:
+    n_bytes = sum(file[1] for file in made.files)
+    seconds = time.perf_counter() - start
+    return Built(version, made.n_rows, made.n_shards, n_bytes, made.worker_bytes, seconds)

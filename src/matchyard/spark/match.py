@@ -1,0 +1,196 @@
+"""match: a DataFrame of events in, a DataFrame of (event, key) out; batch or streaming.
+
+Two strategies, with the same rows:
+
+    replicated   every worker maps the whole index; events pass through it where they are
+    sharded      events are sent to the shards that can match them, matched there, and merged
+
+The second is for an index that is larger than a worker's memory.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from matchyard import shards
+from matchyard.errors import UsageError
+from matchyard.spark import tasks
+from matchyard.spark.checks import check_choice, check_values, column_of, type_of
+
+_log = logging.getLogger("matchyard")
+_SHARE = 0.5  # of a machine's memory that a replicated index may take
+METRICS = "matchyard"  # first part of the name under which a stream observes its matches
+
+
+class Choice(NamedTuple):
+    """A strategy, and why it was taken."""
+
+    strategy: str
+    reason: str
+
+
+def match(
+    events: DataFrame,
+    index: str | os.PathLike[str],
+    event: str = "tags",
+    id: str | Sequence[str] = "id",
+    unique: bool = False,
+    strategy: str = "auto",
+    output: str = "pairs",
+    follow: bool | str = False,
+    version: bool = False,
+    bad: str = "raise",
+    worker_memory: int | None = None,
+    explain: bool = False,
+) -> DataFrame:
+    """Match the column `event` of a DataFrame with an index at a path or address.
+
+    Returns the columns `id` with `key`, one row per match (`output="pairs"`), or with `keys`, one
+    row per event (`"arrays"`: far cheaper when matches are many). Lazy, like any transformation.
+    Names of events are carried along and not interpreted: two events of one name are two events.
+
+    * `unique`: each key once per event, however many of its subscriptions match.
+    * `strategy`: "replicated", "sharded", or "auto", which decides by the size of the index and
+      `worker_memory`, in bytes; `explain` prints the choice and its reason.
+    * `follow`: in a stream, each micro-batch takes the version that is current when it begins, and
+      takes it again when it is replayed. A string names a folder that all workers share, where the
+      versions are written down, for an index in an object store. Otherwise the version that is
+      current now stays.
+    * `version`: a column `version` says with which version a row was matched.
+    * `bad`: what becomes of an event that cannot be read (null, a null tag, too many tags):
+      "raise" ends the job with its name and the reason; "keep" gives it a row of its own with no
+      key and a column `reason`, which is null for all others.
+    """
+    check_choice("strategy", strategy, ("auto", "replicated", "sharded"))
+    check_choice("output", output, ("pairs", "arrays"))
+    check_choice("bad", bad, ("raise", "keep"))
+    ids = [id] if isinstance(id, str) else list(id)
+    path = os.fspath(index)
+    current = shards.current_version(path)
+    manifest = shards.manifest_of(path, current)
+    if follow and not events.isStreaming:
+        raise UsageError("follow is for streams: a batch job has one version, the current one")
+    check_values(events, event, manifest["engine"], "events")
+    string_keys = any(file[0] == "keys.arrow" for file in manifest["files"])
+    key = T.StringType() if string_keys else T.LongType()
+    fields = [T.StructField(name, type_of(events, name, "names of events")) for name in ids]
+    found = [
+        T.StructField("keys", T.ArrayType(key)) if output == "arrays" else T.StructField("key", key)
+    ]
+    found += [T.StructField("version", T.LongType())] if version else []
+    found += [T.StructField("reason", T.StringType())] if bad == "keep" else []
+    names = [field.name for field in [*fields, *found]]
+    if len(set(names)) < len(names):
+        raise UsageError(
+            f"the result would have two columns of one name: {', '.join(names)}; rename the events'"
+        )
+    job = tasks.MatchJob(
+        path, current, bool(follow), follow if isinstance(follow, str) else None, names, unique,
+        output == "arrays", bad == "keep", version, string_keys,
+    )  # fmt: skip
+    choice = choose(manifest, strategy, worker_memory, events.sparkSession)
+    _log.info("%s: %s", choice.strategy, choice.reason)
+    if explain:
+        print(f"matchyard: {choice.strategy}, because {choice.reason}")
+    columns = [column_of(events, name, "names of events") for name in ids]
+    chosen = events.select(*columns, F.col(event).alias("_event"))
+    schema = T.StructType([*fields, *found])
+    if choice.strategy == "replicated":
+        matched = chosen.mapInArrow(partial(tasks.match_replicated, job), schema)
+    else:
+        matched = _sharded(chosen, job, sum(manifest["segments"]), schema, len(ids))
+    return _observed(matched, job) if events.isStreaming else matched
+
+
+def _sharded(
+    events: DataFrame, job: tasks.MatchJob, n_shards: int, schema: T.StructType, n_ids: int
+) -> DataFrame:
+    """Pre-process, match shard by shard, and merge where an event needs to be put together."""
+    routed = [
+        T.StructField("_shard", T.IntegerType()),
+        T.StructField("_row", T.LongType()),
+        T.StructField("_reason", T.StringType()),
+        *events.schema.fields,
+    ]
+    sent = events.mapInArrow(partial(tasks.route, job), T.StructType(routed))
+    # A later version may have more shards: then a task has several, one after the other.
+    placed = sent.repartitionById(n_shards, F.col("_shard") % n_shards)
+    if not (job.arrays or job.unique):
+        return placed.mapInArrow(partial(tasks.match_shards, job), schema)
+    lists = T.StructField("keys", T.ArrayType(T.StringType() if job.string_keys else T.LongType()))
+    parts = [routed[1], *schema.fields[:n_ids], lists, *schema.fields[n_ids + 1 :]]
+    piecewise = job._replace(arrays=True, names=[field.name for field in parts])
+    found = placed.mapInArrow(partial(tasks.match_shards, piecewise), T.StructType(parts))
+    return found.repartition(n_shards, "_row").mapInArrow(partial(tasks.merge_shards, job), schema)
+
+
+def _observed(matched: DataFrame, job: tasks.MatchJob) -> DataFrame:
+    """Count what a stream finds, for `Progress`."""
+    n_keys = F.size("keys") if job.arrays else F.when(F.col("key").isNotNull(), 1)
+    metrics = [F.coalesce(F.sum(F.greatest(n_keys, F.lit(0))), F.lit(0)).alias("matches")]
+    if job.with_version:
+        metrics.append(F.max("version").alias("version"))
+    if job.keep_bad:
+        metrics.append(F.count("reason").alias("bad"))
+    return matched.observe(f"{METRICS}:{job.path}", *metrics)
+
+
+# -------------------------------------------------------------------- the choice
+
+
+def choose(
+    manifest: dict[str, Any], strategy: str, worker_memory: int | None, spark: SparkSession
+) -> Choice:
+    """Replicated while the index fits into what a worker may take of it."""
+    n_bytes = sum(file[1] for file in manifest["files"])
+    n_shards = sum(manifest["segments"])
+    size = f"the index has {_mb(n_bytes)} in {n_shards} shard{'s' * (n_shards != 1)}"
+    if strategy != "auto":
+        return Choice(strategy, f"it was asked for; {size}")
+    limit, source = (worker_memory, "worker_memory") if worker_memory else _memory(spark)
+    if n_bytes <= limit:
+        return Choice("replicated", f"{size}, and a worker may map {_mb(limit)} ({source})")
+    if n_shards == 1:
+        return Choice(
+            "replicated",
+            f"{size}, more than the {_mb(limit)} of a worker ({source}), but it was built as one "
+            "shard: build it with more, e.g. build(…, shards=32)",
+        )
+    return Choice("sharded", f"{size}, and a worker may map {_mb(limit)} ({source})")
+
+
+def _mb(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:,.0f} MB" if n_bytes >= 1e6 else f"{n_bytes / 1e3:,.0f} kB"
+
+
+def _memory(spark: SparkSession) -> tuple[int, str]:
+    """Bytes that a worker may map, and who says so."""
+    for name in ("spark.matchyard.workerMemory", "spark.executor.pyspark.memory"):
+        try:
+            text = spark.conf.get(name, None)
+        except PySparkException:
+            text = None
+        if text:
+            return _bytes(text, name), name
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return int(_SHARE * physical), "half of this machine's memory; spark.matchyard.workerMemory"
+
+
+def _bytes(text: str, name: str) -> int:
+    """A size as Spark writes them: 512m, 4g; without a unit, megabytes."""
+    units = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+    number = text.lower().removesuffix("b") or text
+    unit = number[-1:] if number[-1:] in units else ""
+    try:
+        return int(float(number.removesuffix(unit)) * units[unit or "m"])
+    except ValueError:
+        raise UsageError(f"{name} is {text!r}; expected a size such as 512m or 4g") from None

@@ -1,0 +1,277 @@
+"""Versions of a saved index: immutable folders, and one file that names the current one.
+
+A version is written beside the others, made durable, and published by replacing CURRENT, so that
+a reader sees the old version or the new one and never a half. The two newest stay, and those that a
+stream may have to ask again: see `version_of_batch`. An index may also lie in an object store
+(`matchyard.remote`); a path with a scheme, such as `s3://…`, says so.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from matchyard.errors import StorageError
+from matchyard.remote import Remote, is_remote, local_path
+from matchyard.storage import File, Saved, load_version, read_manifest, write_manifest
+
+AnyPath = str | os.PathLike[str]
+_KEEP = 2  # versions that stay on disk: the current one, and its predecessor for late readers
+_BATCHES_KEPT = 100  # of a stream whose versions are remembered, as many as Spark remembers
+_STREAM_FORGOTTEN_S = 7 * 86400.0  # a stream that has not run for so long keeps no version
+_GRACE_S = 60.0  # a version may be taken by a stream for so long after it was current
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: writers are not kept apart there
+    fcntl = None  # type: ignore[assignment]
+
+
+# -------------------------------------------------------------------- reading
+
+
+def current_version(path: AnyPath) -> str:
+    """The number of the version that readers take."""
+    root = path if is_remote(path) else local_path(path)
+    try:
+        line = (
+            Remote(path).read("CURRENT")
+            if is_remote(path)
+            else (local_path(path) / "CURRENT").read_bytes()
+        )
+    except FileNotFoundError:
+        raise StorageError(f"{root} is not a Matchyard index: it has no file CURRENT") from None
+    except OSError as error:
+        raise StorageError(f"{root} cannot be read: {error}") from None
+    version = line.strip()
+    if not version.isdigit() or line != version + b"\n":
+        raise StorageError(
+            f"{root}/CURRENT is damaged: it says {line[:40]!r}, expected e.g. '0001'"
+        )
+    return version.decode()
+
+
+def load(
+    path: AnyPath,
+    verify: bool = False,
+    version: str | None = None,
+    shards: Collection[int] | None = None,
+) -> Saved:
+    """Map a version, by default the current one, or some of its shards; `verify` reads every file
+    and compares its SHA-256."""
+    while True:
+        chosen = version or current_version(path)
+        try:
+            return load_version(version_folder(path, chosen, shards), verify, shards)
+        except StorageError:
+            # A writer may have published and tidied up since CURRENT was read.
+            if version is not None or current_version(path) == chosen:
+                raise
+
+
+def manifest_of(path: AnyPath, version: str) -> dict[str, Any]:
+    """What a version says of itself."""
+    return read_manifest(version_folder(path, version, ()))
+
+
+def version_folder(path: AnyPath, version: str, shards: Collection[int] | None = None) -> Path:
+    """The folder of a version on this machine; fetched first, as far as some shards need it, where
+    the index lies elsewhere."""
+    if is_remote(path):
+        return Remote(path).fetch(version, shards)
+    folder = local_path(path) / "versions" / version
+    if not folder.is_dir():
+        raise StorageError(
+            f"{path} has no version {version}: it was removed, or never was; "
+            f"the current one is {current_version(path)}"
+        )
+    return folder
+
+
+# -------------------------------------------------------------------- writing
+
+
+@contextmanager
+def new_version(path: AnyPath) -> Iterator[Any]:
+    """A folder (or its address) to write the next version into; `publish` it inside the block.
+
+    Holds the index's lock, so that writers come one after the other.
+    """
+    try:
+        if is_remote(path):
+            with Remote(path).new_version() as address:
+                yield address
+        else:
+            with _locked_version(local_path(path)) as folder:
+                yield folder
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error}") from error
+
+
+@contextmanager
+def _locked_version(root: Path) -> Iterator[Path]:
+    if root.exists() and not (root / "CURRENT").exists() and not _is_unfinished(root):
+        raise StorageError(f"{root} exists and is not a Matchyard index; choose another path")
+    versions = root / "versions"
+    versions.mkdir(parents=True, exist_ok=True)
+    with (root / ".lock").open("w") as lock:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        for stale in [*versions.glob(".writing-*"), *_unpublished(root)]:  # left by a killed writer
+            shutil.rmtree(stale, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(prefix=".writing-", dir=versions))
+        folder.chmod(0o755)  # tasks of other users may write into it
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_unfinished(root: Path) -> bool:
+    """Is this folder empty, or what a killed first save leaves behind?"""
+    left = {"versions", ".lock", "CURRENT.new"}
+    return root.is_dir() and {entry.name for entry in root.iterdir()} <= left
+
+
+def _unpublished(root: Path) -> list[Path]:
+    """Versions that were renamed into place but never became the current one."""
+    current = int(current_version(root)) if (root / "CURRENT").exists() else 0
+    return [path for path in _versions(root) if int(path.name) > current]
+
+
+def _versions(root: Path) -> list[Path]:
+    found = (path for path in (root / "versions").iterdir() if path.name.isdigit())
+    return sorted(found, key=lambda path: int(path.name))
+
+
+@contextmanager
+def writable(folder: Any) -> Iterator[Path]:
+    """A folder of this machine whose files end up in a version that is being made."""
+    if not is_remote(folder):
+        yield local_path(folder)
+        return
+    with tempfile.TemporaryDirectory(prefix="matchyard-") as scratch:
+        yield Path(scratch)
+        Remote(folder).put_all(Path(scratch))
+
+
+def readable(folder: Any, files: Sequence[File]) -> Path:
+    """A folder of this machine with those files of a version that is being made."""
+    if not is_remote(folder):
+        return local_path(folder)
+    return Remote(folder).fetch_files(files)
+
+
+def adopt(folder: Any, attempt: str) -> None:
+    """Make what a task wrote below `attempt` part of the version, under its own names."""
+    if is_remote(folder):
+        Remote(folder).move_all(attempt, "")
+        return
+    source = local_path(folder) / attempt
+    for file in [entry for entry in source.rglob("*") if entry.is_file()]:
+        target = local_path(folder) / file.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.rename(target)
+
+
+def carry(path: AnyPath, version: str, folder: Any, files: Sequence[File]) -> None:
+    """Take files of an older version into one that is being made, without copying where the file
+    system can link."""
+    if is_remote(path):
+        Remote(path).copy_all(version, folder, files)
+        return
+    source, target = local_path(path) / "versions" / version, local_path(folder)
+    for file in files:
+        (target / file.name).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(source / file.name, target / file.name)
+        except OSError:  # no links there
+            shutil.copyfile(source / file.name, target / file.name)
+
+
+def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequence[File]) -> str:
+    """Make a written folder the current version; returns its number."""
+    with writable(folder) as local:
+        write_manifest(local, settings, files)
+    if is_remote(path):
+        return Remote(path).publish(str(folder), _KEEP)
+    root, folder = local_path(path), local_path(folder)
+    shutil.rmtree(folder / "attempts", ignore_errors=True)  # of tasks that ran twice
+    for below in [folder, *(entry for entry in folder.rglob("*") if entry.is_dir())]:
+        _sync(below)
+    older = _versions(root)
+    version = f"{int(older[-1].name) + 1 if older else 1:04}"
+    folder.rename(root / "versions" / version)
+    _sync(root / "versions")
+    line = root / "CURRENT.new"
+    with line.open("wb") as file:
+        file.write(f"{version}\n".encode())
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(line, root / "CURRENT")
+    _sync(root)
+    in_use = _in_use(root)
+    for place, stale in enumerate(older[: -(_KEEP - 1)]):
+        followed_s = time.time() - older[place + 1].stat().st_mtime
+        if stale.name not in in_use and not (in_use and followed_s < _GRACE_S):
+            shutil.rmtree(stale, ignore_errors=True)
+    return version
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# -------------------------------------------------------------------- streams
+
+
+def version_of_batch(path: AnyPath, stream: str, batch: int, record: AnyPath | None = None) -> str:
+    """The one version that a micro-batch of a stream is matched with, also when it is run again.
+
+    Whoever asks first writes the current version down, in the folder `streams` of the index or of
+    `record`; everyone else reads it there.
+    """
+    if record is None and is_remote(path):
+        raise StorageError(
+            f"{path} cannot keep the versions of a stream, since object stores do not say who was "
+            "first: name a folder that all workers share, e.g. follow='/shared/streams'"
+        )
+    folder = local_path(record or path) / "streams" / stream
+    file = folder / f"{batch:09}"
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor, draft = tempfile.mkstemp(prefix=".", dir=folder)
+        with os.fdopen(descriptor, "w") as line:
+            line.write(f"{current_version(path)}\n")
+            line.flush()
+            os.fsync(line.fileno())
+        try:
+            os.link(draft, file)  # fails where another task was first
+        except FileExistsError:
+            pass
+        finally:
+            os.unlink(draft)
+        (folder / f"{batch - _BATCHES_KEPT:09}").unlink(missing_ok=True)
+    return file.read_text().strip()
+
+
+def _in_use(root: Path) -> set[str]:
+    """Versions that a stream may ask for again: those of its last two batches."""
+    found: set[str] = set()
+    for stream in (root / "streams").glob("*"):
+        batches = sorted(entry for entry in stream.iterdir() if entry.name.isdigit())[-2:]
+        if batches and time.time() - batches[-1].stat().st_mtime < _STREAM_FORGOTTEN_S:
+            found |= {batch.read_text().strip() for batch in batches}
+    return found
