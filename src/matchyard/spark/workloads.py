@@ -336,7 +336,7 @@ def _read_words(documents: DataFrame, text: str) -> Column:
 def _interests(posts: DataFrame) -> DataFrame:
     """(interest, author, topic, posts), numbered from 0, from posts with the topics they are on."""
     from pyspark.ml.functions import vector_to_array
-    from pyspark.sql import Window, functions
+    from pyspark.sql import functions
 
     likely = functions.posexplode(vector_to_array("topicDistribution")).alias("topic", "likely")
     active = (
@@ -346,5 +346,11 @@ def _interests(posts: DataFrame) -> DataFrame:
         .agg(functions.count("*").alias("posts"))
         .where(f"posts > {_ACTIVE}")
     )
-    number = functions.row_number().over(Window.orderBy("author", "topic"))
-    return active.select((number - 1).cast("bigint").alias("interest"), "author", "topic", "posts")
+    # Numbered in one sorted array: there are no more of them than authors times a few topics.
+    every = functions.sort_array(
+        functions.collect_list(functions.struct("author", "topic", "posts"))
+    )
+    numbered = active.agg(every.alias("all")).select(
+        functions.posexplode("all").alias("interest", "one")
+    )
+    return numbered.select(functions.col("interest").cast("bigint").alias("interest"), "one.*")

@@ -35,7 +35,6 @@ from matchyard.kernels.random import Zipf, below, draw, fraction, pick, zipf
 _WIDEST = 64  # tags while a row is made; what is beyond it cannot be added to an event
 _TRIES = 200  # draws for the tags of one row
 _N_NAMES = 1 << 21  # words are below this in all applications, so that a mixture can share names
-_SUBJECT_WORDS = 40  # words that belong to one subject, the first more often than the last
 _ITEM_WORDS = 30  # words that users choose from when they describe the same item
 _ITEM, _SUBJECT, _EVENT = 0x4954, 0x5355, 0xE7E7  # each with random numbers of its own
 
@@ -49,7 +48,8 @@ class Application(NamedTuple):
     per_item: float  # descriptors per item (ours); 0: every descriptor has its own
     n_items: int  # where it is fixed; 0: by `per_item`
     n_words: int  # in the vocabulary; Zipf with exponent 0.9 (ours)
-    n_subjects: int  # of the items (ours); 0: every item is a subject
+    n_subjects: int  # of the items (ours); 0: every item, or every user, is a subject
+    subject_words: int  # that belong to one, the first more often than the last (ours)
     about: float  # share of an item's words that belong to its subject (ours)
     mean_tags: float  # per descriptor, before normalisation
     shape: int  # of the negative binomial distribution of tags beyond the first; 0: always the mean
@@ -59,18 +59,18 @@ class Application(NamedTuple):
 APPLICATIONS = {
     # Delicious: 420 M tags on 123 M bookmarks of 922 651 users. Vocabulary: ours.
     "active-web": Application(
-        123_248_896, 123_248_896 / 922_651, 8, 0, 2_000_000, 20_000, 0.7, 420 / 123.2, 1, False
+        123_248_896, 123_248_896 / 922_651, 8, 0, 2_000_000, 20_000, 40, 0.7, 420 / 123.2, 1, False
     ),
     # Blog06: the ten words of one of 400 topics per relevant post. Vocabulary: ours.
-    "blog-posts": Application(178_189, 178_189 / 59_185, 0, 400, 20_000, 0, 1, 10, 0, True),
+    "blog-posts": Application(178_189, 178_189 / 59_185, 0, 400, 20_000, 0, 10, 1, 10, 0, True),
     # YouTube politics: keywords that uploaders gave to their videos. Tags and vocabulary: ours.
-    "video": Application(10_351, 10_351 / 782, 0, 0, 20_000, 0, 0.7, 9, 3, True),
+    "video": Application(10_351, 10_351 / 782, 0, 0, 20_000, 0, 12, 0.7, 9, 3, True),
     # Twitter: all hashtags of a link, for everybody who tweeted it. Tags and vocabulary: ours.
     "short-messages": Application(
-        446_370, 446_370 / 349_753, 3, 0, 200_000, 2_000, 0.6, 2.2, 1, True
+        446_370, 446_370 / 349_753, 3, 0, 200_000, 2_000, 40, 0.6, 2.2, 1, True
     ),
     # BitTorrent: queries with 1 353 662 different words. Users and tags: ours.
-    "bittorrent": Application(9_669_035, 20, 10, 0, 1_353_662, 5_000, 0.3, 3, 2, False),
+    "bittorrent": Application(9_669_035, 20, 10, 0, 1_353_662, 5_000, 40, 0.3, 3, 2, False),
 }
 MIXTURE = "icn"  # all of them in proportion, each with users of its own
 
@@ -85,6 +85,7 @@ class _Recipe(NamedTuple):
     n_items: int
     n_words: int
     n_subjects: int
+    subject_words: int
     about: float
     whole: bool
     own_items: bool
@@ -177,9 +178,10 @@ def _recipe(
     n_items = model.n_items or max(1, round(n_sources / (model.per_item or 1)))
     return _Recipe(
         seed, place, n_places, max(1, round(n_sources / model.per_user)), n_items, model.n_words,
-        model.n_subjects, model.about, model.whole, not (model.n_items or model.per_item), copies(),
-        2 if extra is None else extra, 4 if extra is None else extra,
-        _lengths(model.mean_tags, model.shape), shares(), zipf(model.n_words, 0.9),
+        model.n_subjects, model.subject_words, model.about, model.whole,
+        not (model.n_items or model.per_item), copies(), 2 if extra is None else extra,
+        4 if extra is None else extra, _lengths(model.mean_tags, model.shape), shares(),
+        zipf(model.n_words, 0.9),
     )  # fmt: skip
 
 
@@ -224,7 +226,7 @@ def _word(recipe, item, subject, place):
     if fraction(draw(seed, item, 2 * place + 11)) >= recipe.about:
         return pick(recipe.popularity, word)
     share = fraction(word)
-    slot = np.int64(share * share * _SUBJECT_WORDS)
+    slot = np.int64(share * share * recipe.subject_words)
     return pick(recipe.popularity, draw(recipe.seed ^ _SUBJECT, subject, slot))
 
 
