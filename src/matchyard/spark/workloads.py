@@ -53,6 +53,7 @@ def events(
     partitions: int | None = None,
 ) -> DataFrame:
     """Events for the workload of that name and size: `id` and `tags`."""
+    size = my.workload("tags", name, size, seed).size  # also says here if there is none
     make = partial(_events, name, size, seed)
     return _generate(n_events, make, "id bigint, tags array<string>", spark, partitions)
 
