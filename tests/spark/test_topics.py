@@ -82,11 +82,9 @@ def test_samples_are_the_same_with_any_number_of_partitions(spark: Any, fitted: 
 
 
 def test_stored_topics_are_kept_unless_overwriting_is_asked_for(spark: Any, fitted: str) -> None:
-    from pyspark.errors import AnalysisException
-
     documents = spark.createDataFrame(posts(1), "author string, text string")
     before = read(spark, fitted, "topics")
-    with pytest.raises(AnalysisException, match=r"(?i)already exists"):
+    with pytest.raises(my.UsageError, match="holds topics already"):
         workloads.fit_topics(documents, fitted, topics=2, words=5, iterations=1)
     assert read(spark, fitted, "topics") == before
 

@@ -142,6 +142,9 @@ def fit_topics(
     from pyspark.ml.clustering import LDA
     from pyspark.ml.feature import CountVectorizer
 
+    spark = documents.sparkSession
+    if not overwrite and _is_stored(spark, f"{path}/topics"):  # said before the work, not after
+        raise UsageError(f"{path} holds topics already; sample from them, or pass overwrite=True")
     posts = documents.select(_as(author, "author"), _read_words(documents, text).alias("words"))
     counter = CountVectorizer(inputCol="words", outputCol="features").fit(posts)
     counted = counter.transform(posts).select("author", "features").persist()
@@ -158,7 +161,6 @@ def fit_topics(
         ]
         schema = "topic int, words array<string>, weights array<double>"
         _interests(model.transform(counted)).write.mode(mode).parquet(f"{path}/interests")
-        spark = documents.sparkSession
         spark.createDataFrame(rows, schema).coalesce(1).write.mode(mode).parquet(f"{path}/topics")
     finally:
         counted.unpersist()
@@ -317,6 +319,15 @@ def _expand(
                        piece.column("number").take(source), copy]  # fmt: skip
             names = ["tags", "key", "language", "number", "copy"]
             yield pa.record_batch(dict(zip(names, columns)))
+
+
+def _is_stored(spark: SparkSession, path: str) -> bool:
+    from pyspark.errors import AnalysisException
+
+    try:
+        return bool(spark.read.parquet(path).columns)
+    except AnalysisException:
+        return False
 
 
 def _read_words(documents: DataFrame, text: str) -> Column:
