@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import matchyard as my
 from matchyard.spark import workloads
 from matchyard.spark.workloads import _ranges, checksum
+from tests.spark.test_connect import HERE, run_connect
 
 NAMES = [
     "twitter", "twitter-popular", "peers", "skew",
@@ -126,3 +128,14 @@ def test_a_workload_that_does_not_exist_is_refused_on_the_driver(spark: Any) -> 
         workloads.subscriptions("nothing", 10)
     with pytest.raises(my.UsageError, match="no tags workload"):
         workloads.events("nothing", 10, 10)
+
+
+@pytest.mark.slow
+def test_workloads_are_the_same_in_connect(spark: Any, tmp_path: Path) -> None:
+    pytest.importorskip("grpc", reason="needs pyspark[connect]")
+    assert run_connect(HERE / "connect_workloads.py", str(tmp_path)) == {
+        "subscriptions": checksum(embedded(spark, "icn")),
+        "users": 200,
+        "traces": 1200,
+        "topics": 50,
+    }

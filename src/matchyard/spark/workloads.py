@@ -114,9 +114,12 @@ def from_traces(
     found = dict(traces.dtypes).get(tags)
     if found != "array<string>":
         raise UsageError(f"column {tags!r} is {found}; expected array<string>, a column of tags")
-    number = functions.xxhash64(tags, key) if row is None else functions.col(row).cast("bigint")
-    copied = _copy(traces.select(_as(tags, "tags"), _as(key, "key"), number.alias("number")),
-                   seed, languages, factor)  # fmt: skip
+    content = functions.xxhash64(tags, key)
+    number = (
+        content if row is None else functions.coalesce(functions.col(row).cast("bigint"), content)
+    )
+    rows = traces.select(_as(tags, "tags"), _as(key, "key"), number.alias("number"))
+    copied = _copy(rows, seed, languages, factor)
     return copied.select("tags", "key", "language")
 
 
