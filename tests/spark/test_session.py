@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -88,8 +89,9 @@ def test_missing_java_is_told_before_spark_starts(monkeypatch: pytest.MonkeyPatc
         matchyard.spark.session()
 
 
-def test_missing_pyspark_is_told_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ["pyspark", "pyspark.errors", "pyspark.sql"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UsageError, match=r"pip install 'matchyard\[spark\]'"):
-        matchyard.spark.session()
+def test_missing_pyspark_is_told_with_the_command() -> None:
+    code = "import sys; sys.modules['pyspark'] = None; import matchyard.spark"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        "matchyard.errors.UsageError: Spark needs PySpark: pip install 'matchyard[spark]'"
+    )

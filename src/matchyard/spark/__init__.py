@@ -1,12 +1,34 @@
 """Matching in Apache Spark, classic and Connect: `pip install 'matchyard[spark]'`.
 
-    build, append, compact      subscriptions ─▶ an index, compiled in Spark's tasks
-    match                       events ─▶ (event, key), batch or streaming
-    session                     a local Spark for those who have none, Java included
+build, append, compact      subscriptions ─▶ an index, compiled in Spark's tasks
+match, register             events ─▶ (event, key), batch or streaming; in SQL
+to_files, Progress          where a stream's rows go, and who watches it
+session                     a local Spark for those who have none, Java included
 """
+
+from importlib.util import find_spec as _find_spec
+
+from matchyard.errors import UsageError as _UsageError
+
+if _find_spec("pyspark") is None:
+    raise _UsageError("Spark needs PySpark: pip install 'matchyard[spark]'")
 
 from matchyard.spark.build import Built, append, build, compact, subscriptions
 from matchyard.spark.match import match
 from matchyard.spark.session import session
+from matchyard.spark.sql import register
+from matchyard.spark.stream import Progress, Sample, to_files
 
-__all__ = ["Built", "append", "build", "compact", "match", "session", "subscriptions"]
+__all__ = [
+    "Built",
+    "Progress",
+    "Sample",
+    "append",
+    "build",
+    "compact",
+    "match",
+    "register",
+    "session",
+    "subscriptions",
+    "to_files",
+]

@@ -139,6 +139,7 @@ def subscriptions(
 
 # -------------------------------------------------------------------- steps
 
+
 class _Made(NamedTuple):
     files: list[Any]
     n_shards: int

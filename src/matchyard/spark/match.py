@@ -86,7 +86,9 @@ def match(
     found = [
         T.StructField("keys", T.ArrayType(key)) if output == "arrays" else T.StructField("key", key)
     ]
-    found += [T.StructField("version", T.LongType())] if version else []
+    # A stream is watched, so its version travels along even where it is not asked for.
+    with_version = version or events.isStreaming
+    found += [T.StructField("version", T.LongType())] if with_version else []
     found += [T.StructField("reason", T.StringType())] if bad == "keep" else []
     names = [field.name for field in [*fields, *found]]
     if len(set(names)) < len(names):
@@ -95,7 +97,7 @@ def match(
         )
     job = tasks.MatchJob(
         path, current, bool(follow), follow if isinstance(follow, str) else None, names, unique,
-        output == "arrays", bad == "keep", version, string_keys,
+        output == "arrays", bad == "keep", with_version, string_keys,
     )  # fmt: skip
     choice = choose(manifest, strategy, worker_memory, events.sparkSession)
     _log.info("%s: %s", choice.strategy, choice.reason)
@@ -108,7 +110,10 @@ def match(
         matched = chosen.mapInArrow(partial(tasks.match_replicated, job), schema)
     else:
         matched = _sharded(chosen, job, sum(manifest["segments"]), schema, len(ids))
-    return _observed(matched, job) if events.isStreaming else matched
+    if not events.isStreaming:
+        return matched
+    observed = _observed(matched, job)
+    return observed if version else observed.drop("version")
 
 
 def _sharded(
@@ -135,13 +140,16 @@ def _sharded(
 
 def _observed(matched: DataFrame, job: tasks.MatchJob) -> DataFrame:
     """Count what a stream finds, for `Progress`."""
-    n_keys = F.size("keys") if job.arrays else F.when(F.col("key").isNotNull(), 1)
-    metrics = [F.coalesce(F.sum(F.greatest(n_keys, F.lit(0))), F.lit(0)).alias("matches")]
-    if job.with_version:
-        metrics.append(F.max("version").alias("version"))
+    n_keys = F.greatest(F.size("keys"), F.lit(0)) if job.arrays else F.lit(1)
     if job.keep_bad:
-        metrics.append(F.count("reason").alias("bad"))
-    return matched.observe(f"{METRICS}:{job.path}", *metrics)
+        n_keys = F.when(F.col("reason").isNull(), n_keys)
+    metrics = {
+        "matches": F.coalesce(F.sum(n_keys), F.lit(0)),
+        "version": F.max("version"),
+        "bad": F.count("reason") if job.keep_bad else F.count(F.lit(None)),
+    }
+    columns = [column.alias(name) for name, column in metrics.items()]
+    return matched.observe(f"{METRICS}:{job.path}", *columns)
 
 
 # -------------------------------------------------------------------- the choice

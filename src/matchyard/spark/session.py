@@ -80,11 +80,9 @@ def find_session(spark: SparkSession | None = None) -> SparkSession:
 
 def _running() -> SparkSession | None:
     """The active or default session of this thread, classic or Connect."""
-    try:
-        from pyspark.errors import PySparkRuntimeError
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise UsageError("Spark needs PySpark: pip install 'matchyard[spark]'") from None
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
     # A Connect session made by its own class is not seen by the classic one.
     connect = sys.modules.get("pyspark.sql.connect.session")
     for kind in [SparkSession, *([connect.SparkSession] if connect else [])]:

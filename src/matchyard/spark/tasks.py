@@ -177,10 +177,10 @@ def match_replicated(job: MatchJob, batches: Batches) -> Batches:
     version = version_for(job)
     index, layout = open_index(job.path, version), Layout(job, version)
     for batch in batches:
-        yield from _matched(index, layout, batch.columns[:-1], batch.columns[-1])
+        yield from matched(index, layout, batch.columns[:-1], batch.columns[-1])
 
 
-def _matched(index: Any, layout: Layout, ids: list[pa.Array], events: pa.Array) -> Batches:
+def matched(index: Any, layout: Layout, ids: list[pa.Array], events: pa.Array) -> Batches:
     """Match a column in steps whose results stay small, and set bad events aside."""
     find = index.match_unique if layout.job.unique else index.match
     start = 0
@@ -349,7 +349,7 @@ def match_shards(job: MatchJob, batches: Batches) -> Batches:
             some = batch if wanted.true_count == len(batch) else batch.filter(wanted)
             if len(some):
                 index = open_index(job.path, version, int(number))
-                yield from _matched(index, layout, _names_of(job, some), some.columns[-1])
+                yield from matched(index, layout, _names_of(job, some), some.columns[-1])
 
 
 def _names_of(job: MatchJob, batch: pa.RecordBatch) -> list[pa.Array]:

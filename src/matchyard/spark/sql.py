@@ -1,0 +1,79 @@
+"""matchyard_match: `match` as a table function in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+from pyspark.sql.functions import arrow_udtf
+
+from matchyard import shards
+from matchyard.errors import UsageError
+from matchyard.spark import tasks
+from matchyard.spark.session import find_session
+
+_KINDS = {"bigint": T.LongType(), "string": T.StringType()}
+
+
+def register(
+    spark: SparkSession | None = None,
+    name: str = "matchyard_match",
+    id: str = "bigint",
+    key: str = "bigint",
+    unique: bool = False,
+) -> None:
+    """Make `match` a table function of this session:
+
+        SELECT * FROM matchyard_match(TABLE(SELECT id, tags FROM events), '/data/music.index')
+
+    The table's first column names the event, the second is the event; the result has `id` and
+    `key`. SQL wants their types beforehand, so they are given here: "bigint" or "string". It takes
+    the version that is current when a task begins; `matchyard.spark.match` does more.
+    """
+    for what, kind in (("id", id), ("key", key)):
+        if kind not in _KINDS:
+            raise UsageError(f"{what} is {kind!r}; expected 'bigint' or 'string'")
+    schema = T.StructType([T.StructField("id", _KINDS[id]), T.StructField("key", _KINDS[key])])
+    string_keys = key == "string"
+
+    class Match:
+        """One per task."""
+
+        def eval(self, events: pa.RecordBatch, index: pa.Array) -> Iterator[pa.Table]:
+            yield from match_rows(events, index[0].as_py(), schema, unique, string_keys)
+
+    find_session(spark).udtf.register(name, arrow_udtf(Match, returnType=schema))
+
+
+_ARROW = {"bigint": pa.int64(), "string": pa.string()}
+
+
+def match_rows(
+    events: pa.RecordBatch, path: str, schema: T.StructType, unique: bool, string_keys: bool
+) -> Iterator[pa.Table]:
+    """The pairs of one batch of (id, event)."""
+    if events.num_columns != 2:
+        raise UsageError(
+            f"the table has columns {', '.join(events.schema.names)}; expected two, the name of the "
+            "event and the event"
+        )
+    if path is None:
+        raise UsageError("the path of the index is null")
+    version = shards.current_version(path)
+    index = tasks.open_index(path, version)
+    found_strings = index.key_names() is not None
+    if len(index) and found_strings != string_keys:
+        kind = "string" if found_strings else "bigint"
+        raise UsageError(f"the keys of {path} are {kind}: register(…, key={kind!r})")
+    wanted = _ARROW[schema[0].dataType.simpleString()]
+    try:
+        ids = events.column(0).cast(wanted)
+    except pa.ArrowException as error:
+        raise UsageError(f"ids are not {wanted}: {error}; see register(…, id=…)") from None
+    job = tasks.MatchJob(
+        path, version, False, None, ["id", "key"], unique, False, False, False, string_keys
+    )
+    for batch in tasks.matched(index, tasks.Layout(job, version), [ids], events.column(1)):
+        yield pa.Table.from_batches([batch])

@@ -1,0 +1,187 @@
+"""What a running stream needs besides `match`: a place for its rows, and someone who watches it.
+
+matched = match(events, index, follow=True, bad="keep")
+spark.streams.addListener(Progress(console=True))
+matched.writeStream.foreachBatch(to_files("pairs", dead_letters="bad")).start()
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming import StreamingQueryListener
+
+from matchyard.errors import UsageError
+from matchyard.spark.match import METRICS
+
+
+def to_files(
+    pairs: str, dead_letters: str | None = None, format: str = "parquet"
+) -> Callable[[DataFrame, int], None]:
+    """A function for `foreachBatch` that writes each micro-batch into a folder of its own.
+
+    A batch that is replayed replaces what it wrote before, so that every row is there exactly once.
+    With `dead_letters`, events that `match(…, bad="keep")` set aside go there with the reason.
+    """
+
+    def write(batch: DataFrame, number: int) -> None:
+        def save(rows: DataFrame, folder: str) -> None:
+            rows.write.mode("overwrite").format(format).save(f"{folder}/batch={number}")
+
+        if dead_letters is None:
+            save(batch, pairs)
+            return
+        if "reason" not in batch.columns:
+            raise UsageError("dead_letters needs match(…, bad='keep'), which gives the reasons")
+        batch.persist()  # or it would be matched twice
+        try:
+            save(batch.where("reason is null").drop("reason"), pairs)
+            found = [name for name in batch.columns if name not in ("key", "keys")]
+            save(batch.where("reason is not null").select(*found), dead_letters)
+        finally:
+            batch.unpersist()
+
+    return write
+
+
+class Sample(NamedTuple):
+    """A stream as of its last micro-batch."""
+
+    name: str  # of the query, or its id
+    batch: int
+    events: int  # in that batch…
+    matches: int
+    bad: int
+    seconds: float  # …and how long it took
+    version: int  # of the index; 0 while nothing has matched
+    total_events: int  # since the listener was added
+    total_matches: int
+    total_bad: int
+    batches: int
+
+    @property
+    def events_per_s(self) -> float:
+        """Events of the last batch by its duration."""
+        return self.events / self.seconds if self.seconds else 0.0
+
+    @property
+    def matches_per_s(self) -> float:
+        """Matches of the last batch by its duration."""
+        return self.matches / self.seconds if self.seconds else 0.0
+
+
+_METRICS: list[tuple[str, str, str, Callable[[Sample], float]]] = [
+    ("events_total", "counter", "Events read.", lambda s: s.total_events),
+    ("matches_total", "counter", "Matches found.", lambda s: s.total_matches),
+    ("bad_events_total", "counter", "Events set aside.", lambda s: s.total_bad),
+    ("batches_total", "counter", "Micro-batches done.", lambda s: s.batches),
+    ("events_per_second", "gauge", "Events/s of the last batch.", lambda s: s.events_per_s),
+    ("matches_per_second", "gauge", "Matches/s of the last batch.", lambda s: s.matches_per_s),
+    ("batch_seconds", "gauge", "Duration of the last batch.", lambda s: s.seconds),
+    ("index_version", "gauge", "Version of the index in the last batch.", lambda s: s.version),
+]
+
+
+class Progress(StreamingQueryListener):  # type: ignore[misc]
+    """Watches streams that match: events/s, matches/s, latency and the version of the index.
+
+    On the console, a line per micro-batch; as Prometheus text by `prometheus()`, or on a port by
+    `serve()`. Streams without `match` are left out.
+    """
+
+    def __init__(self, console: bool = False) -> None:
+        self.samples: dict[str, Sample] = {}  # by query id
+        self._console = console
+        self._lock = threading.Lock()
+        self._server: ThreadingHTTPServer | None = None
+
+    def onQueryStarted(self, event: Any) -> None:
+        """Nothing to say yet."""
+
+    def onQueryIdle(self, event: Any) -> None:
+        """Nothing has happened."""
+
+    def onQueryTerminated(self, event: Any) -> None:
+        """The numbers stay as they were."""
+
+    def onQueryProgress(self, event: Any) -> None:
+        """Take the numbers of one micro-batch."""
+        progress = event.progress
+        found = [row for name, row in progress.observedMetrics.items() if name.startswith(METRICS)]
+        if not found:
+            return
+        matches, bad, version = (
+            [int(row[field] or 0) for row in found] for field in ("matches", "bad", "version")
+        )
+        with self._lock:
+            last = self.samples.get(str(progress.id))
+            sample = Sample(
+                progress.name or str(progress.id),
+                progress.batchId,
+                progress.numInputRows,
+                sum(matches),
+                sum(bad),
+                progress.batchDuration / 1000,
+                max(version) or (last.version if last else 0),
+                progress.numInputRows + (last.total_events if last else 0),
+                sum(matches) + (last.total_matches if last else 0),
+                sum(bad) + (last.total_bad if last else 0),
+                1 + (last.batches if last else 0),
+            )
+            self.samples[str(progress.id)] = sample
+        if self._console and sample.events:
+            print(_line(sample), file=sys.stderr, flush=True)
+
+    def prometheus(self) -> str:
+        """All streams in Prometheus' text format."""
+        with self._lock:
+            samples = list(self.samples.values())
+        lines = []
+        for name, kind, text, value in _METRICS:
+            lines += [f"# HELP matchyard_{name} {text}", f"# TYPE matchyard_{name} {kind}"]
+            for sample in samples:
+                label = sample.name.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+                lines.append(f'matchyard_{name}{{query="{label}"}} {value(sample):.15g}')
+        return "\n".join(lines) + "\n"
+
+    def serve(self, port: int = 0, host: str = "127.0.0.1") -> str:
+        """Answer GET /metrics in the background; returns the address."""
+        progress = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                is_metrics = self.path.partition("?")[0] == "/metrics"
+                body = progress.prometheus().encode() if is_metrics else b"see /metrics\n"
+                self.send_response(200 if is_metrics else 404)
+                self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Requests are not worth a line."""
+
+        self._server = ThreadingHTTPServer((host, port), Handler)
+        threading.Thread(target=self._server.serve_forever, daemon=True, name="metrics").start()
+        return f"http://{host}:{self._server.server_address[1]}/metrics"
+
+    def close(self) -> None:
+        """Stop serving."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+
+def _line(sample: Sample) -> str:
+    bad = f", {sample.bad:,} bad" if sample.bad else ""
+    return (
+        f"{sample.name[:36]} batch {sample.batch}: {sample.events:,} events in "
+        f"{sample.seconds:.2f} s ({sample.events_per_s:,.0f}/s), {sample.matches:,} matches "
+        f"({sample.matches_per_s:,.0f}/s){bad}, index version {sample.version}"
+    )
