@@ -19,6 +19,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+WORKLOADS = (
+    "twitter, twitter-popular, peers, skew, active-web, blog-posts, video, short-messages, "
+    "bittorrent, icn, congress or ego-twitter."
+)
 Engine = Annotated[str, typer.Argument(help="The engine: tags.")]
 Size = Annotated[str, typer.Option(help="Subscriptions, e.g. 250k, 1M or 20M.")]
 Seed = Annotated[int, typer.Option(help="Seed of the workload: the same seed, the same rows.")]
@@ -71,9 +75,7 @@ def _done() -> None:
 @app.command()
 def workload(
     engine: Engine,
-    name: Annotated[
-        str, typer.Argument(help="twitter, twitter-popular, peers, skew, congress or ego-twitter.")
-    ],
+    name: Annotated[str, typer.Argument(help=WORKLOADS)],
     size: Size = "100k",
     events: Annotated[str, typer.Option(help="How many events.")] = "10k",
     seed: Seed = 1,
@@ -237,9 +239,7 @@ def info(
 @app.command()
 def bench(
     engine: Engine,
-    workload: Annotated[
-        str, typer.Option(help="twitter, twitter-popular, peers, skew, congress or ego-twitter.")
-    ] = "twitter",
+    workload: Annotated[str, typer.Option(help=WORKLOADS)] = "twitter",
     size: Size = "1M",
     algorithms: Annotated[str, typer.Option(help="Names with commas between, or all.")] = "all",
     threads: Threads = 2,

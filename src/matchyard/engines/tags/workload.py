@@ -14,47 +14,26 @@ import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
+from matchyard.engines.tags import _people as people
+from matchyard.engines.tags._applications import APPLICATIONS, MIXTURE, Applications
+from matchyard.engines.tags._people import (
+    LANGUAGES,
+    N_LANGUAGES,
+    first_language,
+    has_second_language,
+    is_frequent,
+    publisher_of,
+    second_language,
+    tweet_of,
+    user_of,
+)
 from matchyard.engines.tags._recorded import Recorded, congress, ego_twitter
+from matchyard.engines.tags._words import write_word
 from matchyard.errors import UsageError
 from matchyard.kernels.csr import append_new, ragged
 from matchyard.kernels.random import Zipf, below, draw, fraction, pick, zipf
 
 MAX_TAGS = 24  # the most tags that one generated row can have
-N_LANGUAGES = 20
-LANGUAGES = (
-    "en", "ja", "pt", "id", "es", "nl", "ko", "fr", "de", "ms",
-    "it", "tr", "ru", "zh", "ar", "hi", "bn", "th", "pl", "sv",
-)  # fmt: skip
-
-# Share of users by first language [TagMatch §4.2.1, after Hong et al. 2011, rounded; the tail is
-# ours], and by second language, after the number of second-language speakers in the world.
-_FIRST = [
-    51,
-    19,
-    9.6,
-    5.6,
-    4.7,
-    1.4,
-    1.3,
-    1.3,
-    1,
-    0.8,
-    0.7,
-    0.6,
-    0.6,
-    0.5,
-    0.5,
-    0.4,
-    0.3,
-    0.3,
-    0.2,
-    0.2,
-]
-_SECOND = [34, 0.5, 2, 9, 5, 0.5, 0.3, 11, 3, 4, 0.5, 0.6, 6, 7, 5, 9, 1.2, 1.3, 0.3, 0.2]
-
-# Tweets come in groups of 30 by 10 publishers: three frequent writers (the top 30 %) with five
-# tweets each, seven others with the remaining 15. So half of the tweets carry a publisher id.
-_TWEETS_PER_GROUP, _PUBLISHERS_PER_GROUP, _FREQUENT_TWEETS = 30, 10, 15
 
 
 class Model(NamedTuple):
@@ -100,8 +79,8 @@ class Workload:
             model = model._replace(extra_fewest=extra_tags, extra_most=extra_tags)
         self.name, self.size, self.seed, self.model = name, size, seed, model
         self._popularity = zipf(model.n_hashtags, 0.9)
-        self._first = np.cumsum(_FIRST) / sum(_FIRST)
-        self._second = np.cumsum(_SECOND) / sum(_SECOND)
+        self._first = np.cumsum(people.FIRST) / sum(people.FIRST)
+        self._second = np.cumsum(people.SECOND) / sum(people.SECOND)
 
     def rows(self, start: int, stop: int) -> Rows:
         """Subscriptions `start` … `stop`-1 as numbers."""
@@ -121,6 +100,68 @@ class Workload:
         """Events: each a stored subscription with extra tags, as an Arrow list of strings."""
         return self._text(Rows(*_events(self._recipe(), start, start + n_events)))
 
+    @property
+    def n_users(self) -> int:
+        """How many users the interests are of."""
+        return people.n_users_of(self.size)
+
+    @property
+    def n_tweets(self) -> int:
+        """How many tweets the interests are copies of."""
+        return people.n_tweets_of(self.size)
+
+    @property
+    def n_publishers(self) -> int:
+        """How many wrote them; the last few may have written nothing yet."""
+        return -(-self.n_tweets // people.TWEETS_PER_GROUP) * people.PUBLISHERS_PER_GROUP
+
+    def users(self, start: int = 0, stop: int | None = None) -> pa.Table:
+        """Users `start` … `stop`-1: languages, and how many interests each has.
+
+        >>> generate("twitter", size=900, seed=7).users().column_names
+        ['user', 'first_language', 'second_language', 'interests']
+        """
+        stop = self._check_people(stop, self.n_users)
+        first, second, interests = people.describe_users(
+            self.seed, self.size, self._first, self._second, start, stop
+        )
+        names = pa.array(LANGUAGES)
+        return pa.table({
+            "user": np.arange(start, stop),
+            "first_language": names.take(pa.array(first)),
+            "second_language": names.take(pa.array(second, mask=second < 0)),
+            "interests": interests,
+        })  # fmt: skip
+
+    def publishers(self, start: int = 0, stop: int | None = None) -> pa.Table:
+        """Publishers `start` … `stop`-1: the tag that is their id, tweets, and follower counts.
+
+        A follower is an interest in something that the publisher wrote.
+        """
+        stop = self._check_people(stop, self.n_publishers)
+        n_tweets, n_followers = people.describe_publishers(self.seed, self.size, start, stop)
+        publishers = np.arange(start, stop)
+        return pa.table({
+            "publisher": publishers,
+            "tag": self._words(~publishers),
+            "frequent": is_frequent(publishers),
+            "tweets": n_tweets,
+            "followers": n_followers,
+        })  # fmt: skip
+
+    def tweets(self, start: int = 0, stop: int | None = None) -> pa.Table:
+        """Tweets `start` … `stop`-1 as they were written: who by, and the hashtags in English."""
+        stop = self._check_people(stop, self.n_tweets)
+        rows = Rows(*_tweets(self._recipe(), start, stop))
+        return pa.table(
+            {"tweet": np.arange(start, stop), "publisher": rows.keys, "tags": self._text(rows)}
+        )
+
+    def _check_people(self, stop: int | None, n_people: int) -> int:
+        if not self.model.users:
+            raise UsageError(f"{self.name!r} has no users; expected 'twitter' or 'twitter-popular'")
+        return n_people if stop is None else min(stop, n_people)
+
     def _recipe(self) -> _Recipe:
         model = self.model
         return _Recipe(
@@ -130,11 +171,11 @@ class Workload:
         )  # fmt: skip
 
     def _text(self, rows: Rows) -> pa.Array:
-        text, text_start = _spell(rows.names, self.model.n_hashtags, _PREFIXES)
-        words = pa.StringArray.from_buffers(
-            len(rows.names), pa.py_buffer(text_start), pa.py_buffer(text)
-        )
-        return pa.ListArray.from_arrays(rows.start.astype(np.int32), words)
+        return pa.ListArray.from_arrays(rows.start.astype(np.int32), self._words(rows.names))
+
+    def _words(self, names: NDArray[np.int64]) -> pa.Array:
+        text, text_start = _spell(names, self.model.n_hashtags, _PREFIXES)
+        return pa.StringArray.from_buffers(len(names), pa.py_buffer(text_start), pa.py_buffer(text))
 
 
 _RECORDED = {"congress": congress, "ego-twitter": ego_twitter}
@@ -142,7 +183,7 @@ _RECORDED = {"congress": congress, "ego-twitter": ego_twitter}
 
 def generate(
     name: str = "twitter", size: int = 1_000_000, seed: int = 1, extra_tags: int | None = None
-) -> Workload | Recorded:
+) -> Workload | Applications | Recorded:
     """The workload of that name; `extra_tags` overrides how many tags an event adds."""
     if size < 1:
         raise UsageError(f"a workload needs at least one subscription, not {size}")
@@ -150,8 +191,10 @@ def generate(
         if extra_tags is not None:
             raise UsageError(f"the events of {name!r} are recorded: no tags can be added to them")
         return _RECORDED[name](size, seed)
+    if name in APPLICATIONS or name == MIXTURE:
+        return Applications(name, size, seed, extra_tags)
     if name not in MODELS:
-        known = ", ".join([*MODELS, *_RECORDED])
+        known = ", ".join([*MODELS, *APPLICATIONS, MIXTURE, *_RECORDED])
         raise UsageError(f"no tags workload {name!r}; expected one of: {known}")
     return Workload(name, size, seed, extra_tags)
 
@@ -171,15 +214,6 @@ class _Recipe(NamedTuple):
     popularity: Zipf
     first: NDArray[np.float64]
     second: NDArray[np.float64]
-
-
-@njit(nogil=True, cache=True)
-def _language(shares, word):
-    share = fraction(word)
-    for language in range(len(shares)):
-        if share < shares[language]:
-            return language
-    return len(shares) - 1
 
 
 @njit(nogil=True, cache=True)
@@ -208,17 +242,15 @@ def _subscription(recipe, number, row):
     seed, size = recipe.seed, recipe.size
     if not recipe.users:
         return _hashtags(recipe, number, 0, row), 0, number
-    # Interests per user follow a power law (a few users follow very many publishers).
-    share = fraction(draw(seed, number, 1))
-    user = np.int64(share * share * max(1, size // 3))
-    language = _language(recipe.first, draw(seed ^ 0x75, user, 2))
-    if fraction(draw(seed ^ 0x75, user, 3)) >= 0.4 and fraction(draw(seed, number, 4)) < 0.5:
-        language = _language(recipe.second, draw(seed ^ 0x75, user, 5))
-    tweet = below(draw(seed, number, 6), max(1, size // 8))
+    user = user_of(seed, size, number)
+    language = first_language(seed, recipe.first, user)
+    if has_second_language(seed, user) and fraction(draw(seed, number, 4)) < 0.5:
+        language = second_language(seed, recipe.second, user)
+    tweet = tweet_of(seed, size, number)
     n_tags = _hashtags(recipe, tweet, language, row)
-    group, place = tweet // _TWEETS_PER_GROUP, tweet % _TWEETS_PER_GROUP
-    if place < _FREQUENT_TWEETS:
-        n_tags = append_new(row, n_tags, ~(group * _PUBLISHERS_PER_GROUP + place // 5))
+    publisher = publisher_of(tweet)
+    if is_frequent(publisher):
+        n_tags = append_new(row, n_tags, ~publisher)
     return n_tags, language, user
 
 
@@ -235,6 +267,21 @@ def _subscriptions(recipe, start, stop):
         counts[number - start], keys[number - start] = n_tags, key
         end += n_tags
     return ragged(counts), names[:end].copy(), keys
+
+
+@njit(nogil=True, cache=True)
+def _tweets(recipe, start, stop):
+    counts = np.zeros(stop - start, np.int64)
+    names = np.empty((stop - start) * MAX_TAGS, np.int64)
+    publishers = np.empty(stop - start, np.int64)
+    row = np.empty(MAX_TAGS, np.int64)
+    end = 0
+    for tweet in range(start, stop):
+        n_tags = _hashtags(recipe, tweet, 0, row)
+        names[end : end + n_tags] = row[:n_tags]
+        counts[tweet - start], publishers[tweet - start] = n_tags, publisher_of(tweet)
+        end += n_tags
+    return ragged(counts), names[:end].copy(), publishers
 
 
 @njit(nogil=True, cache=True)
@@ -268,21 +315,6 @@ def _events(recipe, start, stop):
 _PREFIXES = np.frombuffer(
     ("   " + "".join(f"{name}_" for name in LANGUAGES[1:])).encode(), np.uint8
 )
-_CONSONANTS = np.frombuffer(b"bcdfghjklmnprstvwyxz", np.uint8)
-_VOWELS = np.frombuffer(b"aeiou", np.uint8)
-
-
-@njit(nogil=True, cache=True)
-def _write_word(text, end, number):
-    """Spell a number in syllables, so that people can read and compare generated tags."""
-    while True:
-        syllable = number % 100
-        text[end] = _CONSONANTS[syllable // 5]
-        text[end + 1] = _VOWELS[syllable % 5]
-        end += 2
-        number = number // 100 - 1
-        if number < 0:
-            return end
 
 
 @njit(nogil=True, cache=True)
@@ -295,12 +327,12 @@ def _spell(names, n_hashtags, prefixes):
         name = names[i]
         if name < 0:
             text[end] = 64  # "@"
-            end = _write_word(text, end + 1, ~name)
+            end = write_word(text, end + 1, ~name)
             continue
         language = name // n_hashtags
         if language:  # English stays as it is
             text[end : end + 3] = prefixes[3 * language : 3 * language + 3]
             end += 3
-        end = _write_word(text, end, name % n_hashtags)
+        end = write_word(text, end, name % n_hashtags)
     text_start[len(names)] = end
     return text[:end].copy(), text_start
