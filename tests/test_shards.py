@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -80,3 +83,96 @@ def test_what_was_not_counted_is_refused(tmp_path):
         names = shards.merge_keys([pa.array(["bob"])])
         with pytest.raises(my.UsageError, match="key 'ada' has no number"):
             shards.write(folder, 0, [{"jazz"}], ["ada"], vocabulary, plan, names)
+
+
+PLAN = shards.Plan()
+
+
+def dealt_out(rows, n_shards, plan=PLAN):
+    """Rows in shards by their rarest names, as Spark does it: vocabulary, routes, parts."""
+    vocabulary = shards.merge([shards.count(rows, plan)])
+    rarest = shards.rarest(rows, vocabulary, plan)
+    n_filed = np.bincount(rarest + 1, minlength=vocabulary.n_names + 1)
+    routes = shards.cut(n_filed, n_shards)
+    parts = [
+        [number for number, name in enumerate(rarest) if routes[1 + name] == shard]
+        for shard in range(n_shards)
+    ]
+    return vocabulary, routes, parts
+
+
+def test_ranges_of_rarest_names_hold_about_as_many_subscriptions_each():
+    rows, _ = my.workload("tags", "peers", 5000).subscriptions(0, 5000)
+    _, routes, parts = dealt_out(rows, 8)
+    assert sorted(row for part in parts for row in part) == list(range(5000))
+    assert max(map(len, parts)) < 1.2 * 5000 / 8
+    used = routes[routes >= 0]
+    assert (np.diff(used) >= 0).all()  # ranges
+
+
+@pytest.mark.parametrize("leaf", [1, 3, 64])
+def test_joined_shards_are_the_table_of_one_build(tmp_path, leaf):
+    plan = shards.Plan(options={"leaf": leaf})
+    rows = [
+        *my.workload("tags", "skew", 800).subscriptions(0, 800)[0].to_pylist(),
+        [],
+        ["jazz"],
+        [],
+    ]
+    vocabulary, _, parts = dealt_out(rows, 5, plan)
+    with shards.new_version(tmp_path / "a.index") as folder:
+        files = shards.write_names(folder, vocabulary)
+        written = [
+            shards.write(folder, n, [rows[row] for row in part], part, vocabulary, plan,
+                         below=shards.scratch())
+            for n, part in enumerate(parts)
+        ]  # fmt: skip
+        files += shards.join(folder, 0, written, plan)
+        shards.publish(tmp_path / "a.index", folder, files, plan, [1])
+    joined = my.open(tmp_path / "a.index", verify=True)
+    whole = my.TagIndex(options={"leaf": leaf}).add_many(rows, range(len(rows))).consolidate()
+    [ours], [theirs] = (index.segments()[0].tables for index in (joined, whole))
+    for field in set(ours._fields) - {"keys"}:
+        assert getattr(ours, field).tolist() == getattr(theirs, field).tolist(), field
+    asked = my.workload("tags", "skew", 800).events(200)
+    assert [sorted(keys) for keys in joined.match(asked)] == [sorted(k) for k in whole.match(asked)]
+    assert joined.match(asked).work == whole.match(asked).work
+
+
+def test_routes_lead_to_every_shard_that_can_match(tmp_path):
+    rows = [*my.workload("tags", "peers", 2000).subscriptions(0, 2000)[0].to_pylist(), []]
+    plan = shards.Plan()
+    vocabulary, routes, parts = dealt_out(rows, 6)
+    path = tmp_path / "a.index"
+    with shards.new_version(path) as folder:
+        files = shards.write_names(folder, vocabulary) + shards.write_routes(folder, routes)
+        for n, part in enumerate(parts):
+            files += shards.write(folder, n, [rows[row] for row in part], part, vocabulary, plan)
+        shards.publish(path, folder, files, plan, [6])
+    asked = my.workload("tags", "peers", 2000).events(300)
+    events, places = shards.Routes(path, "0001").of(asked)
+    pairs = set(zip(events.tolist(), places.tolist(), strict=True))
+    assert len(pairs) == len(events) < 300 * 6  # each once, and not everywhere
+    for shard in range(6):
+        found = shards.open_shards(path, "0001", [shard]).match(asked)
+        assert {(event, shard) for event, keys in enumerate(found) if keys} <= pairs
+
+
+def test_a_segment_without_routes_is_asked_every_time(tmp_path):
+    built(tmp_path / "a.index", shards.Plan(), PARTS)
+    events, places = shards.Routes(tmp_path / "a.index", "0001").of([["jazz"], []])
+    assert list(zip(events.tolist(), places.tolist())) == [(e, s) for e in (0, 1) for s in range(4)]
+
+
+def test_an_old_format_can_be_carried_on(tmp_path):
+    """Changes appended to an index of format 1 make a version of the current one."""
+    golden = Path(__file__).parent / "golden" / "format-1" / "rarest-int"
+    path = Path(shutil.copytree(golden, tmp_path / "a.index"))
+    before = [sorted(keys) for keys in my.open(path).match([["jazz", "live", "oslo"]])]
+    removed = pa.table({"subscription": pa.array([None], pa.list_(pa.string())), "key": [1]})
+    with shards.new_version(path) as folder:
+        base = shards.carry(path, folder, removed)
+        shards.publish(path, folder, base.files, base.plan, base.segments)
+    after = [sorted(keys) for keys in my.open(path, verify=True).match([["jazz", "live", "oslo"]])]
+    assert after == [[key for key in before[0] if key != 1]]
+    assert my.open(path, version="0001", verify=True)
