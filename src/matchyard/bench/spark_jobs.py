@@ -39,6 +39,8 @@ from matchyard.spark.session import find_session
 
 ALL = ("matchyard", "explode_join", "forall_join", "duckdb")
 FILE_ROWS = 250_000  # the most rows of a file; half of a large workload's generation chunk
+# Spark packs files into tasks of up to 128 MB: a few of them, and the last keeps one core waiting.
+CONFIG = {"spark.sql.files.maxPartitionBytes": "32m"}
 LONG_S = 60.0  # no further pass begins once the passes of one way took so long
 
 
@@ -284,7 +286,7 @@ def running_session(cores: int) -> Iterator[SparkSession]:
     try:
         spark, is_ours = find_session(), False
     except UsageError:
-        spark, is_ours = session(cores=cores), True
+        spark, is_ours = session(cores=cores, config=CONFIG), True
     try:
         yield spark
     finally:
@@ -298,15 +300,20 @@ def running_session(cores: int) -> Iterator[SparkSession]:
 def write_inputs(source: Any, folder: Path, n_events: int, n_common: int, n_files: int) -> Inputs:
     """A workload as Parquet, in at least so many files of the same size, for all cores to read."""
     inputs = Inputs(*(str(folder / name) for name in Inputs._fields))
-
-    def stored(start: int, stop: int) -> pa.Table:
-        tags, keys = source.subscriptions(start, stop)
-        return pa.table({"row": np.arange(start, stop), "tags": tags, "key": keys})
-
-    write_files(inputs.subscriptions, stored, source.size, n_files)
+    write_subscriptions(source, inputs.subscriptions, n_files)
     write_files(inputs.events, partial(numbered, source), n_events, n_files)
     write_files(inputs.common, partial(numbered, source), n_common, n_files)
     return inputs
+
+
+def write_subscriptions(source: Any, folder: str, n_files: int) -> None:
+    """The subscriptions of a workload: row, tags, key."""
+
+    def rows(start: int, stop: int) -> pa.Table:
+        tags, keys = source.subscriptions(start, stop)
+        return pa.table({"row": np.arange(start, stop), "tags": tags, "key": keys})
+
+    write_files(folder, rows, source.size, n_files)
 
 
 def numbered(source: Any, start: int, stop: int) -> pa.Table:
