@@ -1,11 +1,13 @@
 """Spark on one machine: how time grows with subscriptions and events, and where it goes.
 
     python benchmarks/scale/spark.py scaling [--sizes 1M,5M,20M] [--events 1M,2M,5M]
+    python benchmarks/scale/spark.py draw
     python benchmarks/scale/spark.py overhead [--sizes 100k] [--events 5M]
 
 `scaling` builds an index over each size of `twitter` and matches the first number of events with it;
-the smallest index gets all numbers of events. Every point that was ever measured, the latest of its
-kind, is drawn with the fitted slope to benchmarks/results/spark_scaling.png.
+the smallest index gets all numbers of events. The points are drawn, with the slopes of the lines
+through them, to benchmarks/results/spark_scaling.png; `draw` does that for all points in the file,
+the latest of each kind, where sizes were measured one by one.
 
 `overhead` takes the events of `twitter` that match at most ten subscriptions (the embedded index
 says which, while the files are written) and passes them through ever more of the way: a scan, a
@@ -37,7 +39,6 @@ from rich.table import Table
 import matchyard as my
 from matchyard.bench import machine, spark_jobs
 from matchyard.bench.report import short
-from matchyard.cli import _number
 from matchyard.spark import build, match, session
 
 RESULTS = Path(__file__).parents[1] / "results" / "spark.jsonl"
@@ -52,6 +53,12 @@ def record(kind: str, values: dict[str, Any]) -> dict[str, Any]:
     with RESULTS.open("a") as file:
         file.write(json.dumps(line) + "\n")
     return line
+
+
+def number(text: str) -> int:
+    """A count such as 250k or 20M."""
+    factor = {"k": 1_000, "M": 1_000_000}.get(text[-1:], 1)
+    return int(float(text.rstrip("kM")) * factor)
 
 
 def write_nowhere(frame: Any) -> None:
@@ -95,48 +102,55 @@ def timed(job: Callable[[], Any], passes: int) -> dict[str, Any]:
 
 
 def scaling(sizes: list[int], n_events: list[int], cores: int, passes: int, root: str) -> None:
-    spark = session(cores=cores, config=spark_jobs.CONFIG)
+    spark, lines = session(cores=cores, config=spark_jobs.CONFIG), []
     for size in sorted(sizes):
         with tempfile.TemporaryDirectory(dir=root) as folder:
             source, place = my.workload("tags", "twitter", size), Path(folder)
             spark_jobs.write_subscriptions(source, f"{folder}/subscriptions", 2 * cores)
-            for count in sorted(n_events):
+            counts = sorted(n_events) if size == min(sizes) else n_events[:1]
+            for count in counts:
                 rows = partial(spark_jobs.numbered, source)
                 spark_jobs.write_files(f"{folder}/{count}", rows, count, 2 * cores)
             build(spark.read.parquet(f"{folder}/subscriptions").limit(200), place / "tiny")
             built = build(spark.read.parquet(f"{folder}/subscriptions"), place / "index")
-            record("build", {"size": size, "cores": cores, **built._asdict()})
+            lines.append(record("build", {"size": size, "cores": cores, **built._asdict()}))
             print(f"{size:,}: built in {built.seconds:.1f} s", flush=True)
-            for count in sorted(n_events) if size == min(sizes) else n_events[:1]:
-                for output in ("pairs", "arrays"):
-                    matched = partial(match, index=place / "index", output=output)
-                    way = spark_jobs.InSpark(spark, matched)
-                    found = timed(partial(way.run, f"{folder}/{count}"), passes)
-                    n_pairs = way.count(f"{folder}/{count}")
-                    point = {"size": size, "events": count, "output": output, "cores": cores}
-                    rates = {
-                        "events_per_s": count / found["s"],
-                        "pairs_per_s": n_pairs / found["s"],
-                    }
-                    record("match", {**point, "matches": n_pairs, **rates, **found})
+            for count in counts:
+                for point in match_times(spark, place / "index", f"{folder}/{count}", passes):
+                    rates = {"events_per_s": count / point["s"]}
+                    rates["pairs_per_s"] = point["matches"] / point["s"]
+                    record(
+                        "match", {"size": size, "events": count, "cores": cores, **point, **rates}
+                    )
                     print(
-                        f"{size:,} × {count:,}, {output}: {found['s']:.2f} s, "
+                        f"{size:,} × {count:,}, {point['output']}: {point['s']:.2f} s, "
                         f"{short(rates['events_per_s'])} events/s, "
                         f"{short(rates['pairs_per_s'])} pairs/s",
                         flush=True,
                     )
     spark.stop()
-    draw()
+    draw(lines)
 
 
-def draw() -> None:
+def match_times(spark: Any, index: Path, events: str, passes: int) -> Iterator[dict[str, Any]]:
+    """Both forms of the output, with the number of pairs."""
+    arrays, pairs = (
+        spark_jobs.InSpark(spark, partial(match, index=index, output=output))
+        for output in ("arrays", "pairs")
+    )
+    n_pairs = arrays.count(events)
+    for output, way in (("pairs", pairs), ("arrays", arrays)):
+        found = timed(partial(way.run, events), passes)
+        yield {"output": output, "matches": n_pairs, **found}
+
+
+def draw(lines: list[dict[str, Any]]) -> None:
     """The latest of every point, in two panels, with the slope of each line."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
     builds = {line["size"]: line["seconds"] for line in lines if line["kind"] == "build"}
     points = {
         (line["output"], line["size"], line["events"]): line
@@ -316,11 +330,11 @@ def main() -> None:
     parser.add_argument("--folder", help="where files and indexes go; temporary")
     given = parser.parse_args()
     if given.what == "draw":
-        draw()
+        draw([json.loads(line) for line in RESULTS.read_text().splitlines()])
         return
     scale = given.what == "scaling"
     sizes, events = (
-        [_number(text) for text in (chosen or default).split(",")]
+        [number(text) for text in (chosen or default).split(",")]
         for chosen, default in (
             (given.sizes, "1M,5M,20M" if scale else "100k"),
             (given.events, "1M,2M,5M" if scale else "5M"),
