@@ -119,9 +119,8 @@ def scaling(sizes: list[int], n_events: list[int], cores: int, passes: int, root
                 for point in match_times(spark, place / "index", f"{folder}/{count}", passes):
                     rates = {"events_per_s": count / point["s"]}
                     rates["pairs_per_s"] = point["matches"] / point["s"]
-                    record(
-                        "match", {"size": size, "events": count, "cores": cores, **point, **rates}
-                    )
+                    given = {"size": size, "events": count, "cores": cores}
+                    lines.append(record("match", {**given, **point, **rates}))
                     print(
                         f"{size:,} × {count:,}, {point['output']}: {point['s']:.2f} s, "
                         f"{short(rates['events_per_s'])} events/s, "
