@@ -238,23 +238,34 @@ def info(
 
 @app.command()
 def bench(
-    engine: Engine,
+    engine: Annotated[
+        str, typer.Argument(help="The engine: tags; or spark, for ways to match in Spark.")
+    ],
     workload: Annotated[str, typer.Option(help=WORKLOADS)] = "twitter",
-    size: Size = "1M",
-    algorithms: Annotated[str, typer.Option(help="Names with commas between, or all.")] = "all",
-    threads: Threads = 2,
+    size: Annotated[
+        str | None, typer.Option(help="Subscriptions; by default 1M, and 100k in Spark.")
+    ] = None,
+    algorithms: Annotated[
+        str, typer.Option(help="Names of algorithms, or of ways, with commas between; or all.")
+    ] = "all",
+    threads: Annotated[int, typer.Option(min=1, help="Threads that match; cores of Spark.")] = 2,
     device: Annotated[str, typer.Option(help="cpu.")] = "cpu",
     events: Annotated[
-        str | None, typer.Option(help="Events per pass; by default what takes about a second.")
+        str | None,
+        typer.Option(help="Events per pass; by default what takes about a second, 500k in Spark."),
     ] = None,
+    common: Annotated[
+        str, typer.Option(help="In Spark: events for slow ways, on which all are checked.")
+    ] = "5k",
     passes: Annotated[int, typer.Option(min=1, help="Timed passes; the median counts.")] = 5,
     seed: Seed = 1,
     option: Annotated[
         list[str] | None, typer.Option(help="name=value for the algorithm, as often as needed.")
     ] = None,
     form: Annotated[
-        str, typer.Option(help="How events are given: arrow, python or json.")
-    ] = "arrow",
+        str | None,
+        typer.Option(help="How events are given: arrow (default), python or json; Spark: parquet."),
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the comparison into this file.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -263,12 +274,24 @@ def bench(
     from matchyard.bench import compare
     from matchyard.bench.report import disagreement, draw, table
 
-    names = my.algorithms(engine) if algorithms == "all" else algorithms.split(",")
+    options, names = _options(option or []), algorithms.split(",")
+    if engine == "spark":
+        if (device, form or "parquet") != ("cpu", "parquet"):
+            raise my.UsageError("in Spark, the device is cpu and events come from parquet")
+        from matchyard.bench import spark_jobs
+
+        found = spark_jobs.compare(
+            workload, _number(size or "100k"), spark_jobs.ALL if algorithms == "all" else names,
+            threads, seed, _number(events or "500k"), _number(common), passes, options, _say,
+        )  # fmt: skip
+    else:
+        names = list(my.algorithms(engine)) if algorithms == "all" else names
+        found = compare(
+            engine, workload, _number(size or "1M"), tuple(names), threads, device, seed,
+            _number(events) if events else None, passes, options, None, _say, form or "arrow",
+        )  # fmt: skip
     results = []
-    for result in compare(
-        engine, workload, _number(size), tuple(names), threads, device, seed,
-        _number(events) if events else None, passes, _options(option or []), progress=_say, form=form,
-    ):  # fmt: skip
+    for result in found:
         results.append(result)
         if as_json:
             _done()

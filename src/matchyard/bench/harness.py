@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 import matchyard as my
 
@@ -54,15 +55,15 @@ class Result(NamedTuple):
     events_per_s: float  # median over the passes
     pairs_per_s: float
     matches: int  # in one pass
-    candidates: int
+    candidates: int | None  # None: not known, as in Spark
     index_bytes: int  # without keys
     checksum: str  # of the matches of the first `checked` events
     checked: int
-    encode_share: float  # of the time that threads spent
+    encode_share: float | None  # of the time that threads spent; None: not known
     spread: float  # (slowest - fastest pass) / median
     passes: int
     arrow_pairs_per_s: float  # the same with the result as an Arrow table of (event, key)
-    form: str  # of the events: an Arrow column, Python lists, or lines of JSON
+    form: str  # of the events: an Arrow column, Python lists, lines of JSON, or Parquet files
 
 
 def compare(
@@ -185,11 +186,15 @@ def _affordable(
 
 def checksum(matches: Any) -> str:
     """A number that says which pairs were found, whatever their order."""
+    start = matches.event_start
+    return checksum_of_pairs(np.repeat(np.arange(len(start) - 1), np.diff(start)), matches.keys)
+
+
+def checksum_of_pairs(events: NDArray[np.int64], keys: NDArray[np.int64]) -> str:
+    """The same for pairs of an event's number and a key; a pair found twice counts twice."""
     with np.errstate(over="ignore"):
-        start = matches.event_start
-        events = np.repeat(np.arange(len(start) - 1, dtype=np.uint64), np.diff(start))
-        mixed = matches.keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= (events + np.uint64(1)) * np.uint64(0xC2B2AE3D27D4EB4F)
+        mixed = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= (events.astype(np.uint64) + np.uint64(1)) * np.uint64(0xC2B2AE3D27D4EB4F)
         mixed ^= mixed >> np.uint64(29)
         mixed *= np.uint64(0xBF58476D1CE4E5B9)
         mixed ^= mixed >> np.uint64(32)

@@ -12,7 +12,12 @@ from rich.table import Table
 from matchyard.bench.harness import Result
 from matchyard.errors import UsageError
 
-WORDS = {"arrow": "Arrow strings", "python": "Python lists", "json": "lines of JSON"}
+WORDS = {
+    "arrow": "Arrow strings to keys",
+    "python": "Python lists to keys",
+    "json": "lines of JSON to keys",
+    "parquet": "Parquet files to rows of keys",
+}
 
 
 def short(value: float) -> str:
@@ -41,8 +46,9 @@ def table(results: Sequence[Result], console: Console | None = None) -> None:
     shown = Table(
         title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
     )
+    known = ["encode", "cand/event"] if base.candidates is not None else []
     shown.add_column("algorithm", no_wrap=True)
-    for column in ("events/s", "±", "pairs/s", "ratio", "encode", "cand/event", "build", "MB"):
+    for column in ("events/s", "±", "pairs/s", "ratio", *known, "build", "MB"):
         shown.add_column(column, justify="right", no_wrap=True)
     for result in results:
         shown.add_row(
@@ -51,17 +57,22 @@ def table(results: Sequence[Result], console: Console | None = None) -> None:
             f"{50 * result.spread:.0f} %",
             short(result.pairs_per_s),
             f"{result.events_per_s / base.events_per_s:.3g}",
-            f"{100 * result.encode_share:.0f} %",
-            short(result.candidates / result.events),
+            *(_inside(result) if known else []),
             f"{result.build_s:.2f} s",
             f"{result.index_bytes / 1e6:,.0f}",
         )
     console.print(shown)
     console.print(
-        f"whole job, {WORDS[base.form]} to keys; median of {base.passes} passes; "
+        f"whole job, {WORDS[base.form]}; median of {base.passes} passes; "
         f"same matches on {base.checked:,} events: {'no' if disagreement(results) else 'yes'}",
         style="dim",
     )
+
+
+def _inside(result: Result) -> tuple[str, str]:
+    """What only an index in this process can tell."""
+    candidates = (result.candidates or 0) / result.events
+    return f"{100 * (result.encode_share or 0):.0f} %", short(candidates)
 
 
 def disagreement(results: Sequence[Result]) -> str | None:

@@ -49,7 +49,7 @@ class List:
 
     def __init__(self, subscriptions: pa.Array, keys: NDArray[np.int64], threads: int = 1) -> None:
         _refuse_empty(subscriptions)
-        self._database = _connect(threads)
+        self._database = connect(threads)
         _store(self._database, "stored", pa.table({"key": keys, "tags": subscriptions}))
 
     def match(self, events: pa.Array) -> Matches:
@@ -67,7 +67,7 @@ class Join:
 
     def __init__(self, subscriptions: pa.Array, keys: NDArray[np.int64], threads: int = 1) -> None:
         _refuse_empty(subscriptions)
-        self._database = _connect(threads)
+        self._database = connect(threads)
         n_tags = pc.list_value_length(subscriptions)
         numbers = np.arange(len(keys))
         _store(self._database, "sets", pa.table({"number": numbers, "key": keys, "n_tags": n_tags}))
@@ -228,7 +228,8 @@ def _refuse_empty(subscriptions: pa.Array) -> None:
         raise UsageError("rivals do not take sets without tags, and one was found")
 
 
-def _connect(threads: int) -> Any:
+def connect(threads: int) -> Any:
+    """A database in memory."""
     try:
         import duckdb
     except ImportError:
