@@ -214,7 +214,8 @@ def test_the_code_in_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     namespace: dict[str, object] = {"__name__": "readme"}
     for number, block in enumerate(blocks):
-        exec(compile(block, f"README.md, block {number + 1}", "exec"), namespace)
+        if "matchyard.spark" not in block:  # that is run by tests/spark/test_docs.py
+            exec(compile(block, f"README.md, block {number + 1}", "exec"), namespace)
     assert text.count("```python") == len(blocks)
 
 

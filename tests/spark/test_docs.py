@@ -29,6 +29,12 @@ def index(spark, tmp_path, monkeypatch):
     return tmp_path / "music.index"
 
 
+def test_the_code_about_spark_in_the_readme_runs(spark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    [block] = [block for block in blocks("../README.md") if "matchyard.spark" in block]
+    exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
+
+
 def test_the_code_about_two_frames_and_about_streams_runs(spark, index):
     events(spark).write.parquet(str(index.parent / "events"))
     [block] = blocks("streams.md")
