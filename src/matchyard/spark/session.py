@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 MOST_MEMORY_GIB = 8  # the driver's; matching itself happens in Python workers, outside of it
 
+_TRIES = 2  # of a task, as on a cluster: a worker process that dies does not end the job
+
 # Errors only, from the first line on; `spark.log.level` would come too late for Spark's greetings.
 _LOG = """\
 rootLogger.level = error
@@ -60,7 +62,7 @@ def session(
         return builder.config(map=dict(config or {})).getOrCreate()
     cores = cores or _cores()
     settings = {**_settings(cores, memory or _memory()), **(config or {})}
-    builder = builder.remote(remote) if remote else builder.master(f"local[{cores}]")
+    builder = builder.remote(remote) if remote else builder.master(f"local[{cores},{_TRIES}]")
     with _launch_environment(), warnings.catch_warnings():
         # Connect gives the server its settings, then warns that it cannot change them any more.
         warnings.filterwarnings("ignore", "Failed to set", UserWarning)
