@@ -66,7 +66,7 @@ LAYERS = {
     "geo": ("errors",),
     "files": ("errors",),
     "batches": ("errors", "files", "matches"),
-    "bench": (*PUBLIC, "matches"),
+    "bench": (*PUBLIC, "matches", "spark"),
     "spark": (*PUBLIC, "shards"),
     "service": PUBLIC,
     "cli": (*PUBLIC, "files", "batches", "bench", "spark", "service"),
