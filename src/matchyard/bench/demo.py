@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -48,7 +49,7 @@ def run(size: int, seconds: float, output: Path, threads: int, seed: int) -> boo
     console.print(f"[bold]Matchyard[/bold] {my.__version__}: tweets on Spark against {size:,} interests",
                   highlight=False)  # fmt: skip
     places = Places(output.resolve())
-    with _spark(console, places.root, threads) as spark:
+    with _quiet("py4j"), _spark(console, places.root, threads) as spark:
         tally = Tally(size, seconds)
         _prepare(spark, places, tally, seed, threads, console)
         is_whole = _stream(spark, places, tally, seed, console)
@@ -116,6 +117,18 @@ def _errors_to(log: Path) -> Iterator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
+
+
+@contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """A logger says nothing: Py4J reports every call that Ctrl-C cuts short, with its stack."""
+    log = logging.getLogger(name)
+    before = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 class _Said:

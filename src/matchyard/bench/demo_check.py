@@ -41,6 +41,7 @@ def check(places: Places, changes: Sequence[Change], threads: int) -> Checked:
     reference = _reference(places.interests, threads)
     folders = sorted(places.matches.glob("batch=*"), key=_number)
     seen, n_pairs, applied, problem = [np.zeros(0, np.int64)], 0, 1, None
+    versions: set[int] = set()
     for folder in folders:
         found = pq.read_table(folder, columns=["id", "keys", "version"]).combine_chunks()
         if not len(found):
@@ -53,6 +54,7 @@ def check(places: Places, changes: Sequence[Change], threads: int) -> Checked:
             if applied < change.version <= version:
                 _apply(reference, change)
         applied = version
+        versions.add(version)
         lists = found["keys"].combine_chunks()
         there = _pairs(ids, pc.list_value_length(lists), np.asarray(lists.flatten()))
         again = reference.match(tags.take(pa.array(row_of[ids])))
@@ -69,7 +71,7 @@ def check(places: Places, changes: Sequence[Change], threads: int) -> Checked:
     problem = problem or _missing(tags, row_of, np.concatenate(seen), dead)
     seconds = time.perf_counter() - start
     n_tweets = sum(map(len, seen))
-    return Checked(n_tweets, n_pairs, len(dead), applied, seconds, problem)
+    return Checked(n_tweets, n_pairs, len(dead), len(versions), seconds, problem)
 
 
 def _number(folder: Path) -> int:

@@ -23,6 +23,7 @@ from matchyard.spark import Built, Progress, append, build, match, to_files
 
 _CHUNK = 100_000  # interests that are generated at once
 _EVERY_S = 0.25  # a file of tweets
+_MOST_FILES = 16  # in a micro-batch, so that one after a pause does not take long
 _TARGET_S = 1.5  # how long a micro-batch should take: tweets arrive as fast as that allows
 _FIRST_RATE, _LEAST_RATE = 4000.0, 400.0  # tweets/s
 _BAD_EVERY = 4  # files, of which one has two tweets that cannot be read
@@ -83,8 +84,21 @@ def warm_up(spark: SparkSession, folder: Path) -> None:
     pq.write_table(_tweets(source, 0, 100, bad=True), places.tweets / "0.parquet")
     changes = _changes_table([(["a"], NEW_KEY)], [1])
     append(spark.createDataFrame(changes), places.index)
-    tweets = spark.read.parquet(str(places.tweets)).coalesce(1)
-    match(tweets, places.index, output="arrays", bad="keep").collect()
+    save = to_files(str(places.matches), dead_letters=str(places.dead_letters))
+    query = _query(spark, places, save).trigger(availableNow=True).start()
+    query.awaitTermination()
+    if query.exception() is not None:
+        raise query.exception()
+
+
+def _query(spark: SparkSession, places: Places, write: Callable[[DataFrame, int], None]) -> Any:
+    """The stream, still to be started."""
+    schema = "id string, tags array<string>"
+    arriving = spark.readStream.schema(schema).option("maxFilesPerTrigger", _MOST_FILES)
+    tweets = arriving.parquet(str(places.tweets))
+    found = match(tweets, places.index, follow=True, version=True, bad="keep", output="arrays")
+    writer = found.writeStream.foreachBatch(write).queryName("tweets")
+    return writer.option("checkpointLocation", str(places.checkpoint))
 
 
 # -------------------------------------------------------------------- tweets
@@ -188,21 +202,9 @@ class Stream:
 
     def start(self) -> None:
         """Let the tweets come."""
-        spark, places = self.spark, self.places
-        spark.streams.addListener(self.watch)
-        arriving = spark.readStream.schema("id string, tags array<string>").parquet(
-            str(places.tweets)
-        )
-        matched = match(
-            arriving, places.index, follow=True, version=True, bad="keep", output="arrays"
-        )
+        self.spark.streams.addListener(self.watch)
         self.tally.started, self.tally.state = time.time(), "streaming"
-        self.query = (
-            matched.writeStream.foreachBatch(self._batch)
-            .option("checkpointLocation", str(places.checkpoint))
-            .queryName("tweets")
-            .start()
-        )
+        self.query = _query(self.spark, self.places, self._batch).start()
         self.watch.query = str(self.query.id)
         self.tweets.start()
 
@@ -237,7 +239,8 @@ class Stream:
         """Users join with what upcoming tweets are about, others leave; published as a version."""
         tally, number = self.tally, len(self.tally.changes) + 1
         asked_s = tally.elapsed()
-        upcoming = self.source.events(_JOIN, start=tally.written + int(4 * self.tweets.rate))
+        ahead = tally.written + int(4 * self.tweets.rate) + number * _JOIN
+        upcoming = self.source.events(_JOIN, start=ahead)
         first = NEW_KEY + number * PER_CHANGE
         added = [(tags[:2], first + row) for row, tags in enumerate(upcoming.to_pylist())]
         users = max(1, tally.size // 3)  # half of those who leave are old, half joined lately

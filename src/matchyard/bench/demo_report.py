@@ -49,13 +49,15 @@ section {{ padding: 16px 18px; margin: 0 0 16px; overflow-x: auto; }}
 .plots {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(400px, 1fr)); gap: 16px;
   margin-bottom: 16px; }}
 .plots section {{ margin: 0; }}
+.plots section:first-child {{ grid-column: 1 / -1; }}
 svg {{ max-width: 100%; height: auto; display: block; }}
 table {{ border-collapse: collapse; width: 100%; font-size: 14px; }}
-th, td {{ text-align: left; padding: 5px 12px 5px 0; border-bottom: 1px solid #edf1f5;
+th, td {{ text-align: left; padding: 5px 20px 5px 0; border-bottom: 1px solid #edf1f5;
   vertical-align: top; }}
 th {{ color: #66788a; font-weight: 600; white-space: nowrap; }}
 tr:last-child td, tr:last-child th {{ border-bottom: 0; }}
 td.n, th.n {{ text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }}
+td:first-child {{ white-space: nowrap; }}
 .new {{ color: #1d7a41; font-weight: 600; }}
 code {{ background: #edf1f5; border-radius: 4px; padding: 1px 5px; font-size: 13px; }}
 </style>
@@ -232,25 +234,22 @@ def _plots(tally: Tally) -> list[str]:
              "axes.labelcolor": "#52616f"}  # fmt: skip
     with matplotlib.rc_context(style):
         drawn = [
-            ("Tweets per second", _rate_plot(tally, "events", _BLUE)),
+            ("Tweets per second", _rate_plot(tally, "events", _BLUE, wide=True)),
             ("Matches per second", _rate_plot(tally, "matches", _ORANGE)),
             ("Batch latency", _latency_plot(tally)),
             ("Index version", _version_plot(tally)),
             ("Matches per tweet", _spread_plot(tally)),
         ]
-    note = '<p class="dim">Dashed green: a change of the interests is published.</p>'
-    cells = "".join(
-        _section(title, svg + (note if place < 4 else "")) for place, (title, svg) in
-        enumerate(drawn)
-    )  # fmt: skip
-    return [f'<div class="plots">{cells}</div>']
+    cells = "".join(_section(title, svg) for title, svg in drawn)
+    note = "Dashed lines: a change of the interests is published. A bar is a batch, as wide as it took."
+    return [f'<div class="plots">{cells}</div>', f'<p class="dim">{note}</p>']
 
 
-def _figure() -> tuple[Any, Any]:
+def _figure(wide: bool = False) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter
 
-    figure = Figure(figsize=(5.4, 2.6), layout="constrained")
+    figure = Figure(figsize=(11 if wide else 5.4, 2.6), layout="constrained")
     axes = figure.add_subplot()
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, place: short(value)))
     axes.grid(axis="y", alpha=0.3)
@@ -265,29 +264,31 @@ def _svg(figure: Any) -> str:
 
 def _over_time(axes: Any, tally: Tally) -> None:
     for change in tally.changes:
-        axes.axvline(change.published_s, color=_GREEN, linestyle="--", linewidth=1)
-    axes.set_xlim(0, max(tally.seconds, tally.batches[-1].end_s))
+        axes.axvline(change.published_s, color="#7b8794", linestyle="--", linewidth=1)
+    axes.set_xlim(0, 1.01 * max(tally.seconds, tally.batches[-1].end_s))
     axes.set_ylim(bottom=0)
     axes.set_xlabel("seconds since the stream was started")
 
 
-def _rate_plot(tally: Tally, name: str, color: str) -> str:
-    """Steps: each batch as long as it took, as high as its rate."""
-    figure, axes = _figure()
-    for batch in tally.batches:
-        rate = getattr(batch, name) / batch.seconds
-        began = batch.end_s - batch.seconds
-        axes.fill_between([began, batch.end_s], rate, color=color, alpha=0.25, linewidth=0)
-        axes.plot([began, batch.end_s], [rate, rate], color=color, linewidth=1.8)
+def _steps(axes: Any, tally: Tally, heights: Sequence[float], color: str) -> None:
+    """Each batch as wide as it took."""
+    for batch, height in zip(tally.batches, heights):
+        times = [batch.end_s - batch.seconds, batch.end_s]
+        axes.fill_between(times, height, color=color, alpha=0.2, linewidth=0)
+        axes.plot(times, [height, height], color=color, linewidth=1.8, solid_capstyle="butt")
     _over_time(axes, tally)
+
+
+def _rate_plot(tally: Tally, name: str, color: str, wide: bool = False) -> str:
+    figure, axes = _figure(wide)
+    rates = [getattr(batch, name) / batch.seconds for batch in tally.batches]
+    _steps(axes, tally, rates, color)
     return _svg(figure)
 
 
 def _latency_plot(tally: Tally) -> str:
     figure, axes = _figure()
-    ends = [batch.end_s for batch in tally.batches]
-    axes.plot(ends, [batch.seconds for batch in tally.batches], "o-", color=_BLUE, markersize=3.5)
-    _over_time(axes, tally)
+    _steps(axes, tally, [batch.seconds for batch in tally.batches], _BLUE)
     axes.set_ylabel("seconds")
     return _svg(figure)
 
@@ -296,11 +297,7 @@ def _version_plot(tally: Tally) -> str:
     from matplotlib.ticker import MaxNLocator
 
     figure, axes = _figure()
-    ends = [batch.end_s for batch in tally.batches]
-    versions = [batch.version for batch in tally.batches]
-    axes.step(ends, versions, where="post", color=_BLUE)
-    axes.plot(ends, versions, "o", color=_BLUE, markersize=3.5)
-    _over_time(axes, tally)
+    _steps(axes, tally, [batch.version for batch in tally.batches], _GREEN)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     return _svg(figure)
 
