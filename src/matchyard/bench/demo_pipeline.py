@@ -24,8 +24,8 @@ from matchyard.spark import Built, Progress, append, build, match, to_files
 _CHUNK = 100_000  # interests that are generated at once
 _EVERY_S = 0.25  # a file of tweets
 _MOST_FILES = 16  # in a micro-batch, so that one after a pause does not take long
-_TARGET_S = 1.5  # how long a micro-batch should take: tweets arrive as fast as that allows
-_FIRST_RATE, _LEAST_RATE = 4000.0, 400.0  # tweets/s
+_TARGET_S = 2.0  # how long a micro-batch should take: tweets arrive as fast as that allows
+_FIRST_RATE, _LEAST_RATE = 4000.0, 1000.0  # tweets/s
 _BAD_EVERY = 4  # files, of which one has two tweets that cannot be read
 _JOIN, _LEAVE = 500, 100  # interests that are added and users that are removed in one change
 _CHANGES_AT = (0.2, 0.45, 0.7)  # of the streaming time
@@ -152,10 +152,15 @@ class Tweets(threading.Thread):
         return waiting > 6 * _TARGET_S * self.rate
 
     def pace(self, batch: Batch) -> None:
-        """Bring the next batches nearer to the time that they should take."""
+        """Bring the next batches nearer to the time that they should take.
+
+        A batch has a fixed cost: on a busy machine, short batches would be nothing but that.
+        """
+        recent = [one.seconds for one in self.tally.batches[-12:]]
+        target_s = max(_TARGET_S, 1.6 * min(recent))
         if batch.number and batch.events:
-            factor = (_TARGET_S / max(batch.seconds, 0.1)) ** 0.5
-            self.rate = max(_LEAST_RATE, self.rate * min(1.25, max(0.75, factor)))
+            factor = (target_s / max(batch.seconds, 0.1)) ** 0.5
+            self.rate = max(_LEAST_RATE, self.rate * min(1.3, max(0.8, factor)))
 
     def stop(self) -> None:
         """Write no more."""

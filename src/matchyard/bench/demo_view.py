@@ -169,12 +169,12 @@ def change_line(tally: Tally, change: Change) -> str:
     """A change on one line: what, when, and since when the stream heeds it."""
     batch = tally.taken_up(change)
     text = (
-        f"v{change.version}: {len(change.added):,} joined, {len(change.removed):,} left, "
-        f"published at {change.published_s:.1f} s"
+        f"v{change.version} at {change.published_s:.1f} s: "
+        f"{len(change.added):,} joined, {len(change.removed):,} left"
     )
     if batch is None:
-        return f"{text}, waiting for a batch"
-    return f"{text}, in batch {batch.number}; {tally.caught[change.number]:,} tweets caught"
+        return f"{text}; waiting for a batch"
+    return f"{text}; used from batch {batch.number}, {tally.caught[change.number]:,} tweets caught"
 
 
 def _lines(lines: list[Text], n_lines: int) -> Text:
