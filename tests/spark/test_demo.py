@@ -36,6 +36,7 @@ def done(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Done:
     with pytest.MonkeyPatch.context() as patch, Path(folder / "said").open("w") as file:
         patch.setattr(demo, "Console", lambda: Console(file=file, width=100))
         patch.setattr(demo, "Tally", lambda *given: kept.append(Tally(*given)) or kept[0])
+        patch.setattr(demo, "_LARGE", 2000)
         is_right = demo.run(2000, 4.0, folder / "demo", 2, 1)
     return Done(folder / "demo", is_right, kept[0], (folder / "said").read_text())
 

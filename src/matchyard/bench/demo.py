@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matchyard.bench.demo_pipeline import Places
 
 _MARK = ".matchyard-demo"  # in folders that a demo made, and may empty
+_LARGE = 10_000  # interests from which on it is worth to warm up before anything is measured
 
 
 def run(size: int, seconds: float, output: Path, threads: int, seed: int) -> bool:
@@ -161,11 +162,12 @@ def _prepare(
     from matchyard.bench import demo_pipeline as pipeline
 
     size = tally.size
-    with (
-        _step(console, "preparing kernels", lambda _: "compiled once per machine"),
-        tempfile.TemporaryDirectory(dir=places.root) as folder,
-    ):
-        pipeline.warm_up(spark, Path(folder))
+    if size >= _LARGE:
+        with (
+            _step(console, "preparing kernels", lambda _: "compiled once per machine"),
+            tempfile.TemporaryDirectory(dir=places.root) as folder,
+        ):
+            pipeline.warm_up(spark, Path(folder))
     with _step(console, "generating interests", lambda s: f"{short(size / s.seconds)}/s, Parquet"):
         pipeline.generate(spark, places, size, seed, 2 * threads)
     with _step(console, "building the index", lambda s: _built(s.result, size)) as said:

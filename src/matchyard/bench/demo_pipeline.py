@@ -29,7 +29,7 @@ _FIRST_RATE, _LEAST_RATE = 4000.0, 1000.0  # tweets/s
 _BAD_EVERY = 4  # files, of which one has two tweets that cannot be read
 _JOIN, _LEAVE = 500, 100  # interests that are added and users that are removed in one change
 _CHANGES_AT = (0.2, 0.45, 0.7)  # of the streaming time
-_PATIENCE_S = 60.0  # to wait for a version to be taken up, or for the last report of a batch
+_PATIENCE_S = 180.0  # to wait for a version to be taken up, or for the last report of a batch
 
 
 class Places:

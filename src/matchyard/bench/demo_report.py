@@ -114,7 +114,7 @@ def _headline(tally: Tally) -> str:
         (f"{short(steady.events_per_s)}/s", "tweets, steadily"),
         (f"{short(steady.matches_per_s)}/s", "matches, steadily"),
         (f"{median:.2f} s", "median batch"),
-        (f"{len(tally.versions())}", "index versions used"),
+        (f"{len(tally.versions())}", "index versions"),
     ]
     cells = "".join(
         f'<div class="number"><b>{escape(value)}</b><span class="dim">{name}</span></div>'
@@ -241,7 +241,10 @@ def _plots(tally: Tally) -> list[str]:
             ("Matches per tweet", _spread_plot(tally)),
         ]
     cells = "".join(_section(title, svg) for title, svg in drawn)
-    note = "Dashed lines: a change of the interests is published. A bar is a batch, as wide as it took."
+    note = (
+        "Each step is a batch, as wide as it took. Dashed lines: a change of the interests is "
+        "published. A batch takes the version that is current when its first task begins."
+    )
     return [f'<div class="plots">{cells}</div>', f'<p class="dim">{note}</p>']
 
 
