@@ -50,7 +50,7 @@ def run(size: int, seconds: float, output: Path, threads: int, seed: int) -> boo
     console.print(f"[bold]Matchyard[/bold] {my.__version__}: tweets on Spark against {size:,} interests",
                   highlight=False)  # fmt: skip
     places = Places(output.resolve())
-    with _quiet("py4j"), _spark(console, places.root, threads) as spark:
+    with _no_logging(), _spark(console, places.root, threads) as spark:
         tally = Tally(size, seconds)
         _prepare(spark, places, tally, seed, threads, console)
         is_whole = _stream(spark, places, tally, seed, console)
@@ -121,15 +121,14 @@ def _errors_to(log: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet(name: str) -> Iterator[None]:
-    """A logger says nothing: Py4J reports every call that Ctrl-C cuts short, with its stack."""
-    log = logging.getLogger(name)
-    before = log.level
-    log.setLevel(logging.CRITICAL + 1)
+def _no_logging() -> Iterator[None]:
+    """Py4J reports every call that Ctrl-C cuts short, with its stack, to the root logger."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     try:
         yield
     finally:
-        log.setLevel(before)
+        logging.disable(before)
 
 
 class _Said:
@@ -227,7 +226,8 @@ def summary(tally: Tally, places: Places, checked: Checked | None) -> list[tuple
     return [
         ("interests", f"{tally.size:,}; built in {tally.build_s:.1f} s, "
                       f"{short(tally.size / max(tally.build_s, 1e-9))}/s"),
-        ("tweets", f"{tally.total('events'):,} in {len(tally.batches)} batches; "
+        ("tweets", f"{tally.total('events'):,} in {len(tally.batches)} batch"
+                   f"{'es' * (len(tally.batches) != 1)}; "
                    f"{short(steady.events_per_s)} tweets/s"),
         ("matches", f"{tally.total('matches'):,}; {short(steady.matches_per_s)} matches/s"),
         ("rates", f"of {steady.what}, by the clock: files read, matched, written as Parquet"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,10 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import matchyard as my
 from matchyard.bench.demo_tally import NEW_KEY, PER_CHANGE, Batch, Change, Seen, Tally
+from matchyard.errors import MatchyardError
 from matchyard.spark import Built, Progress, append, build, match, to_files
 
 _CHUNK = 100_000  # interests that are generated at once
@@ -88,7 +91,15 @@ def warm_up(spark: SparkSession, folder: Path) -> None:
     query = _query(spark, places, save).trigger(availableNow=True).start()
     query.awaitTermination()
     if query.exception() is not None:
-        raise query.exception()
+        raise _failure(query.exception())
+
+
+def _failure(error: Any) -> MatchyardError:
+    """Why a stream has ended, on one line."""
+    text = str(error or "nobody knows why").strip()
+    told = re.findall(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception): .+)", text, re.MULTILINE)
+    told = [line for line in told if "error occurred while calling" not in line]
+    return MatchyardError(f"the stream has stopped: {(told or text.splitlines())[0]}")
 
 
 def _query(spark: SparkSession, places: Places, write: Callable[[DataFrame, int], None]) -> Any:
@@ -276,7 +287,10 @@ class Stream:
         )
         tally.state = "draining"
         self.tweets.stop()
-        self.query.processAllAvailable()
+        try:
+            self.query.processAllAvailable()
+        except StreamingQueryException as error:
+            raise _failure(error) from None
         late = tally.elapsed() + _PATIENCE_S
         self._wait(tick, lambda: tally.total("events") >= tally.written or tally.elapsed() > late)
 
@@ -285,7 +299,7 @@ class Stream:
             if self.tweets.problem is not None:
                 raise self.tweets.problem
             if not self.query.isActive:
-                raise self.query.exception() or RuntimeError("the stream has stopped by itself")
+                raise _failure(self.query.exception())
             tick()
             time.sleep(0.1)
 

@@ -113,7 +113,7 @@ class Tally:
             return Steady("no batch", 0.0, 0.0)
         what = f"{len(chosen)} batches after the first fifth of the time"
         if chosen is batches:
-            what = f"all {len(batches)} batches, since they were few"
+            what = "all batches, since they were few"
         first = chosen[0]
         began = first.end_s - first.seconds
         wall = max(1e-3, chosen[-1].end_s - began)
