@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,7 +52,7 @@ def run(size: int, seconds: float, output: Path, threads: int, seed: int) -> boo
     console.print(f"[bold]Matchyard[/bold] {my.__version__}: tweets on Spark against {size:,} interests",
                   highlight=False)  # fmt: skip
     places = Places(output.resolve())
-    with _no_logging(), _spark(console, places.root, threads) as spark:
+    with _no_logging(), _spark(console, places.root, threads) as spark, _plain_interrupts():
         tally = Tally(size, seconds)
         _prepare(spark, places, tally, seed, threads, console)
         is_whole = _stream(spark, places, tally, seed, console)
@@ -118,6 +120,20 @@ def _errors_to(log: Path) -> Iterator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
+
+
+@contextmanager
+def _plain_interrupts() -> Iterator[None]:
+    """Ctrl-C is a KeyboardInterrupt; PySpark's own handler first cancels the stream's job, which
+    then fails in its own words."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

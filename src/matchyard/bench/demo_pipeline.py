@@ -97,8 +97,7 @@ def warm_up(spark: SparkSession, folder: Path) -> None:
 def _failure(error: Any) -> MatchyardError:
     """Why a stream has ended, on one line."""
     text = str(error or "nobody knows why").strip()
-    told = re.findall(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception): .+)", text, re.MULTILINE)
-    told = [line for line in told if "error occurred while calling" not in line]
+    told = re.findall(r"\b(\w+(?:Error|Exception): (?!An? error occurred)[^\n\\]+)", text)
     return MatchyardError(f"the stream has stopped: {(told or text.splitlines())[0]}")
 
 
