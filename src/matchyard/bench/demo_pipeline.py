@@ -159,18 +159,21 @@ class Tweets(threading.Thread):
 
     def _is_behind(self) -> bool:
         waiting = self.tally.written - self.tally.total("events")
-        return waiting > 6 * _TARGET_S * self.rate
+        return waiting > 2 * _TARGET_S * self.rate
 
     def pace(self, batch: Batch) -> None:
         """Bring the next batches nearer to the time that they should take.
 
         A batch has a fixed cost: on a busy machine, short batches would be nothing but that.
         """
-        recent = [one.seconds for one in self.tally.batches[-12:]]
-        target_s = max(_TARGET_S, 1.6 * min(recent))
-        if batch.number and batch.events:
-            factor = (target_s / max(batch.seconds, 0.1)) ** 0.5
-            self.rate = max(_LEAST_RATE, self.rate * min(1.3, max(0.8, factor)))
+        recent = self.tally.batches[1:][-8:]
+        if not recent:
+            return
+        target_s = max(_TARGET_S, 1.6 * min(one.seconds for one in recent))
+        factor = (target_s / max(batch.seconds, 0.1)) ** 0.5
+        speed = max(one.events / one.seconds for one in recent[-3:])
+        wanted = min(self.rate * min(1.25, max(0.8, factor)), 1.2 * speed)  # no more than it can
+        self.rate = max(_LEAST_RATE, wanted)
 
     def stop(self) -> None:
         """Write no more."""
