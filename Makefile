@@ -19,7 +19,7 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: install  ## run the main job: tweets against a million interests, live
+demo: install  ## run the whole pipeline on Spark, live: tweets against a million interests; report in demo/
 	$(BIN)/matchyard demo
 
 test: install  ## run all tests

@@ -340,17 +340,18 @@ def reproduce(
 @app.command()
 def demo(
     size: Size = "1M",
-    seconds: Annotated[float, typer.Option(help="How long the stream runs.")] = 15.0,
+    seconds: Annotated[float, typer.Option(help="How long tweets arrive.")] = 30.0,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder for the index and the report.")
+        Path, typer.Option("-o", "--output", help="Folder for all files and the report.")
     ] = Path("demo"),
     threads: Threads = 2,
     seed: Seed = 1,
 ) -> None:
-    """Run the main job: a stream of tweets against a million interests that change meanwhile."""
+    """Run the main job on Spark: a stream of tweets against a million interests that change."""
     from matchyard.bench.demo import run
 
-    run(_number(size), seconds, output, threads, seed)
+    if not run(_number(size), seconds, output, threads, seed):
+        raise typer.Exit(1)
 
 
 def main() -> None:

@@ -209,11 +209,11 @@ def test_an_error_is_one_line_and_status_1(tmp_path):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_demo_streams_changes_and_saves(tmp_path):
-    done = run("demo", "--size", "2k", "--seconds", "1", "-o", tmp_path)
-    assert done.exit_code == 0
-    assert "tweets matched" in done.output
-    assert len(my.open(tmp_path / "interests.index", verify=True)) >= 2000
+def test_a_demo_whose_check_fails_has_exit_status_1(tmp_path, monkeypatch):
+    given = []
+    monkeypatch.setattr("matchyard.bench.demo.run", lambda *all: given.append(all))
+    assert run("demo", "--size", "2k", "--seconds", "1", "-o", tmp_path).exit_code == 1
+    assert given == [(2000, 1.0, tmp_path, 2, 1)]
 
 
 def test_arrow_streams_go_through_pipes(music):

@@ -1,190 +1,294 @@
-"""The main job, to watch: tweets stream past a million interests that change meanwhile."""
+"""The main job, to watch: on Spark, tweets stream past a million interests that change meanwhile."""
 
 from __future__ import annotations
 
+import logging
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
 import time
-from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from rich.console import Console, Group
-from rich.live import Live
-from rich.panel import Panel
-from rich.progress_bar import ProgressBar
+from rich import box
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 import matchyard as my
+from matchyard.bench.demo_report import Facts, write_report
+from matchyard.bench.demo_tally import Tally, hashtags, user
+from matchyard.bench.demo_view import View, seen_line
 from matchyard.bench.report import short
+from matchyard.errors import UsageError
 
-_STEP = 8192  # tweets per step of the stream
-_NEW_KEY = 1 << 40  # subscribers that join while the stream runs
+if TYPE_CHECKING:
+    from matchyard.bench.demo_check import Checked
+    from matchyard.bench.demo_pipeline import Places
 
-
-class Stream:
-    """A running index, the tweets that pass it, and what is worth showing of them."""
-
-    def __init__(self, size: int, threads: int, seed: int) -> None:
-        self.source = my.workload("tags", "twitter", size, seed)
-        self.index = my.TagIndex(live=True, threads=threads)
-        self.events = self.matches = self.changes = self.caught = 0
-        self.match_s = 0.0
-        self.rates: deque[float] = deque(maxlen=48)
-        self.seen: deque[str] = deque(maxlen=6)
-        self.log: deque[str] = deque(maxlen=4)
-
-    def build(self) -> float:
-        """Load the interests; seconds, generation left out."""
-        seconds = 0.0
-        for tags, keys in self.source.chunks():
-            start = time.perf_counter()
-            self.index.add_many(tags, keys)
-            seconds += time.perf_counter() - start
-        start = time.perf_counter()
-        self.index.consolidate()
-        return seconds + time.perf_counter() - start
-
-    def step(self, number: int) -> None:
-        """Match the next tweets, and change a few interests."""
-        tweets = self.source.events(_STEP, start=number * _STEP)
-        self._change(number, tweets)
-        start = time.perf_counter()
-        found = self.index.match(tweets)
-        seconds = time.perf_counter() - start
-        work = found.work
-        self.events += len(tweets)
-        self.matches += work.matches
-        self.match_s += seconds
-        self.rates.append(len(tweets) / seconds)
-        part = found.parts[0]
-        first = part.keys[: part.event_start[1]]
-        self.caught += int(sum((part.keys >= _NEW_KEY).sum() for part in found.parts))
-        if number % 12 == 0:
-            self._show(tweets[0].as_py(), [int(key) for key in first])
-
-    def _change(self, number: int, tweets: pa.Array) -> None:
-        """A subscriber joins with the tags of a tweet that is about to pass; an old one leaves."""
-        if number % 25 == 10:
-            tags = tweets[1].as_py()[:2]
-            self.index.add(set(tags), key=_NEW_KEY + number)
-            self.changes += 1
-            self.log.append(f"[green]+[/green] subscriber {number} asks for {' '.join(tags)}")
-        if number % 100 == 60 and number >= 60:
-            self.index.remove(_NEW_KEY + number - 50)
-            self.changes += 1
-            self.log.append(f"[red]−[/red] subscriber {number - 50} leaves")
-
-    def _show(self, tweet: list[str], keys: list[int]) -> None:
-        words = " ".join(f"#{tag}" if tag[0] != "@" else tag for tag in tweet)
-        some = ", ".join(map(str, keys[:3])) + (", …" if len(keys) > 3 else "")
-        self.seen.append(f"{words}  [bold]→ {len(keys)}[/bold] [dim]user {some}[/dim]")
+_MARK = ".matchyard-demo"  # in folders that a demo made, and may empty
+_LARGE = 10_000  # interests from which on it is worth to warm up before anything is measured
 
 
-def _bars(rates: deque[float]) -> Text:
-    levels = "▁▂▃▄▅▆▇█"
-    top = max(rates, default=1.0)
-    return Text("".join(levels[min(7, int(8 * rate / top))] for rate in rates), style="cyan")
-
-
-def _view(stream: Stream, elapsed: float, seconds: float) -> Group:
-    numbers = Table.grid(padding=(0, 3))
-    rate = stream.events / max(stream.match_s, 1e-9)
-    numbers.add_row("tweets", f"[bold]{stream.events:,}[/bold]", "matches", f"{stream.matches:,}")
-    numbers.add_row("tweets/s", f"[bold]{short(rate)}[/bold]",
-                    "matches/s", short(stream.matches / max(stream.match_s, 1e-9)))  # fmt: skip
-    numbers.add_row(
-        "interests changed", str(stream.changes), "tweets caught by new ones", str(stream.caught)
-    )
-    tweets = Text.from_markup("\n".join(stream.seen) or " ", overflow="ellipsis")
-    tweets.no_wrap = True
-    return Group(
-        ProgressBar(total=seconds, completed=min(elapsed, seconds), width=60),
-        Panel(numbers, title="stream", title_align="left"),
-        Panel(_bars(stream.rates), title="tweets/s, step by step", title_align="left"),
-        Panel(tweets, title="some tweets and who gets them", title_align="left"),
-        Panel(Text.from_markup("\n".join(stream.log) or " "), title="changes while it runs", title_align="left"),
-    )  # fmt: skip
-
-
-def run(size: int, seconds: float, output: Path, threads: int, seed: int) -> None:
-    """Build, stream, change, save, and sum up."""
-    console = Console()
-    console.print(f"[bold]Matchyard[/bold] {my.__version__}: tweets against {size:,} interests\n")
-    console.print("preparing kernels (once per machine) …", style="dim")
-    warm = Stream(1000, threads, seed)
-    warm.build()
-    warm.step(10)
-    warm.step(60)
-    stream = Stream(size, threads, seed)
-    build_s = stream.build()
-    info = stream.index.info()
-    console.print(
-        f"built in {build_s:.1f} s: {size / build_s / 1e3:,.0f} k interests/s from Arrow strings, "
-        f"{info['distinct']:,} distinct, {info['names']:,} tags, "
-        f"{info['index_bytes'] / size:.0f} bytes each\n"
-    )
-    _stream(stream, seconds, console)
-    _sum_up(stream, output, console)
-
-
-def _stream(stream: Stream, seconds: float, console: Console) -> None:
-    start, number, said = time.perf_counter(), 1, 0.0
-    live = Live(console=console, refresh_per_second=8) if console.is_terminal else None
-    if live:
-        live.start()
+def run(size: int, seconds: float, output: Path, threads: int, seed: int) -> bool:
+    """Generate, build, stream, change, check, sum up; False where the check found a difference."""
     try:
-        while (elapsed := time.perf_counter() - start) < seconds:
-            stream.step(number)
-            number += 1
-            if live:
-                live.update(_view(stream, elapsed, seconds))
-            elif elapsed - said >= 5:
-                said = elapsed
-                rate = short(stream.events / stream.match_s)
-                console.print(f"{elapsed:4.0f} s  {stream.events:,} tweets, {rate} tweets/s")
-    except KeyboardInterrupt:
-        pass
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise UsageError(
+            "the demo runs on Spark, and PySpark is not here: pip install 'matchyard[spark,plot]'"
+        ) from None
+    if size < 1 or seconds <= 0:
+        raise UsageError(f"a demo of {size} interests for {seconds} s; expected more than none")
+    from matchyard.bench.demo_pipeline import Places
+
+    _clear(output)
+    console, begin = Console(), time.perf_counter()
+    console.print(f"[bold]Matchyard[/bold] {my.__version__}: tweets on Spark against {size:,} interests",
+                  highlight=False)  # fmt: skip
+    places = Places(output.resolve())
+    with _no_logging(), _spark(console, places.root, threads) as spark, _plain_interrupts():
+        tally = Tally(size, seconds)
+        _prepare(spark, places, tally, seed, threads, console)
+        is_whole = _stream(spark, places, tally, seed, console)
+        checked = _check(places, tally, threads, console) if is_whole else None
+    report = output / "report.html"
+    rows = summary(tally, places, checked)
+    facts = Facts(rows, seed, threads, time.perf_counter() - begin, checked)
+    write_report(report, tally, facts, places.dead_letters)
+    _sum_up(rows, report, console)
+    if not is_whole:
+        raise KeyboardInterrupt
+    return checked is not None and checked.problem is None
+
+
+def _clear(output: Path) -> None:
+    """Empty a folder, if a demo made it."""
+    if output.exists() and any(output.iterdir()):
+        if not (output / _MARK).exists():
+            raise UsageError(
+                f"{output} holds other things: choose a new folder, e.g. -o {output}/demo"
+            )
+        shutil.rmtree(output)
+    output.mkdir(parents=True, exist_ok=True)
+    (output / _MARK).touch()
+
+
+# -------------------------------------------------------------------- Spark
+
+
+@contextmanager
+def _spark(console: Console, root: Path, threads: int) -> Iterator[Any]:
+    """The session that runs, or one of our own, which writes its log into a file."""
+    from matchyard.spark import session
+    from matchyard.spark.session import find_session
+
+    try:
+        running = find_session()
+    except UsageError:
+        running = None
+    if running is not None:
+        yield running  # it is not ours to stop
+        return
+    log = root / "spark.log"
+    with _step(console, "starting Spark on this machine", lambda _: f"log in {log.name}"):
+        try:
+            with _errors_to(log):
+                spark = session(cores=threads, name="matchyard demo")
+        except Exception as error:
+            raise UsageError(f"Spark does not start: {error}; see {log}") from None
+    try:
+        yield spark
     finally:
-        if live:
-            live.update(_view(stream, seconds, seconds))
-            live.stop()
-    if not live:
-        for line in stream.seen:
-            console.print(f"  {line}", highlight=False)
+        spark.stop()
 
 
-def _sum_up(stream: Stream, output: Path, console: Console) -> None:
-    index = stream.index
-    path = output / "interests.index"
-    start = time.perf_counter()
-    index.save(path)
-    save_s = time.perf_counter() - start
-    start = time.perf_counter()
-    opened = my.open(path)
-    tweet = stream.source.events(1)[0].as_py()
-    keys = opened.match([tweet])[0]
-    open_ms = 1000 * (time.perf_counter() - start)
-    missed = _explained(opened, tweet[: max(1, len(tweet) // 2)], keys)
-    rows: list[tuple[str, Any]] = [
-        ("tweets matched", f"{stream.events:,} at {short(stream.events / stream.match_s)} tweets/s"),
-        ("pairs found", f"{stream.matches:,} at {short(stream.matches / stream.match_s)} pairs/s"),
-        ("changes while running", f"{stream.changes}, which caught {stream.caught:,} tweets"),
-        ("saved", f"{path} in {save_s:.2f} s"),
-        ("opened and first answer", f"{open_ms:.0f} ms, memory-mapped"),
-        ("why not?", missed),
-        ("for scale", "Twitter's average was 6 000 tweets/s; the paper's two GPUs and 24 cores did "
-                      "268 800/s at 21 M interests"),
+@contextmanager
+def _errors_to(log: Path) -> Iterator[None]:
+    """What is started here writes its errors to a file, so that they do not tear the view apart."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with log.open("w") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+@contextmanager
+def _plain_interrupts() -> Iterator[None]:
+    """Ctrl-C is a KeyboardInterrupt; PySpark's own handler first cancels the stream's job, which
+    then fails in its own words."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _no_logging() -> Iterator[None]:
+    """Py4J reports every call that Ctrl-C cuts short, with its stack, to the root logger."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+class _Said:
+    """What a step came to, filled in while it runs."""
+
+    seconds = 0.0
+    result: Any = None
+
+
+@contextmanager
+def _step(console: Console, what: str, told: Any) -> Iterator[_Said]:
+    """Say what is being done, then how long it took and what came of it."""
+    said, start = _Said(), time.perf_counter()
+    if console.is_terminal:
+        with console.status(f"{what} …"):
+            yield said
+    else:
+        yield said
+    said.seconds = time.perf_counter() - start
+    line = Text.assemble((f"{said.seconds:6.1f} s  ", "dim"), what, (f": {told(said)}", "dim"))
+    console.print(line, soft_wrap=True, highlight=False)
+
+
+# -------------------------------------------------------------------- steps
+
+
+def _prepare(
+    spark: Any, places: Places, tally: Tally, seed: int, threads: int, console: Console
+) -> None:
+    from matchyard.bench import demo_pipeline as pipeline
+
+    size = tally.size
+    if size >= _LARGE:
+        with (
+            _step(console, "preparing kernels", lambda _: "compiled once per machine"),
+            tempfile.TemporaryDirectory(dir=places.root) as folder,
+        ):
+            pipeline.warm_up(spark, Path(folder))
+    with _step(console, "generating interests", lambda s: f"{short(size / s.seconds)}/s, Parquet"):
+        pipeline.generate(spark, places, size, seed, 2 * threads)
+    with _step(console, "building the index", lambda s: _built(s.result, size)) as said:
+        said.result = pipeline.build_index(spark, places)
+    tally.build_s, tally.index_bytes = said.result.seconds, said.result.index_bytes
+
+
+def _built(built: Any, size: int) -> str:
+    mb = built.index_bytes / 1e6
+    return f"{short(size / built.seconds)} interests/s, {mb:,.1f} MB, version {int(built.version)}"
+
+
+def _stream(spark: Any, places: Places, tally: Tally, seed: int, console: Console) -> bool:
+    """Run the stream; False if the user had enough of it."""
+    from matchyard.bench.demo_pipeline import Stream
+
+    source = my.workload("tags", "twitter", tally.size, seed)
+    stream = Stream(spark, places, source, tally)
+    is_whole = True
+    console.print()
+    try:
+        stream.start()
+        with View(console, tally) as view:
+            stream.run(view.tick)
+    except KeyboardInterrupt:
+        is_whole = False
+        console.print("stopping …", style="dim")
+    finally:
+        stream.close()
+    if not console.is_terminal:
+        for seen in list(tally.seen)[-3:]:
+            console.print(Text("  ").append(seen_line(seen, 4)), soft_wrap=True, highlight=False)
+    console.print()
+    return is_whole
+
+
+def _check(places: Places, tally: Tally, threads: int, console: Console) -> Checked:
+    from matchyard.bench.demo_check import check
+
+    with _step(console, "checking", lambda s: "everything again, without Spark") as said:
+        said.result = check(places, tally.changes, threads)
+    found: Checked = said.result
+    return found
+
+
+# -------------------------------------------------------------------- summary
+
+
+def summary(tally: Tally, places: Places, checked: Checked | None) -> list[tuple[str, str]]:
+    """The run in a few lines."""
+    steady, (median, most) = tally.steady(), tally.latency()
+    versions = ", ".join(
+        f"v{version} from batch {batch.number}" for version, batch in tally.versions().items()
+    )
+    joined = sum(len(change.added) for change in tally.changes)
+    left = sum(len(change.removed) for change in tally.changes)
+    return [
+        ("interests", f"{tally.size:,}; built in {tally.build_s:.1f} s, "
+                      f"{short(tally.size / max(tally.build_s, 1e-9))}/s"),
+        ("tweets", f"{tally.total('events'):,} in {len(tally.batches)} batch"
+                   f"{'es' * (len(tally.batches) != 1)}; "
+                   f"{short(steady.events_per_s)} tweets/s"),
+        ("matches", f"{tally.total('matches'):,}; {short(steady.matches_per_s)} matches/s"),
+        ("rates", f"of {steady.what}, by the clock: files read, matched, written as Parquet"),
+        ("batch latency", f"median {median:.2f} s, longest {most:.2f} s, without the first batch"),
+        ("changes", f"{joined:,} joined, {left:,} left, published {len(tally.changes)} times; "
+                    f"new users caught {sum(tally.caught.values()):,} tweets"),
+        ("index versions", versions or "none was used"),
+        ("dead letters", f"{tally.total('bad'):,} tweets that cannot be read, with the reason"),
+        ("why not?", _explained(tally, places)),
+        ("checked", _checked(checked)),
+        ("files", f"{_near(places.root)}: interests.index, matches, dead_letters"),
     ]  # fmt: skip
-    table = Table(title="summary", title_justify="left", show_header=False, title_style="bold")
+
+
+def _explained(tally: Tally, places: Places) -> str:
+    """Why a new user does not get a tweet with one of two tags."""
+    if not tally.changes:
+        return "no user has joined"
+    tags, key = tally.changes[-1].added[-1]
+    told = my.open(places.index).explain(set(tags[:1]), key)
+    return f"{user(key)} and a tweet with {hashtags(tags[:1])}: {told.splitlines()[0]}"
+
+
+def _checked(checked: Checked | None) -> str:
+    if checked is None:
+        return "no: the stream was interrupted"
+    if checked.problem is not None:
+        return f"DIFFERENT: {checked.problem}"
+    return (
+        f"{checked.pairs:,} pairs of {checked.tweets:,} tweets in {checked.versions} versions: "
+        "the same as an embedded index finds"
+    )
+
+
+def _near(path: Path) -> str:
+    """A path from the working folder, where it lies below."""
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def _sum_up(rows: list[tuple[str, str]], report: Path, console: Console) -> None:
+    table = Table(show_header=False, box=box.SIMPLE_HEAD, pad_edge=False, title="Summary",
+                  title_justify="left", title_style="bold")  # fmt: skip
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(name, str(value))
+        table.add_row(name, Text(value, style="bold red" if "DIFFERENT" in value else ""))
     console.print(table)
-
-
-def _explained(index: Any, tweet: list[str], keys: list[int]) -> str:
-    """Why a user does not get half of a tweet that they got as a whole."""
-    if not keys:
-        return "nobody asked for that tweet"
-    lines = index.explain(set(tweet), key=keys[0]).splitlines()
-    return f"user {keys[0]} and half of a tweet they got: {lines[0]}"
+    console.print(f"report: {report}", highlight=False, soft_wrap=True)
