@@ -86,7 +86,16 @@ def test_some_shards_need_only_their_files(address):
     assert not [name for name in remote.Remote(address).names() if "scratch" in name]
     index = shards.open_shards(address, "0001", [1])
     assert index.match([["a", "b", "c"]])[0] == [2]
-    assert not list(remote.cache_folder().glob("indexes/*/0001/shards/0002/*"))
+    assert not list(remote.cache_folder().glob("indexes/*/0001-*/shards/0002/*"))
+
+
+def test_an_index_that_is_made_anew_at_an_address_is_fetched_anew(address):
+    my.TagIndex().add("jazz", 1).save(address)
+    assert my.open(address).match(["jazz"])[0] == [1]
+    place = remote.Remote(address)
+    place._files.delete_dir(place._root)
+    my.TagIndex().add("jazz", 2).save(address)
+    assert my.open(address).match(["jazz"])[0] == [2]
 
 
 def test_damage_is_found_while_fetching(address):

@@ -59,8 +59,7 @@ def test_tasks_that_ask_at_once_get_the_same_version(index):
     assert not [name for name in os.listdir(index / "streams" / "s") if name.startswith(".")]
 
 
-def test_versions_of_the_last_two_batches_are_kept(index, monkeypatch):
-    monkeypatch.setattr(versions, "_GRACE_S", 0.0)
+def test_versions_of_the_last_two_batches_are_kept(index):
     version_of_batch(index, "s", 0)
     publish(index)
     version_of_batch(index, "s", 1)
@@ -72,10 +71,56 @@ def test_versions_of_the_last_two_batches_are_kept(index, monkeypatch):
     assert my.open(index, version="0002").match(["jazz"])[0] == [1, 2]
 
 
-def test_a_version_is_kept_for_a_moment_where_streams_run(index):
+def test_a_version_that_a_task_takes_while_it_is_removed_comes_back(index, monkeypatch):
+    """Between hiding old versions and removing them, the records are looked at once more."""
+    look, looks = versions._in_use, []
+
+    def look_late(root):
+        looks.append(look(root))
+        if len(looks) == 1:  # a task that has read CURRENT two versions ago writes it down now
+            (root / "streams" / "s").mkdir(parents=True)
+            (root / "streams" / "s" / "000000000").write_text("0001\n")
+        return looks[-1]
+
+    publish(index)
+    monkeypatch.setattr(versions, "_in_use", look_late)
+    publish(index)
+    assert looks == [set(), {"0001"}]
+    assert kept(index) == ["0001", "0002", "0003"]
+
+
+def test_a_task_that_finds_its_version_gone_takes_the_current_one(index, monkeypatch):
+    current, asked = versions.current_version, []
+
+    def current_before(path):
+        asked.append(current(path))
+        if len(asked) == 1:
+            publish(index, 2)  # between reading CURRENT and writing it down
+        return asked[-1] if len(asked) == 1 else current(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(versions, "current_version", current_before)
+        found = version_of_batch(index, "s", 0)
+    assert found == "0003"
+    assert version_of_batch(index, "s", 0) == "0003"
+
+
+def test_strange_files_among_the_records_do_not_stop_publishing(index):
     version_of_batch(index, "s", 0)
-    publish(index, 3)  # a task may have read CURRENT just before
-    assert kept(index) == ["0001", "0002", "0003", "0004"]
+    (index / "streams" / ".DS_Store").touch()
+    (index / "streams" / "s" / "note.txt").touch()
+    publish(index)
+    assert versions.current_version(index) == "0002"
+    record = index / "streams" / "s" / "000000000"
+    assert record.stat().st_mode & 0o777 == 0o644
+
+
+def test_one_record_for_several_indexes_keeps_them_apart(index, tmp_path):
+    other = tmp_path / "b.index"
+    my.TagIndex().add("rock", 1).save(other)
+    publish(other, 2)
+    assert version_of_batch(index, "s", 0, tmp_path) == "0001"
+    assert version_of_batch(other, "s", 0, tmp_path) == "0003"
 
 
 def test_streams_that_ended_long_ago_keep_nothing(index, monkeypatch):
@@ -86,7 +131,6 @@ def test_streams_that_ended_long_ago_keep_nothing(index, monkeypatch):
 
 
 def test_batches_without_a_stream_are_kept_by_time(index, monkeypatch):
-    monkeypatch.setattr(versions, "_GRACE_S", 0.0)
     for moment in range(3):
         assert version_of_batch(index, "", 1_700_000_000_000 + moment) == f"{moment + 1:04}"
         publish(index)

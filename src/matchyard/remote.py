@@ -106,19 +106,21 @@ class Remote:
 
     def fetch(self, version: str, shards: Collection[int] | None = None) -> Path:
         """A folder of this machine with a version, as far as some shards need it."""
+        try:
+            manifest = self.read(f"versions/{version}/manifest.json")
+        except FileNotFoundError:
+            raise StorageError(f"{self.address} has no version {version}") from None
         name = hashlib.sha256(self.address.encode()).hexdigest()[:16]
         index = cache_folder() / "indexes" / name
-        folder = index / version
+        # By its content too: an index may have been removed and made anew, from version 1 on.
+        folder = index / f"{version}-{hashlib.sha256(manifest).hexdigest()[:16]}"
+        folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "manifest.json").exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            try:
-                data = self.read(f"versions/{version}/manifest.json")
-            except FileNotFoundError:
-                raise StorageError(f"{self.address} has no version {version}") from None
-            _place(folder / "manifest.json", data)
+            _place(folder / "manifest.json", manifest)
         inside = Remote(self.below(f"versions/{version}"))
         inside.fetch_files(needed(read_manifest(folder), shards), folder)
-        _forget(index, version)
+        os.utime(folder)
+        _forget(index)
         return folder
 
     def fetch_files(self, files: Sequence[File], folder: Path | None = None) -> Path:
@@ -132,9 +134,10 @@ class Remote:
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
             cached = cache_folder() / "files" / file.sha256
-            if not cached.exists():
-                self._download(file, cached)
-            _link(cached, target)
+            while not target.exists():
+                if not cached.exists():
+                    self._download(file, cached)
+                _link(cached, target)
         return folder
 
     def _download(self, file: File, cached: Path) -> None:
@@ -235,22 +238,23 @@ def _place(path: Path, data: bytes) -> None:
 def _link(cached: Path, target: Path) -> None:
     try:
         os.link(cached, target)
-    except FileExistsError:  # another process was faster
+    except (FileExistsError, FileNotFoundError):  # another process was faster, or tidied up
         return
     except OSError:
         shutil.copyfile(cached, target)
 
 
-def _forget(index: Path, version: str) -> None:
-    """Remove old versions from the cache, and files that no version has any more."""
-    found = sorted(
-        (entry for entry in index.iterdir() if entry.name.isdigit()), key=lambda e: int(e.name)
-    )
-    stale = [entry for entry in found if entry.name != version][: -(_CACHED_VERSIONS - 1)]
+def _forget(index: Path) -> None:
+    """Remove versions that were used least recently from the cache, and files that no version has
+    any more. What is mapped stays readable."""
+    found = sorted(index.iterdir(), key=lambda entry: entry.stat().st_mtime)
+    stale = found[:-_CACHED_VERSIONS]
     for folder in stale:
         shutil.rmtree(folder, ignore_errors=True)
-    if not stale:
-        return
-    for file in (cache_folder() / "files").iterdir():
-        if file.stat().st_nlink == 1 and not file.name.startswith("."):
-            file.unlink(missing_ok=True)
+    for file in (cache_folder() / "files").iterdir() if stale else ():
+        if not file.name.startswith("."):
+            try:
+                if file.stat().st_nlink == 1:
+                    file.unlink()
+            except FileNotFoundError:  # another process was faster
+                continue

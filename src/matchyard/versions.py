@@ -8,6 +8,8 @@ stream may have to ask again: see `version_of_batch`. An index may also lie in a
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import os
 import shutil
 import tempfile
@@ -22,13 +24,13 @@ from matchyard.remote import Remote, is_remote, local_path
 from matchyard.storage import File, Saved, load_version, read_manifest, write_manifest
 
 AnyPath = str | os.PathLike[str]
+_log = logging.getLogger("matchyard")
 SCRATCH = "scratch/"  # of a version that is being made; not part of it
 _KEEP = 2  # versions that stay on disk: the current one, and its predecessor for late readers
 _BATCHES_KEPT = 100  # of a stream whose versions are remembered, as many as Spark remembers
 _STREAM_FORGOTTEN_S = 7 * 86400.0  # a stream that has not run for so long keeps no version
 _NAMELESS = "batches"  # the folder of streams whose names tasks are not told
 _NAMELESS_KEPT_S = 3600.0
-_GRACE_S = 60.0  # a version may be taken by a stream for so long after it was current
 
 try:
     import fcntl
@@ -128,7 +130,8 @@ def _locked_version(root: Path) -> Iterator[Path]:
     with (root / ".lock").open("w") as lock:
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX)
-        for stale in [*versions.glob(".writing-*"), *_unpublished(root)]:  # left by a killed writer
+        left = [place for name in (".writing-*", ".old-*") for place in versions.glob(name)]
+        for stale in [*left, *_unpublished(root)]:  # by a writer that was killed
             shutil.rmtree(stale, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(prefix=".writing-", dir=versions))
         folder.chmod(0o755)  # tasks of other users may write into it
@@ -225,12 +228,31 @@ def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequ
         os.fsync(file.fileno())
     os.replace(line, root / "CURRENT")
     _sync(root)
-    in_use = _in_use(root)
-    for place, stale in enumerate(older[: -(_KEEP - 1)]):
-        followed_s = time.time() - older[place + 1].stat().st_mtime
-        if stale.name not in in_use and not (in_use and followed_s < _GRACE_S):
-            shutil.rmtree(stale, ignore_errors=True)
+    _remove_old(root, older[: -(_KEEP - 1)])
     return version
+
+
+def _remove_old(root: Path, versions: Sequence[Path]) -> None:
+    """Remove versions that no stream may ask for again.
+
+    They are hidden first and looked for in the records of streams once more: a task writes its
+    version down and then looks whether it is there, so that one of the two sees the other.
+    """
+    try:
+        in_use = _in_use(root)
+        hidden = [
+            (version, version.rename(version.with_name(f".old-{version.name}")))
+            for version in versions
+            if version.name not in in_use
+        ]
+        in_use = _in_use(root)
+        for version, place in hidden:
+            if version.name in in_use:
+                place.rename(version)
+            else:
+                shutil.rmtree(place, ignore_errors=True)
+    except OSError as error:  # the new version is published all the same
+        _log.warning("old versions of %s stay: %s", root, error)
 
 
 def _sync(folder: Path) -> None:
@@ -256,28 +278,46 @@ def version_of_batch(path: AnyPath, stream: str, batch: int, record: AnyPath | N
             f"{path} cannot keep the versions of a stream, since object stores do not say who was "
             "first: name a folder that all workers share, e.g. follow='/shared/streams'"
         )
-    folder = local_path(record or path) / "streams" / (stream or _NAMELESS)
+    name = stream or _NAMELESS
+    if record is not None:  # which other indexes may use too
+        name += f"-{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    folder = local_path(record or path) / "streams" / name
     file = folder / f"{batch:09}"
-    if not file.exists():
+    while not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        descriptor, draft = tempfile.mkstemp(prefix=".", dir=folder)
-        with os.fdopen(descriptor, "w") as line:
-            line.write(f"{current_version(path)}\n")
-            line.flush()
-            os.fsync(line.fileno())
-        try:
-            os.link(draft, file)  # fails where another task was first
-        except FileExistsError:
-            pass
-        finally:
-            os.unlink(draft)
-        if stream:
-            (folder / f"{batch - _BATCHES_KEPT:09}").unlink(missing_ok=True)
-        else:
-            for old in _recorded(folder)[:-_BATCHES_KEPT]:
-                if time.time() - old.stat().st_mtime > _STREAM_FORGOTTEN_S:
-                    old.unlink(missing_ok=True)
+        version = current_version(path)
+        if _is_first(file, version) and not is_remote(path):
+            if not (local_path(path) / "versions" / version).is_dir():  # removed meanwhile
+                file.unlink()
+                continue
+            _forget_batches(folder, batch, by_number=bool(stream))
     return file.read_text().strip()
+
+
+def _is_first(file: Path, version: str) -> bool:
+    """Write a version down unless somebody has."""
+    descriptor, draft = tempfile.mkstemp(prefix=".", dir=file.parent)
+    os.fchmod(descriptor, 0o644)  # who publishes reads it too
+    with os.fdopen(descriptor, "w") as line:
+        line.write(f"{version}\n")
+        line.flush()
+        os.fsync(line.fileno())
+    try:
+        os.link(draft, file)
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(draft)
+    return True
+
+
+def _forget_batches(folder: Path, batch: int, by_number: bool) -> None:
+    if by_number:
+        (folder / f"{batch - _BATCHES_KEPT:09}").unlink(missing_ok=True)
+        return
+    for old in _recorded(folder)[:-_BATCHES_KEPT]:
+        if time.time() - old.stat().st_mtime > _STREAM_FORGOTTEN_S:
+            old.unlink(missing_ok=True)
 
 
 def _recorded(stream: Path) -> list[Path]:
@@ -290,12 +330,12 @@ def _in_use(root: Path) -> set[str]:
     """Versions that a stream may ask for again: those of its last two batches, and of the last hour
     where batches do not say whose they are."""
     found: set[str] = set()
-    for stream in (root / "streams").glob("*"):
+    for stream in (entry for entry in (root / "streams").glob("*") if entry.is_dir()):
         batches = _recorded(stream)
+        if not batches or time.time() - batches[-1].stat().st_mtime > _STREAM_FORGOTTEN_S:
+            continue
+        asked = batches[-2:]
         if stream.name == _NAMELESS:
-            asked = [b for b in batches if time.time() - b.stat().st_mtime < _NAMELESS_KEPT_S]
-        else:
-            asked = batches[-2:]
-        if batches and time.time() - batches[-1].stat().st_mtime < _STREAM_FORGOTTEN_S:
-            found |= {batch.read_text().strip() for batch in {*asked, *batches[-2:]}}
+            asked += [b for b in batches if time.time() - b.stat().st_mtime < _NAMELESS_KEPT_S]
+        found |= {batch.read_text().strip() for batch in asked}
     return found
