@@ -354,7 +354,7 @@ class Carried(NamedTuple):
     files: list[File]  # all but the names of keys
     segments: list[int]  # shards of each
     key_names: Names | None
-    has_keys: bool  # are there subscriptions at all?
+    has_keys: bool  # are there any, removed ones included?
 
 
 def carry(path: AnyPath, folder: Any, removed: pa.Table | None = None) -> Carried:
@@ -391,7 +391,7 @@ def carry(path: AnyPath, folder: Any, removed: pa.Table | None = None) -> Carrie
         [*kept, *fresh.values()],
         list(counts),
         saved.key_names,
-        len(index) > 0,
+        any(len(table.keys) for segment in index.segments() for table in segment.tables),
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -179,6 +181,36 @@ def test_string_keys_keep_their_numbers_when_more_come(spark, tmp_path):
     assert answers(path, [["a", "b"]]) == [["eve"]]
     rows = ms.subscriptions(path, spark=spark).collect()
     assert [(row.subscription, row.key) for row in rows] == [(["a"], "eve")]
+
+
+def test_a_compaction_that_waits_for_a_writer_folds_what_that_published(spark, index):
+    with ThreadPoolExecutor(1) as pool:
+        with shards.new_version(index) as folder:
+            waiting = pool.submit(ms.compact, index, spark=spark)
+            time.sleep(0.5)
+            removed = pa.table({"subscription": pa.array([None], TAGS), "key": [4]})
+            base = shards.carry(index, folder, removed)
+            shards.publish(index, folder, base.files, base.plan, base.segments)
+        assert waiting.result().version == "0003"
+    assert answers(index, [["oslo"]]) == [[3]]
+
+
+def test_keys_stay_of_one_kind_also_when_all_are_removed(spark, tmp_path):
+    path = tmp_path / "a.index"
+    ms.build(subscriptions(spark, [["a"], ["b"]], ["ada", "bob"]), path)
+    ms.append(changes(spark, [("remove", "ada", None), ("remove", "bob", None)]), path)
+    with pytest.raises(my.UsageError, match="the keys of this index are strings"):
+        ms.append(changes(spark, [("add", 1, ["a"])]), path)
+    ms.build(subscriptions(spark, [["a"]], ["ada"]).where("false"), path)
+    assert dict(ms.match(events(spark), path).dtypes)["key"] == "string"
+
+
+def test_bare_signatures_cannot_be_read_back(spark, tmp_path):
+    index = my.TagIndex("tagmatch", {"exact": False})
+    index.add_many(index.sign([["jazz"], ["rock"]]), [1, 2]).save(tmp_path / "a.index")
+    with pytest.raises(my.UsageError, match="bare signatures have no tags that could be read back"):
+        ms.compact(tmp_path / "a.index", spark=spark)
+    assert answers(tmp_path / "a.index", [["jazz"]]) == [[1]]
 
 
 def test_changes_that_make_no_sense_are_refused(spark, index):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from datetime import UTC, datetime
 
@@ -106,6 +107,31 @@ def test_a_bad_event_is_named_in_the_error(spark, index, strategy):
         ms.match(frame, index, strategy=strategy).collect()
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_events_may_be_named_by_anything(spark, index, strategy):
+    """Names like those that are used inside, nested ones, and types that are rarely met."""
+    frame = events(spark, [["rock"]]).selectExpr(
+        "7 as _row", "8 as _event", "named_struct('id', 9, 'x', array(1)) as s", "tags",
+        "cast(1.5 as decimal(10, 2)) as `a b`", "x'ff' as _shard", "timestamp_ntz'2026-11-15' as t",
+        "null as nothing",
+    )  # fmt: skip
+    names = ["_row", "_event", "s.id", "s", "`a b`", "_shard", "t", "nothing", "tags"]
+    matched = ms.match(frame, index, id=names, strategy=strategy, unique=True)
+    assert matched.columns == ["_row", "_event", "id", "s", "a b", "_shard", "t", "nothing", "tags", "key"]  # fmt: skip
+    [row] = matched.collect()
+    assert (row["_row"], row["_event"], row["id"], row["s"].x, row["key"]) == (7, 8, 9, [1], 3)
+    assert (str(row["a b"]), row["_shard"], row["tags"]) == ("1.50", b"\xff", ["rock"])
+    assert (row["t"], row["nothing"]) == (datetime(2026, 11, 15), None)
+
+
+def test_an_index_that_is_made_anew_at_its_path_is_opened_anew(spark, tmp_path):
+    path = tmp_path / "a.index"
+    for key in (1, 2):
+        my.TagIndex().add("jazz", key).save(path)
+        assert {row.key for row in ms.match(events(spark), path).collect()} == {key}
+        shutil.rmtree(path)
+
+
 def test_rows_can_carry_the_version(spark, index):
     rows = ms.match(events(spark), index, version=True, output="arrays").collect()
     assert {row.version for row in rows} == {1}
@@ -134,11 +160,14 @@ def test_what_is_wrong_is_said_when_the_plan_is_made(spark, index, tmp_path):
         ({"output": "rows"}, "output is 'rows'"),
         ({"bad": "drop"}, "bad is 'drop'"),
         ({"follow": True}, "follow is for streams"),
+        ({"id": ["id", "id"]}, "two columns of one name: id, id, key"),
     ]:
         with pytest.raises(my.UsageError, match=message):
             ms.match(frame, index, **given)
     with pytest.raises(my.UsageError, match="two columns of one name: key, key"):
         ms.match(frame.withColumnRenamed("id", "key"), index, id="key")
+    with pytest.raises(my.UsageError, match="interval year, which Spark does not hand to Python"):
+        ms.match(frame.selectExpr("tags", "interval '1' year as id"), index)
     with pytest.raises(my.StorageError, match="is not a Matchyard index"):
         ms.match(frame, tmp_path / "none.index")
 
@@ -169,12 +198,12 @@ def test_an_index_of_one_shard_is_replicated_whatever_its_size(spark, tmp_path, 
 
 
 def test_an_event_with_very_many_matches_is_handed_on_in_pieces(spark, tmp_path, monkeypatch):
-    from matchyard.spark import tasks
+    from matchyard.spark import match_tasks as tasks
 
     monkeypatch.setattr(tasks.Layout, "_PAIRS", 1000)
     index = my.TagIndex().add_many([["jazz"]] * 3500, range(3500)).save(tmp_path / "a.index")
     job = tasks.MatchJob(
-        str(tmp_path / "a.index"), "0001", False, None, False, ["id", "key"], False, False, False, False, False
+        str(tmp_path / "a.index"), "0001", False, None, False, ["id", "key"], False, False, False, False, False, False
     )  # fmt: skip
     batch = pa.record_batch({"id": [7, 8], "tags": pa.array([["jazz"], ["rock"]], TAGS)})
     pieces = list(tasks.match_replicated(job, iter([batch])))

@@ -6,9 +6,8 @@ import itertools
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 import matchyard as my
 from matchyard.bench.demo_tally import NEW_KEY, PER_CHANGE, Batch, Change, Seen, Tally
 from matchyard.errors import MatchyardError
-from matchyard.spark import Built, Progress, append, build, match, to_files
+from matchyard.spark import Built, Progress, append, build, match, to_files, workloads
 
-_CHUNK = 100_000  # interests that are generated at once
 _EVERY_S = 0.25  # a file of tweets
 _MOST_FILES = 16  # in a micro-batch, so that one after a pause does not take long
 _TARGET_S = 2.0  # how long a micro-batch should take: tweets arrive as fast as that allows
@@ -48,28 +46,10 @@ class Places:
 # -------------------------------------------------------------------- interests
 
 
-def subscriptions(
-    name: str, size: int, seed: int, spark: SparkSession, partitions: int
-) -> DataFrame:
-    """The subscriptions of a workload, made by Spark's tasks: columns `tags` and `key`."""
-    numbers = spark.range(0, size, _CHUNK, min(partitions, -(-size // _CHUNK)))
-    rows = partial(_generate, name, size, seed)
-    return numbers.mapInArrow(rows, "tags array<string>, key bigint")
-
-
-def _generate(
-    name: str, size: int, seed: int, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    source = my.workload("tags", name, size, seed)
-    for batch in batches:
-        for start in batch.column(0).to_pylist():
-            tags, keys = source.subscriptions(start, min(size, start + _CHUNK))
-            yield pa.record_batch({"tags": tags, "key": pa.array(keys)})
-
-
 def generate(spark: SparkSession, places: Places, size: int, seed: int, partitions: int) -> None:
     """Write the interests to Parquet."""
-    subscriptions("twitter", size, seed, spark, partitions).write.parquet(str(places.interests))
+    interests = workloads.subscriptions("twitter", size, seed, spark, partitions)
+    interests.write.parquet(str(places.interests))
 
 
 def build_index(spark: SparkSession, places: Places) -> Built:

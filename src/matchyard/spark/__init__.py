@@ -3,6 +3,7 @@
 build, append, compact      subscriptions ─▶ an index, compiled in Spark's tasks
 match, register             events ─▶ (event, key), batch or streaming; in SQL
 to_files, Progress          where a stream's rows go, and who watches it
+workloads                   subscriptions and events to try it on
 session                     a local Spark for those who have none, Java included
 """
 
@@ -13,6 +14,7 @@ from matchyard.errors import UsageError as _UsageError
 if _find_spec("pyspark") is None:
     raise _UsageError("Spark needs PySpark: pip install 'matchyard[spark]'")
 
+from matchyard.spark import workloads
 from matchyard.spark.build import Built, append, build, compact, subscriptions
 from matchyard.spark.match import match
 from matchyard.spark.session import session
@@ -31,4 +33,5 @@ __all__ = [
     "session",
     "subscriptions",
     "to_files",
+    "workloads",
 ]

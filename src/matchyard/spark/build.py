@@ -23,7 +23,7 @@ from pyspark.sql import types as T
 import matchyard as my
 from matchyard import shards as _shards  # functions here have a parameter of that name
 from matchyard.errors import UsageError
-from matchyard.spark import tasks
+from matchyard.spark import build_tasks as tasks
 from matchyard.spark.checks import check_values, column_of, key_type, place_of, plain_errors
 from matchyard.spark.session import find_session
 
@@ -87,8 +87,8 @@ def append(
     appended segments: `compact` folds them.
     """
     path = place_of(path)
-    plan = _shards.plan_of(_shards.manifest_of(path, _shards.current_version(path)))
-    rows = _rows(changes, subscription, key, plan.engine, column_of(changes, change, "changes"))
+    engine = _shards.manifest_of(path, _shards.current_version(path))["engine"]
+    rows = _rows(changes, subscription, key, engine, column_of(changes, change, "changes"))
     _check_count(shards)
     start = time.perf_counter()
     with plain_errors(), _shards.new_version(path) as folder:
@@ -98,13 +98,11 @@ def append(
         removed = rows.where("change = 'remove'").select("subscription", "key").toArrow()
         base = _shards.carry(path, folder, removed)
         added = rows.where("change = 'add'").select("subscription", "key")
-        segment = len(base.segments)
-        made = _segment(added, folder, plan, segment, shards, base)
-        files, segments = [*base.files, *made.files], [*base.segments]
-        if made.n_shards:
-            segments.append(made.n_shards)
-        published = _shards.publish(path, folder, files, plan, segments)
-    return _built(published, made._replace(files=files), start)
+        made = _segment(added, folder, base.plan, len(base.segments), shards, base)
+        files = [*base.files, *made.files]
+        segments = [*base.segments, *([made.n_shards] if made.n_shards else [])]
+        version = _shards.publish(path, folder, files, base.plan, segments)
+    return _built(version, made._replace(files=files), start)
 
 
 def compact(
@@ -115,12 +113,16 @@ def compact(
     Without `shards`, as many as the first segment has.
     """
     path = place_of(path)
-    manifest = _shards.manifest_of(path, _shards.current_version(path))
-    plan = _shards.plan_of(manifest)
-    return build(
-        subscriptions(path, spark=spark), path, plan.engine, "subscription", "key",
-        plan.algorithm, plan.options, shards or manifest["segments"][0],
-    )  # fmt: skip
+    _check_count(shards)
+    start = time.perf_counter()
+    with plain_errors(), _shards.new_version(path) as folder:
+        version = _shards.current_version(path)  # nobody can publish another one meanwhile
+        manifest = _shards.manifest_of(path, version)
+        plan = _shards.plan_of(manifest)
+        rows = subscriptions(path, version, spark)
+        made = _segment(rows, folder, plan, 0, shards or manifest["segments"][0], None)
+        version = _shards.publish(path, folder, made.files, plan, [made.n_shards])
+    return _built(version, made, start)
 
 
 def subscriptions(
@@ -246,7 +248,7 @@ def _key_names(rows: DataFrame, n_rows: int, base: _shards.Carried | None) -> An
     if base is not None and base.has_keys and n_rows and is_string != (known is not None):
         there, here = ("strings", "integers") if known is not None else ("integers", "strings")
         raise UsageError(f"the keys of this index are {there}; those of the changes are {here}")
-    if not is_string or not n_rows:
+    if not is_string or (base is not None and not n_rows):
         return known
     distinct = rows.select("key").distinct().toArrow()["key"]
     if distinct.null_count:

@@ -39,6 +39,17 @@ def type_of(frame: DataFrame, name: str, what: str) -> T.DataType:
     return frame.select(column_of(frame, name, what)).schema[0].dataType
 
 
+def carried(field: T.StructField) -> T.DataType:
+    """The type of a column that comes out as it went in; refused where Arrow has none for it."""
+    found = field.dataType
+    if isinstance(found, T.YearMonthIntervalType | T.CalendarIntervalType):
+        raise UsageError(
+            f"column {field.name!r} is {found.simpleString()}, which Spark does not hand to Python: "
+            "cast it, e.g. to string"
+        )
+    return found
+
+
 def check_values(frame: DataFrame, name: str, engine: str, what: str) -> None:
     """Refuse a column that cannot hold subscriptions or events of the engine."""
     found = type_of(frame, name, what)

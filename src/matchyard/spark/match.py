@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,8 +24,8 @@ from pyspark.sql import types as T
 
 from matchyard import shards
 from matchyard.errors import UsageError
-from matchyard.spark import tasks
-from matchyard.spark.checks import check_choice, check_values, column_of, place_of, type_of
+from matchyard.spark import match_tasks as tasks
+from matchyard.spark.checks import carried, check_choice, check_values, column_of, place_of
 
 _log = logging.getLogger("matchyard")
 _SHARE = 0.5  # of a machine's memory that a replicated index may take
@@ -82,7 +83,8 @@ def match(
     check_values(events, event, manifest["engine"], "events")
     string_keys = any(file[0] == "keys.arrow" for file in manifest["files"])
     key = T.StringType() if string_keys else T.LongType()
-    fields = [T.StructField(name, type_of(events, name, "names of events")) for name in ids]
+    columns = [column_of(events, name, "names of events") for name in ids]
+    fields = [T.StructField(field.name, carried(field)) for field in events.select(*columns).schema]
     found = [
         T.StructField("keys", T.ArrayType(key)) if output == "arrays" else T.StructField("key", key)
     ]
@@ -98,16 +100,16 @@ def match(
     # Over Connect, tasks of foreachBatch do not know their batch, but the moment at which it began.
     stamped = bool(follow) and type(events).__module__.startswith("pyspark.sql.connect")
     job = tasks.MatchJob(
-        path, current, bool(follow), place_of(follow) if isinstance(follow, str) else None, stamped, names, unique,
+        path, current, bool(follow), place_of(follow) if isinstance(follow, str) else None, stamped, names, False, unique,
         output == "arrays", bad == "keep", with_version, string_keys,
     )  # fmt: skip
     choice = choose(manifest, strategy, worker_memory, events.sparkSession)
     _log.info("%s: %s", choice.strategy, choice.reason)
     if explain:
         print(f"matchyard: {choice.strategy}, because {choice.reason}")
-    columns = [column_of(events, name, "names of events") for name in ids]
+    named = [column.alias(f"_id{number}") for number, column in enumerate(columns)]
     moment = [F.unix_millis(F.current_timestamp()).alias("_moment")] if stamped else []
-    chosen = events.select(*columns, *moment, F.col(event).alias("_event"))
+    chosen = events.select(*named, *moment, F.col(event).alias("_event"))
     schema = T.StructType([*fields, *found])
     if choice.strategy == "replicated":
         matched = chosen.mapInArrow(partial(tasks.match_replicated, job), schema)
@@ -127,7 +129,7 @@ def _sharded(
         T.StructField("_shard", T.IntegerType()),
         T.StructField("_row", T.LongType()),
         T.StructField("_reason", T.StringType()),
-        *schema.fields[:n_ids],
+        *events.schema.fields[:n_ids],
         T.StructField("_version", T.StringType()),
         events.schema["_event"],
     ]
@@ -137,8 +139,9 @@ def _sharded(
     if not (job.arrays or job.unique):
         return placed.mapInArrow(partial(tasks.match_shards, job), schema)
     lists = T.StructField("keys", T.ArrayType(T.StringType() if job.string_keys else T.LongType()))
-    parts = [routed[1], *schema.fields[:n_ids], lists, *schema.fields[n_ids + 1 :]]
-    piecewise = job._replace(arrays=True, names=[field.name for field in parts])
+    parts = [routed[1], *events.schema.fields[:n_ids], lists, *schema.fields[n_ids + 1 :]]
+    names = [field.name for field in parts]
+    piecewise = job._replace(arrays=True, merged=True, names=names)
     found = placed.mapInArrow(partial(tasks.match_shards, piecewise), T.StructType(parts))
     return found.repartition(n_shards, "_row").mapInArrow(partial(tasks.merge_shards, job), schema)
 
@@ -199,11 +202,9 @@ def _memory(spark: SparkSession) -> tuple[int, str]:
 
 
 def _bytes(text: str, name: str) -> int:
-    """A size as Spark writes them: 512m, 4g; without a unit, megabytes."""
+    """A size as Spark writes them: 512m, 4g, 100b; without a unit, megabytes."""
+    found = re.fullmatch(r"(\d+)(?:([kmgt])b?|(b))?", text.strip().lower())
+    if found is None:
+        raise UsageError(f"{name} is {text!r}; expected a size such as 512m or 4g")
     units = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-    number = text.lower().removesuffix("b") or text
-    unit = number[-1:] if number[-1:] in units else ""
-    try:
-        return int(float(number.removesuffix(unit)) * units[unit or "m"])
-    except ValueError:
-        raise UsageError(f"{name} is {text!r}; expected a size such as 512m or 4g") from None
+    return int(found[1]) * units[found[2] or found[3] or "m"]

@@ -11,7 +11,7 @@ from pyspark.sql.functions import arrow_udtf
 
 from matchyard import shards
 from matchyard.errors import UsageError
-from matchyard.spark import tasks
+from matchyard.spark import match_tasks as tasks
 from matchyard.spark.session import find_session
 
 _KINDS = {"bigint": T.LongType(), "string": T.StringType()}
@@ -73,7 +73,18 @@ def match_rows(
     except pa.ArrowException as error:
         raise UsageError(f"ids are not {wanted}: {error}; see register(…, id=…)") from None
     job = tasks.MatchJob(
-        path, version, False, None, False, ["id", "key"], unique, False, False, False, string_keys
+        path,
+        version,
+        False,
+        None,
+        False,
+        ["id", "key"],
+        False,
+        unique,
+        False,
+        False,
+        False,
+        string_keys,
     )
     for batch in tasks.matched(index, tasks.Layout(job, version), [ids], events.column(1)):
         yield pa.Table.from_batches([batch])

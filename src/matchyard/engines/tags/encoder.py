@@ -266,6 +266,8 @@ def decode(batch: Batch, row: int, vocabulary: Vocabulary) -> frozenset[str]:
 
 def texts(batch: Batch, start: int, stop: int, vocabulary: Vocabulary) -> pa.Array:
     """The tags of some rows as an Arrow list of strings."""
+    if batch.kind != VALUES:
+        raise UsageError("bare signatures have no tags that could be read back")
     first, last = int(batch.tag_start[start]), int(batch.tag_start[stop])
     offsets = (batch.tag_start[start : stop + 1] - first).astype(np.int32)
     words = vocabulary.to_arrow().take(pa.array(batch.tags[first:last])).cast(pa.string())

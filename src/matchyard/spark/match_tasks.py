@@ -1,4 +1,4 @@
-"""What runs in Python workers: functions over Arrow batches, for `DataFrame.mapInArrow`.
+"""What a match runs in Python workers: functions over Arrow batches, for `DataFrame.mapInArrow`.
 
 They travel by name (the package is installed on the workers), with a NamedTuple of plain values.
 An opened index stays in its worker process, which Spark uses again for the next task.
@@ -6,8 +6,6 @@ An opened index stays in its worker process, which Spark uses again for the next
 
 from __future__ import annotations
 
-import json
-import resource
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -24,103 +22,7 @@ from matchyard import shards
 from matchyard.errors import ParseError, UsageError
 
 Batches = Iterator[pa.RecordBatch]
-_FLUSH_ROWS = 1 << 20  # subscriptions whose names are counted before the counts are handed on
 _OPEN = 4  # indexes, or shards of one, that a worker keeps open
-
-
-# -------------------------------------------------------------------- building
-
-
-class BuildJob(NamedTuple):
-    """One segment of a version that is being made."""
-
-    plan: shards.Plan
-    folder: str
-    segment: int
-    names: list[shards.File]  # the files of the vocabulary and of the keys
-
-
-def count_names(plan: shards.Plan, batches: Batches) -> Batches:
-    """The names in subscriptions with their counts; a null name counts the subscriptions."""
-    waiting: list[pa.Array] = []
-    for batch in batches:
-        waiting.append(batch.column(0))
-        if sum(map(len, waiting)) >= _FLUSH_ROWS:
-            yield from _counted(waiting, plan)
-            waiting = []
-    if waiting:
-        yield from _counted(waiting, plan)
-
-
-def _counted(columns: list[pa.Array], plan: shards.Plan) -> Batches:
-    found = shards.count(pa.chunked_array(columns), plan)
-    n_rows = sum(map(len, columns))
-    yield pa.record_batch({"name": pa.array([None], pa.string()), "count": pa.array([n_rows])})
-    for batch in found.to_batches():
-        yield pa.record_batch({"name": batch["name"].cast(pa.string()), "count": batch["count"]})
-
-
-def count_rarest(job: BuildJob, batches: Batches) -> Batches:
-    """How many subscriptions have each name as their rarest; -1 is for those without names."""
-    vocabulary, _ = shards.open_names(job.folder, job.names, job.segment)
-    counts = np.zeros(vocabulary.n_names + 1, np.int64)
-    for batch in batches:
-        found = shards.rarest(batch.column(0), vocabulary, job.plan)
-        counts += np.bincount(found + 1, minlength=len(counts))
-    used = np.flatnonzero(counts)
-    yield pa.record_batch({"rarest": pa.array(used - 1), "count": pa.array(counts[used])})
-
-
-def assign(job: BuildJob, routes: shards.File, batches: Batches) -> Batches:
-    """Subscriptions and keys with the number of their shard in front."""
-    vocabulary, _ = shards.open_names(job.folder, job.names, job.segment)
-    place = shards.open_routes(job.folder, routes)
-    for batch in batches:
-        shard = place[1 + shards.rarest(batch.column(0), vocabulary, job.plan)]
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(shard, pa.int32()), *batch.columns], ["shard", *batch.schema.names]
-        )
-
-
-def write_shard(job: BuildJob, batches: Batches) -> Batches:
-    """Compile the one shard whose rows this task has, and write it."""
-    found = list(batches)
-    number = TaskContext.get().partitionId()
-    vocabulary, key_names = shards.open_names(job.folder, job.names, job.segment)
-    n_rows = sum(batch.num_rows for batch in found)
-    table = pa.Table.from_batches(found) if found else None
-    del found
-    files = shards.write(
-        job.folder,
-        number,
-        [] if table is None else table.column("subscription"),
-        pa.array([], pa.int64()) if table is None else table.column("key"),
-        vocabulary,
-        job.plan,
-        key_names,
-        job.segment,
-        shards.scratch(),
-    )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    yield pa.record_batch(
-        {
-            "number": pa.array([number], pa.int32()),
-            "files": [json.dumps(files)],
-            "rows": pa.array([n_rows]),
-            "worker_bytes": pa.array([peak]),
-        }
-    )
-
-
-def read_shards(path: str, version: str, batches: Batches) -> Batches:
-    """The living subscriptions of the shards whose numbers are given."""
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            for table in shards.subscriptions(path, version, number):
-                yield from table.combine_chunks().to_batches()
-
-
-# -------------------------------------------------------------------- matching
 
 
 class MatchJob(NamedTuple):
@@ -132,6 +34,7 @@ class MatchJob(NamedTuple):
     record: str | None  # folder where these are written down, instead of the index
     stamped: bool  # before the event comes the moment at which its micro-batch began
     names: list[str]  # of the columns that come out
+    merged: bool  # shards are merged later: the row of an event comes out too, before its names
     unique: bool
     arrays: bool
     keep_bad: bool
@@ -154,9 +57,13 @@ def _keep_open(key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
 def open_index(path: str, version: str, shard: int | None = None) -> Any:
     """The index, or one shard of it, opened once per worker."""
     wanted = None if shard is None else [shard]
-    return _keep_open(
-        ("index", path, version, shard), lambda: shards.open_shards(path, version, wanted)
-    )
+    what = ("index", *identity(path, version), shard)
+    return _keep_open(what, lambda: shards.open_shards(path, version, wanted))
+
+
+def identity(path: str, version: str) -> tuple[str, str, str]:
+    """What tells a version from another; an index may be removed and made anew at its path."""
+    return path, version, shards.manifest_of(path, version)["sha256"]
 
 
 def with_version(job: MatchJob, batches: Batches) -> tuple[str, Batches]:
@@ -322,7 +229,8 @@ def route(job: MatchJob, batches: Batches) -> Batches:
     reason, and so is one that no shard can match where each event needs a row.
     """
     version, batches = with_version(job, batches)
-    routes = _keep_open(("routes", job.path, version), lambda: shards.Routes(job.path, version))
+    what = identity(job.path, version)
+    routes = _keep_open(("routes", *what), lambda: shards.Routes(job.path, version))
     first = TaskContext.get().partitionId() << 40
     for batch in batches:
         *ids, events = batch.columns
@@ -331,9 +239,7 @@ def route(job: MatchJob, batches: Batches) -> Batches:
         try:
             rows, shard = routes.of(events)
         except ParseError:
-            index = _keep_open(
-                ("reader", job.path, version), lambda: shards.open_shards(job.path, version, ())
-            )
+            index = _keep_open(("reader", *what), lambda: shards.open_shards(job.path, version, ()))
             is_good, why = sift(index, job, ids, events)
             good, bad = (np.flatnonzero(np.asarray(mask)) for mask in (is_good, pc.invert(is_good)))
             rows, shard = routes.of(events.filter(is_good))
@@ -385,7 +291,7 @@ def match_shards(job: MatchJob, batches: Batches) -> Batches:
 def _names_of(job: MatchJob, batch: pa.RecordBatch) -> list[pa.Array]:
     """The columns that name an event; its row is among them where shards are merged later."""
     columns: list[pa.Array] = batch.columns
-    return [columns[1], *columns[3:-2]] if job.names[0] == "_row" else columns[3:-2]
+    return [columns[1], *columns[3:-2]] if job.merged else columns[3:-2]
 
 
 def merge_shards(job: MatchJob, batches: Batches) -> Batches:

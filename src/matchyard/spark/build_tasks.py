@@ -1,0 +1,109 @@
+"""What a build runs in Python workers: functions over Arrow batches, for `DataFrame.mapInArrow`.
+
+They travel by name (the package is installed on the workers), with a NamedTuple of plain values.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+
+from matchyard import shards
+
+Batches = Iterator[pa.RecordBatch]
+_FLUSH_ROWS = 1 << 20  # subscriptions whose names are counted before the counts are handed on
+
+
+class BuildJob(NamedTuple):
+    """One segment of a version that is being made."""
+
+    plan: shards.Plan
+    folder: str
+    segment: int
+    names: list[shards.File]  # the files of the vocabulary and of the keys
+
+
+def count_names(plan: shards.Plan, batches: Batches) -> Batches:
+    """The names in subscriptions with their counts; a null name counts the subscriptions."""
+    waiting: list[pa.Array] = []
+    for batch in batches:
+        waiting.append(batch.column(0))
+        if sum(map(len, waiting)) >= _FLUSH_ROWS:
+            yield from _counted(waiting, plan)
+            waiting = []
+    if waiting:
+        yield from _counted(waiting, plan)
+
+
+def _counted(columns: list[pa.Array], plan: shards.Plan) -> Batches:
+    found = shards.count(pa.chunked_array(columns), plan)
+    n_rows = sum(map(len, columns))
+    yield pa.record_batch({"name": pa.array([None], pa.string()), "count": pa.array([n_rows])})
+    for batch in found.to_batches():
+        yield pa.record_batch({"name": batch["name"].cast(pa.string()), "count": batch["count"]})
+
+
+def count_rarest(job: BuildJob, batches: Batches) -> Batches:
+    """How many subscriptions have each name as their rarest; -1 is for those without names."""
+    vocabulary, _ = shards.open_names(job.folder, job.names, job.segment)
+    counts = np.zeros(vocabulary.n_names + 1, np.int64)
+    for batch in batches:
+        found = shards.rarest(batch.column(0), vocabulary, job.plan)
+        counts += np.bincount(found + 1, minlength=len(counts))
+    used = np.flatnonzero(counts)
+    yield pa.record_batch({"rarest": pa.array(used - 1), "count": pa.array(counts[used])})
+
+
+def assign(job: BuildJob, routes: shards.File, batches: Batches) -> Batches:
+    """Subscriptions and keys with the number of their shard in front."""
+    vocabulary, _ = shards.open_names(job.folder, job.names, job.segment)
+    place = shards.open_routes(job.folder, routes)
+    for batch in batches:
+        shard = place[1 + shards.rarest(batch.column(0), vocabulary, job.plan)]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(shard, pa.int32()), *batch.columns], ["shard", *batch.schema.names]
+        )
+
+
+def write_shard(job: BuildJob, batches: Batches) -> Batches:
+    """Compile the one shard whose rows this task has, and write it."""
+    found = list(batches)
+    number = TaskContext.get().partitionId()
+    vocabulary, key_names = shards.open_names(job.folder, job.names, job.segment)
+    n_rows = sum(batch.num_rows for batch in found)
+    table = pa.Table.from_batches(found) if found else None
+    del found
+    files = shards.write(
+        job.folder,
+        number,
+        [] if table is None else table.column("subscription"),
+        pa.array([], pa.int64()) if table is None else table.column("key"),
+        vocabulary,
+        job.plan,
+        key_names,
+        job.segment,
+        shards.scratch(),
+    )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    yield pa.record_batch(
+        {
+            "number": pa.array([number], pa.int32()),
+            "files": [json.dumps(files)],
+            "rows": pa.array([n_rows]),
+            "worker_bytes": pa.array([peak]),
+        }
+    )
+
+
+def read_shards(path: str, version: str, batches: Batches) -> Batches:
+    """The living subscriptions of the shards whose numbers are given."""
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            for table in shards.subscriptions(path, version, number):
+                yield from table.combine_chunks().to_batches()
