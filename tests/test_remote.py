@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,8 @@ def address(store, tmp_path, monkeypatch):
 
 
 def cached() -> set[str]:
-    return {file.name for file in (remote.cache_folder() / "files").iterdir()}
+    files = (remote.cache_folder() / "files").iterdir()
+    return {file.name for file in files if not file.name.startswith(".")}
 
 
 def test_an_index_is_saved_to_and_opened_from_an_object_store(address):
@@ -105,6 +107,30 @@ def test_damage_is_found_while_fetching(address):
     place.write(name, place.read(name)[:-1] + b"?")
     with pytest.raises(my.StorageError, match=r"ids\.npy.* is damaged: its SHA-256"):
         my.open(address)
+
+
+def test_several_workers_of_a_machine_fetch_a_file_once(address, monkeypatch):
+    my.TagIndex().add("jazz", 1).save(address)
+    fetched, download = [], remote.Remote._download
+
+    def count(self, file, cached):
+        fetched.append(file.name)
+        download(self, file, cached)
+
+    monkeypatch.setattr(remote.Remote, "_download", count)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(my.open, [address] * 4))
+    assert len(fetched) == len({file[2] for file in shards.manifest_of(address, "0001")["files"]})
+
+
+def test_what_a_killed_writer_left_is_not_taken_for_a_version(address):
+    my.TagIndex().add("jazz", 1).save(address)
+    place = remote.Remote(address)
+    place.write("versions/0002/manifest.json", b"moved into place, but never published")
+    my.TagIndex().add("jazz", 2).save(address)
+    assert {name.split("/")[1] for name in place.names("versions")} == {"0001", "0002"}
+    assert my.open(address).match(["jazz"])[0] == [2]
+    assert my.open(address, version="0001").match(["jazz"])[0] == [1]
 
 
 def test_a_version_that_was_overtaken_is_refused(address):

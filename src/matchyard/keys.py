@@ -21,14 +21,15 @@ class Keys:
 
     def __init__(self) -> None:
         self.kind = "none"  # then "int" or "str", decided by the first key
-        self._interner = Interner()
+        self._known: Names | None = None  # of a saved index, mapped from disk…
+        self._growing: Interner | None = None  # …and copied when more are added
 
     @classmethod
     def load(cls, names: Names | None, has_keys: bool) -> Keys:
         """The keys of a saved index."""
         keys = cls()
         if names is not None:
-            keys.kind, keys._interner = "str", Interner(names)
+            keys.kind, keys._known = "str", names
         elif has_keys:
             keys.kind = "int"
         return keys
@@ -51,10 +52,10 @@ class Keys:
     def find(self, key: Any) -> int | None:
         """The number of a key, if the index can have it."""
         if isinstance(key, str):
-            name = _bytes(key)
+            _bytes(key)
             if self.kind != "str":
                 return None
-            found = self._interner.find(name)
+            found = int(find_names(self._names(), pa.array([key], pa.large_string()))[0])
             return None if found < 0 else found
         number = _integer(key)
         return number if self.kind == "int" else None
@@ -71,13 +72,20 @@ class Keys:
         return self._intern(column).astype(np.int64)
 
     def _intern(self, names: pa.Array) -> NDArray[np.int32]:
-        return self._interner.intern_arrow(names)
+        if self._growing is None:
+            self._growing, self._known = Interner(self._known), None
+        return self._growing.intern_arrow(names)
+
+    def _names(self) -> Names:
+        if self._known is not None:
+            return self._known
+        return (self._growing or Interner()).names()
 
     def used(self, tables: Sequence[Any]) -> tuple[Names | None, Sequence[Any]]:
         """What is saved: string keys that still have a subscription, renumbered, and the tables."""
         if self.kind != "str":
             return None, tables
-        names = self._interner.names()
+        names = self._names()
         counts = np.zeros(names.n_names, np.int64)
         for table in tables:
             counts += np.bincount(table.keys, minlength=names.n_names)
@@ -86,7 +94,7 @@ class Keys:
 
     def names(self) -> pa.Array | None:
         """The names of string keys by number, as an Arrow column."""
-        return self._interner.names().to_arrow() if self.kind == "str" else None
+        return self._names().to_arrow() if self.kind == "str" else None
 
 
 def _bytes(key: str) -> bytes:

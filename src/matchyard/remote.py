@@ -21,9 +21,15 @@ from pyarrow import ArrowException
 from pyarrow.fs import FileSelector, FileSystem, FileType, FSSpecHandler, PyFileSystem
 
 from matchyard.errors import StorageError
-from matchyard.storage import File, needed, read_manifest
+from matchyard.storage import File, needed, parse_manifest
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: a file may be fetched twice there
+    fcntl = None  # type: ignore[assignment]
 
 _CACHED_VERSIONS = 2  # of one index, on one machine
+_CACHED_DRAFTS = 16  # vocabularies and routes of versions that are being made
 
 
 def is_remote(path: Any) -> bool:
@@ -104,23 +110,28 @@ class Remote:
 
     # ---------------------------------------------------------------- reading
 
-    def fetch(self, version: str, shards: Collection[int] | None = None) -> Path:
-        """A folder of this machine with a version, as far as some shards need it."""
+    def manifest(self, version: str) -> tuple[dict[str, Any], bytes]:
+        """What a version says of itself, read and as it is written."""
         try:
-            manifest = self.read(f"versions/{version}/manifest.json")
+            data = self.read(f"versions/{version}/manifest.json")
         except FileNotFoundError:
             raise StorageError(f"{self.address} has no version {version}") from None
+        return parse_manifest(data, self.below(f"versions/{version}")), data
+
+    def fetch(self, version: str, shards: Collection[int] | None = None) -> Path:
+        """A folder of this machine with a version, as far as some shards need it."""
+        manifest, data = self.manifest(version)
         name = hashlib.sha256(self.address.encode()).hexdigest()[:16]
         index = cache_folder() / "indexes" / name
         # By its content too: an index may have been removed and made anew, from version 1 on.
-        folder = index / f"{version}-{hashlib.sha256(manifest).hexdigest()[:16]}"
+        folder = index / f"{version}-{hashlib.sha256(data).hexdigest()[:16]}"
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "manifest.json").exists():
-            _place(folder / "manifest.json", manifest)
+            _place(folder / "manifest.json", data)
         inside = Remote(self.below(f"versions/{version}"))
-        inside.fetch_files(needed(read_manifest(folder), shards), folder)
+        inside.fetch_files(needed(manifest, shards), folder)
         os.utime(folder)
-        _forget(index)
+        _forget(index, _CACHED_VERSIONS)
         return folder
 
     def fetch_files(self, files: Sequence[File], folder: Path | None = None) -> Path:
@@ -128,6 +139,8 @@ class Remote:
         if folder is None:
             key = "".join(file.sha256 for file in files)
             folder = cache_folder() / "drafts" / hashlib.sha256(key.encode()).hexdigest()[:16]
+            folder.mkdir(parents=True, exist_ok=True)
+            _forget(folder.parent, _CACHED_DRAFTS)
         for file in files:
             target = folder / file.name
             if target.exists():
@@ -135,13 +148,13 @@ class Remote:
             target.parent.mkdir(parents=True, exist_ok=True)
             cached = cache_folder() / "files" / file.sha256
             while not target.exists():
-                if not cached.exists():
-                    self._download(file, cached)
+                with _locked(cached):  # the other workers of this machine wait, and find it then
+                    if not cached.exists():
+                        self._download(file, cached)
                 _link(cached, target)
         return folder
 
     def _download(self, file: File, cached: Path) -> None:
-        cached.parent.mkdir(parents=True, exist_ok=True)
         digest = hashlib.sha256()
         descriptor, draft = tempfile.mkstemp(dir=cached.parent, prefix=".fetching-")
         try:
@@ -192,13 +205,16 @@ class Remote:
                 f"{self.address} was at version {base} when this one was begun and is at {current} "
                 "now: another writer was faster, build again"
             )
+        number = int(current)
         found = {place.split("/")[1] for place in self.names("versions")}
         numbers = sorted(int(version) for version in found if version.isdigit())
-        version = f"{numbers[-1] + 1 if numbers else 1:04}"
+        for left in [old for old in numbers if old > number]:  # by a writer that was killed
+            self.remove(f"versions/{left:04}")
+        version = f"{number + 1:04}"
         written = [(old, f"versions/{version}{old[len(name) :]}") for old in self.names(name)]
         self.move_all(written)
         self.write("CURRENT", f"{version}\n".encode())
-        for stale in numbers[: -(keep - 1)]:
+        for stale in [old for old in numbers if old <= number][: -(keep - 1)]:
             self.remove(f"versions/{stale:04}")
         return version
 
@@ -244,11 +260,21 @@ def _link(cached: Path, target: Path) -> None:
         shutil.copyfile(cached, target)
 
 
-def _forget(index: Path) -> None:
-    """Remove versions that were used least recently from the cache, and files that no version has
-    any more. What is mapped stays readable."""
-    found = sorted(index.iterdir(), key=lambda entry: entry.stat().st_mtime)
-    stale = found[:-_CACHED_VERSIONS]
+@contextmanager
+def _locked(cached: Path) -> Iterator[None]:
+    """One process at a time for a file of the cache."""
+    cached.parent.mkdir(parents=True, exist_ok=True)
+    with (cached.parent / f".lock-{cached.name[:2]}").open("w") as lock:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _forget(folders: Path, n_kept: int) -> None:
+    """Remove folders that were used least recently from the cache, and files that none has any more.
+    What is mapped stays readable."""
+    found = sorted(folders.iterdir(), key=lambda entry: entry.stat().st_mtime)
+    stale = found[:-n_kept]
     for folder in stale:
         shutil.rmtree(folder, ignore_errors=True)
     for file in (cache_folder() / "files").iterdir() if stale else ():

@@ -159,8 +159,17 @@ def _self_hash(manifest: Mapping[str, Any]) -> str:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The checked manifest of one version."""
     try:
-        manifest = json.loads((folder / "manifest.json").read_bytes())
-    except (OSError, ValueError) as error:
+        data = (folder / "manifest.json").read_bytes()
+    except OSError as error:
+        raise StorageError(f"{folder}/manifest.json cannot be read: {error}") from None
+    return parse_manifest(data, str(folder))
+
+
+def parse_manifest(data: bytes, folder: str) -> dict[str, Any]:
+    """The checked manifest of a version that lies in `folder`."""
+    try:
+        manifest = json.loads(data)
+    except ValueError as error:
         raise StorageError(f"{folder}/manifest.json cannot be read: {error}") from None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
         raise StorageError(f"{folder}/manifest.json is not a Matchyard manifest")

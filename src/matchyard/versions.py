@@ -82,7 +82,9 @@ def load(
 
 def manifest_of(path: AnyPath, version: str) -> dict[str, Any]:
     """What a version says of itself."""
-    return read_manifest(version_folder(path, version, ()))
+    if is_remote(path):
+        return Remote(path).manifest(version)[0]
+    return read_manifest(version_folder(path, version))
 
 
 def version_folder(path: AnyPath, version: str, shards: Collection[int] | None = None) -> Path:
@@ -266,11 +268,17 @@ def _sync(folder: Path) -> None:
 # -------------------------------------------------------------------- streams
 
 
-def version_of_batch(path: AnyPath, stream: str, batch: int, record: AnyPath | None = None) -> str:
+def version_of_batch(
+    path: AnyPath,
+    stream: str,
+    batch: int,
+    record: AnyPath | None = None,
+    version: str | None = None,
+) -> str:
     """The one version that a micro-batch of a stream is matched with, also when it is run again.
 
-    Whoever asks first writes the current version down, in the folder `streams` of the index or of
-    `record`; everyone else reads it there. A stream without a name has its batches named by the
+    Whoever asks first writes the current version, or the given one, down, in the folder `streams` of
+    the index or of `record`; everyone else reads it there. A stream without a name has its batches named by the
     moment at which they began, which Spark keeps for them.
     """
     if record is None and is_remote(path):
@@ -285,10 +293,12 @@ def version_of_batch(path: AnyPath, stream: str, batch: int, record: AnyPath | N
     file = folder / f"{batch:09}"
     while not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        version = current_version(path)
-        if _is_first(file, version) and not is_remote(path):
-            if not (local_path(path) / "versions" / version).is_dir():  # removed meanwhile
-                file.unlink()
+        taken = version or current_version(path)
+        if _is_first(file, taken):
+            if not is_remote(path) and not (local_path(path) / "versions" / taken).is_dir():
+                file.unlink()  # removed meanwhile
+                if version is not None:
+                    raise StorageError(f"{path} has no version {version}: it was removed")
                 continue
             _forget_batches(folder, batch, by_number=bool(stream))
     return file.read_text().strip()

@@ -234,13 +234,14 @@ def test_the_subscriptions_can_be_read_back(spark, index):
     }
 
 
-def test_a_source_that_changes_while_it_is_read_is_noticed(spark, tmp_path, monkeypatch):
+@pytest.mark.parametrize("n_shards", [1, 2])
+def test_a_source_that_changes_while_it_is_read_is_noticed(spark, tmp_path, monkeypatch, n_shards):
     marker, write = tmp_path / "changed", shards.write_names
 
     def rows(batches):
-        some = ROWS[:5] if marker.exists() else ROWS
+        last = ["live", "oslo"] if marker.exists() else ["jazz", "rock"]  # known tags, as many rows
         for _ in batches:
-            yield pa.record_batch({"tags": pa.array(some, TAGS), "key": range(len(some))})
+            yield pa.record_batch({"tags": pa.array([*ROWS, last], TAGS), "key": range(15)})
 
     def write_late(*given):
         marker.touch()
@@ -248,5 +249,5 @@ def test_a_source_that_changes_while_it_is_read_is_noticed(spark, tmp_path, monk
 
     monkeypatch.setattr(shards, "write_names", write_late)
     frame = spark.range(0, 1, 1, 1).mapInArrow(rows, "tags array<string>, key bigint")
-    with pytest.raises(my.UsageError, match="14 rows when it was first read and others later"):
-        ms.build(frame, tmp_path / "a.index")
+    with pytest.raises(my.UsageError, match="gave other rows when it was read again"):
+        ms.build(frame, tmp_path / "a.index", shards=n_shards)

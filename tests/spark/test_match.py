@@ -113,11 +113,11 @@ def test_events_may_be_named_by_anything(spark, index, strategy):
     frame = events(spark, [["rock"]]).selectExpr(
         "7 as _row", "8 as _event", "named_struct('id', 9, 'x', array(1)) as s", "tags",
         "cast(1.5 as decimal(10, 2)) as `a b`", "x'ff' as _shard", "timestamp_ntz'2026-11-15' as t",
-        "null as nothing",
+        "null as nothing", "map('k', 1) as m",
     )  # fmt: skip
-    names = ["_row", "_event", "s.id", "s", "`a b`", "_shard", "t", "nothing", "tags"]
+    names = ["m", "_row", "_event", "s.id", "s", "`a b`", "_shard", "t", "nothing", "tags"]
     matched = ms.match(frame, index, id=names, strategy=strategy, unique=True)
-    assert matched.columns == ["_row", "_event", "id", "s", "a b", "_shard", "t", "nothing", "tags", "key"]  # fmt: skip
+    assert matched.columns == ["m", "_row", "_event", "id", "s", "a b", "_shard", "t", "nothing", "tags", "key"]  # fmt: skip
     [row] = matched.collect()
     assert (row["_row"], row["_event"], row["id"], row["s"].x, row["key"]) == (7, 8, 9, [1], 3)
     assert (str(row["a b"]), row["_shard"], row["tags"]) == ("1.50", b"\xff", ["rock"])
@@ -130,6 +130,24 @@ def test_an_index_that_is_made_anew_at_its_path_is_opened_anew(spark, tmp_path):
         my.TagIndex().add("jazz", key).save(path)
         assert {row.key for row in ms.match(events(spark), path).collect()} == {key}
         shutil.rmtree(path)
+
+
+@pytest.mark.parametrize("output", ["pairs", "arrays"])
+def test_equal_events_stay_as_many_as_they_are(spark, index, output):
+    rows, ids = [["rock", "jazz"], None, [], ["none"]] * 3, ["a", "a", "b", "c"] * 3
+    frame = events(spark, rows, ids).repartition(5)
+    for unique in (False, True):
+        one, other = (
+            Counter(
+                (row.id, row.reason is None, tuple(sorted(row["keys"] or [])) if output == "arrays" else row.key)
+                for row in ms.match(
+                    frame, index, unique=unique, output=output, bad="keep", strategy=strategy
+                ).collect()
+            )
+            for strategy in STRATEGIES
+        )  # fmt: skip
+        assert one == other
+        assert set(one.values()) <= {3, 6}
 
 
 def test_rows_can_carry_the_version(spark, index):
@@ -203,7 +221,9 @@ def test_an_event_with_very_many_matches_is_handed_on_in_pieces(spark, tmp_path,
     monkeypatch.setattr(tasks.Layout, "_PAIRS", 1000)
     index = my.TagIndex().add_many([["jazz"]] * 3500, range(3500)).save(tmp_path / "a.index")
     job = tasks.MatchJob(
-        str(tmp_path / "a.index"), "0001", False, None, False, ["id", "key"], False, False, False, False, False, False
+        str(tmp_path / "a.index"), "0001", streaming=False, follow=False, record=None, stamped=False,
+        names=["id", "key"], merged=False, every=False, unique=False, arrays=False, keep_bad=False,
+        with_version=False, string_keys=False,
     )  # fmt: skip
     batch = pa.record_batch({"id": [7, 8], "tags": pa.array([["jazz"], ["rock"]], TAGS)})
     pieces = list(tasks.match_replicated(job, iter([batch])))

@@ -177,15 +177,18 @@ def _segment(
     base: _shards.Carried | None,
 ) -> _Made:
     """Compile rows into a segment of a new version; none where there are no rows to append."""
+    hashed = F.xxhash64("subscription", "key").bitwiseAND(0xFFFFFFFF)  # so that sums fit
+    rows = rows.withColumn("hash", hashed)
     counts = (
-        rows.select("subscription")
-        .mapInArrow(partial(tasks.count_names, plan), "name string, count bigint")
+        rows.select("subscription", "hash")
+        .mapInArrow(partial(tasks.count_names, plan), "name string, count bigint, hash bigint")
         .groupBy("name")
-        .agg(F.sum("count").alias("count"))
+        .agg(F.sum("count").alias("count"), F.sum("hash").alias("hash"))
         .toArrow()
     )
     is_total = counts["name"].is_null()
-    n_rows = sum(counts.filter(is_total)["count"].to_pylist())
+    total = counts.filter(is_total)
+    n_rows, hash_sum = sum(total["count"].to_pylist()), sum(total["hash"].to_pylist())
     key_names = _key_names(rows, n_rows, base)
     if base is not None and not n_rows:
         files = _shards.write_key_names(folder, key_names)
@@ -196,9 +199,9 @@ def _segment(
     n_tasks = n_shards or max(1, -(-n_rows // _PER_TASK))
     routes = _routes(rows, job, vocabulary.n_names, n_tasks)
     written = {row["number"]: row for row in _compile(rows, job, routes, n_tasks)}
-    if sum(row["rows"] for row in written.values()) != n_rows:
+    if sum(row["hash"] for row in written.values()) != hash_sum:
         raise UsageError(
-            f"the DataFrame had {n_rows} rows when it was first read and others later: persist it"
+            "the DataFrame gave other rows when it was read again: persist it, or write it to a file"
         )
     parts = [
         [_shards.File(*file) for file in json.loads(written[number]["files"])]
@@ -235,7 +238,7 @@ def _compile(
         dealt = T.StructType([T.StructField("shard", T.IntegerType()), *rows.schema.fields])
         assigned = rows.mapInArrow(partial(tasks.assign, job, file), dealt)
         placed = assigned.repartitionById(n_tasks, F.col("shard")).drop("shard")
-    schema = "number int, files string, rows bigint, worker_bytes bigint"
+    schema = "number int, files string, hash bigint, worker_bytes bigint"
     written = placed.mapInArrow(partial(tasks.write_shard, job), schema)
     found: list[dict[str, Any]] = written.toArrow().to_pylist()
     return found

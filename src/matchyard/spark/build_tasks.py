@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import resource
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,23 +30,36 @@ class BuildJob(NamedTuple):
 
 
 def count_names(plan: shards.Plan, batches: Batches) -> Batches:
-    """The names in subscriptions with their counts; a null name counts the subscriptions."""
+    """The names in subscriptions with their counts; a null name has the number of subscriptions
+    instead, and the sum of their hashes."""
     waiting: list[pa.Array] = []
+    n_rows = total = 0
     for batch in batches:
         waiting.append(batch.column(0))
+        n_rows, total = n_rows + len(batch), total + added_up(batch.column(1))
         if sum(map(len, waiting)) >= _FLUSH_ROWS:
             yield from _counted(waiting, plan)
             waiting = []
     if waiting:
         yield from _counted(waiting, plan)
+    yield _counts([None], [n_rows], [total])
 
 
 def _counted(columns: list[pa.Array], plan: shards.Plan) -> Batches:
-    found = shards.count(pa.chunked_array(columns), plan)
-    n_rows = sum(map(len, columns))
-    yield pa.record_batch({"name": pa.array([None], pa.string()), "count": pa.array([n_rows])})
-    for batch in found.to_batches():
-        yield pa.record_batch({"name": batch["name"].cast(pa.string()), "count": batch["count"]})
+    for batch in shards.count(pa.chunked_array(columns), plan).to_batches():
+        yield _counts(batch["name"].cast(pa.string()), batch["count"], np.zeros(len(batch)))
+
+
+def _counts(names: Any, counts: Any, hashes: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array(names, pa.string()), pa.array(counts, pa.int64()), pa.array(hashes, pa.int64())],
+        ["name", "count", "hash"],
+    )
+
+
+def added_up(hashes: pa.Array) -> int:
+    """The sum of hashes of 32 bits, which says which they are whatever their order."""
+    return int(np.asarray(hashes).sum())
 
 
 def count_rarest(job: BuildJob, batches: Batches) -> Batches:
@@ -76,7 +89,7 @@ def write_shard(job: BuildJob, batches: Batches) -> Batches:
     found = list(batches)
     number = TaskContext.get().partitionId()
     vocabulary, key_names = shards.open_names(job.folder, job.names, job.segment)
-    n_rows = sum(batch.num_rows for batch in found)
+    total = sum(added_up(batch.column("hash")) for batch in found)
     table = pa.Table.from_batches(found) if found else None
     del found
     files = shards.write(
@@ -95,7 +108,7 @@ def write_shard(job: BuildJob, batches: Batches) -> Batches:
         {
             "number": pa.array([number], pa.int32()),
             "files": [json.dumps(files)],
-            "rows": pa.array([n_rows]),
+            "hash": pa.array([total]),
             "worker_bytes": pa.array([peak]),
         }
     )

@@ -15,10 +15,11 @@ import os
 import re
 from collections.abc import Sequence
 from functools import partial
+from itertools import count
 from typing import Any, NamedTuple
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -29,6 +30,7 @@ from matchyard.spark.checks import carried, check_choice, check_values, column_o
 
 _log = logging.getLogger("matchyard")
 _SHARE = 0.5  # of a machine's memory that a replicated index may take
+_observations = count(1)
 METRICS = "matchyard"  # first part of the name under which a stream observes its matches
 
 
@@ -62,10 +64,10 @@ def match(
     * `unique`: each key once per event, however many of its subscriptions match.
     * `strategy`: "replicated", "sharded", or "auto", which decides by the size of the index and
       `worker_memory`, in bytes; `explain` prints the choice and its reason.
-    * `follow`: in a stream, each micro-batch takes the version that is current when it begins, and
-      takes it again when it is replayed. A string names a folder that all workers share, where the
-      versions are written down, for an index in an object store. Otherwise the version that is
-      current now stays.
+    * `follow`: in a stream, each micro-batch takes the version that is current when its first task
+      begins, and takes it again when it is replayed. A string names a folder that all workers
+      share, where the versions are written down, for an index in an object store. Otherwise the
+      version that is current now stays.
     * `version`: a column `version` says with which version a row was matched.
     * `bad`: what becomes of an event that cannot be read (null, a null tag, too many tags):
       "raise" ends the job with its name and the reason; "keep" gives it a row of its own with no
@@ -100,7 +102,7 @@ def match(
     # Over Connect, tasks of foreachBatch do not know their batch, but the moment at which it began.
     stamped = bool(follow) and type(events).__module__.startswith("pyspark.sql.connect")
     job = tasks.MatchJob(
-        path, current, bool(follow), place_of(follow) if isinstance(follow, str) else None, stamped, names, False, unique,
+        path, current, events.isStreaming, bool(follow), place_of(follow) if isinstance(follow, str) else None, stamped, names, False, False, unique,
         output == "arrays", bad == "keep", with_version, string_keys,
     )  # fmt: skip
     choice = choose(manifest, strategy, worker_memory, events.sparkSession)
@@ -125,25 +127,45 @@ def _sharded(
     events: DataFrame, job: tasks.MatchJob, n_shards: int, schema: T.StructType, n_ids: int
 ) -> DataFrame:
     """Pre-process, match shard by shard, and merge where an event needs to be put together."""
-    routed = [
+    if not (job.arrays or job.unique):
+        placed = _routed(events, job, n_shards)
+        return placed.mapInArrow(partial(tasks.match_shards, job), schema)
+    content = [_hashable(field) for field in events.schema.fields if field.name != "_moment"]
+    hashes = [F.xxhash64(*content), F.xxhash64(F.lit(1), *content)]
+    named = [column.alias(f"_hash{number}") for number, column in enumerate(hashes)]
+    events = events.select(*named, "*")
+    keys = T.ArrayType(T.StringType() if job.string_keys else T.LongType())
+    parts = [
         T.StructField("_shard", T.IntegerType()),
-        T.StructField("_row", T.LongType()),
+        *events.schema.fields[: 2 + n_ids],
+        T.StructField("_keys", keys),
+        *schema.fields[n_ids + 1 :],
+    ]
+    names = [field.name for field in parts]
+    piecewise = job._replace(arrays=True, merged=True, every=job.arrays, names=names)
+    placed = _routed(events, piecewise, n_shards)
+    found = placed.mapInArrow(partial(tasks.match_shards, piecewise), T.StructType(parts))
+    merged = found.repartition(n_shards, "_hash0")
+    return merged.mapInArrow(partial(tasks.merge_shards, job), schema)
+
+
+def _routed(events: DataFrame, job: tasks.MatchJob, n_shards: int) -> DataFrame:
+    """Events, once for each shard that can match them, each shard in a partition of its own."""
+    fields = [
+        T.StructField("_shard", T.IntegerType()),
         T.StructField("_reason", T.StringType()),
-        *events.schema.fields[:n_ids],
+        *(field for field in events.schema.fields if field.name not in ("_moment", "_event")),
         T.StructField("_version", T.StringType()),
         events.schema["_event"],
     ]
-    sent = events.mapInArrow(partial(tasks.route, job), T.StructType(routed))
+    sent = events.mapInArrow(partial(tasks.route, job), T.StructType(fields))
     # A later version may have more shards: then a task has several, one after the other.
-    placed = sent.repartitionById(n_shards, F.col("_shard") % n_shards)
-    if not (job.arrays or job.unique):
-        return placed.mapInArrow(partial(tasks.match_shards, job), schema)
-    lists = T.StructField("keys", T.ArrayType(T.StringType() if job.string_keys else T.LongType()))
-    parts = [routed[1], *events.schema.fields[:n_ids], lists, *schema.fields[n_ids + 1 :]]
-    names = [field.name for field in parts]
-    piecewise = job._replace(arrays=True, merged=True, names=names)
-    found = placed.mapInArrow(partial(tasks.match_shards, piecewise), T.StructType(parts))
-    return found.repartition(n_shards, "_row").mapInArrow(partial(tasks.merge_shards, job), schema)
+    return sent.repartitionById(n_shards, F.col("_shard") % n_shards)
+
+
+def _hashable(field: T.StructField) -> Column:
+    column = F.col(field.name)
+    return F.map_entries(column) if isinstance(field.dataType, T.MapType) else column
 
 
 def _observed(matched: DataFrame, job: tasks.MatchJob) -> DataFrame:
@@ -157,7 +179,8 @@ def _observed(matched: DataFrame, job: tasks.MatchJob) -> DataFrame:
         "bad": F.count("reason") if job.keep_bad else F.count(F.lit(None)),
     }
     columns = [column.alias(name) for name, column in metrics.items()]
-    return matched.observe(f"{METRICS}:{job.path}", *columns)
+    # A query may match twice, and Spark wants its observations to have different names.
+    return matched.observe(f"{METRICS}:{next(_observations)}:{job.path}", *columns)
 
 
 # -------------------------------------------------------------------- the choice

@@ -19,7 +19,7 @@ from pyspark import TaskContext
 
 import matchyard as my
 from matchyard import shards
-from matchyard.errors import ParseError, UsageError
+from matchyard.errors import ParseError, StorageError, UsageError
 
 Batches = Iterator[pa.RecordBatch]
 _OPEN = 4  # indexes, or shards of one, that a worker keeps open
@@ -30,11 +30,13 @@ class MatchJob(NamedTuple):
 
     path: str
     version: str  # when the plan was made
+    streaming: bool
     follow: bool  # each micro-batch takes the version that is current when it begins
     record: str | None  # folder where these are written down, instead of the index
     stamped: bool  # before the event comes the moment at which its micro-batch began
     names: list[str]  # of the columns that come out
-    merged: bool  # shards are merged later: the row of an event comes out too, before its names
+    merged: bool  # shards are merged later: two hashes of the event are the first of its names
+    every: bool  # an event without matches has a row too
     unique: bool
     arrays: bool
     keep_bad: bool
@@ -61,6 +63,17 @@ def open_index(path: str, version: str, shard: int | None = None) -> Any:
     return _keep_open(what, lambda: shards.open_shards(path, version, wanted))
 
 
+def open_for(job: MatchJob, version: str, shard: int | None = None) -> Any:
+    """The same, refused where its keys are not what the plan has promised."""
+    index = open_index(job.path, version, shard)
+    if index.info()["keys"] == ("int" if job.string_keys else "str"):
+        raise UsageError(
+            f"version {version} of {job.path} has keys of another type than version {job.version}, "
+            "with which the plan was made: make it again"
+        )
+    return index
+
+
 def identity(path: str, version: str) -> tuple[str, str, str]:
     """What tells a version from another; an index may be removed and made anew at its path."""
     return path, version, shards.manifest_of(path, version)["sha256"]
@@ -69,22 +82,35 @@ def identity(path: str, version: str) -> tuple[str, str, str]:
 def with_version(job: MatchJob, batches: Batches) -> tuple[str, Batches]:
     """The version for this task, one for all tasks of a micro-batch; and the batches, without the
     moment at which that began."""
-    if not job.follow:
+    if not job.streaming:
         return job.version, batches
     context = TaskContext.get()
     stream = context.getLocalProperty("sql.streaming.queryId")
     batch = context.getLocalProperty("streaming.sql.batchId")
     if stream is not None and batch is not None:
-        version = shards.version_of_batch(job.path, stream, int(batch), job.record)
+        version = _version_of(job, stream, int(batch))
         return version, (_without_stamp(one) for one in batches) if job.stamped else batches
+    if not job.follow:
+        return job.version, batches
     # Over Connect, what foreachBatch runs is told neither.
     first = next(batches, None)
     if first is None or not len(first):
         return job.version, iter(())
     if not job.stamped:
         raise UsageError("follow=True works in a running stream, and this task is not part of one")
-    version = shards.version_of_batch(job.path, "", first.column(-2)[0].as_py(), job.record)
+    version = _version_of(job, "", first.column(-2)[0].as_py())
     return version, (_without_stamp(one) for one in chain([first], batches))
+
+
+def _version_of(job: MatchJob, stream: str, batch: int) -> str:
+    """The recorded version; a stream that does not follow records the one of its plan, so that it is
+    kept, where that can be done."""
+    if job.follow:
+        return shards.version_of_batch(job.path, stream, batch, job.record)
+    try:
+        return shards.version_of_batch(job.path, stream, batch, job.record, job.version)
+    except (OSError, StorageError):
+        return job.version
 
 
 def _without_stamp(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -94,7 +120,7 @@ def _without_stamp(batch: pa.RecordBatch) -> pa.RecordBatch:
 def match_replicated(job: MatchJob, batches: Batches) -> Batches:
     """Match events with the whole index."""
     version, batches = with_version(job, batches)
-    index, layout = open_index(job.path, version), Layout(job, version)
+    index, layout = open_for(job, version), Layout(job, version)
     for batch in batches:
         yield from matched(index, layout, batch.columns[:-1], batch.columns[-1])
 
@@ -223,19 +249,20 @@ def _starts(found: my.Matches) -> list[int]:
 
 
 def route(job: MatchJob, batches: Batches) -> Batches:
-    """Send each event to the shards that can match it: shard, row, reason, names, version, event.
+    """Send each event to the shards that can match it: shard, reason, names, version, event.
 
-    A row is a number that no other event of this job has. A bad event is sent somewhere with its
-    reason, and so is one that no shard can match where each event needs a row.
+    A bad event is sent somewhere with its reason, and so is one that no shard can match where each
+    event needs a row.
     """
     version, batches = with_version(job, batches)
     what = identity(job.path, version)
     routes = _keep_open(("routes", *what), lambda: shards.Routes(job.path, version))
-    first = TaskContext.get().partitionId() << 40
     for batch in batches:
         *ids, events = batch.columns
-        n_events, reasons = len(events), pa.nulls(len(events), pa.string())
-        good = np.arange(n_events)
+        # Equal events go to the same shards, so that they can be told apart by counting.
+        somewhere = np.asarray(ids[0]) if job.merged else np.arange(len(events))
+        somewhere = (somewhere % routes.n_shards).astype(np.int32)
+        good, reasons = np.arange(len(events)), pa.nulls(len(events), pa.string())
         try:
             rows, shard = routes.of(events)
         except ParseError:
@@ -244,27 +271,25 @@ def route(job: MatchJob, batches: Batches) -> Batches:
             good, bad = (np.flatnonzero(np.asarray(mask)) for mask in (is_good, pc.invert(is_good)))
             rows, shard = routes.of(events.filter(is_good))
             rows = np.concatenate([good[rows], bad])
-            shard = np.concatenate([shard, (bad % routes.n_shards).astype(np.int32)])
-            spread = np.full(n_events, -1)
-            spread[bad] = np.arange(len(bad))
-            reasons = why.take(pa.array(spread, mask=spread < 0))
-        if job.arrays:
+            shard = np.concatenate([shard, somewhere[bad]])
+            place = np.full(len(events), -1)
+            place[bad] = np.arange(len(bad))
+            reasons = why.take(pa.array(place, mask=place < 0))
+        if job.every:
             lost = np.setdiff1d(good, rows)
             rows = np.concatenate([rows, lost])
-            shard = np.concatenate([shard, (lost % routes.n_shards).astype(np.int32)])
+            shard = np.concatenate([shard, somewhere[lost]])
         at = pa.array(rows)
         yield pa.RecordBatch.from_arrays(
             [
                 pa.array(shard),
-                pa.array(first + rows),
                 reasons.take(at),
                 *(column.take(at) for column in ids),
                 pa.repeat(version, len(at)),
                 events.take(at),
             ],
-            ["_shard", "_row", "_reason", *batch.schema.names[:-1], "_version", "_event"],
+            ["_shard", "_reason", *batch.schema.names[:-1], "_version", "_event"],
         )
-        first += n_events
 
 
 def match_shards(job: MatchJob, batches: Batches) -> Batches:
@@ -276,58 +301,70 @@ def match_shards(job: MatchJob, batches: Batches) -> Batches:
         version = batch.column(-2)[0].as_py()  # the same for a whole micro-batch
         layout.version = int(version)
         shard = np.asarray(batch.column(0))
-        is_bad = pc.is_valid(batch.column(2))
+        is_bad = pc.is_valid(batch.column(1))
         if is_bad.true_count:
             bad = batch.filter(is_bad)
-            yield from layout.bad(_names_of(job, bad), bad.column(2))
+            yield from layout.bad(_names_of(job, bad), bad.column(1))
         for number in np.unique(shard):
             wanted = pc.and_not(pa.array(shard == number), is_bad)
             some = batch if wanted.true_count == len(batch) else batch.filter(wanted)
             if len(some):
-                index = open_index(job.path, version, int(number))
+                index = open_for(job, version, int(number))
                 yield from matched(index, layout, _names_of(job, some), some.columns[-1])
 
 
 def _names_of(job: MatchJob, batch: pa.RecordBatch) -> list[pa.Array]:
-    """The columns that name an event; its row is among them where shards are merged later."""
+    """The columns that name an event; its shard is the first where shards are merged later."""
     columns: list[pa.Array] = batch.columns
-    return [columns[1], *columns[3:-2]] if job.merged else columns[3:-2]
+    return [columns[0], *columns[2:-2]] if job.merged else columns[2:-2]
 
 
 def merge_shards(job: MatchJob, batches: Batches) -> Batches:
-    """Join what the shards found, event by event: row, names, keys, and so on."""
+    """Join what the shards found, event by event: shard, two hashes, names, keys, and so on.
+
+    Events are told apart by 128 bits of hash over their names and themselves: a number by position
+    would not be the same when Spark has to run a task again. Events that are equal in all of that
+    were seen by the same shards, each as often.
+    """
     found = list(batches)
     if not found:
         return
     table = pa.Table.from_batches(found).combine_chunks()
     del found
-    rows = table.column(0).to_numpy()
-    order = np.argsort(rows, kind="stable")
-    table = table.take(pa.array(order))
-    rows = rows[order]
-    is_first = np.concatenate([[True], rows[1:] != rows[:-1]])
+    shard, first, second = (table.column(n).to_numpy() for n in range(3))
+    order = np.lexsort((shard, second, first))
+    shard, first, second = shard[order], first[order], second[order]
+    is_event = np.ones(len(order), bool)
+    is_event[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    is_part = is_event.copy()
+    is_part[1:] |= shard[1:] != shard[:-1]
+    parts = np.flatnonzero(is_part)
+    is_event = is_event[parts]
+    copies = np.diff(np.append(parts, len(order)))[is_event]
+    table = table.take(pa.array(order[parts]))  # one row per event and shard
     n_ids = len(job.names) - 1 - job.with_version - job.keep_bad
-    lists = table.column(1 + n_ids).combine_chunks()
+    lists = table.column(3 + n_ids).combine_chunks()
     lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0))
-    owners = np.repeat(np.cumsum(is_first) - 1, lengths)
-    keys = lists.flatten()
+    owners, keys = np.repeat(np.cumsum(is_event) - 1, lengths), lists.flatten()
     if job.unique:
         owners, keys = _unique(owners, keys)
-    starts = np.searchsorted(owners, np.arange(is_first.sum() + 1)).astype(np.int32)
-    events = table.filter(pa.array(is_first))
-    ids = [events.column(1 + n).combine_chunks() for n in range(n_ids)]
-    rest = [column.combine_chunks() for column in events.columns[2 + n_ids :]]
-    is_bad = lists.is_null().filter(pa.array(is_first))
+    starts = np.searchsorted(owners, np.arange(len(copies) + 1)).astype(np.int32)
+    is_bad = lists.is_null().filter(pa.array(is_event))
+    merged = pa.ListArray.from_arrays(pa.array(starts), keys, mask=is_bad)
+    events = table.filter(pa.array(is_event))
+    names = [column.combine_chunks() for column in events.columns[3 : 3 + n_ids]]
+    rest = [column.combine_chunks() for column in events.columns[4 + n_ids :]]
+    at = pa.array(np.repeat(np.arange(len(copies)), copies))
+    rows = pa.RecordBatch.from_arrays([c.take(at) for c in (*names, merged, *rest)], job.names)
     if job.arrays:
-        merged = pa.ListArray.from_arrays(pa.array(starts), keys, mask=is_bad)
-        yield pa.RecordBatch.from_arrays([*ids, merged, *rest], job.names)
+        yield rows
         return
-    at = pa.array(owners)
-    columns = [*(column.take(at) for column in ids), keys, *(column.take(at) for column in rest)]
-    yield pa.RecordBatch.from_arrays(columns, job.names)
-    if is_bad.true_count:
-        columns = [*ids, pa.nulls(len(is_bad), keys.type), *rest]
-        yield pa.RecordBatch.from_arrays(columns, job.names).filter(is_bad)
+    lists = rows.column(n_ids)
+    pairs = rows.take(pc.list_parent_indices(lists))
+    yield pairs.set_column(n_ids, job.names[n_ids], lists.flatten())
+    if lists.null_count:
+        bad = rows.filter(lists.is_null())
+        yield bad.set_column(n_ids, job.names[n_ids], pa.nulls(len(bad), keys.type))
 
 
 def _unique(owners: NDArray[np.int64], keys: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:

@@ -73,18 +73,9 @@ def match_rows(
     except pa.ArrowException as error:
         raise UsageError(f"ids are not {wanted}: {error}; see register(…, id=…)") from None
     job = tasks.MatchJob(
-        path,
-        version,
-        False,
-        None,
-        False,
-        ["id", "key"],
-        False,
-        unique,
-        False,
-        False,
-        False,
-        string_keys,
-    )
+        path, version, streaming=False, follow=False, record=None, stamped=False,
+        names=["id", "key"], merged=False, every=False, unique=unique, arrays=False, keep_bad=False,
+        with_version=False, string_keys=string_keys,
+    )  # fmt: skip
     for batch in tasks.matched(index, tasks.Layout(job, version), [ids], events.column(1)):
         yield pa.Table.from_batches([batch])

@@ -41,8 +41,7 @@ def to_files(
         batch.persist()  # or it would be matched twice
         try:
             save(batch.where("reason is null").drop("reason"), pairs)
-            found = [name for name in batch.columns if name not in ("key", "keys")]
-            save(batch.where("reason is not null").select(*found), dead_letters)
+            save(batch.where("reason is not null").drop("key", "keys"), dead_letters)
         finally:
             batch.unpersist()
 
