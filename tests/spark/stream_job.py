@@ -18,7 +18,7 @@ def main() -> None:
         .option("maxFilesPerTrigger", 8)
         .parquet(str(folder / "in"))
     )
-    matched = ms.match(events, folder / "a.index", follow=True, bad="keep")
+    matched = ms.match(events, folder / "a.index", follow=True, version=True, bad="keep")
     query = (
         matched.writeStream.foreachBatch(
             ms.to_files(str(folder / "pairs"), dead_letters=str(folder / "bad"))

@@ -58,5 +58,5 @@ def test_build_match_stream_and_sql_run_in_connect(tmp_path) -> None:
         "sql": True,
         "changed": True,
     }
-    assert "row 0 is null" in error
+    assert "a subscription of key 0 is null" in error
     assert "\n" not in error

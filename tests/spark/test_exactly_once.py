@@ -18,6 +18,7 @@ import matchyard as my
 from tests.spark.frames import TAGS, found
 
 N_FILES, PER_FILE, N_KILLS = 200, 20, 5
+EVERYTHING = 1 << 40  # keys whose subscription has no tags
 JOB = Path(__file__).with_name("stream_job.py")
 
 
@@ -58,12 +59,23 @@ def test_five_killed_drivers_lose_nothing_and_repeat_nothing(spark, tmp_path):
         assert job.poll() is None, f"the stream ended before kill {kill}: {log.read_text()[-2000:]}"
         os.killpg(job.pid, signal.SIGKILL)
         job.wait()
+        # From here on everything matches one subscription more: a replay must not see it.
+        my.open(tmp_path / "a.index").add([], EVERYTHING + kill).save(tmp_path / "a.index")
     job = start(tmp_path)
     assert job.wait(timeout=180) == 0, log.read_text()[-4000:]
 
+    pairs = spark.read.parquet(str(tmp_path / "pairs"))
+    version = {}  # of each event and batch
+    for row in pairs.select("id", "batch", "version").distinct().collect():
+        for what in (("id", row.id), ("batch", row.batch)):
+            assert version.setdefault(what, row.version) == row.version
+    assert len(set(version.values())) > 2
     good = [(id, row) for id, row in enumerate(rows) if row is not None]
     matches = index.match([row for _, row in good])
     expected = Counter((id, key) for (id, _), some in zip(good, matches) for key in some)
-    assert found(spark.read.parquet(str(tmp_path / "pairs"))) == expected
+    for what, number in version.items():
+        if what[0] == "id":
+            expected.update((what[1], EVERYTHING + kill) for kill in range(number - 1))
+    assert found(pairs) == expected
     letters = [row.id for row in spark.read.parquet(str(tmp_path / "bad")).collect()]
     assert sorted(letters) == list(range(0, N_FILES * PER_FILE, 10 * PER_FILE))

@@ -110,7 +110,7 @@ def compact(
 ) -> Built:
     """Fold everything that was appended into one segment, and publish that.
 
-    Without `shards`, as many as the first segment has.
+    Without `shards`, as many as the first segment has, or one joined table where that has one.
     """
     path = place_of(path)
     _check_count(shards)
@@ -120,7 +120,9 @@ def compact(
         manifest = _shards.manifest_of(path, version)
         plan = _shards.plan_of(manifest)
         rows = subscriptions(path, version, spark)
-        made = _segment(rows, folder, plan, 0, shards or manifest["segments"][0], None)
+        n_before = manifest["segments"][0]
+        n_shards = shards or (n_before if n_before > 1 else None)
+        made = _segment(rows, folder, plan, 0, n_shards, None)
         version = _shards.publish(path, folder, made.files, plan, [made.n_shards])
     return _built(version, made, start)
 
@@ -180,7 +182,7 @@ def _segment(
     hashed = F.xxhash64("subscription", "key").bitwiseAND(0xFFFFFFFF)  # so that sums fit
     rows = rows.withColumn("hash", hashed)
     counts = (
-        rows.select("subscription", "hash")
+        rows.select("subscription", "hash", "key")
         .mapInArrow(partial(tasks.count_names, plan), "name string, count bigint, hash bigint")
         .groupBy("name")
         .agg(F.sum("count").alias("count"), F.sum("hash").alias("hash"))

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from matchyard import shards
+from matchyard.errors import ParseError
 
 Batches = Iterator[pa.RecordBatch]
 _FLUSH_ROWS = 1 << 20  # subscriptions whose names are counted before the counts are handed on
@@ -32,10 +33,10 @@ class BuildJob(NamedTuple):
 def count_names(plan: shards.Plan, batches: Batches) -> Batches:
     """The names in subscriptions with their counts; a null name has the number of subscriptions
     instead, and the sum of their hashes."""
-    waiting: list[pa.Array] = []
+    waiting: list[pa.RecordBatch] = []
     n_rows = total = 0
     for batch in batches:
-        waiting.append(batch.column(0))
+        waiting.append(batch)
         n_rows, total = n_rows + len(batch), total + added_up(batch.column(1))
         if sum(map(len, waiting)) >= _FLUSH_ROWS:
             yield from _counted(waiting, plan)
@@ -45,9 +46,25 @@ def count_names(plan: shards.Plan, batches: Batches) -> Batches:
     yield _counts([None], [n_rows], [total])
 
 
-def _counted(columns: list[pa.Array], plan: shards.Plan) -> Batches:
-    for batch in shards.count(pa.chunked_array(columns), plan).to_batches():
+def _counted(batches: list[pa.RecordBatch], plan: shards.Plan) -> Batches:
+    rows = pa.Table.from_batches(batches)
+    try:
+        found = shards.count(rows.column(0), plan)
+    except ParseError as error:
+        raise _named(error, rows, plan) from None
+    for batch in found.to_batches():
         yield _counts(batch["name"].cast(pa.string()), batch["count"], np.zeros(len(batch)))
+
+
+def _named(error: ParseError, rows: pa.Table, plan: shards.Plan) -> ParseError:
+    """The error with the key of the subscription, since rows have no numbers here."""
+    for row in range(len(rows)):
+        try:
+            shards.count(rows.column(0).slice(row, 1), plan)
+        except ParseError as found:
+            reason = str(found).removeprefix("row 0 ")
+            return ParseError(f"a subscription of key {rows.column(2)[row].as_py()!r} {reason}")
+    return error
 
 
 def _counts(names: Any, counts: Any, hashes: Any) -> pa.RecordBatch:

@@ -145,7 +145,7 @@ def _sharded(
     piecewise = job._replace(arrays=True, merged=True, every=job.arrays, names=names)
     placed = _routed(events, piecewise, n_shards)
     found = placed.mapInArrow(partial(tasks.match_shards, piecewise), T.StructType(parts))
-    merged = found.repartition(n_shards, "_hash0")
+    merged = found.repartition("_hash0")  # a task holds its part: spark.sql.shuffle.partitions
     return merged.mapInArrow(partial(tasks.merge_shards, job), schema)
 
 

@@ -22,6 +22,7 @@ from matchyard import shards
 from matchyard.errors import ParseError, StorageError, UsageError
 
 Batches = Iterator[pa.RecordBatch]
+_HANDED_ON = 1 << 16  # merged rows in one batch
 _OPEN = 4  # indexes, or shards of one, that a worker keeps open
 
 
@@ -166,7 +167,7 @@ def _bad_rows(index: Any, events: pa.Array, first: int) -> list[tuple[int, str]]
         return []
     except ParseError as error:
         if len(events) == 1:
-            return [(first, _reason(index, events[0].as_py(), error))]
+            return [(first, _reason(index, events, error))]
     half = len(events) // 2
     return [
         *_bad_rows(index, events.slice(0, half), first),
@@ -174,11 +175,13 @@ def _bad_rows(index: Any, events: pa.Array, first: int) -> list[tuple[int, str]]
     ]
 
 
-def _reason(index: Any, value: Any, error: ParseError) -> str:
+def _reason(index: Any, event: pa.Array, error: ParseError) -> str:
     try:
-        index.parse(value)
+        index.parse(event[0].as_py())
     except ParseError as found:
         return str(found)
+    except UnicodeDecodeError:
+        pass
     return str(error).removeprefix("row 0 ")
 
 
@@ -348,6 +351,10 @@ def merge_shards(job: MatchJob, batches: Batches) -> Batches:
     owners, keys = np.repeat(np.cumsum(is_event) - 1, lengths), lists.flatten()
     if job.unique:
         owners, keys = _unique(owners, keys)
+    if len(owners) >= 1 << 31:
+        raise UsageError(
+            "more than 2^31 matches in one partition: raise spark.sql.shuffle.partitions"
+        )
     starts = np.searchsorted(owners, np.arange(len(copies) + 1)).astype(np.int32)
     is_bad = lists.is_null().filter(pa.array(is_event))
     merged = pa.ListArray.from_arrays(pa.array(starts), keys, mask=is_bad)
@@ -357,11 +364,12 @@ def merge_shards(job: MatchJob, batches: Batches) -> Batches:
     at = pa.array(np.repeat(np.arange(len(copies)), copies))
     rows = pa.RecordBatch.from_arrays([c.take(at) for c in (*names, merged, *rest)], job.names)
     if job.arrays:
-        yield rows
+        yield from (rows.slice(at, _HANDED_ON) for at in range(0, len(rows), _HANDED_ON))
         return
     lists = rows.column(n_ids)
     pairs = rows.take(pc.list_parent_indices(lists))
-    yield pairs.set_column(n_ids, job.names[n_ids], lists.flatten())
+    pairs = pairs.set_column(n_ids, job.names[n_ids], lists.flatten())
+    yield from (pairs.slice(at, _HANDED_ON) for at in range(0, len(pairs), _HANDED_ON))
     if lists.null_count:
         bad = rows.filter(lists.is_null())
         yield bad.set_column(n_ids, job.names[n_ids], pa.nulls(len(bad), keys.type))

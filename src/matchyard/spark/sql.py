@@ -30,7 +30,7 @@ def register(
 
     The path is absolute, since workers have folders of their own. The table's first column names the event, the second is the event; the result has `id` and
     `key`. SQL wants their types beforehand, so they are given here: "bigint" or "string". It takes
-    the version that is current when a task begins; `matchyard.spark.match` does more.
+    the version that is current when a batch of rows is matched; `matchyard.spark.match` does more.
     """
     for what, kind in (("id", id), ("key", key)):
         if kind not in _KINDS:

@@ -33,15 +33,18 @@ def to_files(
         def save(rows: DataFrame, folder: str) -> None:
             rows.write.mode("overwrite").format(format).save(f"{folder}/batch={number}")
 
+        if "batch" in batch.columns:
+            raise UsageError("the column 'batch' would be taken for that of the files: rename it")
         if dead_letters is None:
             save(batch, pairs)
             return
         if "reason" not in batch.columns:
             raise UsageError("dead_letters needs match(…, bad='keep'), which gives the reasons")
+        found = "key" if "key" in batch.columns else "keys"
         batch.persist()  # or it would be matched twice
         try:
             save(batch.where("reason is null").drop("reason"), pairs)
-            save(batch.where("reason is not null").drop("key", "keys"), dead_letters)
+            save(batch.where("reason is not null").drop(found), dead_letters)
         finally:
             batch.unpersist()
 

@@ -229,7 +229,10 @@ def _normalized(built: Column, options: Options) -> Column:
         pa.py_buffer(built.text_start.astype(np.int64)),
         pa.py_buffer(built.text),
     ).dictionary_encode()
-    names = [_folded(name, options) for name in words.dictionary.to_pylist()]
+    try:
+        names = [_folded(name, options) for name in words.dictionary.to_pylist()]
+    except UnicodeDecodeError as error:
+        raise ParseError(f"a tag is not valid UTF-8: {error.object!r}; {_EXAMPLE}") from None
     text_start, text = string_buffers(pa.array(names, pa.large_string()).take(words.indices))
     return built._replace(text_start=text_start, text=text)
 
