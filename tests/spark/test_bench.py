@@ -16,7 +16,7 @@ from matchyard.bench import Result, compare, spark_jobs
 from matchyard.cli import app
 
 runner = CliRunner()
-SMALL = ["--size", "2k", "--events", "400", "--common", "200", "--passes", "1"]
+SMALL = ["--size", "500", "--events", "200", "--common", "100", "--passes", "1"]
 
 
 def bench(*arguments: str) -> Any:
@@ -29,13 +29,13 @@ def test_all_ways_find_the_pairs_of_the_embedded_index(spark: Any, tmp_path: Pat
     assert done.exit_code == 0, done.output
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["algorithm"] for row in rows] == list(spark_jobs.ALL)
-    (embedded,) = compare("tags", "twitter", 2000, n_events=200, passes=1)
+    (embedded,) = compare("tags", "twitter", 500, n_events=100, passes=1)
     for row in rows:
         assert tuple(row) == Result._fields
         assert (row["engine"], row["form"], row["device"]) == ("spark", "parquet", "cpu")
-        assert (row["checked"], row["checksum"]) == (200, embedded.checksum)
+        assert (row["checked"], row["checksum"]) == (100, embedded.checksum)
         assert row["events_per_s"] > 0
-    assert [row["events"] for row in rows] == [400, 200, 200, 200]
+    assert [row["events"] for row in rows] == [200, 100, 100, 100]
     assert {row["matches"] for row in rows[1:]} == {embedded.matches}
     assert rows[0]["matches"] > embedded.matches
     assert rows[0]["build_s"] > 0
@@ -52,7 +52,7 @@ def test_a_way_that_loses_a_pair_is_found_out(spark: Any, monkeypatch: pytest.Mo
     done = bench("--algorithms", "matchyard_arrays,wrong")
     assert done.exit_code == 1
     assert "wrong found other matches than matchyard_arrays" in done.stderr
-    assert "same matches on 200 events: no" in " ".join(done.stdout.split())
+    assert "same matches on 100 events: no" in " ".join(done.stdout.split())
 
 
 def test_subscriptions_that_are_equal_are_pairs_of_their_own(spark: Any, tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ def test_the_view_fits_the_terminal(width: int, height: int) -> None:
     assert sum("→ 1234 users" in line for line in text) >= 4
 
 
+@pytest.mark.slow
 def test_the_command_starts_its_own_spark_and_says_little(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "matchyard", "demo", "--size", "200", "--seconds", "1"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import matchyard as my
 from tests.spark.frames import TAGS, found
 
-N_FILES, PER_FILE, N_KILLS = 200, 20, 5
+PER_FILE = 20
 EVERYTHING = 1 << 40  # keys whose subscription has no tags
 JOB = Path(__file__).with_name("stream_job.py")
 
@@ -37,22 +38,25 @@ def start(folder: Path) -> subprocess.Popen[bytes]:
         )  # fmt: skip
 
 
-def test_five_killed_drivers_lose_nothing_and_repeat_nothing(spark, tmp_path):
+@pytest.mark.parametrize(
+    ("n_files", "n_kills"), [(50, 2), pytest.param(200, 5, marks=pytest.mark.slow)]
+)
+def test_killed_drivers_lose_nothing_and_repeat_nothing(spark, tmp_path, n_files, n_kills):
     workload = my.workload("tags", "peers", 2000)
     tags, keys = workload.subscriptions(0, 2000)
     index = my.TagIndex().add_many(tags, keys).save(tmp_path / "a.index")
     (tmp_path / "in").mkdir()
-    rows = workload.events(N_FILES * PER_FILE).to_pylist()
-    rows[:: 10 * PER_FILE] = [None] * (N_FILES // 10)  # a bad event in every tenth file
-    for number in range(N_FILES):
+    rows = workload.events(n_files * PER_FILE).to_pylist()
+    rows[:: 10 * PER_FILE] = [None] * (n_files // 10)  # a bad event in every tenth file
+    for number in range(n_files):
         some = range(number * PER_FILE, (number + 1) * PER_FILE)
         table = pa.table({"id": list(some), "tags": pa.array([rows[n] for n in some], TAGS)})
         pq.write_table(table, tmp_path / "in" / f"{number:04}.parquet")
 
     chance, log = random.Random(7), tmp_path / "log"
-    for kill in range(N_KILLS):
+    for kill in range(n_kills):
         job = start(tmp_path)
-        enough = n_committed(tmp_path) + chance.randrange(1, 4)
+        enough = n_committed(tmp_path) + chance.randrange(1, 3 if n_kills < 5 else 4)
         while n_committed(tmp_path) < enough and job.poll() is None:
             time.sleep(0.01)
         time.sleep(chance.random())
@@ -69,7 +73,7 @@ def test_five_killed_drivers_lose_nothing_and_repeat_nothing(spark, tmp_path):
     for row in pairs.select("id", "batch", "version").distinct().collect():
         for what in (("id", row.id), ("batch", row.batch)):
             assert version.setdefault(what, row.version) == row.version
-    assert len(set(version.values())) > 2
+    assert len(set(version.values())) > 1
     good = [(id, row) for id, row in enumerate(rows) if row is not None]
     matches = index.match([row for _, row in good])
     expected = Counter((id, key) for (id, _), some in zip(good, matches) for key in some)
@@ -78,4 +82,4 @@ def test_five_killed_drivers_lose_nothing_and_repeat_nothing(spark, tmp_path):
             expected.update((what[1], EVERYTHING + kill) for kill in range(number - 1))
     assert found(pairs) == expected
     letters = [row.id for row in spark.read.parquet(str(tmp_path / "bad")).collect()]
-    assert sorted(letters) == list(range(0, N_FILES * PER_FILE, 10 * PER_FILE))
+    assert sorted(letters) == list(range(0, n_files * PER_FILE, 10 * PER_FILE))

@@ -123,7 +123,9 @@ def test_a_version_with_keys_of_another_type_is_refused(spark, feed, tmp_path):
     query.processAllAvailable()
     my.TagIndex().add("jazz", "ada").save(feed.index)
     feed.put(["jazz"])
-    with pytest.raises(Exception, match=r"version 0002 of .* has keys of another type than version"):
+    with pytest.raises(
+        Exception, match=r"version 0002 of .* has keys of another type than version"
+    ):
         query.processAllAvailable()
 
 
