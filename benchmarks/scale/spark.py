@@ -11,8 +11,7 @@ the latest of each kind, where sizes were measured one by one.
 
 `overhead` takes the events of `twitter` that match at most ten subscriptions (the embedded index
 says which, while the files are written) and passes them through ever more of the way: a scan, a
-`mapInArrow` that reads, one that hands on what it reads, and `match`; with and without Spark's
-pipelining of Python workers, which `matchyard.spark.session` turns on; and beside Spark, the embedded
+`mapInArrow` that reads, one that hands on what it reads, and `match`; and beside Spark, the embedded
 index. Seconds of processor time are told apart for the JVM and for Python.
 
 Appends JSON lines to benchmarks/results/spark.jsonl.
@@ -44,7 +43,6 @@ from matchyard.spark import build, match, session
 RESULTS = Path(__file__).parents[1] / "results" / "spark.jsonl"
 PLOT = RESULTS.with_name("spark_scaling.png")
 MOST_MATCHES = 10
-PIPELINED = "spark.python.udf.pipelined.enabled"
 
 
 def record(kind: str, values: dict[str, Any]) -> dict[str, Any]:
@@ -237,19 +235,15 @@ def overhead(size: int, n_events: int, cores: int, passes: int, root: str) -> No
         source, place = my.workload("tags", "twitter", size), Path(folder) / "index"
         spark_jobs.write_subscriptions(source, f"{folder}/subscriptions", 2 * cores)
         files, found = f"{folder}/events", {}
-        for pipelined in ("true", "false"):
-            spark = session(cores=cores, config={**spark_jobs.CONFIG, PIPELINED: pipelined})
-            if pipelined == "true":
-                build(spark.read.parquet(f"{folder}/subscriptions"), place)
-                index = my.open(place, threads=cores)
-                share = write_events_of_few_matches(index, source, files, n_events)
-                n_pairs = spark_jobs.InSpark(spark, partial(match, index=place)).count(files)
-            for name, job in in_spark(spark, files, place).items():
-                if pipelined == "true" or name != "scan":
-                    label = name if pipelined == "true" else f"{name}, not pipelined"
-                    found[label] = timed(job, passes)
-                    print(f"{label}: {found[label]['s']:.2f} s", flush=True)
-            spark.stop()
+        spark = session(cores=cores, config=spark_jobs.CONFIG)
+        build(spark.read.parquet(f"{folder}/subscriptions"), place)
+        index = my.open(place, threads=cores)
+        share = write_events_of_few_matches(index, source, files, n_events)
+        n_pairs = spark_jobs.InSpark(spark, partial(match, index=place)).count(files)
+        for name, job in in_spark(spark, files, place).items():
+            found[name] = timed(job, passes)
+            print(f"{name}: {found[name]['s']:.2f} s", flush=True)
+        spark.stop()
         found |= {name: timed(job, passes) for name, job in embedded(index, files).items()}
     conditions = {"size": size, "events": n_events, "matches": n_pairs, "cores": cores,
                   "most_matches": MOST_MATCHES, "share_of_events": share}  # fmt: skip

@@ -39,7 +39,7 @@ def start(folder: Path) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("n_files", "n_kills"), [(50, 2), pytest.param(200, 5, marks=pytest.mark.slow)]
+    ("n_files", "n_kills"), [(30, 1), pytest.param(200, 5, marks=pytest.mark.slow)]
 )
 def test_killed_drivers_lose_nothing_and_repeat_nothing(spark, tmp_path, n_files, n_kills):
     workload = my.workload("tags", "peers", 2000)

@@ -49,7 +49,6 @@ def test_a_session_stays_on_loopback_and_out_of_the_working_folder(spark: Any) -
     assert read("spark.ui.enabled") == "false"
     assert read("spark.sql.session.timeZone") == "UTC"
     assert read("spark.sql.shuffle.partitions") == "4"
-    assert read("spark.python.udf.pipelined.enabled") == "true"
     assert "matchyard-spark-" in read("spark.sql.warehouse.dir")
     for name in ["spark-warehouse", "metastore_db", "derby.log", "artifacts"]:
         assert not Path(name).exists()

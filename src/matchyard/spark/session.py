@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 MOST_MEMORY_GIB = 8  # the driver's; matching itself happens in Python workers, outside of it
 
-_TRIES = 2  # of a task, as on a cluster: a worker process that dies does not end the job
-
 # Errors only, from the first line on; `spark.log.level` would come too late for Spark's greetings.
 _LOG = """\
 rootLogger.level = error
@@ -62,7 +60,7 @@ def session(
         return builder.config(map=dict(config or {})).getOrCreate()
     cores = cores or _cores()
     settings = {**_settings(cores, memory or _memory()), **(config or {})}
-    builder = builder.remote(remote) if remote else builder.master(f"local[{cores},{_TRIES}]")
+    builder = builder.remote(remote) if remote else builder.master(f"local[{cores}]")
     with _launch_environment(), warnings.catch_warnings():
         # Connect gives the server its settings, then warns that it cannot change them any more.
         warnings.filterwarnings("ignore", "Failed to set", UserWarning)
@@ -108,7 +106,6 @@ def _settings(cores: int, memory: str) -> dict[str, str]:
         "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile={log.as_uri()}"',
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.python.udf.pipelined.enabled": "true",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
