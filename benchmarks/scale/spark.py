@@ -147,6 +147,7 @@ def draw(lines: list[dict[str, Any]]) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.ticker import FuncFormatter, LogLocator
 
     builds = {line["size"]: line["seconds"] for line in lines if line["kind"] == "build"}
     points = {
@@ -182,6 +183,8 @@ def draw(lines: list[dict[str, Any]]) -> None:
         axes.spines[["top", "right"]].set_visible(False)
         places = sorted({x for line in axes.lines for x in line.get_xdata()})
         axes.set_xticks(places, [short(place) for place in places])
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, place: short(value)))
         axes.minorticks_off()
     figure.suptitle("twitter in Spark local, Parquet to noop", x=0.01, ha="left", fontsize=10)
     figure.savefig(PLOT, dpi=130)

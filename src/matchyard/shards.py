@@ -122,14 +122,15 @@ def count(subscriptions: Any, plan: Plan) -> pa.Table:
 
 def merge(counts: Iterable[pa.Table]) -> Names:
     """The vocabulary of all parts, ranked by frequency."""
-    interner, totals = Interner(), np.zeros(0, np.int64)
+    interner, totals = Interner(), np.zeros(1024, np.int64)
     for part in counts:
-        for batch in part.to_batches():
+        for batch in part.combine_chunks().to_batches():
             ids = interner.intern_arrow(batch["name"].cast(pa.large_string()))
-            grown = np.zeros(interner.n_names, np.int64)
-            grown[: len(totals)] = totals
-            np.add.at(grown, ids, batch["count"].to_numpy())
-            totals = grown
+            if interner.n_names > len(totals):
+                more = np.zeros(2 * interner.n_names - len(totals), np.int64)
+                totals = np.concatenate([totals, more])
+            np.add.at(totals, ids, batch["count"].to_numpy())
+    totals = totals[: interner.n_names]
     vocabulary, _ = rank_names(interner.names(), totals)
     return vocabulary
 

@@ -28,6 +28,7 @@ from matchyard.spark.checks import check_values, column_of, key_type, place_of, 
 from matchyard.spark.session import find_session
 
 _PER_TASK = 2_500_000  # subscriptions that a task compiles, where nothing is said about shards…
+_SAMPLE = 100_000  # subscriptions for each task, by which they are dealt out
 _PER_SHARD = 64_000_000  # …and that are joined to one table, where the algorithm can
 
 
@@ -199,7 +200,9 @@ def _segment(
     files = _shards.write_names(folder, vocabulary, key_names, segment)
     job = tasks.BuildJob(plan, os.fspath(folder), segment, files)
     n_tasks = n_shards or max(1, -(-n_rows // _PER_TASK))
-    routes = _routes(rows, job, vocabulary.n_names, n_tasks)
+    is_joined = n_shards is None and n_tasks > 1 and _shards.can_join(plan)
+    share = min(1.0, n_tasks * _SAMPLE / n_rows) if is_joined else 1.0
+    routes = _routes(rows, job, vocabulary.n_names, n_tasks, share)
     written = {row["number"]: row for row in _compile(rows, job, routes, n_tasks)}
     if sum(row["hash"] for row in written.values()) != hash_sum:
         raise UsageError(
@@ -214,7 +217,7 @@ def _segment(
         )
         for number in range(n_tasks)
     ]
-    if n_shards is None and n_tasks > 1 and _shards.can_join(plan):
+    if is_joined:
         step = -(-n_tasks // -(-n_rows // _PER_SHARD))
         parts = [
             _shards.join(folder, number, parts[first : first + step], plan, segment)
@@ -261,20 +264,25 @@ def _key_names(rows: DataFrame, n_rows: int, base: _shards.Carried | None) -> An
     return _shards.merge_keys(distinct.chunks, known)
 
 
-def _routes(rows: DataFrame, job: tasks.BuildJob, n_names: int, n_tasks: int) -> NDArray[np.int32]:
-    """The task of each rarest name."""
+def _routes(
+    rows: DataFrame, job: tasks.BuildJob, n_names: int, n_tasks: int, share: float
+) -> NDArray[np.int32]:
+    """The task of each rarest name, by how many subscriptions a share of the rows has under it; with
+    a share below 1, every name has a task, since a sample does not see all of them."""
     if n_tasks == 1:
         return np.zeros(n_names + 1, np.int32)
+    sample = (
+        rows.select("subscription") if share >= 1 else rows.select("subscription").sample(share)
+    )
     filed = (
-        rows.select("subscription")
-        .mapInArrow(partial(tasks.count_rarest, job), "rarest bigint, count bigint")
+        sample.mapInArrow(partial(tasks.count_rarest, job), "rarest bigint, count bigint")
         .groupBy("rarest")
         .agg(F.sum("count").alias("count"))
         .toArrow()
     )
     n_filed = np.zeros(n_names + 1, np.int64)
     n_filed[1 + filed["rarest"].to_numpy()] = filed["count"].to_numpy()
-    return _shards.cut(n_filed, n_tasks)
+    return _shards.cut(n_filed if share >= 1 else n_filed * n_names + 1, n_tasks)
 
 
 def _built(version: str, made: _Made, start: float) -> Built:

@@ -18,7 +18,7 @@ from matchyard import shards
 from matchyard.errors import ParseError
 
 Batches = Iterator[pa.RecordBatch]
-_FLUSH_ROWS = 1 << 20  # subscriptions whose names are counted before the counts are handed on
+_FLUSH_ROWS = 1 << 21  # subscriptions whose names are counted before the counts are handed on
 
 
 class BuildJob(NamedTuple):
