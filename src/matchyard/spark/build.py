@@ -39,7 +39,7 @@ class Built(NamedTuple):
     subscriptions: int  # that were added
     shards: int  # that they were compiled to
     index_bytes: int  # of all files of the version
-    worker_bytes: int  # the most memory that a worker which compiled a shard had, ever
+    worker_bytes: int  # the most memory that a worker had while it compiled its part
     seconds: float
 
 

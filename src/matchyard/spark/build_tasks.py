@@ -18,7 +18,7 @@ from matchyard import shards
 from matchyard.errors import ParseError
 
 Batches = Iterator[pa.RecordBatch]
-_FLUSH_ROWS = 1 << 21  # subscriptions whose names are counted before the counts are handed on
+_FLUSH_ROWS = 1 << 19  # subscriptions whose names are counted before the counts are handed on
 
 
 class BuildJob(NamedTuple):
@@ -103,6 +103,7 @@ def assign(job: BuildJob, routes: shards.File, batches: Batches) -> Batches:
 
 def write_shard(job: BuildJob, batches: Batches) -> Batches:
     """Compile the one shard whose rows this task has, and write it."""
+    _forget_peak()
     found = list(batches)
     number = TaskContext.get().partitionId()
     vocabulary, key_names = shards.open_names(job.folder, job.names, job.segment)
@@ -120,15 +121,33 @@ def write_shard(job: BuildJob, batches: Batches) -> Batches:
         job.segment,
         shards.scratch(),
     )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     yield pa.record_batch(
         {
             "number": pa.array([number], pa.int32()),
             "files": [json.dumps(files)],
             "hash": pa.array([total]),
-            "worker_bytes": pa.array([peak]),
+            "worker_bytes": pa.array([_peak_bytes()]),
         }
     )
+
+
+def _forget_peak() -> None:
+    """Count the most memory from here on, where the system can."""
+    try:
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+    except OSError:
+        return
+
+
+def _peak_bytes() -> int:
+    """The most memory that this process had resident since then, or ever."""
+    try:
+        with open("/proc/self/status") as file:
+            lines = dict(line.split(":", 1) for line in file)
+        return int(lines["VmHWM"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def read_shards(path: str, version: str, batches: Batches) -> Batches:
