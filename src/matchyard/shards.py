@@ -29,23 +29,23 @@ to be shown only to the shards that hold one of its names: see `Routes`.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard import storage, versions
-from matchyard.engine import Configured, configure
+from matchyard.carried import Carried, carry
 from matchyard.errors import UsageError
 from matchyard.index import Index
 from matchyard.indexes import from_saved
 from matchyard.kernels.csr import count_values
-from matchyard.kernels.names import Interner, Names, find_names, rank_names
-from matchyard.keys import key_column, number_keys
-from matchyard.snapshot import Removals
+from matchyard.kernels.names import Interner, Names, rank_names
+from matchyard.keys import number_keys
+from matchyard.plans import Plan, plan_of, resolve
 from matchyard.storage import File
 from matchyard.versions import (
     SCRATCH,
@@ -89,29 +89,12 @@ __all__ = [
 ]
 
 
-class Plan(NamedTuple):
-    """What is built, the same in every task; plain values that travel well."""
-
-    engine: str = "tags"
-    algorithm: str | None = None
-    options: Mapping[str, Any] = {}
-
-
-def _resolve(plan: Plan) -> Configured:
-    return configure(plan.engine, plan.algorithm, plan.options)
-
-
-def plan_of(manifest: Mapping[str, Any]) -> Plan:
-    """What an existing version was built by."""
-    return Plan(manifest["engine"], manifest["algorithm"], manifest["options"])
-
-
 # -------------------------------------------------------------------- names
 
 
 def count(subscriptions: Any, plan: Plan) -> pa.Table:
     """The names in some subscriptions and how often each is used: columns `name` and `count`."""
-    engine, _, _, reading, _ = _resolve(plan)
+    engine, _, _, reading, _ = resolve(plan)
     staging = engine.encoder.Staging()
     column = engine.encoder.column(subscriptions, reading)
     staging.add(column, np.zeros(column.n_rows, np.int64))
@@ -175,7 +158,7 @@ def open_names(folder: Any, files: Sequence[File], segment: int = 0) -> tuple[Na
 
 def rarest(subscriptions: Any, vocabulary: Names, plan: Plan) -> NDArray[np.int64]:
     """The id of the rarest name of each subscription, -1 for one that has no names."""
-    engine, _, _, reading, _ = _resolve(plan)
+    engine, _, _, reading, _ = resolve(plan)
     batch = engine.encoder.encode_known(engine.encoder.column(subscriptions, reading), vocabulary)
     return np.asarray(engine.encoder.rarest(batch), np.int64)
 
@@ -232,7 +215,7 @@ def write(
     A task that may run twice writes below `scratch()`, from where `adopt` takes the files of the
     run that counts.
     """
-    engine, _, algorithm, reading, options = _resolve(plan)
+    engine, _, algorithm, reading, options = resolve(plan)
     column = engine.encoder.column(subscriptions, reading)
     numbers = number_keys(keys, key_names)
     if len(numbers) != column.n_rows:
@@ -246,14 +229,14 @@ def write(
 
 def can_join(plan: Plan) -> bool:
     """Can shards that were cut by rarest names be joined to one table?"""
-    return hasattr(_resolve(plan).algorithm, "join")
+    return hasattr(resolve(plan).algorithm, "join")
 
 
 def join(
     folder: Any, number: int, written: Sequence[Sequence[File]], plan: Plan, segment: int = 0
 ) -> list[File]:
     """Join shards that tasks have written, in the order of their ranges, to shard `number`."""
-    _, _, algorithm, _, options = _resolve(plan)
+    _, _, algorithm, _, options = resolve(plan)
     tables = []
     for files in written:
         local = versions.readable(folder, files)
@@ -269,7 +252,7 @@ def publish(
 ) -> str:
     """Make the written files the current version; `segments` has the number of shards of each.
     Returns the number of the version."""
-    engine, name, _, reading, options = _resolve(plan)
+    engine, name, _, reading, options = resolve(plan)
     settings = storage.describe(engine.name, name, reading, options, segments)
     return versions.publish(path, folder, settings, [File(*file) for file in files])
 
@@ -313,7 +296,7 @@ class Routes:
 
     def __init__(self, path: AnyPath, version: str) -> None:
         saved = versions.load(path, version=version, shards=())
-        self._settings = _resolve(plan_of(saved.manifest))
+        self._settings = resolve(plan_of(saved.manifest))
         self.n_shards = sum(saved.manifest["segments"])
         exact = saved.manifest["options"].get("exact", True)
         self._segments = []
@@ -342,80 +325,3 @@ class Routes:
                 found.append(numbers * self.n_shards + first + routes[0])
         places = np.unique(np.concatenate([part.ravel() for part in found]))
         return places // self.n_shards, (places % self.n_shards).astype(np.int32)
-
-
-# -------------------------------------------------------------------- changes
-
-
-class Carried(NamedTuple):
-    """What a new version takes over from the current one."""
-
-    version: str  # the current one
-    plan: Plan
-    files: list[File]  # all but the names of keys
-    segments: list[int]  # shards of each
-    key_names: Names | None
-    has_keys: bool  # are there any, removed ones included?
-
-
-def carry(path: AnyPath, folder: Any, removed: pa.Table | None = None) -> Carried:
-    """Take the current version into a new one, without what is removed.
-
-    `removed` has columns `subscription` and `key`; where the subscription is null, all of the key's
-    go. Only tombstones are written; everything else is linked.
-    """
-    version = current_version(path)
-    saved = versions.load(path, version=version)
-    index = from_saved(path, saved)
-    counts = saved.manifest["segments"]
-    fresh: dict[str, File] = {}
-    removals = _removals(index, removed, saved.key_names)
-    if removals:
-        for number, segment in enumerate(index.segments()):
-            after = segment.remove(removals)
-            for shard, (old, new) in enumerate(zip(segment.tables, after.tables, strict=True)):
-                for field in ("removed_keys", "removed_at"):
-                    if getattr(old, field) is not getattr(new, field):
-                        name = f"{storage.shard_folder(shard, number)}{field}"
-                        with versions.writable(folder) as local:
-                            file = storage.write_array(local, name, getattr(new, field))
-                        fresh[file.name] = file
-    kept = [
-        file
-        for file in storage.needed(saved.manifest)
-        if file.name not in fresh and not file.name.startswith("keys.")
-    ]
-    versions.carry(path, version, folder, kept)
-    return Carried(
-        version,
-        plan_of(saved.manifest),
-        [*kept, *fresh.values()],
-        list(counts),
-        saved.key_names,
-        any(len(table.keys) for segment in index.segments() for table in segment.tables),
-    )
-
-
-def _removals(index: Index, removed: pa.Table | None, key_names: Names | None) -> Removals:
-    nothing = Removals(np.empty(0, np.int64), [])
-    if removed is None or not len(removed):
-        return nothing
-    column = key_column(removed["key"])
-    if pa.types.is_integer(column.type):
-        if key_names is not None:
-            raise UsageError("integer keys cannot be removed from an index with string keys")
-        numbers = number_keys(column, None)
-        known = np.ones(len(numbers), bool)
-    elif key_names is None:
-        if len(index):
-            raise UsageError("string keys cannot be removed from an index with integer keys")
-        return nothing
-    else:
-        numbers = np.asarray(find_names(key_names, column), np.int64)
-        known = numbers >= 0
-    whole = np.asarray(removed["subscription"].combine_chunks().is_null())
-    pairs = [
-        (index.parse(removed["subscription"][int(row)].as_py()), int(numbers[row]))
-        for row in np.flatnonzero(known & ~whole)
-    ]
-    return Removals(np.unique(numbers[known & whole]), pairs)
