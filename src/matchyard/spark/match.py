@@ -102,9 +102,21 @@ def match(
     # Over Connect, tasks of foreachBatch do not know their batch, but the moment at which it began.
     stamped = bool(follow) and type(events).__module__.startswith("pyspark.sql.connect")
     job = tasks.MatchJob(
-        path, current, events.isStreaming, bool(follow), place_of(follow) if isinstance(follow, str) else None, stamped, names, False, False, unique,
-        output == "arrays", bad == "keep", with_version, string_keys,
-    )  # fmt: skip
+        path,
+        current,
+        streaming=events.isStreaming,
+        follow=bool(follow),
+        record=place_of(follow) if isinstance(follow, str) else None,
+        stamped=stamped,
+        names=names,
+        merged=False,
+        every=False,
+        unique=unique,
+        arrays=output == "arrays",
+        keep_bad=bad == "keep",
+        with_version=with_version,
+        string_keys=string_keys,
+    )
     choice = choose(manifest, strategy, worker_memory, events.sparkSession)
     _log.info("%s: %s", choice.strategy, choice.reason)
     if explain:
