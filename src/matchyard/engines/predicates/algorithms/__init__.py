@@ -1,0 +1,1 @@
+"""One module per algorithm, all with the functions of `matchyard.engine.Algorithm`."""

@@ -1,0 +1,276 @@
+"""What the tables of all algorithms share: the filters themselves, and what is done with hits.
+
+Every table ends in the arrays of `Stored` and the key table (`kernels.csr`). Rows of the key table
+are distinct predicates; most have one filter, so that rows and filters are the same numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Batch, Filters
+from matchyard.kernels import csr
+from matchyard.kernels.csr import ragged
+from matchyard.kernels.hashing import mix64
+from matchyard.matches import Part
+
+_NARROW = 1 << 30  # codes up to this size are kept in 32 bits
+
+
+class Stored(NamedTuple):
+    """Filters in the order of a table, and the key table."""
+
+    filter_row: NDArray[np.int32]  # [n_filters] their predicates; empty where each has one filter
+    filter_start: NDArray[np.int32]  # [n_filters + 1] as in `Filters`, and so the next
+    piece_start: NDArray[np.int32]  # empty where every constraint has one piece
+    groups: NDArray[np.int16]  # empty where nothing is negated
+    slots: NDArray[np.int32]
+    low: NDArray[np.signedinteger]  # 32 bits where they fit: see `narrowed`
+    high: NDArray[np.signedinteger]
+    key_start: NDArray[np.int32]
+    keys: NDArray[np.int64]
+    removed_keys: NDArray[np.int64]
+    removed_at: NDArray[np.int64]
+
+
+class Distinct(NamedTuple):
+    """Subscriptions with equal predicates put together."""
+
+    filters: Filters
+    key_start: NDArray[np.int64]
+    keys: NDArray[np.int64]
+
+
+def distinct(filters: Filters, keys: NDArray[np.int64]) -> Distinct:
+    """One row per predicate, with the keys of all subscriptions that have it."""
+    row_of = _group_rows(filters)
+    first = np.flatnonzero(row_of == np.arange(len(row_of)))
+    if len(first) == len(row_of):
+        return Distinct(filters, np.arange(len(keys) + 1), keys)
+    number = np.cumsum(row_of == np.arange(len(row_of))) - 1
+    rows = number[row_of]
+    order = np.argsort(rows, kind="stable")
+    key_start = ragged(csr.count_values(rows, len(first)))
+    return Distinct(take(filters, first), key_start, keys[order])
+
+
+def take(filters: Filters, rows: NDArray[np.int64]) -> Filters:
+    """Some rows, in the given order, with only what they consist of."""
+    row_start, chosen = csr.take_rows(filters.row_start, _numbers(filters.filter_start), rows)
+    return _take_filters(filters, row_start, chosen)
+
+
+def _take_filters(
+    filters: Filters, row_start: NDArray[np.int64], chosen: NDArray[np.int64]
+) -> Filters:
+    filter_start, constraints = csr.take_rows(
+        filters.filter_start, _numbers(filters.piece_start), chosen
+    )
+    piece_start, pieces = csr.take_rows(
+        filters.piece_start, np.arange(len(filters.slots)), constraints
+    )
+    return Filters(
+        row_start, filter_start, piece_start, filters.groups[constraints],
+        filters.slots[pieces], filters.low[pieces], filters.high[pieces],
+    )  # fmt: skip
+
+
+def _numbers(start: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.arange(len(start) - 1)
+
+
+def store(found: Distinct, order: NDArray[np.int64] | None = None) -> Stored:
+    """The arrays of a table, with the filters in the given order."""
+    filters, key_start, keys = found
+    n_filters = int(filters.row_start[-1])
+    is_plain = n_filters == filters.n_rows and (np.diff(filters.row_start) == 1).all()
+    first = int(filters.row_start[0])
+    if order is None:
+        order = np.arange(n_filters - first)
+    filter_row = np.empty(0, np.int32)
+    if is_plain:  # rows follow their filters
+        key_start, keys = csr.take_rows(key_start, keys, order)
+    else:
+        rows = np.repeat(np.arange(filters.n_rows, dtype=np.int32), np.diff(filters.row_start))
+        filter_row = rows[order]
+    start = np.arange(len(order) + 1)
+    filters = _take_filters(filters, start, order + first)
+    is_single = len(filters.slots) == len(filters.groups)
+    none = np.empty(0, np.int64)
+    return Stored(
+        filter_row,
+        filters.filter_start.astype(np.int32),
+        np.empty(0, np.int32) if is_single else filters.piece_start.astype(np.int32),
+        filters.groups if filters.groups.any() else np.empty(0, np.int16),
+        filters.slots,
+        *_narrow(filters.low, filters.high),
+        key_start.astype(np.int32),
+        keys,
+        none,
+        none,
+    )
+
+
+def _narrow(
+    low: NDArray[np.int64], high: NDArray[np.int64]
+) -> tuple[NDArray[np.signedinteger], NDArray[np.signedinteger]]:
+    for ends, unbounded in ((low, LOWEST), (high, HIGHEST)):
+        if ((np.abs(ends) > _NARROW) & (ends != unbounded)).any():
+            return low, high
+    limits = np.iinfo(np.int32)
+    return (
+        np.clip(low, limits.min, limits.max).astype(np.int32),
+        np.clip(high, limits.min, limits.max).astype(np.int32),
+    )
+
+
+def narrowed(table: Any, batch: Batch) -> Batch:
+    """The batch with codes that compare as before with a table of 32 bits."""
+    if table.low.dtype == np.int64:
+        return batch
+    return batch._replace(codes=np.clip(batch.codes, -2 * _NARROW + 1, 2 * _NARROW - 2))
+
+
+def subscriptions(table: Any, rows: NDArray[np.int64]) -> Filters:
+    """The predicates of the given rows: the inverse of `store`."""
+    n_filters = len(table.filter_start) - 1
+    filter_start = table.filter_start.astype(np.int64)
+    n_constraints = int(filter_start[-1])
+    piece_start = table.piece_start.astype(np.int64)
+    if not len(piece_start):
+        piece_start = np.arange(n_constraints + 1)
+    groups = table.groups if len(table.groups) else np.zeros(n_constraints, np.int16)
+    if len(table.filter_row):
+        chosen_start, chosen = csr.take_rows(*_filters_by_row(table), rows)
+    else:
+        chosen_start, chosen = np.arange(len(rows) + 1), np.asarray(rows, np.int64)
+    everything = Filters(
+        np.arange(n_filters + 1), filter_start, piece_start, groups, table.slots, table.low,
+        table.high,
+    )  # fmt: skip
+    found = _take_filters(everything, chosen_start, chosen)
+    limits = np.iinfo(table.low.dtype)
+    low, high = found.low.astype(np.int64), found.high.astype(np.int64)
+    low[found.low == limits.min] = LOWEST
+    high[found.high == limits.max] = HIGHEST
+    return found._replace(low=low, high=high)
+
+
+def _filters_by_row(table: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    n_rows = len(table.key_start) - 1
+    return ragged(csr.count_values(table.filter_row, n_rows)), np.argsort(
+        table.filter_row, kind="stable"
+    )
+
+
+def finish(
+    table: Any, hit_start: NDArray[np.int64], hits: NDArray[np.int32], candidates: int
+) -> Part:
+    """From the filters that matched each event to the keys, each predicate once."""
+    if len(table.filter_row):
+        hit_start, hits = _rows_of(table.filter_row, hit_start, hits)
+    event_start, keys = csr.gather(table, hit_start, hits)
+    return Part(event_start, keys, candidates)
+
+
+def n_slots(table: Any) -> int:
+    """Slots that the filters of a table ask for: one more than the last."""
+    return int(table.slots.max(initial=-1)) + 1
+
+
+def estimate(n_subscriptions: int, n_constraints: int) -> int:
+    """Bytes of the filters, with one filter each and codes of 32 bits."""
+    return 8 * n_subscriptions + 12 * n_constraints
+
+
+@njit(nogil=True, cache=True)
+def _row_code(filters, row):
+    code = np.uint64(0)
+    for f in range(filters.row_start[row], filters.row_start[row + 1]):
+        code = mix64(code ^ np.uint64(filters.filter_start[f + 1] - filters.filter_start[f]))
+        for c in range(filters.filter_start[f], filters.filter_start[f + 1]):
+            code = mix64(code ^ np.uint64(filters.groups[c]))
+            for p in range(filters.piece_start[c], filters.piece_start[c + 1]):
+                code = mix64(code ^ np.uint64(filters.slots[p]))
+                code = mix64(code ^ np.uint64(filters.low[p]))
+                code = mix64(code ^ np.uint64(filters.high[p]))
+    return code
+
+
+@njit(nogil=True, cache=True)
+def _is_same(filters, left, right):
+    n_filters = filters.row_start[left + 1] - filters.row_start[left]
+    if n_filters != filters.row_start[right + 1] - filters.row_start[right]:
+        return False
+    for i in range(n_filters):
+        f, g = filters.row_start[left] + i, filters.row_start[right] + i
+        n_constraints = filters.filter_start[f + 1] - filters.filter_start[f]
+        if n_constraints != filters.filter_start[g + 1] - filters.filter_start[g]:
+            return False
+        for j in range(n_constraints):
+            c, d = filters.filter_start[f] + j, filters.filter_start[g] + j
+            n_pieces = filters.piece_start[c + 1] - filters.piece_start[c]
+            if n_pieces != filters.piece_start[d + 1] - filters.piece_start[d]:
+                return False
+            if filters.groups[c] != filters.groups[d]:
+                return False
+            for k in range(n_pieces):
+                p, q = filters.piece_start[c] + k, filters.piece_start[d] + k
+                if filters.slots[p] != filters.slots[q]:
+                    return False
+                if filters.low[p] != filters.low[q] or filters.high[p] != filters.high[q]:
+                    return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _group_rows(filters):
+    """Per row the first row that equals it."""
+    n_rows = len(filters.row_start) - 1
+    size = 16
+    while size < 2 * n_rows:
+        size *= 2
+    table = np.full(size, -1, np.int32)
+    codes = np.empty(n_rows, np.uint32)
+    row_of = np.empty(n_rows, np.int64)
+    for row in range(n_rows):
+        code = _row_code(filters, row)
+        codes[row] = np.uint32(code >> np.uint64(32))
+        slot = np.int64(code & np.uint64(size - 1))
+        row_of[row] = row
+        while table[slot] >= 0:
+            other = table[slot]
+            if codes[other] == codes[row] and _is_same(filters, other, row):
+                row_of[row] = other
+                break
+            slot = (slot + 1) & (size - 1)
+        if row_of[row] == row:
+            table[slot] = row
+    return row_of
+
+
+@njit(nogil=True, cache=True)
+def _rows_of(filter_row, hit_start, hits):
+    """Rows instead of filters, each once per event."""
+    start = np.empty(len(hit_start), np.int64)
+    rows = np.empty(hit_start[-1], np.int32)
+    end = 0
+    for event in range(len(hit_start) - 1):
+        start[event] = end
+        first, last = hit_start[event], hit_start[event + 1]
+        for i in range(first, last):
+            rows[end + i - first] = filter_row[hits[i]]
+        if last - first > 1:
+            rows[end : end + last - first].sort()
+        kept = end
+        for i in range(end, end + last - first):
+            if i == end or rows[i] != rows[kept - 1]:
+                rows[kept] = rows[i]
+                kept += 1
+        end = kept
+    start[-1] = end
+    return start, rows[:end]
