@@ -22,7 +22,7 @@ TILE_WORDS = 8  # …those with several values in it; a row is one cache line an
 TILE = 64 * TILE_WORDS
 GROUP = 8  # rows that are ANDed at once
 _SAMPLES = 4096  # bounds that decide where the cells of a slot end
-_MOST_SLOTS = 24  # per tile
+_MOST_SLOTS = 64  # per tile
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 
@@ -42,6 +42,18 @@ class Bits(NamedTuple):
     list_slot: NDArray[np.uint8]  # their number among the slots that have bits
     list_at: NDArray[np.int64]  # where their bits begin: the row of cell 0, then one per cell
     bits: NDArray[np.uint64]
+
+
+class Edges(NamedTuple):
+    """For tables where events match many filters: what is not certain in a cell, row by row.
+
+    A filter may match a cell without matching all of it. Where the bits of a tile cover every
+    constraint of its filters, only these have to be compared with the event itself.
+    """
+
+    row_start: NDArray[np.int64]  # [n_rows + 1] by row of `Bits.bits`; empty where there are none
+    filters: NDArray[np.uint16]  # number within the tile
+    pieces: NDArray[np.int32]  # what the event's code is compared with
 
 
 def cut_cells(table: Any, slots: NDArray[np.int32], n_slots: int, n_cells: int) -> Cells:
@@ -148,7 +160,8 @@ def _grown(array, n_needed):
 
 @njit(nogil=True, cache=True)
 def _pick(touched, n_touched, share, left, target):
-    """Sort slots by the share of `left` that passes them; how many leave no more than `target`?"""
+    """Sort slots by the share of `left` that passes them; how many leave no more than `target`,
+    or all of them where that is negative?"""
     for i in range(1, n_touched):
         slot = touched[i]
         at = i
@@ -159,7 +172,7 @@ def _pick(touched, n_touched, share, left, target):
     n_picked = 0
     while n_picked < min(n_touched, _MOST_SLOTS) and left > target:
         passed = share[touched[n_picked]]
-        if passed > 0.97:
+        if passed > 0.97 and target > 0:
             break
         left *= passed
         n_picked += 1
@@ -173,14 +186,82 @@ def _width(bound_start, number):
 
 
 def tile_bits(
-    table: Any, slots: NDArray[np.int32], cells: Cells, low: Any, high: Any, target: float
-) -> Bits:
-    """The bits of all tiles, with slots until about `target` filters of a tile are let through."""
-    *lists, n_bits = _list_slots(table, slots, cells, low, high, target)
+    table: Any,
+    slots: NDArray[np.int32],
+    cells: Cells,
+    low: Any,
+    high: Any,
+    target: float,
+    dense: float,
+) -> tuple[Bits, Edges]:
+    """The bits of all tiles, with slots until about `target` filters of a tile are let through, or
+    with all slots and their edges where more than `dense` are likely to match."""
+    *lists, n_bits, expected = _list_slots(table, slots, cells, low, high, target)
+    edges = Edges(np.empty(0, np.int64), np.empty(0, np.uint16), np.empty(0, np.int32))
+    is_covered = not len(table.piece_start) and not len(table.groups)
+    is_covered = is_covered and bool((cells.slot_bit[slots] >= 0).all())
+    is_dense = is_covered and expected > dense
+    if is_dense:
+        *lists, n_bits, _ = _list_slots(table, slots, cells, low, high, -1.0)
+        is_dense = bool((np.diff(lists[0]) < _MOST_SLOTS).all())  # or a slot may be missing
     bits = np.empty(n_bits, np.uint64)  # by NumPy, since it asks for huge pages
     tiles = Bits(*lists, bits)
     _fill_bits(table, slots, cells, low, high, tiles)
-    return tiles
+    if is_dense:
+        row_start = _count_edges(table, slots, cells, low, high, tiles)
+        n_edges = int(row_start[-1])
+        edges = Edges(row_start, np.empty(n_edges, np.uint16), np.empty(n_edges, np.int32))
+        _fill_edges(table, slots, cells, low, high, tiles, edges)
+    return tiles, edges
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _edge_cells(table, cells, number, low, high, piece):
+    """The cells that a piece covers in part, at its two ends; 0 for none."""
+    bounds, start, end = cells.bounds, cells.bound_start[number], cells.bound_start[number + 1]
+    first, last = np.int64(low[piece]), np.int64(high[piece])
+    bottom = bounds[start + first - 2] if first > 1 else np.iinfo(table.low.dtype).min
+    top = bounds[start + last - 1] - 1 if last - 1 < end - start else np.iinfo(table.low.dtype).max
+    left = first if table.low[piece] > bottom else 0
+    right = last if table.high[piece] < top and (last != first or left == 0) else 0
+    return left, right
+
+
+@njit(nogil=True, cache=True)
+def _count_edges(table, slots, cells, low, high, tiles):
+    row_start = np.zeros(len(tiles.bits) // TILE_WORDS + 1, np.int64)
+    place = np.full(len(cells.bound_start) - 1, -1, np.int64)
+    n_filters = len(table.filter_start) - 1
+    for tile in range(len(tiles.list_start) - 1):
+        for i in range(tiles.list_start[tile], tiles.list_start[tile + 1]):
+            place[tiles.list_slot[i]] = tiles.list_at[i] // TILE_WORDS
+        for f in range(TILE * tile, min(TILE * (tile + 1), n_filters)):
+            for c in range(table.filter_start[f], table.filter_start[f + 1]):
+                number = cells.slot_bit[slots[c]]
+                for cell in _edge_cells(table, cells, number, low, high, c):
+                    if cell:
+                        row_start[place[number] + cell + 1] += 1
+    for row in range(len(row_start) - 1):
+        row_start[row + 1] += row_start[row]
+    return row_start
+
+
+@njit(nogil=True, cache=True)
+def _fill_edges(table, slots, cells, low, high, tiles, edges):
+    place = np.full(len(cells.bound_start) - 1, -1, np.int64)
+    n_filters = len(table.filter_start) - 1
+    end = edges.row_start[:-1].copy()
+    for tile in range(len(tiles.list_start) - 1):
+        for i in range(tiles.list_start[tile], tiles.list_start[tile + 1]):
+            place[tiles.list_slot[i]] = tiles.list_at[i] // TILE_WORDS
+        for f in range(TILE * tile, min(TILE * (tile + 1), n_filters)):
+            for c in range(table.filter_start[f], table.filter_start[f + 1]):
+                number = cells.slot_bit[slots[c]]
+                for cell in _edge_cells(table, cells, number, low, high, c):
+                    if cell:
+                        at = end[place[number] + cell]
+                        end[place[number] + cell] += 1
+                        edges.filters[at], edges.pieces[at] = f - TILE * tile, c
 
 
 @njit(nogil=True, cache=True)
@@ -197,7 +278,7 @@ def _list_slots(table, slots, cells, low, high, target):
     share = np.ones(n_bit_slots, np.float64)
     seen_in = np.full(n_bit_slots, -1, np.int64)
     touched = np.empty(n_bit_slots, np.int64)
-    n_listed, n_bits = 0, 0
+    n_listed, n_bits, expected = 0, 0, 0.0
     for tile in range(n_tiles):
         first, last = TILE * tile, min(TILE * (tile + 1), n_filters)
         n_touched = 0
@@ -217,6 +298,10 @@ def _list_slots(table, slots, cells, low, high, target):
                     covered += np.int64(high[p]) - np.int64(low[p]) + 1
                 n_cells = bound_start[number + 1] - bound_start[number] + 1
                 share[number] -= (1.0 - covered / n_cells) / (last - first)
+        left = np.float64(TILE)
+        for i in range(n_touched):
+            left *= share[touched[i]]
+        expected += left / n_tiles
         n_picked = _pick(touched, n_touched, share, np.float64(TILE), target)
         for i in range(n_picked):
             list_slot[n_listed], list_at[n_listed] = touched[i], n_bits
@@ -226,7 +311,7 @@ def _list_slots(table, slots, cells, low, high, target):
             list_slot[n_listed], list_at[n_listed] = list_slot[n_listed - 1], list_at[n_listed - 1]
             n_listed += 1
         list_start[tile + 1] = n_listed
-    return list_start, list_slot[:n_listed].copy(), list_at[:n_listed].copy(), n_bits
+    return list_start, list_slot[:n_listed].copy(), list_at[:n_listed].copy(), n_bits, expected
 
 
 @njit(nogil=True, cache=True)

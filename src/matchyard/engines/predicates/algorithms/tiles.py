@@ -20,7 +20,6 @@ from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
 from matchyard.engines.predicates.algorithms import _stored
 from matchyard.engines.predicates.algorithms._holds import enter, holds, leave, no_slots
 from matchyard.engines.predicates.algorithms._tiles_bits import (
-    GROUP,
     MAX_CELLS,
     TILE,
     TILE_WORDS,
@@ -32,17 +31,24 @@ from matchyard.engines.predicates.algorithms._tiles_bits import (
     tile_bits,
 )
 from matchyard.engines.predicates.algorithms._tiles_order import describe, order_filters, term_place
+from matchyard.engines.predicates.algorithms._tiles_walk import (
+    ONE,
+    ZERO,
+    by_posting,
+    filters_alive,
+    match_dense,
+    tiles_alive,
+    within,
+)
 from matchyard.errors import UsageError
 from matchyard.kernels import csr
-from matchyard.kernels.bitset import and_8_rows, lowest_one
+from matchyard.kernels.bitset import lowest_one
 from matchyard.kernels.hashing import mix64, prefetch
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
 SUPPORTS = "predicates"
 _FEW = 48  # filters of a posting that are compared one by one, without bits
-_ZERO = np.uint64(0)
-_ONE = np.uint64(1)
 
 
 class Options(NamedTuple):
@@ -50,6 +56,7 @@ class Options(NamedTuple):
 
     cells: int = 32  # per slot
     survivors: float = 0.1  # filters that the bits of a tile should let pass, on average
+    dense: float = 2.0  # matches per tile and event above which a table is made for many matches
     small: int = 0  # filters up to which a table is scanned, without any index
 
 
@@ -72,6 +79,9 @@ class Table(NamedTuple):
     block_list_slot: NDArray[np.uint8]
     block_list_at: NDArray[np.int64]
     block_bits: NDArray[np.uint64]
+    edge_row_start: NDArray[np.int64]  # see `_tiles_bits.Edges`
+    edge_filters: NDArray[np.uint16]
+    edge_pieces: NDArray[np.int32]
     signatures: NDArray[np.uint64]  # [n_filters] a bit for each term that a filter needs
     filter_row: NDArray[np.int32]  # see `_stored.Stored`, and so the rest
     filter_start: NDArray[np.int32]
@@ -128,11 +138,12 @@ def compile(
         slots[:] = -1
     cells = cut_cells(stored, slots, n_slots, options.cells)
     low, high = piece_cells(stored, slots, cells)
-    tiles = tile_bits(stored, slots, cells, low, high, options.survivors)
+    dense = np.inf if is_plain else options.dense
+    tiles, edges = tile_bits(stored, slots, cells, low, high, options.survivors, dense)
     blocks = Bits(*block_bits(tiles, cells))
     signatures = _sign(stored, slots, is_point)
     return Table(
-        order.posting_start, order.slot_posting, *order.terms, *cells, *tiles, *blocks, signatures,
+        order.posting_start, order.slot_posting, *order.terms, *cells, *tiles, *blocks, *edges, signatures,
         *stored,
     )  # fmt: skip
 
@@ -175,6 +186,9 @@ def _match(
     cells = np.zeros((n_events, len(table.bound_start) - 1), np.uint8)
     signatures = np.zeros(n_events, np.uint64)
     posting, event = _visit(table, batch, cells, signatures, workspace.seen, workspace.n_seen)
+    if len(table.edge_row_start) and not len(interfaces) and _is_single(batch):
+        workspace.n_seen += n_events
+        return _stored.finish(table, *match_dense(table, batch, cells, posting, event, workspace.place))
     workspace.found, n_found, candidates = _select(
         table, cells, signatures, posting, event, workspace.place, workspace.found
     )
@@ -209,12 +223,12 @@ def estimate(n_subscriptions: int, n_constraints: int, n_names: int, options: Op
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _presence_bit(slot):
-    return _ONE << np.uint64(slot & 63)
+    return ONE << np.uint64(slot & 63)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _point_bit(slot, code):
-    return _ONE << (mix64(np.uint64(code) ^ np.uint64(slot) << np.uint64(40)) >> np.uint64(58))
+    return ONE << (mix64(np.uint64(code) ^ np.uint64(slot) << np.uint64(40)) >> np.uint64(58))
 
 
 @njit(nogil=True, cache=True)
@@ -235,6 +249,18 @@ def _sign(table, slots, is_point):
 class _TermTable(NamedTuple):
     slots: NDArray[np.int32]
     codes: NDArray[np.int64]
+
+
+@njit(nogil=True, cache=True)
+def _is_single(batch):
+    """Has every event one value per slot, and none within an array of objects?"""
+    for event in range(len(batch.event_start) - 1):
+        for entry in range(batch.event_start[event], batch.event_start[event + 1]):
+            if batch.places[entry] > 0:
+                return False
+            if entry > batch.event_start[event] and batch.slots[entry] == batch.slots[entry - 1]:
+                return False
+    return True
 
 
 @njit(nogil=True, cache=True)
@@ -277,80 +303,12 @@ def _visit(table, batch, cells, signatures, seen, n_seen):
 
 
 @njit(nogil=True, cache=True)
-def _by_posting(postings, events, place):
-    """Sort the visits by posting: (postings, where the events of each begin, events)."""
-    touched = np.empty(len(postings), np.int32)
-    n_touched = 0
-    for i in range(len(postings)):
-        if place[postings[i]] == 0:
-            touched[n_touched] = postings[i]
-            n_touched += 1
-        place[postings[i]] += 1
-    start = np.empty(n_touched + 1, np.int64)
-    start[0] = 0
-    for i in range(n_touched):
-        start[i + 1] = start[i] + place[touched[i]]
-        place[touched[i]] = start[i]
-    sorted_events = np.empty(len(events), np.int32)
-    for i in range(len(postings)):
-        sorted_events[place[postings[i]]] = events[i]
-        place[postings[i]] += 1
-    for i in range(n_touched):
-        place[touched[i]] = 0
-    return touched[:n_touched], start, sorted_events
-
-
-@njit(nogil=True, cache=True)
 def _room(found, n_needed):
     if n_needed <= found.shape[1]:
         return found
     larger = np.empty((2, max(n_needed, 2 * found.shape[1])), np.int32)
     larger[:, : found.shape[1]] = found
     return larger
-
-
-@njit(nogil=True, cache=True, forceinline=True)
-def _within(first, last, base):
-    """Ones for the numbers from `first` to before `last`, of the 64 that begin with `base`."""
-    if last <= base or first >= base + 64:
-        return _ZERO
-    ones = ~_ZERO
-    if first > base:
-        ones &= ~_ZERO << np.uint64(first - base)
-    if last < base + 64:
-        ones &= ~(~_ZERO << np.uint64(last - base))
-    return ones
-
-
-@njit(nogil=True, cache=True, forceinline=True)
-def _tiles_alive(list_start, list_slot, list_at, bits, block, cells, event, lanes):
-    """Which tiles of a block an event may match."""
-    for i in range(list_start[block], list_start[block + 1]):
-        lanes &= bits[list_at[i] + cells[event, list_slot[i]]]
-        if lanes == _ZERO:
-            break
-    return lanes
-
-
-@njit(nogil=True, cache=True, forceinline=True)
-def _filters_alive(list_start, slots, at, bits, tile, cells, event, row):
-    """Leave in `row` the filters of a tile that an event may match; which of its words are not 0?"""
-    alive = ~_ZERO >> np.uint64(64 - TILE_WORDS)
-    for i in range(list_start[tile], list_start[tile + 1], GROUP):
-        alive = and_8_rows(
-            row, bits,
-            at[i] + TILE_WORDS * np.int64(cells[event, slots[i]]),
-            at[i + 1] + TILE_WORDS * np.int64(cells[event, slots[i + 1]]),
-            at[i + 2] + TILE_WORDS * np.int64(cells[event, slots[i + 2]]),
-            at[i + 3] + TILE_WORDS * np.int64(cells[event, slots[i + 3]]),
-            at[i + 4] + TILE_WORDS * np.int64(cells[event, slots[i + 4]]),
-            at[i + 5] + TILE_WORDS * np.int64(cells[event, slots[i + 5]]),
-            at[i + 6] + TILE_WORDS * np.int64(cells[event, slots[i + 6]]),
-            at[i + 7] + TILE_WORDS * np.int64(cells[event, slots[i + 7]]),
-        )  # fmt: skip
-        if alive == _ZERO:
-            break
-    return alive
 
 
 @njit(nogil=True, cache=True)
@@ -361,7 +319,7 @@ def _select(table, cells, signatures, postings, events, place, found):
     tile_at, tile_bits = table.tile_list_at, table.tile_bits
     block_start, block_slot = table.block_list_start, table.block_list_slot
     block_at, block_bits = table.block_list_at, table.block_bits
-    touched, event_start, sorted_events = _by_posting(postings, events, place)
+    touched, event_start, sorted_events = by_posting(postings, events, place)
     n_found, candidates = 0, 0
     row, inside = np.empty(TILE_WORDS, np.uint64), np.empty(TILE_WORDS, np.uint64)
     alive, here = np.empty(len(cells), np.uint64), np.empty(len(cells) + 1, np.int32)
@@ -375,48 +333,48 @@ def _select(table, cells, signatures, postings, events, place, found):
                 missing = ~signatures[event]
                 for f in range(first, last):
                     found[0, n_found], found[1, n_found] = event, f
-                    n_found += own[f] & missing == _ZERO
+                    n_found += own[f] & missing == ZERO
             continue
         first_tile, last_tile = first // TILE, (last + TILE - 1) // TILE
         for block in range(first_tile >> 6, (last_tile + 63) >> 6):
-            these = _within(first_tile, last_tile, block << 6)
-            any_alive = _ZERO
+            these = within(first_tile, last_tile, block << 6)
+            any_alive = ZERO
             for j in range(len(some)):
-                alive[j] = _tiles_alive(
+                alive[j] = tiles_alive(
                     block_start, block_slot, block_at, block_bits, block, cells, some[j], these
                 )
                 any_alive |= alive[j]
-            while any_alive != _ZERO:
-                bit = any_alive & (~any_alive + _ONE)
+            while any_alive != ZERO:
+                bit = any_alive & (~any_alive + ONE)
                 tile = (block << 6) + np.int64(lowest_one(any_alive))
                 any_alive ^= bit
                 n_here = 0
                 for j in range(len(some)):
                     here[n_here] = some[j]
-                    n_here += alive[j] & bit != _ZERO
+                    n_here += alive[j] & bit != ZERO
                 for word in range(TILE_WORDS):
-                    inside[word] = _within(first, last, tile * TILE + 64 * word)
+                    inside[word] = within(first, last, tile * TILE + 64 * word)
                 for j in range(n_here):
                     event = here[j]
                     for word in range(TILE_WORDS):
                         row[word] = inside[word]
-                    words = _filters_alive(
+                    words = filters_alive(
                         tile_start, tile_slot, tile_at, tile_bits, tile, cells, event, row
                     )
-                    if words == _ZERO:
+                    if words == ZERO:
                         continue
                     found = _room(found, n_found + TILE)
                     missing = ~signatures[event]
-                    while words != _ZERO:
+                    while words != ZERO:
                         word = np.int64(lowest_one(words))
-                        words &= words - _ONE
+                        words &= words - ONE
                         lanes = row[word]
-                        while lanes != _ZERO:
+                        while lanes != ZERO:
                             f = tile * TILE + 64 * word + np.int64(lowest_one(lanes))
-                            lanes &= lanes - _ONE
+                            lanes &= lanes - ONE
                             candidates += 1
                             found[0, n_found], found[1, n_found] = event, f
-                            n_found += own[f] & missing == _ZERO
+                            n_found += own[f] & missing == ZERO
     return found, n_found, candidates
 
 

@@ -1,0 +1,189 @@
+"""tiles: how the events of a batch pass over postings, blocks and tiles; and matching many filters.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.predicates.algorithms._tiles_bits import GROUP, TILE, TILE_WORDS
+from matchyard.kernels.bitset import and_8_rows, count_ones, lowest_one
+
+ZERO = np.uint64(0)
+ONE = np.uint64(1)
+_DENSE_BYTES = 1 << 22  # of the bits of all filters, for the events that are matched together
+
+
+@njit(nogil=True, cache=True)
+def by_posting(postings, events, place):
+    """Sort the visits by posting: (postings, where the events of each begin, events)."""
+    touched = np.empty(len(postings), np.int32)
+    n_touched = 0
+    for i in range(len(postings)):
+        if place[postings[i]] == 0:
+            touched[n_touched] = postings[i]
+            n_touched += 1
+        place[postings[i]] += 1
+    start = np.empty(n_touched + 1, np.int64)
+    start[0] = 0
+    for i in range(n_touched):
+        start[i + 1] = start[i] + place[touched[i]]
+        place[touched[i]] = start[i]
+    sorted_events = np.empty(len(events), np.int32)
+    for i in range(len(postings)):
+        sorted_events[place[postings[i]]] = events[i]
+        place[postings[i]] += 1
+    for i in range(n_touched):
+        place[touched[i]] = 0
+    return touched[:n_touched], start, sorted_events
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def within(first, last, base):
+    """Ones for the numbers from `first` to before `last`, of the 64 that begin with `base`."""
+    if last <= base or first >= base + 64:
+        return ZERO
+    ones = ~ZERO
+    if first > base:
+        ones &= ~ZERO << np.uint64(first - base)
+    if last < base + 64:
+        ones &= ~(~ZERO << np.uint64(last - base))
+    return ones
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def tiles_alive(list_start, list_slot, list_at, bits, block, cells, event, lanes):
+    """Which tiles of a block an event may match."""
+    for i in range(list_start[block], list_start[block + 1]):
+        lanes &= bits[list_at[i] + cells[event, list_slot[i]]]
+        if lanes == ZERO:
+            break
+    return lanes
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def filters_alive(list_start, slots, at, bits, tile, cells, event, row):
+    """Leave in `row` the filters of a tile that an event may match; which of its words are not 0?"""
+    alive = ~ZERO >> np.uint64(64 - TILE_WORDS)
+    for i in range(list_start[tile], list_start[tile + 1], GROUP):
+        alive = and_8_rows(
+            row, bits,
+            at[i] + TILE_WORDS * np.int64(cells[event, slots[i]]),
+            at[i + 1] + TILE_WORDS * np.int64(cells[event, slots[i + 1]]),
+            at[i + 2] + TILE_WORDS * np.int64(cells[event, slots[i + 2]]),
+            at[i + 3] + TILE_WORDS * np.int64(cells[event, slots[i + 3]]),
+            at[i + 4] + TILE_WORDS * np.int64(cells[event, slots[i + 4]]),
+            at[i + 5] + TILE_WORDS * np.int64(cells[event, slots[i + 5]]),
+            at[i + 6] + TILE_WORDS * np.int64(cells[event, slots[i + 6]]),
+            at[i + 7] + TILE_WORDS * np.int64(cells[event, slots[i + 7]]),
+        )  # fmt: skip
+        if alive == ZERO:
+            break
+    return alive
+
+
+def match_dense(
+    table: Any,
+    batch: Any,
+    cells: NDArray[np.uint8],
+    postings: NDArray[np.int32],
+    events: NDArray[np.int32],
+    place: NDArray[np.int32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
+    """The hits of a table with edges: bits of all filters, some events at a time."""
+    n_events, n_tiles = batch.n_rows, len(table.tile_list_start) - 1
+    step = max(1, _DENSE_BYTES // max(1, 64 * n_tiles))
+    hit_start = np.zeros(n_events + 1, np.int64)
+    parts, candidates = [], 0
+    for start in range(0, n_events, step):
+        stop = min(start + step, n_events)
+        some = slice(*np.searchsorted(events, [start, stop]))
+        result = np.zeros((stop - start, n_tiles * TILE_WORDS), np.uint64)
+        visits = by_posting(postings[some], events[some], place)
+        candidates += _mark(table, batch, cells, visits, start, result)
+        parts.append(_read_off(result, hit_start[start + 1 : stop + 1]))
+    return np.cumsum(hit_start), np.concatenate([*parts, np.empty(0, np.int32)]), candidates
+
+
+@njit(nogil=True, cache=True)
+def _mark(table, batch, cells, visits, base, result):
+    """Set the bits of all filters that match; returns how many were compared one by one."""
+    posting_start, low, high = table.posting_start, table.low, table.high
+    tile_start, tile_slot = table.tile_list_start, table.tile_list_slot
+    tile_at, tile_bits = table.tile_list_at, table.tile_bits
+    block_start, block_slot = table.block_list_start, table.block_list_slot
+    block_at, block_bits = table.block_list_at, table.block_bits
+    edge_start, edge_filter, edge_piece = (
+        table.edge_row_start, table.edge_filters, table.edge_pieces,
+    )  # fmt: skip
+    slot_bit, codes = table.slot_bit, batch.codes
+    touched, event_start, sorted_events = visits
+    n_bit_slots = cells.shape[1]
+    code_of = np.zeros((len(result), n_bit_slots), np.int64)
+    for event in range(len(result)):
+        for entry in range(batch.event_start[base + event], batch.event_start[base + event + 1]):
+            slot = batch.slots[entry]
+            if slot < len(slot_bit) and slot_bit[slot] >= 0:
+                code_of[event, slot_bit[slot]] = codes[entry]
+    row, inside = np.empty(TILE_WORDS, np.uint64), np.empty(TILE_WORDS, np.uint64)
+    compared = 0
+    for i in range(len(touched)):
+        begin, end = posting_start[touched[i]], posting_start[touched[i] + 1]
+        first_tile, last_tile = begin // TILE, (end + TILE - 1) // TILE
+        for tile in range(first_tile, last_tile):
+            bit = ONE << np.uint64(tile & 63)
+            for word in range(TILE_WORDS):
+                inside[word] = within(begin, end, tile * TILE + 64 * word)
+            for j in range(event_start[i], event_start[i + 1]):
+                event = sorted_events[j]
+                if not tiles_alive(
+                    block_start, block_slot, block_at, block_bits, tile >> 6, cells, event, bit
+                ):
+                    continue
+                for word in range(TILE_WORDS):
+                    row[word] = inside[word]
+                if not filters_alive(
+                    tile_start, tile_slot, tile_at, tile_bits, tile, cells, event, row
+                ):
+                    continue
+                last_at = np.int64(-1)
+                for k in range(tile_start[tile], tile_start[tile + 1]):
+                    if tile_at[k] == last_at:  # repeated to fill a group
+                        break
+                    last_at = tile_at[k]
+                    number = np.int64(tile_slot[k])
+                    at = tile_at[k] // TILE_WORDS + cells[event, number]
+                    code = code_of[event - base, number]
+                    compared += edge_start[at + 1] - edge_start[at]
+                    for e in range(edge_start[at], edge_start[at + 1]):
+                        piece, member = edge_piece[e], np.int64(edge_filter[e])
+                        is_out = code < low[piece] or code > high[piece]
+                        row[member >> 6] &= ~(np.uint64(is_out) << np.uint64(member & 63))
+                for word in range(TILE_WORDS):
+                    result[event - base, tile * TILE_WORDS + word] |= row[word]
+    return compared
+
+
+@njit(nogil=True, cache=True)
+def _read_off(result, counts):
+    """The filters whose bits are set, event after event; and how many each event has."""
+    total = 0
+    for event in range(len(result)):
+        count = 0
+        for word in result[event]:
+            count += count_ones(word)
+        counts[event] = count
+        total += count
+    hits = np.empty(total, np.int32)
+    end = 0
+    for event in range(len(result)):
+        for number in range(result.shape[1]):
+            word = result[event, number]
+            while word != ZERO:
+                hits[end] = 64 * number + lowest_one(word)
+                word &= word - ONE
+                end += 1
+    return hits
