@@ -14,7 +14,7 @@ from matchyard.kernels.bitset import and_8_rows, count_ones, lowest_one
 
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
-_DENSE_BYTES = 1 << 22  # of the bits of all filters, for the events that are matched together
+_DENSE_BYTES = 1 << 25  # of the bits of all filters, for the events that are matched together
 
 
 @njit(nogil=True, cache=True)

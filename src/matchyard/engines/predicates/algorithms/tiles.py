@@ -56,7 +56,7 @@ class Options(NamedTuple):
 
     cells: int = 32  # per slot
     survivors: float = 0.1  # filters that the bits of a tile should let pass, on average
-    dense: float = 2.0  # matches per tile and event above which a table is made for many matches
+    dense: float = 8.0  # matches per tile and event above which a table is made for many matches
     small: int = 0  # filters up to which a table is scanned, without any index
 
 
