@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.predicates._coded import Kind
-from matchyard.engines.predicates._coding import pair_of, word_of
+from matchyard.engines.predicates._coding import pair_of
 from matchyard.engines.predicates._constraints import alternatives, make_test
 from matchyard.engines.predicates._pieces import HIGH, OPEN, Form, Pieces
 from matchyard.engines.predicates._tests import write_constraint
@@ -27,7 +27,7 @@ _EXAMPLE = "expected constraints, e.g. [{'name': 'temp', 'op': '>', 'value': 30}
 _FIELDS = ("name", "op", "value", "high", "text")
 _COMPARISONS = {"=": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5, "between": 6}
 _EQUAL, _UNEQUAL, _LESS, _AT_MOST, _MORE, _AT_LEAST, _BETWEEN = range(7)
-_NONE, _END, _TEXT = int(Form.NONE), int(Form.END), int(Form.TEXT)
+_NONE, _END, _TEXT, _FLOAT = (int(f) for f in (Form.NONE, Form.END, Form.TEXT, Form.FLOAT))
 _NUMBER, _TEXT_KIND = int(Kind.NUMBER), int(Kind.TEXT)
 
 
@@ -56,7 +56,8 @@ def from_lists(values: pa.Array) -> tuple[Pieces, pa.Array, pa.Array]:
             raise ParseError(f"constraints have no {name!r}; expected {', '.join(_FIELDS)}")
     names, name_ids = _distinct(_required(fields, "name", rows))
     built, texts = _pieces(fields, rows)
-    name_ids = np.repeat(name_ids, np.diff(built.piece_start))
+    if len(built.kinds) != len(inner):
+        name_ids = np.repeat(name_ids, np.diff(built.piece_start))
     pieces = Pieces(
         row_start, filter_start, built.piece_start, np.zeros(len(inner), np.int16), name_ids,
         built.kinds, built.forms, built.low, built.high,
@@ -74,6 +75,11 @@ class _Rows:
         """Raise an error for the first constraint that is wrong, if any."""
         if wrong.any():
             self.fail(int(wrong.argmax()), f"{what}; {_EXAMPLE}")
+
+    def refuse_empty(self, constraint: int) -> None:
+        """Raise an error for an interval that holds nothing, -1 for none."""
+        if constraint >= 0:
+            self.fail(constraint, f"no value lies between the ends of 'between'; {_EXAMPLE}")
 
     def fail(self, constraint: int, what: str) -> NoReturn:
         """Raise an error for a constraint."""
@@ -120,7 +126,7 @@ def _distinct(words: pa.Array) -> tuple[pa.Array, NDArray[np.int32]]:
             words = words.cast(pa.large_string())
         words = words.dictionary_encode()
     ids = words.indices.fill_null(-1) if words.null_count else words.indices
-    return words.dictionary.cast(pa.large_string()), ids.to_numpy().astype(np.int32)
+    return words.dictionary.cast(pa.large_string()), ids.to_numpy().astype(np.int32, copy=False)
 
 
 class _Operand(NamedTuple):
@@ -156,19 +162,20 @@ def _numbers(values: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Forms and words of a column of numbers."""
     if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
         raise ParseError(f"values of type {values.type}; expected numbers, text or bool; {_EXAMPLE}")
-    missing = _nulls(values)
-    plain = values.fill_null(0).to_numpy()
+    plain = (values.fill_null(0) if values.null_count else values).to_numpy()
     if pa.types.is_floating(values.type):
-        forms, words = np.empty(len(plain), np.uint8), np.empty(len(plain), np.int64)
-        _words_of(plain.astype(np.float64), forms, words)
+        words = plain.astype(np.float64, copy=False).view(np.int64)  # large columns are not copied
+        forms = np.full(len(words), _FLOAT, np.uint8)
+        forms[np.isnan(plain)] = _END
     elif pa.types.is_unsigned_integer(values.type):
-        words = plain.astype(np.uint64).view(np.int64)
-        forms = np.where(words < 0, Form.UNSIGNED, Form.INTEGER).astype(np.uint8)
-    else:
-        words = plain.astype(np.int64)
+        words = plain.astype(np.uint64, copy=False).view(np.int64)
         forms = np.full(len(words), Form.INTEGER, np.uint8)
-    if missing.any():
-        forms[missing] = Form.NONE
+        forms[words < 0] = Form.UNSIGNED
+    else:
+        words = plain.astype(np.int64, copy=False)
+        forms = np.full(len(words), Form.INTEGER, np.uint8)
+    if values.null_count:
+        forms[_nulls(values)] = Form.NONE
     return forms, words
 
 
@@ -192,6 +199,8 @@ def _pieces(fields: dict[str, pa.Array], rows: _Rows) -> tuple[_Built, pa.Array]
     is_simple = is_number & (comparison >= 0)
     if pa.types.is_large_string(value.values.type):
         is_simple |= (value.ids >= 0) & (comparison == _EQUAL)
+    if is_simple.all() and not (comparison == _UNEQUAL).any() and is_number.all():
+        return _single(comparison, value, high, rows), pa.array([], pa.large_string())
     template, templates = _templates(op_names, op_ids, value, high, ~is_simple, rows)
     piece_start = ragged(_counts(comparison, template, templates.start))
     n_pieces = int(piece_start[-1])
@@ -200,10 +209,25 @@ def _pieces(fields: dict[str, pa.Array], rows: _Rows) -> tuple[_Built, pa.Array]
         np.empty(n_pieces, np.int64), np.empty(n_pieces, np.int64),
     )  # fmt: skip
     numbers = value.forms, value.words, value.ids, high.forms, high.words
-    wrong = _fill(comparison, template, *numbers, templates.start, templates.words, built)
-    if wrong >= 0:
-        rows.fail(wrong, f"no value lies between the ends of 'between'; {_EXAMPLE}")
+    rows.refuse_empty(_fill(comparison, template, *numbers, templates.start, templates.words, built))
     return built, templates.texts
+
+
+def _single(
+    comparison: NDArray[np.int8], value: _Operand, high: _Operand, rows: _Rows
+) -> _Built:
+    """Numbers with one piece each, whose words are those of the column: memory is what costs."""
+    forms = np.empty(len(comparison), np.uint8)
+    numbers = value.forms, value.words, high.forms, high.words
+    rows.refuse_empty(_forms_of(comparison, *numbers, forms))
+    kinds = np.full(len(comparison), Kind.NUMBER, np.uint8)
+    is_between = comparison == _BETWEEN
+    ends = value.words
+    if is_between.all():
+        ends = high.words
+    elif is_between.any():
+        ends = np.where(is_between, high.words, value.words)
+    return _Built(np.arange(len(comparison) + 1), kinds, forms, value.words, ends)
 
 
 def _refuse_values(
@@ -289,11 +313,21 @@ def _compared(op: str, place: int, value: _Operand, high: _Operand) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _words_of(numbers, forms, words):
-    for i in range(len(numbers)):
-        forms[i], words[i] = _END, 0
-        if not np.isnan(numbers[i]):
-            forms[i], words[i] = word_of(numbers[i], np.int64(0))
+def _forms_of(comparison, forms, words, end_forms, end_words, found):
+    """The forms of both ends; returns the first constraint between whose ends nothing lies, or -1."""
+    for i in range(len(comparison)):
+        low = high = np.int64(forms[i])
+        op = comparison[i]
+        if op == _BETWEEN:
+            high = np.int64(end_forms[i])
+            if pair_of(low, words[i]) > pair_of(high, end_words[i]):
+                return i
+        elif op == _LESS or op == _AT_MOST:
+            low, high = _NONE, high | (OPEN if op == _LESS else 0)
+        elif op != _EQUAL:
+            low, high = low | (OPEN if op == _MORE else 0), _NONE
+        found[i] = low | high << HIGH
+    return -1
 
 
 @njit(nogil=True, cache=True)

@@ -124,15 +124,19 @@ def _doubts(form, word):
         number = float_of(word)
         if np.isinf(number):
             return 0
-        return NOT_WHOLE if abs(number) <= _EXACT else NOT_WHOLE | NOT_DOUBLE
+        doubts = 0 if abs(number) <= _LARGEST and number == np.floor(number) else NOT_WHOLE
+        return doubts if abs(number) <= _EXACT else doubts | NOT_DOUBLE
     return 0
 
 
 @njit(nogil=True, cache=True)
 def _double_code(form, word):
-    number, rest = pair_of(form & _FORMS, word)
-    none = np.empty(0, np.float64)
-    return number_code(_DOUBLES, number, rest, none, np.empty(0, np.int64), 0, 0)
+    """The code in FLOAT of a constant that fits, as `number_code` gives it."""
+    number, _ = pair_of(form & _FORMS, word)
+    if number == 0.0:
+        return np.int64(0)
+    bits = bits_of(number)
+    return bits if bits >= 0 else bits ^ np.int64(_SIGNLESS)
 
 
 @njit(nogil=True, cache=True)
@@ -233,43 +237,67 @@ def _clashes(vocabulary, slot, form, word, step):
 
 
 @njit(nogil=True, cache=True)
-def code_all(pieces, slot_of, vocabulary, is_checked, slots, low, high):
-    """The codes of all pieces; where asked, returns the first that the vocabulary lacks, else -1."""
+def first_missing(pieces, slot_of, vocabulary):
+    """The first piece that the vocabulary does not hold, or -1."""
     for i in range(len(pieces.names)):
-        slot, form, above = -1, low_form(pieces, i), high_form(pieces, i)
+        slot = np.int64(-1)
         if pieces.names[i] >= 0:
-            slot = slot_of[pieces.names[i], pieces.kinds[i]]
-        if is_checked:
-            if slot < 0 or not _has(vocabulary, slot, form, pieces.low[i], OPEN_LOW):
-                return i
-            if not _has(vocabulary, slot, above, pieces.high[i], OPEN_HIGH):
-                return i
-        slots[i] = slot
-        low[i], high[i] = LOWEST, HIGHEST
-        if form != _NONE:
-            low[i] = _code(vocabulary, slot, form & _FORMS, pieces.low[i]) + (form >= OPEN)
-        if above != _NONE:
-            high[i] = _code(vocabulary, slot, above & _FORMS, pieces.high[i]) - (above >= OPEN)
+            slot = np.int64(slot_of[pieces.names[i], pieces.kinds[i]])
+        if slot < 0 or not (
+            _has(vocabulary, slot, low_form(pieces, i), pieces.low[i], OPEN_LOW)
+            and _has(vocabulary, slot, high_form(pieces, i), pieces.high[i], OPEN_HIGH)
+        ):
+            return i
     return -1
 
 
 @njit(nogil=True, cache=True)
-def _code(vocabulary, slot, form, word):
-    if form == _TEXT:
-        return 2 * word + 1
-    if form == _CODE:
-        return word
-    if form == _END:
-        return np.int64(2 * (len(vocabulary.texts.text_start) - 1) + 1)
+def code_all(pieces, slot_of, vocabulary, slots, low, high):
+    """The codes of all pieces."""
+    mode = vocabulary.mode
+    n_texts = len(vocabulary.texts.text_start) - 1
+    names, kinds, forms = pieces.names, pieces.kinds, pieces.forms
+    for i in range(len(names)):
+        slot = slot_of[names[i], kinds[i]]
+        slots[i] = slot
+        for side in range(2):
+            form = np.int64(forms[i]) >> HIGH if side else np.int64(forms[i]) & 15
+            word = pieces.high[i] if side else pieces.low[i]
+            plain = form & _FORMS
+            # Few words need the arrays of the vocabulary; handing those over for each is slow.
+            if form == _NONE:
+                code = np.int64(HIGHEST) if side else np.int64(LOWEST)
+            elif plain == _TEXT:
+                code = 2 * word + 1
+            elif plain == _CODE:
+                code = word
+            elif plain == _END:
+                code = np.int64(2 * n_texts + 1)
+            elif plain == _PATTERN or mode[slot] == _RANKED:
+                code = _listed_code(vocabulary, slot, plain, word)
+            elif mode[slot] == _DOUBLES:
+                code = _double_code(plain, word)
+            elif plain == _INTEGER:
+                code = 2 * word
+            elif np.isinf(float_of(word)):
+                code = np.int64(_INFINITE_CODE if float_of(word) > 0 else -_INFINITE_CODE)
+            else:
+                code = 2 * np.int64(float_of(word))
+            if side:
+                high[i] = code - (form >= OPEN)
+            else:
+                low[i] = code + (form >= OPEN)
+
+
+@njit(nogil=True, cache=True)
+def _listed_code(vocabulary, slot, form, word):
+    """The code of a pattern, or of a number in RANKED."""
     start, end = vocabulary.domain_start[slot], vocabulary.domain_start[slot + 1]
     if form == _PATTERN:
         return _rank_pattern(vocabulary, start, end, word) - start
-    mode = vocabulary.mode[slot]
-    if mode == _WHOLE and form == _INTEGER:
-        return 2 * word
     number, rest = pair_of(form, word)
     domain, domain_rest = vocabulary.domain, vocabulary.domain_rest
-    return number_code(mode, number, rest, domain, domain_rest, start, end)
+    return number_code(_RANKED, number, rest, domain, domain_rest, start, end)
 
 
 @njit(nogil=True, cache=True)
@@ -297,7 +325,7 @@ def _has(vocabulary, slot, form, word, side):
         return True
     mode = vocabulary.mode[slot]
     if mode == _RANKED:
-        return _code(vocabulary, slot, plain, word) % 2 == 1
+        return _listed_code(vocabulary, slot, plain, word) % 2 == 1
     if mode == _WHOLE:
         return _doubts(plain, word) & NOT_WHOLE == 0
     if _doubts(plain, word) & NOT_DOUBLE:

@@ -13,10 +13,15 @@ from numpy.typing import NDArray
 from matchyard.engines.predicates._coded import Filters
 from matchyard.kernels.csr import take_rows
 
+_SHORT = 64  # constraints that are sorted by shifting them
+
 
 def ordered(filters: Filters) -> Filters:
-    """The same subscriptions in order; sorts the pieces in place."""
-    _sort_pieces(filters)
+    """The same subscriptions in order; sorts in place what it can."""
+    if len(filters.slots) == len(filters.groups):  # each constraint is one piece
+        _sort_single(filters)
+    else:
+        _sort_pieces(filters)
     if _is_ordered(filters):
         return filters
     filters = _chosen(filters, filters.row_start, *_sorted(filters, filters.filter_start, False))
@@ -49,6 +54,39 @@ def _sort_pieces(filters):
                 slots[q], low[q], high[q] = slots[q - 1], low[q - 1], high[q - 1]
                 q -= 1
             slots[q], low[q], high[q] = slot, from_code, to_code
+
+
+@njit(nogil=True, cache=True)
+def _sort_single(filters):
+    """Sort the constraints of short filters, of one piece each, where they are."""
+    groups, slots, low, high = filters.groups, filters.slots, filters.low, filters.high
+    filter_start = filters.filter_start
+    for f in range(len(filter_start) - 1):
+        if filter_start[f + 1] - filter_start[f] > _SHORT:
+            continue
+        for p in range(filter_start[f] + 1, filter_start[f + 1]):
+            group, slot, from_code, to_code = groups[p], slots[p], low[p], high[p]
+            q = p
+            while q > filter_start[f] and (
+                groups[q - 1] > group
+                or (
+                    groups[q - 1] == group
+                    and (
+                        slots[q - 1] > slot
+                        or (
+                            slots[q - 1] == slot
+                            and (
+                                low[q - 1] > from_code
+                                or (low[q - 1] == from_code and high[q - 1] > to_code)
+                            )
+                        )
+                    )
+                )
+            ):
+                groups[q], slots[q] = groups[q - 1], slots[q - 1]
+                low[q], high[q] = low[q - 1], high[q - 1]
+                q -= 1
+            groups[q], slots[q], low[q], high[q] = group, slot, from_code, to_code
 
 
 @njit(nogil=True, cache=True)

@@ -83,10 +83,14 @@ def _join_starts(starts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 def renumber(pieces: Pieces, names: NDArray[np.int32], texts: NDArray[np.int32]) -> Pieces:
     """The same over other ids, given the new id of each name and text."""
+    if not (names == np.arange(len(names))).all():
+        pieces = pieces._replace(names=names[pieces.names])
+    if (texts == np.arange(len(texts))).all():  # nothing is copied that stays as it is
+        return pieces
     low, high = np.empty_like(pieces.low), np.empty_like(pieces.high)
     _renumber_ends(pieces.forms, 0, pieces.low, texts, low)
     _renumber_ends(pieces.forms, HIGH, pieces.high, texts, high)
-    return pieces._replace(names=names[pieces.names], low=low, high=high)
+    return pieces._replace(low=low, high=high)
 
 
 def used(pieces: Pieces, n_names: int, n_texts: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

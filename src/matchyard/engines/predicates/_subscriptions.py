@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from matchyard.engines.predicates._bulk import from_lists, is_list
 from matchyard.engines.predicates._coded import Filters, Vocabulary
 from matchyard.engines.predicates._constraints import Constraint, Predicate
 from matchyard.engines.predicates._pieces import Pieces, join, renumber
-from matchyard.engines.predicates._tests import write_constraint
+from matchyard.engines.predicates._tests import COMPARISONS, constant, write_constraint
 from matchyard.engines.predicates._vocabulary import encode, read
 from matchyard.engines.predicates.language import parse
 from matchyard.errors import ParseError, UsageError
@@ -99,23 +98,31 @@ class Writer:
         for holds, fails in predicate.filters:
             for constraint in holds:
                 self._add_constraint(constraint)
-            self._groups.extend(repeat(0, len(holds)))
+                self._groups.append(0)
             if len(fails) > _MOST_GROUPS:
                 raise ParseError(f"{len(fails)} negated groups in a filter; the limit is {_MOST_GROUPS}")
             for group, constraints in enumerate(fails, 1):
                 for constraint in constraints:
                     self._add_constraint(constraint)
-                self._groups.extend(repeat(group, len(constraints)))
+                    self._groups.append(group)
             self._filter_ends.append(len(self._groups))
         self._row_ends.append(len(self._filter_ends) - 1)
 
     def _add_constraint(self, constraint: Constraint) -> None:
-        names = self._names
-        name = names.setdefault(constraint.name, len(names))
-        for piece in write_constraint(constraint.tests, self._text_id):
-            self._words.append(name)
-            self._words.extend(piece)
-        self._piece_ends.append(len(self._words) // 5)
+        name, tests = constraint
+        names, words = self._names, self._words
+        number = names.get(name)
+        if number is None:
+            number = names[name] = len(names)
+        op, value = tests[0]
+        if len(tests) == 1 and op in COMPARISONS:  # as `write` does it, without lists
+            kind, form, word = constant(value, self._text_id)
+            times, plus = COMPARISONS[op]
+            words += (number, kind, form * times + plus, word, word)
+        else:
+            for piece in write_constraint(tests, self._text_id):
+                words += (number, *piece)
+        self._piece_ends.append(len(words) // 5)
 
     def _text_id(self, text: str) -> int:
         return self._texts.setdefault(text, len(self._texts))

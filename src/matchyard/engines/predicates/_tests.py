@@ -14,14 +14,14 @@ from typing import Any
 
 from matchyard.engines.predicates._coded import Kind
 from matchyard.engines.predicates._constraints import Test, successor
+from matchyard.engines.predicates._patterns import INVERTED, WILDCARD
 from matchyard.engines.predicates._pieces import HIGH, OPEN, Form
 
-INVERTED, WILDCARD = 1, 2  # what is asked of a pattern: not to be satisfied; `*` is any run
 _OTHER = {False: 0, True: 1, None: 2}
 VALUES = (False, True, None)
-_SIZE = 1 << 64
+_HALF, _SIZE = 1 << 63, 1 << 64
 _LAST = {"<": 1, "!=": 2, "not prefix": 2, "not suffix": 2, "not ignore-case": 2}  # else 0
-_bits = struct.Struct("<d"), struct.Struct("<q")
+_AS_DOUBLE, _AS_INTEGER = struct.Struct("<d"), struct.Struct("<q")
 
 Piece = tuple[int, int, int, int]  # kind, forms, low and high word
 TextId = Callable[[str], int]
@@ -29,6 +29,16 @@ End = tuple[int, int]  # form and word
 
 _NONE: End = (Form.NONE, 0)
 READ_BACKWARDS = {Kind.REVERSED, Kind.FOLDED_REVERSED}
+_OTHER_KIND, _TEXT_KIND, _NUMBER_KIND = int(Kind.OTHER), int(Kind.TEXT), int(Kind.NUMBER)
+_CODE, _TEXT, _FLOAT = int(Form.CODE), int(Form.TEXT), int(Form.FLOAT)
+_INTEGER, _UNSIGNED = int(Form.INTEGER), int(Form.UNSIGNED)
+COMPARISONS = {  # how the forms of both ends follow from that of the constant: times this, plus that
+    "=": (1 + (1 << HIGH), 0),
+    "<": (1 << HIGH, OPEN << HIGH),
+    "<=": (1 << HIGH, 0),
+    ">": (1, OPEN),
+    ">=": (1, 0),
+}
 _PREFIXES = {
     "prefix": Kind.TEXT,
     "suffix": Kind.REVERSED,
@@ -57,21 +67,17 @@ def write_constraint(tests: Sequence[Test], text_id: TextId) -> list[Piece]:
 
 def write(op: str, value: Any, text_id: TextId) -> list[Piece]:
     """The pieces of one test."""
-    if op == "=":
-        kind, form, word = _value(value, text_id)
-        return [(kind, form | form << HIGH, word, word)]
-    if op in _ONE_SIDED:
-        kind, form, word = _value(value, text_id)
-        is_low, is_open = _ONE_SIDED[op]
-        return [_piece(kind, (form | is_open, word) if is_low else _NONE,
-                       _NONE if is_low else (form | is_open, word))]  # fmt: skip
+    if op in COMPARISONS:
+        kind, form, word = constant(value, text_id)
+        times, plus = COMPARISONS[op]
+        return [(kind, form * times + plus, word, word)]  # the word of an end that is none is unread
     if op == "!=":
-        kind, form, word = _value(value, text_id)
+        kind, form, word = constant(value, text_id)
         return _around(kind, [((form, word), (form | OPEN, word))])
     if op == "between":
         low, low_open, high, high_open = value
-        kind, form, word = _value(low, text_id)
-        _, above, end = _value(high, text_id)
+        kind, form, word = constant(low, text_id)
+        _, above, end = constant(high, text_id)
         return [_piece(kind, (form | OPEN * low_open, word), (above | OPEN * high_open, end))]
     if op == "exists":
         return [(Kind.PRESENT, Form.CODE | Form.CODE << HIGH, 0, 0)]
@@ -81,9 +87,6 @@ def write(op: str, value: Any, text_id: TextId) -> list[Piece]:
         word = text_id(text) << 2 | flags
         return [(kind, Form.PATTERN | Form.PATTERN << HIGH, word, word)]
     return _write_text(op, value, text_id)
-
-
-_ONE_SIDED = {"<": (False, OPEN), "<=": (False, 0), ">": (True, OPEN), ">=": (True, 0)}
 
 
 def _write_text(op: str, value: Any, text_id: TextId) -> list[Piece]:
@@ -110,7 +113,7 @@ def _write_except(values: Iterable[Any], text_id: TextId) -> list[Piece]:
     found = {Kind.NUMBER: [], Kind.TEXT: []}  # type: dict[int, list[tuple[End, End]]]
     for value in values:  # in order within each type
         if value is not None and not isinstance(value, bool):
-            kind, form, word = _value(value, text_id)
+            kind, form, word = constant(value, text_id)
             found[kind].append(_gap(form, word))
     pieces = _around(Kind.NUMBER, found[Kind.NUMBER])
     low = _NONE
@@ -122,24 +125,24 @@ def _write_except(values: Iterable[Any], text_id: TextId) -> list[Piece]:
     return [*pieces, *_around(Kind.TEXT, found[Kind.TEXT])]
 
 
-def _value(value: Any, text_id: TextId) -> tuple[int, int, int]:
+def constant(value: Any, text_id: TextId) -> tuple[int, int, int]:
     """Kind of slot, form and word of a constant."""
     if isinstance(value, str):
-        return Kind.TEXT, Form.TEXT, text_id(value)
+        return _TEXT_KIND, _TEXT, text_id(value)
     if value is None or isinstance(value, bool):
-        return Kind.OTHER, Form.CODE, _OTHER[value]
-    return (Kind.NUMBER, *number_end(value))
+        return _OTHER_KIND, _CODE, _OTHER[value]
+    return (_NUMBER_KIND, *number_end(value))
 
 
 def number_end(value: float) -> End:
     """The form and the word of a number."""
-    if isinstance(value, float) and value.is_integer() and -_SIZE // 2 <= value < _SIZE:
-        value = int(value)
     if isinstance(value, float):
-        return Form.FLOAT, _bits[1].unpack(_bits[0].pack(value))[0]
-    if value < _SIZE // 2:
-        return Form.INTEGER, value
-    return Form.UNSIGNED, value - _SIZE
+        if not (value.is_integer() and -_HALF <= value < _SIZE):
+            return _FLOAT, _AS_INTEGER.unpack(_AS_DOUBLE.pack(value))[0]
+        value = int(value)
+    if value < _HALF:
+        return _INTEGER, value
+    return _UNSIGNED, value - _SIZE
 
 
 def read_number(form: int, word: int) -> int | float:
@@ -148,7 +151,7 @@ def read_number(form: int, word: int) -> int | float:
         return word
     if form == Form.UNSIGNED:
         return word + _SIZE
-    number: float = _bits[0].unpack(_bits[1].pack(word))[0]
+    number: float = _AS_DOUBLE.unpack(_AS_INTEGER.pack(word))[0]
     return number
 
 

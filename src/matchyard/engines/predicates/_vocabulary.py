@@ -14,11 +14,13 @@ from matchyard.engines.predicates._coding import (
     clashes,
     code_all,
     collect,
+    first_missing,
     look,
     mark_slots,
     read_all,
 )
 from matchyard.engines.predicates._order import ordered
+from matchyard.engines.predicates._patterns import build
 from matchyard.engines.predicates._pieces import Pieces, renumber, used
 from matchyard.errors import UsageError
 from matchyard.kernels.csr import ragged
@@ -140,15 +142,27 @@ def _with_domain(vocabulary: Vocabulary, constants: _Constants) -> Vocabulary:
 
 
 def _with_grams(vocabulary: Vocabulary) -> Vocabulary:
-    return vocabulary
+    gram_slots, gram_patterns = build(
+        vocabulary.texts, vocabulary.kind, vocabulary.domain_start, vocabulary.domain_rest
+    )
+    return vocabulary._replace(gram_slots=gram_slots, gram_patterns=gram_patterns)
 
 
 def code(pieces: Pieces, vocabulary: Vocabulary, is_checked: bool = False) -> Filters:
     """Pieces over the ids of a vocabulary as filters; refuses what it lacks where that is asked."""
-    n_pieces = len(pieces.names)
+    slot_of, n_pieces = slots_of(vocabulary), len(pieces.names)
+    if is_checked:
+        _refuse_missing(pieces, first_missing(pieces, slot_of, vocabulary))
     slots = np.empty(n_pieces, np.int32)
     low, high = np.empty(n_pieces, np.int64), np.empty(n_pieces, np.int64)
-    missing = code_all(pieces, slots_of(vocabulary), vocabulary, is_checked, slots, low, high)
+    code_all(pieces, slot_of, vocabulary, slots, low, high)
+    filters = Filters(
+        pieces.row_start, pieces.filter_start, pieces.piece_start, pieces.groups, slots, low, high
+    )
+    return ordered(filters)
+
+
+def _refuse_missing(pieces: Pieces, missing: int) -> None:
     if missing >= 0:
         constraint = int(np.searchsorted(pieces.piece_start, missing, side="right")) - 1
         at = int(np.searchsorted(pieces.filter_start, constraint, side="right")) - 1
@@ -156,10 +170,6 @@ def code(pieces: Pieces, vocabulary: Vocabulary, is_checked: bool = False) -> Fi
         raise UsageError(
             f"row {row} has a constraint that is not in the vocabulary: it was not counted"
         )
-    filters = Filters(
-        pieces.row_start, pieces.filter_start, pieces.piece_start, pieces.groups, slots, low, high
-    )
-    return ordered(filters)
 
 
 def read(filters: Filters, vocabulary: Vocabulary) -> Pieces:
