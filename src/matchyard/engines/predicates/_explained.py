@@ -14,7 +14,7 @@ from matchyard.engines.predicates._formatted import (
 )
 from matchyard.engines.predicates._normal import Group
 from matchyard.engines.predicates._rows import Row, find_row, flatten
-from matchyard.engines.predicates._satisfied import is_nan, kind, satisfies
+from matchyard.engines.predicates._satisfied import kind, satisfies
 
 _MOST_FILTERS = 20  # explained one by one…
 _MOST_VALUES = 5  # …and shown of one attribute
@@ -95,7 +95,7 @@ def _values(name: str, value: Any, at: str | None = None) -> Iterator[Any]:
 def _of_another_type(value: Any, constraint: Constraint) -> str:
     wanted = set()
     for op, operand in constraint.tests:
-        if op in ("except", "exists") or is_nan(value):
+        if op in ("except", "exists") or kind(value) == "nan":
             return ""
         wanted.add(kind(operand[0] if isinstance(operand, tuple) else operand))
     return "" if kind(value) in wanted else f", not {' or '.join(sorted(wanted))}"

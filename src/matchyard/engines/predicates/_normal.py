@@ -7,7 +7,8 @@ element of an array of objects: their names are dotted and begin with the same c
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from matchyard.engines.predicates._constraints import (
     Constraint,
@@ -25,19 +26,22 @@ MAX_FILTERS = 16_384  # of one predicate, unless an option says otherwise
 Group: TypeAlias = tuple[Constraint, ...]
 
 
-class And(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class And:
     """All parts hold; without parts: always."""
 
     parts: tuple[Condition, ...]
 
 
-class Or(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Or:
     """One part holds; without parts: never."""
 
     parts: tuple[Condition, ...]
 
 
-class Not(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Not:
     """The part does not hold."""
 
     part: Condition
@@ -89,7 +93,8 @@ def _expand(condition: Condition, is_negated: bool, limit: int) -> list[Filter]:
     if isinstance(condition, Or):
         return _product([_expand(part, True, limit) for part in condition.parts], limit)
     if not is_negated:
-        return _product([_expand(part, False, limit) for part in condition.parts], limit)
+        distinct = dict.fromkeys(condition.parts)
+        return _product([_expand(part, False, limit) for part in distinct], limit)
     negated = []
     for parts in _independent(condition.parts):
         if len(parts) == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable
@@ -16,33 +17,31 @@ def satisfies(value: Any, test: Test) -> bool:
     op, wanted = test
     if op == "exists":
         return True
-    if is_nan(value):  # it is there, and that is all
+    if kind(value) == "nan":  # it is there, and that is all
         return False
     if op == "except":
         return not any(satisfies(value, Test("=", one)) for one in wanted)
     if op == "between":
-        is_above = satisfies(value, Test(">" if wanted[1] else ">=", wanted[0]))
-        return is_above and satisfies(value, Test("<" if wanted[3] else "<=", wanted[2]))
+        low, high = (">" if wanted[1] else ">=", wanted[0]), ("<" if wanted[3] else "<=", wanted[2])
+        return satisfies(value, Test(*low)) and satisfies(value, Test(*high))
     if op in _ORDER:  # values of different types are never equal nor in order
         return kind(value) == kind(wanted) and _ORDER[op](value, wanted)
+    if not isinstance(value, str):
+        return False
     if op.startswith("not "):
-        is_text = isinstance(value, str)
-        return is_text and not any(satisfies(value, Test(op[4:], one)) for one in wanted)
-    if op.endswith("ignore-case") and isinstance(value, str):
+        return not any(satisfies(value, Test(op[4:], one)) for one in wanted)
+    if op.endswith("ignore-case"):
         op, value = op.removesuffix("ignore-case").rstrip(), value.casefold()
-    return isinstance(value, str) and _TEXT[op](value, wanted)
+    return _TEXT[op](value, wanted)
 
 
 def kind(value: Any) -> str:
     """The type of a value, in words."""
     if value is None or isinstance(value, bool):
         return "null" if value is None else "true or false"
-    return "text" if isinstance(value, str) else "a number"
-
-
-def is_nan(value: Any) -> bool:
-    """Is it the number that compares with nothing?"""
-    return isinstance(value, float) and value != value  # noqa: PLR0124
+    if isinstance(value, str):
+        return "text"
+    return "nan" if math.isnan(value) else "a number"
 
 
 def _covers(text: str, pattern: str) -> bool:
@@ -58,11 +57,8 @@ def _is_within(text: str, network: str) -> bool:
         return False
 
 
-_ORDER: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
-    ">=": operator.ge,
-}  # fmt: skip
-_TEXT: dict[str, Callable[[Any, Any], bool]] = {
-    "prefix": str.startswith, "suffix": str.endswith, "contains": operator.contains,
-    "wildcard": _covers, "cidr": _is_within, "": operator.eq,
-}  # fmt: skip
+_Compare = dict[str, Callable[[Any, Any], bool]]
+_ORDER: _Compare = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
+                    ">": operator.gt, ">=": operator.ge}  # fmt: skip
+_TEXT: _Compare = {"prefix": str.startswith, "suffix": str.endswith, "contains": operator.contains,
+                   "wildcard": _covers, "cidr": _is_within, "": operator.eq}  # fmt: skip
