@@ -18,7 +18,7 @@ def check_event(value: Any) -> dict[str, Any]:
     """An event as a plain dict, from a mapping or from JSON."""
     try:
         if isinstance(value, (str, bytes, bytearray)):
-            value = read_json(value, "event", _EXAMPLE)
+            value = read_json(value, "an event", _EXAMPLE)
         if not isinstance(value, dict):
             raise ParseError(f"not an event: {shorten(value)}; {_EXAMPLE}")
         found: dict[str, Any] = _checked(value, "")
@@ -33,9 +33,9 @@ def read_json(text: str | bytes | bytearray, what: str, example: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise ParseError(f"not JSON of an {what}: {where}: {error.msg}; {example}") from None
+        raise ParseError(f"not JSON of {what}: {where}: {error.msg}; {example}") from None
     except ValueError as error:  # bytes that are no UTF-8, integers of thousands of digits
-        raise ParseError(f"not JSON of an {what}: {error}; {example}") from None
+        raise ParseError(f"not JSON of {what}: {error}; {example}") from None
 
 
 def _checked(value: Any, path: str) -> Any:

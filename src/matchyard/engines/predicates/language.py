@@ -100,5 +100,5 @@ def _condition(value: Any) -> Condition:
 
 
 def _rule(text: str) -> dict[str, Any]:
-    rule: dict[str, Any] = read_json(text, "event pattern", 'for example {"area": ["north"]}')
+    rule: dict[str, Any] = read_json(text, "a pattern", 'for example {"area": ["north"]}')
     return rule
