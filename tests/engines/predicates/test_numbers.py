@@ -26,7 +26,7 @@ EDGES = [
 ]
 INTEGERS = st.one_of(
     st.integers(-20, 20),
-    st.sampled_from([edge for edge in EDGES if -(2**63) <= edge]),
+    st.sampled_from([edge for edge in EDGES if edge >= -(2**63)]),
     st.integers(-(2**63), 2**64 - 1),
 )
 FLOATS = st.one_of(
