@@ -163,7 +163,7 @@ def read_number(text, position, end):
             digits = digits * np.uint64(10) + last
         if is_negative and digits > _TWO_63:
             return LARGE, start, NUMBER, 0, 0
-        value, rest = _integer(digits, is_negative)
+        value, rest = split_integer(digits, is_negative)
         return NO_FAULT, position, NUMBER, value, rest
     power, n_significant = 0, n_digits if digits > np.uint64(0) else 0
     if n_digits > 19:
@@ -199,7 +199,7 @@ def read_number(text, position, end):
 
 
 @njit(nogil=True, cache=True)
-def _integer(digits, is_negative):
+def split_integer(digits, is_negative):
     """The bits of the double that is not above an integer, and the rest."""
     if digits <= np.uint64(1 << 53):
         number = np.float64(np.int64(digits))
@@ -217,3 +217,16 @@ def _integer(digits, is_negative):
         high += 1.0
         rest = (1 << n_low) - rest
     return bits_of(-high * np.float64(1 << n_low)), rest
+
+
+@njit(nogil=True, cache=True)
+def split_integers(integers):
+    """The bits of the doubles that are not above many integers, and the rests."""
+    values, rests = np.empty(len(integers), np.int64), np.empty(len(integers), np.int32)
+    for i in range(len(integers)):
+        is_negative = integers[i] < 0
+        digits = np.uint64(integers[i])
+        values[i], rests[i] = split_integer(
+            ~digits + np.uint64(1) if is_negative else digits, is_negative
+        )
+    return values, rests
