@@ -116,7 +116,9 @@ def _required(fields: dict[str, pa.Array], name: str, rows: _Rows) -> pa.Array:
 def _is_text(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
 
 
 def _distinct(words: pa.Array) -> tuple[pa.Array, NDArray[np.int32]]:
@@ -161,7 +163,9 @@ def _operand(values: pa.Array | None, texts: pa.Array | None, n_constraints: int
 def _numbers(values: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Forms and words of a column of numbers."""
     if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
-        raise ParseError(f"values of type {values.type}; expected numbers, text or bool; {_EXAMPLE}")
+        raise ParseError(
+            f"values of type {values.type}; expected numbers, text or bool; {_EXAMPLE}"
+        )
     plain = (values.fill_null(0) if values.null_count else values).to_numpy()
     if pa.types.is_floating(values.type):
         words = plain.astype(np.float64, copy=False).view(np.int64)  # large columns are not copied
@@ -209,13 +213,13 @@ def _pieces(fields: dict[str, pa.Array], rows: _Rows) -> tuple[_Built, pa.Array]
         np.empty(n_pieces, np.int64), np.empty(n_pieces, np.int64),
     )  # fmt: skip
     numbers = value.forms, value.words, value.ids, high.forms, high.words
-    rows.refuse_empty(_fill(comparison, template, *numbers, templates.start, templates.words, built))
+    rows.refuse_empty(
+        _fill(comparison, template, *numbers, templates.start, templates.words, built)
+    )
     return built, templates.texts
 
 
-def _single(
-    comparison: NDArray[np.int8], value: _Operand, high: _Operand, rows: _Rows
-) -> _Built:
+def _single(comparison: NDArray[np.int8], value: _Operand, high: _Operand, rows: _Rows) -> _Built:
     """Numbers with one piece each, whose words are those of the column: memory is what costs."""
     forms = np.empty(len(comparison), np.uint8)
     numbers = value.forms, value.words, high.forms, high.words
@@ -273,7 +277,11 @@ def _templates(
 ) -> tuple[NDArray[np.int64], _Templates]:
     """Per constraint its template, -1 for none; and the templates."""
     template = np.full(len(wanted), -1, np.int64)
-    texts = value.values if pa.types.is_large_string(value.values.type) else pa.array([], pa.large_string())
+    texts = (
+        value.values
+        if pa.types.is_large_string(value.values.type)
+        else pa.array([], pa.large_string())
+    )
     counts: list[int] = []
     words: list[int] = []
     more: dict[str, int] = {}

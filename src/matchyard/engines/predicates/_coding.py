@@ -238,16 +238,21 @@ def _clashes(vocabulary, slot, form, word, step):
 
 @njit(nogil=True, cache=True)
 def first_missing(pieces, slot_of, vocabulary):
-    """The first piece that the vocabulary does not hold, or -1."""
-    for i in range(len(pieces.names)):
-        slot = np.int64(-1)
-        if pieces.names[i] >= 0:
+    """The first constraint that the vocabulary does not hold, or -1."""
+    for c in range(len(pieces.groups)):
+        start, end = pieces.piece_start[c], pieces.piece_start[c + 1]
+        for i in range(start, end):
+            if pieces.names[i] < 0:
+                return c
             slot = np.int64(slot_of[pieces.names[i], pieces.kinds[i]])
-        if slot < 0 or not (
-            _has(vocabulary, slot, low_form(pieces, i), pieces.low[i], OPEN_LOW)
-            and _has(vocabulary, slot, high_form(pieces, i), pieces.high[i], OPEN_HIGH)
-        ):
-            return i
+            if slot < 0 or not (
+                _has(vocabulary, slot, low_form(pieces, i), pieces.low[i], OPEN_LOW)
+                and _has(vocabulary, slot, high_form(pieces, i), pieces.high[i], OPEN_HIGH)
+            ):
+                return c
+            if _FIRST_TEXT <= pieces.kinds[i] <= _LAST_TEXT and vocabulary.mode[slot] == 0:
+                if not _is_unordered(pieces, start, end, i):
+                    return c
     return -1
 
 
@@ -317,7 +322,7 @@ def _has(vocabulary, slot, form, word, side):
     plain = form & _FORMS
     start, end = vocabulary.domain_start[slot], vocabulary.domain_start[slot + 1]
     if plain == _TEXT:
-        return word >= 0 and (vocabulary.mode[slot] > 0 or form == _TEXT or side > 0)
+        return word >= 0
     if plain == _PATTERN:
         place = _rank_pattern(vocabulary, start, end, word)
         return place < end and vocabulary.domain_rest[place] == word

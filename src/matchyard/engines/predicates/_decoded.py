@@ -55,8 +55,7 @@ def _filter(constraints: list[Constraint], groups: list[int]) -> Filter:
     for constraint, group in zip(constraints, groups, strict=True):
         members.setdefault(group, []).append(constraint)
     holds, *fails = (
-        tuple(sorted(members.get(group, ()), key=constraint_key))
-        for group in sorted({0, *members})
+        tuple(sorted(members.get(group, ()), key=constraint_key)) for group in sorted({0, *members})
     )
     return Filter(holds, tuple(sorted(fails, key=_group_key)))
 

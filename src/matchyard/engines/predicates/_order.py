@@ -173,4 +173,3 @@ def _sorted(filters, group_start, are_filters):
                 end += 1
         start[group + 1] = end
     return start, order[:end]
-

@@ -100,7 +100,9 @@ class Writer:
                 self._add_constraint(constraint)
                 self._groups.append(0)
             if len(fails) > _MOST_GROUPS:
-                raise ParseError(f"{len(fails)} negated groups in a filter; the limit is {_MOST_GROUPS}")
+                raise ParseError(
+                    f"{len(fails)} negated groups in a filter; the limit is {_MOST_GROUPS}"
+                )
             for group, constraints in enumerate(fails, 1):
                 for constraint in constraints:
                     self._add_constraint(constraint)
@@ -216,7 +218,9 @@ def merge(parts: Sequence[tuple[Filters, Vocabulary]]) -> tuple[Filters, Vocabul
         return parts[0]
     names, texts = Interner(), Interner()
     joined = [
-        renumber(read(filters, vocabulary), _ids(names, vocabulary.names), _ids(texts, vocabulary.texts))
+        renumber(
+            read(filters, vocabulary), _ids(names, vocabulary.names), _ids(texts, vocabulary.texts)
+        )
         for filters, vocabulary in parts
     ]
     return encode(join(joined), names.names(), texts.names())

@@ -70,7 +70,9 @@ def write(op: str, value: Any, text_id: TextId) -> list[Piece]:
     if op in COMPARISONS:
         kind, form, word = constant(value, text_id)
         times, plus = COMPARISONS[op]
-        return [(kind, form * times + plus, word, word)]  # the word of an end that is none is unread
+        return [
+            (kind, form * times + plus, word, word)
+        ]  # the word of an end that is none is unread
     if op == "!=":
         kind, form, word = constant(value, text_id)
         return _around(kind, [((form, word), (form | OPEN, word))])

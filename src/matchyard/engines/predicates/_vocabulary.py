@@ -162,9 +162,8 @@ def code(pieces: Pieces, vocabulary: Vocabulary, is_checked: bool = False) -> Fi
     return ordered(filters)
 
 
-def _refuse_missing(pieces: Pieces, missing: int) -> None:
-    if missing >= 0:
-        constraint = int(np.searchsorted(pieces.piece_start, missing, side="right")) - 1
+def _refuse_missing(pieces: Pieces, constraint: int) -> None:
+    if constraint >= 0:
         at = int(np.searchsorted(pieces.filter_start, constraint, side="right")) - 1
         row = int(np.searchsorted(pieces.row_start, at, side="right")) - 1
         raise UsageError(
