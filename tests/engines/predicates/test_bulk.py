@@ -76,7 +76,7 @@ def test_a_column_of_structs_is_what_its_constraints_say(
 
 
 @pytest.mark.parametrize(
-    "kind, low, high",
+    ("kind", "low", "high"),
     [
         (pa.int8(), -3, 100), (pa.int64(), -(2**63), 2**53 + 1), (pa.uint64(), 2**63, 2**64 - 1),
         (pa.float32(), 0.5, math.inf), (pa.float64(), -0.0, 1e300), (pa.string(), "a", "é"),
@@ -112,7 +112,7 @@ GOOD = {"name": "x", "op": ">", "value": 1.0}
 
 
 @pytest.mark.parametrize(
-    "bad, what",
+    ("bad", "what"),
     [
         ({**GOOD, "op": "~"}, "row 1: '~' takes no number"),
         ({**GOOD, "op": "~", "text": "a"}, "row 1: no operator '~'"),
@@ -133,7 +133,7 @@ def test_a_bad_constraint_is_named_with_its_row(bad: Any, what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "column, what",
+    ("column", "what"),
     [
         (pa.array([[GOOD], None]), "row 1 is null"),
         (pa.array([[1]]), "its lists are of int64"),

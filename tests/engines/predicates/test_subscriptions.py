@@ -110,7 +110,7 @@ def test_a_vocabulary_that_has_everything_codes_some_rows_as_before(
 
 
 @pytest.mark.parametrize(
-    "known, asked",
+    ("known", "asked"),
     [
         ("x = 1", "y = 1"), ("x = 1", 'x = "a"'), ('x = "a"', 'x = "b"'), ("x = 1", "x = 1.5"),
         ("x = 1.5", "x > 1.5"), ("x = 1.5", f"x = {2**60 + 1}"), ('x = "a"', 'x > "a"'),

@@ -59,7 +59,7 @@ class _Exact(tuple):  # type: ignore[type-arg]
 
 
 @pytest.mark.parametrize(
-    "rules, mode",
+    ("rules", "mode"),
     [
         (["x = 1", f"x > {2**61}"], Mode.INTEGER),
         ([field("x") > math.inf, "x < 3"], Mode.INTEGER),
@@ -79,7 +79,7 @@ def test_the_mode_of_numbers_is_the_first_that_is_exact(rules: list[object], mod
 
 
 @pytest.mark.parametrize(
-    "rule, is_ordered",
+    ("rule", "is_ordered"),
     [
         ('x = "a"', 0), ('x != "a"', 0), ('x in {"a", "b"}', 0), ('x > "a"', 1), ('x < "a"', 1),
         ('x <= "a"', 1), ('x prefix "a"', 1), ('x in {!= "a", > "b"}', 1), ('x in ["a", "b"]', 1),

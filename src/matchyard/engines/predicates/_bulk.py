@@ -330,7 +330,7 @@ def _forms_of(comparison, forms, words, end_forms, end_words, found):
             high = np.int64(end_forms[i])
             if pair_of(low, words[i]) > pair_of(high, end_words[i]):
                 return i
-        elif op == _LESS or op == _AT_MOST:
+        elif op in (_LESS, _AT_MOST):
             low, high = _NONE, high | (OPEN if op == _LESS else 0)
         elif op != _EQUAL:
             low, high = low | (OPEN if op == _MORE else 0), _NONE
@@ -368,9 +368,9 @@ def _fill(comparison, template, forms, words, ids, end_forms, end_words, start, 
         built.low[p] = built.high[p] = word
         if op == _EQUAL:
             low = high = form
-        elif op == _LESS or op == _AT_MOST:
+        elif op in (_LESS, _AT_MOST):
             high, built.low[p] = form | (OPEN if op == _LESS else 0), 0
-        elif op == _MORE or op == _AT_LEAST:
+        elif op in (_MORE, _AT_LEAST):
             low, built.high[p] = form | (OPEN if op == _MORE else 0), 0
         elif op == _BETWEEN:
             low, high, built.high[p] = form, np.int64(end_forms[i]), end_words[i]

@@ -104,13 +104,22 @@ def look(pieces, slot_of, found):
             if kind == _NUMBER:
                 found[slot] |= _doubts(low & _FORMS, pieces.low[i])
                 found[slot] |= _doubts(high & _FORMS, pieces.high[i])
-                if low > OPEN and high > OPEN and not found[slot] & NOT_DOUBLE:
-                    # Between neighbouring doubles nothing would be left of an open interval.
-                    if _double_code(high, pieces.high[i]) - _double_code(low, pieces.low[i]) < 2:
-                        found[slot] |= NOT_DOUBLE
-            elif _FIRST_TEXT <= kind <= _LAST_TEXT:
-                if not _is_unordered(pieces, start, end, i):
-                    found[slot] |= IN_ORDER
+                if low > OPEN and high > OPEN and _is_tight(pieces, i):
+                    found[slot] |= NOT_DOUBLE
+            elif _is_text(kind) and not _is_unordered(pieces, start, end, i):
+                found[slot] |= IN_ORDER
+
+
+@njit(nogil=True, cache=True)
+def _is_tight(pieces, i):
+    """Are the ends neighbouring doubles? Nothing would be left of an open interval."""
+    high = _double_code(high_form(pieces, i), pieces.high[i])
+    return high - _double_code(low_form(pieces, i), pieces.low[i]) < 2
+
+
+@njit(nogil=True, cache=True)
+def _is_text(kind):
+    return _FIRST_TEXT <= kind <= _LAST_TEXT
 
 
 @njit(nogil=True, cache=True)
@@ -143,7 +152,7 @@ def _double_code(form, word):
 def _is_unordered(pieces, start, end, i):
     """Is the piece one text, everything, or what lies on either side of one?"""
     low, high = low_form(pieces, i), high_form(pieces, i)
-    if low == _TEXT or high == _TEXT:
+    if _TEXT in (low, high):
         return low == high and pieces.low[i] == pieces.high[i]
     if high == _TEXT | OPEN:
         if i + 1 == end or pieces.kinds[i + 1] != pieces.kinds[i]:
@@ -250,9 +259,9 @@ def first_missing(pieces, slot_of, vocabulary):
                 and _has(vocabulary, slot, high_form(pieces, i), pieces.high[i], OPEN_HIGH)
             ):
                 return c
-            if _FIRST_TEXT <= pieces.kinds[i] <= _LAST_TEXT and vocabulary.mode[slot] == 0:
-                if not _is_unordered(pieces, start, end, i):
-                    return c
+            is_unordered = _is_text(pieces.kinds[i]) and vocabulary.mode[slot] == 0
+            if is_unordered and not _is_unordered(pieces, start, end, i):
+                return c
     return -1
 
 
@@ -326,7 +335,7 @@ def _has(vocabulary, slot, form, word, side):
     if plain == _PATTERN:
         place = _rank_pattern(vocabulary, start, end, word)
         return place < end and vocabulary.domain_rest[place] == word
-    if plain == _NONE or plain == _CODE or plain == _END:
+    if plain in (_NONE, _CODE, _END):
         return True
     mode = vocabulary.mode[slot]
     if mode == _RANKED:

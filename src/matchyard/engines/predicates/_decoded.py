@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -40,13 +41,12 @@ def _decode(filters: Filters, vocabulary: Vocabulary) -> Iterator[Predicate]:
     words = list(zip(*columns, strict=True))
     constraints = [
         Constraint(name(names[start]), read_constraint(words[start:end], text))
-        for start, end in zip(piece_start, piece_start[1:], strict=False)
+        for start, end in pairwise(piece_start)
     ]
     found = [
-        _filter(constraints[start:end], groups[start:end])
-        for start, end in zip(filter_start, filter_start[1:], strict=False)
+        _filter(constraints[start:end], groups[start:end]) for start, end in pairwise(filter_start)
     ]
-    for start, end in zip(row_start, row_start[1:], strict=False):
+    for start, end in pairwise(row_start):
         yield Predicate(tuple(sorted(found[start:end], key=_filter_key)))
 
 

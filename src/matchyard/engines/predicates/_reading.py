@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from matchyard.engines.predicates._coded import Kind
@@ -60,7 +61,7 @@ def _end(form: int, word: int, text: Text) -> Any:
     form &= ~OPEN
     if form == Form.TEXT:
         return text(word)
-    return None if form == Form.END else read_number(form, word)
+    return None if form in (Form.NONE, Form.END) else read_number(form, word)
 
 
 def _read_single(kind: int, piece: Piece, text: Text) -> Test:
@@ -73,16 +74,14 @@ def _read_single(kind: int, piece: Piece, text: Text) -> Test:
     if kind >= Kind.PATTERN:
         op, value = OP_OF_PATTERN[kind, low_word & 3], text(low_word >> 2)
         return Test(op, alternatives_of(value) if op == "not wildcard" else value)
-    low = None if low_form == Form.NONE else _end(low_form, low_word, text)
-    high = None if high_form == Form.NONE else _end(high_form, high_word, text)
+    low, high = _end(low_form, low_word, text), _end(high_form, high_word, text)
     if kind == Kind.ADDRESS:
         return Test("cidr", network(low, high))
     if low_form == high_form and low == high:
         return Test("=" if kind in (Kind.NUMBER, Kind.TEXT) else "ignore-case", low)
-    is_turned = kind in READ_BACKWARDS
-    if kind != Kind.NUMBER and high_form >= OPEN and low is not None:
-        if low_form < OPEN and successor(low) == high:
-            return Test(OP_OF_PREFIX[kind], low[::-1] if is_turned else low)
+    is_range = kind != Kind.NUMBER and low_form == Form.TEXT and high_form >= OPEN
+    if is_range and successor(low) == high:
+        return Test(OP_OF_PREFIX[kind], low[::-1] if kind in READ_BACKWARDS else low)
     if low_form == Form.NONE:
         return Test("<" if high_form >= OPEN else "<=", high)
     if high_form == Form.NONE:
@@ -93,7 +92,7 @@ def _read_single(kind: int, piece: Piece, text: Text) -> Test:
 def _gaps(pieces: list[Piece], text: Text) -> list[Any]:
     """The values, or beginnings of texts, that are left out between pieces."""
     found = []
-    for left, right in zip(pieces, pieces[1:], strict=False):
+    for left, right in pairwise(pieces):
         start = _end(left[1] >> HIGH, left[3], text)
         found.append(start)
         if right[1] & _MASK < OPEN:  # ranges of texts, perhaps several that touch

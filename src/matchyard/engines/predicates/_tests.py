@@ -52,8 +52,8 @@ _PATTERNS = {
     "contains ignore-case": (Kind.FOLDED_PATTERN, 0),
     "wildcard ignore-case": (Kind.FOLDED_PATTERN, WILDCARD),
 }
-OP_OF_PATTERN = {asked: op for op, asked in _PATTERNS.items()}
-OP_OF_PREFIX = {kind: op for op, kind in _PREFIXES.items()}
+OP_OF_PATTERN = {(int(kind), flags): op for op, (kind, flags) in _PATTERNS.items()}
+OP_OF_PREFIX = {int(kind): op for op, kind in _PREFIXES.items()}
 _SEPARATOR = "\\|"  # between the wildcards of one pattern: there a backslash escapes * and \ only
 _TOKEN = re.compile(r"\\.|[^\\]+", re.DOTALL)
 

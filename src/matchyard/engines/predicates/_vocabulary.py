@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -96,26 +99,31 @@ def _build(pieces: Pieces, names: Names, texts: Names) -> Vocabulary:
     mode[is_number & (found & (NOT_WHOLE | NOT_DOUBLE) == NOT_WHOLE | NOT_DOUBLE)] = Mode.RANKED
     is_double = is_number & (mode == Mode.FLOAT)
     excluded = _constants(pieces, slot_of, is_double, only_open=True)
-    if len(excluded[0]):
+    if len(excluded.slots):
         clashing = np.zeros(len(kind), np.bool_)
         clashes(pieces, slot_of, _with_domain(vocabulary, excluded), clashing)
         mode[clashing] = Mode.RANKED
-        kept = ~clashing[excluded[0]]
-        excluded = tuple(array[kept] for array in excluded)  # type: ignore[assignment]
+        kept = ~clashing[excluded.slots]
+        slots, numbers, rests = excluded
+        excluded = _Constants(slots[kept], numbers[kept], rests[kept])
     is_listed = is_pattern | (is_number & (mode == Mode.RANKED))
     listed = _constants(pieces, slot_of, is_listed, only_open=False)
-    domain = tuple(np.concatenate(arrays) for arrays in zip(excluded, listed, strict=True))
-    return _with_grams(_with_domain(vocabulary, domain))  # type: ignore[arg-type]
+    pairs: Iterable[tuple[Any, Any]] = zip(excluded, listed, strict=True)
+    domain = _Constants(*(np.concatenate(arrays) for arrays in pairs))
+    return _with_grams(_with_domain(vocabulary, domain))
 
 
-_Constants = tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]
+class _Constants(NamedTuple):
+    slots: NDArray[np.int32]
+    numbers: NDArray[np.float64]
+    rests: NDArray[np.int64]
 
 
 def _constants(
     pieces: Pieces, slot_of: NDArray[np.int32], wanted: NDArray[np.bool_], only_open: bool
 ) -> _Constants:
     """Slots, numbers and rests of the constants of some slots, in order, each once."""
-    none = np.empty(0, np.int32), _NO_NUMBERS, _NO_WORDS
+    none = _Constants(np.empty(0, np.int32), _NO_NUMBERS, _NO_WORDS)
     if not wanted.any():
         return none
     n_found = collect(pieces, slot_of, wanted, only_open, *none)
@@ -129,9 +137,9 @@ def _constants(
     if only_open:  # the rests say which ends: both at once where both are
         places = np.flatnonzero(is_new)
         rests = np.bitwise_or.reduceat(rests, places) if n_found else rests
-        return slots[places], numbers[places], rests
+        return _Constants(slots[places], numbers[places], rests)
     is_new[1:] |= np.diff(rests) != 0
-    return slots[is_new], numbers[is_new], rests[is_new]
+    return _Constants(slots[is_new], numbers[is_new], rests[is_new])
 
 
 def _with_domain(vocabulary: Vocabulary, constants: _Constants) -> Vocabulary:

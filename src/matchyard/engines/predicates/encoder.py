@@ -133,6 +133,7 @@ def _find_rarest(filters, uses, found):
         for c in range(filters.filter_start[first], filters.filter_start[first + 1]):
             start, end = filters.piece_start[c], filters.piece_start[c + 1]
             slot = filters.slots[start]
-            if filters.groups[c] == 0 and filters.slots[end - 1] == slot:
-                if found[row] < 0 or uses[slot] < uses[found[row]]:
-                    found[row] = slot
+            if filters.groups[c] != 0 or filters.slots[end - 1] != slot:
+                continue
+            if found[row] < 0 or uses[slot] < uses[found[row]]:
+                found[row] = slot
