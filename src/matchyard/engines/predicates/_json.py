@@ -29,9 +29,7 @@ from matchyard.engines.predicates._faults import (
     DEEP,
     ENDS,
     FULL_ATTRIBUTES,
-    FULL_NODES,
     FULL_PLACES,
-    FULL_UNESCAPED,
     NAME,
     NO_FAULT,
     NO_VALUE,
@@ -55,7 +53,8 @@ from matchyard.engines.predicates._nodes import (
     POSITION,
     SEEN_IN,
     Room,
-    fill_slots,
+    grown,
+    new_room,
     read_key,
 )
 from matchyard.engines.predicates._numbers import bits_of
@@ -81,7 +80,7 @@ def read_json(
 
     Without offsets the events are the elements of one array, as `json.dumps` writes it.
     """
-    room = _new_room(n_events, len(text))
+    room = new_room(n_events, len(text))
     event = 0
     while True:
         fault, event, position = scan(text, text_start, event, max_depth, *room)
@@ -94,47 +93,8 @@ def read_json(
             elif event:
                 start = int(room.counts[POSITION])
             raise refuse(fault, event, position, text, start, end, max_depth)
-        room = _grown(room, fault)
+        room = grown(room, fault)
     return _finished(text, room)
-
-
-def _new_room(n_events: int, n_bytes: int) -> Room:
-    counts = np.zeros(16, np.int64)
-    counts[N_PLACES] = counts[N_NODES] = counts[POSITION] = 1
-    nodes = np.empty((64, 8), np.int64)
-    nodes[0] = 0
-    return Room(
-        np.zeros(n_events + 1, np.int64),
-        np.empty((n_bytes // 16 + 16, 3), np.int64),
-        np.zeros((2, 16), np.int32),
-        nodes,
-        np.zeros(128, np.int32),
-        np.empty(1024, np.uint8),
-        np.empty(64, np.uint8),
-        counts,
-    )
-
-
-_GROWS = {
-    FULL_ATTRIBUTES: ("attributes",),
-    FULL_NODES: ("nodes", "paths"),
-    FULL_PLACES: ("places",),
-    FULL_UNESCAPED: ("unescaped",),
-}
-
-
-def _grown(room: Room, fault: int) -> Room:
-    """The same with twice the room for whatever had too little."""
-    arrays = {}
-    for name in _GROWS[fault]:
-        array = getattr(room, name)
-        axis = 1 if name == "places" else 0
-        arrays[name] = np.concatenate([array, np.zeros_like(array)], axis=axis)
-    room = room._replace(**arrays)
-    if fault == FULL_NODES:
-        room = room._replace(slots=np.zeros(2 * len(room.slots), np.int32))
-        fill_slots(room.nodes, room.slots, room.counts[N_NODES])
-    return room
 
 
 def _read_slowly(text: NDArray[np.uint8], attributes: NDArray[np.int64]) -> None:
@@ -381,7 +341,7 @@ def scan(
     The arrays are those of `Room`, one by one: taking them out of a tuple would cost more than
     a small event does.
     """
-    stack = np.empty((max_depth, 7), np.int64)
+    stack = np.empty((max(1, max_depth), 7), np.int64)
     is_one_array = len(text_start) == 0
     for event in range(first, len(row_start) - 1):
         counts[8:] = counts[:8]

@@ -14,7 +14,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates._faults import FULL_NODES, NO_FAULT
+from matchyard.engines.predicates._faults import (
+    FULL_ATTRIBUTES,
+    FULL_NODES,
+    FULL_PLACES,
+    FULL_UNESCAPED,
+    NO_FAULT,
+)
 from matchyard.engines.predicates._strings import BACKSLASH, string_end, unescape
 from matchyard.kernels.hashing import is_equal, mix64, xxh64
 
@@ -36,6 +42,46 @@ class Room(NamedTuple):
     paths: NDArray[np.uint8]  # text of the nodes' paths, one after the other
     unescaped: NDArray[np.uint8]  # strings without their escapes
     counts: NDArray[np.int64]  # [16] how much of the above is used; the same before this event
+
+
+def new_room(n_events: int, n_bytes: int) -> Room:
+    """Room for so many events of so many bytes, as far as that can be told."""
+    counts = np.zeros(16, np.int64)
+    counts[N_PLACES] = counts[N_NODES] = counts[POSITION] = 1
+    nodes = np.empty((64, 8), np.int64)
+    nodes[0] = 0
+    return Room(
+        np.zeros(n_events + 1, np.int64),
+        np.empty((n_bytes // 16 + 16, 3), np.int64),
+        np.zeros((2, 16), np.int32),
+        nodes,
+        np.zeros(128, np.int32),
+        np.empty(1024, np.uint8),
+        np.empty(64, np.uint8),
+        counts,
+    )
+
+
+_GROWS = {
+    FULL_ATTRIBUTES: ("attributes",),
+    FULL_NODES: ("nodes", "paths"),
+    FULL_PLACES: ("places",),
+    FULL_UNESCAPED: ("unescaped",),
+}
+
+
+def grown(room: Room, fault: int) -> Room:
+    """The same with twice the room for whatever had too little."""
+    arrays = {}
+    for name in _GROWS[fault]:
+        array = getattr(room, name)
+        axis = 1 if name == "places" else 0
+        arrays[name] = np.concatenate([array, np.zeros_like(array)], axis=axis)
+    room = room._replace(**arrays)
+    if fault == FULL_NODES:
+        room = room._replace(slots=np.zeros(2 * len(room.slots), np.int32))
+        fill_slots(room.nodes, room.slots, room.counts[N_NODES])
+    return room
 
 
 @njit(nogil=True, cache=True)
