@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -96,6 +97,20 @@ def test_entries_are_those_of_the_plain_encoder(
             assert entries(whole, row) == expected(event, slots, texts)
             alone = encode(found.rows(row, row + 1), vocabulary)
             assert entries(alone, 0) == entries(whole, row)
+
+
+@pytest.mark.parametrize("is_ordered", [False, True])
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind >= Kind.TEXT])
+def test_every_way_to_read_a_text_is_that_of_python(kind: Kind, is_ordered: bool) -> None:
+    asked: list[Any] = [read(kind, text) for text in WORDS + ADDRESSES]
+    asked = [text for text in dict.fromkeys(asked) if text is not None]
+    if kind >= Kind.PATTERN:
+        asked = [(flags, text) for text in asked for flags in range(4)]
+    vocabulary, slots, texts = make([Slot("a", kind, asked, is_ordered)])
+    values = [*ADDRESSES, *WORDS, *(one + other for one in WORDS for other in WORDS)]
+    batch = encode(column([{"a": value} for value in values], OPTIONS), vocabulary)
+    for row, value in enumerate(values):
+        assert entries(batch, row) == expected({"a": value}, slots, texts)
 
 
 def test_an_event_of_very_many_values_is_encoded() -> None:

@@ -60,6 +60,13 @@ def test_wildcards_mean_what_they_say(pattern: str, text: str, is_match: bool) -
     assert found([(WILDCARD, pattern)], text) == ([0] if is_match else [])
 
 
+def test_nothing_before_or_after_the_text_is_read() -> None:
+    # Between two "abc": each would be found if the text began earlier or ended later.
+    common = [(0, "caba"), (0, "cabax")]  # so that "cabab" is filed under "abab"
+    assert found([(0, "cabab"), *common], "ababa") == []
+    assert found([(0, "babaab"), (WILDCARD, "*babaab*")], "xbaba") == []
+
+
 def test_thousands_of_patterns_are_found_by_their_rarest_grams() -> None:
     patterns = [(0, f"common part {i:05d}") for i in range(5000)] + [(WILDCARD, "common*x")]
     text = "this is common part 04321 and common part 00017x"

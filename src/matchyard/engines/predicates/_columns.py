@@ -34,12 +34,12 @@ class Limits(Protocol):
 def column(events: Any, options: Limits) -> Column:
     """Events in any form that users have them in: dicts, JSON text, Arrow columns, tables."""
     depth = options.max_depth
+    if isinstance(events, list | tuple):
+        return _from_python(events, depth)
     if isinstance(events, (str, dict, *_BYTES)):
         return _from_python([events], depth)
     if isinstance(events, Iterator):
-        events = list(events)
-    if isinstance(events, list | tuple):
-        return _from_python(events, depth)
+        return _from_python(list(events), depth)
     if hasattr(events, "columns") or isinstance(events, pa.RecordBatch | pa.Table):
         return _from_rows(_as_table(events), depth)
     if hasattr(events, "to_arrow"):  # polars

@@ -1,12 +1,12 @@
 """Many patterns at once: which of them does a text contain, or satisfy as a wildcard?
 
-Every pattern is filed under one *gram* of its longest literal piece, three bytes or as many as
+Every pattern is filed under one *gram* of its longest literal piece, four bytes or as many as
 there are: the one that fewest patterns of its slot share. A text is read once, with a look-up per
 byte, and the patterns found there are confirmed. Patterns without a literal, and inverted ones,
 which hold for texts that do not satisfy them, are tried on every text.
 
     gram_slots     hash table of pairs: key, and begin << 32 | count in `gram_patterns`
-                   key = (slot + 1) << 26 | bytes of the gram << 24 | gram; 0 is free
+                   key = (slot + 1) << 35 | bytes of the gram << 32 | gram; 0 is free
     gram_patterns  pairs: pattern, and where in it the gram is (-1: a wildcard);
                    a gram of no bytes lists those that are always tried, after a pair that
                    begins with the lengths of the slot's grams, a bit each
@@ -23,6 +23,7 @@ from matchyard.kernels.hashing import is_equal, mix64
 from matchyard.kernels.names import Names
 
 WILDCARD, INVERTED = 1, 2  # flags of a pattern; its text's id stands above them
+_LONGEST = 4  # bytes of a gram; with three, 200 000 patterns share too few
 _STAR, _BACKSLASH, _BAR = np.uint8(42), np.uint8(92), np.uint8(124)
 _FIRST_KIND = int(Kind.PATTERN)
 
@@ -69,7 +70,7 @@ def _n_bytes(texts, ids, domain_start, slots):
 
 @njit(nogil=True, cache=True)
 def _key(slot, length, gram):
-    return ((np.int64(slot) + 1) << 26) | (length << 24) | gram
+    return ((np.int64(slot) + 1) << 35) | (length << 32) | gram
 
 
 @njit(nogil=True, cache=True)
@@ -141,7 +142,7 @@ def _choose(slots, text_start, text, domain_start, domain_rest, longest, n_bytes
                 start, end = text_start[coded >> 2], text_start[(coded >> 2) + 1]
                 is_wildcard = coded & WILDCARD > 0
                 n_literal = _literal(text, start, end, is_wildcard, piece)
-                length = min(3, n_literal)
+                length = min(_LONGEST, n_literal)
                 best, best_key, offset = np.int64(1 << 62), _key(slot, 0, 0), -1
                 if coded & INVERTED == 0 and length > 0:
                     for i in range(n_literal - length + 1):
@@ -153,7 +154,7 @@ def _choose(slots, text_start, text, domain_start, domain_rest, longest, n_bytes
                         elif counts[place + 1] < best:
                             best, best_key, offset = counts[place + 1], key, i
                 if is_last:
-                    lengths |= 1 << ((best_key >> 24) & 3)
+                    lengths |= 1 << ((best_key >> 32) & 7)
                     keys[n] = best_key
                     entries[n, 0] = pattern - domain_start[slot]
                     entries[n, 1] = -1 if is_wildcard else offset
@@ -257,7 +258,7 @@ def find_patterns(table, listed, slot, first, coded, text_start, text, data, sta
         if holds != (word & INVERTED > 0):
             hits = _added(hits, n_hits, pattern)
             n_hits += 1
-    for length in range(1, 4):
+    for length in range(1, _LONGEST + 1):
         if (lengths >> length) & 1 == 0:
             continue
         for position in range(start, end - length + 1):
