@@ -71,10 +71,6 @@ def condition_of(value: Predicate | Filter | Constraint) -> Condition:
 
 def normalise(condition: Condition, max_filters: int = MAX_FILTERS) -> Predicate:
     """The predicate that holds exactly when the condition does."""
-    if isinstance(condition, Constraint):
-        return Predicate((Filter((condition,), ()),))
-    if isinstance(condition, And) and all(type(part) is Constraint for part in condition.parts):
-        return Predicate((Filter(_in_order(condition.parts), ()),))  # type: ignore[arg-type]
     filters = _expand(condition, False, max_filters)
     if len(filters) > 1:
         kept = {_filter_key(one): one for one in filters}
@@ -93,6 +89,8 @@ def _expand(condition: Condition, is_negated: bool, limit: int) -> list[Filter]:
     if isinstance(condition, Or):
         return _product([_expand(part, True, limit) for part in condition.parts], limit)
     if not is_negated:
+        if all(type(part) is Constraint for part in condition.parts):  # as most are
+            return [Filter(_in_order(condition.parts), ())]  # type: ignore[arg-type]
         distinct = dict.fromkeys(condition.parts)
         return _product([_expand(part, False, limit) for part in distinct], limit)
     negated = []
