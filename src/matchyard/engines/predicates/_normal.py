@@ -3,6 +3,9 @@
 A negated filter becomes one filter per negated group (the group, now positive) and one per class of
 its constraints (now a negated group). Constraints are of one class when they could meet in one
 element of an array of objects: their names are dotted and begin with the same component.
+
+`not` asks about the whole event. What is negated twice is asked positively again, and is then a
+constraint like the others of its filter: `a.y = 4 and not not a.x = 1` is `a.y = 4 and a.x = 1`.
 """
 
 from __future__ import annotations

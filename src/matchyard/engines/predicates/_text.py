@@ -17,7 +17,7 @@ import math
 import re
 from typing import Any, NoReturn
 
-from matchyard.engines.predicates._constraints import Constraint, Test, make_test
+from matchyard.engines.predicates._constraints import Constraint, Test, check_name, make_test
 from matchyard.engines.predicates._normal import And, Condition, Not, Or, constrain
 from matchyard.errors import ParseError
 
@@ -135,7 +135,11 @@ class _Parser:
             if token[:1] != "`" or len(token) == 1:
                 self.fail(self.at, "the name of an attribute")
             self.at += 1
-            return self.unquote(token)
+            name = self.unquote(token)
+            try:
+                return check_name(name)
+            except ParseError as error:
+                raise self.error(self.at - 1, str(error)) from None
         self.at += 1
         return token
 
