@@ -1,0 +1,175 @@
+"""Tables of events, taken over column by column: no value passes through Python.
+
+A null is an absent attribute; fields of structs get dotted names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from matchyard.engines.predicates._attributes import (
+    FALSE,
+    NUMBER,
+    TEXT,
+    VALUE,
+    WHAT,
+    WHERE,
+    Column,
+)
+from matchyard.engines.predicates._decimals import split_integers
+from matchyard.errors import ParseError
+from matchyard.kernels.names import Interner, string_buffers
+
+NESTED = None  # lists within it: such events go through Python
+
+
+class _Values(NamedTuple):
+    values: NDArray[np.int64]
+    what: NDArray[np.int64]  # as in `Column`
+    is_there: NDArray[np.bool_]
+    text: NDArray[np.uint8]  # `values` of texts count from its start
+
+
+def from_table(names: Sequence[str], arrays: Sequence[pa.Array], n_rows: int) -> Column | None:
+    """The events of a table's rows, or NESTED."""
+    fields = list(_fields(names, arrays))
+    if any(_is_nested(array.type) for _, array in fields):
+        return NESTED
+    found = [_values(array, f"column {name!r}") for name, array in fields]
+    n = len(found)
+    text, starts = _joined([one.text for one in found])
+    is_there = np.empty((n_rows, n), np.bool_)
+    attributes = np.empty((n_rows, n, 3), np.int64)
+    for i, (one, start) in enumerate(zip(found, starts)):
+        is_there[:, i] = one.is_there
+        attributes[:, i, VALUE] = one.values + start if len(one.text) else one.values
+        attributes[:, i, WHERE] = i << 32
+        attributes[:, i, WHAT] = one.what
+    row_start = np.zeros(n_rows + 1, np.int64)
+    np.cumsum(is_there.sum(axis=1), out=row_start[1:])
+    flat = attributes.reshape(-1, 3)
+    kept = flat if is_there.all() else flat[is_there.ravel()]
+    return _column(row_start, kept, [name for name, _ in fields], text)
+
+
+def from_map(events: pa.Array) -> Column | None:
+    """The events of a column of maps from names to values, or NESTED."""
+    named = events.type.key_type
+    if not (pa.types.is_string(named) or pa.types.is_large_string(named)):
+        raise ParseError(f"not a column of events: its names are {named}; expected text")
+    if _is_nested(events.type.item_type) or pa.types.is_struct(events.type.item_type):
+        return NESTED
+    offsets = np.asarray(events.offsets).astype(np.int64)
+    keys = events.keys.slice(offsets[0], offsets[-1] - offsets[0])
+    found = _values(events.items.slice(offsets[0], len(keys)), "the map")
+    interner = Interner()
+    names = interner.intern_arrow(keys)
+    rows = np.repeat(np.arange(len(events)), np.diff(offsets))
+    pairs = np.sort(rows << 32 | names)
+    if np.any(pairs[1:] == pairs[:-1]):
+        row = int(pairs[np.flatnonzero(pairs[1:] == pairs[:-1])[0]] >> 32)
+        raise ParseError(f"event {row} has a name twice")
+    n_before = np.zeros(len(keys) + 1, np.int64)
+    np.cumsum(found.is_there, out=n_before[1:])
+    kept = found.is_there
+    known = interner.names()
+    attributes = np.stack([found.values, names.astype(np.int64) << 32, found.what], axis=1)
+    words = [known.name(i) for i in range(known.n_names)]
+    return _column(n_before[offsets - offsets[0]], attributes[kept], words, found.text)
+
+
+def read_rows(rows: pa.Table | pa.Array) -> list[dict[str, Any]]:
+    """The rows as dicts, for what is nested."""
+    try:
+        return [_without_nulls(row) for row in rows.to_pylist(maps_as_pydicts="strict")]
+    except (KeyError, pa.ArrowException) as error:
+        raise ParseError(f"not a column of events: {error}") from None
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return [_without_nulls(one) for one in value if one is not None]
+    return value
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind)
+    return bool(is_list or pa.types.is_fixed_size_list(kind) or pa.types.is_list_view(kind))
+
+
+def _fields(names: Sequence[str], arrays: Sequence[pa.Array]) -> Any:
+    for name, array in zip(names, arrays):
+        if pa.types.is_struct(array.type):
+            inner = [f"{name}.{field.name}" for field in array.type]
+            yield from _fields(inner, array.flatten())  # a null struct has null fields
+        else:
+            yield name, array
+
+
+def _values(array: pa.Array, what_it_is: str) -> _Values:
+    kind, n = array.type, len(array)
+    is_there = np.ones(n, np.bool_)
+    if array.null_count:
+        is_there = array.is_valid().to_numpy(zero_copy_only=False)
+    values, what = np.zeros(n, np.int64), np.full(n, NUMBER, np.int64)
+    text = np.empty(0, np.uint8)
+    if pa.types.is_boolean(kind):
+        what = pc.fill_null(array, False).cast(pa.int64()).to_numpy() + FALSE
+    elif pa.types.is_floating(kind):
+        values = pc.fill_null(array, 0).to_numpy().astype(np.float64).view(np.int64)
+    elif pa.types.is_integer(kind):
+        wide = np.uint64 if kind == pa.uint64() else np.int64
+        values, rests = split_integers(pc.fill_null(array, 0).to_numpy().astype(wide))
+        what = rests << 8 | NUMBER
+    elif not pa.types.is_null(kind):
+        values, lengths, text = _texts(array, what_it_is)
+        what = lengths << 8 | TEXT
+    return _Values(values, what, is_there, text)
+
+
+def _texts(
+    array: pa.Array, what: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
+    if pa.types.is_dictionary(array.type):
+        starts, lengths, text = _texts(array.dictionary, what)
+        indices = pc.fill_null(array.indices, 0).to_numpy()
+        if len(starts) == 0:  # nothing but nulls
+            return np.zeros(len(array), np.int64), np.zeros(len(array), np.int64), text
+        return starts[indices], lengths[indices], text
+    if pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        raise ParseError(f"{what} is of type {array.type}; expected numbers, text, true or false")
+    start, text = string_buffers(array)
+    return start[:-1] - start[0], np.diff(start), text[start[0] : start[-1]]
+
+
+def _joined(texts: Sequence[NDArray[np.uint8]]) -> tuple[NDArray[np.uint8], list[int]]:
+    """All texts in one, and where each begins."""
+    starts = list(accumulate((len(text) for text in texts), initial=0))
+    return np.concatenate([np.empty(0, np.uint8), *texts]), starts[:-1]
+
+
+def _column(
+    row_start: NDArray[np.int64],
+    attributes: NDArray[np.int64],
+    names: Sequence[str],
+    text: NDArray[np.uint8],
+) -> Column:
+    written = [name.encode() for name in names]
+    name_start = np.zeros(len(names) + 1, np.int64)
+    np.cumsum([len(one) for one in written], out=name_start[1:])
+    name_text = np.frombuffer(b"".join(written), np.uint8).copy()
+    text = text.view()
+    text.flags.writeable = False
+    nowhere = np.zeros(1, np.int32)
+    return Column(row_start, attributes, name_start, name_text, text, nowhere, nowhere)
