@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from matchyard.engines.predicates.algorithms import _cells, _intervals
 from matchyard.engines.predicates.algorithms._cells import Cells
@@ -20,10 +21,15 @@ from matchyard.engines.predicates.algorithms._stored import Stored
 LOW, HIGH = 0, 1
 
 
-def fill(stored: Stored, domains: Domains, n_cells: int) -> Cells:
-    """Put both ends of all intervals in their cells."""
-    cells = _cells.empty(_count(stored, domains, n_cells), stored.low.dtype)
-    _fill(stored, domains, n_cells, cells)
+def fill(
+    stored: Stored, domains: Domains, n_cells: int, is_skipped: NDArray[np.bool_] | None = None
+) -> Cells:
+    """Put both ends of all intervals in their cells, but for attributes that are skipped."""
+    if is_skipped is None:
+        is_skipped = np.zeros(len(domains.lowest), bool)
+    counts = _count(stored, domains, n_cells, is_skipped)
+    cells = _cells.empty(counts, stored.low.dtype)
+    _fill(stored, domains, n_cells, is_skipped, cells)
     return cells
 
 
@@ -54,9 +60,11 @@ def ends_of(table, domains, piece, n_cells):
 
 
 @njit(nogil=True, cache=True)
-def _count(stored, domains, n_cells):
+def _count(stored, domains, n_cells, is_skipped):
     counts = np.zeros(len(domains.lowest) * 2 * n_cells, np.int32)
     for piece in range(len(stored.slots)):
+        if is_skipped[domains.attribute_of[stored.slots[piece]]]:
+            continue
         low, high = ends_of(stored, domains, piece, n_cells)
         counts[low] += 1
         counts[high] += 1
@@ -64,9 +72,11 @@ def _count(stored, domains, n_cells):
 
 
 @njit(nogil=True, cache=True)
-def _fill(stored, domains, n_cells, cells):
+def _fill(stored, domains, n_cells, is_skipped, cells):
     for row in range(len(stored.filter_start) - 1):
         for piece in range(stored.filter_start[row], stored.filter_start[row + 1]):
+            if is_skipped[domains.attribute_of[stored.slots[piece]]]:
+                continue
             low, high = ends_of(stored, domains, piece, n_cells)
             _cells.put(cells, low, row, stored.low[piece])
             _cells.put(cells, high, row, stored.high[piece])

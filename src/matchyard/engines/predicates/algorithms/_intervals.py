@@ -254,9 +254,17 @@ def mark(bits, row):
 
 
 @njit(nogil=True, cache=True)
-def unmark(bits, row):
-    """Clear the bit of a row."""
-    bits[row >> 6] &= ~(ONE << np.uint64(row & 63))
+def mark_rows(bits, rows):
+    """Set the bits of some rows."""
+    for row in rows:
+        mark(bits, row)
+
+
+@njit(nogil=True, cache=True)
+def unmark_rows(bits, first, stop):
+    """Clear the bits of some consecutive rows."""
+    for row in range(first, stop):
+        bits[row >> 6] &= ~(ONE << np.uint64(row & 63))
 
 
 @njit(nogil=True, cache=True)
