@@ -99,7 +99,8 @@ def accept(table: Any, batch: Batch, algorithm: str) -> Batch:
 
 def must_rebuild(table: Any, filters: Filters) -> bool:
     """Is there no place for these filters in the table, or have its rows doubled by insertions?"""
-    new = _stored.store(_stored.Distinct(filters, np.arange(1), np.empty(0, np.int64)))
+    numbers = np.arange(filters.n_rows + 1)
+    new = _stored.store(_stored.Distinct(filters, numbers, numbers[1:]))
     n_rows = len(table.filter_start) - 1 + filters.n_rows
     if n_rows > 2 * table.built[0] + WORD or _stored.n_slots(new) > len(table.attribute_of):
         return True
@@ -116,14 +117,13 @@ def joined(
     rows = np.searchsorted(table.key_start, positions, side="right") - 1
     old = _stored.subscriptions(table, rows)
     new = _stored.take(filters, np.arange(filters.n_rows))
-    both = Filters(
-        *(_one_after_the_other(old[i], new[i]) for i in range(3)),
-        *(np.concatenate([old[i], new[i]]) for i in range(3, len(old))),
-    )
-    return both, np.concatenate([table.keys[positions], keys])
+    n_starts = Filters._fields.index("groups")
+    starts = (_one_after_the_other(*both) for both in zip(old[:n_starts], new[:n_starts]))
+    values = (np.concatenate(both) for both in zip(old[n_starts:], new[n_starts:]))
+    return Filters._make((*starts, *values)), np.concatenate([table.keys[positions], keys])
 
 
-def _one_after_the_other(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
+def _one_after_the_other(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([left, right[1:] + left[-1]])
 
 
@@ -154,7 +154,7 @@ def extended(array: NDArray[Any], n_more: int) -> NDArray[Any]:
     left room behind it, so that growing one by one costs what growing at once does."""
     size = len(array) + n_more
     whole = array.base
-    if not _is_ours(array, whole) or len(whole) < size:
+    if whole is None or not _is_ours(array, whole) or len(whole) < size:
         whole = np.empty((size + size // 4 + 16, *array.shape[1:]), array.dtype)
         whole[: len(array)] = array
     return whole[:size]
@@ -319,5 +319,3 @@ def piece_on(table, row, slot):
     while table.slots[piece] != slot:
         piece += 1
     return piece
-
-

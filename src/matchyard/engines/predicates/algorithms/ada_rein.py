@@ -2,7 +2,7 @@
 
 It never misses a match. What it finds beyond the matches is expected to be at most the share
 `false_positive_rate` of what it finds, where the values of events are spread evenly over the
-domains of attributes that are all present; `stated_rate` says what share a table expects.
+domains and no attribute is absent; `stated_rate` says what share a table expects.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def compile(
     n_rows = len(stored.filter_start) - 1
     gone = _intervals.all_but_first(-(-n_rows // WORD), n_rows)
     cells = _ends.fill(stored, domains, options.n_cells, is_skipped)
-    return Table(*domains, *cells, gone, is_skipped, np.array([rate]), *stored)
+    return Table._make((*domains, *cells, gone, is_skipped, np.array([rate]), *stored))
 
 
 def _skip(
@@ -99,7 +99,7 @@ def _skip(
         is_skipped[attribute] = True
         n_found = _expected(stored.filter_start, attributes, widths, is_skipped)
         new_rate = 1 - n_matches / n_found if n_found else 0.0
-        if new_rate > limit:
+        if new_rate > limit or limit == 0:
             is_skipped[attribute] = False
             break
         rate = new_rate
@@ -126,21 +126,21 @@ subscriptions = _stored.subscriptions
 
 def estimate(n_subscriptions: int, n_constraints: int, n_slots: int, options: Options) -> int:
     """Bytes of the table without keys, where nothing is skipped."""
-    return rein.estimate(
-        n_subscriptions, n_constraints, n_slots, rein.Options(options.n_cells)
-    )
+    return rein.estimate(n_subscriptions, n_constraints, n_slots, rein.Options(options.n_cells))
 
 
 @njit(nogil=True, cache=True)
 def _widths(stored, domains):
-    """The share of its domain that each interval covers."""
+    """The share of its domain, and of one code on either side for all others, that an interval
+    contains."""
     widths = np.empty(len(stored.slots))
     for piece in range(len(widths)):
         attribute = domains.attribute_of[stored.slots[piece]]
         lowest, scale = domains.lowest[attribute], domains.scale[attribute]
-        low = max((np.float64(stored.low[piece]) - lowest) * scale, 0.0)
-        high = min((np.float64(stored.high[piece]) - lowest) * scale, 1.0)
-        widths[piece] = max(high - low, 0.0) if scale > 0 else 1.0
+        highest = lowest + (1 / scale if scale > 0 else 0)
+        low = max(np.float64(stored.low[piece]), lowest - 1)
+        high = min(np.float64(stored.high[piece]), highest + 1)
+        widths[piece] = max(high - low + 1, 0.0) / (highest - lowest + 3)
     return widths
 
 

@@ -19,7 +19,7 @@ from matchyard.engines.predicates.algorithms import _cells, _ends, _intervals, _
 from matchyard.engines.predicates.algorithms._ends import HIGH, LOW
 from matchyard.engines.predicates.algorithms._intervals import Domains, cell_of
 from matchyard.errors import UsageError
-from matchyard.kernels.bitset import ONE, WORD
+from matchyard.kernels.bitset import ALL, ONE, WORD
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
@@ -98,7 +98,7 @@ def build(stored: _stored.Stored, domains: Domains, options: Options) -> Table:
         _premark(stored, domains, options.n_cells, _covers(options), bitsets)
     gone = _intervals.all_but_first(n_blocks * width, n_rows).reshape(n_blocks, width)
     cells = _ends.fill(stored, domains, options.n_cells)
-    return Table(*domains, *cells, bitsets, gone, np.array([n_rows, 0]), *stored)
+    return Table._make((*domains, *cells, bitsets, gone, np.array([n_rows, 0]), *stored))
 
 
 def _covers(options: Options) -> NDArray[np.int64]:
@@ -156,7 +156,7 @@ def _with_bits(table: Table) -> Table:
     bitsets = _intervals.extended(table.bitsets, n_more)
     gone = _intervals.extended(table.gone, n_more)
     bitsets[n_blocks:] = 0
-    gone[n_blocks:] = _intervals.ALL
+    gone[n_blocks:] = ALL
     return table._replace(bitsets=bitsets, gone=gone)
 
 

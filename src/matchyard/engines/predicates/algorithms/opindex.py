@@ -86,27 +86,16 @@ def compile(
     list_start, list_attributes, bound_start, pieces = _lists(
         stored.filter_start, attributes, part_start, n_attributes
     )
-    rows = np.repeat(
-        np.arange(len(pivots), dtype=np.int32), np.diff(stored.filter_start)
-    )[pieces]  # fmt: skip
+    rows = np.repeat(np.arange(len(pivots), dtype=np.int32), np.diff(stored.filter_start))[pieces]
+    lows = _sorted(bound_start, stored.low[pieces], rows.copy())
+    highs = _sorted(bound_start, stored.high[pieces], rows)
     n_wanted = 2 * np.diff(stored.filter_start)
-    return Table(
-        attribute_of,
-        part_pivots,
-        part_start,
-        list_start,
-        list_attributes,
-        bound_start,
-        *_sorted(bound_start, stored.low[pieces], rows.copy()),
-        *_sorted(bound_start, stored.high[pieces], rows),
-        n_wanted.astype(np.min_scalar_type(int(n_wanted.max(initial=0)))),
-        *stored,
-    )
+    n_wanted = n_wanted.astype(np.min_scalar_type(int(n_wanted.max(initial=0))))
+    lists = (list_start, list_attributes, bound_start, *lows, *highs)
+    return Table._make((attribute_of, part_pivots, part_start, *lists, n_wanted, *stored))
 
 
-def _parts(
-    pivots: NDArray[np.int64], size: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def _parts(pivots: NDArray[np.int64], size: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Cut rows with these ascending pivots into parts of one pivot and at most that size."""
     place = np.arange(len(pivots)) - np.searchsorted(pivots, pivots)  # among those of its pivot
     starts = np.flatnonzero((pivots >= 0) & (place % size == 0))

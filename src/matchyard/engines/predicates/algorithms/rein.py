@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
 from matchyard.engines.predicates.algorithms import _cells, _ends, _intervals, _stored
 from matchyard.errors import UsageError
-from matchyard.kernels.bitset import WORD
+from matchyard.kernels.bitset import ALL, WORD
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
@@ -69,12 +69,15 @@ def compile(
     subscriptions: Filters, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
     """Put the ends of all intervals in cells."""
-    stored = _intervals.store(subscriptions, keys, "rein")
+    return _build(_intervals.store(subscriptions, keys, "rein"), options)
+
+
+def _build(stored: _stored.Stored, options: Options) -> Table:
     domains = _intervals.domains(stored)
     n_rows = len(stored.filter_start) - 1
     gone = _intervals.all_but_first(-(-n_rows // WORD), n_rows)
     cells = _ends.fill(stored, domains, options.n_cells)
-    return Table(*domains, *cells, gone, np.array([n_rows, 0]), *stored)
+    return Table._make((*domains, *cells, gone, np.array([n_rows, 0]), *stored))
 
 
 def workspace(table: Table, options: Options) -> None:
@@ -98,15 +101,15 @@ def insert(
     be used any more."""
     _intervals.checked(subscriptions, "rein")
     if _intervals.must_rebuild(table, subscriptions):
-        joined, all_keys = _intervals.joined(table, subscriptions, keys)
-        return compile(joined, all_keys, None, options)
+        stored = _intervals.store(*_intervals.joined(table, subscriptions, keys), "rein")
+        return _build(stored, options)
     first = len(table.filter_start) - 1
     table = _intervals.appended(table, subscriptions, keys)
     table = _intervals.writable(table, ("gone",))
     last = len(table.filter_start) - 1
     n_words = len(table.gone)
     gone = _intervals.extended(table.gone, max(0, -(-last // WORD) - n_words))
-    gone[n_words:] = _intervals.ALL
+    gone[n_words:] = ALL
     _intervals.unmark_rows(gone, first, last)
     return _ends.insert(table._replace(gone=gone), first, options.n_cells)
 

@@ -75,14 +75,17 @@ def compile(
     subscriptions: Filters, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
     """Put all intervals in cells."""
-    stored = _intervals.store(subscriptions, keys, "tama")
+    return _build(_intervals.store(subscriptions, keys, "tama"), options)
+
+
+def _build(stored: _stored.Stored, options: Options) -> Table:
     domains = _intervals.domains(stored)
     n_wanted = np.diff(stored.filter_start)
     dtype = np.min_scalar_type(int(n_wanted.max(initial=0)) + 1)
     cells = _cells.empty(_count(stored, domains, options.n_levels), None)
     _fill(stored, domains, options.n_levels, cells)
     built = np.array([len(n_wanted), 0])
-    return Table(*domains, *cells, n_wanted.astype(dtype), built, *stored)
+    return Table._make((*domains, *cells, n_wanted.astype(dtype), built, *stored))
 
 
 def workspace(table: Table, options: Options) -> None:
@@ -109,8 +112,8 @@ def insert(
         n_wanted.max(initial=0) >= np.iinfo(table.n_wanted.dtype).max
         or _intervals.must_rebuild(table, subscriptions)
     ):  # fmt: skip
-        joined, all_keys = _intervals.joined(table, subscriptions, keys)
-        return compile(joined, all_keys, None, options)
+        stored = _intervals.store(*_intervals.joined(table, subscriptions, keys), "tama")
+        return _build(stored, options)
     first = len(table.filter_start) - 1
     table = _intervals.appended(table, subscriptions, keys)
     wanted = _intervals.extended(table.n_wanted, len(table.filter_start) - 1 - first)
