@@ -39,7 +39,7 @@ def sample() -> hem.Table:
 
 def bits(table: hem.Table, attribute: int, end: int, group: int) -> str:
     """Bitset B_group as the paper writes it, the first subscription on the left."""
-    word = int(table.bitsets[0, attribute, end, group - 1, 0])
+    word = int(table.bitsets[attribute, end, group - 1, 0])
     return "".join(str(word >> row & 1) for row in range(5))
 
 
@@ -105,12 +105,12 @@ def test_an_inserted_table_has_the_bitsets_of_a_built_one(sample: hem.Table) -> 
     rows = cases.filters([[(A1, code(0.1), code(0.2))], [(A2, code(0.9), code(1))]])
     table = hem.insert(sample, rows, np.array([6, 7]), SAMPLE_OPTIONS)
     assert [bits(table, A1, hem.LOW, group) for group in (3, 4)] == ["10110", "11110"]
-    words = table.bitsets[0, :, :, :, 0] >> np.uint64(5)
+    words = table.bitsets[:, :, :, 0] >> np.uint64(5)
     assert words[A1, hem.LOW].tolist() == [0, 0, 0, 1]
     assert words[A1, hem.HIGH].tolist() == [1, 1, 1, 1]
     assert words[A2, hem.LOW].tolist() == [2, 2, 2, 2]
     table = hem.remove(table, np.array([5, 6]), SAMPLE_OPTIONS)
-    assert not (table.bitsets[0, :, :, :, 0] >> np.uint64(5)).any()
+    assert not (table.bitsets[:, :, :, 0] >> np.uint64(5)).any()
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def extended(array: NDArray[Any], n_more: int) -> NDArray[Any]:
     size = len(array) + n_more
     whole = array.base
     if whole is None or not _is_ours(array, whole) or len(whole) < size:
-        whole = np.empty((size + size // 4 + 16, *array.shape[1:]), array.dtype)
+        whole = np.empty(size + size // 4 + 16, array.dtype)
         whole[: len(array)] = array
     return whole[:size]
 
@@ -167,7 +167,7 @@ def _is_ours(array: NDArray[Any], whole: Any) -> bool:
         and whole.flags.owndata
         and whole.flags.writeable
         and whole.dtype == array.dtype
-        and whole.shape[1:] == array.shape[1:]
+        and whole.ndim == 1
         and whole.ctypes.data == array.ctypes.data
     )
 

@@ -24,7 +24,7 @@ from matchyard.matches import Part
 
 DEVICES = ("cpu",)
 SUPPORTS = _intervals.SUPPORTS
-BLOCK = 1024  # words of a bitset that are merged before the next ones
+CHUNK = 16384  # words that are merged before the next ones: they stay in the L2 cache
 
 
 class Options(NamedTuple):
@@ -46,8 +46,8 @@ class Table(NamedTuple):
     used: NDArray[np.int64]
     ids: NDArray[np.int32]
     values: NDArray[np.signedinteger]
-    bitsets: NDArray[np.uint64]  # [n_blocks, n_attributes, 2, n_groups, words per block]
-    gone: NDArray[np.uint64]  # [n_blocks, words per block] rows that there are not
+    bitsets: NDArray[np.uint64]  # [n_attributes, 2, n_groups, n_words]
+    gone: NDArray[np.uint64]  # [n_words] a bit for every row that there is not
     built: NDArray[np.int64]  # [2] rows when it was built; was anything inserted since?
     filter_row: NDArray[np.int32]  # the rest is as in `_stored.Stored`
     filter_start: NDArray[np.int32]
@@ -89,16 +89,18 @@ def compile(
 def build(stored: _stored.Stored, domains: Domains, options: Options) -> Table:
     """A table whose cells divide the given domains."""
     n_rows = len(stored.filter_start) - 1
-    n_words = -(-max(n_rows, 1) // WORD)
-    width = min(BLOCK, -(-n_words // 8) * 8)
-    n_blocks = -(-n_words // width)
-    shape = (n_blocks, len(domains.lowest), 2, options.n_groups, width)
-    bitsets = np.zeros(shape, np.uint64)
+    n_words = _n_words(n_rows)
+    bitsets = np.zeros((len(domains.lowest), 2, options.n_groups, n_words), np.uint64)
     if options.n_groups:
         _premark(stored, domains, options.n_cells, _covers(options), bitsets)
-    gone = _intervals.all_but_first(n_blocks * width, n_rows).reshape(n_blocks, width)
+    gone = _intervals.all_but_first(n_words, n_rows)
     cells = _ends.fill(stored, domains, options.n_cells)
     return Table._make((*domains, *cells, bitsets, gone, np.array([n_rows, 0]), *stored))
+
+
+def _n_words(n_rows: int) -> int:
+    """Words of a bitset, in cache lines."""
+    return -(-n_rows // 512) * 8
 
 
 def _covers(options: Options) -> NDArray[np.int64]:
@@ -149,14 +151,14 @@ def insert(
 def _with_bits(table: Table) -> Table:
     """The table with bits for all of its rows."""
     table = _intervals.writable(table, ("bitsets", "gone"))
-    n_blocks, width = table.gone.shape
-    n_more = -(-(len(table.filter_start) - 1) // (WORD * width)) - n_blocks
-    if n_more <= 0:
+    n_words, n_rows = len(table.gone), len(table.filter_start) - 1
+    if n_rows <= n_words * WORD:
         return table
-    bitsets = _intervals.extended(table.bitsets, n_more)
-    gone = _intervals.extended(table.gone, n_more)
-    bitsets[n_blocks:] = 0
-    gone[n_blocks:] = ALL
+    more = _n_words(n_rows + n_rows // 4)
+    bitsets = np.zeros((*table.bitsets.shape[:3], more), np.uint64)
+    bitsets[:, :, :, :n_words] = table.bitsets
+    gone = np.full(more, ALL)
+    gone[:n_words] = table.gone
     return table._replace(bitsets=bitsets, gone=gone)
 
 
@@ -186,9 +188,9 @@ def _group_of(cell, n_cells, end, covers):
 @njit(nogil=True, cache=True)
 def _premark(stored, domains, n_cells, covers, bitsets):
     """Mark each row in the smallest group that covers it, then all in the groups around."""
-    n_blocks, n_attributes, _, n_groups, width = bitsets.shape
+    n_attributes, _, n_groups, n_words = bitsets.shape
     for row in range(len(stored.filter_start) - 1):
-        block, word = (row >> 6) // width, (row >> 6) % width
+        word = row >> 6
         bit = ONE << np.uint64(row & 63)
         for piece in range(stored.filter_start[row], stored.filter_start[row + 1]):
             cells = _ends.ends_of(stored, domains, piece, n_cells)
@@ -196,24 +198,22 @@ def _premark(stored, domains, n_cells, covers, bitsets):
             for end in range(2):
                 group = _group_of(cells[end] % n_cells, n_cells, end, covers)
                 if group < n_groups:
-                    bitsets[block, attribute, end, group, word] |= bit
-    for block in range(n_blocks):
-        for attribute in range(n_attributes):
-            for end in range(2):
-                for group in range(1, n_groups):
-                    inner = bitsets[block, attribute, end, group - 1]
-                    outer = bitsets[block, attribute, end, group]
-                    for word in range(width):
-                        outer[word] |= inner[word]
+                    bitsets[attribute, end, group, word] |= bit
+    for attribute in range(n_attributes):
+        for end in range(2):
+            for group in range(1, n_groups):
+                inner, outer = bitsets[attribute, end, group - 1], bitsets[attribute, end, group]
+                for word in range(n_words):
+                    outer[word] |= inner[word]
 
 
 @njit(nogil=True, cache=True)
 def _set_bits(table, rows, n_cells, covers, is_there):
     """Mark rows in every group that covers them, or nowhere any more."""
     bitsets, gone = table.bitsets, table.gone
-    n_groups, width = bitsets.shape[3], bitsets.shape[4]
+    n_groups = bitsets.shape[2]
     for row in rows:
-        block, word = (row >> 6) // width, (row >> 6) % width
+        word = row >> 6
         bit = ONE << np.uint64(row & 63)
         for piece in range(table.filter_start[row], table.filter_start[row + 1]):
             cells = _ends.ends_of(table, table, piece, n_cells)
@@ -222,13 +222,13 @@ def _set_bits(table, rows, n_cells, covers, is_there):
                 first = _group_of(cells[end] % n_cells, n_cells, end, covers)
                 for group in range(first, n_groups):
                     if is_there:
-                        bitsets[block, attribute, end, group, word] |= bit
+                        bitsets[attribute, end, group, word] |= bit
                     else:
-                        bitsets[block, attribute, end, group, word] &= ~bit
+                        bitsets[attribute, end, group, word] &= ~bit
         if is_there:
-            gone[block, word] &= ~bit
+            gone[word] &= ~bit
         else:
-            gone[block, word] |= bit
+            gone[word] |= bit
 
 
 @njit(nogil=True, cache=True)
@@ -237,7 +237,7 @@ def _choose(attribute, end, n_covered, shape, covers, chosen, n_chosen):
     group = np.searchsorted(covers, n_covered, side="right") - 1
     if group < 0:
         return 0, n_chosen
-    chosen[n_chosen] = ((attribute * 2 + end) * shape[3] + group) * shape[4]
+    chosen[n_chosen] = ((attribute * 2 + end) * shape[2] + group) * shape[3]
     return covers[group], n_chosen + 1
 
 
@@ -246,7 +246,7 @@ def _rule_out(table, codes, is_present, n_cells, covers, chosen, left):
     """Choose the bitsets of an event, and note the cells that are left to be marked."""
     shape = table.bitsets.shape
     n_chosen = 0
-    for attribute in range(shape[1]):
+    for attribute in range(shape[0]):
         low, high = left[attribute, LOW], left[attribute, HIGH]
         first_low = _ends.number_of(attribute, LOW, 0, n_cells)
         first_high = first_low + n_cells
@@ -267,20 +267,20 @@ def _rule_out(table, codes, is_present, n_cells, covers, chosen, left):
 
 @njit(nogil=True, cache=True)
 def _merge(bitsets, chosen, n_chosen, at, bits):
-    """OR one block of the chosen bitsets, several at a time while the block stays in the cache."""
-    width = len(bits)
+    """OR a chunk of the chosen bitsets, several at a time while the result stays in the cache."""
+    n_words = len(bits)
     i = 0
     while i + 4 <= n_chosen:
-        a = bitsets[at + chosen[i] : at + chosen[i] + width]
-        b = bitsets[at + chosen[i + 1] : at + chosen[i + 1] + width]
-        c = bitsets[at + chosen[i + 2] : at + chosen[i + 2] + width]
-        d = bitsets[at + chosen[i + 3] : at + chosen[i + 3] + width]
-        for word in range(width):
+        a = bitsets[at + chosen[i] : at + chosen[i] + n_words]
+        b = bitsets[at + chosen[i + 1] : at + chosen[i + 1] + n_words]
+        c = bitsets[at + chosen[i + 2] : at + chosen[i + 2] + n_words]
+        d = bitsets[at + chosen[i + 3] : at + chosen[i + 3] + n_words]
+        for word in range(n_words):
             bits[word] |= a[word] | b[word] | c[word] | d[word]
         i += 4
     while i < n_chosen:
-        a = bitsets[at + chosen[i] : at + chosen[i] + width]
-        for word in range(width):
+        a = bitsets[at + chosen[i] : at + chosen[i] + n_words]
+        for word in range(n_words):
             bits[word] |= a[word]
         i += 1
 
@@ -288,10 +288,9 @@ def _merge(bitsets, chosen, n_chosen, at, bits):
 @njit(nogil=True, cache=True)
 def _match(table, batch, n_cells, covers):
     """The rows per event: (start, rows, marks one by one, comparisons)."""
-    n_blocks, n_attributes, _, n_groups, width = table.bitsets.shape
+    n_attributes = len(table.lowest)
     bitsets = table.bitsets.reshape(-1)
-    block_size = n_attributes * 2 * n_groups * width
-    bits = np.empty(n_blocks * width, np.uint64)
+    bits = np.empty_like(table.gone)
     codes = np.empty(n_attributes, np.int64)
     is_present = np.empty(n_attributes, np.bool_)
     chosen = np.empty(2 * n_attributes, np.int64)
@@ -304,10 +303,9 @@ def _match(table, batch, n_cells, covers):
         hit_start[event] = n_hits
         _intervals.read(batch, event, table.attribute_of, codes, is_present)
         n_chosen = _rule_out(table, codes, is_present, n_cells, covers, chosen, left)
-        bits[:] = table.gone.reshape(-1)
-        for block in range(n_blocks):
-            part = bits[block * width : (block + 1) * width]
-            _merge(bitsets, chosen, n_chosen, block * block_size, part)
+        bits[:] = table.gone
+        for at in range(0, len(bits), CHUNK):
+            _merge(bitsets, chosen, n_chosen, at, bits[at : at + CHUNK])
         for attribute in range(n_attributes):
             for end in range(2):
                 first, stop = left[attribute, end]
