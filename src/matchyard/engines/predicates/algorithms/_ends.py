@@ -125,12 +125,17 @@ def compare(cells, low_cell, high_cell, code, bits):
 @njit(nogil=True, cache=True)
 def mark_cells(cells, first, stop, bits):
     """Mark all rows of some consecutive cells one by one; returns how many."""
-    n_marks = 0
-    for cell in range(first, stop):
-        start, size = cells.cell_start[cell], cells.cell_size[cell]
-        for row in cells.ids[start : start + size]:
+    n_marks, cell = 0, first
+    while cell < stop:
+        start = cells.cell_start[cell]
+        end = start + cells.cell_size[cell]
+        cell += 1
+        while cell < stop and cells.cell_start[cell] == end:  # as they are where none has moved
+            end += cells.cell_size[cell]
+            cell += 1
+        for row in cells.ids[start:end]:
             mark(bits, row)
-        n_marks += size
+        n_marks += end - start
     return n_marks
 
 
