@@ -20,7 +20,7 @@ from matchyard.engines.predicates.algorithms import _stored
 from matchyard.engines.predicates.algorithms._stored import Stored
 from matchyard.errors import UsageError
 from matchyard.kernels import csr
-from matchyard.kernels.bitset import ALL, ONE, WORD, ZERO, lowest_one
+from matchyard.kernels.bitset import ALL, ONE, WORD, ZERO, count_ones, lowest_one
 
 SUPPORTS = "intervals"
 NO_ATTRIBUTE = np.int32(-1)
@@ -278,14 +278,23 @@ def all_but_first(n_words, n_rows):
 
 
 @njit(nogil=True, cache=True)
+def _with_room(hits, n_hits, n_more):
+    if n_hits + n_more <= len(hits):
+        return hits
+    larger = np.empty(2 * (n_hits + n_more), np.int32)
+    larger[:n_hits] = hits[:n_hits]
+    return larger
+
+
+@njit(nogil=True, cache=True)
 def unmarked(bits, hits, n_hits):
     """Append the rows whose bits are clear; the array may be a new one."""
+    n_more = WORD * len(bits)
+    for word in bits:
+        n_more -= count_ones(word)
+    hits = _with_room(hits, n_hits, n_more)
     for at in range(len(bits)):
         word = ~bits[at]
-        if word == ZERO:
-            continue
-        if n_hits + WORD > len(hits):
-            hits = np.append(hits, np.empty(len(hits) + WORD, np.int32))
         while word != ZERO:
             hits[n_hits] = at * WORD + lowest_one(word)
             n_hits += 1
@@ -303,12 +312,10 @@ def zeros(counts, first, stop, hits, n_hits):
             n_zeros += counts[row] == 0
         if n_zeros == 0:
             continue
-        if n_hits + n_zeros > len(hits):
-            hits = np.append(hits, np.empty(len(hits) + WORD, np.int32))
+        hits = _with_room(hits, n_hits, WORD)
         for row in range(start, end):
-            if counts[row] == 0:
-                hits[n_hits] = row
-                n_hits += 1
+            hits[n_hits] = row  # and the next one over it, unless it counts
+            n_hits += counts[row] == 0
     return hits, n_hits
 
 
