@@ -17,6 +17,7 @@ from matchyard.engines.predicates.algorithms import _holds, _stored
 from matchyard.engines.predicates.algorithms._stored import Stored
 from matchyard.kernels.csr import ragged
 
+STEP = 4096  # constraints that are counted between two looks at the full counts
 _LAST = np.iinfo(np.int32).max
 
 
@@ -38,6 +39,8 @@ class Counters(NamedTuple):
     stamps: NDArray[np.int32]  # the last event that satisfied a constraint with several entries
     base: NDArray[np.int32]  # [1]
     first: NDArray[np.int32]  # see `_holds`
+    satisfied: NDArray[np.int32]  # [STEP] targets of constraints…
+    full: NDArray[np.int32]  # [STEP] …and filters with a full count
 
 
 def store(subscriptions: Filters, keys: NDArray[np.int64]) -> Stored:
@@ -89,6 +92,8 @@ def counters(table: Any, n_stamps: int) -> Counters:
         np.zeros(n_stamps, np.int32),
         np.zeros(1, np.int32),
         _holds.no_slots(_stored.n_slots(table)),
+        np.empty(STEP + 1, np.int32),
+        np.empty(STEP + 1, np.int32),
     )
 
 
@@ -117,23 +122,31 @@ def n_below(sizes, size):
 
 
 @njit(nogil=True, cache=True)
-def is_new(counters, number, base):
-    """Is this the first time that the event satisfies the constraint?"""
-    if counters.stamps[number] == base:
-        return False
-    counters.stamps[number] = base
-    return True
+def count_all(targets, start, end, union_filter, counts, stamps, sizes, n_small, base, full):
+    """Count up the filters of satisfied constraints; those whose count is full go to `full`, and
+    their number is returned. Arrays are passed one by one: a table is copied at every call.
 
-
-@njit(nogil=True, cache=True)
-def count_up(counters, sizes, n_small, number, base):
-    """Count a constraint of the filter; true where that was the last. The size is only looked up
-    where it matters: most filters that are counted once are never counted again."""
-    if counters.counts[number] < base:
-        counters.counts[number] = base + 1
-        return number < n_small
-    counters.counts[number] += 1
-    return counters.counts[number] - base == sizes[number]
+    A filter's size is only looked up where it matters: most that are counted once in an event are
+    not counted again.
+    """
+    n_full = 0
+    for i in range(start, end):
+        number = targets[i]
+        if number < 0:
+            if stamps[~number] == base:
+                continue
+            stamps[~number] = base
+            number = union_filter[~number]
+        count = counts[number]
+        if count < base:
+            counts[number] = base + 1
+            full[n_full] = number
+            n_full += number < n_small
+        else:
+            counts[number] = count + 1
+            full[n_full] = number
+            n_full += count + 1 - base == sizes[number]
+    return n_full
 
 
 @njit(nogil=True, cache=True)

@@ -14,13 +14,10 @@ from matchyard.kernels.csr import count_values, ragged
 EQUAL, UP_TO, FROM, ALL_BUT, BETWEEN = range(5)
 N_SORTED = 4  # the shapes that are sorted by one bound
 
-
-class Run(NamedTuple):
-    """Places in `targets` of constraints that are all satisfied."""
-
-    start: int
-    end: int
-    repeats: bool  # may a constraint of this run be in another run of the event too?
+# A run is a row of three numbers: the first place in `targets`, one past the last, and whether a
+# constraint may be in several runs of the event, since its attribute has several values.
+START, END, REPEATS = range(3)
+_MOST_RUNS = 40  # per entry: a tree is at most 32 deep
 
 
 class Index(NamedTuple):
@@ -170,9 +167,25 @@ def _first_from(values, start, end, value):
 
 
 @njit(nogil=True, cache=True)
-def find_runs(table, batch, event):
-    """The runs of all constraints that the event satisfies, one at a time."""
+def new_runs(batch):
+    """Room for the runs of any event of the batch."""
+    most = 0
+    for event in range(len(batch.event_start) - 1):
+        most = max(most, batch.event_start[event + 1] - batch.event_start[event])
+    return np.empty((most * _MOST_RUNS, 3), np.int64)
+
+
+@njit(nogil=True, cache=True)
+def _put(runs, n_runs, start, end, repeats):
+    runs[n_runs, START], runs[n_runs, END], runs[n_runs, REPEATS] = start, end, repeats
+    return n_runs + (end > start)
+
+
+@njit(nogil=True, cache=True)
+def find_runs(table, batch, event, runs):
+    """The runs of all constraints that the event satisfies; returns their number."""
     entry, last = batch.event_start[event], batch.event_start[event + 1]
+    bounds, n_runs = table.bounds, 0
     while entry < last and batch.slots[entry] < len(table.root):
         slot, after = batch.slots[entry], entry + 1
         while after < last and batch.slots[after] == slot:
@@ -185,48 +198,53 @@ def find_runs(table, batch, event):
         end = start[EQUAL]
         for i in range(len(codes)):
             if i == 0 or codes[i] != codes[i - 1]:
-                begin = _first_from(table.bounds, end, start[EQUAL + 1], codes[i])
-                end = _first_from(table.bounds, begin, start[EQUAL + 1], codes[i] + 1)
-                if end > begin:
-                    yield Run(begin, end, False)
-        begin = _first_from(table.bounds, start[UP_TO], start[UP_TO + 1], lowest)
-        yield Run(begin, start[UP_TO + 1], False)
-        end = _first_from(table.bounds, start[FROM], start[FROM + 1], highest + 1)
-        yield Run(start[FROM], end, False)
-        if start[ALL_BUT] < start[ALL_BUT + 1]:
-            begin = end = start[ALL_BUT]
-            if lowest == highest:  # with two values, one of them is not the one excluded
-                begin = _first_from(table.bounds, begin, start[ALL_BUT + 1], lowest)
-                end = _first_from(table.bounds, begin, start[ALL_BUT + 1], lowest + 1)
-            yield Run(start[ALL_BUT], begin, False)
-            yield Run(end, start[ALL_BUT + 1], False)
+                begin = _first_from(bounds, end, start[EQUAL + 1], codes[i])
+                end = _first_from(bounds, begin, start[EQUAL + 1], codes[i] + 1)
+                n_runs = _put(runs, n_runs, begin, end, False)
+        begin = _first_from(bounds, start[UP_TO], start[UP_TO + 1], lowest)
+        n_runs = _put(runs, n_runs, begin, start[UP_TO + 1], False)
+        end = _first_from(bounds, start[FROM], start[FROM + 1], highest + 1)
+        n_runs = _put(runs, n_runs, start[FROM], end, False)
+        begin = end = start[ALL_BUT]
+        if lowest == highest:  # with two values, one of them is not the one excluded
+            begin = _first_from(bounds, begin, start[ALL_BUT + 1], lowest)
+            end = _first_from(bounds, begin, start[ALL_BUT + 1], lowest + 1)
+        n_runs = _put(runs, n_runs, start[ALL_BUT], begin, False)
+        n_runs = _put(runs, n_runs, end, start[ALL_BUT + 1], False)
         if table.root[slot] >= 0:
             for i in range(len(codes)):
                 if i == 0 or codes[i] != codes[i - 1]:
-                    node = table.root[slot]
-                    while node >= 0:
-                        begin, end, node = _step(table, node, codes[i])
-                        if end > begin:
-                            yield Run(begin, end, lowest != highest)
+                    n_runs = _descend(table, slot, codes[i], runs, n_runs, lowest != highest)
         entry = after
+    return n_runs
 
 
 @njit(nogil=True, cache=True)
-def _step(table, node, code):
-    """The run of a node's intervals that contain the code, and the node to go on with."""
-    start, end = table.node_start[node], table.node_start[node + 1]
+def _descend(table, slot, code, runs, n_runs, repeats):
+    """The runs of intervals that contain the code."""
     n_sorted, n_spans = len(table.bounds), len(table.span_low)
-    if code < table.node_center[node]:
-        stop = _first_from(table.span_low, start, end, code + 1)
-        return n_sorted + start, n_sorted + stop, table.node_left[node]
-    if code == table.node_center[node]:
-        return n_sorted + start, n_sorted + end, np.int32(-1)
-    first = start
-    while first < end:  # the high ends descend
-        middle = (first + end) // 2
-        if table.span_high[middle] >= code:
-            first = middle + 1
+    node = table.root[slot]
+    while node >= 0:
+        start, end = table.node_start[node], table.node_start[node + 1]
+        if code <= table.node_center[node]:
+            stop = _first_from(table.span_low, start, end, code + 1)
+            n_runs = _put(runs, n_runs, n_sorted + start, n_sorted + stop, repeats)
+            node = table.node_left[node] if code < table.node_center[node] else np.int32(-1)
+        else:
+            stop = _first_below(table.span_high, start, end, code)
+            at = n_sorted + n_spans
+            n_runs = _put(runs, n_runs, at + start, at + stop, repeats)
+            node = table.node_right[node]
+    return n_runs
+
+
+@njit(nogil=True, cache=True)
+def _first_below(values, start, end, value):
+    """The same in descending values: the first place from `start` on with less, or `end`."""
+    while start < end:
+        middle = (start + end) // 2
+        if values[middle] >= value:
+            start = middle + 1
         else:
             end = middle
-    at = n_sorted + n_spans
-    return at + start, at + first, table.node_right[node]
+    return start

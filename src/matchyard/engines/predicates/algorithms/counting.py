@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
 from matchyard.engines.predicates.algorithms import _counted, _stored
 from matchyard.engines.predicates.algorithms._counted import (
+    STEP,
     Counters,
-    count_up,
-    is_new,
+    count_all,
     n_below,
     next_base,
     put,
@@ -102,7 +102,7 @@ def _match(table, batch, counters):
     n_events = len(batch.event_start) - 1
     hit_start = np.zeros(n_events + 1, np.int64)
     hits, end, candidates = np.empty(1024, np.int32), 0, 0
-    sizes, first = table.sizes, counters.first
+    sizes, first, satisfied, full = table.sizes, counters.first, counters.satisfied, counters.full
     n_always, n_small, stride = n_below(sizes, 1), n_below(sizes, 2), stride_of(sizes)
     for event in range(n_events):
         base = next_base(counters, stride)
@@ -117,20 +117,22 @@ def _match(table, batch, counters):
             slot, after = batch.slots[entry], entry + 1
             while after < last and batch.slots[after] == slot:
                 after += 1
-            candidates += table.entry_start[slot + 1] - table.entry_start[slot]
-            for i in range(table.entry_start[slot], table.entry_start[slot + 1]):
-                if not _is_satisfied(table.entry_low[i], table.entry_high[i], batch, entry, after):
-                    continue
-                number = table.entry_target[i]
-                if number < 0:
-                    if not is_new(counters, ~number, base):
-                        continue
-                    number = table.union_filter[~number]
-                if count_up(counters, sizes, n_small, number, base) and (
-                    not confirm or filter_holds(table, number, batch, event, first, has_places)
-                ):
-                    hits = put(hits, end, number)
-                    end += 1
+            codes, row_end = batch.codes[entry:after], table.entry_start[slot + 1]
+            for start in range(table.entry_start[slot], row_end, STEP):
+                stop = min(row_end, start + STEP)
+                n_satisfied = _evaluate(
+                    table.entry_low, table.entry_high, table.entry_target, start, stop, codes,
+                    satisfied,
+                )  # fmt: skip
+                n_full = count_all(
+                    satisfied, 0, n_satisfied, table.union_filter, counters.counts,
+                    counters.stamps, sizes, n_small, base, full,
+                )  # fmt: skip
+                candidates += stop - start
+                for i in range(n_full):
+                    if not confirm or filter_holds(table, full[i], batch, event, first, has_places):
+                        hits = put(hits, end, full[i])
+                        end += 1
             entry = after
         leave(batch, event, first)
         hit_start[event + 1] = end
@@ -138,11 +140,16 @@ def _match(table, batch, counters):
 
 
 @njit(nogil=True, cache=True)
-def _is_satisfied(low, high, batch, entry, after):
-    """Is one code between low and high? Where low is above high: not strictly between them."""
-    wanted = 1 if low > high else 2
-    for i in range(entry, after):
-        code = batch.codes[i]
-        if (code >= low) + (code <= high) >= wanted:
-            return True
-    return False
+def _evaluate(lows, highs, targets, start, stop, codes, satisfied):
+    """The targets of the entries that have a code between low and high; where low is above high,
+    one that is not strictly between them. There are no branches, since none could be foreseen."""
+    n_satisfied = 0
+    for i in range(start, stop):
+        low, high = lows[i], highs[i]
+        wanted = 2 - (low > high)
+        holds = False
+        for code in codes:
+            holds |= (code >= low) + (code <= high) >= wanted
+        satisfied[n_satisfied] = targets[i]
+        n_satisfied += holds
+    return n_satisfied

@@ -23,16 +23,16 @@ from numpy.typing import NDArray
 from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
 from matchyard.engines.predicates.algorithms import _counted, _runs, _stored
 from matchyard.engines.predicates.algorithms._counted import (
+    STEP,
     Counters,
-    count_up,
-    is_new,
+    count_all,
     n_below,
     next_base,
     put,
     stride_of,
 )
 from matchyard.engines.predicates.algorithms._holds import enter, filter_holds, leave
-from matchyard.engines.predicates.algorithms._runs import find_runs
+from matchyard.engines.predicates.algorithms._runs import END, REPEATS, START, find_runs, new_runs
 from matchyard.kernels import csr
 from matchyard.kernels.csr import is_removed
 from matchyard.matches import Part
@@ -41,7 +41,6 @@ DEVICES = ("cpu",)
 SUPPORTS = "predicates"
 MOST_INTERFACES = 1 << 16  # with more distinct keys, marking them costs more than it saves
 SEVERAL = np.int32(-1)
-_STEP = 4096  # constraints that are counted between two looks at the interfaces
 subscriptions = _stored.subscriptions
 
 
@@ -136,27 +135,13 @@ def estimate(n_subscriptions: int, n_constraints: int, n_names: int, options: Op
 
 
 @njit(nogil=True, cache=True)
-def _target(table, counters, run, place, base):
-    """The filter to count up for the constraint at that place, or -1 where it has been counted."""
-    number = table.targets[place]
-    if number < 0:
-        return table.union_filter[~number] if is_new(counters, ~number, base) else np.int32(-1)
-    if run.repeats:  # of an attribute with several values: the interval may contain more of them
-        span = place - len(table.bounds)
-        if span >= len(table.span_low):
-            span = np.int64(table.span_place[span - len(table.span_low)])
-        if not is_new(counters, len(table.union_filter) + span, base):
-            return np.int32(-1)
-    return number
-
-
-@njit(nogil=True, cache=True)
 def _match(table, batch, counters):
     n_events = len(batch.event_start) - 1
     hit_start = np.zeros(n_events + 1, np.int64)
     hits, end, candidates = np.empty(1024, np.int32), 0, 0
-    sizes, first = table.sizes, counters.first
+    sizes, first, full = table.sizes, counters.first, counters.full
     n_always, n_small, stride = n_below(sizes, 1), n_below(sizes, 2), stride_of(sizes)
+    runs = new_runs(batch)
     for event in range(n_events):
         base = next_base(counters, stride)
         has_places = enter(batch, event, first)
@@ -165,20 +150,15 @@ def _match(table, batch, counters):
             if filter_holds(table, number, batch, event, first, has_places):
                 hits = put(hits, end, number)
                 end += 1
-        for run in find_runs(table, batch, event):
-            candidates += run.end - run.start
-            for place in range(run.start, run.end):
-                number = _target(table, counters, run, place, base)
-                if (
-                    number >= 0
-                    and count_up(counters, sizes, n_small, number, base)
-                    and (
-                        not confirm
-                        or filter_holds(table, number, batch, event, first, has_places)
-                    )
-                ):
-                    hits = put(hits, end, number)
-                    end += 1
+        for run in range(find_runs(table, batch, event, runs)):
+            candidates += runs[run, END] - runs[run, START]
+            for start in range(runs[run, START], runs[run, END], STEP):
+                stop = min(runs[run, END], start + STEP)
+                n_full = _count(table, counters, start, stop, runs[run, REPEATS], n_small, base)
+                for i in range(n_full):
+                    if not confirm or filter_holds(table, full[i], batch, event, first, has_places):
+                        hits = put(hits, end, full[i])
+                        end += 1
         leave(batch, event, first)
         hit_start[event + 1] = end
     return hit_start, hits[:end], candidates
@@ -189,42 +169,96 @@ def _match_unique(table, batch, counters):
     n_events = len(batch.event_start) - 1
     event_start = np.zeros(n_events + 1, np.int64)
     found, end, candidates = np.empty(1024, np.int64), 0, 0
-    sizes, first = table.sizes, counters.first
+    sizes, first, full = table.sizes, counters.first, counters.full
     n_always, n_small, stride = n_below(sizes, 1), n_below(sizes, 2), stride_of(sizes)
     n_interfaces = table.key_interface.max() + 1
     marked = np.full(n_interfaces, -1, np.int64)  # the last event that marked each
+    runs = new_runs(batch)
     for event in range(n_events):
         base = next_base(counters, stride)
         has_places = enter(batch, event, first)
         confirm = has_places or len(table.groups) > 0
         begin = end
         for number in range(n_always):
-            interface = table.filter_interface[number]
-            if (interface < 0 or marked[interface] != event) and filter_holds(
+            if _is_open(table, marked, number, event) and filter_holds(
                 table, number, batch, event, first, has_places
             ):
                 found, end = _mark(table, number, marked, event, found, end)
-        for run in find_runs(table, batch, event):
-            for start in range(run.start, run.end, _STEP):
-                if end - begin == n_interfaces:
-                    break
-                stop = min(run.end, start + _STEP)
-                candidates += stop - start
-                for place in range(start, stop):
-                    number = _target(table, counters, run, place, base)
-                    if number < 0:
-                        continue
-                    if end > begin:
-                        interface = table.filter_interface[number]
-                        if interface >= 0 and marked[interface] == event:
-                            continue
-                    if count_up(counters, sizes, n_small, number, base) and (
-                        not confirm or filter_holds(table, number, batch, event, first, has_places)
-                    ):
-                        found, end = _mark(table, number, marked, event, found, end)
+        n_runs, run = find_runs(table, batch, event, runs), 0
+        while run < n_runs and end - begin < n_interfaces:
+            start, stop = runs[run, START], min(runs[run, END], runs[run, START] + STEP)
+            if end == begin:
+                n_full = _count(table, counters, start, stop, runs[run, REPEATS], n_small, base)
+            else:
+                n_full = _count_open(
+                    table, counters, start, stop, runs[run, REPEATS], n_small, base, marked, event
+                )
+            candidates += stop - start
+            for i in range(n_full):
+                if _is_open(table, marked, full[i], event) and (
+                    not confirm or filter_holds(table, full[i], batch, event, first, has_places)
+                ):
+                    found, end = _mark(table, full[i], marked, event, found, end)
+            runs[run, START] = stop
+            run += stop == runs[run, END]
         leave(batch, event, first)
         event_start[event + 1] = end
     return event_start, found[:end], candidates
+
+
+@njit(nogil=True, cache=True)
+def _count(table, counters, start, stop, repeats, n_small, base):
+    """Count the constraints of a run."""
+    targets = table.targets
+    if repeats:
+        stop = _new(table, counters, start, stop, base)
+        start, targets = 0, counters.satisfied
+    return count_all(
+        targets, start, stop, table.union_filter, counters.counts, counters.stamps, table.sizes,
+        n_small, base, counters.full,
+    )  # fmt: skip
+
+
+@njit(nogil=True, cache=True)
+def _count_open(table, counters, start, stop, repeats, n_small, base, marked, event):
+    """Count the constraints of a run, but those of interfaces that are marked."""
+    targets, satisfied = table.targets, counters.satisfied
+    if repeats:
+        stop = _new(table, counters, start, stop, base)
+        start, targets = 0, satisfied
+    n_open, interfaces, union_filter = 0, table.filter_interface, table.union_filter
+    for i in range(start, stop):
+        target = targets[i]
+        interface = interfaces[union_filter[~target] if target < 0 else target]
+        satisfied[n_open] = target
+        n_open += interface < 0 or marked[interface] != event
+    return count_all(
+        satisfied, 0, n_open, union_filter, counters.counts, counters.stamps, table.sizes,
+        n_small, base, counters.full,
+    )  # fmt: skip
+
+
+@njit(nogil=True, cache=True)
+def _new(table, counters, start, stop, base):
+    """The targets of intervals that contain no earlier value of the attribute; their number."""
+    n_new, stamps, satisfied = 0, counters.stamps, counters.satisfied
+    first, n_spans, n_unions = len(table.bounds), len(table.span_low), len(table.union_filter)
+    for i in range(start, stop):
+        span = i - first
+        if span >= n_spans:
+            span = np.int64(table.span_place[span - n_spans])
+        if stamps[n_unions + span] != base:
+            stamps[n_unions + span] = base
+            satisfied[n_new] = table.targets[i]
+            n_new += 1
+    return n_new
+
+
+@njit(nogil=True, cache=True)
+def _is_open(table, marked, number, event):
+    """May the filter still tell something new?"""
+    interface = table.filter_interface[number]
+    return interface < 0 or marked[interface] != event
 
 
 @njit(nogil=True, cache=True)
