@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -112,7 +113,7 @@ def expected(filters: Filters, keys: Any, batch: Batch) -> list[list[int]]:
 
 def lists(part: Any) -> list[list[int]]:
     start = part.event_start
-    return [sorted(part.keys[a:b].tolist()) for a, b in zip(start[:-1], start[1:], strict=True)]
+    return [sorted(part.keys[a:b].tolist()) for a, b in pairwise(start)]
 
 
 def case(seed: int, name: str) -> tuple[Filters, Any, Batch]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -21,10 +21,20 @@ _MOST_RUNS = 40  # per entry: a tree is at most 32 deep
 
 
 class Index(NamedTuple):
-    """The arrays of a table from `shape_start` to `span_place`."""
+    """The arrays of a table from `union_filter` to `span_place`, which says what they are."""
 
     union_filter: NDArray[np.int32]
-    arrays: tuple[NDArray[Any], ...]
+    shape_start: NDArray[np.int64]
+    bounds: NDArray[np.signedinteger]
+    targets: NDArray[np.int32]
+    root: NDArray[np.int32]
+    node_center: NDArray[np.signedinteger]
+    node_left: NDArray[np.int32]
+    node_right: NDArray[np.int32]
+    node_start: NDArray[np.int64]
+    span_low: NDArray[np.signedinteger]
+    span_high: NDArray[np.signedinteger]
+    span_place: NDArray[np.int32]
 
 
 class Tree(NamedTuple):
@@ -65,12 +75,9 @@ def index(entries: Entries, n_slots: int) -> Index:
     by_low, by_high = spans[tree.order], spans[tree.order_high]
     targets = entries.targets[np.concatenate([plain, by_low, by_high])]
     return Index(
-        entries.union_filter,
-        (
-            ragged(count_values(group, n_slots * N_SORTED)), bound[plain], targets,
-            tree.root, tree.center, tree.left, tree.right, tree.start,
-            low[by_low], high[by_high], place[tree.order_high],
-        ),
+        entries.union_filter, ragged(count_values(group, n_slots * N_SORTED)), bound[plain],
+        targets, tree.root, tree.center, tree.left, tree.right, tree.start,
+        low[by_low], high[by_high], place[tree.order_high],
     )  # fmt: skip
 
 

@@ -95,7 +95,8 @@ def compile(
     stored = _counted.store(subscriptions, keys)
     entries = _counted.entries(stored)
     index = _runs.index(entries, _stored.n_slots(stored))
-    return Table(entries.sizes, index.union_filter, *index.arrays, *_interfaces(stored), *stored)
+    interface_of_filter, interface_of_key = _interfaces(stored)
+    return Table(entries.sizes, *index, interface_of_filter, interface_of_key, *stored)
 
 
 def _interfaces(stored: _stored.Stored) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
