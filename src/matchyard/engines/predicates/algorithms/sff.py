@@ -196,6 +196,8 @@ def _match_unique(table, batch, counters):
                 )
             candidates += stop - start
             for i in range(n_full):
+                if end - begin == n_interfaces:
+                    break
                 if _is_open(table, marked, full[i], event) and (
                     not confirm or filter_holds(table, full[i], batch, event, first, has_places)
                 ):
