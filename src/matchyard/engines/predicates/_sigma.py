@@ -1,0 +1,315 @@
+"""Sigma detection rules as predicates: the part of their language that has the same meaning here.
+
+Selections of fields, lists, `contains`, `startswith`, `endswith`, `all`, `windash`, `cased`, `cidr`,
+`exists`, comparisons and wildcards are mapped; so are conditions with `and`, `or`, `not` and `1 of`
+or `all of` selections. Texts match whatever their case, as Sigma says. A number is matched by its
+text, too, since logs write numbers as texts; `null` is an attribute that is null or absent. What a
+rule says about its log source is left out. Other rules are counted by what is missing (`REASONS`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections import Counter
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from importlib import import_module
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from matchyard.errors import UsageError
+
+REASONS = {
+    "re": "regular expression",
+    "expand": "placeholder",
+    "base64": "encoded value",
+    "base64offset": "encoded value",
+    "wide": "encoded value",
+    "utf16": "encoded value",
+    "fieldref": "comparison of two fields",
+}
+_AFFIXES = {"contains": ("*", "*"), "startswith": ("", "*"), "endswith": ("*", "")}
+_COMPARISONS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+_DASH = re.compile(r"\B[-/]\b")
+_DASHES = "-/\N{EN DASH}\N{EM DASH}\N{HORIZONTAL BAR}"
+_MOST_DASHES = 3  # 125 texts
+_MOST_FILTERS = 16_384  # what a predicate may be expanded to
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
+_RESERVED = ("and", "or", "not", "exists", "true", "false")
+_TOKEN = re.compile(r"\s*(\(|\)|[^\s()]+)")
+
+
+class Rule(NamedTuple):
+    """A rule that was mapped."""
+
+    title: str
+    text: str  # in the language of predicates
+
+
+class Part(NamedTuple):
+    """A part of a rule, and at most how many filters it is, or what it is when negated."""
+
+    text: str
+    n_filters: int = 1
+    n_negated: int = 1
+
+
+class Unmapped(Exception):
+    """A rule needs something that predicates do not have."""
+
+
+def read(path: Path) -> tuple[list[Rule], dict[str, int]]:
+    """The rules of an archive that map, in order of their titles, and the others by reason."""
+    rules, unmapped = [], Counter[str]()
+    for document in _documents(path):
+        try:
+            rules.append(Rule(str(document["title"]), translate(document["detection"])))
+        except Unmapped as reason:
+            unmapped[str(reason)] += 1
+    return sorted(rules), dict(unmapped.most_common())
+
+
+def _documents(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        yaml = import_module("yaml")
+    except ImportError:
+        raise UsageError(
+            "Sigma rules are YAML: install PyYAML, e.g. pip install 'matchyard[bench]'"
+        ) from None
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    with tarfile.open(path) as archive:
+        for member in archive:
+            file = archive.extractfile(member) if member.name.endswith(".yml") else None
+            for document in yaml.load_all(file.read(), loader) if file else ():
+                if isinstance(document, dict) and "detection" in document:
+                    yield document
+
+
+def translate(detection: dict[str, Any]) -> str:
+    """The text of a rule's detection.
+
+    >>> translate({"a": {"Image|endswith": ["cmd.exe", "sh.exe"]}, "condition": "a"})
+    'Image in {suffix "cmd.exe" ignoring case, suffix "sh.exe" ignoring case}'
+    """
+    conditions = detection["condition"]
+    parts = [
+        _Condition(condition, detection).read()
+        for condition in (conditions if isinstance(conditions, list) else [conditions])
+    ]
+    found = _join(" or ", parts)
+    if found.n_filters > _MOST_FILTERS:
+        raise Unmapped("too many filters")
+    return found.text
+
+
+class _Condition:
+    """A condition on selections, such as `selection and not 1 of filter_*`."""
+
+    def __init__(self, text: str, detection: dict[str, Any]) -> None:
+        if "|" in text:
+            raise Unmapped("aggregation")
+        self._tokens, self._at, self._detection = _TOKEN.findall(text), 0, detection
+
+    def read(self) -> Part:
+        found = self._either()
+        if self._at < len(self._tokens):
+            self._fail()
+        return found
+
+    def _fail(self) -> NoReturn:
+        raise Unmapped("condition that is not understood")
+
+    def _next(self) -> str:
+        return self._tokens[self._at].lower() if self._at < len(self._tokens) else ""
+
+    def _take(self) -> str:
+        if self._at == len(self._tokens):
+            self._fail()
+        self._at += 1
+        token: str = self._tokens[self._at - 1]
+        return token
+
+    def _either(self) -> Part:
+        parts = [self._all()]
+        while self._next() == "or":
+            self._at += 1
+            parts.append(self._all())
+        return _join(" or ", parts)
+
+    def _all(self) -> Part:
+        parts = [self._one()]
+        while self._next() == "and":
+            self._at += 1
+            parts.append(self._one())
+        return _join(" and ", parts)
+
+    def _one(self) -> Part:
+        token = self._take()
+        if token.lower() == "not":
+            return _not(self._one())
+        if token == "(":
+            found = self._either()
+            if self._take() != ")":
+                self._fail()
+            return found
+        if self._next() == "of":
+            self._at += 1
+            return self._several(token.lower(), self._take())
+        return self._selection(token)
+
+    def _several(self, how_many: str, pattern: str) -> Part:
+        if how_many not in ("1", "any", "all"):
+            raise Unmapped("several of the selections")
+        names = [name for name in self._detection if name not in ("condition", "timeframe")]
+        if pattern == "them":
+            names = [name for name in names if not name.startswith("_")]
+        else:
+            names = [name for name in names if fnmatchcase(name, pattern)]
+        if not names:
+            self._fail()
+        parts = [self._selection(name) for name in names]
+        return _join(" and " if how_many == "all" else " or ", parts)
+
+    def _selection(self, name: str) -> Part:
+        if name not in self._detection:
+            self._fail()
+        found = self._detection[name]
+        maps = found if isinstance(found, list) else [found]
+        if not all(isinstance(one, dict) for one in maps):
+            raise Unmapped("keywords")
+        return _join(" or ", [_map(one) for one in maps])
+
+
+def _join(word: str, parts: list[Part]) -> Part:
+    if len(parts) == 1:
+        return parts[0]
+    text = word.join(f"({part.text})" for part in parts)
+    n_filters, n_negated = [part.n_filters for part in parts], [part.n_negated for part in parts]
+    if word == " or ":
+        return Part(text, sum(n_filters), prod(n_negated))
+    return Part(text, prod(n_filters), sum(n_negated))
+
+
+def _not(part: Part) -> Part:
+    return Part(f"not ({part.text})", part.n_negated, part.n_filters)
+
+
+def _map(fields: dict[str, Any]) -> Part:
+    return _join(" and ", [_field(*key.split("|"), value=value) for key, value in fields.items()])
+
+
+def _field(name: str, *modifiers: str, value: Any) -> Part:
+    """The condition that a field with its modifiers stands for."""
+    if not name:
+        raise Unmapped("keywords")
+    for modifier in modifiers:
+        if modifier in REASONS:
+            raise Unmapped(REASONS[modifier])
+        if modifier not in (*_AFFIXES, *_COMPARISONS, "all", "windash", "cased", "cidr", "exists"):
+            raise Unmapped(f"modifier {modifier!r}")
+    name = _quoted_name(name)
+    if "exists" in modifiers:
+        exists = Part(f"exists {name}")
+        return exists if value else _not(exists)
+    values = value if isinstance(value, list) else [value]
+    if "all" in modifiers:
+        return _join(" and ", [_one_of(name, modifiers, [one]) for one in values])
+    return _one_of(name, modifiers, values)
+
+
+def _quoted_name(name: str) -> str:
+    if _NAME.fullmatch(name) and name.lower() not in _RESERVED:
+        return name
+    return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
+
+
+def _one_of(name: str, modifiers: tuple[str, ...], values: list[Any]) -> Part:
+    if not values:
+        raise Unmapped("empty list")
+    tests: dict[str, None] = {}
+    parts = []
+    for value in values:
+        if value is None:
+            parts.append(_not(Part(f"exists {name}")))
+            tests["null"] = None
+        else:
+            tests |= dict.fromkeys(_tests(modifiers, value))
+    if tests:
+        parts.append(Part(f"{name} in {{{', '.join(tests)}}}"))
+    return _join(" or ", parts)
+
+
+def _tests(modifiers: tuple[str, ...], value: Any) -> Iterator[str]:
+    """The tests of one value, as they stand in a set."""
+    for modifier in modifiers:
+        if modifier in _COMPARISONS:
+            yield f"{_COMPARISONS[modifier]} {json.dumps(value)}"
+            return
+    if "cidr" in modifiers:
+        yield f"cidr {json.dumps(value)}"
+        return
+    is_plain = not set(modifiers) & set(_AFFIXES)
+    if not isinstance(value, str) or (is_plain and re.fullmatch(r"0|[1-9][0-9]{0,17}", value)):
+        yield str(value).lower()  # a number, true or false
+    before, after = next((_AFFIXES[m] for m in modifiers if m in _AFFIXES), ("", ""))
+    text = value if isinstance(value, str) else str(value).lower()
+    for variant in _variants(text) if "windash" in modifiers else [text]:
+        yield _match(f"{before}{_protect(variant, after)}{after}", "cased" in modifiers)
+
+
+def _protect(text: str, after: str) -> str:
+    """A backslash at the end is none that escapes the wildcard after it."""
+    n_last = len(text) - len(text.rstrip("\\"))
+    return text + "\\" if after and n_last % 2 else text
+
+
+def _variants(text: str) -> Iterator[str]:
+    """The text with every dash of an option written in all ways."""
+    pieces = _DASH.split(text)
+    if len(pieces) - 1 > _MOST_DASHES:
+        raise Unmapped("too many dashes")
+    for dashes in product(_DASHES, repeat=len(pieces) - 1):
+        yield pieces[0] + "".join(map("".join, zip(dashes, pieces[1:], strict=True)))
+
+
+def _match(pattern: str, cased: bool) -> str:
+    """The test for a text with wildcards."""
+    parts = _split(pattern)
+    literal = "".join(parts)
+    how = "" if cased else " ignoring case"
+    if len(parts) == 1:
+        return f"= {json.dumps(parts[0], ensure_ascii=False)}{how}"
+    if not literal:
+        return "exists"
+    quoted = json.dumps(literal, ensure_ascii=False)
+    if len(parts) == 2 and not parts[0]:
+        return f"suffix {quoted}{how}"
+    if len(parts) == 2 and not parts[1]:
+        return f"prefix {quoted}{how}"
+    if len(parts) == 3 and not parts[0] and not parts[2]:
+        return f"contains {quoted}{how}"
+    escaped = "*".join(part.replace("\\", "\\\\").replace("*", "\\*") for part in parts)
+    return f"wildcard {json.dumps(escaped, ensure_ascii=False)}{how}"
+
+
+def _split(pattern: str) -> list[str]:
+    r"""The literal texts around the wildcards. A backslash is itself unless before `*`, `?` or `\`."""
+    parts, at = [""], 0
+    while at < len(pattern):
+        char, after = pattern[at], pattern[at + 1 : at + 2]
+        if char == "\\" and after in ("*", "?", "\\"):
+            parts[-1] += after
+            at += 1
+        elif char == "?":
+            raise Unmapped("wildcard for one character")
+        elif char == "*":
+            if parts[-1] or len(parts) == 1:
+                parts.append("")
+        else:
+            parts[-1] += char
+        at += 1
+    return parts
