@@ -52,6 +52,13 @@ class Names(NamedTuple):
         return kind.from_buffers(self.n_names, start, text)
 
 
+def n_bytes(arrays: Any) -> int:
+    """Memory of an array, or of all arrays in a NamedTuple of arrays and of such tuples."""
+    if isinstance(arrays, tuple):
+        return sum(map(n_bytes, arrays))
+    return int(arrays.nbytes)
+
+
 _UNCOUNTED = np.empty((0, 2), np.int64)
 
 

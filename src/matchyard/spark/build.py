@@ -196,7 +196,7 @@ def _segment(
     if base is not None and not n_rows:
         files = _shards.write_key_names(folder, key_names)
         return _Made(files, 0, 0, 0)
-    vocabulary = _shards.merge([counts.filter(pa.compute.invert(is_total))])
+    vocabulary = _shards.merge([counts.filter(pa.compute.invert(is_total))], plan)
     files = _shards.write_names(folder, vocabulary, key_names, segment)
     job = tasks.BuildJob(plan, os.fspath(folder), segment, files)
     n_tasks = n_shards or max(1, -(-n_rows // _PER_TASK))
