@@ -39,6 +39,10 @@ class Estimate(NamedTuple):
 class Index(Changing):
     """Standing subscriptions, and the events that they match; see `matchyard.TagIndex`."""
 
+    # Where files have subscriptions and events unless told otherwise; None is the whole row.
+    subscription_column: str = "subscription"
+    event_column: str | None = None
+
     def __init__(
         self,
         engine: str,

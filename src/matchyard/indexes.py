@@ -30,6 +30,8 @@ class TagIndex(Index):
     'missing tag: oslo'
     """
 
+    subscription_column = event_column = "tags"
+
     def __init__(
         self,
         algorithm: str | None = None,
@@ -76,7 +78,8 @@ class TagIndex(Index):
         (2, 3)
         """
         settings = self._settings
-        n_bits, n_hashes, _ = settings.algorithm.signature_bits(settings.options)
+        algorithm: Any = settings.algorithm
+        n_bits, n_hashes, _ = algorithm.signature_bits(settings.options)
         if not n_bits:
             raise UsageError(f"{self.algorithm} has no signatures; tagmatch has")
         encoder = settings.engine.encoder
@@ -117,7 +120,7 @@ def interface_key(tree: Any, interface: Any) -> Any:
     return both
 
 
-_KINDS: dict[str, type[TagIndex]] = {"tags": TagIndex}
+_KINDS: dict[str, type[Index]] = {"tags": TagIndex}
 
 
 def create(
@@ -149,15 +152,21 @@ def algorithms(engine: str) -> tuple[str, ...]:
 
 
 def workload(
-    engine: str, name: str, size: int, seed: int = 1, extra_tags: int | None = None
+    engine: str,
+    name: str | None,
+    size: int,
+    seed: int = 1,
+    parameters: Mapping[str, Any] | None = None,
 ) -> Any:
-    """A named workload of an engine, made on demand; see the engine's `workload` module.
+    """A named workload of an engine, made on demand; None is its first. See the engine's `workload`
+    module for names, and for the parameters that they have.
 
     >>> tags, keys = workload("tags", "twitter", size=100).subscriptions(0, 3)
     >>> len(tags), len(keys)
     (3, 3)
     """
-    return find_engine(engine).workload.generate(name, size, seed, extra_tags)
+    found = find_engine(engine).workload
+    return found.generate(name or next(iter(found.MODELS)), size, seed, parameters or {})
 
 
 def open(
@@ -167,7 +176,7 @@ def open(
     threads: int = 1,
     device: str = "cpu",
     version: str | None = None,
-) -> TagIndex:
+) -> Index:
     """Open a saved index, memory-mapped; `verify` compares every file's SHA-256 first.
 
     The current version, or the one that is named. The folder is not written to until `save` is
@@ -182,7 +191,7 @@ def from_saved(
     live: bool = False,
     threads: int = 1,
     device: str = "cpu",
-) -> TagIndex:
+) -> Index:
     """The index of a version that was loaded from `path`."""
     kind = _KINDS.get(str(saved.manifest.get("engine")))
     if kind is None:

@@ -15,7 +15,7 @@ to be shown only to the shards that hold one of its names: see `Routes`.
 >>> parts = [([{"jazz"}, {"live"}], [1, 2]), ([{"jazz", "oslo"}], [3])]
 >>> path = tempfile.mkdtemp() + "/music.index"
 >>> plan = Plan()
->>> vocabulary = merge([count(tags, plan) for tags, _ in parts])
+>>> vocabulary = merge([count(tags, plan) for tags, _ in parts], plan)
 >>> with new_version(path) as folder:
 ...     files = write_names(folder, vocabulary)
 ...     for number, (tags, keys) in enumerate(parts):
@@ -100,7 +100,7 @@ def count(subscriptions: Any, plan: Plan) -> pa.Table:
     return found
 
 
-def merge(counts: Iterable[pa.Table], plan: Plan = Plan()) -> Any:
+def merge(counts: Iterable[pa.Table], plan: Plan) -> Any:
     """The vocabulary of all parts; names are ranked by frequency."""
     return resolve(plan).engine.encoder.merge_counts(counts)
 
@@ -132,7 +132,7 @@ def write_key_names(folder: Any, key_names: Names | None) -> list[File]:
 
 
 def open_names(
-    folder: Any, files: Sequence[File], segment: int = 0, plan: Plan = Plan()
+    folder: Any, files: Sequence[File], plan: Plan, segment: int = 0
 ) -> tuple[Any, Names | None]:
     """Map what `write_names` wrote, in whatever task needs it."""
     files = [File(*file) for file in files]

@@ -174,7 +174,8 @@ class Segment:
         stored = [decode(batch, row, self.vocabulary) for row in range(len(rows))]
         keys = table.keys[positions].tolist()
         gone = [stored[row] in values[key] for row, key in zip(number, keys, strict=True)]
-        return positions[np.array(gone, np.bool_)]
+        found: NDArray[np.int64] = positions[np.array(gone, np.bool_)]
+        return found
 
     def _locate_by_value(self, pairs: list[tuple[Any, int]]) -> list[NDArray[np.int64]]:
         encoder = self.settings.engine.encoder

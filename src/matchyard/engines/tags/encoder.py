@@ -307,9 +307,7 @@ def rarest(batch: Batch) -> NDArray[np.int64]:
     return found
 
 
-def names_of(
-    batch: Batch, vocabulary: Vocabulary
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def names_of(batch: Batch, vocabulary: Vocabulary) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The ids under which `rarest` may have filed what matches each event: (start, ids)."""
     return batch.tag_start, batch.tags[: batch.tag_start[-1]]
 
