@@ -130,7 +130,8 @@ class Configured(NamedTuple):
 
     def _signature_bits(self) -> tuple[Any, ...]:
         find = getattr(self.algorithm, "signature_bits", None)
-        return () if find is None else tuple(find(self.options))
+        bits: tuple[Any, ...] = find(self.options) if find else (0,)
+        return bits if bits[0] else ()
 
 
 def configure(

@@ -218,7 +218,7 @@ def keep(batch: Batch, rows: NDArray[np.bool_]) -> Batch:
     return Batch(ragged(counts[rows]), tags, batch.signatures[rows])
 
 
-def accept(column: Column, n_bits: int, n_hashes: int, bare_allowed: bool) -> None:
+def accept(column: Column, n_bits: int = 0, n_hashes: int = 0, bare_allowed: bool = False) -> None:
     """Refuse bare signatures where the algorithm needs tags, or other widths."""
     width = column.signatures.shape[1]
     if width and not bare_allowed:
