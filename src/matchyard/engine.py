@@ -154,6 +154,8 @@ def read_options(given: Mapping[str, Any], *kinds: type[Any]) -> list[Any]:
         if name not in known:
             raise UsageError(f"no option {name!r}; expected one of: {', '.join(known)}")
         wanted = get_type_hints(known[name])[name]
+        if wanted is float and type(value) is int:
+            value = float(value)
         is_number_for_flag = isinstance(value, bool) != (wanted is bool)
         if not isinstance(value, wanted) or is_number_for_flag:
             raise UsageError(f"option {name!r} takes a {wanted.__name__}, not {value!r}")

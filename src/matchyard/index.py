@@ -205,13 +205,11 @@ class Index(Changing):
 
     def parse(self, value: Any) -> Any:
         """A subscription as this index reads it; a ParseError if it cannot."""
-        engine, reading = self._settings.engine, self._settings.reading
-        return engine.encoder.fold(engine.language.parse(value), reading)
+        return self._settings.engine.encoder.parse(value, self._settings.reading)
 
     def parse_event(self, value: Any) -> Any:
         """An event as this index reads it; a ParseError if it cannot."""
-        engine, reading = self._settings.engine, self._settings.reading
-        return engine.encoder.fold_event(engine.language.parse_event(value), reading)
+        return self._settings.engine.encoder.parse_event(value, self._settings.reading)
 
     def check(self, events: Any) -> None:
         """Refuse what `match` would refuse, without matching."""

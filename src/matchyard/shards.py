@@ -71,6 +71,7 @@ __all__ = [
     "manifest_of",
     "merge",
     "merge_keys",
+    "n_ids",
     "new_version",
     "open_names",
     "open_routes",
@@ -153,6 +154,11 @@ def rarest(subscriptions: Any, vocabulary: Any, plan: Plan) -> NDArray[np.int64]
     column = engine.encoder.subscription_column(subscriptions, reading)
     batch = engine.encoder.encode_known(column, vocabulary)
     return np.asarray(engine.encoder.rarest(batch), np.int64)
+
+
+def n_ids(vocabulary: Any, plan: Plan) -> int:
+    """How many ids there are that `rarest` can give."""
+    return int(resolve(plan).engine.encoder.n_ids(vocabulary))
 
 
 def cut(n_filed: NDArray[np.int64], n_shards: int) -> NDArray[np.int32]:

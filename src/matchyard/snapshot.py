@@ -48,7 +48,7 @@ class Segment:
     """Compiled subscriptions over one vocabulary, in one or more tables."""
 
     def __init__(self, settings: Configured, vocabulary: Any, tables: Sequence[Any]) -> None:
-        self.settings, self.vocabulary = settings, vocabulary
+        self.settings, self.vocabulary = settings, freeze(vocabulary)
         self.tables = tuple(freeze(table) for table in tables)
         self._workspaces: list[list[Any]] = []
 

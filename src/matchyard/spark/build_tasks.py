@@ -82,7 +82,7 @@ def added_up(hashes: pa.Array) -> int:
 def count_rarest(job: BuildJob, batches: Batches) -> Batches:
     """How many subscriptions have each name as their rarest; -1 is for those without names."""
     vocabulary, _ = shards.open_names(job.folder, job.names, job.plan, job.segment)
-    counts = np.zeros(vocabulary.n_names + 1, np.int64)
+    counts = np.zeros(shards.n_ids(vocabulary, job.plan) + 1, np.int64)
     for batch in batches:
         found = shards.rarest(batch.column(0), vocabulary, job.plan)
         counts += np.bincount(found + 1, minlength=len(counts))

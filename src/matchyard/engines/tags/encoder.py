@@ -8,13 +8,14 @@ The vocabulary numbers tags by falling frequency: 0 is the most frequent.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
+from matchyard.engines.tags import language
 from matchyard.engines.tags._columns import (
     VALUES,
     Column,
@@ -46,13 +47,15 @@ __all__ = [
     "encode_known",
     "estimate",
     "fold",
-    "fold_event",
     "is_known",
     "keep",
     "kind",
     "merge",
     "merge_counts",
+    "n_ids",
     "names_of",
+    "parse",
+    "parse_event",
     "rarest",
     "sign",
     "sizes",
@@ -62,7 +65,14 @@ __all__ = [
 
 Vocabulary = Names
 subscription_column = column  # both are sets of tags
-fold_event = fold
+
+
+def parse(value: Any, options: Options) -> frozenset[str]:
+    """One subscription as the options want it."""
+    return fold(language.parse(value), options)
+
+
+parse_event = parse
 
 
 class Batch(NamedTuple):
@@ -305,6 +315,11 @@ def rarest(batch: Batch) -> NDArray[np.int64]:
     if has_tags.any():
         found[has_tags] = np.maximum.reduceat(batch.tags, batch.tag_start[:-1][has_tags])
     return found
+
+
+def n_ids(vocabulary: Vocabulary) -> int:
+    """How many ids there are that `rarest` can give."""
+    return vocabulary.n_names
 
 
 def names_of(batch: Batch, vocabulary: Vocabulary) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
