@@ -39,7 +39,7 @@ class Changes:
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """Additions, the parts they consist of, and distinct names; see `Index.estimate`."""
+        """Additions, the parts they consist of, and distinct names; see `Index._estimate`."""
         self._flush()
         return self._staging.n_rows, self._staging.n_parts, self._staging.n_names
 

@@ -267,12 +267,10 @@ class Index(Changing):
                     found[name] = found.get(name, 0) + array.nbytes
         return found
 
-    def estimate(
-        self, subscriptions: int | None = None, parts_each: float = 5.0, name_share: float = 0.5
+    def _estimate(
+        self, subscriptions: int | None, parts_each: float, name_share: float
     ) -> Estimate:
-        """The memory of a build before it starts: of what is staged, or of so many subscriptions
-        of `parts_each` tags or constraints, of which `name_share` per subscription bring a name (or
-        a text) that no other has."""
+        """See `estimate` of the kinds of index; `parts_each` are tags or constraints."""
         encoder = self._settings.engine.encoder
         if subscriptions is None:
             with self._lock:

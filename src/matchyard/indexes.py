@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from matchyard import versions
 from matchyard.engine import find_engine
 from matchyard.errors import StorageError, UsageError
-from matchyard.index import SHARD_SIZE, Index
+from matchyard.index import SHARD_SIZE, Estimate, Index
 from matchyard.kernels import csr
 from matchyard.matches import Matches, Part
 from matchyard.storage import Saved
@@ -42,6 +42,13 @@ class TagIndex(Index):
         shard_size: int = SHARD_SIZE,
     ) -> None:
         super().__init__("tags", algorithm, options, device, live, threads, shard_size)
+
+    def estimate(
+        self, subscriptions: int | None = None, tags_each: float = 5.0, name_share: float = 0.5
+    ) -> Estimate:
+        """The memory of a build before it starts: of what is staged, or of so many subscriptions
+        with `tags_each` tags of which `name_share` per subscription are new names."""
+        return self._estimate(subscriptions, tags_each, name_share)
 
     def forward(
         self, events: Any, trees: Any, interfaces: Any, threads: int | None = None
