@@ -21,9 +21,10 @@ app = typer.Typer(
 
 WORKLOADS = (
     "tags: twitter, twitter-popular, peers, skew, active-web, blog-posts, video, short-messages, "
-    "bittorrent, icn, congress or ego-twitter."
+    "bittorrent, icn, congress or ego-twitter; predicates: hem, ccm, ccm-zipf, json-eq, json-range, "
+    "sigma or kdd."
 )
-Engine = Annotated[str, typer.Argument(help="The engine: tags.")]
+Engine = Annotated[str, typer.Argument(help="The engine: tags or predicates.")]
 Parameter = Annotated[
     list[str] | None, typer.Option(help="name=value for the workload, as often as needed.")
 ]
@@ -39,7 +40,8 @@ Column = Annotated[
     typer.Option(
         "--column",
         "--tags",
-        help="The column (or JSON field) with the subscriptions or events; tags of tags.",
+        help="The column (or JSON field) with the subscriptions or events; by default `tags`, and "
+        "for predicates `predicate`, and the whole row for an event.",
     ),
 ]
 
@@ -214,9 +216,7 @@ def match(
 @app.command()
 def explain(
     index: Annotated[Path, typer.Argument(help="A saved index.")],
-    event: Annotated[
-        str, typer.Argument(help='The event in the engine\'s language, e.g. "jazz oslo".')
-    ],
+    event: Annotated[str, typer.Argument(help='The event, e.g. "jazz oslo" or {"temp": 31}.')],
     key: Annotated[str, typer.Option(help="Whose subscriptions to explain.")],
 ) -> None:
     """Say why a key does or does not get an event."""
@@ -253,7 +253,7 @@ def info(
 @app.command()
 def bench(
     engine: Annotated[
-        str, typer.Argument(help="The engine: tags; or spark, for ways to match in Spark.")
+        str, typer.Argument(help="The engine; or spark, for ways to match in Spark.")
     ],
     workload: Annotated[
         str | None, typer.Option(help=f"{WORKLOADS} The engine's first if not given.")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from matchyard.errors import DeviceError, UsageError
 from matchyard.matches import Part
 
-ENGINES = ("tags",)
+ENGINES = ("tags", "predicates")
 
 
 class Algorithm(Protocol):

@@ -37,7 +37,8 @@ class Estimate(NamedTuple):
 
 
 class Index(Changing):
-    """Standing subscriptions, and the events that they match; see `matchyard.TagIndex`."""
+    """Standing subscriptions, and the events that they match; see `matchyard.TagIndex` and
+    `matchyard.PredicateIndex`."""
 
     # Where files have subscriptions and events unless told otherwise; None is the whole row.
     subscription_column: str = "subscription"

@@ -112,6 +112,41 @@ class TagIndex(Index):
         return n_partitions, n_sets / max(1, column.n_rows)
 
 
+class PredicateIndex(Index):
+    """Subscriptions are predicates on the attributes of an event, which is a JSON-like object.
+
+    >>> index = PredicateIndex()
+    >>> index.add('area = "north" and temp > 30 or wind > 20', key=7).consolidate()
+    <PredicateIndex: 1 subscriptions, algorithm auto>
+    >>> index.match([{"area": "north", "temp": 31}, {"wind": 5}, {"wind": 21}]).to_lists()
+    [[7], [], [7]]
+    """
+
+    subscription_column = "predicate"
+
+    def __init__(
+        self,
+        algorithm: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        device: str = "cpu",
+        live: bool = False,
+        threads: int = 1,
+        shard_size: int = SHARD_SIZE,
+    ) -> None:
+        super().__init__("predicates", algorithm, options, device, live, threads, shard_size)
+
+    def estimate(
+        self,
+        subscriptions: int | None = None,
+        constraints_each: float = 3.0,
+        name_share: float = 0.01,
+    ) -> Estimate:
+        """The memory of a build before it starts: of what is staged, or of so many subscriptions
+        with `constraints_each` constraints, of which `name_share` per subscription bring an
+        attribute name or a text that no other has."""
+        return self._estimate(subscriptions, constraints_each, name_share)
+
+
 def interface_key(tree: Any, interface: Any) -> Any:
     """The key of an interface on a tree, for `TagIndex.forward`; numbers or arrays of them.
 
@@ -127,7 +162,7 @@ def interface_key(tree: Any, interface: Any) -> Any:
     return both
 
 
-_KINDS: dict[str, type[Index]] = {"tags": TagIndex}
+_KINDS: dict[str, type[Index]] = {"tags": TagIndex, "predicates": PredicateIndex}
 
 
 def create(
