@@ -76,6 +76,32 @@ def _define_lanes(n_lanes: int) -> Any:
     return lanes
 
 
+@intrinsic
+def and_8_rows(
+    typingctx: Any, result: Any, bits: Any,
+    a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any,
+) -> Any:  # fmt: skip
+    """AND eight rows of `bits`, each of eight words and beginning there, into the row `result`;
+    bit j of what it returns says that word j of it is not 0."""
+
+    def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
+        vector = ir.VectorType(ir.IntType(64), 8)
+
+        def pointer(number: int, at: Any) -> Any:
+            array = context.make_array(call.args[number])(context, builder, args[number])
+            return builder.bitcast(builder.gep(array.data, [at]), vector.as_pointer())
+
+        target = pointer(0, ir.Constant(ir.IntType(64), 0))
+        words = builder.load(target, align=8)
+        for at in args[2:]:
+            words = builder.and_(words, builder.load(pointer(1, at), align=8))
+        builder.store(words, target, align=8)
+        is_alive = builder.icmp_unsigned("!=", words, ir.Constant(vector, [0] * 8))
+        return builder.zext(builder.bitcast(is_alive, ir.IntType(8)), ir.IntType(64))
+
+    return types.uint64(result, bits, *[types.int64] * 8), generate
+
+
 lanes_64 = _define_lanes(64)
 lanes_8 = _define_lanes(8)
 

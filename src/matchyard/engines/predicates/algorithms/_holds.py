@@ -1,7 +1,8 @@
 """Does a filter match an event? The exact check, on encoded filters and events.
 
 A `first` array tells where the entries of each slot begin within the event that is looked at; see
-`enter` and `leave`.
+`enter` and `leave`. Where the check is called per candidate (`holds`), its arrays are handed over
+one by one: taking an array out of a tuple counts a reference, which costs more than the check.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ def no_slots(n_slots: int):
 def enter(batch, event, first):
     """Note where each slot's entries begin; true where the event reaches into arrays of objects."""
     has_places = False
-    for entry in range(batch.event_start[event + 1] - 1, batch.event_start[event] - 1, -1):
+    start = batch.event_start[event]
+    for entry in range(batch.event_start[event + 1] - 1, start - 1, -1):
         if batch.slots[entry] < len(first):
-            first[batch.slots[entry]] = entry - batch.event_start[event]
+            first[batch.slots[entry]] = entry - start
         has_places |= batch.places[entry] > 0
     return has_places
 
@@ -36,7 +38,7 @@ def leave(batch, event, first):
             first[batch.slots[entry]] = ABSENT
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def pieces_of(table, constraint):
     """The first piece of a constraint, and one past its last."""
     if len(table.piece_start):
@@ -44,89 +46,141 @@ def pieces_of(table, constraint):
     return constraint, constraint + 1
 
 
+@njit(nogil=True, cache=True, forceinline=True)
+def piece_holds(slot, low, high, entry_slots, codes, start, end, first):
+    """Does a value of the event lie in the piece? The event has the entries `start` to `end`."""
+    entry = start + first[slot]
+    if entry < start:
+        return False
+    while True:
+        if low <= codes[entry] <= high:
+            return True
+        entry += 1
+        if entry == end or entry_slots[entry] != slot:
+            return False
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _constraint_holds(
+    piece_start, slots, low, high, constraint, entry_slots, codes, start, end, first
+):
+    if len(piece_start) == 0:
+        return piece_holds(
+            slots[constraint], low[constraint], high[constraint],
+            entry_slots, codes, start, end, first,
+        )  # fmt: skip
+    for piece in range(piece_start[constraint], piece_start[constraint + 1]):
+        if piece_holds(
+            slots[piece], low[piece], high[piece], entry_slots, codes, start, end, first
+        ):
+            return True
+    return False
+
+
 @njit(nogil=True, cache=True)
 def constraint_holds(table, constraint, batch, event, first):
     """Does one value of the event satisfy the constraint?"""
     start, end = batch.event_start[event], batch.event_start[event + 1]
-    from_piece, to_piece = pieces_of(table, constraint)
-    for piece in range(from_piece, to_piece):
-        slot = table.slots[piece]
-        if first[slot] < 0:
-            continue
-        entry = start + first[slot]
-        while entry < end and batch.slots[entry] == slot:
-            if table.low[piece] <= batch.codes[entry] <= table.high[piece]:
-                return True
-            entry += 1
-    return False
+    return _constraint_holds(
+        table.piece_start, table.slots, table.low, table.high, constraint,
+        batch.slots, batch.codes, start, end, first,
+    )  # fmt: skip
 
 
 @njit(nogil=True, cache=True)
 def filter_holds(table, number, batch, event, first, has_places):
     """Does the filter match the event?"""
-    start, end = table.filter_start[number], table.filter_start[number + 1]
-    if len(table.groups) == 0 and not has_places:
-        for constraint in range(start, end):
-            if not constraint_holds(table, constraint, batch, event, first):
+    return holds(
+        table.filter_start, table.piece_start, table.groups, table.slots, table.low, table.high,
+        number, batch.slots, batch.codes, batch.places, batch.place_parent, batch.place_array,
+        batch.event_start[event], batch.event_start[event + 1], first, has_places,
+    )  # fmt: skip
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def holds(
+    filter_start, piece_start, groups, slots, low, high, number,
+    entry_slots, codes, places, place_parent, place_array, start, end, first, has_places,
+):  # fmt: skip
+    """The same as `filter_holds`, array by array; the event has the entries `start` to `end`."""
+    from_here, to_here = filter_start[number], filter_start[number + 1]
+    if len(groups) == 0 and not has_places:
+        for constraint in range(from_here, to_here):
+            if not _constraint_holds(
+                piece_start, slots, low, high, constraint, entry_slots, codes, start, end, first
+            ):
                 return False
         return True
-    while start < end:
-        group = table.groups[start] if len(table.groups) else 0
-        stop = start
-        while stop < end and (len(table.groups) == 0 or table.groups[stop] == group):
+    return _groups_hold(
+        piece_start, groups, slots, low, high, from_here, to_here,
+        entry_slots, codes, places, place_parent, place_array, start, end, first, has_places,
+    )  # fmt: skip
+
+
+@njit(nogil=True, cache=True)
+def _groups_hold(
+    piece_start, groups, slots, low, high, from_here, to_here,
+    entry_slots, codes, places, place_parent, place_array, start, end, first, has_places,
+):  # fmt: skip
+    """All constraints of group 0 hold, and of every other group one does not."""
+    while from_here < to_here:
+        group = groups[from_here] if len(groups) else 0
+        stop = from_here
+        is_held = True
+        while stop < to_here and (len(groups) == 0 or groups[stop] == group):
+            is_held = is_held and _constraint_holds(
+                piece_start, slots, low, high, stop, entry_slots, codes, start, end, first
+            )
             stop += 1
-        holds = _group_holds(table, start, stop, batch, event, first, has_places)
-        if holds != (group == 0):
+        if is_held and has_places and stop - from_here > 1:
+            is_held = _in_one_element(
+                piece_start, slots, low, high, from_here, stop,
+                entry_slots, codes, places, place_parent, place_array, start, end, first,
+            )  # fmt: skip
+        if is_held != (group == 0):
             return False
-        start = stop
+        from_here = stop
     return True
 
 
 @njit(nogil=True, cache=True)
-def _group_holds(table, start, stop, batch, event, first, has_places):
-    for constraint in range(start, stop):
-        if not constraint_holds(table, constraint, batch, event, first):
-            return False
-    if not has_places or stop - start < 2:
-        return True
-    return _in_one_element(table, start, stop, batch, event, first)
-
-
-@njit(nogil=True, cache=True)
-def _in_one_element(table, start, stop, batch, event, first):
+def _in_one_element(
+    piece_start, slots, low, high, from_here, stop,
+    entry_slots, codes, places, place_parent, place_array, start, end, first,
+):  # fmt: skip
     """Can all constraints hold at once, with one element chosen of every array of objects?"""
-    from_entry, to_entry = batch.event_start[event], batch.event_start[event + 1]
-    places = np.empty((stop - start) * (to_entry - from_entry), np.int32)
-    choice_start = np.empty(stop - start + 1, np.int64)
+    choices = np.empty((stop - from_here) * (end - start), np.int32)
+    choice_start = np.empty(stop - from_here + 1, np.int64)
     choice_start[0] = 0
-    n_choosers, end = 0, 0
-    for constraint in range(start, stop):
-        from_piece, to_piece = pieces_of(table, constraint)
+    n_choosers, n_choices = 0, 0
+    for constraint in range(from_here, stop):
         is_free = False
-        for piece in range(from_piece, to_piece):
-            slot = table.slots[piece]
-            if first[slot] < 0:
+        first_piece, last_piece = constraint, constraint + 1
+        if len(piece_start):
+            first_piece, last_piece = piece_start[constraint], piece_start[constraint + 1]
+        for piece in range(first_piece, last_piece):
+            if first[slots[piece]] < 0:
                 continue
-            entry = from_entry + first[slot]
-            while entry < to_entry and batch.slots[entry] == slot:
-                if table.low[piece] <= batch.codes[entry] <= table.high[piece]:
-                    is_free |= batch.places[entry] == 0
-                    known = False
-                    for i in range(choice_start[n_choosers], end):
-                        known |= places[i] == batch.places[entry]
-                    if not known:
-                        places[end] = batch.places[entry]
-                        end += 1
+            entry = start + first[slots[piece]]
+            while entry < end and entry_slots[entry] == slots[piece]:
+                if low[piece] <= codes[entry] <= high[piece]:
+                    is_free |= places[entry] == 0
+                    is_known = False
+                    for i in range(choice_start[n_choosers], n_choices):
+                        is_known |= choices[i] == places[entry]
+                    if not is_known:
+                        choices[n_choices] = places[entry]
+                        n_choices += 1
                 entry += 1
         if is_free:
-            end = choice_start[n_choosers]
+            n_choices = choice_start[n_choosers]
         else:
             n_choosers += 1
-            choice_start[n_choosers] = end
+            choice_start[n_choosers] = n_choices
     chosen = choice_start[:n_choosers].copy()
     level = 0
     while 0 <= level < n_choosers:
-        if chosen[level] == choice_start[level + 1]:
+        if chosen[level] == choice_start[level + 1]:  # none is left here: go on one level above
             chosen[level] = choice_start[level]
             level -= 1
             if level >= 0:
@@ -134,7 +188,8 @@ def _in_one_element(table, start, stop, batch, event, first):
             continue
         fits = True
         for other in range(level):
-            fits &= _fit(batch, places[chosen[level]], places[chosen[other]])
+            left, right = choices[chosen[level]], choices[chosen[other]]
+            fits = fits and _fit(place_parent, place_array, left, right)
         if fits:
             level += 1
         else:
@@ -143,14 +198,14 @@ def _in_one_element(table, start, stop, batch, event, first):
 
 
 @njit(nogil=True, cache=True)
-def _fit(batch, left, right):
+def _fit(place_parent, place_array, left, right):
     """Can two elements be chosen together? Not two of the same array."""
     above = left
     while above > 0:
         other = right
         while other > 0:
-            if batch.place_array[above] == batch.place_array[other] and above != other:
+            if place_array[above] == place_array[other] and above != other:
                 return False
-            other = batch.place_parent[other]
-        above = batch.place_parent[above]
+            other = place_parent[other]
+        above = place_parent[above]
     return True

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Batch, Filters
 from matchyard.kernels import csr
 from matchyard.kernels.csr import ragged
-from matchyard.kernels.hashing import mix64
+from matchyard.kernels.hashing import mix64, prefetch
 from matchyard.matches import Part
 
 _NARROW = 1 << 30  # codes up to this size are kept in 32 bits
@@ -47,6 +47,8 @@ class Distinct(NamedTuple):
 
 def distinct(filters: Filters, keys: NDArray[np.int64]) -> Distinct:
     """One row per predicate, with the keys of all subscriptions that have it."""
+    if filters.row_start[0] or filters.row_start[-1] < len(filters.filter_start) - 1:
+        filters = take(filters, _numbers(filters.row_start))  # some rows of a larger batch
     row_of = _group_rows(filters)
     first = np.flatnonzero(row_of == np.arange(len(row_of)))
     if len(first) == len(row_of):
@@ -60,7 +62,9 @@ def distinct(filters: Filters, keys: NDArray[np.int64]) -> Distinct:
 
 def take(filters: Filters, rows: NDArray[np.int64]) -> Filters:
     """Some rows, in the given order, with only what they consist of."""
-    row_start, chosen = csr.take_rows(filters.row_start, _numbers(filters.filter_start), rows)
+    row_start, chosen = csr.take_rows(
+        filters.row_start, _numbers(filters.filter_start), rows
+    )
     return _take_filters(filters, row_start, chosen)
 
 
@@ -88,44 +92,81 @@ def store(found: Distinct, order: NDArray[np.int64] | None = None) -> Stored:
     filters, key_start, keys = found
     n_filters = int(filters.row_start[-1])
     is_plain = n_filters == filters.n_rows and (np.diff(filters.row_start) == 1).all()
-    first = int(filters.row_start[0])
     if order is None:
-        order = np.arange(n_filters - first)
+        order = np.arange(n_filters)
     filter_row = np.empty(0, np.int32)
     if is_plain:  # rows follow their filters
-        key_start, keys = csr.take_rows(key_start, keys, order)
+        if len(keys) == n_filters:  # no two are the same
+            keys = keys[order]
+        else:
+            key_start, keys = csr.take_rows(key_start, keys, order)
     else:
         rows = np.repeat(np.arange(filters.n_rows, dtype=np.int32), np.diff(filters.row_start))
         filter_row = rows[order]
-    start = np.arange(len(order) + 1)
-    filters = _take_filters(filters, start, order + first)
     is_single = len(filters.slots) == len(filters.groups)
+    is_positive = not filters.groups.any()
+    is_narrow = _is_narrow(filters.low, LOWEST) and _is_narrow(filters.high, HIGHEST)
+    n_constraints, n_pieces = len(filters.groups), len(filters.slots)
     none = np.empty(0, np.int64)
-    return Stored(
+    stored = Stored(
         filter_row,
-        filters.filter_start.astype(np.int32),
-        np.empty(0, np.int32) if is_single else filters.piece_start.astype(np.int32),
-        filters.groups if filters.groups.any() else np.empty(0, np.int16),
-        filters.slots,
-        *_narrow(filters.low, filters.high),
+        np.empty(n_filters + 1, np.int32),
+        np.empty(0 if is_single else n_constraints + 1, np.int32),
+        np.empty(0 if is_positive else n_constraints, np.int16),
+        np.empty(n_pieces, np.int32),
+        np.empty(n_pieces, np.int32 if is_narrow else np.int64),
+        np.empty(n_pieces, np.int32 if is_narrow else np.int64),
         key_start.astype(np.int32),
         keys,
         none,
         none,
     )
+    _copy_filters(filters, order, stored)
+    return stored
 
 
-def _narrow(
-    low: NDArray[np.int64], high: NDArray[np.int64]
-) -> tuple[NDArray[np.signedinteger], NDArray[np.signedinteger]]:
-    for ends, unbounded in ((low, LOWEST), (high, HIGHEST)):
-        if ((np.abs(ends) > _NARROW) & (ends != unbounded)).any():
-            return low, high
-    limits = np.iinfo(np.int32)
-    return (
-        np.clip(low, limits.min, limits.max).astype(np.int32),
-        np.clip(high, limits.min, limits.max).astype(np.int32),
-    )
+def _is_narrow(ends: NDArray[np.int64], unbounded: int) -> bool:
+    return bool(_fits(ends, unbounded))
+
+
+@njit(nogil=True, cache=True)
+def _fits(ends, unbounded):
+    for end in ends:
+        if (end > _NARROW or end < -_NARROW) and end != unbounded:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _copy_filters(filters, order, stored):
+    """Lay the filters down in the given order; codes without bound stay the extremes of their type."""
+    lowest, highest = np.iinfo(stored.low.dtype).min, np.iinfo(stored.low.dtype).max
+    filter_start, piece_start, groups = filters.filter_start, filters.piece_start, filters.groups
+    slots, low, high = filters.slots, filters.low, filters.high
+    to_slots, to_low, to_high = stored.slots, stored.low, stored.high
+    constraint, piece = 0, 0
+    for i in range(len(order)):
+        stored.filter_start[i] = constraint
+        if i + 16 < len(order):
+            ahead = filter_start[order[i + 16]]
+            if ahead < len(low):
+                prefetch(slots, ahead)
+                prefetch(low, ahead)
+                prefetch(high, ahead)
+        for c in range(filter_start[order[i]], filter_start[order[i] + 1]):
+            if len(stored.groups):
+                stored.groups[constraint] = groups[c]
+            if len(stored.piece_start):
+                stored.piece_start[constraint] = piece
+            constraint += 1
+            for p in range(piece_start[c], piece_start[c + 1]):
+                to_slots[piece] = slots[p]
+                to_low[piece] = max(low[p], lowest)
+                to_high[piece] = min(high[p], highest)
+                piece += 1
+    stored.filter_start[len(order)] = constraint
+    if len(stored.piece_start):
+        stored.piece_start[constraint] = piece
 
 
 def narrowed(table: Any, batch: Batch) -> Batch:

@@ -1,0 +1,345 @@
+"""tiles, second half of the build: which filters may match, as bits per slot and cell.
+
+The codes of a slot are cut into *cells*. For a *tile* of 512 filters and one of its slots there is a
+row of 512 bits per cell, with a bit for every filter that some code in the cell may satisfy, and
+one for events without the slot. A *block* of 64 tiles has the same with a bit per tile.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.predicates.algorithms._holds import pieces_of
+from matchyard.kernels.csr import ragged
+
+MAX_BIT_SLOTS = 254
+MAX_CELLS = 253  # per slot; cell 0 is for events without the slot, and one past the last cell for…
+TILE_WORDS = 8  # …those with several values in it; a row is one cache line and one vector
+TILE = 64 * TILE_WORDS
+GROUP = 8  # rows that are ANDed at once
+_SAMPLES = 4096  # bounds that decide where the cells of a slot end
+_MOST_SLOTS = 24  # per tile
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
+
+
+class Cells(NamedTuple):
+    """The slots that have bits, and where their cells end."""
+
+    slot_bit: NDArray[np.int16]  # [n_slots] number among the slots that have bits, -1 for none
+    bound_start: NDArray[np.int32]  # [n_bit_slots + 1]
+    bounds: NDArray[np.int64]  # ascending; code x is in cell 1 + (bounds <= x)
+
+
+class Bits(NamedTuple):
+    """Bits of tiles or of blocks."""
+
+    list_start: NDArray[np.int32]  # [n_tiles + 1] slots with bits, the most selective first
+    list_slot: NDArray[np.uint8]  # their number among the slots that have bits
+    list_at: NDArray[np.int64]  # where their bits begin: the row of cell 0, then one per cell
+    bits: NDArray[np.uint64]
+
+
+def cut_cells(table: Any, slots: NDArray[np.int32], n_slots: int, n_cells: int) -> Cells:
+    """Cut the slots that filters use most into at most `n_cells` cells, all used equally often."""
+    uses = np.bincount(slots[slots >= 0], minlength=n_slots)
+    chosen = np.argsort(-uses, kind="stable")[:MAX_BIT_SLOTS]
+    chosen = np.sort(chosen[uses[chosen] > 0])
+    slot_bit = np.full(n_slots, -1, np.int16)
+    slot_bit[chosen] = np.arange(len(chosen))
+    sample_start, samples = _sample_bounds(table, slots, slot_bit, uses[chosen])
+    found = []
+    for number in range(len(chosen)):
+        ends = np.sort(samples[sample_start[number] : sample_start[number + 1]])
+        distinct = np.unique(ends)
+        if len(distinct) > n_cells - 1:
+            at = np.linspace(0, len(ends) - 1, n_cells + 1)[1:-1].astype(np.int64)
+            distinct = np.unique(ends[at])
+        found.append(distinct)
+    starts = ragged(np.array([len(ends) for ends in found], np.int64)).astype(np.int32)
+    return Cells(slot_bit, starts, np.concatenate([*found, np.empty(0, np.int64)]))
+
+
+@njit(nogil=True, cache=True)
+def _sample_bounds(table, slots, slot_bit, uses):
+    """Some of the bounds of each slot's constraints, evenly spread over the table."""
+    lowest, highest = np.iinfo(table.low.dtype).min, np.iinfo(table.low.dtype).max
+    stride = np.empty(len(uses), np.int64)
+    start = np.zeros(len(uses) + 1, np.int64)
+    for number in range(len(uses)):
+        stride[number] = uses[number] // _SAMPLES + 1
+    seen = np.zeros(len(uses), np.int64)
+    for counting in (True, False):
+        end = start[:-1].copy()
+        if not counting:
+            samples = np.empty(start[-1], np.int64)
+        else:
+            samples = np.empty(0, np.int64)
+        seen[:] = 0
+        for c in range(len(slots)):
+            if slots[c] < 0 or slot_bit[slots[c]] < 0:
+                continue
+            number = slot_bit[slots[c]]
+            seen[number] += 1
+            if seen[number] % stride[number]:
+                continue
+            first, last = pieces_of(table, c)
+            for p in range(first, last):
+                low, high = np.int64(table.low[p]), np.int64(table.high[p])
+                if low != lowest:
+                    if not counting:
+                        samples[end[number]] = low
+                    end[number] += 1
+                if high != highest and high != low:
+                    if not counting:
+                        samples[end[number]] = high + 1
+                    end[number] += 1
+        if counting:
+            total = 0
+            for number in range(len(uses)):
+                start[number + 1] = start[number] + end[number]
+                total += end[number]
+    return start, samples
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def cell_of(bounds, first, last, code):
+    """The cell of a code, given where the bounds of its slot are."""
+    low, size = first, last - first
+    while size > 0:
+        half = size // 2
+        if bounds[low + half] <= code:
+            low += half + 1
+            size -= half + 1
+        else:
+            size = half
+    return low - first + 1
+
+
+@njit(nogil=True, cache=True)
+def piece_cells(table, slots, cells):
+    """The first and last cell of every piece; 1 and 0 where its slot has no bits."""
+    n_pieces = len(table.slots)
+    low, high = np.ones(n_pieces, np.uint8), np.zeros(n_pieces, np.uint8)
+    for c in range(len(slots)):
+        if slots[c] < 0 or cells.slot_bit[slots[c]] < 0:
+            continue
+        number = cells.slot_bit[slots[c]]
+        start, end = cells.bound_start[number], cells.bound_start[number + 1]
+        first, last = pieces_of(table, c)
+        for p in range(first, last):
+            low[p] = cell_of(cells.bounds, start, end, table.low[p])
+            high[p] = cell_of(cells.bounds, start, end, table.high[p])
+    return low, high
+
+
+@njit(nogil=True, cache=True)
+def _grown(array, n_needed):
+    if n_needed <= len(array):
+        return array
+    larger = np.empty(max(n_needed, 2 * len(array)), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+@njit(nogil=True, cache=True)
+def _pick(touched, n_touched, share, left, target):
+    """Sort slots by the share of `left` that passes them; how many leave no more than `target`?"""
+    for i in range(1, n_touched):
+        slot = touched[i]
+        at = i
+        while at > 0 and share[touched[at - 1]] > share[slot]:
+            touched[at] = touched[at - 1]
+            at -= 1
+        touched[at] = slot
+    n_picked = 0
+    while n_picked < min(n_touched, _MOST_SLOTS) and left > target:
+        passed = share[touched[n_picked]]
+        if passed > 0.97:
+            break
+        left *= passed
+        n_picked += 1
+    return n_picked
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _width(bound_start, number):
+    """Rows of a slot: for events without it, its cells, and for events with several values."""
+    return bound_start[number + 1] - bound_start[number] + 3
+
+
+def tile_bits(
+    table: Any, slots: NDArray[np.int32], cells: Cells, low: Any, high: Any, target: float
+) -> Bits:
+    """The bits of all tiles, with slots until about `target` filters of a tile are let through."""
+    *lists, n_bits = _list_slots(table, slots, cells, low, high, target)
+    bits = np.empty(n_bits, np.uint64)  # by NumPy, since it asks for huge pages
+    tiles = Bits(*lists, bits)
+    _fill_bits(table, slots, cells, low, high, tiles)
+    return tiles
+
+
+@njit(nogil=True, cache=True)
+def _list_slots(table, slots, cells, low, high, target):
+    """Which slots get bits in which tile. Lists are filled up to whole groups by repeating their
+    last slot: an AND more changes nothing."""
+    filter_start, slot_bit, bound_start = table.filter_start, cells.slot_bit, cells.bound_start
+    n_filters = len(filter_start) - 1
+    n_tiles = (n_filters + TILE - 1) // TILE
+    n_bit_slots = len(bound_start) - 1
+    list_start = np.zeros(n_tiles + 1, np.int32)
+    list_slot = np.empty(n_tiles * (_MOST_SLOTS + GROUP), np.uint8)
+    list_at = np.empty(n_tiles * (_MOST_SLOTS + GROUP), np.int64)
+    share = np.ones(n_bit_slots, np.float64)
+    seen_in = np.full(n_bit_slots, -1, np.int64)
+    touched = np.empty(n_bit_slots, np.int64)
+    n_listed, n_bits = 0, 0
+    for tile in range(n_tiles):
+        first, last = TILE * tile, min(TILE * (tile + 1), n_filters)
+        n_touched = 0
+        for f in range(first, last):
+            for c in range(filter_start[f], filter_start[f + 1]):
+                number = slot_bit[slots[c]] if slots[c] >= 0 else -1
+                if number < 0 or seen_in[number] == f:  # one constraint per slot tells enough
+                    continue
+                if seen_in[number] < first:
+                    touched[n_touched] = number
+                    n_touched += 1
+                    share[number] = 1.0
+                seen_in[number] = f
+                covered = 0
+                from_piece, to_piece = pieces_of(table, c)
+                for p in range(from_piece, to_piece):
+                    covered += np.int64(high[p]) - np.int64(low[p]) + 1
+                n_cells = bound_start[number + 1] - bound_start[number] + 1
+                share[number] -= (1.0 - covered / n_cells) / (last - first)
+        n_picked = _pick(touched, n_touched, share, np.float64(TILE), target)
+        for i in range(n_picked):
+            list_slot[n_listed], list_at[n_listed] = touched[i], n_bits
+            n_listed += 1
+            n_bits += _width(bound_start, touched[i]) * TILE_WORDS
+        while n_picked and (n_listed - list_start[tile]) % GROUP:
+            list_slot[n_listed], list_at[n_listed] = list_slot[n_listed - 1], list_at[n_listed - 1]
+            n_listed += 1
+        list_start[tile + 1] = n_listed
+    return list_start, list_slot[:n_listed].copy(), list_at[:n_listed].copy(), n_bits
+
+
+@njit(nogil=True, cache=True)
+def _fill_bits(table, slots, cells, low, high, tiles):
+    filter_start, slot_bit, bound_start = table.filter_start, cells.slot_bit, cells.bound_start
+    list_start, list_slot, list_at, bits = tiles
+    n_filters, n_bit_slots = len(filter_start) - 1, len(bound_start) - 1
+    members = np.zeros((n_bit_slots, TILE_WORDS), np.uint64)
+    place = np.full(n_bit_slots, -1, np.int64)
+    for tile in range(len(list_start) - 1):
+        first, last = TILE * tile, min(TILE * (tile + 1), n_filters)
+        for i in range(list_start[tile], list_start[tile + 1]):
+            place[list_slot[i]] = list_at[i]
+            members[list_slot[i]] = _ZERO
+        for f in range(first, last):
+            word, bit = (f - first) >> 6, _ONE << np.uint64((f - first) & 63)
+            for c in range(filter_start[f], filter_start[f + 1]):
+                number = slot_bit[slots[c]] if slots[c] >= 0 else -1
+                if number >= 0:
+                    members[number, word] |= bit
+        for i in range(list_start[tile], list_start[tile + 1]):
+            number, at = list_slot[i], list_at[i]
+            width = _width(bound_start, number)
+            for row in range(width):
+                for word in range(TILE_WORDS):
+                    free = ~_ZERO if row == width - 1 else ~members[number, word]
+                    bits[at + row * TILE_WORDS + word] = free
+        for i in range(list_start[tile], list_start[tile + 1]):
+            members[list_slot[i]] = _ZERO
+        for f in range(first, last):
+            word, bit = (f - first) >> 6, _ONE << np.uint64((f - first) & 63)
+            for c in range(filter_start[f], filter_start[f + 1]):
+                number = slot_bit[slots[c]] if slots[c] >= 0 else -1
+                if number < 0 or place[number] < 0:
+                    continue
+                at = place[number] + word
+                from_piece, to_piece = pieces_of(table, c)
+                if members[number, word] & bit:  # a second constraint: only what both let pass
+                    for cell in range(1, _width(bound_start, number) - 1):
+                        is_in = False
+                        for p in range(from_piece, to_piece):
+                            is_in |= low[p] <= cell <= high[p]
+                        if not is_in:
+                            bits[at + cell * TILE_WORDS] &= ~bit
+                    continue
+                members[number, word] |= bit
+                for p in range(from_piece, to_piece):
+                    for cell in range(np.int64(low[p]), np.int64(high[p]) + 1):
+                        bits[at + cell * TILE_WORDS] |= bit
+        for i in range(list_start[tile], list_start[tile + 1]):
+            place[list_slot[i]] = -1
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _is_dead(bits, at):
+    for word in range(TILE_WORDS):
+        if bits[at + word] != _ZERO:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def block_bits(tiles, cells):
+    """The bits of all blocks, from those of their tiles."""
+    n_tiles = len(tiles.list_start) - 1
+    n_blocks = (n_tiles + 63) // 64
+    n_bit_slots = len(cells.bound_start) - 1
+    list_start = np.zeros(n_blocks + 1, np.int32)
+    list_slot = np.empty(n_blocks * _MOST_SLOTS, np.uint8)
+    list_at = np.empty(n_blocks * _MOST_SLOTS, np.int64)
+    bits = np.empty(1024, np.uint64)
+    share = np.empty(n_bit_slots, np.float64)
+    is_touched = np.zeros(n_bit_slots, np.bool_)
+    place = np.full(n_bit_slots, -1, np.int64)
+    touched = np.empty(n_bit_slots, np.int64)
+    n_listed, n_bits = 0, 0
+    for block in range(n_blocks):
+        first, last = 64 * block, min(64 * block + 64, n_tiles)
+        n_touched = 0
+        for i in range(tiles.list_start[first], tiles.list_start[last]):
+            number = tiles.list_slot[i]
+            if not is_touched[number]:
+                is_touched[number] = True
+                touched[n_touched] = number
+                n_touched += 1
+                share[number] = 1.0
+            if i > 0 and tiles.list_at[i] == tiles.list_at[i - 1]:
+                continue
+            width, dead = _width(cells.bound_start, number), 0
+            for cell in range(1, width - 1):
+                dead += _is_dead(tiles.bits, tiles.list_at[i] + cell * TILE_WORDS)
+            share[number] -= dead / (width - 2) / (last - first)
+        n_picked = _pick(touched, n_touched, share, 64.0, 0.5)
+        for i in range(n_picked):
+            number = touched[i]
+            width = _width(cells.bound_start, number)
+            bits = _grown(bits, n_bits + width)
+            bits[n_bits : n_bits + width] = ~_ZERO
+            list_slot[n_listed], list_at[n_listed] = number, n_bits
+            place[number] = n_bits
+            n_listed += 1
+            n_bits += width
+        for tile in range(first, last):
+            bit = _ONE << np.uint64(tile - first)
+            for i in range(tiles.list_start[tile], tiles.list_start[tile + 1]):
+                number = tiles.list_slot[i]
+                if place[number] < 0:
+                    continue
+                for cell in range(_width(cells.bound_start, number)):
+                    if _is_dead(tiles.bits, tiles.list_at[i] + cell * TILE_WORDS):
+                        bits[place[number] + cell] &= ~bit
+        for i in range(n_touched):
+            is_touched[touched[i]] = False
+            place[touched[i]] = -1
+        list_start[block + 1] = n_listed
+    return list_start, list_slot[:n_listed].copy(), list_at[:n_listed].copy(), bits[:n_bits].copy()

@@ -1,0 +1,51 @@
+"""auto: the plain path for few filters, `tiles` for many [CCM §5, closing remark].
+
+Below a few dozen filters, comparing an event with all of them one by one costs less than looking
+anything up; docs/predicates.md shows where the lines cross. The GPU joins the choice later.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from matchyard.engines.predicates.algorithms.tiles import (
+    DEVICES,
+    SUPPORTS,
+    Table,
+    Workspace,
+    check,
+    compile,
+    estimate,
+    match,
+    match_unique,
+    signature_bits,
+    subscriptions,
+    workspace,
+)
+
+__all__ = [
+    "DEVICES",
+    "SMALL",
+    "SUPPORTS",
+    "Options",
+    "Table",
+    "Workspace",
+    "check",
+    "compile",
+    "estimate",
+    "match",
+    "match_unique",
+    "signature_bits",
+    "subscriptions",
+    "workspace",
+]
+
+SMALL = 64  # filters up to which none is looked up
+
+
+class Options(NamedTuple):
+    """What can be set; as of `tiles`."""
+
+    cells: int = 32
+    survivors: float = 0.1
+    small: int = SMALL
