@@ -23,7 +23,7 @@ from matchyard.kernels.hashing import is_equal, mix64
 from matchyard.kernels.names import Names
 
 WILDCARD, INVERTED = 1, 2  # flags of a pattern; its text's id stands above them
-_STAR, _BACKSLASH = np.uint8(42), np.uint8(92)
+_STAR, _BACKSLASH, _BAR = np.uint8(42), np.uint8(92), np.uint8(124)
 _FIRST_KIND = int(Kind.PATTERN)
 
 
@@ -187,6 +187,21 @@ def wildcard_holds(pattern, position, pattern_end, data, start, end):
 
 
 @njit(nogil=True, cache=True)
+def _one_holds(pattern, position, pattern_end, data, start, end):
+    """Does the text satisfy one of the wildcards? Between two of them stands `\\|`."""
+    first = position
+    while position < pattern_end:
+        if pattern[position] == _BACKSLASH and position + 1 < pattern_end:
+            if pattern[position + 1] == _BAR:
+                if wildcard_holds(pattern, first, position, data, start, end):
+                    return True
+                first = position + 2
+            position += 1
+        position += 1
+    return wildcard_holds(pattern, first, pattern_end, data, start, end)
+
+
+@njit(nogil=True, cache=True)
 def _contains(text, from_, to, data, start, end):
     for position in range(start, end - (to - from_) + 1):
         if is_equal(text, from_, data, position, to - from_):
@@ -233,7 +248,9 @@ def find_patterns(table, listed, slot, first, coded, text_start, text, data, sta
         pattern = np.int64(listed[2 * i])
         word = coded[first + pattern]
         from_, to = text_start[word >> 2], text_start[(word >> 2) + 1]
-        if word & WILDCARD:
+        if word & INVERTED:
+            holds = _one_holds(text, from_, to, data, start, end)
+        elif word & WILDCARD:
             holds = wildcard_holds(text, from_, to, data, start, end)
         else:
             holds = _contains(text, from_, to, data, start, end)

@@ -8,32 +8,40 @@ See `_coded` for what the numbers mean.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates import _subscriptions, language
+from matchyard.engines.predicates import _encode, _subscriptions, language
+from matchyard.engines.predicates._attributes import Column
 from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
+from matchyard.engines.predicates._columns import column
 from matchyard.engines.predicates._decoded import decode_rows
 from matchyard.engines.predicates._pieces import renumber
 from matchyard.engines.predicates._subscriptions import VALUES, Staging, Subscriptions, merge
 from matchyard.engines.predicates._vocabulary import code
 from matchyard.engines.predicates.algorithms._stored import take
+from matchyard.errors import ParseError, UsageError
 from matchyard.kernels.csr import count_values
 from matchyard.kernels.names import find_names
 
 __all__ = [
     "VALUES",
     "Batch",
+    "Column",
     "Filters",
+    "Options",
     "Staging",
     "Subscriptions",
     "Vocabulary",
     "accept",
+    "check",
+    "column",
     "decode",
+    "encode",
     "encode_known",
     "fold",
     "keep",
@@ -44,9 +52,28 @@ __all__ = [
 ]
 
 
-def subscription_column(subscriptions: Any, options: Any) -> Subscriptions:
+class Options(NamedTuple):
+    """How predicates and events are read, the same for every algorithm."""
+
+    max_filters: int = language.MAX_FILTERS  # that one predicate may be expanded to
+    max_depth: int = 64  # objects and arrays within each other in an event
+
+
+def check(options: Options) -> None:
+    """Refuse options that make no sense."""
+    for name, value in options._asdict().items():
+        if value < 1:
+            raise UsageError(f'option "{name}" must be at least 1, not {value}')
+
+
+def subscription_column(subscriptions: Any, options: Options) -> Subscriptions:
     """Subscriptions in any form that users have them in."""
     return _subscriptions.subscription_column(subscriptions, options.max_filters)
+
+
+def encode(column: Column, vocabulary: Vocabulary, *bits: Any) -> Batch:
+    """Events as a batch over the vocabulary; predicates have no signatures."""
+    return _encode.encode(column, vocabulary)
 
 
 def encode_known(column: Subscriptions, vocabulary: Vocabulary) -> Filters:
@@ -60,8 +87,13 @@ def accept(column: Subscriptions, *bits: Any) -> None:
     """Nothing is refused here: what an algorithm cannot hold it refuses itself."""
 
 
-def fold(predicate: language.Predicate, options: Any) -> language.Predicate:
-    """One parsed predicate as the options want it: as it is."""
+def fold(predicate: language.Predicate, options: Options) -> language.Predicate:
+    """One parsed predicate as it is; refuses at once what would be refused later."""
+    if len(predicate.filters) > options.max_filters:
+        raise ParseError(
+            f"{len(predicate.filters)} filters in one predicate; the limit is "
+            f'{options.max_filters} (option "max_filters")'
+        )
     return predicate
 
 
