@@ -58,8 +58,8 @@ def _define_read(n_bytes: int) -> Any:
     return read
 
 
-_read_8 = _define_read(8)
-_read_4 = _define_read(4)
+read_8 = _define_read(8)
+read_4 = _define_read(4)
 
 
 @njit(nogil=True, cache=True)
@@ -67,15 +67,15 @@ def is_equal(left, left_start, right, right_start, length):
     """Are these bytes of two arrays the same? Words overlap rather than leave a tail of bytes."""
     if length >= 8:
         for i in range(0, length - 8, 8):
-            if _read_8(left, left_start + i) != _read_8(right, right_start + i):
+            if read_8(left, left_start + i) != read_8(right, right_start + i):
                 return False
         last = length - 8
-        return _read_8(left, left_start + last) == _read_8(right, right_start + last)
+        return read_8(left, left_start + last) == read_8(right, right_start + last)
     if length >= 4:
         last = length - 4
-        return _read_4(left, left_start) == _read_4(right, right_start) and _read_4(
+        return read_4(left, left_start) == read_4(right, right_start) and read_4(
             left, left_start + last
-        ) == _read_4(right, right_start + last)
+        ) == read_4(right, right_start + last)
     for i in range(length):
         if left[left_start + i] != right[right_start + i]:
             return False
@@ -112,10 +112,10 @@ def xxh64(data, start, end):
         third = SEED
         fourth = SEED - _PRIME_1
         while position + 32 <= end:
-            first = _round(first, _read_8(data, position))
-            second = _round(second, _read_8(data, position + 8))
-            third = _round(third, _read_8(data, position + 16))
-            fourth = _round(fourth, _read_8(data, position + 24))
+            first = _round(first, read_8(data, position))
+            second = _round(second, read_8(data, position + 8))
+            third = _round(third, read_8(data, position + 16))
+            fourth = _round(fourth, read_8(data, position + 24))
             position += 32
         code = _rotate(first, 1) + _rotate(second, 7) + _rotate(third, 12) + _rotate(fourth, 18)
         for lane in (first, second, third, fourth):
@@ -124,11 +124,11 @@ def xxh64(data, start, end):
         code = SEED + _PRIME_5
     code += np.uint64(length)
     while position + 8 <= end:
-        code ^= _round(np.uint64(0), _read_8(data, position))
+        code ^= _round(np.uint64(0), read_8(data, position))
         code = _rotate(code, 27) * _PRIME_1 + _PRIME_4
         position += 8
     if position + 4 <= end:
-        code ^= _read_4(data, position) * _PRIME_1
+        code ^= read_4(data, position) * _PRIME_1
         code = _rotate(code, 23) * _PRIME_2 + _PRIME_3
         position += 4
     while position < end:

@@ -1,0 +1,42 @@
+"""Events as flat attributes, whatever form they came in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+NUMBER, TEXT, FALSE, TRUE, NULL = 0, 1, 2, 3, 4  # types of values
+SLOW, GONE = 5, 6  # while scanning: a number that Python is to read; a value that was replaced
+VALUES = "events"
+
+
+class Column(NamedTuple):
+    """Many events: their values, each with its dotted name, in the order they stand in."""
+
+    row_start: NDArray[np.int64]  # [n_rows + 1] offsets into the attributes
+    names: NDArray[np.int32]  # [n_attributes] which name
+    types: NDArray[np.uint8]  # [n_attributes] NUMBER, TEXT, FALSE, TRUE or NULL
+    values: NDArray[np.int64]  # [n_attributes] bits of the double not above it; where text starts
+    sizes: NDArray[np.int32]  # [n_attributes] what the double leaves of an integer; bytes of text
+    places: NDArray[np.int32]  # [n_attributes] element of an array of objects, 0 for none
+    name_start: NDArray[np.int64]  # [n_names + 1] dotted names; one may be there twice
+    name_text: NDArray[np.uint8]
+    text: NDArray[np.uint8]  # UTF-8 of the texts, among other things; read-only
+    place_parent: NDArray[np.int32]  # [n_places] as in `Batch`
+    place_array: NDArray[np.int32]  # [n_places]
+
+    @property
+    def n_rows(self) -> int:
+        """How many events there are."""
+        return len(self.row_start) - 1
+
+    @property
+    def kind(self) -> str:
+        """What this is a column of."""
+        return VALUES
+
+    def rows(self, start: int, stop: int) -> Column:
+        """Some consecutive events; all but the offsets is shared."""
+        return self._replace(row_start=self.row_start[start : stop + 1])

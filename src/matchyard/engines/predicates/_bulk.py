@@ -1,0 +1,376 @@
+"""Subscriptions in bulk: an Arrow column with a list of constraints per row.
+
+A constraint is a struct of `name`, `op` and what the operator compares with: `value`, and `high`
+for `between`; `text` where some values are numbers and others are not. A list of lists of them is a
+disjunction. Numbers are worked on all at once, and of other values each distinct one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.predicates._coded import Kind
+from matchyard.engines.predicates._coding import pair_of
+from matchyard.engines.predicates._constraints import alternatives, make_test
+from matchyard.engines.predicates._pieces import HIGH, OPEN, Form, Pieces
+from matchyard.engines.predicates._tests import write_constraint
+from matchyard.errors import ParseError
+from matchyard.kernels.csr import ragged
+
+_EXAMPLE = "expected constraints, e.g. [{'name': 'temp', 'op': '>', 'value': 30}]"
+_FIELDS = ("name", "op", "value", "high", "text")
+_COMPARISONS = {"=": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5, "between": 6}
+_EQUAL, _UNEQUAL, _LESS, _AT_MOST, _MORE, _AT_LEAST, _BETWEEN = range(7)
+_NONE, _END, _TEXT, _FLOAT = (int(f) for f in (Form.NONE, Form.END, Form.TEXT, Form.FLOAT))
+_NUMBER, _TEXT_KIND = int(Kind.NUMBER), int(Kind.TEXT)
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Is it a column with a list per row?"""
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+
+
+def from_lists(values: pa.Array) -> tuple[Pieces, pa.Array, pa.Array]:
+    """The pieces of a column, with the names and texts by id."""
+    row_start, inner = _unpack(values)
+    filter_start = row_start
+    if is_list(inner.type):
+        filter_start, inner = _unpack(inner)
+    else:
+        row_start = np.arange(len(filter_start))
+    if pa.types.is_null(inner.type) and len(inner) == 0:
+        inner = pa.array([], pa.struct([("name", pa.string()), ("op", pa.string())]))
+    if not pa.types.is_struct(inner.type):
+        raise ParseError(f"not a column of predicates: its lists are of {inner.type}; {_EXAMPLE}")
+    rows = _Rows(row_start, filter_start)
+    rows.refuse(_nulls(inner), "null instead of a constraint")
+    fields = dict(zip((field.name for field in inner.type), inner.flatten(), strict=True))
+    for name in fields:
+        if name not in _FIELDS:
+            raise ParseError(f"constraints have no {name!r}; expected {', '.join(_FIELDS)}")
+    names, name_ids = _distinct(_required(fields, "name", rows))
+    built, texts = _pieces(fields, rows)
+    if len(built.kinds) != len(inner):
+        name_ids = np.repeat(name_ids, np.diff(built.piece_start))
+    pieces = Pieces(
+        row_start, filter_start, built.piece_start, np.zeros(len(inner), np.int16), name_ids,
+        built.kinds, built.forms, built.low, built.high,
+    )  # fmt: skip
+    return pieces, names, texts
+
+
+class _Rows:
+    """Which row a constraint is in, for messages."""
+
+    def __init__(self, row_start: NDArray[np.int64], filter_start: NDArray[np.int64]) -> None:
+        self._row_start, self._filter_start = row_start, filter_start
+
+    def refuse(self, wrong: NDArray[np.bool_], what: str) -> None:
+        """Raise an error for the first constraint that is wrong, if any."""
+        if wrong.any():
+            self.fail(int(wrong.argmax()), f"{what}; {_EXAMPLE}")
+
+    def refuse_empty(self, constraint: int) -> None:
+        """Raise an error for an interval that holds nothing, -1 for none."""
+        if constraint >= 0:
+            self.fail(constraint, f"no value lies between the ends of 'between'; {_EXAMPLE}")
+
+    def fail(self, constraint: int, what: str) -> NoReturn:
+        """Raise an error for a constraint."""
+        at = int(np.searchsorted(self._filter_start, constraint, side="right")) - 1
+        row = int(np.searchsorted(self._row_start, at, side="right")) - 1
+        raise ParseError(f"row {row}: {what}")
+
+
+def _unpack(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    """Offsets and members of a list column."""
+    if values.null_count:
+        row = pc.index(pc.is_null(values), True).as_py()
+        raise ParseError(f"row {row} is null; {_EXAMPLE}")
+    offsets = values.offsets.to_numpy().astype(np.int64)
+    return offsets - offsets[0], values.values.slice(offsets[0], offsets[-1] - offsets[0])
+
+
+def _nulls(values: pa.Array) -> NDArray[np.bool_]:
+    if values.null_count == 0:
+        return np.zeros(len(values), np.bool_)
+    return np.asarray(values.is_null().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _required(fields: dict[str, pa.Array], name: str, rows: _Rows) -> pa.Array:
+    if name not in fields:
+        raise ParseError(f"constraints without {name!r}; {_EXAMPLE}")
+    found = fields[name]
+    if not _is_text(found.type):
+        raise ParseError(f"{name!r} is a {found.type}, not text; {_EXAMPLE}")
+    rows.refuse(_nulls(found), f"a constraint whose {name!r} is null")
+    return found
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _distinct(words: pa.Array) -> tuple[pa.Array, NDArray[np.int32]]:
+    """Distinct texts, perhaps with some more, and the number of each in the column; -1 for null."""
+    if not pa.types.is_dictionary(words.type):
+        if pa.types.is_string_view(words.type):
+            words = words.cast(pa.large_string())
+        words = words.dictionary_encode()
+    ids = words.indices.fill_null(-1) if words.null_count else words.indices
+    return words.dictionary.cast(pa.large_string()), ids.to_numpy().astype(np.int32, copy=False)
+
+
+class _Operand(NamedTuple):
+    """What constraints compare with: numbers, and other values by number, -1 where there is none."""
+
+    forms: NDArray[np.uint8]  # of numbers; `Form.NONE` where there is none, `Form.END` for NaN
+    words: NDArray[np.int64]
+    ids: NDArray[np.int32]
+    values: pa.Array  # texts, or the two bools
+
+
+def _operand(values: pa.Array | None, texts: pa.Array | None, n_constraints: int) -> _Operand:
+    forms, words = np.zeros(n_constraints, np.uint8), np.zeros(n_constraints, np.int64)
+    ids, found = np.full(n_constraints, -1, np.int32), pa.array([], pa.large_string())
+    if values is not None and _is_text(values.type):
+        if texts is not None:
+            texts = pc.coalesce(texts.cast(pa.large_string()), values.cast(pa.large_string()))
+        values, texts = None, values if texts is None else texts
+    if values is not None and pa.types.is_boolean(values.type):
+        ids = values.cast(pa.int32()).fill_null(-1).to_numpy()
+        found = pa.array([False, True])
+    elif values is not None and not pa.types.is_null(values.type):
+        forms, words = _numbers(values)
+    if texts is not None and not pa.types.is_null(texts.type):
+        if len(found):
+            raise ParseError(f"'value' is bool, and there is 'text' beside it; {_EXAMPLE}")
+        found, ids = _distinct(texts)
+        forms[ids >= 0] = Form.NONE  # where there is both, the text is meant
+    return _Operand(forms, words, ids, found)
+
+
+def _numbers(values: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Forms and words of a column of numbers."""
+    if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+        raise ParseError(f"values of type {values.type}; expected numbers, text or bool; {_EXAMPLE}")
+    plain = (values.fill_null(0) if values.null_count else values).to_numpy()
+    if pa.types.is_floating(values.type):
+        words = plain.astype(np.float64, copy=False).view(np.int64)  # large columns are not copied
+        forms = np.full(len(words), _FLOAT, np.uint8)
+        forms[np.isnan(plain)] = _END
+    elif pa.types.is_unsigned_integer(values.type):
+        words = plain.astype(np.uint64, copy=False).view(np.int64)
+        forms = np.full(len(words), Form.INTEGER, np.uint8)
+        forms[words < 0] = Form.UNSIGNED
+    else:
+        words = plain.astype(np.int64, copy=False)
+        forms = np.full(len(words), Form.INTEGER, np.uint8)
+    if values.null_count:
+        forms[_nulls(values)] = Form.NONE
+    return forms, words
+
+
+class _Built(NamedTuple):
+    piece_start: NDArray[np.int64]
+    kinds: NDArray[np.uint8]
+    forms: NDArray[np.uint8]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+
+def _pieces(fields: dict[str, pa.Array], rows: _Rows) -> tuple[_Built, pa.Array]:
+    ops, op_ids = _distinct(_required(fields, "op", rows))
+    op_names = ops.to_pylist()
+    n_constraints = len(op_ids)
+    value = _operand(fields.get("value"), fields.get("text"), n_constraints)
+    high = _operand(fields.get("high"), None, n_constraints)
+    comparison = np.array([_COMPARISONS.get(op, -1) for op in op_names], np.int8)[op_ids]
+    is_number = value.forms != Form.NONE
+    _refuse_values(op_names, op_ids, comparison, value, high, rows)
+    is_simple = is_number & (comparison >= 0)
+    if pa.types.is_large_string(value.values.type):
+        is_simple |= (value.ids >= 0) & (comparison == _EQUAL)
+    if is_simple.all() and not (comparison == _UNEQUAL).any() and is_number.all():
+        return _single(comparison, value, high, rows), pa.array([], pa.large_string())
+    template, templates = _templates(op_names, op_ids, value, high, ~is_simple, rows)
+    piece_start = ragged(_counts(comparison, template, templates.start))
+    n_pieces = int(piece_start[-1])
+    built = _Built(
+        piece_start, np.empty(n_pieces, np.uint8), np.empty(n_pieces, np.uint8),
+        np.empty(n_pieces, np.int64), np.empty(n_pieces, np.int64),
+    )  # fmt: skip
+    numbers = value.forms, value.words, value.ids, high.forms, high.words
+    rows.refuse_empty(_fill(comparison, template, *numbers, templates.start, templates.words, built))
+    return built, templates.texts
+
+
+def _single(
+    comparison: NDArray[np.int8], value: _Operand, high: _Operand, rows: _Rows
+) -> _Built:
+    """Numbers with one piece each, whose words are those of the column: memory is what costs."""
+    forms = np.empty(len(comparison), np.uint8)
+    numbers = value.forms, value.words, high.forms, high.words
+    rows.refuse_empty(_forms_of(comparison, *numbers, forms))
+    kinds = np.full(len(comparison), Kind.NUMBER, np.uint8)
+    is_between = comparison == _BETWEEN
+    ends = value.words
+    if is_between.all():
+        ends = high.words
+    elif is_between.any():
+        ends = np.where(is_between, high.words, value.words)
+    return _Built(np.arange(len(comparison) + 1), kinds, forms, value.words, ends)
+
+
+def _refuse_values(
+    op_names: list[str],
+    op_ids: NDArray[np.int32],
+    comparison: NDArray[np.int8],
+    value: _Operand,
+    high: _Operand,
+    rows: _Rows,
+) -> None:
+    is_number = value.forms != Form.NONE
+    needs_none = np.array([op == "exists" for op in op_names], np.bool_)[op_ids]
+    rows.refuse(~is_number & (value.ids < 0) & ~needs_none, "a constraint without a value")
+    rows.refuse((value.forms == Form.END) & ~needs_none, "nan compares with nothing")
+    wrong = is_number & (comparison < 0) & ~needs_none
+    if wrong.any():
+        place = int(wrong.argmax())
+        rows.fail(place, f"{op_names[op_ids[place]]!r} takes no number; {_EXAMPLE}")
+    is_between = comparison == _BETWEEN
+    if is_between.any():
+        rows.refuse(
+            is_between & is_number & ((high.forms == Form.NONE) | (high.forms == Form.END)),
+            "'between' without a number as 'high'",
+        )
+        rows.refuse(is_between & ~is_number & (high.ids < 0), "'between' without a text as 'high'")
+
+
+class _Templates(NamedTuple):
+    """The pieces of distinct tests that are not simple, and the texts of all tests."""
+
+    start: NDArray[np.int64]
+    words: NDArray[np.int64]  # [n, 4] kind, forms, low and high
+    texts: pa.Array
+
+
+def _templates(
+    op_names: list[str],
+    op_ids: NDArray[np.int32],
+    value: _Operand,
+    high: _Operand,
+    wanted: NDArray[np.bool_],
+    rows: _Rows,
+) -> tuple[NDArray[np.int64], _Templates]:
+    """Per constraint its template, -1 for none; and the templates."""
+    template = np.full(len(wanted), -1, np.int64)
+    texts = value.values if pa.types.is_large_string(value.values.type) else pa.array([], pa.large_string())
+    counts: list[int] = []
+    words: list[int] = []
+    more: dict[str, int] = {}
+
+    def text_id(text: str) -> int:
+        return more.setdefault(text, len(texts) + len(more))
+
+    places = np.flatnonzero(wanted)
+    if len(places):
+        n_values, n_ends = len(value.values) + 1, len(high.values) + 1
+        keys = (op_ids[places].astype(np.int64) * n_values + value.ids[places] + 1) * n_ends
+        keys += high.ids[places] + 1
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        template[places] = inverse.reshape(-1)
+        for place in places[first].tolist():
+            op = op_names[op_ids[place]]
+            try:
+                test = make_test(op, _compared(op, place, value, high))
+            except ParseError as error:
+                rows.fail(place, str(error))
+            pieces = write_constraint(alternatives("", [test])[0].tests, text_id)
+            counts.append(len(pieces))
+            words.extend(word for piece in pieces for word in piece)
+    built = np.array(words, np.int64).reshape(-1, 4)
+    if more:
+        texts = pa.concat_arrays([texts, pa.array(list(more), pa.large_string())])
+    return template, _Templates(np.cumsum([0, *counts]), built, texts)
+
+
+def _compared(op: str, place: int, value: _Operand, high: _Operand) -> Any:
+    if op == "exists":
+        return None
+    low = value.values[int(value.ids[place])].as_py()
+    if op == "between":
+        return low, False, high.values[int(high.ids[place])].as_py(), False
+    return low
+
+
+@njit(nogil=True, cache=True)
+def _forms_of(comparison, forms, words, end_forms, end_words, found):
+    """The forms of both ends; returns the first constraint between whose ends nothing lies, or -1."""
+    for i in range(len(comparison)):
+        low = high = np.int64(forms[i])
+        op = comparison[i]
+        if op == _BETWEEN:
+            high = np.int64(end_forms[i])
+            if pair_of(low, words[i]) > pair_of(high, end_words[i]):
+                return i
+        elif op == _LESS or op == _AT_MOST:
+            low, high = _NONE, high | (OPEN if op == _LESS else 0)
+        elif op != _EQUAL:
+            low, high = low | (OPEN if op == _MORE else 0), _NONE
+        found[i] = low | high << HIGH
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def _counts(comparison, template, start):
+    counts = np.ones(len(comparison), np.int64)
+    for i in range(len(counts)):
+        if template[i] >= 0:
+            counts[i] = start[template[i] + 1] - start[template[i]]
+        elif comparison[i] == _UNEQUAL:
+            counts[i] = 2
+    return counts
+
+
+@njit(nogil=True, cache=True)
+def _fill(comparison, template, forms, words, ids, end_forms, end_words, start, templates, built):
+    """Write the pieces; returns the first constraint between whose ends nothing lies, or -1."""
+    for i in range(len(comparison)):
+        p = built.piece_start[i]
+        if template[i] >= 0:
+            for j in range(start[template[i]], start[template[i] + 1]):
+                built.kinds[p], built.forms[p] = templates[j, 0], templates[j, 1]
+                built.low[p], built.high[p] = templates[j, 2], templates[j, 3]
+                p += 1
+            continue
+        form, word, op = np.int64(forms[i]), words[i], comparison[i]
+        built.kinds[p] = _NUMBER
+        if form == _NONE:
+            built.kinds[p], form, word = _TEXT_KIND, _TEXT, np.int64(ids[i])
+        low = high = _NONE
+        built.low[p] = built.high[p] = word
+        if op == _EQUAL:
+            low = high = form
+        elif op == _LESS or op == _AT_MOST:
+            high, built.low[p] = form | (OPEN if op == _LESS else 0), 0
+        elif op == _MORE or op == _AT_LEAST:
+            low, built.high[p] = form | (OPEN if op == _MORE else 0), 0
+        elif op == _BETWEEN:
+            low, high, built.high[p] = form, np.int64(end_forms[i]), end_words[i]
+            if pair_of(low, word) > pair_of(high, end_words[i]):
+                return i
+        else:
+            high, built.low[p] = form | OPEN, 0
+            built.kinds[p + 1], built.forms[p + 1] = _NUMBER, form | OPEN
+            built.low[p + 1], built.high[p + 1] = word, 0
+        built.forms[p] = low | high << HIGH
+    return -1

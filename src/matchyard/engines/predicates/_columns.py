@@ -1,0 +1,206 @@
+"""Events in any form that users have them in, as one: flat attributes.
+
+Dicts become JSON text and JSON text is scanned; tables are taken over column by column.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matchyard.engines.predicates._attributes import Column
+from matchyard.engines.predicates._json import NO_OFFSETS, read_json
+from matchyard.engines.predicates._tables import NESTED, from_map, from_table, read_rows
+from matchyard.errors import ParseError, UsageError
+
+_EXAMPLE = 'expected an object, e.g. {"area": "north", "temp": 31.5}'
+_BYTES = (bytes, bytearray, memoryview)
+
+
+class Limits(Protocol):
+    """The options that matter here."""
+
+    @property
+    def max_depth(self) -> int:
+        """How many objects and arrays may be within each other."""
+
+
+def column(events: Any, options: Limits) -> Column:
+    """Events in any form that users have them in: dicts, JSON text, Arrow columns, tables."""
+    depth = options.max_depth
+    if isinstance(events, (str, dict, *_BYTES)):
+        return _from_python([events], depth)
+    if isinstance(events, Iterator):
+        events = list(events)
+    if isinstance(events, list | tuple):
+        return _from_python(events, depth)
+    if hasattr(events, "columns") or isinstance(events, pa.RecordBatch | pa.Table):
+        return _from_rows(_as_table(events), depth)
+    if hasattr(events, "to_arrow"):  # polars
+        events = events.to_arrow()
+    if isinstance(events, pa.ChunkedArray):
+        events = events.combine_chunks()
+        if isinstance(events, pa.ChunkedArray):  # more than 2 GiB of text in 32-bit offsets
+            raise UsageError(
+                "the column is too long for 32-bit offsets; match it in smaller pieces"
+            )
+    if isinstance(events, pa.Array):
+        return _from_arrow(events, depth)
+    if hasattr(events, "tolist"):  # NumPy and pandas; Arrow would make floats of mixed numbers
+        return _from_python(events.tolist(), depth)
+    raise ParseError(f"not a column of events, but {_shown(events)}; expected a list of objects")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) < 80 else text[:77] + '...'}"
+
+
+def _plain(value: Any) -> Any:
+    """What `json` cannot write itself: scalars and arrays of NumPy."""
+    if isinstance(value, np.generic | np.ndarray):
+        plain = value.tolist()
+        if not isinstance(plain, np.generic) and not isinstance(plain, bytes):
+            return plain
+    raise TypeError(_shown(value))
+
+
+_JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_plain)
+
+
+def _from_python(events: Sequence[Any], depth: int) -> Column:
+    kinds = set(map(type, events))
+    if kinds <= {dict}:
+        return _from_dicts(events, depth)
+    if kinds <= {bytes}:
+        return _from_parts(events, depth)
+    return _from_parts([_as_bytes(event, row) for row, event in enumerate(events)], depth)
+
+
+def _from_dicts(events: Sequence[dict[Any, Any]], depth: int) -> Column:
+    """One text for all; whatever is wrong shows there, and is then looked for one by one."""
+    try:
+        data = _JSON.encode(events)
+        has_names = set(map(type, chain.from_iterable(events))) <= {str}
+        if not has_names or data.count("{") > len(events):
+            for row, event in enumerate(events):
+                _check_names(event, row)
+        text = np.frombuffer(data.encode(), np.uint8)
+    except (TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, ParseError):
+            raise
+        for row, event in enumerate(events):
+            _as_bytes(event, row)
+        raise
+    return read_json(text, NO_OFFSETS, len(events), depth)
+
+
+def _check_names(value: Any, row: int) -> None:
+    """JSON would write 1 and None as "1" and "null"."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if not isinstance(name, str):
+                raise ParseError(f"event {row} has a name that is no text: {_shown(name)}")
+            if isinstance(inner, dict | list | tuple):
+                _check_names(inner, row)
+    else:
+        for inner in value:
+            if isinstance(inner, dict | list | tuple):
+                _check_names(inner, row)
+
+
+def _as_bytes(event: Any, row: int) -> bytes:
+    try:
+        if isinstance(event, dict):
+            data = _JSON.encode(event)
+            _check_names(event, row)
+            return data.encode()
+        if isinstance(event, str):
+            return event.encode()
+    except UnicodeEncodeError as error:
+        found = error.object[max(0, error.start - 20) : error.end + 20]
+        raise ParseError(f"event {row} has text that is not Unicode: {found!r}") from None
+    except RecursionError:
+        raise ParseError(f"event {row} is nested too deep, or within itself") from None
+    except TypeError as error:
+        expected = "expected numbers, text, true, false, null, objects and arrays"
+        raise ParseError(f"event {row} has a value that is none: {error}; {expected}") from None
+    except ValueError as error:
+        if isinstance(error, ParseError):
+            raise
+        raise ParseError(f"event {row} cannot be written as JSON: {error}") from None
+    if isinstance(event, _BYTES):
+        return bytes(event)
+    raise ParseError(f"event {row} is none: {_shown(event)}; {_EXAMPLE}")
+
+
+def _from_parts(parts: Sequence[bytes], depth: int) -> Column:
+    start = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=start[1:])
+    return read_json(np.frombuffer(b"".join(parts), np.uint8), start, len(parts), depth)
+
+
+def _as_table(events: Any) -> pa.Table:
+    if isinstance(events, pa.RecordBatch):
+        return pa.Table.from_batches([events])
+    if isinstance(events, pa.Table):
+        return events
+    try:
+        if hasattr(events, "to_arrow"):
+            return events.to_arrow()
+        return pa.Table.from_pandas(events, preserve_index=False)
+    except (pa.ArrowException, AttributeError) as error:
+        raise ParseError(f"not a table of events: {error}") from None
+
+
+def _from_rows(table: pa.Table, depth: int) -> Column:
+    arrays = [one.combine_chunks() for one in table.columns]
+    found = from_table(table.column_names, arrays, table.num_rows)
+    return found if found is not NESTED else _from_dicts(read_rows(table), depth)
+
+
+def _from_arrow(events: pa.Array, depth: int) -> Column:
+    kind = events.type
+    if pa.types.is_dictionary(kind):
+        events = events.dictionary_decode()
+        kind = events.type
+    if events.null_count:
+        row = int(np.flatnonzero(events.is_null().to_numpy(zero_copy_only=False))[0])
+        raise ParseError(f"event {row} is null; {_EXAMPLE}")
+    if pa.types.is_struct(kind):
+        names = [field.name for field in kind]
+        found = from_table(names, events.flatten(), len(events))
+        return found if found is not NESTED else _from_dicts(read_rows(events), depth)
+    if pa.types.is_map(kind):
+        found = from_map(events)
+        return found if found is not NESTED else _from_dicts(read_rows(events), depth)
+    if pa.types.is_null(kind) and len(events) == 0:
+        return _from_python([], depth)
+    text, start = _json_buffers(events)
+    return read_json(text, start, len(events), depth)
+
+
+def _json_buffers(events: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    kind = events.type
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        events = events.cast(pa.large_binary())
+    elif pa.types.is_string(kind) or pa.types.is_binary(kind):
+        events = events.cast(pa.binary())
+    elif pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        events = events.cast(pa.large_binary())
+    else:
+        raise ParseError(f"not a column of events: its type is {kind}; {_EXAMPLE}")
+    if len(events) == 0:
+        return np.frombuffer(b"", np.uint8), np.zeros(1, np.int64)
+    width = np.int64 if pa.types.is_large_binary(events.type) else np.int32
+    _, offsets, data = events.buffers()
+    start = np.frombuffer(offsets, width)[events.offset : events.offset + len(events) + 1]
+    text = np.frombuffer(data or b"", np.uint8)
+    text.flags.writeable = False  # as that of Python strings, so that kernels are compiled once
+    return text, start.astype(np.int64)

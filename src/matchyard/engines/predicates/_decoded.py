@@ -1,0 +1,69 @@
+"""Filters back as values of the language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from matchyard.engines.predicates._coded import Filters, Vocabulary
+from matchyard.engines.predicates._constraints import (
+    Constraint,
+    Filter,
+    Predicate,
+    constraint_key,
+)
+from matchyard.engines.predicates._reading import read_constraint
+from matchyard.engines.predicates._vocabulary import read
+from matchyard.engines.predicates.algorithms._stored import take
+
+_CHUNK = 4096  # rows that are lists at the same time
+
+
+def decode_rows(
+    filters: Filters, start: int, stop: int, vocabulary: Vocabulary
+) -> Iterator[Predicate]:
+    """The predicates of some consecutive rows."""
+    for first in range(start, stop, _CHUNK):
+        rows = np.arange(first, min(first + _CHUNK, stop))
+        yield from _decode(take(filters, rows), vocabulary)
+
+
+def _decode(filters: Filters, vocabulary: Vocabulary) -> Iterator[Predicate]:
+    pieces = read(filters, vocabulary)
+    name, text = cache(vocabulary.names.name), cache(vocabulary.texts.name)
+    row_start, filter_start, piece_start, groups, names, *columns = (
+        array.tolist() for array in pieces
+    )
+    words = list(zip(*columns, strict=True))
+    constraints = [
+        Constraint(name(names[start]), read_constraint(words[start:end], text))
+        for start, end in zip(piece_start, piece_start[1:], strict=False)
+    ]
+    found = [
+        _filter(constraints[start:end], groups[start:end])
+        for start, end in zip(filter_start, filter_start[1:], strict=False)
+    ]
+    for start, end in zip(row_start, row_start[1:], strict=False):
+        yield Predicate(tuple(sorted(found[start:end], key=_filter_key)))
+
+
+def _filter(constraints: list[Constraint], groups: list[int]) -> Filter:
+    members: dict[int, list[Constraint]] = {}
+    for constraint, group in zip(constraints, groups, strict=True):
+        members.setdefault(group, []).append(constraint)
+    holds, *fails = (
+        tuple(sorted(members.get(group, ()), key=constraint_key))
+        for group in sorted({0, *members})
+    )
+    return Filter(holds, tuple(sorted(fails, key=_group_key)))
+
+
+def _group_key(group: tuple[Constraint, ...]) -> tuple[Any, ...]:
+    return tuple(constraint_key(constraint) for constraint in group)
+
+
+def _filter_key(one: Filter) -> tuple[Any, ...]:
+    return _group_key(one.holds), tuple(_group_key(group) for group in one.fails)

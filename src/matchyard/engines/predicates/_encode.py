@@ -1,0 +1,295 @@
+"""Attributes to entries: every value, read in all ways that constraints on its name ask for."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.predicates._addresses import address
+from matchyard.engines.predicates._attributes import FALSE, NUMBER, TEXT, Column
+from matchyard.engines.predicates._coded import Batch, Kind, Vocabulary
+from matchyard.engines.predicates._decimals import bits_to_double
+from matchyard.engines.predicates._numbers import number_code
+from matchyard.engines.predicates._patterns import find_patterns
+from matchyard.kernels.hashing import xxh64
+from matchyard.kernels.names import find_name
+
+_PRESENT, _NUMBER, _OTHER, _TEXT = (
+    int(Kind.PRESENT),
+    int(Kind.NUMBER),
+    int(Kind.OTHER),
+    int(Kind.TEXT),
+)
+_REVERSED, _FOLDED, _FOLDED_REVERSED = (
+    int(Kind.REVERSED),
+    int(Kind.FOLDED),
+    int(Kind.FOLDED_REVERSED),
+)
+_ADDRESS, _PATTERN, _FOLDED_PATTERN = int(Kind.ADDRESS), int(Kind.PATTERN), int(Kind.FOLDED_PATTERN)
+_UNASKED = -2  # a name of the column that was not looked up yet
+_SHORT = 48  # so few entries are sorted by insertion
+_NO_TEXTS = np.empty(0, np.int64)
+_NO_BYTES = np.empty(0, np.uint8)
+
+
+def encode(column: Column, vocabulary: Vocabulary) -> Batch:
+    """The events as entries over the slots of the vocabulary."""
+    encoded, unfolded = _encode(column, vocabulary, _NO_TEXTS, np.zeros(1, np.int64), _NO_BYTES)
+    if len(unfolded):  # their case is Python's to fold: only ASCII is folded in the kernel
+        texts = np.unique(unfolded)
+        folds = _folded(column, texts)
+        encoded, unfolded = _encode(column, vocabulary, texts, *folds)
+    event_start, slots, codes, places = encoded
+    return Batch(event_start, slots, codes, places, column.place_parent, column.place_array)
+
+
+def _folded(
+    column: Column, attributes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """The case-folded texts of some attributes."""
+    parts = []
+    for start, size in zip(column.values[attributes].tolist(), column.sizes[attributes].tolist()):
+        parts.append(bytes(column.text[start : start + size]).decode().casefold().encode())
+    start = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum([len(part) for part in parts], out=start[1:])
+    return start, np.frombuffer(b"".join(parts), np.uint8).copy()
+
+
+@njit(nogil=True, cache=True)
+def _sort(keys, n_keys):
+    if n_keys > _SHORT:
+        keys[:n_keys] = np.sort(keys[:n_keys])
+        return
+    for i in range(1, n_keys):
+        key = keys[i]
+        j = i - 1
+        while j >= 0 and keys[j] > key:
+            keys[j + 1] = keys[j]
+            j -= 1
+        keys[j + 1] = key
+
+
+@njit(nogil=True, cache=True)
+def _wider(array, n_used, n_needed):
+    wider = np.empty(2 * n_needed, array.dtype)
+    wider[:n_used] = array[:n_used]
+    return wider
+
+
+@njit(nogil=True, cache=True)
+def _rank(texts, data, start, end):
+    """How many texts of the vocabulary come before this one."""
+    low, high = 0, len(texts.text_start) - 1
+    text, text_start = texts.text, texts.text_start
+    while low < high:
+        middle = (low + high) >> 1
+        i, j = np.int64(text_start[middle]), start
+        stop = np.int64(text_start[middle + 1])
+        while i < stop and j < end and text[i] == data[j]:
+            i += 1
+            j += 1
+        if j < end and (i == stop or text[i] < data[j]):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(nogil=True, cache=True)
+def _text_code(texts, data, start, end, is_ordered):
+    number = find_name(texts, xxh64(data, start, end), data, start, end)
+    if number >= 0:
+        return 2 * np.int64(number) + 1
+    return np.int64(2 * _rank(texts, data, start, end)) if is_ordered else np.int64(-1)
+
+
+@njit(nogil=True, cache=True)
+def _copy(data, start, end, out):
+    """Copy a text; true where all of it is ASCII."""
+    bits = np.uint8(0)
+    for i in range(end - start):
+        byte = data[start + i]
+        out[i] = byte
+        bits |= byte
+    return bits < 128
+
+
+@njit(nogil=True, cache=True)
+def _lower(out, length):
+    for i in range(length):
+        if 65 <= out[i] <= 90:
+            out[i] |= 32
+
+
+@njit(nogil=True, cache=True)
+def _reverse(out, length):
+    """Turn a text round by code points: all bytes, and then those of each code point back."""
+    for i in range(length // 2):
+        out[i], out[length - 1 - i] = out[length - 1 - i], out[i]
+    i = 0
+    while i < length:
+        j = i
+        while out[j] & 0xC0 == 0x80:  # its lead byte comes last now
+            j += 1
+        for k in range((j - i + 1) // 2):
+            out[i + k], out[j - k] = out[j - k], out[i + k]
+        i = j + 1
+
+
+@njit(nogil=True, cache=True)
+def _find_fold(texts, attribute):
+    low, high = 0, len(texts)
+    while low < high:
+        middle = (low + high) >> 1
+        if texts[middle] < attribute:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < len(texts) and texts[low] == attribute else -1
+
+
+@njit(nogil=True, cache=True)
+def _known(column, names, name_of, event, order):
+    """Note the event's attributes whose names are known, by name; returns how many."""
+    first, n_known = column.row_start[event], 0
+    for i in range(first, column.row_start[event + 1]):
+        node = column.names[i]
+        name = name_of[node]
+        if name == _UNASKED:
+            start, end = column.name_start[node], column.name_start[node + 1]
+            code = xxh64(column.name_text, start, end)
+            name = max(find_name(names, code, column.name_text, start, end), -1)
+            name_of[node] = name
+        if name >= 0:
+            order[n_known] = (np.int64(name) << 32) | (i - first)
+            n_known += 1
+    _sort(order, n_known)
+    return n_known
+
+
+@njit(nogil=True, cache=True)
+def _encode(column, vocabulary, folded, fold_start, fold_text):
+    """((event_start, slots, codes, places), texts that Python is to fold).
+
+    `folded` are the attributes whose folded texts are given.
+    """
+    row_start, types, values, sizes = column.row_start, column.types, column.values, column.sizes
+    all_places, text = column.places, column.text
+    names, texts, slot_start = vocabulary.names, vocabulary.texts, vocabulary.slot_start
+    kinds, modes, domain_start = vocabulary.kind, vocabulary.mode, vocabulary.domain_start
+    domain, domain_rest = vocabulary.domain, vocabulary.domain_rest
+    gram_slots, gram_patterns = vocabulary.gram_slots, vocabulary.gram_patterns
+    pattern_start, pattern_text = texts.text_start, texts.text
+    n_events = len(row_start) - 1
+    longest = 0
+    for event in range(n_events):
+        longest = max(longest, row_start[event + 1] - row_start[event])
+    order = np.empty(longest, np.int64)
+    name_of = np.full(len(column.name_start) - 1, _UNASKED, np.int64)
+    event_start = np.zeros(n_events + 1, np.int64)
+    room = 2 * (row_start[-1] - row_start[0]) + 16
+    slots, codes = np.empty(room, np.int32), np.empty(room, np.int64)
+    places = np.empty(room, np.int32)
+    spare = np.empty(256, np.uint8)
+    hits = np.empty(16, np.int64)
+    unfolded = np.empty(0, np.int64)
+    n, n_unfolded = 0, 0
+    for event in range(n_events):
+        n_known = _known(column, names, name_of, event, order)
+        first = row_start[event]
+        begin = 0
+        while begin < n_known:
+            name = order[begin] >> 32
+            stop = begin + 1
+            while stop < n_known and order[stop] >> 32 == name:
+                stop += 1
+            from_slot, to_slot = np.int64(slot_start[name]), np.int64(slot_start[name + 1])
+            needed = n + (stop - begin) * (to_slot - from_slot)
+            if needed > len(slots):
+                slots, codes = _wider(slots, n, needed), _wider(codes, n, needed)
+                places = _wider(places, n, needed)
+            for slot in range(from_slot, to_slot):
+                kind = kinds[slot]
+                for i in range(begin, stop):
+                    attribute = first + (order[i] & 0xFFFFFFFF)
+                    is_a = types[attribute]
+                    if kind >= _TEXT:
+                        if is_a != TEXT:
+                            continue
+                        start = values[attribute]
+                        size = np.int64(sizes[attribute])
+                        if kind == _TEXT:
+                            code = _text_code(texts, text, start, start + size, modes[slot] > 0)
+                        elif kind == _ADDRESS:
+                            size = address(text, start, start + size, spare)
+                            if size == 0:
+                                continue
+                            code = _text_code(texts, spare, 0, size, modes[slot] > 0)
+                        else:
+                            if 2 * size > len(spare):
+                                spare = np.empty(2 * size, np.uint8)
+                            is_ascii = _copy(text, start, start + size, spare)
+                            if kind in (_FOLDED, _FOLDED_REVERSED, _FOLDED_PATTERN):
+                                if is_ascii:
+                                    _lower(spare, size)
+                                else:
+                                    fold = _find_fold(folded, attribute)
+                                    if fold < 0:
+                                        if n_unfolded == len(unfolded):
+                                            unfolded = _wider(unfolded, n_unfolded, n_unfolded + 8)
+                                        unfolded[n_unfolded] = attribute
+                                        n_unfolded += 1
+                                        continue
+                                    start = fold_start[fold]
+                                    size = fold_start[fold + 1] - start
+                                    if size > len(spare):
+                                        spare = np.empty(2 * size, np.uint8)
+                                    _copy(fold_text, start, start + size, spare)
+                            if kind in (_PATTERN, _FOLDED_PATTERN):
+                                hits, n_hits = find_patterns(
+                                    gram_slots,
+                                    gram_patterns,
+                                    slot,
+                                    domain_start[slot],
+                                    domain_rest,
+                                    pattern_start,
+                                    pattern_text,
+                                    spare,
+                                    0,
+                                    size,
+                                    hits,
+                                )
+                                needed += n_hits
+                                if needed > len(slots):
+                                    slots = _wider(slots, n, needed)
+                                    codes = _wider(codes, n, needed)
+                                    places = _wider(places, n, needed)
+                                for j in range(n_hits):
+                                    slots[n], codes[n] = slot, hits[j]
+                                    places[n] = all_places[attribute]
+                                    n += 1
+                                continue
+                            if kind != _FOLDED:
+                                _reverse(spare, size)
+                            code = _text_code(texts, spare, 0, size, modes[slot] > 0)
+                    elif kind == _NUMBER:
+                        number = bits_to_double(values[attribute])
+                        if is_a != NUMBER or np.isnan(number):
+                            continue
+                        rest = np.int64(sizes[attribute])
+                        from_, to = domain_start[slot], domain_start[slot + 1]
+                        code = number_code(
+                            modes[slot], number, rest, domain, domain_rest, from_, to
+                        )
+                    elif kind == _OTHER:
+                        if is_a < FALSE:
+                            continue
+                        code = np.int64(is_a - FALSE)
+                    else:
+                        code = np.int64(0)
+                    slots[n], codes[n], places[n] = slot, code, all_places[attribute]
+                    n += 1
+            begin = stop
+        event_start[event + 1] = n
+    return (event_start, slots[:n], codes[:n], places[:n]), unfolded[:n_unfolded]

@@ -1,0 +1,62 @@
+"""Events: JSON-like objects, checked."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from matchyard.engines.predicates._constraints import scalar, shorten
+from matchyard.errors import ParseError
+
+_EXAMPLE = 'expected an object such as {"area": "north", "temp": 31}'
+
+
+def check_event(value: Any) -> dict[str, Any]:
+    """An event as a plain dict, from a mapping or from JSON."""
+    try:
+        if isinstance(value, (str, bytes, bytearray)):
+            value = read_json(value, "an event", _EXAMPLE)
+        if not isinstance(value, dict):
+            raise ParseError(f"not an event: {shorten(value)}; {_EXAMPLE}")
+        found: dict[str, Any] = _checked(value, "")
+        return found
+    except RecursionError:
+        raise ParseError(f"not an event: too many objects within each other; {_EXAMPLE}") from None
+
+
+def read_json(text: str | bytes | bytearray, what: str, example: str) -> Any:
+    """JSON text, with an error that tells the place."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise ParseError(f"not JSON of {what}: {where}: {error.msg}; {example}") from None
+    except ValueError as error:  # bytes that are no UTF-8, integers of thousands of digits
+        raise ParseError(f"not JSON of {what}: {error}; {example}") from None
+
+
+def _checked(value: Any, path: str) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return float(value)
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise ParseError(f"not an event: the key {key!r} in {path or 'it'}; {_EXAMPLE}")
+        inner = f"{path}." if path else ""
+        return {_scalar(k, inner): _checked(v, inner + k) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_checked(one, f"{path}[{place}]") for place, one in enumerate(value)]
+    return _scalar(value, path)
+
+
+def _scalar(value: Any, path: str) -> Any:
+    try:
+        kept = scalar(value)
+    except ParseError as error:
+        raise ParseError(f"not an event: {path or 'a key'}: {error}; {_EXAMPLE}") from None
+    return float(value) if isinstance(value, float) else kept

@@ -1,0 +1,190 @@
+"""Conditions of any form as predicates: disjunctions of filters.
+
+A negated filter becomes one filter per negated group (the group, now positive) and one per class of
+its constraints (now a negated group). Constraints are of one class when they could meet in one
+element of an array of objects: their names are dotted and begin with the same component.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from matchyard.engines.predicates._constraints import (
+    Constraint,
+    Filter,
+    Predicate,
+    Test,
+    alternatives,
+    check_name,
+    constraint_key,
+    make_test,
+)
+from matchyard.errors import ParseError
+
+MAX_FILTERS = 16_384  # of one predicate, unless an option says otherwise
+Group: TypeAlias = tuple[Constraint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All parts hold; without parts: always."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """One part holds; without parts: never."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The part does not hold."""
+
+    part: Condition
+
+
+Condition: TypeAlias = "Constraint | And | Or | Not"
+
+
+def constrain(name: str, tests: Any) -> Condition:
+    """The condition that a value of an attribute satisfies one of some tests."""
+    found = alternatives(name, tests)
+    return found[0] if len(found) == 1 else Or(tuple(found))
+
+
+def condition_of(value: Predicate | Filter | Constraint) -> Condition:
+    """What a predicate, filter or constraint says, checked and in the form in which it is kept."""
+    if isinstance(value, Constraint):
+        for test in value.tests:
+            if not isinstance(test, Test):
+                raise ParseError(f"not a test: {test!r}; expected one such as Test('>', 30)")
+        return constrain(check_name(value.name), [make_test(*test) for test in value.tests])
+    if isinstance(value, Filter):
+        fails = [Not(And(tuple(map(condition_of, group)))) for group in value.fails]
+        return And((*map(condition_of, value.holds), *fails))
+    return Or(tuple(map(condition_of, value.filters)))
+
+
+def normalise(condition: Condition, max_filters: int = MAX_FILTERS) -> Predicate:
+    """The predicate that holds exactly when the condition does."""
+    if isinstance(condition, Constraint):
+        return Predicate((Filter((condition,), ()),))
+    if isinstance(condition, And) and all(type(part) is Constraint for part in condition.parts):
+        return Predicate((Filter(_in_order(condition.parts), ()),))  # type: ignore[arg-type]
+    filters = _expand(condition, False, max_filters)
+    if len(filters) > 1:
+        kept = {_filter_key(one): one for one in filters}
+        filters = [kept[key] for key in sorted(kept)]
+    return Predicate(tuple(filters))
+
+
+def _expand(condition: Condition, is_negated: bool, limit: int) -> list[Filter]:
+    if isinstance(condition, Constraint):
+        group = (condition,)
+        return [Filter((), (group,)) if is_negated else Filter(group, ())]
+    if isinstance(condition, Not):
+        return _expand(condition.part, not is_negated, limit)
+    if isinstance(condition, Or) and not is_negated:
+        return _sum([_expand(part, False, limit) for part in condition.parts], limit)
+    if isinstance(condition, Or):
+        return _product([_expand(part, True, limit) for part in condition.parts], limit)
+    if not is_negated:
+        distinct = dict.fromkeys(condition.parts)
+        return _product([_expand(part, False, limit) for part in distinct], limit)
+    negated = []
+    for parts in _independent(condition.parts):
+        if len(parts) == 1:
+            negated.append(_expand(parts[0], True, limit))
+        else:
+            filters = _expand(And(parts), False, limit)
+            negated.append(_product([_negate(one) for one in filters], limit))
+    return _sum(negated, limit)
+
+
+def _independent(parts: tuple[Condition, ...]) -> list[tuple[Condition, ...]]:
+    """Parts that could meet in one array of objects together, all others each for itself."""
+    bundles: list[tuple[set[str], list[Condition]]] = []
+    for part in parts:
+        firsts, members = _arrays_of(part), [part]
+        for bundle in [bundle for bundle in bundles if bundle[0] & firsts]:
+            bundles.remove(bundle)
+            firsts, members = firsts | bundle[0], bundle[1] + members
+        bundles.append((firsts, members))
+    return [tuple(members) for _, members in bundles]
+
+
+def _arrays_of(condition: Condition) -> set[str]:
+    """The first components of the dotted names in a condition."""
+    if isinstance(condition, Constraint):
+        first, dot, _ = condition.name.partition(".")
+        return {first} if dot else set()
+    if isinstance(condition, Not):
+        return _arrays_of(condition.part)
+    return {first for part in condition.parts for first in _arrays_of(part)}
+
+
+def _negate(one: Filter) -> list[Filter]:
+    """The filters, one of which matches exactly when this one does not."""
+    classes: dict[str, list[Constraint]] = {}
+    found = [Filter(group, ()) for group in one.fails]
+    for constraint in one.holds:
+        first, dot, _ = constraint.name.partition(".")
+        if dot:
+            classes.setdefault(first, []).append(constraint)
+        else:  # it is never within an array of objects
+            found.append(Filter((), ((constraint,),)))
+    return found + [Filter((), (_in_order(tuple(group)),)) for group in classes.values()]
+
+
+def _sum(choices: list[list[Filter]], limit: int) -> list[Filter]:
+    """All filters of all lists."""
+    _check_number(sum(map(len, choices)), limit)
+    return [one for some in choices for one in some]
+
+
+def _product(choices: list[list[Filter]], limit: int) -> list[Filter]:
+    """One filter for every way to take one of each list."""
+    n_filters = 1
+    for some in choices:
+        n_filters *= len(some)
+    _check_number(n_filters, limit)
+    holds_fails: list[tuple[Group, tuple[Group, ...]]] = [((), ())]
+    for some in choices:
+        holds_fails = [(h + one.holds, f + one.fails) for h, f in holds_fails for one in some]
+    return [Filter(_in_order(h), _groups_in_order(f)) for h, f in holds_fails]
+
+
+def _check_number(n_filters: int, limit: int) -> None:
+    if n_filters > limit:
+        raise ParseError(
+            f"the predicate expands to {n_filters} filters, more than max_filters={limit}; expected"
+            " fewer alternatives, several subscriptions, or a higher limit"
+        )
+
+
+def _in_order(constraints: Group) -> Group:
+    """Constraints in order, each once; few have the same name, so that names mostly suffice."""
+    if len(constraints) < 2:
+        return constraints
+    by_name = {constraint.name: constraint for constraint in constraints}
+    if len(by_name) == len(constraints):
+        return tuple([by_name[name] for name in sorted(by_name)])
+    kept = {constraint_key(constraint): constraint for constraint in constraints}
+    return tuple(kept[key] for key in sorted(kept))
+
+
+def _group_key(group: Group) -> tuple[Any, ...]:
+    return tuple(constraint_key(constraint) for constraint in group)
+
+
+def _groups_in_order(groups: tuple[Group, ...]) -> tuple[Group, ...]:
+    kept = {_group_key(group): group for group in groups}
+    return tuple(kept[key] for key in sorted(kept))
+
+
+def _filter_key(one: Filter) -> tuple[Any, ...]:
+    return (_group_key(one.holds), tuple(_group_key(group) for group in one.fails))

@@ -1,0 +1,64 @@
+"""MEANING, of one test: does a value satisfy it? `oracle` has the rest."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from matchyard.engines.predicates._constraints import Test
+
+
+def satisfies(value: Any, test: Test) -> bool:
+    """Does a value (a number, text, bool or None) satisfy a test?"""
+    op, wanted = test
+    if op == "exists":
+        return True
+    if kind(value) == "nan":  # it is there, and that is all
+        return False
+    if op == "except":
+        return not any(satisfies(value, Test("=", one)) for one in wanted)
+    if op == "between":
+        low, high = (">" if wanted[1] else ">=", wanted[0]), ("<" if wanted[3] else "<=", wanted[2])
+        return satisfies(value, Test(*low)) and satisfies(value, Test(*high))
+    if op in _ORDER:  # values of different types are never equal nor in order
+        return kind(value) == kind(wanted) and _ORDER[op](value, wanted)
+    if not isinstance(value, str):
+        return False
+    if op.startswith("not "):
+        return not any(satisfies(value, Test(op[4:], one)) for one in wanted)
+    if op.endswith("ignore-case"):
+        op, value = op.removesuffix("ignore-case").rstrip(), value.casefold()
+    return _TEXT[op](value, wanted)
+
+
+def kind(value: Any) -> str:
+    """The type of a value, in words."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "true or false"
+    if isinstance(value, str):
+        return "text"
+    return "nan" if math.isnan(value) else "a number"
+
+
+def _covers(text: str, pattern: str) -> bool:
+    tokens = re.findall(r"\\?.", pattern, re.DOTALL)
+    regex = "".join(".*" if token == "*" else re.escape(token[-1]) for token in tokens)
+    return re.fullmatch(regex, text, re.DOTALL) is not None
+
+
+def _is_within(text: str, network: str) -> bool:
+    try:
+        return "%" not in text and ip_address(text) in ip_network(network)
+    except ValueError:
+        return False
+
+
+_Compare = dict[str, Callable[[Any, Any], bool]]
+_ORDER: _Compare = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
+                    ">": operator.gt, ">=": operator.ge}  # fmt: skip
+_TEXT: _Compare = {"prefix": str.startswith, "suffix": str.endswith, "contains": operator.contains,
+                   "wildcard": _covers, "cidr": _is_within, "": operator.eq}  # fmt: skip

@@ -1,0 +1,104 @@
+"""WORDS: a subscription is a condition on named attributes, an event a JSON-like object.
+
+    text      area = "north" and temp > 30 or wind > 20       see `_text`
+    objects   (field("area") == "north") & (field("temp") > 30)
+    patterns  {"area": ["north"], "temp": [{"numeric": [">", 30]}]}, or JSON text of one: `_rules`
+
+All of them become the same `Predicate`: a disjunction of filters (`_normal`) whose constraints are
+kept in one form (`_constraints`), so that equal predicates compare equal however they were written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matchyard.engines.predicates._constraints import (
+    Constraint,
+    Filter,
+    Predicate,
+    Test,
+    alternatives,
+    make_test,
+    shorten,
+    successor,
+)
+from matchyard.engines.predicates._events import check_event, read_json
+from matchyard.engines.predicates._expressions import Expression, Field, field
+from matchyard.engines.predicates._formatted import format_predicate
+from matchyard.engines.predicates._normal import MAX_FILTERS, Condition, condition_of, normalise
+from matchyard.engines.predicates._rules import parse_rule
+from matchyard.engines.predicates._text import EXAMPLE, parse_text
+from matchyard.errors import ParseError
+
+__all__ = [
+    "MAX_FILTERS",
+    "Constraint",
+    "Event",
+    "Filter",
+    "Predicate",
+    "Subscription",
+    "Test",
+    "alternatives",
+    "field",
+    "format",
+    "make_test",
+    "parse",
+    "parse_event",
+    "successor",
+]
+
+Subscription = Predicate
+Event = dict[str, Any]
+
+
+def parse(value: Any, max_filters: int = MAX_FILTERS) -> Predicate:
+    """The predicate that a text, pattern, expression or predicate stands for.
+
+    >>> format(parse("temp > 30.0 and area in {'north'}"))
+    'area = "north" and temp > 30'
+    """
+    return normalise(_condition(value), max_filters)
+
+
+def parse_event(value: Any) -> Event:
+    """The event that a dict or JSON text stands for.
+
+    >>> parse_event('{"temp": 31}')
+    {'temp': 31}
+    """
+    return check_event(value)
+
+
+def format(predicate: Predicate) -> str:
+    """A predicate as text, which parses back to an equal one.
+
+    >>> format(parse({"temp": [{"numeric": [">", 30]}, "hot"]}))
+    'temp in {"hot", > 30}'
+    """
+    return format_predicate(predicate)
+
+
+def _condition(value: Any) -> Condition:
+    try:
+        if isinstance(value, str):
+            return parse_text(value) if value.lstrip()[:1] != "{" else parse_rule(_rule(value))
+        if isinstance(value, dict):
+            return parse_rule(value)
+        if isinstance(value, Expression):
+            return value.condition
+        if isinstance(value, (Predicate, Filter, Constraint)):
+            return condition_of(value)
+    except RecursionError:
+        raise ParseError(f"not a predicate: nested too deeply; {EXAMPLE}") from None
+    if isinstance(value, Field):
+        raise ParseError(
+            f"not a predicate: {value!r}; expected a comparison, such as {value!r} > 30"
+        )
+    raise ParseError(
+        f"not a predicate: {shorten(value)}; expected text, a pattern or an expression, {EXAMPLE}"
+    )
+
+
+def _rule(text: str) -> dict[str, Any]:
+    rule: dict[str, Any] = read_json(text, "a pattern", 'for example {"area": ["north"]}')
+    return rule

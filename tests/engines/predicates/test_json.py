@@ -1,0 +1,244 @@
+"""Events from JSON text, dicts and tables: the same attributes as `json.loads` finds."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from matchyard.engines.predicates._attributes import NUMBER, TEXT, Column
+from matchyard.engines.predicates._columns import column
+from matchyard.engines.predicates._numbers import join
+from matchyard.errors import ParseError
+
+
+class Options(NamedTuple):
+    max_depth: int = 64
+
+
+OPTIONS = Options()
+INTEGERS = st.one_of(st.integers(-(2**63), 2**64 - 1), st.integers(-9, 9))
+SCALARS = st.one_of(
+    st.none(), st.booleans(), INTEGERS, st.floats(allow_nan=False), st.text(max_size=12)
+)
+NAMES = st.one_of(st.sampled_from(["a", "b", "a.b", "long name of it", ""]), st.text(max_size=4))
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=12,
+)
+EVENTS = st.dictionaries(NAMES, VALUES, max_size=6)
+
+
+def attributes(found: Column, row: int) -> list[tuple[str, Any]]:
+    """Names and values of one event, in order."""
+    pairs = []
+    for i in range(found.row_start[row], found.row_start[row + 1]):
+        start, end = found.name_start[found.names[i]], found.name_start[found.names[i] + 1]
+        name = bytes(found.name_text[start:end]).decode()
+        value: Any = (None, None, False, True, None)[found.types[i]]
+        if found.types[i] == NUMBER:
+            value = join(float(found.values[i].view(np.float64)), int(found.sizes[i]))
+        elif found.types[i] == TEXT:
+            start = int(found.values[i])
+            value = bytes(found.text[start : start + int(found.sizes[i])]).decode()
+        pairs.append((name, value))
+    return pairs
+
+
+def leaves(value: Any, at: str | None = None) -> list[tuple[str, Any]]:
+    """The same of what `json.loads` gives."""
+    if isinstance(value, dict):
+        inner = [(k if at is None else f"{at}.{k}", v) for k, v in value.items()]
+        return [pair for name, one in inner for pair in leaves(one, name)]
+    if isinstance(value, list | tuple):
+        return [pair for one in value for pair in leaves(one, at)]
+    return [(str(at), value)]
+
+
+def is_same(left: list[tuple[str, Any]], right: list[tuple[str, Any]]) -> bool:
+    return repr(sorted(left, key=repr)) == repr(sorted(normal(right), key=repr))
+
+
+def normal(pairs: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    def one(value: Any) -> Any:
+        if isinstance(value, float) and value.is_integer() and -(2**63) <= value < 2**64:
+            return int(value)
+        return value
+
+    return [(name, one(value)) for name, value in pairs]
+
+
+@given(st.lists(EVENTS, max_size=5))
+@example([{"a": {"b": 1}, "a.b": 2}, {"a.b": 3}])
+def test_dicts_have_the_attributes_of_their_json(events: list[dict[str, Any]]) -> None:
+    found = column(events, OPTIONS)
+    assert found.n_rows == len(events)
+    for row, event in enumerate(events):
+        assert is_same(attributes(found, row), leaves(event))
+
+
+@given(st.lists(EVENTS, max_size=4), st.booleans(), st.sampled_from([None, 1]))
+def test_text_has_the_attributes_that_python_finds(
+    events: list[dict[str, Any]], is_ascii: bool, indent: int | None
+) -> None:
+    texts = [json.dumps(event, ensure_ascii=is_ascii, indent=indent) for event in events]
+    for form in (texts, [text.encode() for text in texts]):
+        found = column(form, OPTIONS)
+        for row, event in enumerate(events):
+            assert is_same(attributes(found, row), leaves(event))
+
+
+WRITTEN = st.text(
+    alphabet='{}[]:,"\\ \n\t0123456789.eE+-truefalsnuINyit\x00\x1fé\u20ac😀', max_size=30
+)
+
+
+@given(st.one_of(WRITTEN, WRITTEN.map(lambda text: '{"a":' + text + "}")))
+def test_whatever_python_refuses_is_refused(text: str) -> None:
+    check_as_python(text)
+
+
+def check_as_python(text: str) -> None:
+    try:
+        value = json.loads(text)
+        leaves_found = leaves(value)
+        "".join(v for _, v in leaves_found if isinstance(v, str)).encode()
+        is_good = isinstance(value, dict) and all(
+            not isinstance(v, int) or -(2**63) <= v < 2**64 for _, v in leaves_found
+        )
+    except (ValueError, RecursionError):
+        is_good = False
+    if not is_good:
+        with pytest.raises(ParseError):
+            column([text], OPTIONS)
+        return
+    assert is_same(attributes(column([text], OPTIONS), 0), leaves_found)
+
+
+NUMERALS = st.from_regex(
+    r"-?(0|[1-9][0-9]{0,24})(\.[0-9]{1,24})?([eE][+-]?[0-9]{1,3})?", fullmatch=True
+)
+
+
+@given(NUMERALS)
+@example("9007199254740993.0")
+@example("18446744073709551615")
+@example("18446744073709551616")
+@example("-9223372036854775808")
+@example("-9223372036854775809")
+@example("1e400")
+@example("4.9e-324")
+@example("0." + "0" * 30 + "1")
+@example("100000000000000000000.0")
+@example("-0")
+@example("-0.0")
+def test_numbers_are_read_to_the_last_bit(text: str) -> None:
+    check_as_python('{"x": ' + text + "}")
+
+
+@given(EVENTS)
+def test_no_beginning_of_an_event_is_an_event(event: dict[str, Any]) -> None:
+    data = json.dumps(event, ensure_ascii=False).encode()
+    for end in range(len(data)):
+        with pytest.raises(ParseError, match=r"event 1 "):
+            column([b"{}", data[:end]], OPTIONS)
+
+
+@given(st.binary(min_size=1, max_size=6))
+def test_strings_must_be_utf_8(data: bytes) -> None:
+    text = b'{"a": "' + data + b'"}'
+    try:
+        expected = json.loads(text.decode())  # strictly, other than json.loads of bytes
+    except ValueError:
+        with pytest.raises(ParseError):
+            column([text], OPTIONS)
+    else:
+        assert attributes(column([text], OPTIONS), 0) == leaves(expected)
+
+
+@pytest.mark.parametrize("text", [
+    '{"a":1,"a":2}', '{"a":{"b":1},"a":{"c":2}}', '{"a":[1,2],"b":3,"a":4}', '{"a":1,"a":{}}',
+    '{"a.b":1,"a":{"b":2},"a.b":3}', '{"a":[{"b":1,"b":2},{"b":3}]}', r'{"a":1,"\u0061":2}',
+    '{"a":{"b":1,"b":{"c":1,"c":2}},"x":0}', '{}', ' { } ', '{"a":{},"b":[[],[{}]]}',
+    r'{"\"":1,"\\":2,"\u00e9":"\ud83d\ude00\/\b\f\n\r\t"}', '{"a":NaN,"b":[Infinity,-Infinity]}',
+    r'{"a":"\ud800"}', r'{"a":"\ud800\u0041"}', r'{"a":"\udc00\ud800"}', r'{"a":"\x41"}',
+    '{"a":01}', '{"a":1.}', '{"a":.5}', '{"a":+1}', '{"a":1e}', '{"a":-}', '{"a":-Inf}', "[]", "1",
+    '{"a":1}x', '{"a":1,}', '{"a":[1,]}', '{,}', '{"a" 1}', "{'a':1}", '{"a":tru}', '{"a":1]', "",
+])  # fmt: skip
+def test_the_corners_of_json_are_as_in_python(text: str) -> None:
+    check_as_python(text)
+
+
+def test_every_event_of_many_is_the_same_as_alone() -> None:
+    shapes = [{"a": 1, "b": "x"}, {"b": 2, "a": {"c": [1, {"d": 2}]}}, {"e\n": None}, {"a": 1}]
+    events = [dict(shapes[i % 4], number=i, **{f"k{i}": i}) for i in range(300)]
+    found = column(events, OPTIONS)
+    for row, event in enumerate(events):
+        assert is_same(attributes(found, row), leaves(event))
+        assert is_same(attributes(found.rows(row, row + 1), 0), leaves(event))
+
+
+def test_elements_of_arrays_of_objects_have_places() -> None:
+    text = '{"a":[{"b":1,"c":[{"d":2},{"d":3}]},4,[{"b":5}]],"e":[6],"f":[{"g":7}]}'
+    found = column([text, text], OPTIONS)
+    first = found.places[:7].tolist()
+    assert first == [1, 2, 3, 0, 4, 0, 5]
+    assert found.place_parent[:6].tolist() == [0, 0, 1, 1, 0, 0]
+    arrays = found.place_array[:6].tolist()
+    assert arrays[1] == arrays[4]
+    assert arrays[2] == arrays[3]
+    assert len({arrays[1], arrays[2], arrays[5]}) == 3
+    assert set(found.places[7:].tolist()).isdisjoint({1, 2, 3, 4, 5})
+    assert len(set(found.place_array[6:].tolist()) & set(arrays[1:])) == 0
+
+
+def test_depth_has_a_limit() -> None:
+    text = '{"a":' + "[" * 63 + "]" * 63 + "}"
+    assert column([text], OPTIONS).n_rows == 1
+    with pytest.raises(ParseError, match="max_depth"):
+        column([text], Options(63))
+
+
+def test_errors_tell_the_event_the_byte_and_what_is_there() -> None:
+    with pytest.raises(ParseError, match=r"event 1 .* at byte 6: expected a value; found \'x\'"):
+        column(["{}", '{"a": x}'], OPTIONS)
+    with pytest.raises(ParseError, match=r"event 1 .*64 bits"):
+        column([{}, {"a": 2**64}], OPTIONS)
+
+
+@pytest.mark.parametrize("value", [
+    b"x", {1}, Decimal(1), np.datetime64("2026-01-01"), object(), 1j, {1: 2}, {None: 1},
+    [{"b": {True: 1}}], "\ud800", math,
+])  # fmt: skip
+def test_values_that_no_event_has_are_refused(value: Any) -> None:
+    with pytest.raises(ParseError, match="event 1 "):
+        column([{"a": 1}, {"a": value}], OPTIONS)
+    with pytest.raises(ParseError, match="event 1 "):
+        column(['{"a": 1}', {"a": value}], OPTIONS)
+
+
+def test_an_event_within_itself_is_refused() -> None:
+    event: dict[str, Any] = {}
+    event["a"] = event
+    with pytest.raises(ParseError, match="event 0 is nested too deep"):
+        column([event], OPTIONS)
+
+
+@pytest.mark.parametrize("events", [[1], [None], [[]], 3, {1: 2}, "x", [{"a": 1}, 2]])
+def test_what_is_no_event_is_refused(events: Any) -> None:
+    with pytest.raises(ParseError):
+        column(events, OPTIONS)
+
+
+def test_scalars_and_arrays_of_numpy_are_numbers() -> None:
+    event = {"a": np.int64(3), "b": np.float32(0.5), "c": np.array([1, 2]), "d": np.bool_(True)}
+    assert attributes(column([event], OPTIONS), 0) == [
+        ("a", 3), ("b", 0.5), ("c", 1), ("c", 2), ("d", True),
+    ]  # fmt: skip

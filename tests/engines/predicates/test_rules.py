@@ -1,0 +1,149 @@
+"""JSON patterns: every operator of EventBridge, with what it matches and what not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from matchyard.engines.predicates.language import format, parse
+from matchyard.engines.predicates.oracle import is_match
+from matchyard.errors import ParseError
+
+# operator, a pattern with it, events that match, events that do not; the docs show it
+OPERATORS: list[tuple[str, dict[str, Any], list[Any], list[Any]]] = [
+    ("equals", {"x": ["a"]}, [{"x": "a"}, {"x": ["b", "a"]}], [{"x": "A"}, {"x": 1}, {}]),
+    ("or", {"x": ["a", "b"]}, [{"x": "a"}, {"x": "b"}], [{"x": "c"}]),
+    ("and", {"x": ["a"], "y": [1]}, [{"x": "a", "y": 1}], [{"x": "a"}, {"x": "a", "y": 2}]),
+    ("nested", {"d": {"x": ["a"]}}, [{"d": {"x": "a"}}, {"d.x": "a"}], [{"x": "a"}, {"d": "a"}]),
+    ("null", {"x": [None]}, [{"x": None}, {"x": [1, None]}], [{"x": ""}, {"x": "null"}, {"x": []}, {}]),
+    ("empty", {"x": [""]}, [{"x": ""}], [{"x": None}, {"x": " "}]),
+    ("boolean", {"x": [True]}, [{"x": True}], [{"x": 1}, {"x": "true"}, {"x": False}]),
+    ("number", {"x": [300]}, [{"x": 300}, {"x": 3.0e2}], [{"x": "300"}, {"x": 300.5}, {"x": True}]),
+    ("prefix", {"x": [{"prefix": "ab"}]}, [{"x": "ab"}, {"x": "abc"}], [{"x": "a"}, {"x": "Abc"}]),
+    ("prefix, any case", {"x": [{"prefix": {"equals-ignore-case": "aB"}}]}, [{"x": "ABc"}], [{"x": "a"}]),
+    ("suffix", {"x": [{"suffix": ".png"}]}, [{"x": "a.png"}], [{"x": "a.PNG"}, {"x": "png"}]),
+    ("suffix, any case", {"x": [{"suffix": {"equals-ignore-case": ".png"}}]}, [{"x": "a.PnG"}], [{"x": "png"}]),
+    ("equals-ignore-case", {"x": [{"equals-ignore-case": "alice"}]}, [{"x": "Alice"}], [{"x": "alic"}, {"x": 1}]),
+    ("wildcard", {"x": [{"wildcard": "dir/*.png"}]}, [{"x": "dir/a.png"}, {"x": "dir/b/.png"}], [{"x": "dir.png"}]),
+    ("wildcard, several", {"x": [{"wildcard": "*a*b"}]}, [{"x": "ab"}, {"x": "aab"}], [{"x": "ba"}, {"x": "abc"}]),
+    ("wildcard, escaped *", {"x": [{"wildcard": r"a\*b"}]}, [{"x": "a*b"}], [{"x": "axb"}]),
+    ("wildcard, escaped \\", {"x": [{"wildcard": r"a\\*"}]}, [{"x": "a\\"}, {"x": "a\\b"}], [{"x": "a*"}]),
+    ("anything-but", {"x": [{"anything-but": "a"}]}, [{"x": "b"}, {"x": 1}, {"x": None}, {"x": ["a", "b"]}], [{"x": "a"}, {"x": ["a"]}, {}]),
+    ("anything-but, number", {"x": [{"anything-but": 100}]}, [{"x": 1}, {"x": "100"}], [{"x": 100.0}]),
+    ("anything-but, list", {"x": [{"anything-but": ["a", "b"]}]}, [{"x": "c"}], [{"x": "a"}, {"x": "b"}]),
+    ("anything-but, numbers", {"x": [{"anything-but": [1, 2]}]}, [{"x": 3}], [{"x": 1}, {"x": 2}]),
+    ("anything-but prefix", {"x": [{"anything-but": {"prefix": "a"}}]}, [{"x": "b"}, {"x": ""}], [{"x": "ab"}, {"x": 1}]),
+    ("anything-but prefixes", {"x": [{"anything-but": {"prefix": ["a", "b"]}}]}, [{"x": "c"}], [{"x": "ab"}, {"x": "b"}]),
+    ("anything-but suffix", {"x": [{"anything-but": {"suffix": ".c"}}]}, [{"x": "a.h"}], [{"x": "a.c"}, {"x": None}]),
+    ("anything-but suffixes", {"x": [{"anything-but": {"suffix": [".c", ".h"]}}]}, [{"x": "c"}], [{"x": "a.c"}, {"x": ".h"}]),
+    ("anything-but equals-ignore-case", {"x": [{"anything-but": {"equals-ignore-case": "a"}}]}, [{"x": "b"}], [{"x": "A"}]),
+    ("anything-but several, any case", {"x": [{"anything-but": {"equals-ignore-case": ["a", "B"]}}]}, [{"x": "c"}], [{"x": "A"}, {"x": "b"}]),
+    ("anything-but wildcard", {"x": [{"anything-but": {"wildcard": "*/lib/*"}}]}, [{"x": "/bin/a"}], [{"x": "/lib/a"}]),
+    ("anything-but wildcards", {"x": [{"anything-but": {"wildcard": ["a*", "*b"]}}]}, [{"x": "c"}], [{"x": "ac"}, {"x": "cb"}]),
+    ("numeric =", {"x": [{"numeric": ["=", 5]}]}, [{"x": 5}, {"x": 5.0}], [{"x": 6}, {"x": "5"}]),
+    ("numeric >", {"x": [{"numeric": [">", 0]}]}, [{"x": 1e-9}], [{"x": 0}, {"x": -0.0}, {"x": True}]),
+    ("numeric >=", {"x": [{"numeric": [">=", 0]}]}, [{"x": 0}], [{"x": -1}]),
+    ("numeric <", {"x": [{"numeric": ["<", 10]}]}, [{"x": -3.018e2}], [{"x": 10}]),
+    ("numeric <=", {"x": [{"numeric": ["<=", 10]}]}, [{"x": 10}], [{"x": 10.5}]),
+    ("numeric range", {"x": [{"numeric": [">", 0, "<=", 5]}]}, [{"x": 5}, {"x": [9, 1]}], [{"x": 0}, {"x": 6}, {"x": [-1, 9]}]),
+    ("exists", {"x": [{"exists": True}]}, [{"x": 0}, {"x": None}, {"x": [1]}], [{}, {"x": []}, {"x": {"y": 1}}]),
+    ("exists false", {"x": [{"exists": False}]}, [{}, {"x": []}, {"x": {}}], [{"x": 0}, {"x": None}]),
+    ("exists false, or", {"x": ["a", {"exists": False}]}, [{}, {"x": "a"}], [{"x": "b"}]),
+    ("cidr", {"x": [{"cidr": "10.0.0.0/24"}]}, [{"x": "10.0.0.255"}], [{"x": "10.0.1.0"}, {"x": "::ffff:10.0.0.1"}, {"x": "a"}]),
+    ("cidr, IPv6", {"x": [{"cidr": "2001:db8::/32"}]}, [{"x": "2001:DB8::1"}], [{"x": "2001:db9::"}, {"x": "10.0.0.1"}]),
+    ("$or", {"$or": [{"x": [1]}, {"y": [2]}]}, [{"x": 1}, {"y": 2}], [{"x": 2, "y": 1}]),
+    ("$or, and", {"z": [0], "$or": [{"x": [1]}, {"y": [2]}]}, [{"x": 1, "z": 0}], [{"x": 1}, {"z": 0}]),
+    ("$or, nested", {"d": {"$or": [{"x": [1]}, {"y": {"z": [2]}}]}}, [{"d": {"x": 1}}, {"d": {"y": {"z": 2}}}], [{"x": 1}]),
+    ("$or in $or", {"$or": [{"$or": [{"x": [1]}, {"y": [1]}]}, {"z": [1]}]}, [{"y": 1}, {"z": 1}], [{}]),
+    ("array of objects", {"e": {"x": [1], "y": [4]}}, [{"e": [{"x": 1, "y": 4}]}], [{"e": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]}]),
+    ("$and", {"$and": [{"x": ["a"]}, {"x": ["b"]}]}, [{"x": ["a", "b"]}], [{"x": "a"}]),
+    ("$not", {"$not": {"x": [1]}}, [{}, {"x": 2}, {"x": "1"}], [{"x": 1}, {"x": [2, 1]}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "matching", "others"), OPERATORS, ids=[o[0] for o in OPERATORS]
+)
+def test_every_operator_matches_what_it_should(
+    name: str, rule: dict[str, Any], matching: list[Any], others: list[Any]
+) -> None:
+    predicate = parse(rule)
+    assert [event for event in matching if not is_match(predicate, event)] == []
+    assert [event for event in others if is_match(predicate, event)] == []
+    assert parse(json.dumps(rule)) == parse(f"  {json.dumps(rule, indent=1)}") == predicate
+    assert parse(format(predicate)) == predicate
+
+
+def test_rules_and_text_give_the_same_predicate() -> None:
+    rule = {"area": ["north"], "temp": [{"numeric": [">", 30]}], "detail": {"a": [1, 2]}}
+    assert parse(rule) == parse('detail.a in {1, 2} and temp > 30 and area = "north"')
+    assert parse({"x": [{"numeric": ["<", 9, ">=", 1]}]}) == parse("x in [1, 9)")
+    assert parse({"a.b": ("v",)}) == parse({"a": {"b": ["v"]}}) == parse('a.b = "v"')
+    assert parse({"x": [{"anything-but": 1}, "a"]}) == parse('x except 1 or x = "a"')
+
+
+MALFORMED: list[tuple[Any, str]] = [
+    ({}, "an object without fields; expected at least one"),
+    ({"a": {}}, "a.: an object without fields"),
+    ({"a": []}, "a: an empty list; expected at least one value"),
+    ({"a": "north"}, "a: found 'north'; expected a list of values, such as ['north']"),
+    ({"a": {"b": 5}}, "a.b: found 5; expected a list of values"),
+    ({5: ["a"]}, "the key 5; expected text"),
+    ({"a": [["b"]]}, "a[0]: found ['b']; expected a value or an operator"),
+    ({"a": [1, {"near": 3}]}, "a[1]: no operator 'near'; expected one of: numeric, prefix"),
+    ({"a": [{}]}, "a[0]: an object with 0 keys; expected one operator"),
+    ({"a": [{"prefix": "a", "suffix": "b"}]}, "a[0]: an object with 2 keys; expected one operator"),
+    ({"a": [{"prefix": 5}]}, "a[0].prefix: prefix takes text, not 5"),
+    ({"a": [{"prefix": {"wildcard": "a"}}]}, "a[0].prefix: found {'wildcard': 'a'}; expected text or"),
+    ({"a": [{"suffix": None}]}, "a[0].suffix: suffix takes text, not None"),
+    ({"a": [{"equals-ignore-case": ["b"]}]}, "a[0].equals-ignore-case: ignore-case takes text"),
+    ({"a": [{"wildcard": "a\\b"}]}, r"a[0].wildcard: a \ at position 2 of the wildcard"),
+    ({"detail": {"temp": [{"numeric": [">"]}]}}, "detail.temp[0].numeric: found ['>']; expected one or two"),
+    ({"a": [{"numeric": ["!=", 5]}]}, "a[0].numeric: no comparison '!='; expected one of: =, <, <="),
+    ({"a": [{"numeric": [["="], 5]}]}, "a[0].numeric: no comparison ['=']"),
+    ({"a": [{"numeric": [">", "5"]}]}, "a[0].numeric: found '5'; expected a number"),
+    ({"a": [{"numeric": [">", True]}]}, "a[0].numeric: found True; expected a number"),
+    ({"a": [{"numeric": [">", 1, ">", 2]}]}, "expected a lower and an upper end"),
+    ({"a": [{"numeric": [">", 9, "<", 1]}]}, "a[0].numeric: no value lies in (9, 1)"),
+    ({"a": [{"exists": 1}]}, "a[0].exists: found 1; expected true or false"),
+    ({"a": [{"cidr": "10.0.0.0/64"}]}, "a[0].cidr: not a network: '10.0.0.0/64'"),
+    ({"a": [{"anything-but": []}]}, "a[0].anything-but: an empty list"),
+    ({"a": [{"anything-but": {"numeric": [">", 1]}}]}, "expected values, or one of: prefix, suffix"),
+    ({"a": [{"anything-but": {"prefix": [""]}}]}, 'a[0].anything-but.prefix: every text has the prefix ""'),
+    ({"a": [{"anything-but": {"suffix": 5}}]}, "a[0].anything-but.suffix: not suffix takes text, not 5"),
+    ({"a": [{"anything-but": [["b"]]}]}, "a[0].anything-but: not a value: ['b']"),
+    ({"$or": {"a": [1]}}, "$or: found {'a': [1]}; expected a list of objects"),
+    ({"d": {"$or": []}}, "d.$or: found []; expected a list of objects"),
+    ({"$or": [{"a": [1]}, 5]}, "$or[1]: found 5; expected an object"),
+    ({"$not": [1]}, "$not: found [1]; expected an object"),
+    ({"a": [2**64]}, "a[0]: the integer 18446744073709551616 has more than 64 bits"),
+    ({"a": [float("nan")]}, "a[0]: nan compares with nothing"),
+    ({"a": ["\ud800"]}, "a[0]: half of a surrogate pair"),
+    ({"\ud800": ["a"]}, "half of a surrogate pair"),
+    ('{"a": [1}', "not JSON of a pattern: line 1, column 9: Expecting ',' delimiter"),
+    ('{"a": ["b"]} x', "not JSON of a pattern: line 1, column 14: Extra data"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    MALFORMED,
+    ids=[str(m[0])[:40].encode("ascii", "replace").decode() for m in MALFORMED],
+)
+def test_a_malformed_pattern_is_refused_with_its_path(rule: Any, message: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse(rule)
+    assert message in str(caught.value)
+    assert '{"area": ["north"]' in str(caught.value)
+
+
+def test_a_pattern_of_many_levels_is_refused() -> None:
+    rule: dict[str, Any] = {"a": [1]}
+    for _ in range(2_000):
+        rule = {"a": rule}
+    with pytest.raises(ParseError, match="more than 100 objects within each other"):
+        parse(rule)
+    with pytest.raises(ParseError, match="nested too deeply"):
+        parse('{"a":' * 100_000)
