@@ -1,0 +1,157 @@
+"""ada_rein: `rein` that leaves out the attributes which rule out least [Ada-REIN].
+
+It never misses a match. What it finds beyond the matches is expected to be at most the share
+`false_positive_rate` of what it finds, where the values of events are spread evenly over the
+domains and no attribute is absent; `stated_rate` says what share a table expects.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
+from matchyard.engines.predicates.algorithms import _ends, _intervals, _stored, rein
+from matchyard.engines.predicates.algorithms._intervals import Domains
+from matchyard.errors import UsageError
+from matchyard.kernels.bitset import WORD
+from matchyard.matches import Part
+
+DEVICES = ("cpu",)
+SUPPORTS = _intervals.SUPPORTS
+
+
+class Options(NamedTuple):
+    """What can be set."""
+
+    n_cells: int = 1000  # per attribute and end
+    false_positive_rate: float = 0.05  # share of what is found that may be no match
+
+
+class Table(NamedTuple):
+    """Cells, and the filters with the key table."""
+
+    attribute_of: NDArray[np.int32]  # these three as in `_intervals.Domains`
+    lowest: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    cell_start: NDArray[np.int64]  # [n_attributes * 2 * n_cells] this and the next five: `_cells`
+    cell_size: NDArray[np.int32]
+    cell_room: NDArray[np.int32]
+    used: NDArray[np.int64]
+    ids: NDArray[np.int32]
+    values: NDArray[np.signedinteger]
+    gone: NDArray[np.uint64]  # a bit for every row that there is not
+    is_skipped: NDArray[np.bool_]  # [n_attributes]
+    rate: NDArray[np.float64]  # [1] share of false positives that is expected
+    filter_row: NDArray[np.int32]  # the rest is as in `_stored.Stored`
+    filter_start: NDArray[np.int32]
+    piece_start: NDArray[np.int32]
+    groups: NDArray[np.int16]
+    slots: NDArray[np.int32]
+    low: NDArray[np.signedinteger]
+    high: NDArray[np.signedinteger]
+    key_start: NDArray[np.int32]
+    keys: NDArray[np.int64]
+    removed_keys: NDArray[np.int64]
+    removed_at: NDArray[np.int64]
+
+
+def check(options: Options) -> None:
+    """Refuse options that make no sense."""
+    rein.check(rein.Options(options.n_cells))
+    if not 0 <= options.false_positive_rate < 1:
+        raise UsageError(
+            'option "false_positive_rate" must be at least 0 and less than 1, '
+            f"not {options.false_positive_rate}"
+        )
+
+
+signature_bits = rein.signature_bits
+
+
+def compile(
+    subscriptions: Filters, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
+) -> Table:
+    """Choose what to skip, and put the ends of all other intervals in cells."""
+    stored = _intervals.store(subscriptions, keys, "ada_rein")
+    domains = _intervals.domains(stored)
+    is_skipped, rate = _skip(stored, domains, options.false_positive_rate)
+    n_rows = len(stored.filter_start) - 1
+    gone = _intervals.all_but_first(-(-n_rows // WORD), n_rows)
+    cells = _ends.fill(stored, domains, options.n_cells, is_skipped)
+    return Table._make((*domains, *cells, gone, is_skipped, np.array([rate]), *stored))
+
+
+def _skip(
+    stored: _stored.Stored, domains: Domains, limit: float
+) -> tuple[NDArray[np.bool_], float]:
+    """Skip attributes, those that rule out least first, while the expected rate allows it."""
+    widths = _widths(stored, domains)
+    attributes = domains.attribute_of[stored.slots]
+    n_attributes = len(domains.lowest)
+    ruled_out = np.bincount(attributes, 1 - widths, n_attributes)
+    is_skipped, rate = np.zeros(n_attributes, bool), 0.0
+    n_matches = _expected(stored.filter_start, attributes, widths, is_skipped)
+    for attribute in np.argsort(ruled_out, kind="stable"):
+        is_skipped[attribute] = True
+        n_found = _expected(stored.filter_start, attributes, widths, is_skipped)
+        new_rate = 1 - n_matches / n_found if n_found else 0.0
+        if new_rate > limit or limit == 0:
+            is_skipped[attribute] = False
+            break
+        rate = new_rate
+    return is_skipped, rate
+
+
+def stated_rate(table: Table) -> float:
+    """The share of what is found that is expected to be no match."""
+    return float(table.rate[0])
+
+
+def workspace(table: Table, options: Options) -> None:
+    """Nothing is kept between calls."""
+
+
+def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
+    """The keys per event, with false positives; candidates are the rows marked or compared."""
+    batch = _intervals.accept(table, batch, "ada_rein")
+    return _stored.finish(table, *rein.mark_all(table, batch, options.n_cells, table.is_skipped))
+
+
+subscriptions = _stored.subscriptions
+
+
+def estimate(n_subscriptions: int, n_constraints: int, n_slots: int, options: Options) -> int:
+    """Bytes of the table without keys, where nothing is skipped."""
+    return rein.estimate(n_subscriptions, n_constraints, n_slots, rein.Options(options.n_cells))
+
+
+@njit(nogil=True, cache=True)
+def _widths(stored, domains):
+    """The share of its domain, and of one code on either side for all others, that an interval
+    contains."""
+    widths = np.empty(len(stored.slots))
+    for piece in range(len(widths)):
+        attribute = domains.attribute_of[stored.slots[piece]]
+        lowest, scale = domains.lowest[attribute], domains.scale[attribute]
+        highest = lowest + (1 / scale if scale > 0 else 0)
+        low = max(np.float64(stored.low[piece]), lowest - 1)
+        high = min(np.float64(stored.high[piece]), highest + 1)
+        widths[piece] = max(high - low + 1, 0.0) / (highest - lowest + 3)
+    return widths
+
+
+@njit(nogil=True, cache=True)
+def _expected(filter_start, attributes, widths, is_skipped):
+    """How many rows an event is expected to find."""
+    total = 0.0
+    for row in range(len(filter_start) - 1):
+        chance = 1.0
+        for piece in range(filter_start[row], filter_start[row + 1]):
+            if not is_skipped[attributes[piece]]:
+                chance *= widths[piece]
+        total += chance
+    return total

@@ -1,0 +1,155 @@
+"""rein: every interval that an event lies outside of is marked, one by one [REIN].
+
+What `hem` is without bitsets. Rows that are not marked in the end match.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
+from matchyard.engines.predicates.algorithms import _cells, _ends, _intervals, _stored
+from matchyard.errors import UsageError
+from matchyard.kernels.bitset import ALL, WORD
+from matchyard.matches import Part
+
+DEVICES = ("cpu",)
+SUPPORTS = _intervals.SUPPORTS
+
+
+class Options(NamedTuple):
+    """What can be set."""
+
+    n_cells: int = 1000  # per attribute and end
+
+
+class Table(NamedTuple):
+    """Cells, and the filters with the key table."""
+
+    attribute_of: NDArray[np.int32]  # these three as in `_intervals.Domains`
+    lowest: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    cell_start: NDArray[np.int64]  # [n_attributes * 2 * n_cells] this and the next five: `_cells`
+    cell_size: NDArray[np.int32]
+    cell_room: NDArray[np.int32]
+    used: NDArray[np.int64]
+    ids: NDArray[np.int32]
+    values: NDArray[np.signedinteger]
+    gone: NDArray[np.uint64]  # a bit for every row that there is not
+    built: NDArray[np.int64]  # [2] rows when it was built; was anything inserted since?
+    filter_row: NDArray[np.int32]  # the rest is as in `_stored.Stored`
+    filter_start: NDArray[np.int32]
+    piece_start: NDArray[np.int32]
+    groups: NDArray[np.int16]
+    slots: NDArray[np.int32]
+    low: NDArray[np.signedinteger]
+    high: NDArray[np.signedinteger]
+    key_start: NDArray[np.int32]
+    keys: NDArray[np.int64]
+    removed_keys: NDArray[np.int64]
+    removed_at: NDArray[np.int64]
+
+
+def check(options: Options) -> None:
+    """Refuse options that make no sense."""
+    if options.n_cells < 1:
+        raise UsageError(f'option "n_cells" must be at least 1, not {options.n_cells}')
+
+
+def signature_bits(options: Options) -> tuple[int, int, bool]:
+    """Batches carry no signatures."""
+    return 0, 0, False
+
+
+def compile(
+    subscriptions: Filters, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
+) -> Table:
+    """Put the ends of all intervals in cells."""
+    return _build(_intervals.store(subscriptions, keys, "rein"), options)
+
+
+def _build(stored: _stored.Stored, options: Options) -> Table:
+    domains = _intervals.domains(stored)
+    n_rows = len(stored.filter_start) - 1
+    gone = _intervals.all_but_first(-(-n_rows // WORD), n_rows)
+    cells = _ends.fill(stored, domains, options.n_cells)
+    return Table._make((*domains, *cells, gone, np.array([n_rows, 0]), *stored))
+
+
+def workspace(table: Table, options: Options) -> None:
+    """Nothing is kept between calls."""
+
+
+def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
+    """The keys per event; candidates are the rows marked or compared."""
+    batch = _intervals.accept(table, batch, "rein")
+    is_skipped = np.zeros(len(table.lowest), bool)
+    return _stored.finish(table, *mark_all(table, batch, options.n_cells, is_skipped))
+
+
+subscriptions = _stored.subscriptions
+
+
+def insert(
+    table: Table, subscriptions: Filters, keys: NDArray[np.int64], options: Options
+) -> Table:
+    """The table with more subscriptions. It takes over the arrays of the given one, which is not to
+    be used any more."""
+    _intervals.checked(subscriptions, "rein")
+    if _intervals.must_rebuild(table, subscriptions):
+        stored = _intervals.store(*_intervals.joined(table, subscriptions, keys), "rein")
+        return _build(stored, options)
+    first = len(table.filter_start) - 1
+    table = _intervals.appended(table, subscriptions, keys)
+    table = _intervals.writable(table, ("gone",))
+    last = len(table.filter_start) - 1
+    n_words = len(table.gone)
+    gone = _intervals.extended(table.gone, max(0, -(-last // WORD) - n_words))
+    gone[n_words:] = ALL
+    _intervals.unmark_rows(gone, first, last)
+    return _ends.insert(table._replace(gone=gone), first, options.n_cells)
+
+
+def remove(table: Table, rows: NDArray[np.int64], options: Options) -> Table:
+    """The table without these rows, each of which it still has; as for `insert`, the given table
+    is not to be used any more."""
+    table = _intervals.writable(table, (*_cells.GROWING, "gone"))
+    _ends.remove(table, rows, options.n_cells)
+    _intervals.mark_rows(table.gone, rows)
+    return _intervals.without_rows(table, rows)
+
+
+def estimate(n_subscriptions: int, n_constraints: int, n_slots: int, options: Options) -> int:
+    """Bytes of the table without keys."""
+    cells = 16 * n_constraints + 32 * n_slots * options.n_cells
+    return cells + n_subscriptions // 8 + _stored.estimate(n_subscriptions, n_constraints)
+
+
+@njit(nogil=True, cache=True)
+def mark_all(table, batch, n_cells, is_skipped):
+    """The rows per event that no attribute rules out, of those not skipped: (start, rows, work)."""
+    n_attributes = len(table.lowest)
+    codes = np.empty(n_attributes, np.int64)
+    is_present = np.empty(n_attributes, np.bool_)
+    bits = np.empty(len(table.gone), np.uint64)
+    n_events = len(batch.event_start) - 1
+    hit_start = np.empty(n_events + 1, np.int64)
+    hits = np.empty(256, np.int32)
+    n_hits, work = 0, 0
+    for event in range(n_events):
+        hit_start[event] = n_hits
+        _intervals.read(batch, event, table.attribute_of, codes, is_present)
+        bits[:] = table.gone
+        for attribute in range(n_attributes):
+            if not is_skipped[attribute]:
+                n_marks, n_compared = _ends.mark_attribute(
+                    table, attribute, codes[attribute], is_present[attribute], n_cells, bits
+                )
+                work += n_marks + n_compared
+        hits, n_hits = _intervals.unmarked(bits, hits, n_hits)
+    hit_start[n_events] = n_hits
+    return hit_start, hits[:n_hits], work
