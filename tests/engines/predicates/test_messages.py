@@ -40,6 +40,8 @@ MALFORMED = [
     ("`x = 1", 1, "found `, which is not closed"),
     (r'x = "a\q"', 5, r"expected one of the escapes"),
     (r'x = "\ud800"', 5, "half of a surrogate pair"),
+    (r"`\ud800` = 1", 1, "half of a surrogate pair"),
+    (r"`\q` = 1", 1, "expected one of the escapes"),
     ("x in 5", 6, "found 5; expected an interval such as [1, 9), a set such as {1, 2}, or cidr"),
     ("x in [1]", 8, "found ]; expected a comma; an interval has two ends"),
     ("x in (1, 2, 3)", 11, "found ,; expected ] or ); an interval has two ends, and a set is written {1, 2, 3}"),

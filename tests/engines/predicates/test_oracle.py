@@ -67,7 +67,7 @@ MEANINGS: list[tuple[str, dict[str, Any], bool]] = [
     # texts compare code point by code point
     ('x < "b"', {"x": "a\U0010ffff"}, True), ('x < "\ue000"', {"x": "\U0001f600"}, False),
     ('x in ["a", "b"]', {"x": "b"}, True), ('x in ["a", "b")', {"x": "b"}, False),
-    ('x = "é"', {"x": "é"}, False), ('x = "STRASSE" ignoring case', {"x": "straße"}, True),
+    ('x = "é"', {"x": "e\u0301"}, False), ('x = "STRASSE" ignoring case', {"x": "straße"}, True),
     ('x contains "É" ignoring case', {"x": "café"}, True), ('x contains "b"', {"x": "abc"}, True),
     ('x contains "b"', {"x": "ac"}, False), ('x wildcard "a*C" ignoring case', {"x": "Abc"}, True),
     ('x wildcard "a*"', {"x": "a\nb"}, True), ('x wildcard ""', {"x": ""}, True),

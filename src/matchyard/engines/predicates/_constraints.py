@@ -144,6 +144,15 @@ def successor(text: str) -> str | None:
     return kept[:-1] + chr(0xE000 if code == 0xD800 else code)  # no text holds surrogates
 
 
+def kind(value: Any) -> str:
+    """The type of a value, in words."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "true or false"
+    if isinstance(value, str):
+        return "text"
+    return "nan" if math.isnan(value) else "a number"
+
+
 def sort_key(test: Test) -> tuple[Any, ...]:
     """What tests are put in order by: values of different types do not compare."""
     return (test.op, *_rank(test.value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from matchyard.engines.predicates._constraints import Constraint, Filter, Predicate
+from matchyard.engines.predicates._constraints import Constraint, Filter, Predicate, kind
 from matchyard.engines.predicates._formatted import (
     format_constraint,
     format_filter,
@@ -14,7 +14,7 @@ from matchyard.engines.predicates._formatted import (
 )
 from matchyard.engines.predicates._normal import Group
 from matchyard.engines.predicates._rows import Row, find_row, flatten
-from matchyard.engines.predicates._satisfied import kind, satisfies
+from matchyard.engines.predicates._satisfied import satisfies
 
 _MOST_FILTERS = 20  # explained one by one…
 _MOST_VALUES = 5  # …and shown of one attribute
@@ -35,12 +35,11 @@ def explain_miss(predicate: Predicate, event: dict[str, Any]) -> str:
         return "no match: the predicate holds for no event"
     if len(filters) == 1:
         return f"no match: {'; '.join(_reasons(filters[0], event))}"
-    lines = [f"filter {i + 1}: {'; '.join(_reasons(f, event))}" for i, f in enumerate(filters)]
-    n_more = len(lines) - _MOST_FILTERS
-    more = [f"and {n_more} more filters, none of which matches"] if n_more > 0 else []
-    return "\n".join(
-        [f"no match with any of {len(filters)} filters", *lines[:_MOST_FILTERS], *more]
-    )
+    shown = enumerate(filters[:_MOST_FILTERS], 1)
+    lines = [f"filter {number}: {'; '.join(_reasons(one, event))}" for number, one in shown]
+    if len(filters) > _MOST_FILTERS:
+        lines.append(f"and {len(filters) - _MOST_FILTERS} more filters, none of which matches")
+    return "\n".join([f"no match with any of {len(filters)} filters", *lines])
 
 
 def _reasons(one: Filter, event: dict[str, Any]) -> list[str]:

@@ -3,6 +3,9 @@
 A negated filter becomes one filter per negated group (the group, now positive) and one per class of
 its constraints (now a negated group). Constraints are of one class when they could meet in one
 element of an array of objects: their names are dotted and begin with the same component.
+
+`not` asks about the whole event. What is negated twice is asked positively again, and is then a
+constraint like the others of its filter: `a.y = 4 and not not a.x = 1` is `a.y = 4 and a.x = 1`.
 """
 
 from __future__ import annotations
@@ -71,10 +74,6 @@ def condition_of(value: Predicate | Filter | Constraint) -> Condition:
 
 def normalise(condition: Condition, max_filters: int = MAX_FILTERS) -> Predicate:
     """The predicate that holds exactly when the condition does."""
-    if isinstance(condition, Constraint):
-        return Predicate((Filter((condition,), ()),))
-    if isinstance(condition, And) and all(type(part) is Constraint for part in condition.parts):
-        return Predicate((Filter(_in_order(condition.parts), ()),))  # type: ignore[arg-type]
     filters = _expand(condition, False, max_filters)
     if len(filters) > 1:
         kept = {_filter_key(one): one for one in filters}
@@ -93,6 +92,8 @@ def _expand(condition: Condition, is_negated: bool, limit: int) -> list[Filter]:
     if isinstance(condition, Or):
         return _product([_expand(part, True, limit) for part in condition.parts], limit)
     if not is_negated:
+        if all(type(part) is Constraint for part in condition.parts):  # as most are
+            return [Filter(_in_order(condition.parts), ())]  # type: ignore[arg-type]
         distinct = dict.fromkeys(condition.parts)
         return _product([_expand(part, False, limit) for part in distinct], limit)
     negated = []

@@ -94,7 +94,7 @@ def _field(values: list[Any], name: str, path: str) -> Condition:
     for place, value in enumerate(values):
         if type(value) is str and value.isascii():
             tests.append(Test("=", value))
-        elif type(value) is dict:
+        elif isinstance(value, dict):
             if value.get("exists") is False and len(value) == 1:
                 may_be_absent = True
             else:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import re
 from collections.abc import Callable
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from matchyard.engines.predicates._constraints import Test
+from matchyard.engines.predicates._constraints import Test, kind
 
 
 def satisfies(value: Any, test: Test) -> bool:
@@ -33,15 +32,6 @@ def satisfies(value: Any, test: Test) -> bool:
     if op.endswith("ignore-case"):
         op, value = op.removesuffix("ignore-case").rstrip(), value.casefold()
     return _TEXT[op](value, wanted)
-
-
-def kind(value: Any) -> str:
-    """The type of a value, in words."""
-    if value is None or isinstance(value, bool):
-        return "null" if value is None else "true or false"
-    if isinstance(value, str):
-        return "text"
-    return "nan" if math.isnan(value) else "a number"
 
 
 def _covers(text: str, pattern: str) -> bool:

@@ -17,7 +17,7 @@ import math
 import re
 from typing import Any, NoReturn
 
-from matchyard.engines.predicates._constraints import Test, make_test
+from matchyard.engines.predicates._constraints import Constraint, Test, check_name, make_test
 from matchyard.engines.predicates._normal import And, Condition, Not, Or, constrain
 from matchyard.errors import ParseError
 
@@ -35,6 +35,7 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"} | {c: c for c
 _COMPARISONS = {
     "=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
 }  # fmt: skip
+_FOLLOWING = frozenset({"and", "or", ")", ""})  # among others
 _MATCHERS = ("prefix", "suffix", "contains", "wildcard")
 _WORDS = {"true": True, "false": False, "null": None, "inf": float("inf"), "nan": float("nan")}
 RESERVED = frozenset({"and", "or", "not", "exists", "true", "false"})  # no names without backticks
@@ -59,11 +60,11 @@ def is_plain_name(name: str) -> bool:
 
 
 class _Parser:
-    """A recursive descent over the tokens; the last one is empty."""
+    """A recursive descent over the tokens; those after the last one are empty."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = [*_TOKEN.findall(text), ""]
+        self.tokens = [*_TOKEN.findall(text), "", ""]
         self.at = 0
         self.depth = 0
 
@@ -82,8 +83,10 @@ class _Parser:
         return parts[0] if len(parts) == 1 else And(tuple(parts))
 
     def part(self) -> Condition:
-        token = self.tokens[self.at]
-        word = token.lower()
+        word = self.tokens[self.at].lower()
+        op = _COMPARISONS.get(self.tokens[self.at + 1]) if word[:1].isalpha() else None
+        if op and word not in RESERVED and (simple := self.simple(op)):
+            return simple
         if word in ("(", "not"):
             return self.nested(word)
         if word == "exists":
@@ -97,6 +100,21 @@ class _Parser:
         self.at += is_negated
         condition = constrain(name, self.tests())
         return Not(condition) if is_negated else condition
+
+    def simple(self, op: str) -> Constraint | None:
+        """`name op value` with a plain value: most of what is written, so it has a path of its own."""
+        name, _, token, after = self.tokens[self.at : self.at + 4]
+        value: Any
+        if token.isdecimal() and token.isascii() and len(token) < 19:
+            value = int(token)
+        elif token[:1] in ('"', "'") and len(token) > 1 and token.isascii() and "\\" not in token:
+            value = token[1:-1]
+        else:
+            return None
+        if after not in _FOLLOWING:
+            return None
+        self.at += 3
+        return Constraint(name, (Test(op, value),))
 
     def nested(self, word: str) -> Condition:
         self.depth += 1
@@ -117,7 +135,11 @@ class _Parser:
             if token[:1] != "`" or len(token) == 1:
                 self.fail(self.at, "the name of an attribute")
             self.at += 1
-            return self.unquote(token)
+            name = self.unquote(token)
+            try:
+                return check_name(name)
+            except ParseError as error:
+                raise self.error(self.at - 1, str(error)) from None
         self.at += 1
         return token
 
