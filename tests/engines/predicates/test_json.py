@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from matchyard.engines.predicates._attributes import NUMBER, TEXT, Column
+from matchyard.engines.predicates._attributes import NUMBER, TEXT, WHERE, Column
 from matchyard.engines.predicates._columns import column
 from matchyard.engines.predicates._numbers import join
 from matchyard.errors import ParseError
@@ -40,14 +40,15 @@ def attributes(found: Column, row: int) -> list[tuple[str, Any]]:
     """Names and values of one event, in order."""
     pairs = []
     for i in range(found.row_start[row], found.row_start[row + 1]):
-        start, end = found.name_start[found.names[i]], found.name_start[found.names[i] + 1]
+        content, where, what = found.attributes[i].tolist()
+        start, end = found.name_start[where >> 32], found.name_start[(where >> 32) + 1]
         name = bytes(found.name_text[start:end]).decode()
-        value: Any = (None, None, False, True, None)[found.types[i]]
-        if found.types[i] == NUMBER:
-            value = join(float(found.values[i].view(np.float64)), int(found.sizes[i]))
-        elif found.types[i] == TEXT:
-            start = int(found.values[i])
-            value = bytes(found.text[start : start + int(found.sizes[i])]).decode()
+        kind, size = what & 255, what >> 8
+        value: Any = (None, None, False, True, None)[kind]
+        if kind == NUMBER:
+            value = join(float(np.int64(content).view(np.float64)), size)
+        elif kind == TEXT:
+            value = bytes(found.text[content : content + size]).decode()
         pairs.append((name, value))
     return pairs
 
@@ -188,14 +189,14 @@ def test_every_event_of_many_is_the_same_as_alone() -> None:
 def test_elements_of_arrays_of_objects_have_places() -> None:
     text = '{"a":[{"b":1,"c":[{"d":2},{"d":3}]},4,[{"b":5}]],"e":[6],"f":[{"g":7}]}'
     found = column([text, text], OPTIONS)
-    first = found.places[:7].tolist()
-    assert first == [1, 2, 3, 0, 4, 0, 5]
+    places = (found.attributes[:, WHERE] & 0xFFFFFFFF).tolist()
+    assert places[:7] == [1, 2, 3, 0, 4, 0, 5]
     assert found.place_parent[:6].tolist() == [0, 0, 1, 1, 0, 0]
     arrays = found.place_array[:6].tolist()
     assert arrays[1] == arrays[4]
     assert arrays[2] == arrays[3]
     assert len({arrays[1], arrays[2], arrays[5]}) == 3
-    assert set(found.places[7:].tolist()).isdisjoint({1, 2, 3, 4, 5})
+    assert set(places[7:]).isdisjoint({1, 2, 3, 4, 5})
     assert len(set(found.place_array[6:].tolist()) & set(arrays[1:])) == 0
 
 

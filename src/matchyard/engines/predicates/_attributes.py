@@ -11,16 +11,17 @@ NUMBER, TEXT, FALSE, TRUE, NULL = 0, 1, 2, 3, 4  # types of values
 SLOW, GONE = 5, 6  # while scanning: a number that Python is to read; a value that was replaced
 VALUES = "events"
 
+# Columns of attributes: the bits of the double that is not above a number, or where a text starts;
+# name << 32 | place, which is an element of an array of objects, or 0;
+# size << 8 | type, the size being what the double leaves of an integer, or the bytes of a text.
+VALUE, WHERE, WHAT = 0, 1, 2
+
 
 class Column(NamedTuple):
     """Many events: their values, each with its dotted name, in the order they stand in."""
 
     row_start: NDArray[np.int64]  # [n_rows + 1] offsets into the attributes
-    names: NDArray[np.int32]  # [n_attributes] which name
-    types: NDArray[np.uint8]  # [n_attributes] NUMBER, TEXT, FALSE, TRUE or NULL
-    values: NDArray[np.int64]  # [n_attributes] bits of the double not above it; where text starts
-    sizes: NDArray[np.int32]  # [n_attributes] what the double leaves of an integer; bytes of text
-    places: NDArray[np.int32]  # [n_attributes] element of an array of objects, 0 for none
+    attributes: NDArray[np.int64]  # [n_attributes, 3] columns below
     name_start: NDArray[np.int64]  # [n_names + 1] dotted names; one may be there twice
     name_text: NDArray[np.uint8]
     text: NDArray[np.uint8]  # UTF-8 of the texts, among other things; read-only

@@ -12,7 +12,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from matchyard.engines.predicates._attributes import NUMBER, SLOW
-from matchyard.engines.predicates._faults import ENDS, LARGE, NO_FAULT, VALUE
+from matchyard.engines.predicates._faults import ENDS, LARGE, NO_FAULT, NO_VALUE
 from matchyard.engines.predicates._numbers import bits_of
 from matchyard.kernels.hashing import is_equal
 
@@ -153,7 +153,7 @@ def read_number(text, position, end):
             break
     n_digits = position - first
     if n_digits == 0:
-        return VALUE, position, NUMBER, 0, 0
+        return NO_VALUE, position, NUMBER, 0, 0
     if position == end or (text[position] | 32) not in (np.uint8(46), np.uint8(101)):
         if n_digits > 19:  # the twentieth digit may still fit
             last = np.uint64(text[first + 19] - 48)
@@ -177,7 +177,7 @@ def read_number(text, position, end):
             n_significant += digits > np.uint64(0)
             position += 1
         if position == first:
-            return (ENDS if position == end else VALUE), position, NUMBER, 0, 0
+            return (ENDS if position == end else NO_VALUE), position, NUMBER, 0, 0
         power = first - position
     if position < end and text[position] | 32 == 101:
         position += 1
@@ -189,7 +189,7 @@ def read_number(text, position, end):
             given = min(100_000, 10 * given + np.int64(text[position] - 48))
             position += 1
         if position == first:
-            return (ENDS if position == end else VALUE), position, NUMBER, 0, 0
+            return (ENDS if position == end else NO_VALUE), position, NUMBER, 0, 0
         power += -given if is_small else given
     if n_significant <= 19:
         number, is_decided = decimal(digits, power)
@@ -222,7 +222,7 @@ def split_integer(digits, is_negative):
 @njit(nogil=True, cache=True)
 def split_integers(integers):
     """The bits of the doubles that are not above many integers, and the rests."""
-    values, rests = np.empty(len(integers), np.int64), np.empty(len(integers), np.int32)
+    values, rests = np.empty(len(integers), np.int64), np.empty(len(integers), np.int64)
     for i in range(len(integers)):
         is_negative = integers[i] < 0
         digits = np.uint64(integers[i])

@@ -7,13 +7,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.predicates._addresses import address
-from matchyard.engines.predicates._attributes import FALSE, NUMBER, TEXT, Column
+from matchyard.engines.predicates._attributes import FALSE, NUMBER, TEXT, VALUE, WHAT, WHERE, Column
 from matchyard.engines.predicates._coded import Batch, Kind, Vocabulary
 from matchyard.engines.predicates._decimals import bits_to_double
 from matchyard.engines.predicates._numbers import number_code
 from matchyard.engines.predicates._patterns import find_patterns
-from matchyard.kernels.hashing import xxh64
-from matchyard.kernels.names import find_name
+from matchyard.kernels.hashing import is_equal, xxh64
+from matchyard.kernels.names import home
 
 _PRESENT, _NUMBER, _OTHER, _TEXT = (
     int(Kind.PRESENT),
@@ -29,31 +29,33 @@ _REVERSED, _FOLDED, _FOLDED_REVERSED = (
 _ADDRESS, _PATTERN, _FOLDED_PATTERN = int(Kind.ADDRESS), int(Kind.PATTERN), int(Kind.FOLDED_PATTERN)
 _UNASKED = -2  # a name of the column that was not looked up yet
 _SHORT = 48  # so few entries are sorted by insertion
-_NO_TEXTS = np.empty(0, np.int64)
+_NO_TEXTS = np.empty((0, 2), np.int64)
 _NO_BYTES = np.empty(0, np.uint8)
 
 
 def encode(column: Column, vocabulary: Vocabulary) -> Batch:
     """The events as entries over the slots of the vocabulary."""
-    encoded, unfolded = _encode(column, vocabulary, _NO_TEXTS, np.zeros(1, np.int64), _NO_BYTES)
+    # One by one: taking arrays out of tuples would cost more than a small event does.
+    names, texts = vocabulary.names, vocabulary.texts
+    given = (*column[:5], *names[:3], *texts[:3], *vocabulary[2:])
+    event_start, slots, codes, places, unfolded = _encode(*given, _NO_TEXTS, _NO_BYTES)
     if len(unfolded):  # their case is Python's to fold: only ASCII is folded in the kernel
-        texts = np.unique(unfolded)
-        folds = _folded(column, texts)
-        encoded, unfolded = _encode(column, vocabulary, texts, *folds)
-    event_start, slots, codes, places = encoded
+        folds = _folded(column, np.unique(unfolded[:, 0]))
+        event_start, slots, codes, places, _ = _encode(*given, *folds)
     return Batch(event_start, slots, codes, places, column.place_parent, column.place_array)
 
 
 def _folded(
     column: Column, attributes: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The case-folded texts of some attributes."""
-    parts = []
-    for start, size in zip(column.values[attributes].tolist(), column.sizes[attributes].tolist()):
-        parts.append(bytes(column.text[start : start + size]).decode().casefold().encode())
-    start = np.zeros(len(parts) + 1, np.int64)
-    np.cumsum([len(part) for part in parts], out=start[1:])
-    return start, np.frombuffer(b"".join(parts), np.uint8).copy()
+    """The case-folded texts of some attributes: which, and the ends of their texts; and those."""
+    parts, ends = [], []
+    for start, what in column.attributes[attributes][:, [VALUE, WHAT]].tolist():
+        text = bytes(column.text[start : start + (what >> 8)]).decode()
+        parts.append(text.casefold().encode())
+        ends.append(len(parts[-1]))
+    folds = np.stack([attributes, np.cumsum(ends)], axis=1)
+    return folds, np.frombuffer(b"".join(parts), np.uint8).copy()
 
 
 @njit(nogil=True, cache=True)
@@ -78,10 +80,29 @@ def _wider(array, n_used, n_needed):
 
 
 @njit(nogil=True, cache=True)
-def _rank(texts, data, start, end):
+def _find(table, text_start, text, data, start, end):
+    """The id of a name, negative where there is none: `find_name`, on arrays one by one."""
+    code = xxh64(data, start, end)
+    position = home(code, len(table))
+    upper = code >> np.uint64(32)
+    while table[position] != np.uint64(0):
+        if table[position] >> np.uint64(32) == upper:
+            number = np.int64(table[position] & np.uint64(0xFFFFFFFF)) - 1
+            begin = np.int64(text_start[number])
+            if text_start[number + 1] - begin == end - start and is_equal(
+                text, begin, data, start, end - start
+            ):
+                return number
+        position += 1
+        if position == len(table):
+            position = 0
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def _rank(text_start, text, data, start, end):
     """How many texts of the vocabulary come before this one."""
-    low, high = 0, len(texts.text_start) - 1
-    text, text_start = texts.text, texts.text_start
+    low, high = 0, len(text_start) - 1
     while low < high:
         middle = (low + high) >> 1
         i, j = np.int64(text_start[middle]), start
@@ -97,11 +118,11 @@ def _rank(texts, data, start, end):
 
 
 @njit(nogil=True, cache=True)
-def _text_code(texts, data, start, end, is_ordered):
-    number = find_name(texts, xxh64(data, start, end), data, start, end)
+def _text_code(table, text_start, text, data, start, end, is_ordered):
+    number = _find(table, text_start, text, data, start, end)
     if number >= 0:
-        return 2 * np.int64(number) + 1
-    return np.int64(2 * _rank(texts, data, start, end)) if is_ordered else np.int64(-1)
+        return 2 * number + 1
+    return np.int64(2 * _rank(text_start, text, data, start, end)) if is_ordered else np.int64(-1)
 
 
 @njit(nogil=True, cache=True)
@@ -138,66 +159,50 @@ def _reverse(out, length):
 
 
 @njit(nogil=True, cache=True)
-def _find_fold(texts, attribute):
-    low, high = 0, len(texts)
+def _find_fold(folds, attribute):
+    low, high = 0, len(folds)
     while low < high:
         middle = (low + high) >> 1
-        if texts[middle] < attribute:
+        if folds[middle, 0] < attribute:
             low = middle + 1
         else:
             high = middle
-    return low if low < len(texts) and texts[low] == attribute else -1
+    return low if low < len(folds) and folds[low, 0] == attribute else -1
 
 
 @njit(nogil=True, cache=True)
-def _known(column, names, name_of, event, order):
-    """Note the event's attributes whose names are known, by name; returns how many."""
-    first, n_known = column.row_start[event], 0
-    for i in range(first, column.row_start[event + 1]):
-        node = column.names[i]
-        name = name_of[node]
-        if name == _UNASKED:
-            start, end = column.name_start[node], column.name_start[node + 1]
-            code = xxh64(column.name_text, start, end)
-            name = max(find_name(names, code, column.name_text, start, end), -1)
-            name_of[node] = name
-        if name >= 0:
-            order[n_known] = (np.int64(name) << 32) | (i - first)
-            n_known += 1
-    _sort(order, n_known)
-    return n_known
-
-
-@njit(nogil=True, cache=True)
-def _encode(column, vocabulary, folded, fold_start, fold_text):
-    """((event_start, slots, codes, places), texts that Python is to fold).
-
-    `folded` are the attributes whose folded texts are given.
-    """
-    row_start, types, values, sizes = column.row_start, column.types, column.values, column.sizes
-    all_places, text = column.places, column.text
-    names, texts, slot_start = vocabulary.names, vocabulary.texts, vocabulary.slot_start
-    kinds, modes, domain_start = vocabulary.kind, vocabulary.mode, vocabulary.domain_start
-    domain, domain_rest = vocabulary.domain, vocabulary.domain_rest
-    gram_slots, gram_patterns = vocabulary.gram_slots, vocabulary.gram_patterns
-    pattern_start, pattern_text = texts.text_start, texts.text
+def _encode(
+    row_start, attributes, name_start, name_text, text,
+    names_table, names_start, names_text, texts_table, texts_start, texts_text,
+    slot_start, kinds, modes, domain_start, domain, domain_rest, gram_slots, gram_patterns,
+    folds, fold_text,
+):  # fmt: skip
+    """(event_start, slots, codes, places, texts that Python is to fold)."""
     n_events = len(row_start) - 1
     longest = 0
     for event in range(n_events):
         longest = max(longest, row_start[event + 1] - row_start[event])
     order = np.empty(longest, np.int64)
-    name_of = np.full(len(column.name_start) - 1, _UNASKED, np.int64)
+    name_of = np.full(len(name_start) - 1, _UNASKED, np.int64)
     event_start = np.zeros(n_events + 1, np.int64)
     room = 2 * (row_start[-1] - row_start[0]) + 16
     slots, codes = np.empty(room, np.int32), np.empty(room, np.int64)
     places = np.empty(room, np.int32)
     spare = np.empty(256, np.uint8)
     hits = np.empty(16, np.int64)
-    unfolded = np.empty(0, np.int64)
+    unfolded = np.empty((0, 2), np.int64)
     n, n_unfolded = 0, 0
     for event in range(n_events):
-        n_known = _known(column, names, name_of, event, order)
-        first = row_start[event]
+        first, n_known = row_start[event], 0
+        for i in range(first, row_start[event + 1]):
+            node = attributes[i, WHERE] >> 32
+            if name_of[node] == _UNASKED:
+                start, end = name_start[node], name_start[node + 1]
+                name_of[node] = _find(names_table, names_start, names_text, name_text, start, end)
+            if name_of[node] >= 0:
+                order[n_known] = (name_of[node] << 32) | (i - first)
+                n_known += 1
+        _sort(order, n_known)
         begin = 0
         while begin < n_known:
             name = order[begin] >> 32
@@ -213,19 +218,35 @@ def _encode(column, vocabulary, folded, fold_start, fold_text):
                 kind = kinds[slot]
                 for i in range(begin, stop):
                     attribute = first + (order[i] & 0xFFFFFFFF)
-                    is_a = types[attribute]
+                    value, what = attributes[attribute, VALUE], attributes[attribute, WHAT]
+                    is_a = what & 255
                     if kind >= _TEXT:
                         if is_a != TEXT:
                             continue
-                        start = values[attribute]
-                        size = np.int64(sizes[attribute])
+                        start, size = value, what >> 8
                         if kind == _TEXT:
-                            code = _text_code(texts, text, start, start + size, modes[slot] > 0)
+                            code = _text_code(
+                                texts_table,
+                                texts_start,
+                                texts_text,
+                                text,
+                                start,
+                                start + size,
+                                modes[slot] > 0,
+                            )
                         elif kind == _ADDRESS:
                             size = address(text, start, start + size, spare)
                             if size == 0:
                                 continue
-                            code = _text_code(texts, spare, 0, size, modes[slot] > 0)
+                            code = _text_code(
+                                texts_table,
+                                texts_start,
+                                texts_text,
+                                spare,
+                                0,
+                                size,
+                                modes[slot] > 0,
+                            )
                         else:
                             if 2 * size > len(spare):
                                 spare = np.empty(2 * size, np.uint8)
@@ -234,15 +255,17 @@ def _encode(column, vocabulary, folded, fold_start, fold_text):
                                 if is_ascii:
                                     _lower(spare, size)
                                 else:
-                                    fold = _find_fold(folded, attribute)
+                                    fold = _find_fold(folds, attribute)
                                     if fold < 0:
                                         if n_unfolded == len(unfolded):
-                                            unfolded = _wider(unfolded, n_unfolded, n_unfolded + 8)
-                                        unfolded[n_unfolded] = attribute
+                                            wider = np.empty((2 * n_unfolded + 8, 2), np.int64)
+                                            wider[:n_unfolded] = unfolded
+                                            unfolded = wider
+                                        unfolded[n_unfolded, 0] = attribute
                                         n_unfolded += 1
                                         continue
-                                    start = fold_start[fold]
-                                    size = fold_start[fold + 1] - start
+                                    start = folds[fold - 1, 1] if fold > 0 else 0
+                                    size = folds[fold, 1] - start
                                     if size > len(spare):
                                         spare = np.empty(2 * size, np.uint8)
                                     _copy(fold_text, start, start + size, spare)
@@ -253,8 +276,8 @@ def _encode(column, vocabulary, folded, fold_start, fold_text):
                                     slot,
                                     domain_start[slot],
                                     domain_rest,
-                                    pattern_start,
-                                    pattern_text,
+                                    texts_start,
+                                    texts_text,
                                     spare,
                                     0,
                                     size,
@@ -267,17 +290,25 @@ def _encode(column, vocabulary, folded, fold_start, fold_text):
                                     places = _wider(places, n, needed)
                                 for j in range(n_hits):
                                     slots[n], codes[n] = slot, hits[j]
-                                    places[n] = all_places[attribute]
+                                    places[n] = attributes[attribute, WHERE] & 0xFFFFFFFF
                                     n += 1
                                 continue
                             if kind != _FOLDED:
                                 _reverse(spare, size)
-                            code = _text_code(texts, spare, 0, size, modes[slot] > 0)
+                            code = _text_code(
+                                texts_table,
+                                texts_start,
+                                texts_text,
+                                spare,
+                                0,
+                                size,
+                                modes[slot] > 0,
+                            )
                     elif kind == _NUMBER:
-                        number = bits_to_double(values[attribute])
+                        number = bits_to_double(value)
                         if is_a != NUMBER or np.isnan(number):
                             continue
-                        rest = np.int64(sizes[attribute])
+                        rest = what >> 8
                         from_, to = domain_start[slot], domain_start[slot + 1]
                         code = number_code(
                             modes[slot], number, rest, domain, domain_rest, from_, to
@@ -288,8 +319,12 @@ def _encode(column, vocabulary, folded, fold_start, fold_text):
                         code = np.int64(is_a - FALSE)
                     else:
                         code = np.int64(0)
-                    slots[n], codes[n], places[n] = slot, code, all_places[attribute]
+                    slots[n], codes[n], places[n] = (
+                        slot,
+                        code,
+                        attributes[attribute, WHERE] & 0xFFFFFFFF,
+                    )
                     n += 1
             begin = stop
         event_start[event + 1] = n
-    return (event_start, slots[:n], codes[:n], places[:n]), unfolded[:n_unfolded]
+    return event_start, slots[:n], codes[:n], places[:n], unfolded[:n_unfolded]

@@ -10,7 +10,7 @@ from matchyard.errors import ParseError
 NO_FAULT = 0
 # No faults of the text: the scanner needs more room for one of these.
 FULL_ATTRIBUTES, FULL_NODES, FULL_PLACES, FULL_UNESCAPED = -1, -2, -3, -4
-ENDS, OBJECT, NAME, COLON, COMMA, VALUE, TRAILING = 2, 3, 4, 5, 6, 7, 8
+ENDS, OBJECT, NAME, COLON, COMMA, NO_VALUE, TRAILING = 2, 3, 4, 5, 6, 7, 8
 CONTROL, ESCAPE, SURROGATE, NOT_UTF8, DEEP, LARGE = 9, 10, 11, 12, 13, 14
 _MESSAGES = {
     ENDS: "the text ends too early",
@@ -18,7 +18,7 @@ _MESSAGES = {
     NAME: "expected a name in double quotes",
     COLON: 'expected ":"',
     COMMA: 'expected "," or the closing bracket',
-    VALUE: "expected a value",
+    NO_VALUE: "expected a value",
     TRAILING: "expected nothing more after the object",
     CONTROL: "a control character must be escaped within a string",
     ESCAPE: "not an escape that JSON knows",

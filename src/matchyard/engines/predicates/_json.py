@@ -17,6 +17,9 @@ from matchyard.engines.predicates._attributes import (
     SLOW,
     TEXT,
     TRUE,
+    VALUE,
+    WHAT,
+    WHERE,
     Column,
 )
 from matchyard.engines.predicates._decimals import INFINITY, is_word, read_number
@@ -26,24 +29,15 @@ from matchyard.engines.predicates._faults import (
     DEEP,
     ENDS,
     FULL_ATTRIBUTES,
-    FULL_NODES,
     FULL_PLACES,
-    FULL_UNESCAPED,
     NAME,
     NO_FAULT,
+    NO_VALUE,
     OBJECT,
     TRAILING,
-    VALUE,
     refuse,
 )
 from matchyard.engines.predicates._nodes import (
-    AT_ARRAY,
-    AT_ATTRIBUTES,
-    AT_IS_ARRAY,
-    AT_LAST,
-    AT_NODE,
-    AT_OBJECT,
-    AT_PLACE,
     FIRST,
     KEY_START,
     N_ARRAYS,
@@ -55,16 +49,20 @@ from matchyard.engines.predicates._nodes import (
     N_UNESCAPED,
     NEXT,
     PARENT,
+    PATH_END,
     POSITION,
     SEEN_IN,
     Room,
-    fill_slots,
+    grown,
+    new_room,
     read_key,
 )
 from matchyard.engines.predicates._numbers import bits_of
 from matchyard.engines.predicates._strings import QUOTE, string_end, unescape
 from matchyard.kernels.hashing import is_equal
 
+# Columns of the stack: the object or array that we are in.
+_NODE, _OBJECT, _LAST, _PLACE, _ARRAY, _N_BEFORE, _IS_ARRAY = range(7)
 NO_OFFSETS = np.empty(0, np.int64)
 _BYTE_COMMA, _BYTE_COLON = np.uint8(44), np.uint8(58)
 _OPEN_OBJECT, _CLOSE_OBJECT = np.uint8(123), np.uint8(125)
@@ -82,10 +80,10 @@ def read_json(
 
     Without offsets the events are the elements of one array, as `json.dumps` writes it.
     """
-    room = _new_room(n_events, len(text), max_depth)
+    room = new_room(n_events, len(text))
     event = 0
     while True:
-        fault, event, position = scan(text, text_start, event, room)
+        fault, event, position = scan(text, text_start, event, max_depth, *room)
         if fault == NO_FAULT:
             break
         if fault > 0:
@@ -95,85 +93,37 @@ def read_json(
             elif event:
                 start = int(room.counts[POSITION])
             raise refuse(fault, event, position, text, start, end, max_depth)
-        room = _grown(room, fault)
-    if room.counts[N_SLOW]:
-        _read_slowly(text, room)
+        room = grown(room, fault)
     return _finished(text, room)
 
 
-def _new_room(n_events: int, n_bytes: int, max_depth: int) -> Room:
-    n_attributes = n_bytes // 16 + 16
-    counts = np.zeros(16, np.int64)
-    counts[N_PLACES] = counts[N_NODES] = counts[POSITION] = 1
-    nodes = np.empty((64, 6), np.int64)
-    nodes[0] = -1
-    return Room(
-        row_start=np.zeros(n_events + 1, np.int64),
-        names=np.empty(n_attributes, np.int32),
-        types=np.empty(n_attributes, np.uint8),
-        values=np.empty(n_attributes, np.int64),
-        sizes=np.empty(n_attributes, np.int32),
-        places=np.empty(n_attributes, np.int32),
-        place_parent=np.zeros(16, np.int32),
-        place_array=np.zeros(16, np.int32),
-        path_start=np.zeros(65, np.int64),
-        path_text=np.empty(1024, np.uint8),
-        nodes=nodes,
-        slots=np.zeros(128, np.int32),
-        unescaped=np.empty(64, np.uint8),
-        stack=np.zeros((max_depth, 7), np.int64),
-        counts=counts,
-    )
-
-
-_GROWS = {
-    FULL_ATTRIBUTES: ("names", "types", "values", "sizes", "places"),
-    FULL_NODES: ("nodes", "path_start", "path_text"),
-    FULL_PLACES: ("place_parent", "place_array"),
-    FULL_UNESCAPED: ("unescaped",),
-}
-
-
-def _grown(room: Room, fault: int) -> Room:
-    """The same with twice the room for whatever had too little."""
-    arrays = {}
-    for name in _GROWS[fault]:
-        array = getattr(room, name)
-        arrays[name] = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
-        arrays[name][: len(array)] = array
-    room = room._replace(**arrays)
-    if fault == FULL_NODES:
-        room = room._replace(slots=np.zeros(2 * len(room.slots), np.int32))
-        fill_slots(room)
-    return room
-
-
-def _read_slowly(text: NDArray[np.uint8], room: Room) -> None:
-    n_attributes = room.counts[N_ATTRIBUTES]
-    for i in np.flatnonzero(room.types[:n_attributes] == SLOW).tolist():
-        start, size = int(room.values[i]), int(room.sizes[i])
+def _read_slowly(text: NDArray[np.uint8], attributes: NDArray[np.int64]) -> None:
+    for i in np.flatnonzero(attributes[:, WHAT] & 255 == SLOW).tolist():
+        start, size = int(attributes[i, VALUE]), int(attributes[i, WHAT]) >> 8
         number = np.float64(bytes(text[start : start + size]))
-        room.types[i], room.values[i], room.sizes[i] = NUMBER, number.view(np.int64), 0
+        attributes[i, VALUE], attributes[i, WHAT] = number.view(np.int64), NUMBER
 
 
 def _finished(text: NDArray[np.uint8], room: Room) -> Column:
     counts = room.counts.tolist()
-    n, n_nodes, n_places = counts[N_ATTRIBUTES], counts[N_NODES], counts[N_PLACES]
+    attributes = room.attributes[: counts[N_ATTRIBUTES]]
+    if counts[N_SLOW]:
+        _read_slowly(text, attributes)
     if counts[N_UNESCAPED]:
         text = np.concatenate([text, room.unescaped[: counts[N_UNESCAPED]]])
         text.flags.writeable = False
+    name_start = np.zeros(counts[N_NODES] + 1, np.int64)
+    name_start[1:] = room.nodes[: counts[N_NODES], PATH_END]
+    parents, arrays = room.places
+    n_places = counts[N_PLACES]
     return Column(
         room.row_start,
-        room.names[:n],
-        room.types[:n],
-        room.values[:n],
-        room.sizes[:n],
-        room.places[:n],
-        room.path_start[: n_nodes + 1],
-        room.path_text,
+        attributes,
+        name_start,
+        room.paths,
         text,
-        room.place_parent[:n_places],
-        room.place_array[:n_places],
+        parents[:n_places],
+        arrays[:n_places],
     )
 
 
@@ -189,26 +139,24 @@ def _skip(text, position, end):
 
 
 @njit(nogil=True, cache=True)
-def _drop(room, first, node):
+def _drop(attributes, nodes, first, end, node):
     """Values of this key that were seen before in the same object: the last one counts."""
-    for attribute in range(first, room.counts[N_ATTRIBUTES]):
-        above = np.int64(room.names[attribute])
+    for i in range(first, end):
+        above = attributes[i, WHERE] >> 32
         while above > node:  # a node comes after its parent
-            above = room.nodes[above, PARENT]
+            above = nodes[above, PARENT]
         if above == node:
-            room.types[attribute] = GONE
+            attributes[i, WHAT] = GONE
 
 
 @njit(nogil=True, cache=True)
-def _close_gaps(room, first):
+def _close_gaps(attributes, first, end):
     n_kept = first
-    for i in range(first, room.counts[N_ATTRIBUTES]):
-        if room.types[i] != GONE:
-            room.names[n_kept], room.types[n_kept] = room.names[i], room.types[i]
-            room.values[n_kept], room.sizes[n_kept] = room.values[i], room.sizes[i]
-            room.places[n_kept] = room.places[i]
+    for i in range(first, end):
+        if attributes[i, WHAT] & 255 != GONE:
+            attributes[n_kept] = attributes[i]
             n_kept += 1
-    room.counts[N_ATTRIBUTES] = n_kept
+    return n_kept
 
 
 @njit(nogil=True, cache=True)
@@ -247,63 +195,50 @@ def _scalar(text, position, end, unescaped, counts):
         return NO_FAULT, position + 3, NUMBER, bits_of(np.nan), 0
     if byte == 73 and is_word(text, position, end, INFINITY):
         return NO_FAULT, position + 8, NUMBER, bits_of(np.inf), 0
-    return VALUE, position, NULL, 0, 0
+    return NO_VALUE, position, NULL, 0, 0
 
 
 @njit(nogil=True, cache=True)
-def _enter(stack, counts, place_parent, place_array, level, node, is_array):
+def _enter(stack, counts, places, level, node, is_array):
     """Begin an object or an array; false where there is no room for another place.
 
     An object within an array is an element to be chosen; an array within an array adds to it.
     """
-    stack[level, AT_NODE] = node
-    stack[level, AT_LAST] = 0
-    stack[level, AT_ATTRIBUTES] = counts[N_ATTRIBUTES]
-    stack[level, AT_IS_ARRAY] = is_array
+    stack[level, _NODE], stack[level, _LAST] = node, 0
+    stack[level, _N_BEFORE] = counts[N_ATTRIBUTES]
+    stack[level, _IS_ARRAY] = is_array
     above = max(level - 1, 0)
-    in_array = level > 0 and stack[above, AT_IS_ARRAY] > 0
-    stack[level, AT_PLACE] = stack[above, AT_PLACE] if level > 0 else 0
+    in_array = level > 0 and stack[above, _IS_ARRAY] > 0
+    stack[level, _PLACE] = stack[above, _PLACE] if level > 0 else 0
     if is_array:
-        stack[level, AT_ARRAY] = stack[above, AT_ARRAY] if in_array else counts[N_ARRAYS]
+        stack[level, _ARRAY] = stack[above, _ARRAY] if in_array else counts[N_ARRAYS]
         counts[N_ARRAYS] += not in_array
         return True
     counts[N_OBJECTS] += 1
-    stack[level, AT_OBJECT] = counts[N_OBJECTS]
+    stack[level, _OBJECT] = counts[N_OBJECTS]
     if in_array:
         place = counts[N_PLACES]
-        if place == len(place_parent):
+        if place == places.shape[1]:
             return False
-        place_parent[place] = stack[above, AT_PLACE]
-        place_array[place] = stack[above, AT_ARRAY]
-        stack[level, AT_PLACE] = place
+        places[0, place] = stack[above, _PLACE]
+        places[1, place] = stack[above, _ARRAY]
+        stack[level, _PLACE] = place
         counts[N_PLACES] = place + 1
     return True
 
 
 @njit(nogil=True, cache=True)
-def _event(text, position, end, room):
+def _event(text, position, end, stack, attributes, places, nodes, slots, paths, unescaped, counts):
     """(fault, position after it) of one event."""
-    # Taken out of the tuple once: every access to its parts costs a count of references.
-    names, types, values, sizes, places = (
-        room.names,
-        room.types,
-        room.values,
-        room.sizes,
-        room.places,
-    )
-    stack, counts, nodes, unescaped = room.stack, room.counts, room.nodes, room.unescaped
-    path_start, path_text = room.path_start, room.path_text
-    place_parent, place_array = room.place_parent, room.place_array
     first_attribute = counts[N_ATTRIBUTES]
     position = _skip(text, position, end)
     if position == end:
         return ENDS, position
     if text[position] != _OPEN_OBJECT:
         return OBJECT, position
-    has_gaps = False
+    has_gaps, is_array = False, False
     level, node = 0, np.int64(0)
-    is_array = False
-    _enter(stack, counts, place_parent, place_array, 0, 0, False)
+    _enter(stack, counts, places, 0, 0, False)
     position = _skip(text, position + 1, end)
     is_empty = position < end and text[position] == _CLOSE_OBJECT
     while True:
@@ -312,27 +247,30 @@ def _event(text, position, end, room):
                 if position == end or text[position] != QUOTE:
                     return (ENDS if position == end else NAME), position
                 position += 1
-                parent, last = stack[level, AT_NODE], stack[level, AT_LAST]
+                parent, last = stack[level, _NODE], stack[level, _LAST]
                 node = nodes[last, NEXT] if last > 0 else nodes[parent, FIRST]
                 is_guess = False
                 if node > 0:
                     key_start = nodes[node, KEY_START]
-                    stop = position + path_start[node + 1] - key_start
+                    stop = position + nodes[node, PATH_END] - key_start
                     is_guess = stop < end and text[stop] == QUOTE
                     is_guess = is_guess and is_equal(
-                        text, position, path_text, key_start, stop - position
+                        text, position, paths, key_start, stop - position
                     )
                 if is_guess:
                     position = stop + 1
                 else:
-                    fault, position, node = read_key(text, position, end, room, parent, last)
+                    fault, position, node = read_key(
+                        text, position, end, nodes, slots, paths, unescaped, counts, parent, last
+                    )
                     if fault:
                         return fault, position
-                if nodes[node, SEEN_IN] == stack[level, AT_OBJECT]:
-                    _drop(room, stack[level, AT_ATTRIBUTES], node)
+                if nodes[node, SEEN_IN] == stack[level, _OBJECT]:
+                    n_before, n_now = stack[level, _N_BEFORE], counts[N_ATTRIBUTES]
+                    _drop(attributes, nodes, n_before, n_now, node)
                     has_gaps = True
-                nodes[node, SEEN_IN] = stack[level, AT_OBJECT]
-                stack[level, AT_LAST] = node
+                nodes[node, SEEN_IN] = stack[level, _OBJECT]
+                stack[level, _LAST] = node
                 position = _skip(text, position, end)
                 if position == end or text[position] != _BYTE_COLON:
                     return (ENDS if position == end else COLON), position
@@ -345,7 +283,7 @@ def _event(text, position, end, room):
                 if level == len(stack):
                     return DEEP, position
                 is_array = byte == _OPEN_ARRAY
-                if not _enter(stack, counts, place_parent, place_array, level, node, is_array):
+                if not _enter(stack, counts, places, level, node, is_array):
                     return FULL_PLACES, position
                 position = _skip(text, position + 1, end)
                 is_empty = position < end and text[position] == byte + 2
@@ -354,11 +292,11 @@ def _event(text, position, end, room):
             if fault:
                 return fault, position
             attribute = counts[N_ATTRIBUTES]
-            if attribute == len(names):
+            if attribute == len(attributes):
                 return FULL_ATTRIBUTES, position
-            names[attribute], types[attribute] = node, kind
-            values[attribute], sizes[attribute] = value, size
-            places[attribute] = stack[level, AT_PLACE]
+            attributes[attribute, VALUE] = value
+            attributes[attribute, WHERE] = (node << 32) | stack[level, _PLACE]
+            attributes[attribute, WHAT] = (size << 8) | kind
             counts[N_ATTRIBUTES] = attribute + 1
             counts[N_SLOW] += kind == SLOW
         while True:  # after a value: close what ends here
@@ -376,27 +314,44 @@ def _event(text, position, end, room):
             level -= 1
             if level < 0:
                 if has_gaps:
-                    _close_gaps(room, first_attribute)
+                    n_now = counts[N_ATTRIBUTES]
+                    counts[N_ATTRIBUTES] = _close_gaps(attributes, first_attribute, n_now)
                 return NO_FAULT, position
-            is_array = stack[level, AT_IS_ARRAY] > 0
-            node = stack[level, AT_NODE]
+            is_array = stack[level, _IS_ARRAY] > 0
+            node = stack[level, _NODE]
 
 
 @njit(nogil=True, cache=True)
-def scan(text, text_start, first, room):
+def scan(
+    text,
+    text_start,
+    first,
+    max_depth,
+    row_start,
+    attributes,
+    places,
+    nodes,
+    slots,
+    paths,
+    unescaped,
+    counts,
+):
     """(fault, event, position): attributes of the events from `first` on, until there is a fault.
 
-    Without `text_start` the events are the elements of one array, as `json.dumps` writes it.
+    The arrays are those of `Room`, one by one: taking them out of a tuple would cost more than
+    a small event does.
     """
-    counts = room.counts
+    stack = np.empty((max(1, max_depth), 7), np.int64)
     is_one_array = len(text_start) == 0
-    for event in range(first, len(room.row_start) - 1):
+    for event in range(first, len(row_start) - 1):
         counts[8:] = counts[:8]
         if is_one_array:
             start, end = counts[POSITION], len(text)
         else:
             start, end = text_start[event], text_start[event + 1]
-        fault, position = _event(text, start, end, room)
+        fault, position = _event(
+            text, start, end, stack, attributes, places, nodes, slots, paths, unescaped, counts
+        )
         if fault == NO_FAULT and not is_one_array:
             position = _skip(text, position, end)
             if position < end:
@@ -407,5 +362,5 @@ def scan(text, text_start, first, room):
             counts[:8] = counts[8:]
             return fault, event, position
         counts[POSITION] = position + 2  # past the comma and the blank
-        room.row_start[event + 1] = counts[N_ATTRIBUTES]
-    return NO_FAULT, len(room.row_start) - 1, 0
+        row_start[event + 1] = counts[N_ATTRIBUTES]
+    return NO_FAULT, len(row_start) - 1, 0

@@ -14,102 +14,137 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates._faults import FULL_NODES, NO_FAULT
+from matchyard.engines.predicates._faults import (
+    FULL_ATTRIBUTES,
+    FULL_NODES,
+    FULL_PLACES,
+    FULL_UNESCAPED,
+    NO_FAULT,
+)
 from matchyard.engines.predicates._strings import BACKSLASH, string_end, unescape
 from matchyard.kernels.hashing import is_equal, mix64, xxh64
 
 # Counters of `Room.counts`.
 N_ATTRIBUTES, N_PLACES, N_NODES, N_ARRAYS, N_OBJECTS, N_UNESCAPED, N_SLOW, POSITION = range(8)
-# Columns of `nodes`.
-PARENT, KEY_START, NEXT, FIRST, SEEN_IN, HASH = range(6)
-# Columns of `stack`: the object or array we are in.
-AT_NODE, AT_OBJECT, AT_LAST, AT_PLACE, AT_ARRAY, AT_ATTRIBUTES, AT_IS_ARRAY = range(7)
+# Columns of `nodes`: the path is the dotted name, the key its last part; which nodes came next in
+# the same object and first within it, last time; which object it was last seen in.
+PARENT, PATH_START, KEY_START, PATH_END, NEXT, FIRST, SEEN_IN, HASH = range(8)
 
 
 class Room(NamedTuple):
     """What the scanner writes; see `Column` for the attributes."""
 
     row_start: NDArray[np.int64]
-    names: NDArray[np.int32]
-    types: NDArray[np.uint8]
-    values: NDArray[np.int64]
-    sizes: NDArray[np.int32]
-    places: NDArray[np.int32]
-    place_parent: NDArray[np.int32]
-    place_array: NDArray[np.int32]
-    path_start: NDArray[np.int64]  # [n_nodes + 1] dotted names; the root's is empty
-    path_text: NDArray[np.uint8]
-    nodes: NDArray[np.int64]  # [n_nodes, 6] see above
+    attributes: NDArray[np.int64]
+    places: NDArray[np.int32]  # [2, n_places] the element that contains it, and its array
+    nodes: NDArray[np.int64]  # [n_nodes, 8] the first is the event itself; see above
     slots: NDArray[np.int32]  # hash table of (parent, key): node, 0 is free
+    paths: NDArray[np.uint8]  # text of the nodes' paths, one after the other
     unescaped: NDArray[np.uint8]  # strings without their escapes
-    stack: NDArray[np.int64]  # [max_depth + 1, 7] see above
-    counts: NDArray[np.int64]  # [16] how much of the above is used; before this event
+    counts: NDArray[np.int64]  # [16] how much of the above is used; the same before this event
+
+
+def new_room(n_events: int, n_bytes: int) -> Room:
+    """Room for so many events of so many bytes, as far as that can be told."""
+    counts = np.zeros(16, np.int64)
+    counts[N_PLACES] = counts[N_NODES] = counts[POSITION] = 1
+    nodes = np.empty((64, 8), np.int64)
+    nodes[0] = 0
+    return Room(
+        np.zeros(n_events + 1, np.int64),
+        np.empty((n_bytes // 16 + 16, 3), np.int64),
+        np.zeros((2, 16), np.int32),
+        nodes,
+        np.zeros(128, np.int32),
+        np.empty(1024, np.uint8),
+        np.empty(64, np.uint8),
+        counts,
+    )
+
+
+_GROWS = {
+    FULL_ATTRIBUTES: ("attributes",),
+    FULL_NODES: ("nodes", "paths"),
+    FULL_PLACES: ("places",),
+    FULL_UNESCAPED: ("unescaped",),
+}
+
+
+def grown(room: Room, fault: int) -> Room:
+    """The same with twice the room for whatever had too little."""
+    arrays = {}
+    for name in _GROWS[fault]:
+        array = getattr(room, name)
+        axis = 1 if name == "places" else 0
+        arrays[name] = np.concatenate([array, np.zeros_like(array)], axis=axis)
+    room = room._replace(**arrays)
+    if fault == FULL_NODES:
+        room = room._replace(slots=np.zeros(2 * len(room.slots), np.int32))
+        fill_slots(room.nodes, room.slots, room.counts[N_NODES])
+    return room
 
 
 @njit(nogil=True, cache=True)
-def find_node(room, parent, text, start, end):
+def find_node(nodes, slots, paths, counts, parent, text, start, end):
     """The node of a key, negative if there is no room for a new one."""
     code = mix64(xxh64(text, start, end) + np.uint64(parent))
-    mask = len(room.slots) - 1
+    mask = len(slots) - 1
     slot = np.int64(code & np.uint64(mask))
     length = end - start
-    while room.slots[slot] > 0:
-        node = room.slots[slot]
-        key_start = room.nodes[node, KEY_START]
+    while slots[slot] > 0:
+        node = np.int64(slots[slot])
+        key_start = nodes[node, KEY_START]
         if (
-            room.nodes[node, PARENT] == parent
-            and room.path_start[node + 1] - key_start == length
-            and is_equal(room.path_text, key_start, text, start, length)
+            nodes[node, PARENT] == parent
+            and nodes[node, PATH_END] - key_start == length
+            and is_equal(paths, key_start, text, start, length)
         ):
-            return np.int64(node)
+            return node
         slot = (slot + 1) & mask
-    node = room.counts[N_NODES]
-    above, stop = room.path_start[parent], room.path_start[parent + 1]
-    begin = room.path_start[node]
-    if node == len(room.nodes) or begin + stop - above + 1 + length > len(room.path_text):
+    node = counts[N_NODES]
+    above, stop = nodes[parent, PATH_START], nodes[parent, PATH_END]
+    path_end = nodes[node - 1, PATH_END]
+    if node == len(nodes) or path_end + stop - above + 1 + length > len(paths):
         return -1
-    room.slots[slot] = node
-    end_of_path = begin
+    slots[slot] = node
+    nodes[node] = -1
+    nodes[node, PARENT], nodes[node, PATH_START] = parent, path_end
     if parent > 0:
-        room.path_text[begin : begin + stop - above] = room.path_text[above:stop]
-        end_of_path += stop - above + 1
-        room.path_text[end_of_path - 1] = 46  # a dot
-    room.path_text[end_of_path : end_of_path + length] = text[start:end]
-    room.path_start[node + 1] = end_of_path + length
-    room.nodes[node] = -1
-    room.nodes[node, PARENT] = parent
-    room.nodes[node, KEY_START] = end_of_path
-    room.nodes[node, HASH] = np.int64(code)
-    room.counts[N_NODES] = node + 1
+        paths[path_end : path_end + stop - above] = paths[above:stop]
+        path_end += stop - above + 1
+        paths[path_end - 1] = 46  # a dot
+    paths[path_end : path_end + length] = text[start:end]
+    nodes[node, KEY_START], nodes[node, PATH_END] = path_end, path_end + length
+    nodes[node, HASH] = np.int64(code)
+    counts[N_NODES] = node + 1
     return node
 
 
 @njit(nogil=True, cache=True)
-def fill_slots(room):
+def fill_slots(nodes, slots, n_nodes):
     """Enter all nodes into a hash table that is still empty."""
-    mask = len(room.slots) - 1
-    for node in range(1, room.counts[N_NODES]):
-        slot = room.nodes[node, HASH] & mask
-        while room.slots[slot] > 0:
+    mask = len(slots) - 1
+    for node in range(1, n_nodes):
+        slot = nodes[node, HASH] & mask
+        while slots[slot] > 0:
             slot = (slot + 1) & mask
-        room.slots[slot] = node
+        slots[slot] = node
 
 
 @njit(nogil=True, cache=True)
-def read_key(text, position, end, room, parent, last):
+def read_key(text, position, end, nodes, slots, paths, unescaped, counts, parent, last):
     """(fault, position after the key, node) of a key that is not the expected one."""
-    nodes = room.nodes
     fault, stop = string_end(text, position, end)
     if fault:
-        return fault, stop, 0
+        return fault, stop, np.int64(0)
     if text[stop] == BACKSLASH:
-        n_used = room.counts[N_UNESCAPED]
-        fault, stop, n_end = unescape(text, position, end, room.unescaped, n_used)
+        n_used = counts[N_UNESCAPED]
+        fault, stop, n_end = unescape(text, position, end, unescaped, n_used)
         if fault:
-            return fault, stop, 0
-        node = find_node(room, parent, room.unescaped, n_used, n_end)
+            return fault, stop, np.int64(0)
+        node = find_node(nodes, slots, paths, counts, parent, unescaped, n_used, n_end)
     else:
-        node = find_node(room, parent, text, position, stop)
+        node = find_node(nodes, slots, paths, counts, parent, text, position, stop)
         if node > 0:  # only keys that are spelt as they are can be told by their bytes
             if last > 0:
                 nodes[last, NEXT] = node

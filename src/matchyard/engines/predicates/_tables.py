@@ -6,6 +6,7 @@ A null is an absent attribute; fields of structs get dotted names.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates._attributes import FALSE, NUMBER, TEXT, Column
+from matchyard.engines.predicates._attributes import (
+    FALSE,
+    NUMBER,
+    TEXT,
+    VALUE,
+    WHAT,
+    WHERE,
+    Column,
+)
 from matchyard.engines.predicates._decimals import split_integers
 from matchyard.errors import ParseError
 from matchyard.kernels.names import Interner, string_buffers
@@ -22,9 +31,8 @@ NESTED = None  # lists within it: such events go through Python
 
 
 class _Values(NamedTuple):
-    types: NDArray[np.uint8]
     values: NDArray[np.int64]
-    sizes: NDArray[np.int32]
+    what: NDArray[np.int64]  # as in `Column`
     is_there: NDArray[np.bool_]
     text: NDArray[np.uint8]  # `values` of texts count from its start
 
@@ -36,21 +44,19 @@ def from_table(names: Sequence[str], arrays: Sequence[pa.Array], n_rows: int) ->
         return NESTED
     found = [_values(array, f"column {name!r}") for name, array in fields]
     n = len(found)
-    text, values = _joined(found)
-    is_there = _side_by_side([one.is_there for one in found], n_rows, np.bool_)
-    order = np.tile(np.arange(n, dtype=np.int32), n_rows)
+    text, starts = _joined([one.text for one in found])
+    is_there = np.empty((n_rows, n), np.bool_)
+    attributes = np.empty((n_rows, n, 3), np.int64)
+    for i, (one, start) in enumerate(zip(found, starts)):
+        is_there[:, i] = one.is_there
+        attributes[:, i, VALUE] = one.values + start if len(one.text) else one.values
+        attributes[:, i, WHERE] = i << 32
+        attributes[:, i, WHAT] = one.what
     row_start = np.zeros(n_rows + 1, np.int64)
-    kept = slice(None) if is_there.all() else is_there.ravel()
     np.cumsum(is_there.sum(axis=1), out=row_start[1:])
-    return _column(
-        row_start,
-        order[kept],
-        _side_by_side([one.types for one in found], n_rows, np.uint8).ravel()[kept],
-        _side_by_side(values, n_rows, np.int64).ravel()[kept],
-        _side_by_side([one.sizes for one in found], n_rows, np.int32).ravel()[kept],
-        [name for name, _ in fields],
-        text,
-    )
+    flat = attributes.reshape(-1, 3)
+    kept = flat if is_there.all() else flat[is_there.ravel()]
+    return _column(row_start, kept, [name for name, _ in fields], text)
 
 
 def from_map(events: pa.Array) -> Column | None:
@@ -74,15 +80,9 @@ def from_map(events: pa.Array) -> Column | None:
     np.cumsum(found.is_there, out=n_before[1:])
     kept = found.is_there
     known = interner.names()
-    return _column(
-        n_before[offsets - offsets[0]],
-        names[kept],
-        found.types[kept],
-        found.values[kept],
-        found.sizes[kept],
-        [known.name(i) for i in range(known.n_names)],
-        found.text,
-    )
+    attributes = np.stack([found.values, names.astype(np.int64) << 32, found.what], axis=1)
+    words = [known.name(i) for i in range(known.n_names)]
+    return _column(n_before[offsets - offsets[0]], attributes[kept], words, found.text)
 
 
 def read_rows(rows: pa.Table | pa.Array) -> list[dict[str, Any]]:
@@ -115,29 +115,25 @@ def _fields(names: Sequence[str], arrays: Sequence[pa.Array]) -> Any:
             yield name, array
 
 
-def _values(array: pa.Array, what: str) -> _Values:
+def _values(array: pa.Array, what_it_is: str) -> _Values:
     kind, n = array.type, len(array)
     is_there = np.ones(n, np.bool_)
     if array.null_count:
         is_there = array.is_valid().to_numpy(zero_copy_only=False)
-    sizes, text = np.zeros(n, np.int32), np.empty(0, np.uint8)
-    types = np.full(n, NUMBER, np.uint8)
-    if pa.types.is_null(kind):
-        values = np.zeros(n, np.int64)
-    elif pa.types.is_boolean(kind):
-        values = np.zeros(n, np.int64)
-        types = pc.fill_null(array, False).cast(pa.uint8()).to_numpy() + np.uint8(FALSE)
+    values, what = np.zeros(n, np.int64), np.full(n, NUMBER, np.int64)
+    text = np.empty(0, np.uint8)
+    if pa.types.is_boolean(kind):
+        what = pc.fill_null(array, False).cast(pa.int64()).to_numpy() + FALSE
     elif pa.types.is_floating(kind):
-        numbers = pc.fill_null(array, 0).to_numpy().astype(np.float64)
-        values = numbers.view(np.int64)
+        values = pc.fill_null(array, 0).to_numpy().astype(np.float64).view(np.int64)
     elif pa.types.is_integer(kind):
         wide = np.uint64 if kind == pa.uint64() else np.int64
-        values, sizes = split_integers(pc.fill_null(array, 0).to_numpy().astype(wide))
-    else:
-        starts, lengths, text = _texts(array, what)
-        values, sizes = starts, lengths.astype(np.int32)
-        types[:] = TEXT
-    return _Values(types, values, sizes, is_there, text)
+        values, rests = split_integers(pc.fill_null(array, 0).to_numpy().astype(wide))
+        what = rests << 8 | NUMBER
+    elif not pa.types.is_null(kind):
+        values, lengths, text = _texts(array, what_it_is)
+        what = lengths << 8 | TEXT
+    return _Values(values, what, is_there, text)
 
 
 def _texts(
@@ -157,49 +153,23 @@ def _texts(
     return start[:-1] - start[0], np.diff(start), text[start[0] : start[-1]]
 
 
-def _joined(found: Sequence[_Values]) -> tuple[NDArray[np.uint8], list[NDArray[np.int64]]]:
-    """All texts in one, and the values that now count from its start."""
-    starts = np.zeros(len(found) + 1, np.int64)
-    np.cumsum([len(one.text) for one in found], out=starts[1:])
-    text = np.concatenate([one.text for one in found]) if found else np.empty(0, np.uint8)
-    values = [
-        one.values + start if len(one.text) else one.values
-        for one, start in zip(found, starts.tolist())
-    ]
-    return text, values
-
-
-def _side_by_side(columns: Sequence[NDArray[Any]], n_rows: int, kind: Any) -> NDArray[Any]:
-    joined = np.empty((n_rows, len(columns)), kind)
-    for i, one in enumerate(columns):
-        joined[:, i] = one
-    return joined
+def _joined(texts: Sequence[NDArray[np.uint8]]) -> tuple[NDArray[np.uint8], list[int]]:
+    """All texts in one, and where each begins."""
+    starts = list(accumulate((len(text) for text in texts), initial=0))
+    return np.concatenate([np.empty(0, np.uint8), *texts]), starts[:-1]
 
 
 def _column(
     row_start: NDArray[np.int64],
-    order: NDArray[np.int32],
-    types: NDArray[np.uint8],
-    values: NDArray[np.int64],
-    sizes: NDArray[np.int32],
+    attributes: NDArray[np.int64],
     names: Sequence[str],
     text: NDArray[np.uint8],
 ) -> Column:
     written = [name.encode() for name in names]
     name_start = np.zeros(len(names) + 1, np.int64)
     np.cumsum([len(one) for one in written], out=name_start[1:])
+    name_text = np.frombuffer(b"".join(written), np.uint8).copy()
     text = text.view()
     text.flags.writeable = False
-    return Column(
-        row_start,
-        order,
-        types,
-        values,
-        sizes,
-        np.zeros(len(order), np.int32),
-        name_start,
-        np.frombuffer(b"".join(written), np.uint8).copy(),
-        text,
-        np.zeros(1, np.int32),
-        np.zeros(1, np.int32),
-    )
+    nowhere = np.zeros(1, np.int32)
+    return Column(row_start, attributes, name_start, name_text, text, nowhere, nowhere)

@@ -1,0 +1,138 @@
+"""Events as Arrow columns and tables: the same attributes as those of their rows as dicts."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matchyard.engines.predicates._columns import column
+from matchyard.errors import ParseError
+from tests.engines.predicates.test_json import OPTIONS, attributes, is_same, leaves
+
+ROWS = [
+    {"a": 1, "b": "x", "c": True, "d": 0.5},
+    {"a": -(2**63), "b": None, "c": None, "d": math.inf},
+    {"a": None, "b": "é😀", "c": False, "d": None},
+    {"a": 2**63 - 1, "b": "", "c": True, "d": -0.0},
+]
+
+
+def check(events: Any, rows: list[dict[str, Any]]) -> None:
+    """Nulls are absent attributes."""
+    found = column(events, OPTIONS)
+    assert found.n_rows == len(rows)
+    for row, event in enumerate(rows):
+        present = [pair for pair in leaves(event) if pair[1] is not None]
+        assert is_same(attributes(found, row), present)
+
+
+def test_tables_of_plain_fields_are_taken_by_column() -> None:
+    table = pa.Table.from_pylist(ROWS)
+    check(table, ROWS)
+    check(table.slice(1, 2), ROWS[1:3])
+    check(pa.concat_tables([table, table]), ROWS * 2)
+    check(table.to_batches()[0], ROWS)
+    check(table.to_struct_array(), ROWS)
+    check(table.to_struct_array().combine_chunks().slice(2), ROWS[2:])
+    check(pl.from_arrow(table), ROWS)
+    check(pl.DataFrame(ROWS)["b"].to_frame(), [{"b": row["b"]} for row in ROWS])
+    check(table.select([]), [{}] * 4)
+
+
+def test_every_width_of_number_and_text_is_taken() -> None:
+    for kind in (pa.int8(), pa.uint16(), pa.uint64(), pa.float16(), pa.float32(), pa.int64()):
+        values = np.array([1, 0, 3], kind.to_pandas_dtype())
+        check(pa.table({"a": pa.array(values, kind)}), [{"a": 1}, {"a": 0}, {"a": 3}])
+    check(pa.table({"a": pa.array([2**64 - 1], pa.uint64())}), [{"a": 2**64 - 1}])
+    for kind in (pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())):
+        texts = pa.array(["x", None, "é", "x"]).cast(kind)
+        check(pa.table({"t": texts}), [{"t": "x"}, {}, {"t": "é"}, {"t": "x"}])
+        check(pa.table({"t": texts}).slice(2), [{"t": "é"}, {"t": "x"}])
+    check(
+        pa.table({"t": pa.array([None, None]).cast(pa.dictionary(pa.int8(), pa.string()))}),
+        [{}, {}],
+    )
+    check(pa.table({"n": pa.nulls(2), "a": [1, 2]}), [{"a": 1}, {"a": 2}])
+
+
+NUMBERS = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1))
+TEXTS = st.one_of(st.none(), st.text(max_size=5))
+
+
+@given(st.lists(st.tuples(NUMBERS, TEXTS, st.one_of(st.none(), st.booleans())), max_size=6))
+def test_rows_with_nulls_are_those_of_python(values: list[tuple[Any, ...]]) -> None:
+    rows = [dict(zip("abc", value)) for value in values]
+    schema = pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.bool_())])
+    check(pa.Table.from_pylist(rows, schema), rows)
+
+
+def test_structs_get_dotted_names_and_lists_go_through_python() -> None:
+    rows = [{"a": {"b": 1, "c": {"d": "x"}}}, {"a": {"b": None, "c": None}}, {"a": None}]
+    check(pa.array(rows), rows)
+    rows = [{"a": [1, 2], "b": [{"c": 1}, {"c": 2}]}, {"a": [], "b": None}, {"a": None, "b": []}]
+    check(pa.array(rows), rows)
+    check(pa.Table.from_pylist(rows), rows)
+    found = column(pa.array(rows), OPTIONS)
+    assert len(found.place_parent) == 3
+
+
+def test_maps_from_names_to_values_are_events() -> None:
+    rows = [{"a": 1, "b": 2}, {}, {"b": None, "c": 3}]
+    kind = pa.map_(pa.string(), pa.int64())
+    maps = pa.array([list(row.items()) for row in rows], kind)
+    check(maps, rows)
+    check(maps.slice(1), rows[1:])
+    lists = pa.array([[("a", [1, 2])]], pa.map_(pa.string(), pa.list_(pa.int64())))
+    check(lists, [{"a": [1, 2]}])
+    with pytest.raises(ParseError, match="event 1 has a name twice"):
+        column(pa.array([[], [("a", 1), ("a", 2)]], kind), OPTIONS)
+    with pytest.raises(ParseError, match="names are int64"):
+        column(pa.array([[(1, 1)]], pa.map_(pa.int64(), pa.int64())), OPTIONS)
+
+
+@pytest.mark.parametrize("kind", [
+    pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.string_view(),
+    pa.binary_view(), pa.dictionary(pa.int32(), pa.string()),
+])  # fmt: skip
+def test_columns_of_json_are_scanned(kind: pa.DataType) -> None:
+    rows = [{"a": 1}, {"b": ["x", {"c": 2.5}]}, {}]
+    texts = pa.array([json.dumps(row) for row in rows]).cast(kind)
+    check(texts, rows)
+    check(texts.slice(1), rows[1:])
+    check(pa.chunked_array([texts, texts]), rows * 2)
+    with pytest.raises(ParseError, match="event 1 is null"):
+        column(pa.array(["{}", None]).cast(kind), OPTIONS)
+
+
+def test_pandas_and_numpy_hold_events_too() -> None:
+    frame = pd.DataFrame({"a": [1, 2], "b": ["x", None], "c": [0.5, math.nan]})
+    check(frame, [{"a": 1, "b": "x", "c": 0.5}, {"a": 2}])
+    rows = [{"a": 2**63, "b": "x"}, {"a": 0.5}]
+    check(pd.Series(rows), rows)
+    check(np.array(rows), rows)
+    check(pd.Series([json.dumps(row) for row in rows]), rows)
+    check(pl.Series([json.dumps(row) for row in rows]), rows)
+    check(iter(rows), rows)
+    check(rows[0], rows[:1])
+    check(json.dumps(rows[0]), rows[:1])
+    check([], [])
+    check(pa.nulls(0), [])
+
+
+@pytest.mark.parametrize("values", [
+    pa.array([1]), pa.array([[{"a": 1}]]), pa.table({"a": pa.array([1], pa.timestamp("s"))}),
+    pa.table({"a": pa.array([b"x"])}), pa.array([{"a": 1}, None]), pa.nulls(1),
+    pa.array([{"a": [1]}, None]), pa.table({"a": pa.array([[1]], pa.list_(pa.date32()))}),
+])  # fmt: skip
+def test_columns_that_hold_no_events_are_refused(values: Any) -> None:
+    with pytest.raises(ParseError):
+        column(values, OPTIONS)
