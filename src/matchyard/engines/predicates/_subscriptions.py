@@ -100,7 +100,9 @@ class Writer:
                 self._add_constraint(constraint)
                 self._groups.append(0)
             if len(fails) > _MOST_GROUPS:
-                raise ParseError(f"{len(fails)} negated groups in a filter; the limit is {_MOST_GROUPS}")
+                raise ParseError(
+                    f"{len(fails)} negated groups in a filter; the limit is {_MOST_GROUPS}"
+                )
             for group, constraints in enumerate(fails, 1):
                 for constraint in constraints:
                     self._add_constraint(constraint)
@@ -169,7 +171,7 @@ class Staging:
         return self._staged[-1].n_rows if self._staged else 0
 
     @property
-    def n_constraints(self) -> int:
+    def n_parts(self) -> int:
         """Constraints in them."""
         return self._staged[-1].n_constraints if self._staged else 0
 
@@ -186,7 +188,7 @@ class Staging:
 
     def _append(self, pieces: Pieces, keys: NDArray[np.int64]) -> None:
         n_rows = self.n_rows + len(keys)
-        n_constraints = self.n_constraints + len(pieces.groups)
+        n_constraints = self.n_parts + len(pieces.groups)
         self._staged.append(_Staged(pieces, keys, n_rows, n_constraints))
 
     def put_back(self, filters: Filters, vocabulary: Vocabulary, keys: NDArray[np.int64]) -> None:
@@ -216,7 +218,9 @@ def merge(parts: Sequence[tuple[Filters, Vocabulary]]) -> tuple[Filters, Vocabul
         return parts[0]
     names, texts = Interner(), Interner()
     joined = [
-        renumber(read(filters, vocabulary), _ids(names, vocabulary.names), _ids(texts, vocabulary.texts))
+        renumber(
+            read(filters, vocabulary), _ids(names, vocabulary.names), _ids(texts, vocabulary.texts)
+        )
         for filters, vocabulary in parts
     ]
     return encode(join(joined), names.names(), texts.names())
