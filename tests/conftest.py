@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-import matchyard as my
 from tests.cases import build
 
 settings.register_profile(
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture
-def build_index() -> Callable[..., my.TagIndex]:
+def build_index() -> Callable[..., Any]:
     """A consolidated tag index from lists: `build_index(["a b"], [1], "scan", {"n_bits": 6})`."""
     return build
 

@@ -76,7 +76,7 @@ def test_files_are_fetched_once_and_those_of_old_versions_forgotten(address, mon
 
 def test_some_shards_need_only_their_files(address):
     plan, parts = shards.Plan(), [([["a"]], [1]), ([["b"]], [2]), ([["c"]], [3])]
-    vocabulary = shards.merge([shards.count(tags, plan) for tags, _ in parts])
+    vocabulary = shards.merge([shards.count(tags, plan) for tags, _ in parts], plan)
     with shards.new_version(address) as folder:
         files = shards.write_names(folder, vocabulary)
         for number, (tags, keys) in enumerate(parts):

@@ -23,7 +23,7 @@ EVENTS = [{"jazz", "oslo"}, {"rock", "live", "jazz"}, {"unheard"}, set()]
 
 
 def built(path, plan, parts, key_names=None):
-    vocabulary = shards.merge([shards.count(tags, plan) for tags, _ in parts])
+    vocabulary = shards.merge([shards.count(tags, plan) for tags, _ in parts], plan)
     with shards.new_version(path) as folder:
         files = shards.write_names(folder, vocabulary, key_names)
         for number, (tags, keys) in enumerate(parts):
@@ -64,7 +64,7 @@ def test_an_index_of_shards_can_be_changed_and_saved_as_one(tmp_path):
 
 def test_the_vocabulary_is_ranked_over_all_parts():
     plan = shards.Plan()
-    vocabulary = shards.merge([shards.count(tags, plan) for tags, _ in PARTS])
+    vocabulary = shards.merge([shards.count(tags, plan) for tags, _ in PARTS], plan)
     assert vocabulary.name(0) == "jazz"
     assert vocabulary.counts().tolist() == sorted(vocabulary.counts().tolist(), reverse=True)
     assert vocabulary.counts()[0] == 4
@@ -72,7 +72,7 @@ def test_the_vocabulary_is_ranked_over_all_parts():
 
 def test_what_was_not_counted_is_refused(tmp_path):
     plan = shards.Plan()
-    vocabulary = shards.merge([shards.count([{"jazz"}], plan)])
+    vocabulary = shards.merge([shards.count([{"jazz"}], plan)], plan)
     with shards.new_version(tmp_path / "a.index") as folder:
         with pytest.raises(my.UsageError, match="tag 'rock' is not in the vocabulary"):
             shards.write(folder, 0, [{"rock"}], [1], vocabulary, plan)
@@ -90,7 +90,7 @@ PLAN = shards.Plan()
 
 def dealt_out(rows, n_shards, plan=PLAN):
     """Rows in shards by their rarest names, as Spark does it: vocabulary, routes, parts."""
-    vocabulary = shards.merge([shards.count(rows, plan)])
+    vocabulary = shards.merge([shards.count(rows, plan)], plan)
     rarest = shards.rarest(rows, vocabulary, plan)
     n_filed = np.bincount(rarest + 1, minlength=vocabulary.n_names + 1)
     routes = shards.cut(n_filed, n_shards)

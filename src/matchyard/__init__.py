@@ -14,9 +14,18 @@ from typing import Any as _Any
 
 if _TYPE_CHECKING:
     from matchyard.engine import ENGINES
+    from matchyard.engines.predicates.language import field
     from matchyard.errors import DeviceError, MatchyardError, ParseError, StorageError, UsageError
     from matchyard.index import Estimate, Index
-    from matchyard.indexes import TagIndex, algorithms, create, interface_key, open, workload
+    from matchyard.indexes import (
+        PredicateIndex,
+        TagIndex,
+        algorithms,
+        create,
+        interface_key,
+        open,
+        workload,
+    )
     from matchyard.matches import Matches, Work
 
 __version__ = "0.1.0"
@@ -29,12 +38,14 @@ _HOMES = {
     "Matches": "matches",
     "MatchyardError": "errors",
     "ParseError": "errors",
+    "PredicateIndex": "indexes",
     "StorageError": "errors",
     "TagIndex": "indexes",
     "UsageError": "errors",
     "Work": "matches",
     "algorithms": "indexes",
     "create": "indexes",
+    "field": "engines.predicates.language",
     "interface_key": "indexes",
     "open": "indexes",
     "workload": "indexes",
@@ -48,6 +59,7 @@ __all__ = [
     "Matches",
     "MatchyardError",
     "ParseError",
+    "PredicateIndex",
     "StorageError",
     "TagIndex",
     "UsageError",
@@ -55,6 +67,7 @@ __all__ = [
     "__version__",
     "algorithms",
     "create",
+    "field",
     "interface_key",
     "open",
     "workload",

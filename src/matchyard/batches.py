@@ -23,12 +23,13 @@ def rows_of(
     path: str,
     format: str | None,
     parse: Parse,
-    field: str,
+    field: str | None,
     name_field: str,
     need_key: bool = False,
     bad: Path | None = None,
 ) -> Iterator[Batch]:
-    """Batches of (values, names, first row). A row without a name is named by its number.
+    """Batches of (values, names, first row). Where no field is given, a value is a whole row. A row
+    without a name is named by its number.
 
     Rows that cannot be read stop everything, or are written to `bad` with the reason.
     """
@@ -59,10 +60,10 @@ def located(path: str, first: int) -> Iterator[None]:
 
 
 def _from_table(
-    table: pa.Table, field: str, name_field: str, need_key: bool, first: int, path: str
+    table: pa.Table, field: str | None, name_field: str, need_key: bool, first: int, path: str
 ) -> tuple[Any, Any]:
     columns = table.column_names
-    if field not in columns:
+    if field is not None and field not in columns:
         raise ParseError(f"{path}: no column {field!r}; found: {', '.join(columns)}")
     if name_field in columns:
         names = table[name_field]
@@ -70,13 +71,14 @@ def _from_table(
         raise ParseError(f"{path}: no column {name_field!r}; found: {', '.join(columns)}")
     else:
         names = pa.array(np.arange(first, first + len(table)))
-    return table[field].combine_chunks(), names
+    values = table.to_struct_array() if field is None else table[field]
+    return values.combine_chunks(), names
 
 
 def _good_of_table(
     values: pa.Array, names: Any, parse: Parse, bad: Path, first: int
 ) -> tuple[Any, Any]:
-    """Set aside null rows and rows with null tags."""
+    """Set aside what cannot be read."""
     kept = []
     with bad.open("a", encoding="utf-8") as file:
         for row, value in enumerate(values.to_pylist()):
@@ -101,7 +103,7 @@ def _reason(value: Any, parse: Parse) -> str | None:
 def _from_lines(
     rows: list[Any],
     parse: Parse,
-    field: str,
+    field: str | None,
     name_field: str,
     need_key: bool,
     first: int,
@@ -126,27 +128,38 @@ def _from_lines(
 
 
 def _from_line(
-    line: int, row: Any, parse: Parse, field: str, name_field: str, need_key: bool, number: int
+    line: int,
+    row: Any,
+    parse: Parse,
+    field: str | None,
+    name_field: str,
+    need_key: bool,
+    number: int,
 ) -> tuple[Any, Any]:
     if isinstance(row, ParseError):
         raise row
     name = number
     if isinstance(row, dict):
-        if field not in row:
-            raise ParseError(
-                f'line {line} has no field {field!r}; expected e.g. {{"{field}": ["jazz"]}}'
-            )
+        if field is not None and field not in row:
+            raise ParseError(f"line {line} has no field {field!r}; found: {', '.join(row)}")
         if need_key and name_field not in row:
-            raise ParseError(f"line {line} has no field {name_field!r}")
-        row, name = row[field], row.get(name_field, number)
+            raise ParseError(f"line {line} has no field {name_field!r}; found: {', '.join(row)}")
+        row, name = row if field is None else row[field], row.get(name_field, number)
     elif need_key:
         raise ParseError(
-            f'line {line} has no key; expected e.g. {{"{field}": ["jazz"], "{name_field}": 7}}'
+            f'line {line} has no key; expected e.g. {{"{field}": …, "{name_field}": 7}}'
         )
     try:
         return parse(row), name
     except ParseError as error:
         raise ParseError(f"line {line}: {error}") from None
+
+
+def as_table(values: pa.Array, ids: Any, field: str | None) -> pa.Table:
+    """Events as rows that `rows_of` reads: a column of them, or their attributes as columns."""
+    if field is not None or not pa.types.is_struct(values.type):
+        return pa.table({"id": ids, field or "event": values})
+    return pa.Table.from_struct_array(values)
 
 
 def pairs_schema(keys: str, arrays: bool) -> pa.Schema:

@@ -39,9 +39,9 @@ class Changes:
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """Additions, tags in them, and distinct tags."""
+        """Additions, the parts they consist of, and distinct names; see `Index._estimate`."""
         self._flush()
-        return self._staging.n_rows, self._staging.n_tags, self._staging.n_names
+        return self._staging.n_rows, self._staging.n_parts, self._staging.n_names
 
     def add(self, value: Any, key: int) -> None:
         """Stage one parsed subscription."""
@@ -65,8 +65,9 @@ class Changes:
     def _flush(self) -> None:
         if not self._pending:
             return
-        encoder = self._settings.engine.encoder
-        column = encoder.column([value for value, _ in self._pending], self._settings.reading)
+        values = [value for value, _ in self._pending]
+        settings = self._settings
+        column = settings.engine.encoder.subscription_column(values, settings.reading)
         keys = np.array([key for _, key in self._pending], np.int64)
         pending, self._pending, n_rows = self._pending, [], self._staging.n_rows
         try:

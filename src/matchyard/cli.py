@@ -20,18 +20,30 @@ app = typer.Typer(
 )
 
 WORKLOADS = (
-    "twitter, twitter-popular, peers, skew, active-web, blog-posts, video, short-messages, "
-    "bittorrent, icn, congress or ego-twitter."
+    "tags: twitter, twitter-popular, peers, skew, active-web, blog-posts, video, short-messages, "
+    "bittorrent, icn, congress or ego-twitter; predicates: hem, ccm, ccm-zipf, json-eq, json-range, "
+    "sigma or kdd."
 )
-Engine = Annotated[str, typer.Argument(help="The engine: tags.")]
+Engine = Annotated[str, typer.Argument(help="The engine: tags or predicates.")]
+Parameter = Annotated[
+    list[str] | None, typer.Option(help="name=value for the workload, as often as needed.")
+]
 Size = Annotated[str, typer.Option(help="Subscriptions, e.g. 250k, 1M or 20M.")]
 Seed = Annotated[int, typer.Option(help="Seed of the workload: the same seed, the same rows.")]
 Threads = Annotated[int, typer.Option(min=1, help="Threads that match.")]
 Format = Annotated[
-    str | None, typer.Option(help="jsonl, parquet or arrow; by default the ending decides.")
+    str | None, typer.Option(help="jsonl, csv, parquet or arrow; by default the ending decides.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Column = Annotated[str, typer.Option("--tags", help="The column (or JSON field) with the tags.")]
+Column = Annotated[
+    str | None,
+    typer.Option(
+        "--column",
+        "--tags",
+        help="The column (or JSON field) with the subscriptions or events; by default `tags`, and "
+        "for predicates `predicate`, and the whole row for an event.",
+    ),
+]
 
 
 def _number(text: str) -> int:
@@ -81,28 +93,30 @@ def workload(
     seed: Seed = 1,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write to.")] = Path("."),
     format: Annotated[str, typer.Option(help="jsonl, parquet or arrow.")] = "parquet",
+    parameter: Parameter = None,
 ) -> None:
     """Generate a named workload: subscriptions.* and events.* in a folder."""
     import pyarrow as pa
 
     import matchyard as my
+    from matchyard.batches import as_table
     from matchyard.files import Writer
 
-    source = my.workload(engine, name, _number(size), seed)
+    empty = my.create(engine)
+    source = my.workload(engine, name, _number(size), seed, _options(parameter or []))
     output.mkdir(parents=True, exist_ok=True)
-    schema = pa.schema({"tags": pa.list_(pa.string()), "key": pa.int64()})
-    with Writer(str(output / f"subscriptions.{format}"), format, schema) as file:
+    no_rows = pa.schema({})  # a workload has at least one subscription; events may be none
+    with Writer(str(output / f"subscriptions.{format}"), format, no_rows) as file:
         done = 0
-        for tags, keys in source.chunks(100_000):
-            file.write(pa.table({"tags": tags, "key": keys}))
+        for values, keys in source.chunks(100_000):
+            file.write(pa.table({empty.subscription_column: values, "key": keys}))
             done += len(keys)
             _say(f"{done:,} subscriptions")
-    schema = pa.schema({"id": pa.int64(), "tags": pa.list_(pa.string())})
-    with Writer(str(output / f"events.{format}"), format, schema) as file:
+    with Writer(str(output / f"events.{format}"), format, no_rows) as file:
         n_events = _number(events)
         for start in range(0, n_events, 100_000):
-            tags = source.events(min(100_000, n_events - start), start)
-            file.write(pa.table({"id": range(start, start + len(tags)), "tags": tags}))
+            values = source.events(min(100_000, n_events - start), start)
+            file.write(as_table(values, range(start, start + len(values)), empty.event_column))
     _done()
     print(f"{output}/subscriptions.{format}: {source.size:,} subscriptions", file=sys.stderr)
     print(f"{output}/events.{format}: {n_events:,} events", file=sys.stderr)
@@ -115,7 +129,7 @@ def build(
         str, typer.Argument(help="A file of subscriptions, or - for standard input.")
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the index.")],
-    tags: Column = "tags",
+    column: Column = None,
     key: Annotated[str, typer.Option(help="The column (or JSON field) with the keys.")] = "key",
     algorithm: Annotated[
         str | None, typer.Option(help="The algorithm; the engine's default if not given.")
@@ -131,8 +145,9 @@ def build(
 
     index = my.create(engine, algorithm, _options(option or []))
     done = 0
+    column = column or index.subscription_column
     for values, keys, first in rows_of(
-        subscriptions, format, index.parse, tags, key, need_key=True
+        subscriptions, format, index.parse, column, key, need_key=True
     ):
         with located(subscriptions, first):
             index.add_many(values, keys)
@@ -146,7 +161,7 @@ def build(
     found = index.info()
     print(
         f"{output}: {found['subscriptions']:,} subscriptions, {found['distinct']:,} distinct, "
-        f"{found['names']:,} tags, {found['index_bytes'] / 1e6:,.1f} MB",
+        f"{found['names']:,} names, {found['index_bytes'] / 1e6:,.1f} MB",
         file=sys.stderr,
     )
 
@@ -158,7 +173,7 @@ def match(
     output: Annotated[
         str, typer.Option("-o", "--output", help="Where the pairs go; - is standard output.")
     ] = "-",
-    tags: Column = "tags",
+    column: Column = None,
     id: Annotated[
         str,
         typer.Option(help="The column (or JSON field) that names an event; its number if absent."),
@@ -184,9 +199,10 @@ def match(
     opened = my.open(index, threads=threads)
     find = opened.match_unique if unique else opened.match
     n_events = n_matches = 0
+    column = column or opened.event_column
     schema = pairs_schema(opened.info()["keys"], arrays)
     with Writer(output, output_format, schema) as file:
-        for values, ids, first in rows_of(events, format, opened.parse, tags, id, bad=bad):
+        for values, ids, first in rows_of(events, format, opened.parse_event, column, id, bad=bad):
             with located(events, first):
                 found = find(values)
             file.write(pairs(found, ids, arrays))
@@ -200,9 +216,7 @@ def match(
 @app.command()
 def explain(
     index: Annotated[Path, typer.Argument(help="A saved index.")],
-    event: Annotated[
-        str, typer.Argument(help='The event in the engine\'s language, e.g. "jazz oslo".')
-    ],
+    event: Annotated[str, typer.Argument(help='The event, e.g. "jazz oslo" or {"temp": 31}.')],
     key: Annotated[str, typer.Option(help="Whose subscriptions to explain.")],
 ) -> None:
     """Say why a key does or does not get an event."""
@@ -239,9 +253,11 @@ def info(
 @app.command()
 def bench(
     engine: Annotated[
-        str, typer.Argument(help="The engine: tags; or spark, for ways to match in Spark.")
+        str, typer.Argument(help="The engine; or spark, for ways to match in Spark.")
     ],
-    workload: Annotated[str, typer.Option(help=WORKLOADS)] = "twitter",
+    workload: Annotated[
+        str | None, typer.Option(help=f"{WORKLOADS} The engine's first if not given.")
+    ] = None,
     size: Annotated[
         str | None, typer.Option(help="Subscriptions; by default 1M, and 100k in Spark.")
     ] = None,
@@ -262,6 +278,7 @@ def bench(
     option: Annotated[
         list[str] | None, typer.Option(help="name=value for the algorithm, as often as needed.")
     ] = None,
+    parameter: Parameter = None,
     form: Annotated[
         str | None,
         typer.Option(help="How events are given: arrow (default), python or json; Spark: parquet."),
@@ -281,14 +298,15 @@ def bench(
         from matchyard.bench import spark_jobs
 
         found = spark_jobs.compare(
-            workload, _number(size or "100k"), spark_jobs.ALL if algorithms == "all" else names,
+            workload or "twitter", _number(size or "100k"), spark_jobs.ALL if algorithms == "all" else names,
             threads, seed, _number(events or "500k"), _number(common), passes, options, _say,
         )  # fmt: skip
     else:
         names = list(my.algorithms(engine)) if algorithms == "all" else names
         found = compare(
             engine, workload, _number(size or "1M"), tuple(names), threads, device, seed,
-            _number(events) if events else None, passes, options, None, _say, form or "arrow",
+            _number(events) if events else None, passes, options, _options(parameter or []), _say,
+            form or "arrow",
         )  # fmt: skip
     results = []
     for result in found:

@@ -16,15 +16,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchyard.errors import DeviceError, UsageError
-from matchyard.kernels.names import Names
 from matchyard.matches import Part
 
-ENGINES = ("tags",)
+ENGINES = ("tags", "predicates")
 
 
 class Algorithm(Protocol):
     """What every algorithm module has. `Table` is a NamedTuple of numeric arrays that ends in the
-    key table (`kernels.csr`); `Options` is a NamedTuple of settings with defaults."""
+    key table (`kernels.csr`); `Options` is a NamedTuple of settings with defaults.
+
+    A module may have more, and is then asked for it:
+
+    * `accept(column, options)` refuses subscriptions that it cannot hold, when they are added;
+    * `match_unique(table, batch, workspace, options)` is `match` with each key once per event;
+      it is asked of a table without removals;
+    * `locate(table, batch, workspace, options)` finds the rows that equal each subscription of a
+      batch, as (start, rows); without it, rows are found by their keys;
+    * `join(tables, options)` makes one table of several that were cut by rarest names;
+    * `signature_bits(options)` has the bits and hashes of the signatures that batches of tags are
+      to carry (0 for none), and whether an event may be a bare signature.
+    """
 
     DEVICES: tuple[str, ...]
     Options: type[Any]
@@ -33,12 +44,8 @@ class Algorithm(Protocol):
     def check(self, options: Any) -> None:
         """Refuse options that make no sense, when an index is made rather than when it is built."""
 
-    def signature_bits(self, options: Any) -> tuple[int, int, bool]:
-        """Bits and hashes of the signatures that batches carry (0 for none), and whether an event
-        may be a bare signature."""
-
     def compile(
-        self, subscriptions: Any, keys: NDArray[np.int64], vocabulary: Names, options: Any
+        self, subscriptions: Any, keys: NDArray[np.int64], vocabulary: Any, options: Any
     ) -> Any:
         """Build the table. May reorder the arrays of `subscriptions` in place."""
 
@@ -48,14 +55,11 @@ class Algorithm(Protocol):
     def match(self, table: Any, batch: Any, workspace: Any, options: Any) -> Part:
         """The keys per event, with the candidates looked at."""
 
-    def locate(self, table: Any, batch: Any, workspace: Any, options: Any) -> Any:
-        """The rows that equal each set of the batch: (start, rows)."""
-
     def subscriptions(self, table: Any, rows: NDArray[np.int64]) -> Any:
         """The subscriptions of the given rows, as a batch: the inverse of `compile`."""
 
-    def estimate(self, n_subscriptions: int, n_tags: int, n_names: int, options: Any) -> int:
-        """Bytes of a table without keys."""
+    def estimate(self, n_subscriptions: int, n_parts: int, n_names: int, options: Any) -> int:
+        """Bytes of a table without keys; `n_parts` is what subscriptions consist of altogether."""
 
 
 class Engine(NamedTuple):
@@ -109,6 +113,26 @@ class Configured(NamedTuple):
     reading: Any  # the engine's own options
     options: Any  # the algorithm's
 
+    def encode(self, column: Any, vocabulary: Any) -> Any:
+        """A column of events as a batch, with the signatures that the algorithm wants."""
+        return self.engine.encoder.encode(column, vocabulary, *self._signature_bits())
+
+    def accept(self, column: Any) -> None:
+        """Refuse subscriptions that the algorithm cannot hold, before they are staged."""
+        self.engine.encoder.accept(column, *self._signature_bits())
+        if self.is_choosy:
+            self.algorithm.accept(column, self.options)  # type: ignore[attr-defined]
+
+    @property
+    def is_choosy(self) -> bool:
+        """Are there values of the engine's language that the algorithm cannot hold?"""
+        return hasattr(self.algorithm, "accept")
+
+    def _signature_bits(self) -> tuple[Any, ...]:
+        find = getattr(self.algorithm, "signature_bits", None)
+        bits: tuple[Any, ...] = find(self.options) if find else (0,)
+        return bits if bits[0] else ()
+
 
 def configure(
     engine: str, algorithm: str | None, options: Mapping[str, Any], device: str = "cpu"
@@ -130,6 +154,8 @@ def read_options(given: Mapping[str, Any], *kinds: type[Any]) -> list[Any]:
         if name not in known:
             raise UsageError(f"no option {name!r}; expected one of: {', '.join(known)}")
         wanted = get_type_hints(known[name])[name]
+        if wanted is float and type(value) is int:
+            value = float(value)
         is_number_for_flag = isinstance(value, bool) != (wanted is bool)
         if not isinstance(value, wanted) or is_number_for_flag:
             raise UsageError(f"option {name!r} takes a {wanted.__name__}, not {value!r}")

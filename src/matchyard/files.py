@@ -1,4 +1,4 @@
-"""Files of subscriptions, events and pairs: JSON Lines, Parquet and Arrow, by name or as a stream."""
+"""Files of subscriptions, events and pairs, by name or as a stream: JSON Lines, CSV, Parquet, Arrow."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from matchyard.errors import ParseError, UsageError
 
-FORMATS = ("jsonl", "parquet", "arrow")
+FORMATS = ("jsonl", "csv", "parquet", "arrow")
 _BATCH = 65_536
-_ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet",
-            ".arrow": "arrow", ".arrows": "arrow", ".ipc": "arrow", ".feather": "arrow"}  # fmt: skip
+_ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv",
+            ".parquet": "parquet", ".arrow": "arrow", ".arrows": "arrow", ".ipc": "arrow", ".feather": "arrow"}  # fmt: skip
 
 
 def format_of(path: str, given: str | None) -> str:
@@ -54,6 +55,10 @@ def read(
             )
             for part in source.iter_batches(batch):
                 yield pa.Table.from_batches([part])
+        elif kind == "csv":
+            with pa_csv.open_csv(sys.stdin.buffer if path == "-" else path) as reader:
+                for part in reader:
+                    yield pa.Table.from_batches([part])
         else:
             yield from _read_arrow(path)
     except (pa.ArrowInvalid, OSError) as error:
@@ -150,7 +155,9 @@ class Writer:
 
     def _open(self, schema: pa.Schema) -> None:
         self._schema = schema
-        if self._kind == "parquet":
+        if self._kind == "csv":
+            self._writer = pa_csv.CSVWriter(self._stream, schema)
+        elif self._kind == "parquet":
             self._writer = pq.ParquetWriter(self._stream, schema)
         elif self._path == "-":
             self._writer = pa.ipc.new_stream(self._stream, schema)

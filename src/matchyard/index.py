@@ -19,6 +19,7 @@ from matchyard.consolidation import Changing
 from matchyard.engine import configure
 from matchyard.errors import StorageError, UsageError
 from matchyard.kernels import csr
+from matchyard.kernels.names import n_bytes
 from matchyard.keys import Keys, key_column
 from matchyard.matches import Matches, Part
 from matchyard.snapshot import Segment, Snapshot
@@ -36,7 +37,12 @@ class Estimate(NamedTuple):
 
 
 class Index(Changing):
-    """Standing subscriptions, and the events that they match; see `matchyard.TagIndex`."""
+    """Standing subscriptions, and the events that they match; see `matchyard.TagIndex` and
+    `matchyard.PredicateIndex`."""
+
+    # Where files have subscriptions and events unless told otherwise; None is the whole row.
+    subscription_column: str = "subscription"
+    event_column: str | None = None
 
     def __init__(
         self,
@@ -62,9 +68,12 @@ class Index(Changing):
         >>> import matchyard as my
         >>> index = my.TagIndex().add({"jazz", "live"}, key="ada").add("jazz oslo", key="bob")
         """
-        value = self.parse(subscription)
+        settings, value = self._settings, self.parse(subscription)
+        if settings.is_choosy:
+            encoder = settings.engine.encoder
+            settings.accept(encoder.subscription_column([value], settings.reading))
         with self._lock:
-            self._expect(self._settings.engine.encoder.VALUES)
+            self._expect(settings.engine.encoder.VALUES)
             self._changes.add(value, self._keys.number(key))
         return self
 
@@ -75,8 +84,8 @@ class Index(Changing):
         >>> index = my.TagIndex().add_many([["jazz", "live"], ["rock"]], keys=[1, 2])
         """
         settings = self._settings
-        column = settings.engine.encoder.column(subscriptions, settings.reading)
-        settings.engine.encoder.accept(column, *settings.algorithm.signature_bits(settings.options))
+        column = settings.engine.encoder.subscription_column(subscriptions, settings.reading)
+        settings.accept(column)
         names = key_column(keys)
         if len(names) != column.n_rows:
             raise UsageError(f"{column.n_rows} subscriptions, but {len(names)} keys")
@@ -151,17 +160,21 @@ class Index(Changing):
         >>> index.match_unique([{"jazz", "live"}])[0]
         [1]
         """
-        return self._match(events, threads, lambda part, first: _unique(part))
+        return self._match(events, threads, lambda part, first: _unique(part), once=True)
 
     def _match(
-        self, events: Any, threads: int | None, finish: Callable[[Part, int], Part] | None
+        self,
+        events: Any,
+        threads: int | None,
+        finish: Callable[[Part, int], Part] | None,
+        once: bool = False,
     ) -> Matches:
         threads = self.threads if threads is None else threads
         if threads < 1:
             raise UsageError(f"threads must be at least 1, not {threads}")
         snapshot = self._refresh() if self.live else self._snapshot
         column = self._settings.engine.encoder.column(events, self._settings.reading)
-        return snapshot.match(column, threads, finish)
+        return snapshot.match(column, threads, finish, once)
 
     def explain(self, event: Any, key: Any) -> str:
         """Why the key does or does not get the event, subscription by subscription."""
@@ -169,7 +182,7 @@ class Index(Changing):
         engine = self._settings.engine
         if snapshot.kind() not in (None, engine.encoder.VALUES):
             raise UsageError("bare signatures have no tags, so that nothing can be explained")
-        seen = self.parse(event)
+        seen = self.parse_event(event)
         with self._lock:
             number = self._keys.find(key)
         found = [
@@ -188,13 +201,16 @@ class Index(Changing):
             )
         is_match = any(engine.oracle.is_match(one, seen) for one in found)
         if not is_match and key in self.match([seen])[0]:
-            text += "\nbut the signatures match: a false positive, since exact is False"
+            text += f"\nbut {self.algorithm} matches it: a false positive, since it is not exact"
         return text
 
     def parse(self, value: Any) -> Any:
-        """A subscription or event as this index reads it; a ParseError if it cannot."""
-        engine, reading = self._settings.engine, self._settings.reading
-        return engine.encoder.fold(engine.language.parse(value), reading)
+        """A subscription as this index reads it; a ParseError if it cannot."""
+        return self._settings.engine.encoder.parse(value, self._settings.reading)
+
+    def parse_event(self, value: Any) -> Any:
+        """An event as this index reads it; a ParseError if it cannot."""
+        return self._settings.engine.encoder.parse_event(value, self._settings.reading)
 
     def check(self, events: Any) -> None:
         """Refuse what `match` would refuse, without matching."""
@@ -246,35 +262,32 @@ class Index(Changing):
         """Bytes of the vocabulary and of each array of the tables; their sum is `index_bytes`."""
         found: dict[str, int] = {"vocabulary": 0}
         for segment in self._snapshot.segments:
-            found["vocabulary"] += sum(array.nbytes for array in segment.vocabulary)
+            found["vocabulary"] += n_bytes(segment.vocabulary)
             for table in segment.tables:
                 for name, array in table._asdict().items():
                     found[name] = found.get(name, 0) + array.nbytes
         return found
 
-    def estimate(
-        self, subscriptions: int | None = None, tags_each: float = 5.0, name_share: float = 0.5
+    def _estimate(
+        self, subscriptions: int | None, parts_each: float, name_share: float
     ) -> Estimate:
-        """The memory of a build before it starts: of what is staged, or of so many subscriptions
-        with `tags_each` tags of which `name_share` per subscription are new names."""
+        """See `estimate` of the kinds of index; `parts_each` are tags or constraints."""
+        encoder = self._settings.engine.encoder
         if subscriptions is None:
             with self._lock:
-                n_rows, n_tags, n_names = self._changes.sizes
+                n_rows, n_parts, n_names = self._changes.sizes
             for segment in self._snapshot.segments:
+                more_parts, more_names = encoder.sizes(segment.vocabulary)
                 n_rows += segment.n_keys
-                n_tags += int(segment.vocabulary.counts().sum())
-                n_names += segment.vocabulary.n_names
+                n_parts, n_names = n_parts + more_parts, n_names + more_names
         else:
-            n_rows, n_tags = subscriptions, int(subscriptions * tags_each)
+            n_rows, n_parts = subscriptions, int(subscriptions * parts_each)
             n_names = int(subscriptions * name_share)
         algorithm, options = self._settings.algorithm, self._settings.options
-        table = algorithm.estimate(n_rows, n_tags, n_names, options)
-        names = n_names * (11 + 4 + 12)  # slots, offset, text
-        finished = table + 8 * n_rows + names
-        staged = 4 * n_tags + 16 * n_rows  # ids, offsets and keys
-        sorting = 4 * n_tags + 12 * n_rows  # ids in posting order, offsets, lengths and order
-        collecting = 60 * n_names  # the table of names while it grows
-        return Estimate(n_rows, finished, staged + max(sorting, finished) + collecting)
+        table = algorithm.estimate(n_rows, n_parts, n_names, options)
+        vocabulary, staged, sorting = encoder.estimate(n_rows, n_parts, n_names)
+        finished = table + 8 * n_rows + vocabulary
+        return Estimate(n_rows, finished, staged + max(sorting, finished))
 
     def segments(self) -> tuple[Segment, ...]:
         """What matching sees, segment by segment."""
@@ -298,7 +311,7 @@ class Index(Changing):
         segment = self._consolidated()
         with versions.new_version(path) as folder:
             with versions.writable(folder) as local:
-                files = storage.write_names(local, "vocabulary", segment.vocabulary)
+                files = storage.write_vocabulary(local, "vocabulary", segment.vocabulary)
                 names, tables = self._keys.used(segment.tables)
                 if names is not None:
                     files += storage.write_names(local, "keys", names)
@@ -321,17 +334,19 @@ class Index(Changing):
             engine, algorithm, options = (
                 manifest[name] for name in ("engine", "algorithm", "options")
             )
-            kind = configure(engine, algorithm, options, device).algorithm.Table
+            settings = configure(engine, algorithm, options, device)
+            kind, names = settings.algorithm.Table, settings.engine.encoder.Vocabulary
             found = [[kind(**arrays) for arrays in segment.tables] for segment in saved.segments]
-        except (KeyError, TypeError, UsageError) as error:
+            vocabularies = [storage.restored(one.vocabulary, names) for one in saved.segments]
+        except (KeyError, TypeError, UsageError, StorageError) as error:
             raise StorageError(f"this index does not fit this version: {error}") from error
         index = cls.__new__(cls)
         Index.__init__(index, engine, algorithm, options, device, live, threads)
         has_keys = any(len(table.keys) for tables in found for table in tables)
         index._keys = Keys.load(saved.key_names, has_keys)
         segments = tuple(
-            Segment(index._settings, segment.vocabulary, tables)
-            for segment, tables in zip(saved.segments, found, strict=True)
+            Segment(index._settings, vocabulary, tables)
+            for vocabulary, tables in zip(vocabularies, found, strict=True)
             if tables  # none where only some shards were loaded
         )
         index._snapshot = Snapshot(segments, index._keys.names())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from matchyard import versions
 from matchyard.engine import find_engine
 from matchyard.errors import StorageError, UsageError
-from matchyard.index import SHARD_SIZE, Index
+from matchyard.index import SHARD_SIZE, Estimate, Index
 from matchyard.kernels import csr
 from matchyard.matches import Matches, Part
 from matchyard.storage import Saved
@@ -30,6 +30,8 @@ class TagIndex(Index):
     'missing tag: oslo'
     """
 
+    subscription_column = event_column = "tags"
+
     def __init__(
         self,
         algorithm: str | None = None,
@@ -40,6 +42,13 @@ class TagIndex(Index):
         shard_size: int = SHARD_SIZE,
     ) -> None:
         super().__init__("tags", algorithm, options, device, live, threads, shard_size)
+
+    def estimate(
+        self, subscriptions: int | None = None, tags_each: float = 5.0, name_share: float = 0.5
+    ) -> Estimate:
+        """The memory of a build before it starts: of what is staged, or of so many subscriptions
+        with `tags_each` tags of which `name_share` per subscription are new names."""
+        return self._estimate(subscriptions, tags_each, name_share)
 
     def forward(
         self, events: Any, trees: Any, interfaces: Any, threads: int | None = None
@@ -76,7 +85,8 @@ class TagIndex(Index):
         (2, 3)
         """
         settings = self._settings
-        n_bits, n_hashes, _ = settings.algorithm.signature_bits(settings.options)
+        algorithm: Any = settings.algorithm
+        n_bits, n_hashes, _ = algorithm.signature_bits(settings.options)
         if not n_bits:
             raise UsageError(f"{self.algorithm} has no signatures; tagmatch has")
         encoder = settings.engine.encoder
@@ -102,6 +112,41 @@ class TagIndex(Index):
         return n_partitions, n_sets / max(1, column.n_rows)
 
 
+class PredicateIndex(Index):
+    """Subscriptions are predicates on the attributes of an event, which is a JSON-like object.
+
+    >>> index = PredicateIndex()
+    >>> index.add('area = "north" and temp > 30 or wind > 20', key=7).consolidate()
+    <PredicateIndex: 1 subscriptions, algorithm auto>
+    >>> index.match([{"area": "north", "temp": 31}, {"wind": 5}, {"wind": 21}]).to_lists()
+    [[7], [], [7]]
+    """
+
+    subscription_column = "predicate"
+
+    def __init__(
+        self,
+        algorithm: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        device: str = "cpu",
+        live: bool = False,
+        threads: int = 1,
+        shard_size: int = SHARD_SIZE,
+    ) -> None:
+        super().__init__("predicates", algorithm, options, device, live, threads, shard_size)
+
+    def estimate(
+        self,
+        subscriptions: int | None = None,
+        constraints_each: float = 3.0,
+        name_share: float = 0.01,
+    ) -> Estimate:
+        """The memory of a build before it starts: of what is staged, or of so many subscriptions
+        with `constraints_each` constraints, of which `name_share` per subscription bring an
+        attribute name or a text that no other has."""
+        return self._estimate(subscriptions, constraints_each, name_share)
+
+
 def interface_key(tree: Any, interface: Any) -> Any:
     """The key of an interface on a tree, for `TagIndex.forward`; numbers or arrays of them.
 
@@ -117,7 +162,7 @@ def interface_key(tree: Any, interface: Any) -> Any:
     return both
 
 
-_KINDS: dict[str, type[TagIndex]] = {"tags": TagIndex}
+_KINDS: dict[str, type[Index]] = {"tags": TagIndex, "predicates": PredicateIndex}
 
 
 def create(
@@ -149,15 +194,21 @@ def algorithms(engine: str) -> tuple[str, ...]:
 
 
 def workload(
-    engine: str, name: str, size: int, seed: int = 1, extra_tags: int | None = None
+    engine: str,
+    name: str | None,
+    size: int,
+    seed: int = 1,
+    parameters: Mapping[str, Any] | None = None,
 ) -> Any:
-    """A named workload of an engine, made on demand; see the engine's `workload` module.
+    """A named workload of an engine, made on demand; None is its first. See the engine's `workload`
+    module for names, and for the parameters that they have.
 
     >>> tags, keys = workload("tags", "twitter", size=100).subscriptions(0, 3)
     >>> len(tags), len(keys)
     (3, 3)
     """
-    return find_engine(engine).workload.generate(name, size, seed, extra_tags)
+    found = find_engine(engine).workload
+    return found.generate(name or next(iter(found.MODELS)), size, seed, parameters or {})
 
 
 def open(
@@ -167,7 +218,7 @@ def open(
     threads: int = 1,
     device: str = "cpu",
     version: str | None = None,
-) -> TagIndex:
+) -> Index:
     """Open a saved index, memory-mapped; `verify` compares every file's SHA-256 first.
 
     The current version, or the one that is named. The folder is not written to until `save` is
@@ -182,7 +233,7 @@ def from_saved(
     live: bool = False,
     threads: int = 1,
     device: str = "cpu",
-) -> TagIndex:
+) -> Index:
     """The index of a version that was loaded from `path`."""
     kind = _KINDS.get(str(saved.manifest.get("engine")))
     if kind is None:

@@ -15,7 +15,7 @@ to be shown only to the shards that hold one of its names: see `Routes`.
 >>> parts = [([{"jazz"}, {"live"}], [1, 2]), ([{"jazz", "oslo"}], [3])]
 >>> path = tempfile.mkdtemp() + "/music.index"
 >>> plan = Plan()
->>> vocabulary = merge([count(tags, plan) for tags, _ in parts])
+>>> vocabulary = merge([count(tags, plan) for tags, _ in parts], plan)
 >>> with new_version(path) as folder:
 ...     files = write_names(folder, vocabulary)
 ...     for number, (tags, keys) in enumerate(parts):
@@ -42,8 +42,7 @@ from matchyard.carried import Carried, carry
 from matchyard.errors import UsageError
 from matchyard.index import Index
 from matchyard.indexes import from_saved
-from matchyard.kernels.csr import count_values
-from matchyard.kernels.names import Interner, Names, rank_names
+from matchyard.kernels.names import Interner, Names
 from matchyard.keys import number_keys
 from matchyard.plans import Plan, plan_of, resolve
 from matchyard.storage import File
@@ -72,6 +71,7 @@ __all__ = [
     "manifest_of",
     "merge",
     "merge_keys",
+    "n_ids",
     "new_version",
     "open_names",
     "open_routes",
@@ -93,29 +93,17 @@ __all__ = [
 
 
 def count(subscriptions: Any, plan: Plan) -> pa.Table:
-    """The names in some subscriptions and how often each is used: columns `name` and `count`."""
+    """What some subscriptions bring to the vocabulary, and how often: columns `name` and `count`."""
     engine, _, _, reading, _ = resolve(plan)
-    staging = engine.encoder.Staging()
-    column = engine.encoder.column(subscriptions, reading)
-    staging.add(column, np.zeros(column.n_rows, np.int64))
-    batch, names, _ = staging.take()
-    counts = count_values(batch.tags, names.n_names)
-    return pa.table({"name": names.to_arrow(), "count": counts})
+    found: pa.Table = engine.encoder.count(
+        engine.encoder.subscription_column(subscriptions, reading)
+    )
+    return found
 
 
-def merge(counts: Iterable[pa.Table]) -> Names:
-    """The vocabulary of all parts, ranked by frequency."""
-    interner, totals = Interner(), np.zeros(1024, np.int64)
-    for part in counts:
-        for batch in part.combine_chunks().to_batches():
-            ids = interner.intern_arrow(batch["name"].cast(pa.large_string()))
-            if interner.n_names > len(totals):
-                more = np.zeros(2 * interner.n_names - len(totals), np.int64)
-                totals = np.concatenate([totals, more])
-            np.add.at(totals, ids, batch["count"].to_numpy())
-    totals = totals[: interner.n_names]
-    vocabulary, _ = rank_names(interner.names(), totals)
-    return vocabulary
+def merge(counts: Iterable[pa.Table], plan: Plan) -> Any:
+    """The vocabulary of all parts; names are ranked by frequency."""
+    return resolve(plan).engine.encoder.merge_counts(counts)
 
 
 def merge_keys(columns: Iterable[Any], known: Names | None = None) -> Names:
@@ -127,12 +115,12 @@ def merge_keys(columns: Iterable[Any], known: Names | None = None) -> Names:
 
 
 def write_names(
-    folder: Any, vocabulary: Names, key_names: Names | None = None, segment: int = 0
+    folder: Any, vocabulary: Any, key_names: Names | None = None, segment: int = 0
 ) -> list[File]:
     """Write the vocabulary of a segment, and the names of string keys, into a new version."""
     with versions.writable(folder) as local:
         name = f"{storage.segment_folder(segment)}vocabulary"
-        files = storage.write_names(local, name, vocabulary)
+        files = storage.write_vocabulary(local, name, vocabulary)
     return files + write_key_names(folder, key_names)
 
 
@@ -144,23 +132,33 @@ def write_key_names(folder: Any, key_names: Names | None) -> list[File]:
         return storage.write_names(local, "keys", key_names)
 
 
-def open_names(folder: Any, files: Sequence[File], segment: int = 0) -> tuple[Names, Names | None]:
+def open_names(
+    folder: Any, files: Sequence[File], plan: Plan, segment: int = 0
+) -> tuple[Any, Names | None]:
     """Map what `write_names` wrote, in whatever task needs it."""
     files = [File(*file) for file in files]
     local = versions.readable(folder, files)
-    vocabulary = storage.map_names(local, f"{storage.segment_folder(segment)}vocabulary")
-    has_keys = any(file.name == "keys.arrow" for file in files)
-    return vocabulary, storage.map_names(local, "keys") if has_keys else None
+    names = {file.name for file in files}
+    place = f"{storage.segment_folder(segment)}vocabulary"
+    mapped = storage.map_vocabulary(local, place, names)
+    vocabulary = storage.restored(mapped, resolve(plan).engine.encoder.Vocabulary)
+    return vocabulary, storage.map_names(local, "keys") if "keys.arrow" in names else None
 
 
 # -------------------------------------------------------------------- shards
 
 
-def rarest(subscriptions: Any, vocabulary: Names, plan: Plan) -> NDArray[np.int64]:
+def rarest(subscriptions: Any, vocabulary: Any, plan: Plan) -> NDArray[np.int64]:
     """The id of the rarest name of each subscription, -1 for one that has no names."""
     engine, _, _, reading, _ = resolve(plan)
-    batch = engine.encoder.encode_known(engine.encoder.column(subscriptions, reading), vocabulary)
+    column = engine.encoder.subscription_column(subscriptions, reading)
+    batch = engine.encoder.encode_known(column, vocabulary)
     return np.asarray(engine.encoder.rarest(batch), np.int64)
+
+
+def n_ids(vocabulary: Any, plan: Plan) -> int:
+    """How many ids there are that `rarest` can give."""
+    return int(resolve(plan).engine.encoder.n_ids(vocabulary))
 
 
 def cut(n_filed: NDArray[np.int64], n_shards: int) -> NDArray[np.int32]:
@@ -204,7 +202,7 @@ def write(
     number: int,
     subscriptions: Any,
     keys: Any,
-    vocabulary: Names,
+    vocabulary: Any,
     plan: Plan,
     key_names: Names | None = None,
     segment: int = 0,
@@ -216,7 +214,7 @@ def write(
     run that counts.
     """
     engine, _, algorithm, reading, options = resolve(plan)
-    column = engine.encoder.column(subscriptions, reading)
+    column = engine.encoder.subscription_column(subscriptions, reading)
     numbers = number_keys(keys, key_names)
     if len(numbers) != column.n_rows:
         raise UsageError(f"{column.n_rows} subscriptions, but {len(numbers)} keys")
@@ -299,11 +297,13 @@ class Routes:
         self._settings = resolve(plan_of(saved.manifest))
         self.n_shards = sum(saved.manifest["segments"])
         exact = saved.manifest["options"].get("exact", True)
+        encoder = self._settings.engine.encoder
         self._segments = []
         first = 0
         for segment, n_shards in zip(saved.segments, saved.manifest["segments"], strict=True):
             routes = segment.routes if exact and n_shards > 1 else None
-            self._segments.append((first, n_shards, segment.vocabulary, routes))
+            vocabulary = storage.restored(segment.vocabulary, encoder.Vocabulary)
+            self._segments.append((first, n_shards, vocabulary, routes))
             first += n_shards
 
     def of(self, events: Any) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -317,9 +317,10 @@ class Routes:
             if routes is None:
                 found.append(numbers[:, None] * self.n_shards + range(first, first + n_shards))
                 continue
-            batch = encoder.encode(column.rows(0, n_events), vocabulary, 0, 0, False)
-            shards = routes[1 + batch.tags[: batch.tag_start[-1]]]
-            places = np.repeat(numbers, np.diff(batch.tag_start)) * self.n_shards + first + shards
+            batch = encoder.encode(column.rows(0, n_events), vocabulary)
+            start, names = encoder.names_of(batch, vocabulary)
+            shards = routes[1 + names]
+            places = np.repeat(numbers, np.diff(start)) * self.n_shards + first + shards
             found.append(places[shards >= 0])
             if routes[0] >= 0:
                 found.append(numbers * self.n_shards + first + routes[0])

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from matchyard.engine import Configured
 from matchyard.kernels import csr
-from matchyard.kernels.names import Names, freeze
+from matchyard.kernels.names import freeze, n_bytes
 from matchyard.matches import Matches, Part
 
-_KEPT_BYTES = 1 << 30  # of ids; a larger build frees them half way, and cannot be undone
+_KEPT_BYTES = 1 << 30  # of rows; a larger build frees them half way, and cannot be undone
 CHUNK = 4096  # events per step of a thread: enough to share the work, small enough for the cache
 
 
@@ -30,7 +30,7 @@ class Rows(NamedTuple):
     """Subscriptions before they are compiled."""
 
     batch: Any
-    vocabulary: Names
+    vocabulary: Any
     keys: NDArray[np.int64]
 
 
@@ -47,8 +47,8 @@ class Removals(NamedTuple):
 class Segment:
     """Compiled subscriptions over one vocabulary, in one or more tables."""
 
-    def __init__(self, settings: Configured, vocabulary: Names, tables: Sequence[Any]) -> None:
-        self.settings, self.vocabulary = settings, vocabulary
+    def __init__(self, settings: Configured, vocabulary: Any, tables: Sequence[Any]) -> None:
+        self.settings, self.vocabulary = settings, freeze(vocabulary)
         self.tables = tuple(freeze(table) for table in tables)
         self._workspaces: list[list[Any]] = []
 
@@ -64,7 +64,7 @@ class Segment:
         parts.clear()
         batch, vocabulary = settings.engine.encoder.merge(merging)
         merging.clear()
-        kept = Rows(batch, vocabulary, keys) if batch.tags.nbytes <= _KEPT_BYTES else None
+        kept = Rows(batch, vocabulary, keys) if n_bytes(batch) <= _KEPT_BYTES else None
         shards = [
             batch.rows(start, min(start + shard_size, len(keys)))
             for start in range(0, len(keys), shard_size)
@@ -106,25 +106,26 @@ class Segment:
     @property
     def n_bytes(self) -> int:
         """Memory of vocabulary and tables, mapped from disk or not."""
-        arrays = [*self.vocabulary, *(array for table in self.tables for array in table)]
-        return sum(array.nbytes for array in arrays)
+        return n_bytes(self.vocabulary) + n_bytes(self.tables)
 
     def encode(self, column: Any) -> Any:
-        """A column of events or subscriptions as a batch over this segment's vocabulary."""
-        settings = self.settings
-        bits = settings.algorithm.signature_bits(settings.options)
-        return settings.engine.encoder.encode(column, self.vocabulary, *bits)
+        """A column of events as a batch over this segment's vocabulary."""
+        return self.settings.encode(column, self.vocabulary)
 
-    def match(self, column: Any) -> Part:
-        """The keys per event, by one thread."""
+    def match(self, column: Any, once: bool = False) -> Part:
+        """The keys per event, by one thread. With `once`, the algorithm may leave out keys that an
+        event has already."""
         algorithm, options = self.settings.algorithm, self.settings.options
+        match = algorithm.match
+        if once and not any(len(t.removed_keys) or len(t.removed_at) for t in self.tables):
+            match = getattr(algorithm, "match_unique", match)
         start = perf_counter()
         batch = self.encode(column)
         encode_s = perf_counter() - start
         workspaces = self._borrow()
         try:
             found = [
-                algorithm.match(table, batch, workspace, options)
+                match(table, batch, workspace, options)
                 for table, workspace in zip(self.tables, workspaces, strict=True)
             ]
         finally:
@@ -157,14 +158,36 @@ class Segment:
         """Where the pairs stand in the key table of each of the tables."""
         if not pairs:
             return [np.empty(0, np.int64) for _ in self.tables]
-        column = self.settings.engine.encoder.column([p[0] for p in pairs], self.settings.reading)
+        if hasattr(self.settings.algorithm, "locate"):
+            return self._locate_by_value(pairs)
+        return [self._locate_by_key(table, pairs) for table in self.tables]
+
+    def _locate_by_key(self, table: Any, pairs: list[tuple[Any, int]]) -> NDArray[np.int64]:
+        """All subscriptions of the keys are decoded and compared."""
+        values: dict[int, set[Any]] = {}
+        for value, key in pairs:
+            values.setdefault(key, set()).add(value)
+        positions = csr.positions_of(table.keys, csr.hash_set(np.array(list(values), np.int64)))
+        rows, number = np.unique(rows_at(table, positions), return_inverse=True)
+        batch = self.settings.algorithm.subscriptions(table, rows)
+        decode = self.settings.engine.encoder.decode
+        stored = [decode(batch, row, self.vocabulary) for row in range(len(rows))]
+        keys = table.keys[positions].tolist()
+        gone = [stored[row] in values[key] for row, key in zip(number, keys, strict=True)]
+        found: NDArray[np.int64] = positions[np.array(gone, np.bool_)]
+        return found
+
+    def _locate_by_value(self, pairs: list[tuple[Any, int]]) -> list[NDArray[np.int64]]:
+        encoder = self.settings.engine.encoder
+        column = encoder.subscription_column([pair[0] for pair in pairs], self.settings.reading)
         batch = self.encode(column)
-        # A set with a tag that the vocabulary lacks was never stored: encoding would shorten it.
-        known = np.diff(batch.tag_start) == np.diff(column.row_start)
+        # One with a name that the vocabulary lacks was never stored: encoding would shorten it.
+        known = encoder.is_known(column, batch)
         wanted = np.array([pair[1] for pair in pairs], np.int64)
+        algorithm: Any = self.settings.algorithm
+        options = self.settings.options
         found = []
         for table in self.tables:
-            algorithm, options = self.settings.algorithm, self.settings.options
             space = algorithm.workspace(table, options)
             start, rows = algorithm.locate(table, batch, space, options)
             numbers = np.repeat(np.arange(len(pairs)), np.diff(start))
@@ -181,8 +204,7 @@ class Segment:
         pieces = []
         for table in self.tables:
             positions = csr.living(table)
-            rows = np.searchsorted(table.key_start, positions, side="right") - 1
-            batch = self.settings.algorithm.subscriptions(table, rows)
+            batch = self.settings.algorithm.subscriptions(table, rows_at(table, positions))
             pieces.append((batch, self.vocabulary, table.keys[positions]))
         keys = np.concatenate([piece[2] for piece in pieces])
         if len(pieces) == 1:
@@ -196,11 +218,16 @@ class Segment:
         for table in self.tables:
             at = np.flatnonzero(table.keys == key)
             at = at[[not csr.is_removed(table, position) for position in at]]
-            rows = np.searchsorted(table.key_start, at, side="right") - 1
+            rows = rows_at(table, at)
             batch = self.settings.algorithm.subscriptions(table, rows)
             decode = self.settings.engine.encoder.decode
             found += [decode(batch, row, self.vocabulary) for row in range(len(rows))]
         return found
+
+
+def rows_at(table: Any, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows whose keys stand at those positions of the key table."""
+    return np.searchsorted(table.key_start, positions, side="right") - 1
 
 
 def _extended(table: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -228,26 +255,32 @@ class Snapshot(NamedTuple):
     key_names: pa.Array | None
 
     def kind(self) -> str | None:
-        """The kind of the subscriptions; None where there are none, or only empty ones."""
+        """The kind of the subscriptions; None where there are none, or any kind would do."""
         for segment in self.segments:
             for table in segment.tables:
                 ends = np.array([0, len(table.key_start) - 2])
                 if len(table.keys):
                     batch = segment.settings.algorithm.subscriptions(table, ends)
-                    if len(batch.tags) or batch.signatures.any():
-                        return str(batch.kind)
+                    kind: str | None = segment.settings.engine.encoder.kind(batch)
+                    if kind is not None:
+                        return kind
         return None
 
     def match(
-        self, column: Any, threads: int, finish: Callable[[Part, int], Part] | None = None
+        self,
+        column: Any,
+        threads: int,
+        finish: Callable[[Part, int], Part] | None = None,
+        once: bool = False,
     ) -> Matches:
-        """Match a column of events; `finish` turns each part, given its first event, into another."""
+        """Match a column of events; `finish` turns each part, given its first event, into another.
+        With `once`, keys may be left out that an event has already."""
 
         n_events = column.n_rows
 
         def step(first: int) -> Part:
             rows = column.rows(first, min(first + CHUNK, n_events))
-            part = join([segment.match(rows) for segment in self.segments], rows.n_rows)
+            part = join([segment.match(rows, once) for segment in self.segments], rows.n_rows)
             return finish(part, first) if finish else part
 
         if n_events <= CHUNK:

@@ -3,7 +3,8 @@
     music.index/
       CURRENT                     one line: the version that readers take
       versions/0001/manifest.json format, settings, and size and SHA-256 of every file
-                    vocabulary.arrow  vocabulary.slots.npy      names, counts; the table over them
+                    vocabulary.arrow  vocabulary.slots.npy      names, counts; the table over them,
+                    vocabulary/FIELD.*                          or a file of names or an array each
                     routes.npy                                  which shard has whose rarest name
                     shards/0000/FIELD.npy                       one file per array of a Table
                     segments/0001/                              the same again for what was appended
@@ -44,7 +45,7 @@ class File(NamedTuple):
 class SavedSegment(NamedTuple):
     """Tables over one vocabulary, mapped from disk."""
 
-    vocabulary: Names
+    vocabulary: Any  # names, or names and arrays by field: see `restored`
     tables: list[dict[str, NDArray[Any]]]
     routes: NDArray[np.int32] | None  # see `matchyard.shards.cut`
 
@@ -128,6 +129,19 @@ def write_names(folder: Path, name: str, names: Names) -> list[File]:
     with pa.ipc.new_file(pa.PythonFile(file, "w"), batch.schema) as writer:
         writer.write_batch(batch)
     return [file.finish(f"{name}.arrow"), write_array(folder, f"{name}.slots", names.slots)]
+
+
+def write_vocabulary(folder: Path, name: str, vocabulary: Any) -> list[File]:
+    """Write names, or a NamedTuple of names and arrays field by field."""
+    if isinstance(vocabulary, Names):
+        return write_names(folder, name, vocabulary)
+    files = []
+    for field, value in vocabulary._asdict().items():
+        if isinstance(value, Names):
+            files += write_names(folder, f"{name}/{field}", value)
+        else:
+            files.append(write_array(folder, f"{name}/{field}", value))
+    return files
 
 
 def describe(
@@ -235,7 +249,8 @@ def load_version(
     for segment, mapped in enumerate(tables):
         place = segment_folder(segment)
         routes = map_array(folder / f"{place}routes.npy") if f"{place}routes.npy" in names else None
-        segments.append(SavedSegment(map_names(folder, f"{place}vocabulary"), mapped, routes))
+        vocabulary = map_vocabulary(folder, f"{place}vocabulary", names)
+        segments.append(SavedSegment(vocabulary, mapped, routes))
     key_names = map_names(folder, "keys") if "keys.arrow" in names else None
     return Saved(manifest, key_names, segments)
 
@@ -285,3 +300,28 @@ def map_names(folder: Path, name: str) -> Names:
     start = np.frombuffer(offsets, width)[: len(words) + 1] if offsets else np.zeros(1, width)
     data = np.frombuffer(text or b"", np.uint8)
     return freeze(Names(map_array(folder / f"{name}.slots.npy"), start, data, uses))
+
+
+def map_vocabulary(folder: Path, name: str, files: Collection[str]) -> Any:
+    """Map what `write_vocabulary` wrote: names, or names and arrays by field."""
+    prefix = f"{name}/"
+    below = sorted(file for file in files if file.startswith(prefix))
+    if not below:
+        return map_names(folder, name)
+    ends = {file: file[len(prefix) :] for file in below}
+    named = {end.removesuffix(".arrow") for end in ends.values() if end.endswith(".arrow")}
+    arrays = {end.removesuffix(".npy") for end in ends.values() if end.endswith(".npy")}
+    arrays -= {f"{field}.slots" for field in named}
+    return {
+        **{field: map_names(folder, prefix + field) for field in named},
+        **{field: map_array(folder / f"{prefix}{field}.npy") for field in arrays},
+    }
+
+
+def restored(vocabulary: Any, kind: type[Any]) -> Any:
+    """A mapped vocabulary as the engine's type."""
+    if isinstance(vocabulary, kind):
+        return vocabulary
+    if not isinstance(vocabulary, dict) or set(vocabulary) != set(kind._fields):
+        raise StorageError(f"its vocabulary has not the fields {', '.join(kind._fields)}")
+    return kind(**vocabulary)

@@ -19,10 +19,12 @@ from hypothesis.stateful import (
 )
 
 import matchyard as my
+from matchyard.engine import find_engine
 from tests.cases import (
     ONE_EACH,
     Case,
     counted,
+    empty,
     events,
     expected,
     int_keys,
@@ -37,46 +39,51 @@ class Changing(RuleBasedStateMachine):
     case: Case
     live: bool
     keys: st.SearchStrategy[Any]
+    subscriptions: st.SearchStrategy[Any] = subscriptions
+    events: st.SearchStrategy[Any] = events
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = TemporaryDirectory()
-        self.rows: list[tuple[frozenset[str], Any]] = []  # all changes made
-        self.visible: list[tuple[frozenset[str], Any]] = []  # those that matching sees
+        self.parse = find_engine(self.case.engine).language.parse
+        self.rows: list[tuple[Any, Any]] = []  # all changes made
+        self.visible: list[tuple[Any, Any]] = []  # those that matching sees
 
     @initialize(shard_size=st.sampled_from([1000, 3]))
     def start(self, shard_size: int) -> None:
-        self.index = my.TagIndex(*self.case[:2], live=self.live, shard_size=shard_size)
+        algorithm, options, _, engine = self.case
+        self.index = empty(engine, algorithm, options, live=self.live, shard_size=shard_size)
 
     def changed(self) -> None:
         if self.live:
             self.visible = list(self.rows)
 
-    @rule(tags=subscriptions, data=st.data())
-    def add(self, tags: list[str], data: st.DataObject) -> None:
-        key = data.draw(self.keys)
-        self.index.add(tags, key)
-        self.rows.append((frozenset(tags), key))
+    @rule(data=st.data())
+    def add(self, data: st.DataObject) -> None:
+        row, key = data.draw(self.subscriptions), data.draw(self.keys)
+        self.index.add(row, key)
+        self.rows.append((self.parse(row), key))
         self.changed()
 
-    @rule(rows=st.lists(subscriptions, max_size=12), data=st.data())
-    def add_many(self, rows: list[list[str]], data: st.DataObject) -> None:
+    @rule(data=st.data())
+    def add_many(self, data: st.DataObject) -> None:
+        rows = data.draw(st.lists(self.subscriptions, max_size=12))
         keys = data.draw(st.lists(self.keys, min_size=len(rows), max_size=len(rows)))
         self.index.add_many(rows, keys)
-        self.rows += zip(map(frozenset, rows), keys, strict=True)
+        self.rows += zip(map(self.parse, rows), keys, strict=True)
         self.changed()
 
     @rule(data=st.data())
     def remove_key(self, data: st.DataObject) -> None:
         gone = data.draw(self.keys)
         self.index.remove(gone)
-        self.rows = [(tags, key) for tags, key in self.rows if key != gone]
+        self.rows = [row for row in self.rows if row[1] != gone]
         self.changed()
 
     @rule(data=st.data())
     def remove_subscription(self, data: st.DataObject) -> None:
         stored = st.sampled_from(self.rows) if self.rows else st.nothing()
-        gone = data.draw(stored | st.tuples(subscriptions.map(frozenset), self.keys))
+        gone = data.draw(stored | st.tuples(self.subscriptions.map(self.parse), self.keys))
         self.index.remove(gone[1], gone[0])
         self.rows = [row for row in self.rows if row != gone]
         self.changed()
@@ -93,9 +100,13 @@ class Changing(RuleBasedStateMachine):
         self.index = my.open(path, live=self.live)
         self.visible = list(self.rows)
 
-    @rule(asked=st.lists(events, max_size=4), unique=st.booleans())
-    def match(self, asked: list[list[str]], unique: bool) -> None:
-        want = expected([row for row, _ in self.visible], [key for _, key in self.visible], asked)
+    @rule(data=st.data(), unique=st.booleans())
+    def match(self, data: st.DataObject, unique: bool) -> None:
+        self.check(data.draw(st.lists(self.events, max_size=4)), unique)
+
+    def check(self, asked: list[Any], unique: bool) -> None:
+        rows, keys = [row for row, _ in self.visible], [key for _, key in self.visible]
+        want = expected(rows, keys, asked, self.case.engine)
         if unique:
             assert counted(self.index.match_unique(asked)) == [Counter(set(keys)) for keys in want]
         else:
@@ -108,12 +119,25 @@ class Changing(RuleBasedStateMachine):
     def teardown(self) -> None:
         if self.index._background is not None:
             self.index._background.join()
-            self.match([["a", "b", "c", "d", "e", "é"]], False)  # raises what went wrong there
+            self.index.match([])  # raises what went wrong there
         self.folder.cleanup()
 
 
-@pytest.mark.parametrize("keys", [int_keys, str_keys], ids=["int", "str"])
-@pytest.mark.parametrize("live", ["staged", "live", "background"])
+every_key = pytest.mark.parametrize("keys", [int_keys, str_keys], ids=["int", "str"])
+every_way = pytest.mark.parametrize("live", ["staged", "live", "background"])
+
+
+def run(live: str, monkeypatch: pytest.MonkeyPatch, **chosen: Any) -> None:
+    """Some orders of changes, with what is chosen about them."""
+    if live == "background":  # consolidate after nearly every change, and fold sides early
+        monkeypatch.setattr("matchyard.consolidation._SIDE_LEAST", 1)
+        monkeypatch.setattr("matchyard.consolidation._MAX_SIDES", 2)
+    kind = type("Machine", (Changing,), {"live": live != "staged", **chosen})
+    run_state_machine_as_test(kind, settings=settings(max_examples=8, stateful_step_count=16))
+
+
+@every_key
+@every_way
 @pytest.mark.parametrize("case", ONE_EACH, ids=lambda case: case.algorithm)
 def test_any_order_of_changes_leaves_what_a_list_would_hold(
     case: Case,
@@ -122,8 +146,4 @@ def test_any_order_of_changes_leaves_what_a_list_would_hold(
     monkeypatch: pytest.MonkeyPatch,
     quick_saves: None,
 ) -> None:
-    if live == "background":  # consolidate after nearly every change, and fold sides early
-        monkeypatch.setattr("matchyard.consolidation._SIDE_LEAST", 1)
-        monkeypatch.setattr("matchyard.consolidation._MAX_SIDES", 2)
-    kind = type("Machine", (Changing,), {"case": case, "live": live != "staged", "keys": keys})
-    run_state_machine_as_test(kind, settings=settings(max_examples=8, stateful_step_count=16))
+    run(live, monkeypatch, case=case, keys=keys)

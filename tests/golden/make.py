@@ -10,6 +10,7 @@ from pathlib import Path
 import matchyard as my
 from matchyard.engine import find_engine
 from matchyard.storage import FORMAT
+from tests.cases import empty
 
 FOLDER = Path(__file__).parent
 ROWS = [
@@ -25,16 +26,37 @@ ANSWERS = [["Zoë", "ada", "all", "bob"], ["ada", "all"], ["all"], ["all"]]
 NUMBERS = {"ada": 1, "bob": -2, "Zoë": 2**53 + 1, "all": 2**63 - 1, "gone": 0}
 
 
-def make(path: Path, algorithm: str, strings: bool) -> None:
+# The same for predicates that every algorithm takes.
+PREDICATE_ROWS = [
+    ("temp > 30 and wind in [1, 5]", "ada"),
+    ("temp in (0, 2.5)", "bob"),
+    ("temp > 30 and wind in [1, 5]", "Zoë"),
+    ("humidity >= 9007199254740993", "all"),
+    ("`höhe` < 0", "ada"),
+    ("temp > -1", "gone"),
+]
+PREDICATE_EVENTS = [
+    {"temp": 31, "wind": 5, "humidity": 2**53 + 1},
+    {"temp": 1, "höhe": -0.5, "wind": "5"},
+    {"temp": 2.5, "humidity": 2**53},
+    {},
+]
+PREDICATE_ANSWERS = [["Zoë", "ada", "all"], ["ada", "bob"], [], []]
+
+
+def make(path: Path, engine: str, algorithm: str, strings: bool) -> None:
     """One index of five subscriptions in two shards, from which a sixth was removed."""
-    index = my.TagIndex(algorithm, shard_size=3)
-    for tags, key in ROWS:
-        index.add(tags, key if strings else NUMBERS[key])
+    index = empty(engine, algorithm, shard_size=3)
+    for row, key in ROWS if engine == "tags" else PREDICATE_ROWS:
+        index.add(row, key if strings else NUMBERS[key])
     index.consolidate().remove("gone" if strings else 0).save(path)
     (path / ".lock").unlink()
 
 
 if __name__ == "__main__":
-    for name in find_engine("tags").algorithms:
-        for kind in ("str", "int"):
-            make(FOLDER / f"format-{FORMAT}" / f"{name}-{kind}", name, kind == "str")
+    for engine in my.ENGINES:
+        for name in find_engine(engine).algorithms:
+            for kind in ("str", "int"):
+                path = FOLDER / f"format-{FORMAT}" / f"{name}-{kind}"
+                if not path.exists():
+                    make(path, engine, name, kind == "str")

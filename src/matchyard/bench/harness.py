@@ -1,7 +1,7 @@
 """Run algorithms on one workload in one run, and check that they find the same matches.
 
-What is timed is the whole job: from events as users have them (an Arrow column of strings) to the
-keys of every event. JIT compilation and the generation of the workload are left out, building is
+What is timed is the whole job: from events as users have them (an Arrow column) to the keys of every
+event. JIT compilation and the generation of the workload are left out, building is
 reported apart, and a slow algorithm gets fewer events than a fast one; all are checked on the same.
 """
 
@@ -11,7 +11,7 @@ import gc
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,20 +25,25 @@ _MOST_EVENTS = 2_000_000
 _MOST_PAIRS = 40_000_000  # …within the memory that its result may take
 
 
-def _as_lines(events: Any) -> list[bytes]:
-    return [json.dumps({"tags": tags}).encode() for tags in events.to_pylist()]
+# How users have their events; all but "arrow" are made of what a workload gives, before it is timed.
+FORMS = ("arrow", "python", "json")
 
 
-def _from_lines(lines: list[bytes]) -> list[list[str]]:
-    return [json.loads(line)["tags"] for line in lines]
+def given_as(form: str, events: Any, column: str | None) -> Any:
+    """Events of a workload in a form; where they are a column, lines of JSON are objects with it."""
+    if form == "arrow":
+        return events
+    values = events.to_pylist()
+    if form == "python":
+        return values
+    return [json.dumps({column: value} if column else value).encode() for value in values]
 
 
-# How users have their events: what is given, and what is timed before an index can take it.
-FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "arrow": (lambda events: events, lambda events: events),
-    "python": (lambda events: events.to_pylist(), lambda events: events),
-    "json": (_as_lines, _from_lines),
-}
+def taken_from(form: str, events: Any, column: str | None) -> Any:
+    """What an index takes, read from lines of JSON where it does not read them itself."""
+    if form == "json" and column is not None:
+        return [json.loads(line)[column] for line in events]
+    return events
 
 
 class Result(NamedTuple):
@@ -51,7 +56,7 @@ class Result(NamedTuple):
     threads: int
     subscriptions: int
     events: int  # per timed pass
-    build_s: float  # from Arrow strings to an index that matches
+    build_s: float  # from Arrow columns to an index that matches
     events_per_s: float  # median over the passes
     pairs_per_s: float
     matches: int  # in one pass
@@ -63,29 +68,30 @@ class Result(NamedTuple):
     spread: float  # (slowest - fastest pass) / median
     passes: int
     arrow_pairs_per_s: float  # the same with the result as an Arrow table of (event, key)
-    form: str  # of the events: an Arrow column, Python lists, lines of JSON, or Parquet files
+    form: str  # of the events: an Arrow column, Python values, lines of JSON, or Parquet files
 
 
 def compare(
     engine: str = "tags",
-    workload: str = "twitter",
+    workload: str | None = None,
     size: int = 1_000_000,
-    algorithms: Sequence[str] = ("rarest",),
+    algorithms: Sequence[str] = (),
     threads: int = 1,
     device: str = "cpu",
     seed: int = 1,
     n_events: int | None = None,
     passes: int = 5,
     options: dict[str, Any] | None = None,
-    extra_tags: int | None = None,
+    parameters: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] = lambda message: None,
     form: str = "arrow",
 ) -> Iterator[Result]:
-    """Results as they come, one per algorithm."""
+    """Results as they come, one per algorithm. Without names, the engine's first workload, and its
+    default algorithm."""
     if form not in FORMS:
         raise my.UsageError(f"no form {form!r} of events; expected one of: {', '.join(FORMS)}")
-    source = my.workload(engine, workload, size, seed, extra_tags)
-    for algorithm in algorithms:
+    source = my.workload(engine, workload, size, seed, parameters)
+    for algorithm in algorithms or my.algorithms(engine)[:1]:
         progress(f"building {algorithm} over {size:,} subscriptions")
         index = my.create(engine, algorithm, options, device, threads=threads)
         warm_up(index, source, threads)
@@ -101,8 +107,7 @@ def compare(
 def warm_up(index: Any, source: Any, threads: int) -> None:
     """Compile every kernel on a tiny index of the same kind, and nothing else."""
     tiny = my.create(index.info()["engine"], index.algorithm, index.options, index.device)
-    tags, keys = source.subscriptions(0, min(200, source.size))
-    tiny.add_many(tags, keys).consolidate()
+    tiny.add_many(*source.subscriptions(0, min(200, source.size))).consolidate()
     tiny.match(source.events(STEP + 1), threads).to_arrow()
     tiny.match_unique(source.events(10))
 
@@ -110,11 +115,11 @@ def warm_up(index: Any, source: Any, threads: int) -> None:
 def build(index: Any, source: Any) -> float:
     """Add the workload chunk by chunk and consolidate; seconds, without its generation."""
     seconds = 0.0
-    for tags, keys in source.chunks():
+    for subscriptions, keys in source.chunks():
         start = time.perf_counter()
-        index.add_many(tags, keys)
+        index.add_many(subscriptions, keys)
         seconds += time.perf_counter() - start
-    del tags, keys
+    del subscriptions, keys
     start = time.perf_counter()
     index.consolidate()
     return seconds + time.perf_counter() - start
@@ -134,10 +139,13 @@ def measure(
     form: str = "arrow",
 ) -> Result:
     """Time passes over fresh events; the first `checked` events are the same for everyone."""
-    give, read = FORMS[form]
+    column = index.event_column
+
+    def give(events: Any) -> Any:
+        return given_as(form, events, column)
 
     def match(events: Any, threads: int) -> Any:
-        return getattr(index, verb)(read(events), threads)
+        return getattr(index, verb)(taken_from(form, events, column), threads)
 
     n_checked = min(STEP, n_events or STEP)
     first = match(give(source.events(n_checked)), threads)

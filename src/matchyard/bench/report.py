@@ -13,8 +13,8 @@ from matchyard.bench.harness import Result
 from matchyard.errors import UsageError
 
 WORDS = {
-    "arrow": "Arrow strings to keys",
-    "python": "Python lists to keys",
+    "arrow": "Arrow columns to keys",
+    "python": "Python values to keys",
     "json": "lines of JSON to keys",
     "parquet": "Parquet files to rows of keys",
 }

@@ -19,7 +19,8 @@ def workload(
     name: str, size: int, extra_tags: int | None = None, tags_each: int | None = None, seed: int = 1
 ) -> Any:
     """A named workload; `tags_each` gives every subscription exactly so many hashtags."""
-    source = my.workload("tags", name, size, seed, extra_tags)
+    parameters = {} if extra_tags is None else {"extra_tags": extra_tags}
+    source = my.workload("tags", name, size, seed, parameters)
     if tags_each is not None:
         source.model = source.model._replace(fewest=tags_each, most=tags_each)
     return source

@@ -117,6 +117,20 @@ def is_removed(table, position):
 
 
 @njit(nogil=True, cache=True)
+def positions_of(keys, wanted):
+    """Where the keys of a hash set stand, in one pass."""
+    positions = np.empty(64, np.int64)
+    n_found = 0
+    for position in range(len(keys)):
+        if in_hash_set(wanted, keys[position]):
+            if n_found == len(positions):
+                positions = np.append(positions, np.empty(n_found, np.int64))
+            positions[n_found] = position
+            n_found += 1
+    return positions[:n_found]
+
+
+@njit(nogil=True, cache=True)
 def n_living(table):
     """How many positions of the key table are not removed."""
     total = 0

@@ -52,6 +52,13 @@ class Names(NamedTuple):
         return kind.from_buffers(self.n_names, start, text)
 
 
+def n_bytes(arrays: Any) -> int:
+    """Memory of an array, or of all arrays in a NamedTuple of arrays and of such tuples."""
+    if isinstance(arrays, tuple):
+        return sum(map(n_bytes, arrays))
+    return int(arrays.nbytes)
+
+
 _UNCOUNTED = np.empty((0, 2), np.int64)
 
 
@@ -156,9 +163,15 @@ def rank_names(names: Names, counts: NDArray[np.int64]) -> tuple[Names, NDArray[
 
 
 def freeze(arrays: Arrays) -> Arrays:
-    """Read-only views: compiled kernels see one array type, whether built here or mapped from disk."""
-    views = []
+    """Read-only views: compiled kernels see one array type, whether built here or mapped from disk.
+
+    Of a NamedTuple of arrays, and of such tuples.
+    """
+    views: list[Any] = []
     for array in arrays:
+        if isinstance(array, tuple):
+            views.append(freeze(array))
+            continue
         view = array.view()
         view.flags.writeable = False
         views.append(view)

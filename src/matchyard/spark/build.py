@@ -196,13 +196,13 @@ def _segment(
     if base is not None and not n_rows:
         files = _shards.write_key_names(folder, key_names)
         return _Made(files, 0, 0, 0)
-    vocabulary = _shards.merge([counts.filter(pa.compute.invert(is_total))])
+    vocabulary = _shards.merge([counts.filter(pa.compute.invert(is_total))], plan)
     files = _shards.write_names(folder, vocabulary, key_names, segment)
     job = tasks.BuildJob(plan, os.fspath(folder), segment, files)
     n_tasks = n_shards or max(1, -(-n_rows // _PER_TASK))
     is_joined = n_shards is None and n_tasks > 1 and _shards.can_join(plan)
     share = min(1.0, n_tasks * _SAMPLE / n_rows) if is_joined else 1.0
-    routes = _routes(rows, job, vocabulary.n_names, n_tasks, share)
+    routes = _routes(rows, job, _shards.n_ids(vocabulary, plan), n_tasks, share)
     written = {row["number"]: row for row in _compile(rows, job, routes, n_tasks)}
     if sum(row["hash"] for row in written.values()) != hash_sum:
         raise UsageError(

@@ -81,8 +81,8 @@ def added_up(hashes: pa.Array) -> int:
 
 def count_rarest(job: BuildJob, batches: Batches) -> Batches:
     """How many subscriptions have each name as their rarest; -1 is for those without names."""
-    vocabulary, _ = shards.open_names(job.folder, job.names, job.segment)
-    counts = np.zeros(vocabulary.n_names + 1, np.int64)
+    vocabulary, _ = shards.open_names(job.folder, job.names, job.plan, job.segment)
+    counts = np.zeros(shards.n_ids(vocabulary, job.plan) + 1, np.int64)
     for batch in batches:
         found = shards.rarest(batch.column(0), vocabulary, job.plan)
         counts += np.bincount(found + 1, minlength=len(counts))
@@ -92,7 +92,7 @@ def count_rarest(job: BuildJob, batches: Batches) -> Batches:
 
 def assign(job: BuildJob, routes: shards.File, batches: Batches) -> Batches:
     """Subscriptions and keys with the number of their shard in front."""
-    vocabulary, _ = shards.open_names(job.folder, job.names, job.segment)
+    vocabulary, _ = shards.open_names(job.folder, job.names, job.plan, job.segment)
     place = shards.open_routes(job.folder, routes)
     for batch in batches:
         shard = place[1 + shards.rarest(batch.column(0), vocabulary, job.plan)]
@@ -106,7 +106,7 @@ def write_shard(job: BuildJob, batches: Batches) -> Batches:
     _forget_peak()
     found = list(batches)
     number = TaskContext.get().partitionId()
-    vocabulary, key_names = shards.open_names(job.folder, job.names, job.segment)
+    vocabulary, key_names = shards.open_names(job.folder, job.names, job.plan, job.segment)
     total = sum(added_up(batch.column("hash")) for batch in found)
     table = pa.Table.from_batches(found) if found else None
     del found

@@ -177,7 +177,7 @@ def _bad_rows(index: Any, events: pa.Array, first: int) -> list[tuple[int, str]]
 
 def _reason(index: Any, event: pa.Array, error: ParseError) -> str:
     try:
-        index.parse(event[0].as_py())
+        index.parse_event(event[0].as_py())
     except ParseError as found:
         return str(found)
     except UnicodeDecodeError:

@@ -142,7 +142,7 @@ def test_users_have_as_many_descriptors_as_in_the_traces() -> None:
 
 
 def test_an_event_can_have_more_tags_than_usual() -> None:
-    work = generate("blog-posts", 500, seed=1, extra_tags=20)
+    work = generate("blog-posts", 500, seed=1, parameters={"extra_tags": 20})
     assert all(len(event) >= 25 for event in work.events(50).to_pylist())
 
 

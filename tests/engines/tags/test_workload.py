@@ -88,7 +88,7 @@ def test_events_have_as_many_matches_as_the_table_says(
 
 
 def test_extra_tags_can_be_set() -> None:
-    work = generate("skew", size=100, seed=1, extra_tags=7)
+    work = generate("skew", size=100, seed=1, parameters={"extra_tags": 7})
     assert {len(event) for event in work.events(50).to_pylist()} == {12}
 
 

@@ -171,7 +171,7 @@ class Staging:
         return self._staged[-1].n_rows if self._staged else 0
 
     @property
-    def n_constraints(self) -> int:
+    def n_parts(self) -> int:
         """Constraints in them."""
         return self._staged[-1].n_constraints if self._staged else 0
 
@@ -188,7 +188,7 @@ class Staging:
 
     def _append(self, pieces: Pieces, keys: NDArray[np.int64]) -> None:
         n_rows = self.n_rows + len(keys)
-        n_constraints = self.n_constraints + len(pieces.groups)
+        n_constraints = self.n_parts + len(pieces.groups)
         self._staged.append(_Staged(pieces, keys, n_rows, n_constraints))
 
     def put_back(self, filters: Filters, vocabulary: Vocabulary, keys: NDArray[np.int64]) -> None:

@@ -8,6 +8,8 @@ See `_coded` for what the numbers mean.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +26,7 @@ from matchyard.engines.predicates._pieces import renumber
 from matchyard.engines.predicates._subscriptions import VALUES, Staging, Subscriptions, merge
 from matchyard.engines.predicates._vocabulary import code
 from matchyard.engines.predicates.algorithms._stored import take
-from matchyard.errors import ParseError, UsageError
+from matchyard.errors import UsageError
 from matchyard.kernels.csr import count_values
 from matchyard.kernels.names import find_names
 
@@ -40,13 +42,21 @@ __all__ = [
     "accept",
     "check",
     "column",
+    "count",
     "decode",
     "encode",
     "encode_known",
-    "fold",
+    "estimate",
     "keep",
+    "kind",
     "merge",
+    "merge_counts",
+    "n_ids",
+    "names_of",
+    "parse",
+    "parse_event",
     "rarest",
+    "sizes",
     "subscription_column",
     "texts",
 ]
@@ -87,14 +97,21 @@ def accept(column: Subscriptions, *bits: Any) -> None:
     """Nothing is refused here: what an algorithm cannot hold it refuses itself."""
 
 
-def fold(predicate: language.Predicate, options: Options) -> language.Predicate:
-    """One parsed predicate as it is; refuses at once what would be refused later."""
-    if len(predicate.filters) > options.max_filters:
-        raise ParseError(
-            f"{len(predicate.filters)} filters in one predicate; the limit is "
-            f'{options.max_filters} (option "max_filters")'
-        )
-    return predicate
+def parse(value: Any, options: Options) -> language.Predicate:
+    """One subscription as the options want it."""
+    return language.parse(value, options.max_filters)
+
+
+def parse_event(value: Any, options: Options) -> language.Event:
+    """One event; refuses at once what `column` would refuse later."""
+    event = language.parse_event(value)
+    column([event], options)
+    return event
+
+
+def kind(filters: Filters) -> str:
+    """As of a column: there is only one."""
+    return VALUES
 
 
 def keep(filters: Filters, rows: NDArray[np.bool_]) -> Filters:
@@ -122,6 +139,61 @@ def rarest(filters: Filters) -> NDArray[np.int64]:
     uses = count_values(filters.slots, int(filters.slots.max(initial=-1)) + 1)
     _find_rarest(filters, uses, found)
     return found
+
+
+def n_ids(vocabulary: Vocabulary) -> int:
+    """How many ids there are that `rarest` can give."""
+    return vocabulary.n_slots
+
+
+def names_of(batch: Batch, vocabulary: Vocabulary) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The ids under which `rarest` may have filed what matches each event: (start, ids)."""
+    return batch.event_start, batch.slots
+
+
+def count(column: Subscriptions) -> pa.Table:
+    """What a part of the subscriptions brings to the vocabulary: columns `name` and `count`.
+
+    A vocabulary is made of constraints, so that these are the names here, as text.
+    """
+    staging = Staging()
+    staging.add(column, np.zeros(column.n_rows, np.int64))
+    filters, vocabulary, _ = staging.take()
+    found = Counter(
+        constraint
+        for predicate in decode_rows(filters, 0, filters.n_rows, vocabulary)
+        for holds, fails in predicate.filters
+        for group in (holds, *fails)
+        for constraint in group
+    )
+    names = [language.format(language.parse(constraint)) for constraint in found]
+    return pa.table(
+        {"name": pa.array(names, pa.large_string()), "count": pa.array(found.values(), pa.int64())}
+    )
+
+
+def merge_counts(parts: Iterable[pa.Table]) -> Vocabulary:
+    """The vocabulary of all parts."""
+    found: set[str] = set()
+    for part in parts:
+        found.update(part["name"].to_pylist())
+    column = subscription_column(sorted(found), Options())
+    staging = Staging()
+    staging.add(column, np.zeros(column.n_rows, np.int64))
+    return staging.take()[1]
+
+
+def sizes(vocabulary: Vocabulary) -> tuple[int, int]:
+    """Pieces of all subscriptions, and distinct attribute names and texts."""
+    n_pieces = int(vocabulary.names.counts().sum())
+    return n_pieces, vocabulary.n_names + vocabulary.texts.n_names
+
+
+def estimate(n_rows: int, n_constraints: int, n_names: int) -> tuple[int, int, int]:
+    """Bytes of the vocabulary, of what is staged, and of what a build has besides that."""
+    names = n_names * (11 + 4 + 12)  # slots, offset, text
+    staged = 34 * n_constraints + 24 * n_rows  # pieces, groups and offsets; offsets and keys
+    return names, staged + 60 * n_names, 30 * n_constraints + 24 * n_rows
 
 
 @njit(nogil=True, cache=True)

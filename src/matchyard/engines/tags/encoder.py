@@ -7,14 +7,15 @@ The vocabulary numbers tags by falling frequency: 0 is the most frequent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
+from matchyard.engines.tags import language
 from matchyard.engines.tags._columns import (
     VALUES,
     Column,
@@ -40,18 +41,38 @@ __all__ = [
     "accept",
     "check",
     "column",
+    "count",
     "decode",
     "encode",
     "encode_known",
+    "estimate",
     "fold",
+    "is_known",
     "keep",
+    "kind",
     "merge",
+    "merge_counts",
+    "n_ids",
+    "names_of",
+    "parse",
+    "parse_event",
     "rarest",
     "sign",
+    "sizes",
+    "subscription_column",
     "texts",
 ]
 
 Vocabulary = Names
+subscription_column = column  # both are sets of tags
+
+
+def parse(value: Any, options: Options) -> frozenset[str]:
+    """One subscription as the options want it."""
+    return fold(language.parse(value), options)
+
+
+parse_event = parse
 
 
 class Batch(NamedTuple):
@@ -66,14 +87,17 @@ class Batch(NamedTuple):
         """How many sets there are."""
         return len(self.tag_start) - 1
 
-    @property
-    def kind(self) -> str:
-        """As of a column; of subscriptions only, since encoded events carry both."""
-        return kind_of(self.signatures)
-
     def rows(self, start: int, stop: int) -> Batch:
         """Some consecutive rows, without copying the tags."""
         return Batch(self.tag_start[start : stop + 1], self.tags, self.signatures[start:stop])
+
+
+def kind(batch: Batch) -> str | None:
+    """As of a column; of subscriptions only, since encoded events carry both. None where there are
+    only empty ones, which are the same in every kind."""
+    if len(batch.tags) or batch.signatures.any():
+        return kind_of(batch.signatures)
+    return None
 
 
 class _Piece(NamedTuple):
@@ -100,7 +124,7 @@ class Staging:
         return self._pieces[-1].n_rows if self._pieces else 0
 
     @property
-    def n_tags(self) -> int:
+    def n_parts(self) -> int:
         """Tags in them."""
         return self._pieces[-1].n_tags if self._pieces else 0
 
@@ -121,7 +145,7 @@ class Staging:
         signatures: NDArray[np.uint64],
         keys: NDArray[np.int64],
     ) -> None:
-        n_rows, n_tags = self.n_rows + len(keys), self.n_tags + len(ids)
+        n_rows, n_tags = self.n_rows + len(keys), self.n_parts + len(ids)
         self._pieces.append(_Piece(row_start, ids, signatures, keys, n_rows, n_tags))
 
     def put_back(self, batch: Batch, vocabulary: Vocabulary, keys: NDArray[np.int64]) -> None:
@@ -136,7 +160,7 @@ class Staging:
 
     def take(self) -> tuple[Batch, Vocabulary, NDArray[np.int64]]:
         """All that was staged, leaving nothing; pieces are freed as they are joined."""
-        n_rows, n_tags = self.n_rows, self.n_tags
+        n_rows, n_tags = self.n_rows, self.n_parts
         signatures = _join_signatures([piece.signatures for piece in self._pieces], n_rows, n_tags)
         tag_start = np.zeros(n_rows + 1, np.int64)
         tags, keys = np.empty(n_tags, np.int32), np.empty(n_rows, np.int64)
@@ -204,7 +228,7 @@ def keep(batch: Batch, rows: NDArray[np.bool_]) -> Batch:
     return Batch(ragged(counts[rows]), tags, batch.signatures[rows])
 
 
-def accept(column: Column, n_bits: int, n_hashes: int, bare_allowed: bool) -> None:
+def accept(column: Column, n_bits: int = 0, n_hashes: int = 0, bare_allowed: bool = False) -> None:
     """Refuse bare signatures where the algorithm needs tags, or other widths."""
     width = column.signatures.shape[1]
     if width and not bare_allowed:
@@ -220,7 +244,11 @@ def accept(column: Column, n_bits: int, n_hashes: int, bare_allowed: bool) -> No
 
 
 def encode(
-    column: Column, vocabulary: Vocabulary, n_bits: int, n_hashes: int, bare_allowed: bool
+    column: Column,
+    vocabulary: Vocabulary,
+    n_bits: int = 0,
+    n_hashes: int = 0,
+    bare_allowed: bool = False,
 ) -> Batch:
     """Events as a batch over the vocabulary, with signatures of `n_bits` when that is not 0."""
     if column.signatures.shape[1]:
@@ -257,6 +285,12 @@ def encode_known(column: Column, vocabulary: Vocabulary) -> Batch:
     return Batch(column.row_start, tags.astype(np.int32), column.signatures)
 
 
+def is_known(column: Column, batch: Batch) -> NDArray[np.bool_]:
+    """Per row: does the vocabulary of the batch have all of the column's tags?"""
+    known: NDArray[np.bool_] = np.diff(batch.tag_start) == np.diff(column.row_start)
+    return known
+
+
 def decode(batch: Batch, row: int, vocabulary: Vocabulary) -> frozenset[str]:
     """The tags of one row."""
     return frozenset(
@@ -266,7 +300,7 @@ def decode(batch: Batch, row: int, vocabulary: Vocabulary) -> frozenset[str]:
 
 def texts(batch: Batch, start: int, stop: int, vocabulary: Vocabulary) -> pa.Array:
     """The tags of some rows as an Arrow list of strings."""
-    if batch.kind != VALUES:
+    if batch.signatures.shape[1]:
         raise UsageError("bare signatures have no tags that could be read back")
     first, last = int(batch.tag_start[start]), int(batch.tag_start[stop])
     offsets = (batch.tag_start[start : stop + 1] - first).astype(np.int32)
@@ -281,6 +315,51 @@ def rarest(batch: Batch) -> NDArray[np.int64]:
     if has_tags.any():
         found[has_tags] = np.maximum.reduceat(batch.tags, batch.tag_start[:-1][has_tags])
     return found
+
+
+def n_ids(vocabulary: Vocabulary) -> int:
+    """How many ids there are that `rarest` can give."""
+    return vocabulary.n_names
+
+
+def names_of(batch: Batch, vocabulary: Vocabulary) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The ids under which `rarest` may have filed what matches each event: (start, ids)."""
+    return batch.tag_start, batch.tags[: batch.tag_start[-1]]
+
+
+def count(column: Column) -> pa.Table:
+    """What a part of the subscriptions brings to the vocabulary: columns `name` and `count`."""
+    staging = Staging()
+    staging.add(column, np.zeros(column.n_rows, np.int64))
+    batch, names, _ = staging.take()
+    return pa.table({"name": names.to_arrow(), "count": count_values(batch.tags, names.n_names)})
+
+
+def merge_counts(parts: Iterable[pa.Table]) -> Vocabulary:
+    """The vocabulary of all parts, ranked by frequency."""
+    interner, totals = Interner(), np.zeros(1024, np.int64)
+    for part in parts:
+        for batch in part.combine_chunks().to_batches():
+            ids = interner.intern_arrow(batch["name"].cast(pa.large_string()))
+            if interner.n_names > len(totals):
+                more = np.zeros(2 * interner.n_names - len(totals), np.int64)
+                totals = np.concatenate([totals, more])
+            np.add.at(totals, ids, batch["count"].to_numpy())
+    vocabulary, _ = rank_names(interner.names(), totals[: interner.n_names])
+    return vocabulary
+
+
+def sizes(vocabulary: Vocabulary) -> tuple[int, int]:
+    """Tags in all subscriptions, and distinct ones."""
+    return int(vocabulary.counts().sum()), vocabulary.n_names
+
+
+def estimate(n_rows: int, n_tags: int, n_names: int) -> tuple[int, int, int]:
+    """Bytes of the vocabulary, of what is staged, and of what a build has besides that."""
+    names = n_names * (11 + 4 + 12)  # slots, offset, text
+    staged = 4 * n_tags + 16 * n_rows + 60 * n_names  # ids, offsets, keys; names while they grow
+    sorting = 4 * n_tags + 12 * n_rows  # ids in posting order, offsets, lengths and order
+    return names, staged, sorting
 
 
 @njit(nogil=True, cache=True)

@@ -34,6 +34,9 @@ def parse(value: Any) -> Tags:
     return tags
 
 
+parse_event = parse
+
+
 def format(tags: Iterable[str]) -> str:
     """Tags as text, in order.
 

@@ -6,8 +6,8 @@ pieces, in any order and on any number of machines, and is the same each time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -182,11 +182,21 @@ _RECORDED = {"congress": congress, "ego-twitter": ego_twitter}
 
 
 def generate(
-    name: str = "twitter", size: int = 1_000_000, seed: int = 1, extra_tags: int | None = None
+    name: str = "twitter",
+    size: int = 1_000_000,
+    seed: int = 1,
+    parameters: Mapping[str, Any] | None = None,
 ) -> Workload | Applications | Recorded:
-    """The workload of that name; `extra_tags` overrides how many tags an event adds."""
+    """The workload of that name; the parameter `extra_tags` overrides how many tags an event adds."""
     if size < 1:
         raise UsageError(f"a workload needs at least one subscription, not {size}")
+    given = parameters or {}
+    for parameter in given:
+        if parameter != "extra_tags":
+            raise UsageError(f"no parameter {parameter!r} of {name!r}; expected: extra_tags")
+    extra_tags = given.get("extra_tags")
+    if not (extra_tags is None or isinstance(extra_tags, int)) or (extra_tags or 0) < 0:
+        raise UsageError(f"parameter 'extra_tags' is a count, not {extra_tags!r}")
     if name in _RECORDED:
         if extra_tags is not None:
             raise UsageError(f"the events of {name!r} are recorded: no tags can be added to them")

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates._coded import Batch, Filters
+from matchyard.engines.predicates._coded import Batch, Filters, Kind
 from matchyard.engines.predicates.algorithms import _stored
 from matchyard.engines.predicates.algorithms._stored import Stored
 from matchyard.errors import UsageError
@@ -59,6 +59,14 @@ def checked(filters: Filters, algorithm: str) -> None:
             f"{algorithm} takes one interval per attribute and found {found}; "
             "`tiles` takes any predicate"
         )
+
+
+def accept_column(column: Any, algorithm: str) -> None:
+    """Refuse subscriptions that are not intervals when they are added, which is before they have
+    slots."""
+    pieces = column.pieces
+    slots = pieces.names * np.int32(len(Kind)) + pieces.kinds.astype(np.int32)
+    checked(Filters(*pieces[:4], slots, pieces.low, pieces.high), algorithm)
 
 
 def store(filters: Filters, keys: NDArray[np.int64], algorithm: str) -> Stored:

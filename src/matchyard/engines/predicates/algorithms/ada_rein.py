@@ -7,7 +7,7 @@ domains and no attribute is absent; `stated_rate` says what share a table expect
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -70,6 +70,11 @@ def check(options: Options) -> None:
 
 
 signature_bits = rein.signature_bits
+
+
+def accept(column: Any, options: Options) -> None:
+    """Refuse what is no interval when it is added."""
+    _intervals.accept_column(column, "ada_rein")
 
 
 def compile(

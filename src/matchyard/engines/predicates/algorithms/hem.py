@@ -8,7 +8,7 @@ what lies between the two one by one [HEM Algorithm 2].
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -76,6 +76,11 @@ def check(options: Options) -> None:
 def signature_bits(options: Options) -> tuple[int, int, bool]:
     """Batches carry no signatures."""
     return 0, 0, False
+
+
+def accept(column: Any, options: Options) -> None:
+    """Refuse what is no interval when it is added."""
+    _intervals.accept_column(column, "hem")
 
 
 def compile(

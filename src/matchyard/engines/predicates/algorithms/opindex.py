@@ -10,7 +10,7 @@ lists in several parts, so that the counts of one part stay in the cache.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -68,6 +68,11 @@ def check(options: Options) -> None:
 def signature_bits(options: Options) -> tuple[int, int, bool]:
     """Batches carry no signatures."""
     return 0, 0, False
+
+
+def accept(column: Any, options: Options) -> None:
+    """Refuse what is no interval when it is added."""
+    _intervals.accept_column(column, "opindex")
 
 
 def compile(

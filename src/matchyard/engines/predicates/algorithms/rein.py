@@ -5,7 +5,7 @@ What `hem` is without bitsets. Rows that are not marked in the end match.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -63,6 +63,11 @@ def check(options: Options) -> None:
 def signature_bits(options: Options) -> tuple[int, int, bool]:
     """Batches carry no signatures."""
     return 0, 0, False
+
+
+def accept(column: Any, options: Options) -> None:
+    """Refuse what is no interval when it is added."""
+    _intervals.accept_column(column, "rein")
 
 
 def compile(

@@ -71,6 +71,11 @@ def signature_bits(options: Options) -> tuple[int, int, bool]:
     return 0, 0, False
 
 
+def accept(column: Any, options: Options) -> None:
+    """Refuse what is no interval when it is added."""
+    _intervals.accept_column(column, "tama")
+
+
 def compile(
     subscriptions: Filters, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:

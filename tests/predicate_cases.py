@@ -1,0 +1,53 @@
+"""The algorithms of predicates under test, once roomy and once cramped; see `tests.cases`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from hypothesis import strategies as st
+
+from matchyard.engine import find_engine
+from tests.cases import Case
+from tests.engines.predicates import strategies
+
+ALGORITHMS = find_engine("predicates").algorithms
+APPROXIMATE = ("ada_rein",)  # what they find need not match, but nothing that matches is missed
+# Few cells and groups, so that whatever decides by them alone is wrong at once.
+CRAMPED_OPTIONS: dict[str, dict[str, Any]] = {
+    "tiles": {"cells": 2},
+    "hem": {"n_cells": 2, "n_groups": 1},
+    "rein": {"n_cells": 2},
+    "ada_rein": {"n_cells": 2},
+    "tama": {"n_levels": 1},
+}
+
+
+def supports(algorithm: str) -> str:
+    """What an algorithm says it takes: "predicates" or "intervals"."""
+    module: Any = import_module(f"matchyard.engines.predicates.algorithms.{algorithm}")
+    return str(module.SUPPORTS)
+
+
+ROOMY = [Case(name, {}, name, "predicates") for name in ALGORITHMS]
+CRAMPED = [
+    Case(name, options, f"{name}-cramped", "predicates")
+    for name, options in CRAMPED_OPTIONS.items()
+]
+CASES = ROOMY + CRAMPED
+EXACT = [case for case in CASES if case.algorithm not in APPROXIMATE]
+INTERVALS_ONLY = [name for name in ALGORITHMS if supports(name) == "intervals"]
+# One case per exact algorithm, cramped where it can be, for tests that take their time.
+ONE_EACH = list({case.algorithm: case for case in EXACT}.values())
+
+
+def subscriptions(case: Case) -> st.SearchStrategy[Any]:
+    """Predicates that the algorithm takes."""
+    if case.algorithm in INTERVALS_ONLY:
+        return strategies.interval_predicates()
+    return strategies.predicates()
+
+
+def events(case: Case) -> st.SearchStrategy[Any]:
+    """Events that the algorithm takes."""
+    return strategies.flat_events() if case.algorithm in INTERVALS_ONLY else strategies.events()
