@@ -106,7 +106,7 @@ def _sample_bounds(table, slots, slot_bit, uses):
                     if not counting:
                         samples[end[number]] = low
                     end[number] += 1
-                if high != highest and high != low:
+                if high not in (highest, low):
                     if not counting:
                         samples[end[number]] = high + 1
                     end[number] += 1

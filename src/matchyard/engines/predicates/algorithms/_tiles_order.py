@@ -198,7 +198,7 @@ def _parts(filters, slots, n_slots):
         if slots[c] >= 0:
             for p in range(filters.piece_start[c], filters.piece_start[c + 1]):
                 for end in (filters.low[p], filters.high[p]):
-                    if end != unbounded_low and end != unbounded_high:
+                    if end not in (unbounded_low, unbounded_high):
                         bottom[slots[c]] = min(bottom[slots[c]], end)
                         top[slots[c]] = max(top[slots[c]], end)
     histogram = np.zeros((n_slots, _CENTRES), np.int64)
