@@ -181,10 +181,11 @@ def _centre(filters, c, bottom, top):
     """Where in its slot a constraint lies: 0 … _CENTRES - 1."""
     low = max(filters.low[filters.piece_start[c]], bottom)
     high = min(filters.high[filters.piece_start[c + 1] - 1], top)
-    if top <= bottom:
+    span = np.float64(top) - np.float64(bottom)
+    if span <= 0:  # also where neighbouring codes are the same as doubles
         return 0
     at = (np.float64(low) + np.float64(high)) / 2 - np.float64(bottom)
-    place = at / (np.float64(top) - np.float64(bottom)) * _CENTRES
+    place = at / span * _CENTRES
     return min(max(np.int64(place), 0), _CENTRES - 1)
 
 
