@@ -7,6 +7,7 @@ one for events without the slot. A *block* of 64 tiles has the same with a bit p
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -196,13 +197,14 @@ def tile_bits(
 ) -> tuple[Bits, Edges]:
     """The bits of all tiles, with slots until about `target` filters of a tile are let through, or
     with all slots and their edges where more than `dense` are likely to match."""
-    *lists, n_bits, expected = _list_slots(table, slots, cells, low, high, target)
+    likely = _likely(cells)
+    *lists, n_bits, expected = _list_slots(table, slots, cells, low, high, likely, target)
     edges = Edges(np.empty(0, np.int64), np.empty(0, np.uint16), np.empty(0, np.int32))
     is_covered = not len(table.piece_start) and not len(table.groups)
     is_covered = is_covered and bool((cells.slot_bit[slots] >= 0).all())
     is_dense = is_covered and expected > dense
     if is_dense:
-        *lists, n_bits, _ = _list_slots(table, slots, cells, low, high, -1.0)
+        *lists, n_bits, _ = _list_slots(table, slots, cells, low, high, likely, -1.0)
         is_dense = bool((np.diff(lists[0]) < _MOST_SLOTS).all())  # or a slot may be missing
     bits = np.empty(n_bits, np.uint64)  # by NumPy, since it asks for huge pages
     tiles = Bits(*lists, bits)
@@ -264,8 +266,22 @@ def _fill_edges(table, slots, cells, low, high, tiles, edges):
                         edges.filters[at], edges.pieces[at] = f - TILE * tile, c
 
 
+def _likely(cells: Cells) -> NDArray[np.float64]:
+    """How likely an event falls into the cells up to each, slot after slot: half by their number
+    and half by their length, since nothing is known about events."""
+    found = []
+    for start, stop in pairwise(cells.bound_start):
+        n_cells = stop - start + 1
+        share = np.full(n_cells, 1 / n_cells)
+        if n_cells > 2:
+            lengths = np.diff(cells.bounds[start:stop].astype(np.float64))
+            share[1:-1] = share[1:-1] / 2 + lengths / lengths.sum() * share[1:-1].sum() / 2
+        found.append(np.concatenate([[0.0], np.cumsum(share)]))
+    return np.concatenate([*found, np.empty(0)])
+
+
 @njit(nogil=True, cache=True)
-def _list_slots(table, slots, cells, low, high, target):
+def _list_slots(table, slots, cells, low, high, likely, target):
     """Which slots get bits in which tile. Lists are filled up to whole groups by repeating their
     last slot: an AND more changes nothing."""
     filter_start, slot_bit, bound_start = table.filter_start, cells.slot_bit, cells.bound_start
@@ -283,25 +299,25 @@ def _list_slots(table, slots, cells, low, high, target):
         first, last = TILE * tile, min(TILE * (tile + 1), n_filters)
         n_touched = 0
         for f in range(first, last):
+            matched = 1.0
             for c in range(filter_start[f], filter_start[f + 1]):
                 number = slot_bit[slots[c]] if slots[c] >= 0 else -1
-                if number < 0 or seen_in[number] == f:  # one constraint per slot tells enough
+                if number < 0:
                     continue
+                passed = 0.0
+                at = bound_start[number] + 2 * number
+                from_piece, to_piece = pieces_of(table, c)
+                for p in range(from_piece, to_piece):
+                    passed += likely[at + np.int64(high[p])] - likely[at + np.int64(low[p]) - 1]
+                matched *= passed
                 if seen_in[number] < first:
                     touched[n_touched] = number
                     n_touched += 1
                     share[number] = 1.0
+                if seen_in[number] != f:  # one constraint per slot tells enough
+                    share[number] -= (1.0 - passed) / (last - first)
                 seen_in[number] = f
-                covered = 0
-                from_piece, to_piece = pieces_of(table, c)
-                for p in range(from_piece, to_piece):
-                    covered += np.int64(high[p]) - np.int64(low[p]) + 1
-                n_cells = bound_start[number + 1] - bound_start[number] + 1
-                share[number] -= (1.0 - covered / n_cells) / (last - first)
-        left = np.float64(TILE)
-        for i in range(n_touched):
-            left *= share[touched[i]]
-        expected += left / n_tiles
+            expected += matched / n_tiles
         n_picked = _pick(touched, n_touched, share, np.float64(TILE), target)
         for i in range(n_picked):
             list_slot[n_listed], list_at[n_listed] = touched[i], n_bits

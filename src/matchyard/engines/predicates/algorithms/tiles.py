@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
 from matchyard.engines.predicates.algorithms import _stored
-from matchyard.engines.predicates.algorithms._holds import enter, holds, leave, no_slots
+from matchyard.engines.predicates.algorithms._holds import ABSENT, holds, no_slots
 from matchyard.engines.predicates.algorithms._tiles_bits import (
     MAX_CELLS,
     TILE,
@@ -332,8 +332,9 @@ def _select(table, cells, signatures, postings, events, place, found):
             for event in some:
                 missing = ~signatures[event]
                 for f in range(first, last):
-                    found[0, n_found], found[1, n_found] = event, f
-                    n_found += own[f] & missing == ZERO
+                    if own[f] & missing == ZERO:
+                        found[0, n_found], found[1, n_found] = event, f
+                        n_found += 1
             continue
         first_tile, last_tile = first // TILE, (last + TILE - 1) // TILE
         for block in range(first_tile >> 6, (last_tile + 63) >> 6):
@@ -403,11 +404,19 @@ def _verify(table, batch, found, first, marks, hit_start):
         hit_start[event] = n_hits
         if start[event] == start[event + 1]:
             continue
-        has_places = enter(batch, event, first)
+        has_places = False
+        from_entry, to_entry = event_start[event], event_start[event + 1]
+        for entry in range(to_entry - 1, from_entry - 1, -1):  # as in `_holds.enter`
+            if entry_slots[entry] < len(first):
+                first[entry_slots[entry]] = entry - from_entry
+            has_places |= places[entry] > 0
         for i in range(start[event], start[event + 1]):
             prefetch(filter_start, filters[i + 12])
-            ahead = filter_start[filters[i + 6]]
-            if ahead < len(slots) and len(piece_start) == 0:
+            ahead = filter_start[filters[i + 8]]
+            if len(piece_start):
+                prefetch(piece_start, ahead)
+                ahead = piece_start[filter_start[filters[i + 4]]]
+            if ahead < len(slots):
                 prefetch(slots, ahead)
                 prefetch(low, ahead)
                 prefetch(high, ahead)
@@ -417,12 +426,14 @@ def _verify(table, batch, found, first, marks, hit_start):
             if holds(
                 filter_start, piece_start, groups, slots, low, high, filters[i],
                 entry_slots, codes, places, place_parent, place_array,
-                event_start[event], event_start[event + 1], first, has_places,
+                from_entry, to_entry, first, has_places,
             ):  # fmt: skip
                 filters[n_hits] = filters[i]
                 n_hits += 1
                 if interface >= 0:
                     marked[interface] = n_seen + event
-        leave(batch, event, first)
+        for entry in range(from_entry, to_entry):
+            if entry_slots[entry] < len(first):
+                first[entry_slots[entry]] = ABSENT
     hit_start[n_events] = n_hits
     return filters[:n_hits]
