@@ -45,18 +45,6 @@ class Bits(NamedTuple):
     bits: NDArray[np.uint64]
 
 
-class Edges(NamedTuple):
-    """For tables where events match many filters: what is not certain in a cell, row by row.
-
-    A filter may match a cell without matching all of it. Where the bits of a tile cover every
-    constraint of its filters, only these have to be compared with the event itself.
-    """
-
-    row_start: NDArray[np.int64]  # [n_rows + 1] by row of `Bits.bits`; empty where there are none
-    filters: NDArray[np.uint16]  # number within the tile
-    pieces: NDArray[np.int32]  # what the event's code is compared with
-
-
 def cut_cells(table: Any, slots: NDArray[np.int32], n_slots: int, n_cells: int) -> Cells:
     """Cut the slots that filters use most into at most `n_cells` cells, all used equally often."""
     uses = np.bincount(slots[slots >= 0], minlength=n_slots)
@@ -194,76 +182,53 @@ def tile_bits(
     high: Any,
     target: float,
     dense: float,
-) -> tuple[Bits, Edges]:
-    """The bits of all tiles, with slots until about `target` filters of a tile are let through, or
-    with all slots and their edges where more than `dense` are likely to match."""
+) -> tuple[Bits, NDArray[np.uint64]]:
+    """The bits of all tiles, with slots until about `target` filters of a tile are let through.
+
+    Where more than `dense` of them are likely to match, all slots get bits, and there is a second
+    set of the same form: its bits say that every code in the cell satisfies the filter, so that
+    only filters in doubt have to be compared with an event.
+    """
     likely = _likely(cells)
     *lists, n_bits, expected = _list_slots(table, slots, cells, low, high, likely, target)
-    edges = Edges(np.empty(0, np.int64), np.empty(0, np.uint16), np.empty(0, np.int32))
     is_covered = not len(table.piece_start) and not len(table.groups)
     is_covered = is_covered and bool((cells.slot_bit[slots] >= 0).all())
     is_dense = is_covered and expected > dense
     if is_dense:
         *lists, n_bits, _ = _list_slots(table, slots, cells, low, high, likely, -1.0)
         is_dense = bool((np.diff(lists[0]) < _MOST_SLOTS).all())  # or a slot may be missing
-    bits = np.empty(n_bits, np.uint64)  # by NumPy, since it asks for huge pages
-    tiles = Bits(*lists, bits)
+    tiles = Bits(*lists, np.empty(n_bits, np.uint64))  # by NumPy, since it asks for huge pages
     _fill_bits(table, slots, cells, low, high, tiles)
+    sure = Bits(*lists, np.empty(n_bits if is_dense else 0, np.uint64))
     if is_dense:
-        row_start = _count_edges(table, slots, cells, low, high, tiles)
-        n_edges = int(row_start[-1])
-        edges = Edges(row_start, np.empty(n_edges, np.uint16), np.empty(n_edges, np.int32))
-        _fill_edges(table, slots, cells, low, high, tiles, edges)
-    return tiles, edges
-
-
-@njit(nogil=True, cache=True, forceinline=True)
-def _edge_cells(table, cells, number, low, high, piece):
-    """The cells that a piece covers in part, at its two ends; 0 for none."""
-    bounds, start, end = cells.bounds, cells.bound_start[number], cells.bound_start[number + 1]
-    first, last = np.int64(low[piece]), np.int64(high[piece])
-    bottom = bounds[start + first - 2] if first > 1 else np.iinfo(table.low.dtype).min
-    top = bounds[start + last - 1] - 1 if last - 1 < end - start else np.iinfo(table.low.dtype).max
-    left = first if table.low[piece] > bottom else 0
-    right = last if table.high[piece] < top and (last != first or left == 0) else 0
-    return left, right
+        _fill_bits(table, slots, cells, *_inner_cells(table, slots, cells, low, high), sure)
+        _clear_last_rows(cells, sure)
+    return tiles, sure.bits
 
 
 @njit(nogil=True, cache=True)
-def _count_edges(table, slots, cells, low, high, tiles):
-    row_start = np.zeros(len(tiles.bits) // TILE_WORDS + 1, np.int64)
-    place = np.full(len(cells.bound_start) - 1, -1, np.int64)
-    n_filters = len(table.filter_start) - 1
-    for tile in range(len(tiles.list_start) - 1):
-        for i in range(tiles.list_start[tile], tiles.list_start[tile + 1]):
-            place[tiles.list_slot[i]] = tiles.list_at[i] // TILE_WORDS
-        for f in range(TILE * tile, min(TILE * (tile + 1), n_filters)):
-            for c in range(table.filter_start[f], table.filter_start[f + 1]):
-                number = cells.slot_bit[slots[c]]
-                for cell in _edge_cells(table, cells, number, low, high, c):
-                    if cell:
-                        row_start[place[number] + cell + 1] += 1
-    for row in range(len(row_start) - 1):
-        row_start[row + 1] += row_start[row]
-    return row_start
+def _inner_cells(table, slots, cells, low, high):
+    """The first and last cell that each piece covers as a whole; first after last where none is."""
+    lowest, highest = np.iinfo(table.low.dtype).min, np.iinfo(table.low.dtype).max
+    bounds, bound_start = cells.bounds, cells.bound_start
+    inner_low, inner_high = low.copy(), high.copy()
+    for p in range(len(slots)):
+        number = cells.slot_bit[slots[p]]
+        start, end = bound_start[number], bound_start[number + 1]
+        first, last = np.int64(low[p]), np.int64(high[p])
+        bottom = bounds[start + first - 2] if first > 1 else lowest
+        top = bounds[start + last - 1] - 1 if last - 1 < end - start else highest
+        inner_low[p] = first + (table.low[p] > bottom)
+        inner_high[p] = last - (table.high[p] < top)
+    return inner_low, inner_high
 
 
 @njit(nogil=True, cache=True)
-def _fill_edges(table, slots, cells, low, high, tiles, edges):
-    place = np.full(len(cells.bound_start) - 1, -1, np.int64)
-    n_filters = len(table.filter_start) - 1
-    end = edges.row_start[:-1].copy()
-    for tile in range(len(tiles.list_start) - 1):
-        for i in range(tiles.list_start[tile], tiles.list_start[tile + 1]):
-            place[tiles.list_slot[i]] = tiles.list_at[i] // TILE_WORDS
-        for f in range(TILE * tile, min(TILE * (tile + 1), n_filters)):
-            for c in range(table.filter_start[f], table.filter_start[f + 1]):
-                number = cells.slot_bit[slots[c]]
-                for cell in _edge_cells(table, cells, number, low, high, c):
-                    if cell:
-                        at = end[place[number] + cell]
-                        end[place[number] + cell] += 1
-                        edges.filters[at], edges.pieces[at] = f - TILE * tile, c
+def _clear_last_rows(cells, sure):
+    """Nothing is certain of events with several values in a slot."""
+    for i in range(len(sure.list_at)):
+        at = sure.list_at[i] + (_width(cells.bound_start, sure.list_slot[i]) - 1) * TILE_WORDS
+        sure.bits[at : at + TILE_WORDS] = _ZERO
 
 
 def _likely(cells: Cells) -> NDArray[np.float64]:

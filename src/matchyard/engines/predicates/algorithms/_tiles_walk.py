@@ -93,33 +93,37 @@ def match_dense(
     events: NDArray[np.int32],
     place: NDArray[np.int32],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
-    """The hits of a table with edges: bits of all filters, some events at a time."""
+    """The hits of a table for many matches: bits of all filters, some events at a time."""
     n_events, n_tiles = batch.n_rows, len(table.tile_list_start) - 1
     step = max(1, _DENSE_BYTES // max(1, 64 * n_tiles))
     hit_start = np.zeros(n_events + 1, np.int64)
     parts, candidates = [], 0
+    results = np.empty((min(step, n_events), n_tiles * TILE_WORDS), np.uint64)
     for start in range(0, n_events, step):
         stop = min(start + step, n_events)
         some = slice(*np.searchsorted(events, [start, stop]))
-        result = np.zeros((stop - start, n_tiles * TILE_WORDS), np.uint64)
+        result = results[: stop - start]
+        result[:] = 0
         visits = by_posting(postings[some], events[some], place)
         candidates += _mark(table, batch, cells, visits, start, result)
-        parts.append(_read_off(result, hit_start[start + 1 : stop + 1]))
-    return np.cumsum(hit_start), np.concatenate([*parts, np.empty(0, np.int32)]), candidates
+        _count_bits(result, hit_start[start + 1 : stop + 1])
+        # By NumPy, since it asks for huge pages.
+        parts.append(np.empty(int(hit_start[start + 1 : stop + 1].sum()), np.int32))
+        _read_off(result, parts[-1])
+    hits = parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, np.int32)])
+    return np.cumsum(hit_start), hits, candidates
 
 
 @njit(nogil=True, cache=True)
 def _mark(table, batch, cells, visits, base, result):
     """Set the bits of all filters that match; returns how many were compared one by one."""
-    posting_start, low, high = table.posting_start, table.low, table.high
+    posting_start, filter_start, slots = table.posting_start, table.filter_start, table.slots
+    low, high = table.low, table.high
     tile_start, tile_slot = table.tile_list_start, table.tile_list_slot
     tile_at, tile_bits = table.tile_list_at, table.tile_bits
     block_start, block_slot = table.block_list_start, table.block_list_slot
     block_at, block_bits = table.block_list_at, table.block_bits
-    edge_start, edge_filter, edge_piece = (
-        table.edge_row_start, table.edge_filters, table.edge_pieces,
-    )  # fmt: skip
-    slot_bit, codes = table.slot_bit, batch.codes
+    slot_bit, sure_bits, codes = table.slot_bit, table.sure_bits, batch.codes
     touched, event_start, sorted_events = visits
     n_bit_slots = cells.shape[1]
     code_of = np.zeros((len(result), n_bit_slots), np.int64)
@@ -128,19 +132,19 @@ def _mark(table, batch, cells, visits, base, result):
             slot = batch.slots[entry]
             if slot < len(slot_bit) and slot_bit[slot] >= 0:
                 code_of[event, slot_bit[slot]] = codes[entry]
-    row, inside = np.empty(TILE_WORDS, np.uint64), np.empty(TILE_WORDS, np.uint64)
+    row, sure, inside = np.empty((3, TILE_WORDS), np.uint64)
     compared = 0
     for i in range(len(touched)):
         begin, end = posting_start[touched[i]], posting_start[touched[i] + 1]
         first_tile, last_tile = begin // TILE, (end + TILE - 1) // TILE
         for tile in range(first_tile, last_tile):
-            bit = ONE << np.uint64(tile & 63)
+            this = ONE << np.uint64(tile & 63)
             for word in range(TILE_WORDS):
                 inside[word] = within(begin, end, tile * TILE + 64 * word)
             for j in range(event_start[i], event_start[i + 1]):
                 event = sorted_events[j]
                 if not tiles_alive(
-                    block_start, block_slot, block_at, block_bits, tile >> 6, cells, event, bit
+                    block_start, block_slot, block_at, block_bits, tile >> 6, cells, event, this
                 ):
                     continue
                 for word in range(TILE_WORDS):
@@ -149,35 +153,36 @@ def _mark(table, batch, cells, visits, base, result):
                     tile_start, tile_slot, tile_at, tile_bits, tile, cells, event, row
                 ):
                     continue
-                last_at = np.int64(-1)
-                for k in range(tile_start[tile], tile_start[tile + 1]):
-                    if tile_at[k] == last_at:  # repeated to fill a group
-                        break
-                    last_at = tile_at[k]
-                    number = np.int64(tile_slot[k])
-                    at = tile_at[k] // TILE_WORDS + cells[event, number]
-                    code = code_of[event - base, number]
-                    compared += edge_start[at + 1] - edge_start[at]
-                    for e in range(edge_start[at], edge_start[at + 1]):
-                        piece, member = edge_piece[e], np.int64(edge_filter[e])
-                        is_out = code < low[piece] or code > high[piece]
-                        row[member >> 6] &= ~(np.uint64(is_out) << np.uint64(member & 63))
                 for word in range(TILE_WORDS):
+                    sure[word] = row[word]
+                filters_alive(tile_start, tile_slot, tile_at, sure_bits, tile, cells, event, sure)
+                for word in range(TILE_WORDS):
+                    doubtful = row[word] & ~sure[word]
+                    while doubtful != ZERO:
+                        bit = doubtful & (~doubtful + ONE)
+                        doubtful ^= bit
+                        compared += 1
+                        f = tile * TILE + 64 * word + lowest_one(bit)
+                        for c in range(filter_start[f], filter_start[f + 1]):
+                            code = code_of[event - base, slot_bit[slots[c]]]
+                            if code < low[c] or code > high[c]:
+                                row[word] ^= bit
+                                break
                     result[event - base, tile * TILE_WORDS + word] |= row[word]
     return compared
 
 
 @njit(nogil=True, cache=True)
-def _read_off(result, counts):
-    """The filters whose bits are set, event after event; and how many each event has."""
-    total = 0
+def _count_bits(result, counts):
     for event in range(len(result)):
-        count = 0
-        for word in result[event]:
-            count += count_ones(word)
-        counts[event] = count
-        total += count
-    hits = np.empty(total, np.int32)
+        counts[event] = 0
+        for word in range(result.shape[1]):
+            counts[event] += count_ones(result[event, word])
+
+
+@njit(nogil=True, cache=True)
+def _read_off(result, hits):
+    """The filters whose bits are set, event after event."""
     end = 0
     for event in range(len(result)):
         for number in range(result.shape[1]):
@@ -186,4 +191,3 @@ def _read_off(result, counts):
                 hits[end] = 64 * number + lowest_one(word)
                 word &= word - ONE
                 end += 1
-    return hits

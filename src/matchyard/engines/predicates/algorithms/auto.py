@@ -48,5 +48,5 @@ class Options(NamedTuple):
 
     cells: int = 32
     survivors: float = 0.1
-    dense: float = 8.0
+    dense: float = 0.5
     small: int = SMALL

@@ -56,7 +56,7 @@ class Options(NamedTuple):
 
     cells: int = 32  # per slot
     survivors: float = 0.1  # filters that the bits of a tile should let pass, on average
-    dense: float = 8.0  # matches per tile and event above which a table is made for many matches
+    dense: float = 0.5  # matches per tile and event above which a table is made for many matches
     small: int = 0  # filters up to which a table is scanned, without any index
 
 
@@ -79,9 +79,7 @@ class Table(NamedTuple):
     block_list_slot: NDArray[np.uint8]
     block_list_at: NDArray[np.int64]
     block_bits: NDArray[np.uint64]
-    edge_row_start: NDArray[np.int64]  # see `_tiles_bits.Edges`
-    edge_filters: NDArray[np.uint16]
-    edge_pieces: NDArray[np.int32]
+    sure_bits: NDArray[np.uint64]  # see `_tiles_bits.tile_bits`
     signatures: NDArray[np.uint64]  # [n_filters] a bit for each term that a filter needs
     filter_row: NDArray[np.int32]  # see `_stored.Stored`, and so the rest
     filter_start: NDArray[np.int32]
@@ -139,11 +137,11 @@ def compile(
     cells = cut_cells(stored, slots, n_slots, options.cells)
     low, high = piece_cells(stored, slots, cells)
     dense = np.inf if is_plain else options.dense
-    tiles, edges = tile_bits(stored, slots, cells, low, high, options.survivors, dense)
+    tiles, sure_bits = tile_bits(stored, slots, cells, low, high, options.survivors, dense)
     blocks = Bits(*block_bits(tiles, cells))
     signatures = _sign(stored, slots, is_point)
     return Table(
-        order.posting_start, order.slot_posting, *order.terms, *cells, *tiles, *blocks, *edges, signatures,
+        order.posting_start, order.slot_posting, *order.terms, *cells, *tiles, *blocks, sure_bits, signatures,
         *stored,
     )  # fmt: skip
 
@@ -186,7 +184,7 @@ def _match(
     cells = np.zeros((n_events, len(table.bound_start) - 1), np.uint8)
     signatures = np.zeros(n_events, np.uint64)
     posting, event = _visit(table, batch, cells, signatures, workspace.seen, workspace.n_seen)
-    if len(table.edge_row_start) and not len(interfaces) and _is_single(batch):
+    if len(table.sure_bits) and not len(interfaces) and _is_single(batch):
         workspace.n_seen += n_events
         return _stored.finish(table, *match_dense(table, batch, cells, posting, event, workspace.place))
     workspace.found, n_found, candidates = _select(
