@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,8 @@ from matchyard.engines.predicates.language import parse
 from matchyard.engines.predicates.oracle import is_match
 from tests.engines.predicates import test_messages, test_rules
 
-PAGE = (Path(__file__).parents[3] / "docs" / "predicates.md").read_text()
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "predicates.md").read_text()
 ALGORITHMS = find_engine("predicates").algorithms
 NAMES = {"nan": float("nan"), "inf": float("inf"), "field": my.field}
 
@@ -171,3 +174,20 @@ def test_every_option_is_on_the_page_with_its_default() -> None:
         for name in ALGORITHMS if algorithms == "all" else re.findall(r"\w+", algorithms):
             found[name][option] = json.loads(default)
     assert found == {name: my.PredicateIndex(name).options for name in ALGORITHMS}
+
+
+def test_the_example_writes_alerts_and_names_lines_that_are_no_events(tmp_path: Path) -> None:
+    rules = [
+        {"key": "hot", "rule": {"area": ["north"], "temp": [{"numeric": [">", 30]}]}},
+        {"key": "storm", "rule": "wind > 20"},
+    ]
+    events = ['{"area": "north", "temp": 31, "wind": 21}', "nonsense", '{"temp": 31}', '{"wind": 25}']
+    (tmp_path / "rules.jsonl").write_text("\n".join(map(json.dumps, rules)))
+    command = [sys.executable, str(ROOT / "examples" / "json_alerts.py"), "rules.jsonl"]
+    given = {"input": "\n".join(events), "cwd": tmp_path, "text": True, "capture_output": True}
+    done = subprocess.run(command, check=True, **given)  # type: ignore[call-overload]
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        {"alerts": ["hot", "storm"], "event": json.loads(events[0])},
+        {"alerts": ["storm"], "event": {"wind": 25}},
+    ]
+    assert done.stderr.startswith("line 2: event 0 is not JSON at byte 0: expected an object")
