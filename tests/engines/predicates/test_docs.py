@@ -25,9 +25,9 @@ ALGORITHMS = find_engine("predicates").algorithms
 NAMES = {"nan": float("nan"), "inf": float("inf"), "field": my.field}
 
 
-def rows(heading: str) -> list[list[str]]:
+def rows(heading: str, page: str = PAGE) -> list[list[str]]:
     """The cells of the first table after a heading, without the head of the table."""
-    _, found, text = PAGE.partition(f"\n{heading}\n")
+    _, found, text = page.partition(f"{heading}\n")
     assert found, f"no heading {heading}"
     lines = text[text.index("\n|") + 1 :].split("\n\n")[0].strip().split("\n")
     return [re.split(r"(?<!\\)\|", line.strip("|")) for line in lines[2:]]
@@ -176,12 +176,31 @@ def test_every_option_is_on_the_page_with_its_default() -> None:
     assert found == {name: my.PredicateIndex(name).options for name in ALGORITHMS}
 
 
+def test_every_parameter_of_a_workload_is_on_its_page() -> None:
+    page = (ROOT / "docs" / "workloads.md").read_text()
+    found: dict[str, list[str]] = {}
+    name = ""
+    for workload, parameters, *_ in rows("on the command line.", page):
+        name = workload.strip() or name
+        found.setdefault(name, []).extend(re.findall(r"\w+", parameters))
+    models = find_engine("predicates").workload.MODELS
+    for names, parameters in found.items():
+        for name in re.findall(r"[\w-]+", names):
+            assert parameters == [one for one in models[name]._fields if one != "ranges"]
+    assert "`ranges`" not in page  # it tells json-eq from json-range
+
+
 def test_the_example_writes_alerts_and_names_lines_that_are_no_events(tmp_path: Path) -> None:
     rules = [
         {"key": "hot", "rule": {"area": ["north"], "temp": [{"numeric": [">", 30]}]}},
         {"key": "storm", "rule": "wind > 20"},
     ]
-    events = ['{"area": "north", "temp": 31, "wind": 21}', "nonsense", '{"temp": 31}', '{"wind": 25}']
+    events = [
+        '{"area": "north", "temp": 31, "wind": 21}',
+        "nonsense",
+        '{"temp": 31}',
+        '{"wind": 25}',
+    ]
     (tmp_path / "rules.jsonl").write_text("\n".join(map(json.dumps, rules)))
     command = [sys.executable, str(ROOT / "examples" / "json_alerts.py"), "rules.jsonl"]
     given = {"input": "\n".join(events), "cwd": tmp_path, "text": True, "capture_output": True}
