@@ -78,7 +78,7 @@ def normalise(condition: Condition, max_filters: int = MAX_FILTERS) -> Predicate
     """The predicate that holds exactly when the condition does."""
     filters = _expand(condition, False, max_filters)
     if len(filters) > 1:
-        kept = {_filter_key(one): one for one in filters}
+        kept = {filter_key(one): one for one in filters}
         filters = [kept[key] for key in sorted(kept)]
     return Predicate(tuple(filters))
 
@@ -169,14 +169,16 @@ def _in_order(constraints: Group) -> Group:
     return tuple(kept[key] for key in sorted(kept))
 
 
-def _group_key(group: Group) -> tuple[Any, ...]:
+def group_key(group: Group) -> tuple[Any, ...]:
+    """What negated groups are put in order by."""
     return tuple(constraint_key(constraint) for constraint in group)
 
 
 def _groups_in_order(groups: tuple[Group, ...]) -> tuple[Group, ...]:
-    kept = {_group_key(group): group for group in groups}
+    kept = {group_key(group): group for group in groups}
     return tuple(kept[key] for key in sorted(kept))
 
 
-def _filter_key(one: Filter) -> tuple[Any, ...]:
-    return (_group_key(one.holds), tuple(_group_key(group) for group in one.fails))
+def filter_key(one: Filter) -> tuple[Any, ...]:
+    """What filters are put in order by."""
+    return (group_key(one.holds), tuple(group_key(group) for group in one.fails))

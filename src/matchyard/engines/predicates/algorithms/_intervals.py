@@ -124,7 +124,7 @@ def joined(
     positions = csr.living(table)
     rows = np.searchsorted(table.key_start, positions, side="right") - 1
     old = _stored.subscriptions(table, rows)
-    new = _stored.take(filters, np.arange(filters.n_rows))
+    new = filters.take(np.arange(filters.n_rows))
     n_starts = Filters._fields.index("groups")
     starts = (_one_after_the_other(*both) for both in zip(old[:n_starts], new[:n_starts]))
     values = (np.concatenate(both) for both in zip(old[n_starts:], new[n_starts:]))
@@ -139,7 +139,7 @@ def appended(table: Any, filters: Filters, keys: NDArray[np.int64]) -> Any:
     """The table with rows added to its filters and keys, in the spare room behind its arrays."""
     is_ours = bool(table.built[1])  # before that, what lies behind the arrays is somebody else's
     limits = np.iinfo(table.low.dtype)
-    new = _stored.take(filters, np.arange(filters.n_rows))
+    new = filters.take(np.arange(filters.n_rows))
     more = {
         "filter_start": new.filter_start[1:] + table.filter_start[-1],
         "slots": new.slots,
