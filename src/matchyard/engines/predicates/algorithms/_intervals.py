@@ -66,7 +66,8 @@ def accept_column(column: Any, algorithm: str) -> None:
     slots."""
     pieces = column.pieces
     slots = pieces.names * np.int32(len(Kind)) + pieces.kinds.astype(np.int32)
-    checked(Filters(*pieces[:4], slots, pieces.low, pieces.high), algorithm)
+    starts = pieces.row_start, pieces.filter_start, pieces.piece_start
+    checked(Filters(*starts, pieces.groups, slots, pieces.low, pieces.high), algorithm)
 
 
 def store(filters: Filters, keys: NDArray[np.int64], algorithm: str) -> Stored:
