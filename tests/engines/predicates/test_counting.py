@@ -197,7 +197,7 @@ def test_a_table_gives_its_predicates_back(module: ModuleType, name: str) -> Non
 @pytest.mark.parametrize("module", MODULES)
 def test_no_subscriptions_match_nothing(module: Any) -> None:
     filters, keys, batch = case(1, "plain")
-    nothing = _stored.take(filters, np.empty(0, np.int64))
+    nothing = filters.take(np.empty(0, np.int64))
     table = module.compile(nothing, keys[:0], None, module.Options())
     space = module.workspace(table, module.Options())
     assert not any(lists(module.match(table, batch, space, module.Options())))
