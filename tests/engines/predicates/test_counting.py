@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Batch, Filters
-from matchyard.engines.predicates.algorithms import _counted, _holds, _stored, counting, sff
+from matchyard.engines.predicates.algorithms import _counted, _holds, counting, sff
 from matchyard.kernels.csr import hash_set, ragged
 
 MODULES = [counting, sff]
