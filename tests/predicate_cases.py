@@ -13,14 +13,17 @@ from tests.engines.predicates import strategies
 
 ALGORITHMS = find_engine("predicates").algorithms
 APPROXIMATE = ("ada_rein",)  # what they find need not match, but nothing that matches is missed
-# Few cells and groups, so that whatever decides by them alone is wrong at once.
-CRAMPED_OPTIONS: dict[str, dict[str, Any]] = {
-    "tiles": {"cells": 2},
-    "hem": {"n_cells": 2, "n_groups": 1},
-    "rein": {"n_cells": 2},
-    "ada_rein": {"n_cells": 2},
-    "tama": {"n_levels": 1},
-}
+# Few cells and groups, so that whatever decides by them alone is wrong at once; and tables for many
+# matches although there are few.
+CRAMPED_OPTIONS: list[tuple[str, str, dict[str, Any]]] = [
+    ("auto", "cramped", {"small": 1, "cells": 3, "survivors": 1e-6}),
+    ("tiles", "dense", {"cells": 2, "dense": 1e-9}),
+    ("tiles", "cramped", {"cells": 2, "survivors": 1e-6, "dense": 1e9}),
+    ("hem", "cramped", {"n_cells": 2, "n_groups": 1}),
+    ("rein", "cramped", {"n_cells": 2}),
+    ("ada_rein", "cramped", {"n_cells": 2}),
+    ("tama", "cramped", {"n_levels": 1}),
+]
 
 
 def supports(algorithm: str) -> str:
@@ -31,8 +34,7 @@ def supports(algorithm: str) -> str:
 
 ROOMY = [Case(name, {}, name, "predicates") for name in ALGORITHMS]
 CRAMPED = [
-    Case(name, options, f"{name}-cramped", "predicates")
-    for name, options in CRAMPED_OPTIONS.items()
+    Case(name, options, f"{name}-{how}", "predicates") for name, how, options in CRAMPED_OPTIONS
 ]
 CASES = ROOMY + CRAMPED
 EXACT = [case for case in CASES if case.algorithm not in APPROXIMATE]

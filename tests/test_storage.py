@@ -12,6 +12,7 @@ import pytest
 
 import matchyard as my
 from matchyard import storage, versions
+from matchyard.engine import find_algorithm, find_engine
 from tests.cases import ONE_EACH, build
 from tests.golden import make
 
@@ -49,8 +50,8 @@ def save(path: Path, *added: str) -> None:
 
 def test_the_layout_is_what_the_storage_module_says(saved: Path) -> None:
     assert (saved / "CURRENT").read_text() == "0001\n"
-    shards = {f"shards/{n:04}/{field}.npy" for n in (0, 1) for field in my.engine.find_algorithm(
-        my.engine.find_engine("tags"), "tagmatch").Table._fields}  # fmt: skip
+    shards = {f"shards/{n:04}/{field}.npy" for n in (0, 1) for field in find_algorithm(
+        find_engine("tags"), "tagmatch").Table._fields}  # fmt: skip
     names = {f"{what}.{kind}" for what in ("vocabulary", "keys") for kind in ("arrow", "slots.npy")}
     assert set(FILES) == shards | names | {"manifest.json"}
     manifest = json.loads((version_of(saved) / "manifest.json").read_text())
@@ -243,16 +244,19 @@ def test_nothing_is_ever_pickled() -> None:
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_an_index_of_every_past_format_opens_and_answers(path: Path) -> None:
     index = my.open(path, verify=True)
-    kind = path.name.rpartition("-")[2]
-    events, answers = make.EVENTS, make.ANSWERS
-    if index.info()["engine"] == "predicates":
-        events, answers = make.PREDICATE_EVENTS, make.PREDICATE_ANSWERS
+    algorithm, _, kind = path.name.rpartition("-")
+    events, answers = make.answers_of(index.info()["engine"], algorithm)
     want = [
         sorted(keys if kind == "str" else [make.NUMBERS[key] for key in keys]) for keys in answers
     ]
     assert [sorted(keys) for keys in index.match(events)] == want
     assert index.info()["keys"] == kind
-    assert index.info()["algorithm"] == path.name.rpartition("-")[0]
+    assert index.info()["algorithm"] == algorithm
+
+
+def test_there_is_a_golden_index_of_every_algorithm() -> None:
+    made = {path.name.rpartition("-")[0] for path in GOLDEN}
+    assert made == {name for one in my.ENGINES for name in find_engine(one).algorithms}
 
 
 def test_there_is_a_golden_index_of_every_format() -> None:

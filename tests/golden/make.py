@@ -6,13 +6,23 @@ Run it once when the format number is raised, and commit the folder; those of ol
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matchyard as my
 from matchyard.engine import find_engine
 from matchyard.storage import FORMAT
 from tests.cases import empty
+from tests.predicate_cases import INTERVALS_ONLY
 
 FOLDER = Path(__file__).parent
+# Options for small files.
+SMALL = {
+    "hem": {"n_cells": 4, "n_groups": 2},
+    "rein": {"n_cells": 4},
+    "ada_rein": {"n_cells": 4},
+    "tama": {"n_levels": 3},
+}
+DEFAULT = find_engine("predicates").default  # the others store keys the same way
 ROWS = [
     (["jazz", "live"], "ada"),
     (["jazz", "oslo"], "bob"),
@@ -25,8 +35,7 @@ EVENTS = [["jazz", "live", "oslo"], ["日本", "🦉", "live"], ["rock"], []]
 ANSWERS = [["Zoë", "ada", "all", "bob"], ["ada", "all"], ["all"], ["all"]]
 NUMBERS = {"ada": 1, "bob": -2, "Zoë": 2**53 + 1, "all": 2**63 - 1, "gone": 0}
 
-
-# The same for predicates that every algorithm takes.
+# The same for predicates that every algorithm takes…
 PREDICATE_ROWS = [
     ("temp > 30 and wind in [1, 5]", "ada"),
     ("temp in (0, 2.5)", "bob"),
@@ -40,14 +49,40 @@ PREDICATE_EVENTS = [
     {"temp": 1, "höhe": -0.5, "wind": "5"},
     {"temp": 2.5, "humidity": 2**53},
     {},
+    {"city": "MALMÖ", "a": [{"x": 1}, {"y": 2}], "tag": "a-b"},
+    {"city": "Malmö", "a": [{"x": 1, "y": 2}]},
 ]
-PREDICATE_ANSWERS = [["Zoë", "ada", "all"], ["ada", "bob"], [], []]
+PREDICATE_ANSWERS = [["Zoë", "ada", "all"], ["ada", "bob"], [], [], [], []]
+# …and for one that only some take.
+ANY_ROW = (
+    'city suffix "mö" ignoring case and not (a.x = 1 and a.y = 2) and tag wildcard "a*b"'
+    ' or tag in {"é", 7, null, cidr "10.0.0.0/8"}',
+    "bob",
+)
+ANY_ANSWERS = [*PREDICATE_ANSWERS[:4], ["bob"], []]
+
+
+def rows_of(engine: str, algorithm: str) -> list[tuple[Any, str]]:
+    """The subscriptions and their keys."""
+    if engine == "tags":
+        return list(ROWS)
+    return [*PREDICATE_ROWS, *([] if algorithm in INTERVALS_ONLY else [ANY_ROW])]
+
+
+def answers_of(engine: str, algorithm: str) -> tuple[list[Any], list[list[str]]]:
+    """The events, and the keys that match them."""
+    if engine == "tags":
+        return list(EVENTS), ANSWERS
+    return list(PREDICATE_EVENTS), (
+        PREDICATE_ANSWERS if algorithm in INTERVALS_ONLY else ANY_ANSWERS
+    )
 
 
 def make(path: Path, engine: str, algorithm: str, strings: bool) -> None:
-    """One index of five subscriptions in two shards, from which a sixth was removed."""
-    index = empty(engine, algorithm, shard_size=3)
-    for row, key in ROWS if engine == "tags" else PREDICATE_ROWS:
+    """One index from which one subscription was removed, in several shards where that is cheap."""
+    shard_size = 1000 if algorithm in SMALL else 3
+    index = empty(engine, algorithm, SMALL.get(algorithm), shard_size=shard_size)
+    for row, key in rows_of(engine, algorithm):
         index.add(row, key if strings else NUMBERS[key])
     index.consolidate().remove("gone" if strings else 0).save(path)
     (path / ".lock").unlink()
@@ -56,7 +91,7 @@ def make(path: Path, engine: str, algorithm: str, strings: bool) -> None:
 if __name__ == "__main__":
     for engine in my.ENGINES:
         for name in find_engine(engine).algorithms:
-            for kind in ("str", "int"):
+            for kind in ("str", "int") if engine == "tags" or name == DEFAULT else ("str",):
                 path = FOLDER / f"format-{FORMAT}" / f"{name}-{kind}"
                 if not path.exists():
                     make(path, engine, name, kind == "str")

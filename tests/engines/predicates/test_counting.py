@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Batch, Filters
-from matchyard.engines.predicates.algorithms import _counted, _holds, _stored, counting, sff
+from matchyard.engines.predicates.algorithms import _counted, _holds, counting, sff
 from matchyard.kernels.csr import hash_set, ragged
 
 MODULES = [counting, sff]
@@ -197,7 +197,7 @@ def test_a_table_gives_its_predicates_back(module: ModuleType, name: str) -> Non
 @pytest.mark.parametrize("module", MODULES)
 def test_no_subscriptions_match_nothing(module: Any) -> None:
     filters, keys, batch = case(1, "plain")
-    nothing = _stored.take(filters, np.empty(0, np.int64))
+    nothing = filters.take(np.empty(0, np.int64))
     table = module.compile(nothing, keys[:0], None, module.Options())
     space = module.workspace(table, module.Options())
     assert not any(lists(module.match(table, batch, space, module.Options())))

@@ -17,6 +17,7 @@ from matchyard.engines.predicates._addresses import address
 from matchyard.engines.predicates._coded import Batch, Kind, Vocabulary
 from matchyard.engines.predicates._columns import column
 from matchyard.engines.predicates._encode import encode
+from matchyard.engines.predicates._patterns import INVERTED, WILDCARD
 from tests.engines.predicates.test_json import OPTIONS, leaves
 from tests.engines.predicates.vocabularies import Slot, codes, make, read
 
@@ -44,7 +45,8 @@ EVENTS = st.dictionaries(
     st.one_of(VALUES, st.lists(VALUES, max_size=4), st.dictionaries(st.just("b"), VALUES)),
     max_size=5,
 )
-PATTERNS = st.tuples(st.integers(0, 3), st.text(alphabet="abAB*é", max_size=5))
+FLAGS = [0, WILDCARD, WILDCARD | INVERTED]  # only patterns with wildcards are inverted
+PATTERNS = st.tuples(st.sampled_from(FLAGS), st.text(alphabet="abAB*é", max_size=5))
 
 
 @st.composite
@@ -105,7 +107,7 @@ def test_every_way_to_read_a_text_is_that_of_python(kind: Kind, is_ordered: bool
     asked: list[Any] = [read(kind, text) for text in WORDS + ADDRESSES]
     asked = [text for text in dict.fromkeys(asked) if text is not None]
     if kind >= Kind.PATTERN:
-        asked = [(flags, text) for text in asked for flags in range(4)]
+        asked = [(flags, text) for text in asked for flags in FLAGS]
     vocabulary, slots, texts = make([Slot("a", kind, asked, is_ordered)])
     values = [*ADDRESSES, *WORDS, *(one + other for one in WORDS for other in WORDS)]
     batch = encode(column([{"a": value} for value in values], OPTIONS), vocabulary)

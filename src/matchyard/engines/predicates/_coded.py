@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from matchyard.kernels.csr import take_rows
 from matchyard.kernels.names import Names
 
 LOWEST = int(np.iinfo(np.int64).min)  # a piece without a lower bound…
@@ -104,6 +105,22 @@ class Filters(NamedTuple):
     def rows(self, start: int, stop: int) -> Filters:
         """Some consecutive predicates, without copying what they consist of."""
         return self._replace(row_start=self.row_start[start : stop + 1])
+
+    def take(self, rows: NDArray[np.int64]) -> Filters:
+        """Some predicates, in the given order, with only what they consist of."""
+        row_start, chosen = take_rows(self.row_start, np.arange(len(self.filter_start) - 1), rows)
+        return self.take_filters(row_start, chosen)
+
+    def take_filters(self, row_start: NDArray[np.int64], chosen: NDArray[np.int64]) -> Filters:
+        """Some filters, in the given order, as predicates that start at the given offsets."""
+        filter_start, constraints = take_rows(
+            self.filter_start, np.arange(len(self.piece_start) - 1), chosen
+        )
+        piece_start, pieces = take_rows(self.piece_start, np.arange(len(self.slots)), constraints)
+        return Filters(
+            row_start, filter_start, piece_start, self.groups[constraints],
+            self.slots[pieces], self.low[pieces], self.high[pieces],
+        )  # fmt: skip
 
 
 class Batch(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,9 @@ from matchyard.engines.predicates._constraints import (
     Predicate,
     constraint_key,
 )
+from matchyard.engines.predicates._normal import filter_key, group_key
 from matchyard.engines.predicates._reading import read_constraint
 from matchyard.engines.predicates._vocabulary import read
-from matchyard.engines.predicates.algorithms._stored import take
 
 _CHUNK = 4096  # rows that are lists at the same time
 
@@ -29,7 +28,7 @@ def decode_rows(
     """The predicates of some consecutive rows."""
     for first in range(start, stop, _CHUNK):
         rows = np.arange(first, min(first + _CHUNK, stop))
-        yield from _decode(take(filters, rows), vocabulary)
+        yield from _decode(filters.take(rows), vocabulary)
 
 
 def _decode(filters: Filters, vocabulary: Vocabulary) -> Iterator[Predicate]:
@@ -47,7 +46,7 @@ def _decode(filters: Filters, vocabulary: Vocabulary) -> Iterator[Predicate]:
         _filter(constraints[start:end], groups[start:end]) for start, end in pairwise(filter_start)
     ]
     for start, end in pairwise(row_start):
-        yield Predicate(tuple(sorted(found[start:end], key=_filter_key)))
+        yield Predicate(tuple(sorted(found[start:end], key=filter_key)))
 
 
 def _filter(constraints: list[Constraint], groups: list[int]) -> Filter:
@@ -57,12 +56,4 @@ def _filter(constraints: list[Constraint], groups: list[int]) -> Filter:
     holds, *fails = (
         tuple(sorted(members.get(group, ()), key=constraint_key)) for group in sorted({0, *members})
     )
-    return Filter(holds, tuple(sorted(fails, key=_group_key)))
-
-
-def _group_key(group: tuple[Constraint, ...]) -> tuple[Any, ...]:
-    return tuple(constraint_key(constraint) for constraint in group)
-
-
-def _filter_key(one: Filter) -> tuple[Any, ...]:
-    return _group_key(one.holds), tuple(_group_key(group) for group in one.fails)
+    return Filter(holds, tuple(sorted(fails, key=group_key)))

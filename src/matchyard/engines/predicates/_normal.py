@@ -1,8 +1,9 @@
 """Conditions of any form as predicates: disjunctions of filters.
 
-A negated filter becomes one filter per negated group (the group, now positive) and one per class of
-its constraints (now a negated group). Constraints are of one class when they could meet in one
-element of an array of objects: their names are dotted and begin with the same component.
+A negated filter becomes one filter whose only negated group are all its constraints, and one per
+negated group that it had (the group, now positive): `not (x = 1 and y = 4 and not z = 2)` is
+`not (x = 1 and y = 4) or z = 2`. Whether some of them would have to meet in one element of an array
+of objects makes no difference to that.
 
 `not` asks about the whole event. What is negated twice is asked positively again, and is then a
 constraint like the others of its filter: `a.y = 4 and not not a.x = 1` is `a.y = 4 and a.x = 1`.
@@ -10,6 +11,7 @@ constraint like the others of its filter: `a.y = 4 and not not a.x = 1` is `a.y 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -76,7 +78,7 @@ def normalise(condition: Condition, max_filters: int = MAX_FILTERS) -> Predicate
     """The predicate that holds exactly when the condition does."""
     filters = _expand(condition, False, max_filters)
     if len(filters) > 1:
-        kept = {_filter_key(one): one for one in filters}
+        kept = {filter_key(one): one for one in filters}
         filters = [kept[key] for key in sorted(kept)]
     return Predicate(tuple(filters))
 
@@ -91,54 +93,43 @@ def _expand(condition: Condition, is_negated: bool, limit: int) -> list[Filter]:
         return _sum([_expand(part, False, limit) for part in condition.parts], limit)
     if isinstance(condition, Or):
         return _product([_expand(part, True, limit) for part in condition.parts], limit)
-    if not is_negated:
-        if all(type(part) is Constraint for part in condition.parts):  # as most are
-            return [Filter(_in_order(condition.parts), ())]  # type: ignore[arg-type]
-        distinct = dict.fromkeys(condition.parts)
-        return _product([_expand(part, False, limit) for part in distinct], limit)
-    negated = []
-    for parts in _independent(condition.parts):
-        if len(parts) == 1:
-            negated.append(_expand(parts[0], True, limit))
+    if is_negated:
+        return _negate_all(_flat(condition.parts), limit)
+    if all(type(part) is Constraint for part in condition.parts):  # as most are
+        return [Filter(_in_order(condition.parts), ())]  # type: ignore[arg-type]
+    distinct = dict.fromkeys(condition.parts)
+    return _product([_expand(part, False, limit) for part in distinct], limit)
+
+
+def _flat(parts: tuple[Condition, ...]) -> Iterator[Condition]:
+    """The parts of a conjunction and of those in it, without negations of negations."""
+    for part in parts:
+        while isinstance(part, Not) and isinstance(part.part, Not):
+            part = part.part.part
+        if isinstance(part, And):
+            yield from _flat(part.parts)
         else:
-            filters = _expand(And(parts), False, limit)
-            negated.append(_product([_negate(one) for one in filters], limit))
+            yield part
+
+
+def _negate_all(parts: Iterable[Condition], limit: int) -> list[Filter]:
+    """The filters of which one matches exactly when not all of the parts hold together."""
+    together, negated = [], []
+    for part in dict.fromkeys(parts):
+        if isinstance(part, Not):  # asks about the whole event, so that it is a matter of its own
+            negated.append(_expand(part.part, False, limit))
+        else:
+            together.append(part)
+    if together:
+        filters = _expand(And(tuple(together)), False, limit)
+        negated.append(_product([_negate(one) for one in filters], limit))
     return _sum(negated, limit)
 
 
-def _independent(parts: tuple[Condition, ...]) -> list[tuple[Condition, ...]]:
-    """Parts that could meet in one array of objects together, all others each for itself."""
-    bundles: list[tuple[set[str], list[Condition]]] = []
-    for part in parts:
-        firsts, members = _arrays_of(part), [part]
-        for bundle in [bundle for bundle in bundles if bundle[0] & firsts]:
-            bundles.remove(bundle)
-            firsts, members = firsts | bundle[0], bundle[1] + members
-        bundles.append((firsts, members))
-    return [tuple(members) for _, members in bundles]
-
-
-def _arrays_of(condition: Condition) -> set[str]:
-    """The first components of the dotted names in a condition."""
-    if isinstance(condition, Constraint):
-        first, dot, _ = condition.name.partition(".")
-        return {first} if dot else set()
-    if isinstance(condition, Not):
-        return _arrays_of(condition.part)
-    return {first for part in condition.parts for first in _arrays_of(part)}
-
-
 def _negate(one: Filter) -> list[Filter]:
-    """The filters, one of which matches exactly when this one does not."""
-    classes: dict[str, list[Constraint]] = {}
+    """The filters of which one matches exactly when this one does not."""
     found = [Filter(group, ()) for group in one.fails]
-    for constraint in one.holds:
-        first, dot, _ = constraint.name.partition(".")
-        if dot:
-            classes.setdefault(first, []).append(constraint)
-        else:  # it is never within an array of objects
-            found.append(Filter((), ((constraint,),)))
-    return found + [Filter((), (_in_order(tuple(group)),)) for group in classes.values()]
+    return [Filter((), (one.holds,)), *found] if one.holds else found
 
 
 def _sum(choices: list[list[Filter]], limit: int) -> list[Filter]:
@@ -178,14 +169,16 @@ def _in_order(constraints: Group) -> Group:
     return tuple(kept[key] for key in sorted(kept))
 
 
-def _group_key(group: Group) -> tuple[Any, ...]:
+def group_key(group: Group) -> tuple[Any, ...]:
+    """What negated groups are put in order by."""
     return tuple(constraint_key(constraint) for constraint in group)
 
 
 def _groups_in_order(groups: tuple[Group, ...]) -> tuple[Group, ...]:
-    kept = {_group_key(group): group for group in groups}
+    kept = {group_key(group): group for group in groups}
     return tuple(kept[key] for key in sorted(kept))
 
 
-def _filter_key(one: Filter) -> tuple[Any, ...]:
-    return (_group_key(one.holds), tuple(_group_key(group) for group in one.fails))
+def filter_key(one: Filter) -> tuple[Any, ...]:
+    """What filters are put in order by."""
+    return (group_key(one.holds), tuple(group_key(group) for group in one.fails))

@@ -22,7 +22,7 @@ from matchyard.engines.predicates._coded import Kind
 from matchyard.kernels.hashing import is_equal, mix64
 from matchyard.kernels.names import Names
 
-WILDCARD, INVERTED = 1, 2  # flags of a pattern; its text's id stands above them
+WILDCARD, INVERTED = 1, 2  # flags of a pattern, below its text's id; what is inverted has wildcards
 _LONGEST = 4  # bytes of a gram; with three, 200 000 patterns share too few
 _STAR, _BACKSLASH, _BAR = np.uint8(42), np.uint8(92), np.uint8(124)
 _FIRST_KIND = int(Kind.PATTERN)

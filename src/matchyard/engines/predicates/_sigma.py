@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from importlib import import_module
 from itertools import product
-from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -37,7 +36,6 @@ _COMPARISONS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 _DASH = re.compile(r"\B[-/]\b")
 _DASHES = "-/\N{EN DASH}\N{EM DASH}\N{HORIZONTAL BAR}"
 _MOST_DASHES = 3  # 125 texts
-_MOST_FILTERS = 16_384  # what a predicate may be expanded to
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
 _RESERVED = ("and", "or", "not", "exists", "true", "false")
 _TOKEN = re.compile(r"\s*(\(|\)|[^\s()]+)")
@@ -48,14 +46,6 @@ class Rule(NamedTuple):
 
     title: str
     text: str  # in the language of predicates
-
-
-class Part(NamedTuple):
-    """A part of a rule, and at most how many filters it is, or what it is when negated."""
-
-    text: str
-    n_filters: int = 1
-    n_negated: int = 1
 
 
 class Unmapped(Exception):
@@ -100,10 +90,7 @@ def translate(detection: dict[str, Any]) -> str:
         _Condition(condition, detection).read()
         for condition in (conditions if isinstance(conditions, list) else [conditions])
     ]
-    found = _join(" or ", parts)
-    if found.n_filters > _MOST_FILTERS:
-        raise Unmapped("too many filters")
-    return found.text
+    return _join(" or ", parts)
 
 
 class _Condition:
@@ -114,7 +101,7 @@ class _Condition:
             raise Unmapped("aggregation")
         self._tokens, self._at, self._detection = _TOKEN.findall(text), 0, detection
 
-    def read(self) -> Part:
+    def read(self) -> str:
         found = self._either()
         if self._at < len(self._tokens):
             self._fail()
@@ -133,21 +120,21 @@ class _Condition:
         token: str = self._tokens[self._at - 1]
         return token
 
-    def _either(self) -> Part:
+    def _either(self) -> str:
         parts = [self._all()]
         while self._next() == "or":
             self._at += 1
             parts.append(self._all())
         return _join(" or ", parts)
 
-    def _all(self) -> Part:
+    def _all(self) -> str:
         parts = [self._one()]
         while self._next() == "and":
             self._at += 1
             parts.append(self._one())
         return _join(" and ", parts)
 
-    def _one(self) -> Part:
+    def _one(self) -> str:
         token = self._take()
         if token.lower() == "not":
             return _not(self._one())
@@ -161,7 +148,7 @@ class _Condition:
             return self._several(token.lower(), self._take())
         return self._selection(token)
 
-    def _several(self, how_many: str, pattern: str) -> Part:
+    def _several(self, how_many: str, pattern: str) -> str:
         if how_many not in ("1", "any", "all"):
             raise Unmapped("several of the selections")
         names = [name for name in self._detection if name not in ("condition", "timeframe")]
@@ -174,7 +161,7 @@ class _Condition:
         parts = [self._selection(name) for name in names]
         return _join(" and " if how_many == "all" else " or ", parts)
 
-    def _selection(self, name: str) -> Part:
+    def _selection(self, name: str) -> str:
         if name not in self._detection:
             self._fail()
         found = self._detection[name]
@@ -184,25 +171,19 @@ class _Condition:
         return _join(" or ", [_map(one) for one in maps])
 
 
-def _join(word: str, parts: list[Part]) -> Part:
-    if len(parts) == 1:
-        return parts[0]
-    text = word.join(f"({part.text})" for part in parts)
-    n_filters, n_negated = [part.n_filters for part in parts], [part.n_negated for part in parts]
-    if word == " or ":
-        return Part(text, sum(n_filters), prod(n_negated))
-    return Part(text, prod(n_filters), sum(n_negated))
+def _join(word: str, parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else word.join(f"({part})" for part in parts)
 
 
-def _not(part: Part) -> Part:
-    return Part(f"not ({part.text})", part.n_negated, part.n_filters)
+def _not(part: str) -> str:
+    return f"not ({part})"
 
 
-def _map(fields: dict[str, Any]) -> Part:
+def _map(fields: dict[str, Any]) -> str:
     return _join(" and ", [_field(*key.split("|"), value=value) for key, value in fields.items()])
 
 
-def _field(name: str, *modifiers: str, value: Any) -> Part:
+def _field(name: str, *modifiers: str, value: Any) -> str:
     """The condition that a field with its modifiers stands for."""
     if not name:
         raise Unmapped("keywords")
@@ -213,7 +194,7 @@ def _field(name: str, *modifiers: str, value: Any) -> Part:
             raise Unmapped(f"modifier {modifier!r}")
     name = _quoted_name(name)
     if "exists" in modifiers:
-        exists = Part(f"exists {name}")
+        exists = f"exists {name}"
         return exists if value else _not(exists)
     values = value if isinstance(value, list) else [value]
     if "all" in modifiers:
@@ -227,19 +208,19 @@ def _quoted_name(name: str) -> str:
     return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
 
 
-def _one_of(name: str, modifiers: tuple[str, ...], values: list[Any]) -> Part:
+def _one_of(name: str, modifiers: tuple[str, ...], values: list[Any]) -> str:
     if not values:
         raise Unmapped("empty list")
     tests: dict[str, None] = {}
     parts = []
     for value in values:
         if value is None:
-            parts.append(_not(Part(f"exists {name}")))
+            parts.append(_not(f"exists {name}"))
             tests["null"] = None
         else:
             tests |= dict.fromkeys(_tests(modifiers, value))
     if tests:
-        parts.append(Part(f"{name} in {{{', '.join(tests)}}}"))
+        parts.append(f"{name} in {{{', '.join(tests)}}}")
     return _join(" or ", parts)
 
 

@@ -213,8 +213,8 @@ class Staging:
 
 
 def merge(parts: Sequence[tuple[Filters, Vocabulary]]) -> tuple[Filters, Vocabulary]:
-    """Join filters over different vocabularies into one over a new one."""
-    if len(parts) == 1:
+    """Join filters over different vocabularies into one over a new one, with just what they use."""
+    if len(parts) == 1 and _uses_all(*parts[0]):
         return parts[0]
     names, texts = Interner(), Interner()
     joined = [
@@ -224,6 +224,11 @@ def merge(parts: Sequence[tuple[Filters, Vocabulary]]) -> tuple[Filters, Vocabul
         for filters, vocabulary in parts
     ]
     return encode(join(joined), names.names(), texts.names())
+
+
+def _uses_all(filters: Filters, vocabulary: Vocabulary) -> bool:
+    """Has no row gone since the vocabulary was made? It counts the pieces that it was made for."""
+    return len(filters.slots) == int(vocabulary.names.counts().sum())
 
 
 def _ids(interner: Interner, names: Names) -> NDArray[np.int32]:

@@ -42,7 +42,10 @@ def encode(pieces: Pieces, names: Names, texts: Names) -> tuple[Filters, Vocabul
     texts, new_texts = _in_order(texts, text_uses)
     pieces = renumber(pieces, new_names, new_texts)
     vocabulary = _build(pieces, names, texts)
-    return code(pieces, vocabulary), vocabulary
+    filters = code(pieces, vocabulary)
+    if len(filters.slots) < len(pieces.names):  # what was given twice was counted twice
+        return encode(read(filters, vocabulary), names, texts)
+    return filters, vocabulary
 
 
 def _by_uses(names: Names, uses: NDArray[np.int64]) -> tuple[Names, NDArray[np.int32]]:

@@ -25,7 +25,6 @@ from matchyard.engines.predicates._decoded import decode_rows
 from matchyard.engines.predicates._pieces import renumber
 from matchyard.engines.predicates._subscriptions import VALUES, Staging, Subscriptions, merge
 from matchyard.engines.predicates._vocabulary import code
-from matchyard.engines.predicates.algorithms._stored import take
 from matchyard.errors import UsageError
 from matchyard.kernels.csr import count_values
 from matchyard.kernels.names import find_names
@@ -116,7 +115,7 @@ def kind(filters: Filters) -> str:
 
 def keep(filters: Filters, rows: NDArray[np.bool_]) -> Filters:
     """Only the rows where `rows` is true."""
-    return filters if rows.all() else take(filters, np.flatnonzero(rows))
+    return filters if rows.all() else filters.take(np.flatnonzero(rows))
 
 
 def decode(filters: Filters, row: int, vocabulary: Vocabulary) -> language.Predicate:

@@ -66,7 +66,8 @@ def accept_column(column: Any, algorithm: str) -> None:
     slots."""
     pieces = column.pieces
     slots = pieces.names * np.int32(len(Kind)) + pieces.kinds.astype(np.int32)
-    checked(Filters(*pieces[:4], slots, pieces.low, pieces.high), algorithm)
+    starts = pieces.row_start, pieces.filter_start, pieces.piece_start
+    checked(Filters(*starts, pieces.groups, slots, pieces.low, pieces.high), algorithm)
 
 
 def store(filters: Filters, keys: NDArray[np.int64], algorithm: str) -> Stored:
@@ -124,7 +125,7 @@ def joined(
     positions = csr.living(table)
     rows = np.searchsorted(table.key_start, positions, side="right") - 1
     old = _stored.subscriptions(table, rows)
-    new = _stored.take(filters, np.arange(filters.n_rows))
+    new = filters.take(np.arange(filters.n_rows))
     n_starts = Filters._fields.index("groups")
     starts = (_one_after_the_other(*both) for both in zip(old[:n_starts], new[:n_starts]))
     values = (np.concatenate(both) for both in zip(old[n_starts:], new[n_starts:]))
@@ -139,7 +140,7 @@ def appended(table: Any, filters: Filters, keys: NDArray[np.int64]) -> Any:
     """The table with rows added to its filters and keys, in the spare room behind its arrays."""
     is_ours = bool(table.built[1])  # before that, what lies behind the arrays is somebody else's
     limits = np.iinfo(table.low.dtype)
-    new = _stored.take(filters, np.arange(filters.n_rows))
+    new = filters.take(np.arange(filters.n_rows))
     more = {
         "filter_start": new.filter_start[1:] + table.filter_start[-1],
         "slots": new.slots,

@@ -48,7 +48,7 @@ class Distinct(NamedTuple):
 def distinct(filters: Filters, keys: NDArray[np.int64]) -> Distinct:
     """One row per predicate, with the keys of all subscriptions that have it."""
     if filters.row_start[0] or filters.row_start[-1] < len(filters.filter_start) - 1:
-        filters = take(filters, _numbers(filters.row_start))  # some rows of a larger batch
+        filters = filters.take(np.arange(filters.n_rows))  # some rows of a larger batch
     row_of = _group_rows(filters)
     first = np.flatnonzero(row_of == np.arange(len(row_of)))
     if len(first) == len(row_of):
@@ -57,34 +57,7 @@ def distinct(filters: Filters, keys: NDArray[np.int64]) -> Distinct:
     rows = number[row_of]
     order = np.argsort(rows, kind="stable")
     key_start = ragged(csr.count_values(rows, len(first)))
-    return Distinct(take(filters, first), key_start, keys[order])
-
-
-def take(filters: Filters, rows: NDArray[np.int64]) -> Filters:
-    """Some rows, in the given order, with only what they consist of."""
-    row_start, chosen = csr.take_rows(
-        filters.row_start, _numbers(filters.filter_start), rows
-    )
-    return _take_filters(filters, row_start, chosen)
-
-
-def _take_filters(
-    filters: Filters, row_start: NDArray[np.int64], chosen: NDArray[np.int64]
-) -> Filters:
-    filter_start, constraints = csr.take_rows(
-        filters.filter_start, _numbers(filters.piece_start), chosen
-    )
-    piece_start, pieces = csr.take_rows(
-        filters.piece_start, np.arange(len(filters.slots)), constraints
-    )
-    return Filters(
-        row_start, filter_start, piece_start, filters.groups[constraints],
-        filters.slots[pieces], filters.low[pieces], filters.high[pieces],
-    )  # fmt: skip
-
-
-def _numbers(start: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.arange(len(start) - 1)
+    return Distinct(filters.take(first), key_start, keys[order])
 
 
 def store(found: Distinct, order: NDArray[np.int64] | None = None) -> Stored:
@@ -185,7 +158,7 @@ def subscriptions(table: Any, rows: NDArray[np.int64]) -> Filters:
     if not len(piece_start):
         piece_start = np.arange(n_constraints + 1)
     groups = table.groups if len(table.groups) else np.zeros(n_constraints, np.int16)
-    if len(table.filter_row):
+    if len(table.filter_row) or not n_filters:  # no filters at all may be of several rows
         chosen_start, chosen = csr.take_rows(*_filters_by_row(table), rows)
     else:
         chosen_start, chosen = np.arange(len(rows) + 1), np.asarray(rows, np.int64)
@@ -193,7 +166,7 @@ def subscriptions(table: Any, rows: NDArray[np.int64]) -> Filters:
         np.arange(n_filters + 1), filter_start, piece_start, groups, table.slots, table.low,
         table.high,
     )  # fmt: skip
-    found = _take_filters(everything, chosen_start, chosen)
+    found = everything.take_filters(chosen_start, chosen)
     limits = np.iinfo(table.low.dtype)
     low, high = found.low.astype(np.int64), found.high.astype(np.int64)
     low[found.low == limits.min] = LOWEST
