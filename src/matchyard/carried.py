@@ -86,8 +86,7 @@ def _removals(index: Index, removed: pa.Table | None, key_names: Names | None) -
         numbers = np.asarray(find_names(key_names, column), np.int64)
         known = numbers >= 0
     whole = np.asarray(removed["subscription"].combine_chunks().is_null())
-    pairs = [
-        (index.parse(removed["subscription"][int(row)].as_py()), int(numbers[row]))
-        for row in np.flatnonzero(known & ~whole)
-    ]
+    some = np.flatnonzero(known & ~whole)
+    parsed = index.parse_column(removed["subscription"].take(some))
+    pairs = list(zip(parsed, numbers[some].tolist(), strict=True))
     return Removals(np.unique(numbers[known & whole]), pairs)

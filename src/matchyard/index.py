@@ -208,6 +208,12 @@ class Index(Changing):
         """A subscription as this index reads it; a ParseError if it cannot."""
         return self._settings.engine.encoder.parse(value, self._settings.reading)
 
+    def parse_column(self, values: Any) -> list[Any]:
+        """The subscriptions of an Arrow column one by one, as `parse` gives them."""
+        encoder = self._settings.engine.encoder
+        found: list[Any] = encoder.parse_column(values, self._settings.reading)
+        return found
+
     def parse_event(self, value: Any) -> Any:
         """An event as this index reads it; a ParseError if it cannot."""
         return self._settings.engine.encoder.parse_event(value, self._settings.reading)

@@ -24,7 +24,13 @@ import matchyard as my
 from matchyard import shards as _shards  # functions here have a parameter of that name
 from matchyard.errors import UsageError
 from matchyard.spark import build_tasks as tasks
-from matchyard.spark.checks import check_values, column_of, key_type, place_of, plain_errors
+from matchyard.spark.checks import (
+    check_subscriptions,
+    column_of,
+    key_type,
+    place_of,
+    plain_errors,
+)
 from matchyard.spark.session import find_session
 
 _PER_TASK = 2_500_000  # subscriptions that a task compiles, where nothing is said about shards…
@@ -131,15 +137,19 @@ def compact(
 def subscriptions(
     path: str | os.PathLike[str], version: str | None = None, spark: SparkSession | None = None
 ) -> DataFrame:
-    """The subscriptions of an index as a DataFrame: columns `subscription` and `key`."""
+    """The subscriptions of an index as a DataFrame: columns `subscription` and `key`.
+
+    A subscription is an array of tags, or the text of a predicate.
+    """
     place = place_of(path)
     version = version or _shards.current_version(place)
     manifest = _shards.manifest_of(place, version)
     n_shards = sum(manifest["segments"])
     has_names = any(file[0] == "keys.arrow" for file in manifest["files"])
+    text, is_text = T.StringType(), manifest["engine"] != "tags"
     schema = T.StructType(
         [
-            T.StructField("subscription", T.ArrayType(T.StringType())),
+            T.StructField("subscription", text if is_text else T.ArrayType(text)),
             T.StructField("key", T.StringType() if has_names else T.LongType()),
         ]
     )
@@ -165,7 +175,7 @@ def _check_count(n_shards: int | None) -> None:
 def _rows(
     frame: DataFrame, subscription: str, key: str, engine: str, change: Any = None
 ) -> DataFrame:
-    check_values(frame, subscription, engine, "subscriptions")
+    check_subscriptions(frame, subscription, engine)
     keys = F.col(key).cast(key_type(frame, key))
     columns = [F.col(subscription).alias("subscription"), keys.alias("key")]
     return frame.select(*columns, *([] if change is None else [change.alias("change")]))

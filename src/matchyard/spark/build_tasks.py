@@ -62,8 +62,8 @@ def _named(error: ParseError, rows: pa.Table, plan: shards.Plan) -> ParseError:
         try:
             shards.count(rows.column(0).slice(row, 1), plan)
         except ParseError as found:
-            reason = str(found).removeprefix("row 0 ")
-            return ParseError(f"a subscription of key {rows.column(2)[row].as_py()!r} {reason}")
+            reason = str(found).removeprefix("row 0")  # "row 0 is null", "row 0: column 3: …"
+            return ParseError(f"a subscription of key {rows.column(2)[row].as_py()!r}{reason}")
     return error
 
 

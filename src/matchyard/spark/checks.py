@@ -16,6 +16,8 @@ from pyspark.sql import types as T
 from matchyard import errors
 from matchyard.errors import MatchyardError, UsageError
 
+_TOLD = r"matchyard\.errors\.(\w+): (.*?)(?:\n\s*\n|\n\s+at |\Z)"  # then come Spark's own words
+
 
 def place_of(path: str | os.PathLike[str]) -> str:
     """A path as workers can use it, which may run in a folder of their own."""
@@ -50,16 +52,87 @@ def carried(field: T.StructField) -> T.DataType:
     return found
 
 
-def check_values(frame: DataFrame, name: str, engine: str, what: str) -> None:
-    """Refuse a column that cannot hold subscriptions or events of the engine."""
-    found = type_of(frame, name, what)
+def check_subscriptions(frame: DataFrame, name: str, engine: str) -> None:
+    """Refuse a column that cannot hold subscriptions of the engine."""
+    found = type_of(frame, name, "subscriptions")
+    if engine == "tags":
+        _check_tags(found, name, "subscriptions")
+        return
+    inner = found
+    for _ in range(2):  # a list of constraints, or a list of such lists
+        inner = inner.elementType if isinstance(inner, T.ArrayType) else inner
+    if isinstance(found, T.StringType) or (inner is not found and isinstance(inner, T.StructType)):
+        return
+    raise UsageError(
+        f"column {name!r} is {found.simpleString()}; subscriptions of engine {engine!r} are string, "
+        "a predicate or a JSON pattern, or array<struct<name, op, value>>, constraints that hold "
+        "together"
+    )
+
+
+def event_of(frame: DataFrame, event: str | Sequence[str] | None, engine: str) -> Column:
+    """The events as one column; refused where it cannot hold events of the engine."""
+    if isinstance(event, str):
+        column, found = column_of(frame, event, "events"), type_of(frame, event, "events")
+    elif engine == "tags":
+        raise UsageError(f"events of engine 'tags' are one column, not {event!r}")
+    else:
+        names = [f"`{name}`" for name in frame.columns] if event is None else list(event)
+        columns = [column_of(frame, name, "events").alias(_plain(name)) for name in names]
+        if not columns:
+            raise UsageError("events of no columns: name some, or None for the whole row")
+        column, found = F.struct(*columns), T.StructType(frame.select(*columns).schema.fields)
+    if engine == "tags":
+        _check_tags(found, str(event), "events")
+    elif isinstance(found, T.StructType | T.MapType):
+        _check_attributes(found, event if isinstance(event, str) else "")
+    elif not isinstance(found, T.StringType | T.BinaryType):
+        raise UsageError(
+            f"column {event!r} is {found.simpleString()}; events of engine {engine!r} are struct, "
+            "map<string, …>, or string or binary with JSON; several columns as a list of names"
+        )
+    return column
+
+
+def _plain(name: str) -> str:
+    return name.replace("`", "")
+
+
+def _check_tags(found: T.DataType, name: str, what: str) -> None:
     is_tags = isinstance(found, T.StringType) or (
         isinstance(found, T.ArrayType) and isinstance(found.elementType, T.StringType)
     )
     if not is_tags:
         raise UsageError(
-            f"column {name!r} is {found.simpleString()}; {what} of engine {engine!r} are "
+            f"column {name!r} is {found.simpleString()}; {what} of engine 'tags' are "
             "array<string>, or string with white space between the tags"
+        )
+
+
+def _check_attributes(found: T.DataType, path: str) -> None:
+    """Refuse what no attribute can be, at any depth."""
+    if isinstance(found, T.StructType):
+        names = found.fieldNames()
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise UsageError(f"two attributes of the name {twice!r}; rename one of them")
+        for field in found.fields:
+            _check_attributes(field.dataType, f"{path}.{field.name}" if path else field.name)
+    elif isinstance(found, T.ArrayType):
+        _check_attributes(found.elementType, f"{path}[]")
+    elif isinstance(found, T.MapType):
+        if not isinstance(found.keyType, T.StringType):
+            raise UsageError(
+                f"{path!r} is {found.simpleString()}; names of attributes are strings: cast its keys"
+            )
+        _check_attributes(found.valueType, f"{path}[…]")
+    elif not isinstance(
+        found,
+        T.StringType | T.BooleanType | T.IntegralType | T.FloatType | T.DoubleType | T.NullType,
+    ):
+        raise UsageError(
+            f"{path!r} is {found.simpleString()}; attributes are numbers, strings and booleans, and "
+            "structs, arrays and maps of them: cast it, e.g. to double or string"
         )
 
 
@@ -87,7 +160,7 @@ def plain_errors() -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        found = re.search(r"matchyard\.errors\.(\w+): (.*)", str(error))
+        found = re.search(_TOLD, str(error), re.DOTALL)
         kind = getattr(errors, found[1], None) if found else None
         if found is None or kind is None or not issubclass(kind, MatchyardError):
             raise

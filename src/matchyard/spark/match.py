@@ -26,7 +26,7 @@ from pyspark.sql import types as T
 from matchyard import shards
 from matchyard.errors import UsageError
 from matchyard.spark import match_tasks as tasks
-from matchyard.spark.checks import carried, check_choice, check_values, column_of, place_of
+from matchyard.spark.checks import carried, check_choice, column_of, event_of, place_of
 
 _log = logging.getLogger("matchyard")
 _SHARE = 0.5  # of a machine's memory that a replicated index may take
@@ -44,7 +44,7 @@ class Choice(NamedTuple):
 def match(
     events: DataFrame,
     index: str | os.PathLike[str],
-    event: str = "tags",
+    event: str | Sequence[str] | None = "tags",
     id: str | Sequence[str] = "id",
     unique: bool = False,
     strategy: str = "auto",
@@ -56,6 +56,9 @@ def match(
     explain: bool = False,
 ) -> DataFrame:
     """Match the column `event` of a DataFrame with an index at a path or address.
+
+    Events of predicates are a column of structs, maps or JSON, or several columns by a list of
+    their names, or with None the whole row.
 
     Returns the columns `id` with `key`, one row per match (`output="pairs"`), or with `keys`, one
     row per event (`"arrays"`: far cheaper when matches are many). Lazy, like any transformation.
@@ -69,7 +72,7 @@ def match(
       share, where the versions are written down, for an index in an object store. Otherwise the
       version that is current now stays.
     * `version`: a column `version` says with which version a row was matched.
-    * `bad`: what becomes of an event that cannot be read (null, a null tag, too many tags):
+    * `bad`: what becomes of an event that cannot be read (null, a null tag, too many tags, what is no JSON):
       "raise" ends the job with its name and the reason; "keep" gives it a row of its own with no
       key and a column `reason`, which is null for all others.
     """
@@ -82,7 +85,7 @@ def match(
     manifest = shards.manifest_of(path, current)
     if follow and not events.isStreaming:
         raise UsageError("follow is for streams: a batch job has one version, the current one")
-    check_values(events, event, manifest["engine"], "events")
+    asked = event_of(events, event, manifest["engine"])
     string_keys = any(file[0] == "keys.arrow" for file in manifest["files"])
     key = T.StringType() if string_keys else T.LongType()
     columns = [column_of(events, name, "names of events") for name in ids]
@@ -123,7 +126,7 @@ def match(
         print(f"matchyard: {choice.strategy}, because {choice.reason}")
     named = [column.alias(f"_id{number}") for number, column in enumerate(columns)]
     moment = [F.unix_millis(F.current_timestamp()).alias("_moment")] if stamped else []
-    chosen = events.select(*named, *moment, F.col(event).alias("_event"))
+    chosen = events.select(*named, *moment, asked.alias("_event"))
     schema = T.StructType([*fields, *found])
     if choice.strategy == "replicated":
         matched = chosen.mapInArrow(partial(tasks.match_replicated, job), schema)
@@ -142,7 +145,9 @@ def _sharded(
     if not (job.arrays or job.unique):
         placed = _routed(events, job, n_shards)
         return placed.mapInArrow(partial(tasks.match_shards, job), schema)
-    content = [_hashable(field) for field in events.schema.fields if field.name != "_moment"]
+    content = [
+        part for field in events.schema if field.name != "_moment" for part in _hashable(field)
+    ]
     hashes = [F.xxhash64(*content), F.xxhash64(F.lit(1), *content)]
     named = [column.alias(f"_hash{number}") for number, column in enumerate(hashes)]
     events = events.select(*named, "*")
@@ -175,9 +180,16 @@ def _routed(events: DataFrame, job: tasks.MatchJob, n_shards: int) -> DataFrame:
     return sent.repartitionById(n_shards, F.col("_shard") % n_shards)
 
 
-def _hashable(field: T.StructField) -> Column:
+def _hashable(field: T.StructField) -> list[Column]:
+    """What tells values apart: Spark's hash leaves out nulls, and where lists begin and end."""
     column = F.col(field.name)
-    return F.map_entries(column) if isinstance(field.dataType, T.MapType) else column
+    if not isinstance(field.dataType, T.ArrayType | T.MapType | T.StructType):
+        return [column.isNull(), column]
+    exact = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
+    return [
+        column.isNull(),
+        F.to_json(column, {**exact, "timestampNTZFormat": exact["timestampFormat"]}),
+    ]
 
 
 def _observed(matched: DataFrame, job: tasks.MatchJob) -> DataFrame:

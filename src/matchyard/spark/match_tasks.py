@@ -176,13 +176,16 @@ def _bad_rows(index: Any, events: pa.Array, first: int) -> list[tuple[int, str]]
 
 
 def _reason(index: Any, event: pa.Array, error: ParseError) -> str:
+    text = str(error)
+    if text.startswith("event 0 "):  # "event 0 is null", "event 0 has a name twice"
+        return text.removeprefix("event 0 ").removeprefix("is ")
     try:
         index.parse_event(event[0].as_py())
     except ParseError as found:
         return str(found)
     except UnicodeDecodeError:
         pass
-    return str(error).removeprefix("row 0 ")
+    return text.removeprefix("row 0 ")
 
 
 class Layout:

@@ -8,8 +8,6 @@ See `_coded` for what the numbers mean.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +19,12 @@ from matchyard.engines.predicates import _encode, _subscriptions, language
 from matchyard.engines.predicates._attributes import Column
 from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
 from matchyard.engines.predicates._columns import column
+from matchyard.engines.predicates._counts import count, merge_counts
 from matchyard.engines.predicates._decoded import decode_rows
 from matchyard.engines.predicates._pieces import renumber
 from matchyard.engines.predicates._subscriptions import VALUES, Staging, Subscriptions, merge
 from matchyard.engines.predicates._vocabulary import code
 from matchyard.errors import UsageError
-from matchyard.kernels.csr import count_values
 from matchyard.kernels.names import find_names
 
 __all__ = [
@@ -53,6 +51,7 @@ __all__ = [
     "n_ids",
     "names_of",
     "parse",
+    "parse_column",
     "parse_event",
     "rarest",
     "sizes",
@@ -108,6 +107,15 @@ def parse_event(value: Any, options: Options) -> language.Event:
     return event
 
 
+def parse_column(values: Any, options: Options) -> list[language.Predicate]:
+    """The subscriptions of a column one by one, as `parse` gives them."""
+    staging = Staging()
+    column = subscription_column(values, options)
+    staging.add(column, np.zeros(column.n_rows, np.int64))
+    filters, vocabulary, _ = staging.take()
+    return [parse(row, options) for row in decode_rows(filters, 0, filters.n_rows, vocabulary)]
+
+
 def kind(filters: Filters) -> str:
     """As of a column: there is only one."""
     return VALUES
@@ -130,13 +138,13 @@ def texts(filters: Filters, start: int, stop: int, vocabulary: Vocabulary) -> pa
 
 
 def rarest(filters: Filters) -> NDArray[np.int64]:
-    """Per row a slot that every event it matches has, the one that fewest pieces use; -1 for none.
+    """Per row a slot that every event it matches has, the largest, whose name is used least; -1 for
+    none. It does not depend on the other rows.
 
     A row of several filters has none, and a constraint counts when its pieces are of one slot.
     """
     found = np.full(filters.n_rows, -1, np.int64)
-    uses = count_values(filters.slots, int(filters.slots.max(initial=-1)) + 1)
-    _find_rarest(filters, uses, found)
+    _find_rarest(filters, found)
     return found
 
 
@@ -148,38 +156,6 @@ def n_ids(vocabulary: Vocabulary) -> int:
 def names_of(batch: Batch, vocabulary: Vocabulary) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The ids under which `rarest` may have filed what matches each event: (start, ids)."""
     return batch.event_start, batch.slots
-
-
-def count(column: Subscriptions) -> pa.Table:
-    """What a part of the subscriptions brings to the vocabulary: columns `name` and `count`.
-
-    A vocabulary is made of constraints, so that these are the names here, as text.
-    """
-    staging = Staging()
-    staging.add(column, np.zeros(column.n_rows, np.int64))
-    filters, vocabulary, _ = staging.take()
-    found = Counter(
-        constraint
-        for predicate in decode_rows(filters, 0, filters.n_rows, vocabulary)
-        for holds, fails in predicate.filters
-        for group in (holds, *fails)
-        for constraint in group
-    )
-    names = [language.format(language.parse(constraint)) for constraint in found]
-    return pa.table(
-        {"name": pa.array(names, pa.large_string()), "count": pa.array(found.values(), pa.int64())}
-    )
-
-
-def merge_counts(parts: Iterable[pa.Table]) -> Vocabulary:
-    """The vocabulary of all parts."""
-    found: set[str] = set()
-    for part in parts:
-        found.update(part["name"].to_pylist())
-    column = subscription_column(sorted(found), Options())
-    staging = Staging()
-    staging.add(column, np.zeros(column.n_rows, np.int64))
-    return staging.take()[1]
 
 
 def sizes(vocabulary: Vocabulary) -> tuple[int, int]:
@@ -196,7 +172,7 @@ def estimate(n_rows: int, n_constraints: int, n_names: int) -> tuple[int, int, i
 
 
 @njit(nogil=True, cache=True)
-def _find_rarest(filters, uses, found):
+def _find_rarest(filters, found):
     for row in range(len(found)):
         first = filters.row_start[row]
         if filters.row_start[row + 1] - first != 1:
@@ -206,5 +182,4 @@ def _find_rarest(filters, uses, found):
             slot = filters.slots[start]
             if filters.groups[c] != 0 or filters.slots[end - 1] != slot:
                 continue
-            if found[row] < 0 or uses[slot] < uses[found[row]]:
-                found[row] = slot
+            found[row] = max(found[row], slot)

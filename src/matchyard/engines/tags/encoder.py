@@ -55,6 +55,7 @@ __all__ = [
     "n_ids",
     "names_of",
     "parse",
+    "parse_column",
     "parse_event",
     "rarest",
     "sign",
@@ -73,6 +74,11 @@ def parse(value: Any, options: Options) -> frozenset[str]:
 
 
 parse_event = parse
+
+
+def parse_column(values: Any, options: Options) -> list[frozenset[str]]:
+    """The subscriptions of a column one by one, as `parse` gives them."""
+    return [parse(value, options) for value in values.to_pylist()]
 
 
 class Batch(NamedTuple):
