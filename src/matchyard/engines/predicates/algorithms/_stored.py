@@ -62,9 +62,7 @@ def distinct(filters: Filters, keys: NDArray[np.int64]) -> Distinct:
 
 def take(filters: Filters, rows: NDArray[np.int64]) -> Filters:
     """Some rows, in the given order, with only what they consist of."""
-    row_start, chosen = csr.take_rows(
-        filters.row_start, _numbers(filters.filter_start), rows
-    )
+    row_start, chosen = csr.take_rows(filters.row_start, _numbers(filters.filter_start), rows)
     return _take_filters(filters, row_start, chosen)
 
 
