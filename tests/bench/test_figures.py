@@ -1,6 +1,5 @@
 """Every figure runs end to end at a tiny size, and says what came out of it."""
 
-import gc
 import json
 import random
 import time
@@ -11,24 +10,11 @@ import pyarrow as pa
 import pytest
 
 import matchyard as my
-from matchyard.bench import figures, harness, machine, plots, rivals, steps
+from matchyard.bench import figures, machine, plots, rivals, steps
 
 ROOT = Path(__file__).parents[2]
 FIGURES = figures.find_figures(ROOT)
 SIZE = 2000
-
-
-@pytest.fixture
-def quick(monkeypatch):
-    """One pass of a few hundred events instead of several of about a second; collecting garbage
-    before each pass would take longer than the pass, since Numba and Matplotlib are much to walk.
-    """
-    gc.freeze()
-    monkeypatch.setattr(harness, "STEP", 128)
-    monkeypatch.setattr(steps, "PASSES", 1)
-    monkeypatch.setattr(steps, "PASS_S", 0.001)
-    yield
-    gc.unfreeze()
 
 
 def tiny(name):
