@@ -62,7 +62,7 @@ def draw(
 
     panels = list(dict.fromkeys(row.get("panel", "") for row in rows))
     is_bars = isinstance(rows[0]["x"], str)
-    width = 8.2 if len(panels) == 1 else 3.2 + 3.4 * len(panels)
+    width = 8.2 if len(panels) == 1 else 3.0 * len(panels) if is_bars else 3.2 + 3.4 * len(panels)
     plot, grid = pyplot.subplots(
         1, len(panels), figsize=(width, 2.6 if is_bars else 4.4), layout="constrained",
         sharey=shape.shared_y, squeeze=False,
