@@ -22,7 +22,7 @@ def judge(figure, rows):
             selected[0] < selected[-1],
         ),
         Claim(
-            f"counting is {speedup[0]:.2g}× to {speedup[-1]:.2g}× sff (paper: rises, on a GPU)",
+            f"counting is {speedup[0]:.2g}× to {speedup[-1]:.2g}× as fast as sff (paper: rises, on a GPU)",
             speedup[-1] > max(1, speedup[0]),
         ),
         besides=ahead(found, "tiles", ["counting", "sff"]),

@@ -24,7 +24,9 @@ def verdict(main: Claim, *others: Claim, besides: str = "") -> tuple[str, str]:
     claims = (main, *others)
     kept = [claim.text for claim in claims if claim.holds]
     lost = [claim.text for claim in claims if not claim.holds]
-    text = "; ".join([*kept, *([f"but {lost[0]}", *lost[1:]] if lost else [])])
+    if kept and lost:
+        lost[0] = f"but {lost[0]}"
+    text = "; ".join([*kept, *lost])
     word = "not" if not main.holds else "partly" if lost else "reproduced"
     return word, f"{text}; {besides}" if besides else text
 
