@@ -259,7 +259,8 @@ def bench(
         str | None, typer.Option(help=f"{WORKLOADS} The engine's first if not given.")
     ] = None,
     size: Annotated[
-        str | None, typer.Option(help="Subscriptions; by default 1M, and 100k in Spark.")
+        str | None,
+        typer.Option(help="Subscriptions; by default the workload's own, 100k in Spark."),
     ] = None,
     algorithms: Annotated[
         str, typer.Option(help="Names of algorithms, or of ways, with commas between; or all.")
@@ -304,9 +305,9 @@ def bench(
     else:
         names = list(my.algorithms(engine)) if algorithms == "all" else names
         found = compare(
-            engine, workload, _number(size or "1M"), tuple(names), threads, device, seed,
+            engine, workload, _number(size) if size else None, tuple(names), threads, device, seed,
             _number(events) if events else None, passes, options, _options(parameter or []), _say,
-            form or "arrow",
+            form or "arrow", _note,
         )  # fmt: skip
     results = []
     for result in found:
@@ -390,6 +391,11 @@ def main() -> None:
         if os.environ.get("MATCHYARD_DEBUG"):
             raise
         _fail(f"{type(error).__name__}: {error} (MATCHYARD_DEBUG=1 shows where)")
+
+
+def _note(message: str) -> None:
+    _done()
+    print(f"matchyard: {message}", file=sys.stderr)
 
 
 def _fail(message: str) -> None:

@@ -24,6 +24,7 @@ from matchyard.matches import Matches, Part
 
 _KEPT_BYTES = 1 << 30  # of rows; a larger build frees them half way, and cannot be undone
 CHUNK = 4096  # events per step of a thread: enough to share the work, small enough for the cache
+_LEAST = 256  # fewer are not shared among threads: events can be slow, but handing over costs, too
 
 
 class Rows(NamedTuple):
@@ -277,15 +278,16 @@ class Snapshot(NamedTuple):
         With `once`, keys may be left out that an event has already."""
 
         n_events = column.n_rows
+        chunk = min(CHUNK, max(_LEAST, -(-n_events // threads)))
 
         def step(first: int) -> Part:
-            rows = column.rows(first, min(first + CHUNK, n_events))
+            rows = column.rows(first, min(first + chunk, n_events))
             part = join([segment.match(rows, once) for segment in self.segments], rows.n_rows)
             return finish(part, first) if finish else part
 
-        if n_events <= CHUNK:
+        if n_events <= chunk:
             return Matches((step(0),), self.key_names)
-        starts = range(0, n_events, CHUNK)
+        starts = range(0, n_events, chunk)
         if threads == 1:
             return Matches([step(first) for first in starts], self.key_names)
         return Matches(list(_pool(threads).map(step, starts)), self.key_names)

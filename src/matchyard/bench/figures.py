@@ -44,6 +44,7 @@ class Figure(NamedTuple):
     y: str
     log_x: bool
     log_y: bool
+    shared_y: bool  # panels have one unit; else their names say which
     size: int  # subscriptions at full scale
     threads: int
     published: list[Row]
@@ -79,6 +80,7 @@ def _read(path: Path) -> Figure:
         y=config["y"],
         log_x=config.get("log_x", False),
         log_y=config.get("log_y", True),
+        shared_y=config.get("shared_y", True),
         size=config["size"],
         threads=2,
         published=config.get("published", []),
@@ -98,6 +100,7 @@ def run_figure(
     """Run one figure, print it beside the published numbers, and write results and plot."""
     if name not in figures:
         raise UsageError(f"no figure {name!r}; expected one of: {', '.join(figures)}")
+    threads = figures[name].settings.get("threads", threads)  # where papers had one, so have we
     figure = figures[name]._replace(threads=threads)
     if size is not None:
         figure = figure._replace(size=size)
@@ -106,7 +109,9 @@ def run_figure(
     rows = []
     for row in code.run(figure):
         rows.append(row)
-        progress(f"{name}: {row['series']}, {figure.x} {row['x']}: {short(row['y'])}")
+        progress(
+            f"{name}: {row['series']}, {figure.x} {plots.place_name(row['x'])}: {short(row['y'])}"
+        )
     verdict, reason = code.judge(figure, rows)
     if verdict not in VERDICTS:
         raise UsageError(f"{figure.folder}/run.py judges {verdict!r}; expected one of {VERDICTS}")
@@ -138,7 +143,7 @@ def _load(figure: Figure) -> Any:
 
 def draw(figure: Figure, rows: list[Row], verdict: str, path: Path) -> None:
     """Plot ours and the published numbers."""
-    shape = plots.Axes(figure.x, figure.y, figure.log_x, figure.log_y)
+    shape = plots.Axes(figure.x, figure.y, figure.log_x, figure.log_y, figure.shared_y)
     plots.draw(f"{figure.title} — {verdict}", shape, rows, figure.published, path)
 
 
@@ -150,7 +155,7 @@ def _table(title: str, x: str, rows: list[Row]) -> Table:
         values = {point["x"]: short(point["y"]) for point in points}
         label = f"{series} · {panel}" if panel else series
         cells[label] = [values.get(place, "") for place in places]
-    heads, lines = [short(place) for place in places], list(cells.items())
+    heads, lines = [plots.place_name(place) for place in places], list(cells.items())
     if len(places) > len(cells):
         heads, lines = list(cells), list(zip(heads, map(list, zip(*cells.values()))))
     table = Table(x if len(places) > len(cells) else "", title=title, title_justify="left")
@@ -192,6 +197,6 @@ _INTRODUCTION = """\
 `matchyard reproduce NAME` runs one and writes its results, its plot (linked from the verdict) and
 this table. *reproduced* means that what the paper claims in words holds here as well, *partly* that
 some of it does, *not* that it does not. Sizes are those of a small machine: the papers had 24 cores,
-two GPUs and 212 million sets. Published numbers are those of the papers' text and tables; nothing
+two GPUs and 212 million sets (TagMatch), or one core and a million predicates (HEM). Published numbers are those of the papers' text and tables; nothing
 was read off a chart.
 """

@@ -3,6 +3,8 @@
 What is timed is the whole job: from events as users have them (an Arrow column) to the keys of every
 event. JIT compilation and the generation of the workload are left out, building is
 reported apart, and a slow algorithm gets fewer events than a fast one; all are checked on the same.
+An algorithm that does not take the workload's subscriptions is left out; one that finds more than
+the matches, as its users know, is checked for missing none.
 """
 
 from __future__ import annotations
@@ -15,15 +17,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 import matchyard as my
+from matchyard.engine import find_algorithm, find_engine
 
-STEP = 4096  # events that are checked, and what a pass is a multiple of
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
+STEP = 4096  # what a pass of a fast algorithm is a multiple of
+_SLOW_STEP = 256  # and of a slow one
+_CHECKED = {"tags": STEP, "predicates": _SLOW_STEP}  # events that are checked, by engine
 PASS_S = 1.0  # how long one timed pass should take…
 _MOST_EVENTS = 2_000_000
 _MOST_PAIRS = 40_000_000  # …within the memory that its result may take
-
+# Subscriptions where none are asked for, as the papers have them or what a minute or two allows.
+_SIZES = {"ccm": 250_000, "ccm-zipf": 250_000, "json-eq": 100_000, "json-range": 100_000,
+          "kdd": 100_000}  # fmt: skip
+_SIZE = 1_000_000
 
 # How users have their events; all but "arrow" are made of what a workload gives, before it is timed.
 FORMS = ("arrow", "python", "json")
@@ -69,12 +79,19 @@ class Result(NamedTuple):
     passes: int
     arrow_pairs_per_s: float  # the same with the result as an Arrow table of (event, key)
     form: str  # of the events: an Arrow column, Python values, lines of JSON, or Parquet files
+    match_us: float | None = None  # of a thread per event, without encoding; None: not known
+    false_share: float | None = None  # of the pairs found on checked events; None: it is exact
+
+    @property
+    def event_us(self) -> float:
+        """Microseconds of a thread per event, the whole job."""
+        return 1e6 * self.threads / self.events_per_s
 
 
 def compare(
     engine: str = "tags",
     workload: str | None = None,
-    size: int = 1_000_000,
+    size: int | None = None,
     algorithms: Sequence[str] = (),
     threads: int = 1,
     device: str = "cpu",
@@ -85,23 +102,62 @@ def compare(
     parameters: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] = lambda message: None,
     form: str = "arrow",
+    note: Callable[[str], None] = lambda message: None,
 ) -> Iterator[Result]:
-    """Results as they come, one per algorithm. Without names, the engine's first workload, and its
-    default algorithm."""
+    """Results as they come, one per algorithm, those that are not exact last. Without names, the
+    engine's first workload in its own size, and its default algorithm. `note` is told what is left
+    out."""
     if form not in FORMS:
         raise my.UsageError(f"no form {form!r} of events; expected one of: {', '.join(FORMS)}")
+    size = size or _SIZES.get(workload or "", _SIZE)
     source = my.workload(engine, workload, size, seed, parameters)
-    for algorithm in algorithms or my.algorithms(engine)[:1]:
-        progress(f"building {algorithm} over {size:,} subscriptions")
+    exact: Pairs | None = None
+    chosen = list(algorithms or my.algorithms(engine)[:1])
+    for algorithm in sorted(chosen, key=lambda name: is_approximate(engine, name)):
+        progress(f"building {algorithm} over {source.size:,} subscriptions")
         index = my.create(engine, algorithm, options, device, threads=threads)
-        warm_up(index, source, threads)
-        build_s = build(index, source)
+        try:
+            warm_up(index, source, threads)
+            build_s = build(index, source)
+        except my.UsageError as error:
+            if len(chosen) == 1 or not is_choosy(engine, algorithm):
+                raise
+            note(f"{algorithm} is left out: {error}")
+            continue
         progress(f"matching with {algorithm}")
-        yield measure(
+        result, found = measure(
             index, source, algorithm, build_s, threads, device, n_events, passes, form=form
         )
+        if not is_approximate(engine, algorithm):
+            exact = exact or found
+        elif exact is not None:
+            result = _without_false(result, found, exact)
+        yield result
         del index
         gc.collect()
+
+
+def is_choosy(engine: str, algorithm: str) -> bool:
+    """Are there subscriptions that the algorithm refuses?"""
+    return hasattr(find_algorithm(find_engine(engine), algorithm), "accept")
+
+
+def is_approximate(engine: str, algorithm: str) -> bool:
+    """Does the algorithm find more than the matches, at a rate that it states?"""
+    return hasattr(find_algorithm(find_engine(engine), algorithm), "stated_rate")
+
+
+def _without_false(result: Result, found: Pairs, exact: Pairs) -> Result:
+    """The result of an algorithm that is not exact; what it found besides is not in the checksum."""
+    pairs = pa.table({"event": found[0], "key": found[1]})
+    known = pa.table({"event": exact[0], "key": exact[1]})
+    events, keys = (
+        column.to_numpy() for column in pairs.join(known, ["event", "key"], join_type="left semi")
+    )
+    n_found = len(found[0])
+    return result._replace(
+        checksum=checksum_of_pairs(events, keys), false_share=1 - len(events) / max(1, n_found)
+    )
 
 
 def warm_up(index: Any, source: Any, threads: int) -> None:
@@ -137,8 +193,9 @@ def measure(
     verb: str = "match",
     pass_s: float | None = None,
     form: str = "arrow",
-) -> Result:
-    """Time passes over fresh events; the first `checked` events are the same for everyone."""
+) -> tuple[Result, Pairs]:
+    """Time passes over fresh events; the first `checked` events are the same for everyone, and
+    their matches come with the result."""
     column = index.event_column
 
     def give(events: Any) -> Any:
@@ -147,10 +204,11 @@ def measure(
     def match(events: Any, threads: int) -> Any:
         return getattr(index, verb)(taken_from(form, events, column), threads)
 
-    n_checked = min(STEP, n_events or STEP)
+    info = index.info()
+    n_checked = min(STEP, _CHECKED[info["engine"]], n_events or STEP)
     first = match(give(source.events(n_checked)), threads)
     n_events = n_events or _affordable(match, source, give, threads, pass_s or PASS_S)
-    seconds, arrow_seconds, encode_s = [], [], 0.0
+    seconds, arrow_seconds, encode_s = [], [], []
     for number in range(passes):
         events = give(source.events(n_events, start=number * n_events))
         gc.collect()
@@ -160,18 +218,20 @@ def measure(
         seconds.append(time.perf_counter() - start)
         found.to_arrow()
         arrow_seconds.append(time.perf_counter() - start)
-        encode_s += found.encode_s
+        encode_s.append(found.encode_s)
         work = found.work
         del found
     median = statistics.median(seconds)
-    info = index.info()
-    return Result(
+    matching = statistics.median(threads * s - e for s, e in zip(seconds, encode_s))
+    result = Result(
         info["engine"], source.name, algorithm, device, threads, source.size, n_events, build_s,
         n_events / median, work.matches / median, work.matches, work.candidates,
         info["index_bytes"] - info["key_bytes"], checksum(first), n_checked,
-        encode_s / (sum(seconds) * threads), (max(seconds) - min(seconds)) / median, passes,
+        sum(encode_s) / (sum(seconds) * threads), (max(seconds) - min(seconds)) / median, passes,
         work.matches / statistics.median(arrow_seconds), form,
+        1e6 * matching / n_events,
     )  # fmt: skip
+    return result, pairs_of(first)
 
 
 def _affordable(
@@ -182,20 +242,31 @@ def _affordable(
     pass_s: float,
 ) -> int:
     """How many events make a pass of about that long."""
-    events = give(source.events(2 * STEP, start=1 << 40))
-    start = time.perf_counter()
-    found = match(events, threads)
-    seconds = time.perf_counter() - start
-    by_time = int(pass_s / seconds * len(events))
-    by_pairs = int(_MOST_PAIRS / max(1, found.work.matches) * len(events))
-    step = STEP * threads
-    return max(step, min(by_time, by_pairs, _MOST_EVENTS) // step * step)
+    n_events = small = min(STEP, _SLOW_STEP) * threads
+    while True:
+        events = give(source.events(n_events, start=1 << 40))
+        start = time.perf_counter()
+        found = match(events, threads)
+        seconds = time.perf_counter() - start
+        if seconds > pass_s / 8 or n_events >= 2 * STEP:
+            break
+        n_events *= 4
+    by_time = int(pass_s / seconds * n_events)
+    by_pairs = int(_MOST_PAIRS / max(1, found.work.matches) * n_events)
+    wanted = min(by_time, by_pairs, _MOST_EVENTS)
+    step = STEP * threads if wanted >= STEP * threads else small
+    return max(step, wanted // step * step)
+
+
+def pairs_of(matches: Any) -> Pairs:
+    """Numbers of events, and the keys that each was matched with."""
+    start = matches.event_start
+    return np.repeat(np.arange(len(start) - 1), np.diff(start)), matches.keys
 
 
 def checksum(matches: Any) -> str:
     """A number that says which pairs were found, whatever their order."""
-    start = matches.event_start
-    return checksum_of_pairs(np.repeat(np.arange(len(start) - 1), np.diff(start)), matches.keys)
+    return checksum_of_pairs(*pairs_of(matches))
 
 
 def checksum_of_pairs(events: NDArray[np.int64], keys: NDArray[np.int64]) -> str:

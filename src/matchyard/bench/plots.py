@@ -1,5 +1,6 @@
 """Plots of figures: ours as full lines, what was published as grey, dashed and hollow.
 
+Lines are named where they end. Where the places on the x axis are names, there are bars instead.
 Rows with `"beside": True` are there for comparison only; they are dotted, with large hollow marks.
 """
 
@@ -23,6 +24,16 @@ class Axes(NamedTuple):
     y: str
     log_x: bool
     log_y: bool
+    shared_y: bool = True
+
+
+def place_name(x: Any) -> str:
+    """A place on the x axis as people read it.
+
+    >>> place_name("sff"), place_name(25_000)
+    ('sff', '25 k')
+    """
+    return x if isinstance(x, str) else short(x)
 
 
 def series_of(rows: Iterable[Row], by_panel: bool = False) -> dict[Any, list[Row]]:
@@ -50,48 +61,116 @@ def draw(
     from matplotlib import pyplot
 
     panels = list(dict.fromkeys(row.get("panel", "") for row in rows))
-    width = 8.2 if len(panels) == 1 else 3.2 + 3.4 * len(panels)
+    is_bars = isinstance(rows[0]["x"], str)
+    width = 8.2 if len(panels) == 1 else 3.0 * len(panels) if is_bars else 3.2 + 3.4 * len(panels)
     plot, grid = pyplot.subplots(
-        1, len(panels), figsize=(width, 4.4), layout="constrained", sharey=True, squeeze=False
-    )
+        1, len(panels), figsize=(width, 2.6 if is_bars else 4.4), layout="constrained",
+        sharey=shape.shared_y, squeeze=False,
+    )  # fmt: skip
     names = list(series_of(rows)), list(series_of(published))
     for panel, axes in zip(panels, grid[0]):
         ours = [row for row in rows if row.get("panel", "") == panel]
         theirs = [row for row in published if row.get("panel", panel) == panel]
-        _lines(axes, ours, theirs, *names)
-        _frame(axes, shape, ours + theirs)
         axes.set_title(panel, loc="left", fontsize=9)
-    grid[0][0].set_ylabel(shape.y)
-    plot.supxlabel(shape.x, fontsize=10)
+        if is_bars:
+            _bars(axes, ours, theirs)
+            continue
+        lines = _lines(axes, ours, theirs, *names)
+        _frame(axes, shape, ours + theirs)
+        later = panels[panels.index(panel) + 1 :] if shape.shared_y else []
+        again = {row["series"] for row in rows if row.get("panel", "") in later}
+        _name_lines(axes, [line for line in lines if line.get_label() not in again])
+    if not is_bars:
+        grid[0][0].set_ylabel(shape.y if shape.shared_y else "")
+        plot.supxlabel(shape.x, fontsize=10)
     plot.suptitle(title, x=0.01, ha="left", fontsize=10)
-    # One entry per series, whichever panels it is in; beside the plot, where no line can cross it.
-    entries = {
-        label: handle
-        for axes in grid[0]
-        for handle, label in zip(*axes.get_legend_handles_labels())
-    }
-    plot.legend(entries.values(), entries, loc="outside right center", fontsize=8, frameon=False)
     plot.savefig(path, dpi=130)
     pyplot.close(plot)
 
 
+def _bars(axes: Any, ours: list[Row], theirs: list[Row]) -> None:
+    """One below the other, each with its value; the published ones are grey."""
+    rows = ours + theirs
+    names = [row["x"] for row in ours] + [f"paper: {row['x']}" for row in theirs]
+    colours = ["C0"] * len(ours) + ["0.7"] * len(theirs)
+    bars = axes.barh(range(len(rows)), [row["y"] for row in rows], color=colours)
+    axes.bar_label(bars, [short(row["y"]) for row in rows], padding=3, fontsize=8)
+    axes.set_yticks(range(len(rows)), names, fontsize=8)
+    axes.invert_yaxis()
+    axes.margins(x=0.25)
+    axes.xaxis.set_visible(False)
+    axes.spines[["top", "right", "bottom"]].set_visible(False)
+
+
+_GAP = 0.05  # of the height between two names
+
+
+def _name_lines(axes: Any, lines: list[Any]) -> None:
+    """A name beside the end of each line, in its colour; moved apart where ends are close."""
+    to_axes = axes.transData + axes.transAxes.inverted()
+    ends = []
+    for line in lines:
+        place, height = to_axes.transform((line.get_xdata()[-1], line.get_ydata()[-1]))
+        if place > 0.9:
+            ends.append([height, line])
+        else:  # a few points somewhere in the middle
+            axes.annotate(
+                line.get_label(), (line.get_xdata()[-1], line.get_ydata()[-1]), (7, 4),
+                textcoords="offset points", color=line.get_color(), fontsize=8,
+            )  # fmt: skip
+    ends.sort(key=lambda end: end[0])
+    heights = _spread([height for height, _ in ends])
+    for (height, line), moved in zip(ends, heights):
+        leader = {"arrowstyle": "-", "color": line.get_color(), "linewidth": 0.6, "shrinkB": 3}
+        axes.annotate(
+            line.get_label(), (line.get_xdata()[-1], line.get_ydata()[-1]), (1.03, moved),
+            textcoords="axes fraction", va="center", color=line.get_color(), fontsize=8,
+            arrowprops=leader if abs(moved - height) > _GAP / 4 else None, annotation_clip=False,
+        )  # fmt: skip
+
+
+def _spread(heights: list[float]) -> list[float]:
+    """Ascending heights, moved as little as it takes to keep them apart.
+
+    >>> [round(height, 3) for height in _spread([0.5, 0.5, 0.9])]
+    [0.475, 0.525, 0.9]
+    """
+    groups: list[list[float]] = []  # neighbours that touch: [sum of wanted heights, how many]
+    for height in heights:
+        groups.append([height, 1])
+        while len(groups) > 1 and _top(groups[-2]) + _GAP > _bottom(groups[-1]):
+            total, count = groups.pop()
+            groups[-1] = [groups[-1][0] + total, groups[-1][1] + count]
+    return [_bottom(group) + _GAP * i for group in groups for i in range(int(group[1]))]
+
+
+def _bottom(group: list[float]) -> float:
+    return group[0] / group[1] - _GAP * (group[1] - 1) / 2
+
+
+def _top(group: list[float]) -> float:
+    return group[0] / group[1] + _GAP * (group[1] - 1) / 2
+
+
 def _lines(
     axes: Any, ours: list[Row], theirs: list[Row], our_names: list[str], their_names: list[str]
-) -> None:
+) -> list[Any]:
+    lines = []
     for series, points in series_of(ours).items():
         number = our_names.index(series)
         style = {"color": f"C{number % 10}", "marker": _OURS[number % len(_OURS)], "markersize": 5}
         if points[0].get("beside"):  # seen also where it lies under what it is compared with
             style |= {"markersize": 10, "markerfacecolor": "none", "linestyle": ":"}
-        axes.plot(*_points(points), label=series, **style)
+        lines += axes.plot(*_points(points), label=series, **style)
     for series, points in series_of(theirs).items():
         number = their_names.index(series)
         shade = str(0.25 + 0.45 * number / max(1, len(their_names) - 1))
         style = {"color": shade, "marker": _PUBLISHED[number % len(_PUBLISHED)]}
-        axes.plot(
+        lines += axes.plot(
             *_points(points), label=f"paper: {series}", markersize=6, markerfacecolor="none",
             linestyle="--", linewidth=1, **style,
         )  # fmt: skip
+    return lines
 
 
 def _points(rows: list[Row]) -> tuple[list[Any], list[float]]:

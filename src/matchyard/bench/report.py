@@ -41,14 +41,15 @@ def table(results: Sequence[Result], console: Console | None = None) -> None:
     title = (
         f"{base.engine} · {base.workload} · {base.subscriptions:,} subscriptions · "
         f"{base.threads} thread{'s' * (base.threads > 1)} · "
-        f"{base.matches / base.events:,.1f} matches per event"
+        f"{short(base.matches / base.events)} matches per event"
     )
     shown = Table(
-        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=0
     )
-    known = ["encode", "cand/event"] if base.candidates is not None else []
+    known = ["µs", "match µs", "cand."] if base.candidates is not None else []
+    false = ["false"] if any(result.false_share is not None for result in results) else []
     shown.add_column("algorithm", no_wrap=True)
-    for column in ("events/s", "±", "pairs/s", "ratio", *known, "build", "MB"):
+    for column in ("events/s", "±", "pairs/s", "ratio", *known, "build", "MB", *false):
         shown.add_column(column, justify="right", no_wrap=True)
     for result in results:
         shown.add_row(
@@ -56,23 +57,30 @@ def table(results: Sequence[Result], console: Console | None = None) -> None:
             short(result.events_per_s),
             f"{50 * result.spread:.0f} %",
             short(result.pairs_per_s),
-            f"{result.events_per_s / base.events_per_s:.3g}",
+            f"{result.events_per_s / base.events_per_s:.2g}",
             *(_inside(result) if known else []),
             f"{result.build_s:.2f} s",
             f"{result.index_bytes / 1e6:,.0f}",
+            *([_percent(result.false_share)] if false else []),
         )
     console.print(shown)
+    inside = "µs of a thread per event, match µs without encoding; cand. per event; "
     console.print(
-        f"whole job, {WORDS[base.form]}; median of {base.passes} passes; "
-        f"same matches on {base.checked:,} events: {'no' if disagreement(results) else 'yes'}",
+        f"whole job, {WORDS[base.form]}; {inside if known else ''}median of {base.passes} passes; "
+        f"same matches on {base.checked:,} events: {'no' if disagreement(results) else 'yes'}"
+        + ("; false is the share found besides" if false else ""),
         style="dim",
     )
 
 
-def _inside(result: Result) -> tuple[str, str]:
+def _inside(result: Result) -> tuple[str, str, str]:
     """What only an index in this process can tell."""
     candidates = (result.candidates or 0) / result.events
-    return f"{100 * (result.encode_share or 0):.0f} %", short(candidates)
+    return short(result.event_us), short(result.match_us or 0), short(candidates)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
 
 
 def disagreement(results: Sequence[Result]) -> str | None:

@@ -49,9 +49,7 @@ def term_place(terms, slot, code):
     """Where a term stands in the table, or the free place where it would."""
     mask = len(terms.slots) - 1
     place = np.int64(mix64(np.uint64(code) ^ mix64(np.uint64(slot))) & np.uint64(mask))
-    while terms.slots[place] >= 0 and (
-        terms.slots[place] != slot or terms.codes[place] != code
-    ):
+    while terms.slots[place] >= 0 and (terms.slots[place] != slot or terms.codes[place] != code):
         place = (place + 1) & mask
     return place
 

@@ -1,5 +1,4 @@
-"""tiles: how the events of a batch pass over postings, blocks and tiles; and matching many filters.
-"""
+"""tiles: how the events of a batch pass over postings, blocks and tiles; and matching many filters."""
 
 from __future__ import annotations
 

@@ -176,9 +176,7 @@ def match_unique(table: Table, batch: Batch, workspace: Workspace, options: Opti
     return Part(*csr.unique(part.event_start, part.keys), part.candidates)
 
 
-def _match(
-    table: Table, batch: Batch, workspace: Workspace, interfaces: NDArray[np.int32]
-) -> Part:
+def _match(table: Table, batch: Batch, workspace: Workspace, interfaces: NDArray[np.int32]) -> Part:
     batch = _stored.narrowed(table, batch)
     n_events = batch.n_rows
     cells = np.zeros((n_events, len(table.bound_start) - 1), np.uint8)
@@ -186,7 +184,9 @@ def _match(
     posting, event = _visit(table, batch, cells, signatures, workspace.seen, workspace.n_seen)
     if len(table.sure_bits) and not len(interfaces) and _is_single(batch):
         workspace.n_seen += n_events
-        return _stored.finish(table, *match_dense(table, batch, cells, posting, event, workspace.place))
+        return _stored.finish(
+            table, *match_dense(table, batch, cells, posting, event, workspace.place)
+        )
     workspace.found, n_found, candidates = _select(
         table, cells, signatures, posting, event, workspace.place, workspace.found
     )

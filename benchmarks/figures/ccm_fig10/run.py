@@ -1,0 +1,28 @@
+"""Processing time while there are more names."""
+
+from matchyard.bench import sweeps
+from matchyard.bench.claims import Claim, ahead, falls, verdict, ys
+
+run = sweeps.matching_times
+
+
+def judge(figure, rows):
+    found = ys(rows)
+    speedup = [sff / counting for sff, counting in zip(found["sff"], found["counting"])]
+    first, last = (
+        {name: times[a] / times[b] for name, times in found.items()} for a, b in ((0, 2), (2, -1))
+    )
+    return verdict(
+        falls(found, ["sff", "counting"], "names", 0.5),
+        Claim(
+            f"sff gains {first['sff']:.2g}× up to 100 names and {last['sff']:.2g}× beyond, counting "
+            f"{first['counting']:.2g}× and {last['counting']:.2g}× (paper: times tend to stabilise)",
+            all(first[name] > last[name] for name in ("sff", "counting")),
+        ),
+        Claim(
+            f"counting is {speedup[0]:.2g}×, {speedup[1]:.2g}× and {speedup[-1]:.2g}× as fast as sff with 10, 30 "
+            "and 1000 names (paper: rises to 30, then falls to 2×, on a GPU)",
+            speedup[1] > speedup[0] and speedup[-1] < speedup[1] and speedup[-1] > 1,
+        ),
+        besides=ahead(found, "tiles", ["counting", "sff"]),
+    )

@@ -1,0 +1,29 @@
+"""Processing time while more constraints are on numbers."""
+
+from matchyard.bench import sweeps
+from matchyard.bench.claims import Claim, ahead, rises, verdict, ys
+
+run = sweeps.matching_times
+
+
+def judge(figure, rows):
+    found = ys(rows)
+    speedup = [sff / counting for sff, counting in zip(found["sff"], found["counting"])]
+    selected = [row["matches_per_event"] for row in rows if row["series"] == "sff"]
+    return verdict(
+        rises(found, ["sff"], "numbers", 1.1),
+        Claim(
+            f"counting changes by {found['counting'][-1] / found['counting'][0]:.2f}× (paper: hardly)",
+            found["counting"][-1] / found["counting"][0] < 1.5,
+        ),
+        Claim(
+            f"{10 * selected[0]:.1f} % of the interfaces are selected without numbers and "
+            f"{10 * selected[-1]:.1f} % with nothing else (paper: 1 % and 7 %)",
+            selected[0] < selected[-1],
+        ),
+        Claim(
+            f"counting is {speedup[0]:.2g}× to {speedup[-1]:.2g}× as fast as sff (paper: rises, on a GPU)",
+            speedup[-1] > max(1, speedup[0]),
+        ),
+        besides=ahead(found, "tiles", ["counting", "sff"]),
+    )

@@ -1,0 +1,16 @@
+"""Time to insert a subscription into the table of an algorithm, by its number of constraints."""
+
+from matchyard.bench import sweeps
+from matchyard.bench.claims import Claim, ratio, rises, verdict, ys
+
+run = sweeps.insertion_times
+
+
+def judge(figure, rows):
+    found = ys(rows)
+    more, most = ratio(found["hem"], found["rein"]), ratio(found["tama"], found["hem"])
+    return verdict(
+        Claim(f"hem takes {more:.2f}× as long as rein (paper: 1.43×)", 1.05 < more < 2),
+        Claim(f"tama takes {most:.2f}× as long as hem (paper: the longest)", most > 1),
+        rises(found, ["hem", "rein", "tama"], "ψ_S", 1.5),
+    )

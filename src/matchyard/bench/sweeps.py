@@ -1,0 +1,160 @@
+"""Algorithms for predicates while one thing varies: what the figures of HEM and CCM are made of.
+
+The settings of a figure say what is done:
+
+    workload    its name, and in `parameters` what differs from its defaults
+    varies      a parameter of the workload; "size"; or two parameters, the fewest and most of
+                something, which lie one to either side of a value
+    values      of it; of "size", shares of the figure's size, `per` so many subscriptions
+    grows       true: the size is the figure's at the first value, and in proportion at others
+    algorithms  by name
+    verb        "match" or "match_unique"
+
+One thread matches, as in the papers, and encoding is left out: events come to them as numbers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import matchyard as my
+from matchyard.bench import harness, steps
+from matchyard.bench.figures import Figure
+from matchyard.bench.plots import Row
+from matchyard.engine import find_algorithm, find_engine
+
+
+class Point(NamedTuple):
+    """One place on the x axis."""
+
+    x: float
+    size: int
+    parameters: dict[str, Any]
+
+
+def points(figure: Figure) -> Iterator[Point]:
+    """The places that the settings of a figure name."""
+    chosen = figure.settings
+    varies, values = chosen["varies"], chosen["values"]
+    for value in values:
+        size, parameters = figure.size, dict(chosen.get("parameters", {}))
+        if varies == "size":
+            size = max(1, round(value * size))
+            yield Point(size / chosen.get("per", 1), size, parameters)
+            continue
+        if isinstance(varies, str):
+            parameters[varies] = value
+        else:
+            fewest = max(1, value - 1)
+            parameters |= {varies[0]: fewest, varies[1]: 2 * value - fewest}
+        size = size * value // values[0] if chosen.get("grows") else size
+        yield Point(value, size, parameters)
+
+
+def matching_times(figure: Figure) -> Iterator[Row]:
+    """Microseconds per event by algorithm and place."""
+    for x, found in _measured(figure):
+        yield {"series": found.algorithm, "x": x, "y": found.match_us,
+               "events": found.events, "matches_per_event": found.matches / found.events,
+               "candidates_per_event": (found.candidates or 0) / found.events}  # fmt: skip
+
+
+def memory(figure: Figure) -> Iterator[Row]:
+    """Megabytes of each index, keys left out."""
+    for point in points(figure):
+        source = _source(figure, point)
+        for algorithm in figure.settings["algorithms"]:
+            index = my.PredicateIndex(algorithm)
+            harness.build(index, source)
+            yield {"series": algorithm, "x": point.x, "y": megabytes(index)}
+
+
+def megabytes(index: Any) -> float:
+    """What an index takes without its keys."""
+    info = index.info()
+    return float(info["index_bytes"] - info["key_bytes"]) / 1e6
+
+
+def _measured(figure: Figure) -> Iterator[tuple[float, harness.Result]]:
+    chosen = figure.settings
+    for point in points(figure):
+        source = _source(figure, point)
+        indexes = {}
+        for algorithm in chosen["algorithms"]:
+            indexes[algorithm] = my.PredicateIndex(algorithm)
+            harness.build(indexes[algorithm], source)
+        best = steps.best_of_rounds(
+            {
+                name: partial(timed, index, source, 0.0, chosen.get("verb", "match"), passes=1)
+                for name, index in indexes.items()
+            }
+        )
+        for found in best.values():
+            yield point.x, found
+
+
+def _source(figure: Figure, point: Point) -> Any:
+    return my.workload("predicates", figure.settings["workload"], point.size, 1, point.parameters)
+
+
+def built(source: Any, algorithm: str, options: dict[str, Any] | None = None) -> tuple[Any, float]:
+    """An index over a workload and how long that took; kernels are compiled already."""
+    index = my.PredicateIndex(algorithm, options)
+    harness.warm_up(index, source, 1)
+    return index, harness.build(index, source)
+
+
+def timed(
+    index: Any, source: Any, build_s: float, verb: str = "match", passes: int | None = None
+) -> harness.Result:
+    """What one thread takes for the events of the workload."""
+    result, _ = harness.measure(
+        index, source, index.algorithm, build_s, 1, index.device, None, passes or steps.PASSES, verb,
+        steps.PASS_S,
+    )  # fmt: skip
+    return result
+
+
+def insertion_times(figure: Figure) -> Iterator[Row]:
+    """Microseconds to insert a subscription into the table of as many others as the figure has."""
+    engine = find_engine("predicates")
+    for point in points(figure):
+        more = max(1, point.size // 4)
+        source = my.workload("predicates", figure.settings["workload"], point.size + more, 1,
+                             point.parameters)  # fmt: skip
+        column = engine.encoder.subscription_column(
+            source.subscriptions(0, source.size)[0], engine.encoder.Options()
+        )
+        staging = engine.encoder.Staging()
+        staging.add(column, np.arange(source.size))
+        filters, vocabulary, keys = staging.take()
+        for name in figure.settings["algorithms"]:
+            algorithm: Any = find_algorithm(engine, name)
+            seconds = min(
+                _insert(algorithm, filters, vocabulary, keys, more) for _ in range(steps.PASSES)
+            )
+            yield {"series": name, "x": point.x, "y": 1e6 * seconds / (more - more // 2)}
+
+
+def _insert(algorithm: Any, filters: Any, vocabulary: Any, keys: Any, more: int) -> float:
+    """Seconds for the later half of the last rows; the first half makes room and compiles."""
+    options = algorithm.Options()
+    first, last = len(keys) - more, len(keys) - (more - more // 2)
+    table = algorithm.compile(_rows(filters, 0, first), keys[:first], vocabulary, options)
+    table = algorithm.insert(table, _rows(filters, first, last), keys[first:last], options)
+    some = _rows(filters, last, len(keys))
+    start = time.perf_counter()
+    algorithm.insert(table, some, keys[last:], options)
+    return time.perf_counter() - start
+
+
+def _rows(filters: Any, start: int, stop: int) -> Any:
+    """Some filters in arrays of their own, as `insert` wants them."""
+    numbers = np.arange(filters.n_rows)
+    keep = find_engine("predicates").encoder.keep
+    return keep(filters, (numbers >= start) & (numbers < stop))

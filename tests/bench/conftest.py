@@ -1,0 +1,20 @@
+"""What all tests of benchmarks need: short passes."""
+
+import gc
+
+import pytest
+
+from matchyard.bench import harness, steps
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """One pass of a few hundred events instead of several of about a second; collecting garbage
+    before each pass would take longer than the pass, since Numba and Matplotlib are much to walk.
+    """
+    gc.freeze()
+    monkeypatch.setattr(harness, "STEP", 128)
+    monkeypatch.setattr(steps, "PASSES", 1)
+    monkeypatch.setattr(steps, "PASS_S", 0.001)
+    yield
+    gc.unfreeze()
