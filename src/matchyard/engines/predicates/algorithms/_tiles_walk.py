@@ -1,19 +1,18 @@
-"""tiles: how the events of a batch pass over postings, blocks and tiles; and matching many filters."""
+"""tiles: how the events of a batch pass over postings, blocks and tiles to what they match."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from matchyard.engines.predicates.algorithms._holds import ABSENT, holds
 from matchyard.engines.predicates.algorithms._tiles_bits import GROUP, TILE, TILE_WORDS
-from matchyard.kernels.bitset import and_8_rows, count_ones, lowest_one
+from matchyard.kernels.bitset import and_8_rows, lowest_one
+from matchyard.kernels.hashing import prefetch
 
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
-_DENSE_BYTES = 1 << 25  # of the bits of all filters, for the events that are matched together
+_FEW = 48  # filters of a posting that are compared one by one, without bits
 
 
 @njit(nogil=True, cache=True)
@@ -84,109 +83,138 @@ def filters_alive(list_start, slots, at, bits, tile, cells, event, row):
     return alive
 
 
-def match_dense(
-    table: Any,
-    batch: Any,
-    cells: NDArray[np.uint8],
-    postings: NDArray[np.int32],
-    events: NDArray[np.int32],
-    place: NDArray[np.int32],
-) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
-    """The hits of a table for many matches: bits of all filters, some events at a time."""
-    n_events, n_tiles = batch.n_rows, len(table.tile_list_start) - 1
-    step = max(1, _DENSE_BYTES // max(1, 64 * n_tiles))
-    hit_start = np.zeros(n_events + 1, np.int64)
-    parts, candidates = [], 0
-    results = np.empty((min(step, n_events), n_tiles * TILE_WORDS), np.uint64)
-    for start in range(0, n_events, step):
-        stop = min(start + step, n_events)
-        some = slice(*np.searchsorted(events, [start, stop]))
-        result = results[: stop - start]
-        result[:] = 0
-        visits = by_posting(postings[some], events[some], place)
-        candidates += _mark(table, batch, cells, visits, start, result)
-        _count_bits(result, hit_start[start + 1 : stop + 1])
-        # By NumPy, since it asks for huge pages.
-        parts.append(np.empty(int(hit_start[start + 1 : stop + 1].sum()), np.int32))
-        _read_off(result, parts[-1])
-    hits = parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, np.int32)])
-    return np.cumsum(hit_start), hits, candidates
+@njit(nogil=True, cache=True)
+def _room(found, n_needed):
+    if n_needed <= found.shape[1]:
+        return found
+    larger = np.empty((2, max(n_needed, 2 * found.shape[1])), np.int32)
+    larger[:, : found.shape[1]] = found
+    return larger
 
 
 @njit(nogil=True, cache=True)
-def _mark(table, batch, cells, visits, base, result):
-    """Set the bits of all filters that match; returns how many were compared one by one."""
-    posting_start, filter_start, slots = table.posting_start, table.filter_start, table.slots
-    low, high = table.low, table.high
+def select(table, cells, signatures, postings, events, place, found):
+    """Candidates whose bits and signature fit: (found, how many, how many were compared)."""
+    posting_start, own = table.posting_start, table.signatures
     tile_start, tile_slot = table.tile_list_start, table.tile_list_slot
     tile_at, tile_bits = table.tile_list_at, table.tile_bits
     block_start, block_slot = table.block_list_start, table.block_list_slot
     block_at, block_bits = table.block_list_at, table.block_bits
-    slot_bit, sure_bits, codes = table.slot_bit, table.sure_bits, batch.codes
-    touched, event_start, sorted_events = visits
-    n_bit_slots = cells.shape[1]
-    code_of = np.zeros((len(result), n_bit_slots), np.int64)
-    for event in range(len(result)):
-        for entry in range(batch.event_start[base + event], batch.event_start[base + event + 1]):
-            slot = batch.slots[entry]
-            if slot < len(slot_bit) and slot_bit[slot] >= 0:
-                code_of[event, slot_bit[slot]] = codes[entry]
-    row, sure, inside = np.empty((3, TILE_WORDS), np.uint64)
-    compared = 0
+    touched, event_start, sorted_events = by_posting(postings, events, place)
+    n_found, candidates = 0, 0
+    row, inside = np.empty(TILE_WORDS, np.uint64), np.empty(TILE_WORDS, np.uint64)
+    alive, here = np.empty(len(cells), np.uint64), np.empty(len(cells) + 1, np.int32)
     for i in range(len(touched)):
-        begin, end = posting_start[touched[i]], posting_start[touched[i] + 1]
-        first_tile, last_tile = begin // TILE, (end + TILE - 1) // TILE
-        for tile in range(first_tile, last_tile):
-            this = ONE << np.uint64(tile & 63)
-            for word in range(TILE_WORDS):
-                inside[word] = within(begin, end, tile * TILE + 64 * word)
-            for j in range(event_start[i], event_start[i + 1]):
-                event = sorted_events[j]
-                if not tiles_alive(
-                    block_start, block_slot, block_at, block_bits, tile >> 6, cells, event, this
-                ):
-                    continue
+        first, last = posting_start[touched[i]], posting_start[touched[i] + 1]
+        some = sorted_events[event_start[i] : event_start[i + 1]]
+        if last - first <= _FEW:
+            found = _room(found, n_found + len(some) * (last - first))
+            candidates += len(some) * (last - first)
+            for event in some:
+                missing = ~signatures[event]
+                for f in range(first, last):
+                    if own[f] & missing == ZERO:
+                        found[0, n_found], found[1, n_found] = event, f
+                        n_found += 1
+            continue
+        first_tile, last_tile = first // TILE, (last + TILE - 1) // TILE
+        for block in range(first_tile >> 6, (last_tile + 63) >> 6):
+            these = within(first_tile, last_tile, block << 6)
+            any_alive = ZERO
+            for j in range(len(some)):
+                alive[j] = tiles_alive(
+                    block_start, block_slot, block_at, block_bits, block, cells, some[j], these
+                )
+                any_alive |= alive[j]
+            while any_alive != ZERO:
+                bit = any_alive & (~any_alive + ONE)
+                tile = (block << 6) + np.int64(lowest_one(any_alive))
+                any_alive ^= bit
+                n_here = 0
+                for j in range(len(some)):
+                    here[n_here] = some[j]
+                    n_here += alive[j] & bit != ZERO
                 for word in range(TILE_WORDS):
-                    row[word] = inside[word]
-                if not filters_alive(
-                    tile_start, tile_slot, tile_at, tile_bits, tile, cells, event, row
-                ):
-                    continue
-                for word in range(TILE_WORDS):
-                    sure[word] = row[word]
-                filters_alive(tile_start, tile_slot, tile_at, sure_bits, tile, cells, event, sure)
-                for word in range(TILE_WORDS):
-                    doubtful = row[word] & ~sure[word]
-                    while doubtful != ZERO:
-                        bit = doubtful & (~doubtful + ONE)
-                        doubtful ^= bit
-                        compared += 1
-                        f = tile * TILE + 64 * word + lowest_one(bit)
-                        for c in range(filter_start[f], filter_start[f + 1]):
-                            code = code_of[event - base, slot_bit[slots[c]]]
-                            if code < low[c] or code > high[c]:
-                                row[word] ^= bit
-                                break
-                    result[event - base, tile * TILE_WORDS + word] |= row[word]
-    return compared
+                    inside[word] = within(first, last, tile * TILE + 64 * word)
+                for j in range(n_here):
+                    event = here[j]
+                    for word in range(TILE_WORDS):
+                        row[word] = inside[word]
+                    words = filters_alive(
+                        tile_start, tile_slot, tile_at, tile_bits, tile, cells, event, row
+                    )
+                    if words == ZERO:
+                        continue
+                    found = _room(found, n_found + TILE)
+                    missing = ~signatures[event]
+                    while words != ZERO:
+                        word = np.int64(lowest_one(words))
+                        words &= words - ONE
+                        lanes = row[word]
+                        while lanes != ZERO:
+                            f = tile * TILE + 64 * word + np.int64(lowest_one(lanes))
+                            lanes &= lanes - ONE
+                            candidates += 1
+                            found[0, n_found], found[1, n_found] = event, f
+                            n_found += own[f] & missing == ZERO
+    return found, n_found, candidates
 
 
 @njit(nogil=True, cache=True)
-def _count_bits(result, counts):
-    for event in range(len(result)):
-        counts[event] = 0
-        for word in range(result.shape[1]):
-            counts[event] += count_ones(result[event, word])
-
-
-@njit(nogil=True, cache=True)
-def _read_off(result, hits):
-    """The filters whose bits are set, event after event."""
-    end = 0
-    for event in range(len(result)):
-        for number in range(result.shape[1]):
-            word = result[event, number]
-            while word != ZERO:
-                hits[end] = 64 * number + lowest_one(word)
-                word &= word - ONE
-                end += 1
+def verify(table, batch, found, first, marks, hit_start):
+    """The exact check of all candidates, event by event."""
+    interfaces, marked, n_seen = marks
+    n_events, n_found = len(hit_start) - 1, found.shape[1]
+    start = np.zeros(n_events + 1, np.int64)
+    for i in range(n_found):
+        start[found[0, i] + 1] += 1
+    for event in range(n_events):
+        start[event + 1] += start[event]
+    filters = np.empty(n_found + 16, np.int32)
+    filters[n_found:] = 0
+    end = start[:-1].copy()
+    for i in range(n_found):
+        filters[end[found[0, i]]] = found[1, i]
+        end[found[0, i]] += 1
+    filter_start, piece_start, groups = table.filter_start, table.piece_start, table.groups
+    slots, low, high = table.slots, table.low, table.high
+    event_start, entry_slots, codes = batch.event_start, batch.slots, batch.codes
+    places, place_parent, place_array = batch.places, batch.place_parent, batch.place_array
+    n_hits = 0
+    for event in range(n_events):
+        hit_start[event] = n_hits
+        if start[event] == start[event + 1]:
+            continue
+        has_places = False
+        from_entry, to_entry = event_start[event], event_start[event + 1]
+        for entry in range(to_entry - 1, from_entry - 1, -1):  # as in `_holds.enter`
+            if entry_slots[entry] < len(first):
+                first[entry_slots[entry]] = entry - from_entry
+            has_places |= places[entry] > 0
+        for i in range(start[event], start[event + 1]):
+            prefetch(filter_start, filters[i + 12])
+            ahead = filter_start[filters[i + 8]]
+            if len(piece_start):
+                prefetch(piece_start, ahead)
+                ahead = piece_start[filter_start[filters[i + 4]]]
+            if ahead < len(slots):
+                prefetch(slots, ahead)
+                prefetch(low, ahead)
+                prefetch(high, ahead)
+            interface = interfaces[filters[i]] if len(interfaces) else -1
+            if interface >= 0 and marked[interface] == n_seen + event:
+                continue
+            if holds(
+                filter_start, piece_start, groups, slots, low, high, filters[i],
+                entry_slots, codes, places, place_parent, place_array,
+                from_entry, to_entry, first, has_places,
+            ):  # fmt: skip
+                filters[n_hits] = filters[i]
+                n_hits += 1
+                if interface >= 0:
+                    marked[interface] = n_seen + event
+        for entry in range(from_entry, to_entry):
+            if entry_slots[entry] < len(first):
+                first[entry_slots[entry]] = ABSENT
+    hit_start[n_events] = n_hits
+    return filters[:n_hits]

@@ -18,37 +18,24 @@ from numpy.typing import NDArray
 
 from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
 from matchyard.engines.predicates.algorithms import _stored
-from matchyard.engines.predicates.algorithms._holds import ABSENT, holds, no_slots
-from matchyard.engines.predicates.algorithms._tiles_bits import (
+from matchyard.engines.predicates.algorithms._holds import no_slots
+from matchyard.engines.predicates.algorithms._tiles_bits import block_bits, tile_bits
+from matchyard.engines.predicates.algorithms._tiles_cells import (
     MAX_CELLS,
-    TILE,
-    TILE_WORDS,
-    Bits,
-    block_bits,
     cell_of,
     cut_cells,
     piece_cells,
-    tile_bits,
 )
+from matchyard.engines.predicates.algorithms._tiles_dense import match_dense
 from matchyard.engines.predicates.algorithms._tiles_order import describe, order_filters, term_place
-from matchyard.engines.predicates.algorithms._tiles_walk import (
-    ONE,
-    ZERO,
-    by_posting,
-    filters_alive,
-    match_dense,
-    tiles_alive,
-    within,
-)
+from matchyard.engines.predicates.algorithms._tiles_walk import ONE, select, verify
 from matchyard.errors import UsageError
 from matchyard.kernels import csr
-from matchyard.kernels.bitset import lowest_one
-from matchyard.kernels.hashing import mix64, prefetch
+from matchyard.kernels.hashing import mix64
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
 SUPPORTS = "predicates"
-_FEW = 48  # filters of a posting that are compared one by one, without bits
 
 
 class Options(NamedTuple):
@@ -113,6 +100,8 @@ def check(options: Options) -> None:
         raise UsageError(f'option "cells" must be 1 to {MAX_CELLS}, not {options.cells}')
     if options.survivors <= 0:
         raise UsageError(f'option "survivors" must be above 0, not {options.survivors}')
+    if options.dense < 0:
+        raise UsageError(f'option "dense" must be at least 0, not {options.dense}')
     if options.small < 0:
         raise UsageError(f'option "small" must be at least 0, not {options.small}')
 
@@ -138,12 +127,10 @@ def compile(
     low, high = piece_cells(stored, slots, cells)
     dense = np.inf if is_plain else options.dense
     tiles, sure_bits = tile_bits(stored, slots, cells, low, high, options.survivors, dense)
-    blocks = Bits(*block_bits(tiles, cells))
+    blocks = block_bits(tiles, cells)
     signatures = _sign(stored, slots, is_point)
-    return Table(
-        order.posting_start, order.slot_posting, *order.terms, *cells, *tiles, *blocks, sure_bits, signatures,
-        *stored,
-    )  # fmt: skip
+    filed = (order.posting_start, order.slot_posting, *order.terms)
+    return Table._make((*filed, *cells, *tiles, *blocks, sure_bits, signatures, *stored))
 
 
 def _describe_stored(stored: _stored.Stored) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
@@ -152,7 +139,7 @@ def _describe_stored(stored: _stored.Stored) -> tuple[NDArray[np.int32], NDArray
     groups = stored.groups if len(stored.groups) else np.zeros(n_constraints, np.int16)
     start = stored.filter_start
     slots, is_point = describe(
-        Filters(start, start, piece_start, groups, stored.slots, stored.low, stored.high)
+        Filters._make((start, start, piece_start, groups, stored.slots, stored.low, stored.high))
     )
     return slots, is_point
 
@@ -187,13 +174,13 @@ def _match(table: Table, batch: Batch, workspace: Workspace, interfaces: NDArray
         return _stored.finish(
             table, *match_dense(table, batch, cells, posting, event, workspace.place)
         )
-    workspace.found, n_found, candidates = _select(
+    workspace.found, n_found, candidates = select(
         table, cells, signatures, posting, event, workspace.place, workspace.found
     )
     hit_start = np.empty(n_events + 1, np.int64)
     found = workspace.found[:, :n_found]
     marks = interfaces, workspace.marked, workspace.n_seen
-    hits = _verify(table, batch, found, workspace.first, marks, hit_start)
+    hits = verify(table, batch, found, workspace.first, marks, hit_start)
     workspace.n_seen += n_events
     return _stored.finish(table, hit_start, hits, candidates)
 
@@ -298,140 +285,3 @@ def _visit(table, batch, cells, signatures, seen, n_seen):
                     postings[end], events[end] = posting, event
                     end += 1
     return postings[:end], events[:end]
-
-
-@njit(nogil=True, cache=True)
-def _room(found, n_needed):
-    if n_needed <= found.shape[1]:
-        return found
-    larger = np.empty((2, max(n_needed, 2 * found.shape[1])), np.int32)
-    larger[:, : found.shape[1]] = found
-    return larger
-
-
-@njit(nogil=True, cache=True)
-def _select(table, cells, signatures, postings, events, place, found):
-    """Candidates whose bits and signature fit: (found, how many, how many were compared)."""
-    posting_start, own = table.posting_start, table.signatures
-    tile_start, tile_slot = table.tile_list_start, table.tile_list_slot
-    tile_at, tile_bits = table.tile_list_at, table.tile_bits
-    block_start, block_slot = table.block_list_start, table.block_list_slot
-    block_at, block_bits = table.block_list_at, table.block_bits
-    touched, event_start, sorted_events = by_posting(postings, events, place)
-    n_found, candidates = 0, 0
-    row, inside = np.empty(TILE_WORDS, np.uint64), np.empty(TILE_WORDS, np.uint64)
-    alive, here = np.empty(len(cells), np.uint64), np.empty(len(cells) + 1, np.int32)
-    for i in range(len(touched)):
-        first, last = posting_start[touched[i]], posting_start[touched[i] + 1]
-        some = sorted_events[event_start[i] : event_start[i + 1]]
-        if last - first <= _FEW:
-            found = _room(found, n_found + len(some) * (last - first))
-            candidates += len(some) * (last - first)
-            for event in some:
-                missing = ~signatures[event]
-                for f in range(first, last):
-                    if own[f] & missing == ZERO:
-                        found[0, n_found], found[1, n_found] = event, f
-                        n_found += 1
-            continue
-        first_tile, last_tile = first // TILE, (last + TILE - 1) // TILE
-        for block in range(first_tile >> 6, (last_tile + 63) >> 6):
-            these = within(first_tile, last_tile, block << 6)
-            any_alive = ZERO
-            for j in range(len(some)):
-                alive[j] = tiles_alive(
-                    block_start, block_slot, block_at, block_bits, block, cells, some[j], these
-                )
-                any_alive |= alive[j]
-            while any_alive != ZERO:
-                bit = any_alive & (~any_alive + ONE)
-                tile = (block << 6) + np.int64(lowest_one(any_alive))
-                any_alive ^= bit
-                n_here = 0
-                for j in range(len(some)):
-                    here[n_here] = some[j]
-                    n_here += alive[j] & bit != ZERO
-                for word in range(TILE_WORDS):
-                    inside[word] = within(first, last, tile * TILE + 64 * word)
-                for j in range(n_here):
-                    event = here[j]
-                    for word in range(TILE_WORDS):
-                        row[word] = inside[word]
-                    words = filters_alive(
-                        tile_start, tile_slot, tile_at, tile_bits, tile, cells, event, row
-                    )
-                    if words == ZERO:
-                        continue
-                    found = _room(found, n_found + TILE)
-                    missing = ~signatures[event]
-                    while words != ZERO:
-                        word = np.int64(lowest_one(words))
-                        words &= words - ONE
-                        lanes = row[word]
-                        while lanes != ZERO:
-                            f = tile * TILE + 64 * word + np.int64(lowest_one(lanes))
-                            lanes &= lanes - ONE
-                            candidates += 1
-                            found[0, n_found], found[1, n_found] = event, f
-                            n_found += own[f] & missing == ZERO
-    return found, n_found, candidates
-
-
-@njit(nogil=True, cache=True)
-def _verify(table, batch, found, first, marks, hit_start):
-    """The exact check of all candidates, event by event."""
-    interfaces, marked, n_seen = marks
-    n_events, n_found = len(hit_start) - 1, found.shape[1]
-    start = np.zeros(n_events + 1, np.int64)
-    for i in range(n_found):
-        start[found[0, i] + 1] += 1
-    for event in range(n_events):
-        start[event + 1] += start[event]
-    filters = np.empty(n_found + 16, np.int32)
-    filters[n_found:] = 0
-    end = start[:-1].copy()
-    for i in range(n_found):
-        filters[end[found[0, i]]] = found[1, i]
-        end[found[0, i]] += 1
-    filter_start, piece_start, groups = table.filter_start, table.piece_start, table.groups
-    slots, low, high = table.slots, table.low, table.high
-    event_start, entry_slots, codes = batch.event_start, batch.slots, batch.codes
-    places, place_parent, place_array = batch.places, batch.place_parent, batch.place_array
-    n_hits = 0
-    for event in range(n_events):
-        hit_start[event] = n_hits
-        if start[event] == start[event + 1]:
-            continue
-        has_places = False
-        from_entry, to_entry = event_start[event], event_start[event + 1]
-        for entry in range(to_entry - 1, from_entry - 1, -1):  # as in `_holds.enter`
-            if entry_slots[entry] < len(first):
-                first[entry_slots[entry]] = entry - from_entry
-            has_places |= places[entry] > 0
-        for i in range(start[event], start[event + 1]):
-            prefetch(filter_start, filters[i + 12])
-            ahead = filter_start[filters[i + 8]]
-            if len(piece_start):
-                prefetch(piece_start, ahead)
-                ahead = piece_start[filter_start[filters[i + 4]]]
-            if ahead < len(slots):
-                prefetch(slots, ahead)
-                prefetch(low, ahead)
-                prefetch(high, ahead)
-            interface = interfaces[filters[i]] if len(interfaces) else -1
-            if interface >= 0 and marked[interface] == n_seen + event:
-                continue
-            if holds(
-                filter_start, piece_start, groups, slots, low, high, filters[i],
-                entry_slots, codes, places, place_parent, place_array,
-                from_entry, to_entry, first, has_places,
-            ):  # fmt: skip
-                filters[n_hits] = filters[i]
-                n_hits += 1
-                if interface >= 0:
-                    marked[interface] = n_seen + event
-        for entry in range(from_entry, to_entry):
-            if entry_slots[entry] < len(first):
-                first[entry_slots[entry]] = ABSENT
-    hit_start[n_events] = n_hits
-    return filters[:n_hits]
