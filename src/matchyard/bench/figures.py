@@ -100,7 +100,8 @@ def run_figure(
     """Run one figure, print it beside the published numbers, and write results and plot."""
     if name not in figures:
         raise UsageError(f"no figure {name!r}; expected one of: {', '.join(figures)}")
-    threads = figures[name].settings.get("threads", threads)  # where papers had one, so have we
+    if figures[name].settings.get("single_thread"):  # as the paper had
+        threads = 1
     figure = figures[name]._replace(threads=threads)
     if size is not None:
         figure = figure._replace(size=size)
