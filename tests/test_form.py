@@ -77,7 +77,7 @@ LAYERS = {
     "geo": ("errors",),
     "files": ("errors",),
     "batches": ("errors", "files", "matches"),
-    "bench": (*PUBLIC, "matches", "spark"),
+    "bench": (*PUBLIC, "engine", "matches", "spark"),  # `engine`: what an algorithm says of itself
     "spark": (*PUBLIC, "shards"),
     "service": PUBLIC,
     "cli": (*PUBLIC, "files", "batches", "bench", "spark", "service"),

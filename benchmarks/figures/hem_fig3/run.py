@@ -3,8 +3,8 @@
 import matchyard as my
 from matchyard.bench import steps, sweeps
 from matchyard.bench.claims import Claim, verdict
-from matchyard.bench.marking import mark
 from matchyard.bench.plots import series_of
+from matchyard.bench.sweeps import mark
 
 
 def run(figure):

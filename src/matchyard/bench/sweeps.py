@@ -120,6 +120,17 @@ def timed(
     return result
 
 
+def mark(index: Any, events: Any) -> tuple[int, float]:
+    """How many marks an index of `hem` makes one by one for the events, and in how many seconds."""
+    (segment,) = index.segments()
+    (table,) = segment.tables
+    settings = segment.settings
+    batch = segment.encode(settings.engine.encoder.column(events, settings.reading))
+    start = time.perf_counter()
+    n_marks = settings.algorithm.marks(table, batch, settings.options)
+    return n_marks, time.perf_counter() - start
+
+
 def insertion_times(figure: Figure) -> Iterator[Row]:
     """Microseconds to insert a subscription into the table of as many others as the figure has."""
     engine = find_engine("predicates")
