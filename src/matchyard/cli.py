@@ -109,6 +109,8 @@ def workload(
     with Writer(str(output / f"subscriptions.{format}"), format, no_rows) as file:
         done = 0
         for values, keys in source.chunks(100_000):
+            if format == "jsonl":
+                values = empty.texts(values)
             file.write(pa.table({empty.subscription_column: values, "key": keys}))
             done += len(keys)
             _say(f"{done:,} subscriptions")
@@ -116,6 +118,9 @@ def workload(
         n_events = _number(events)
         for start in range(0, n_events, 100_000):
             values = source.events(min(100_000, n_events - start), start)
+            if format == "jsonl" and pa.types.is_binary(values.type):
+                file.write_lines(values)
+                continue
             file.write(as_table(values, range(start, start + len(values)), empty.event_column))
     _done()
     print(f"{output}/subscriptions.{format}: {source.size:,} subscriptions", file=sys.stderr)
@@ -223,11 +228,13 @@ def explain(
     import matchyard as my
 
     opened = my.open(index)
-    is_number = opened.info()["keys"] == "int"
-    try:
-        print(opened.explain(event, int(key) if is_number else key))
-    except ValueError as error:
-        raise my.UsageError(f"keys of {index} are integers: {error}") from None
+    number: int | str = key
+    if opened.info()["keys"] == "int":
+        try:
+            number = int(key)
+        except ValueError:
+            raise my.UsageError(f"keys of {index} are integers, not {key!r}") from None
+    print(opened.explain(event, number))
 
 
 @app.command()

@@ -131,6 +131,10 @@ class Writer:
         self._stream = sys.stdout.buffer if self._path == "-" else open(self._path, "wb")
         return self
 
+    def write_lines(self, lines: pa.Array) -> None:
+        """Append rows that are JSON text already."""
+        self._stream.write(b"".join(line + b"\n" for line in lines.to_pylist()))
+
     def write(self, table: pa.Table) -> None:
         """Append the rows of a table; all tables have the same columns."""
         if self._kind == "jsonl":

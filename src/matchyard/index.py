@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from matchyard import storage, versions
@@ -213,6 +214,15 @@ class Index(Changing):
         encoder = self._settings.engine.encoder
         found: list[Any] = encoder.parse_column(values, self._settings.reading)
         return found
+
+    def texts(self, subscriptions: Any) -> pa.Array:
+        """Many subscriptions as they are read back from an index: of predicates their text, of tags
+        lists of strings."""
+        encoder, staging = self._settings.engine.encoder, self._settings.engine.encoder.Staging()
+        column = encoder.subscription_column(subscriptions, self._settings.reading)
+        staging.add(column, np.arange(column.n_rows))
+        batch, vocabulary, keys = staging.take()
+        return encoder.texts(batch, 0, len(keys), vocabulary)
 
     def parse_event(self, value: Any) -> Any:
         """An event as this index reads it; a ParseError if it cannot."""

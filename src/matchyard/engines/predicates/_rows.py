@@ -13,7 +13,19 @@ Row = list[tuple[str, Any]]  # names of attributes and their values
 
 
 def find_row(constraints: Collection[Constraint], event: dict[str, Any]) -> Row | None:
-    """A row in which a value of each attribute satisfies a test of its constraint."""
+    """A row in which a value of each attribute satisfies a test of its constraint.
+
+    Elements of arrays below different keys are chosen independently, so that each key is looked at
+    alone.
+    """
+    below: dict[str, list[Constraint]] = {}
+    for constraint in constraints:
+        below.setdefault(constraint.name.partition(".")[0], []).append(constraint)
+    found = [_find_row(some, event) for some in below.values()]
+    return None if None in found else [pair for row in found for pair in row or []]
+
+
+def _find_row(constraints: Collection[Constraint], event: dict[str, Any]) -> Row | None:
     for row in rows(event, {constraint.name for constraint in constraints}):
         if all(
             any(satisfies(value, test) for name, value in row if name == c.name for test in c.tests)

@@ -49,7 +49,14 @@ def subscription_column(values: Any, max_filters: int) -> Subscriptions:
     if not isinstance(values, list | tuple):
         values = _as_rows(values)
     if isinstance(values, pa.Array):
-        return Subscriptions(*from_lists(values))
+        found = Subscriptions(*from_lists(values))
+        n_filters = np.diff(found.pieces.row_start)
+        if n_filters.max(initial=0) > max_filters:
+            row = int(n_filters.argmax())
+            raise ParseError(
+                f"row {row} has {n_filters[row]} filters, more than max_filters={max_filters}"
+            )
+        return found
     return _from_python(values, max_filters)
 
 

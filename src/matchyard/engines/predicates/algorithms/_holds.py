@@ -177,24 +177,44 @@ def _in_one_element(
         else:
             n_choosers += 1
             choice_start[n_choosers] = n_choices
+    return _choose(choices, choice_start, n_choosers, place_parent, place_array)
+
+
+@njit(nogil=True, cache=True)
+def _choose(choices, choice_start, n_choosers, place_parent, place_array):
+    """Is there one choice for everybody, such that all fit? Where somebody finds none, the last of
+    those that stand in the way chooses again; others, of arrays that have nothing to do with it,
+    do not: their number must not matter."""
     chosen = choice_start[:n_choosers].copy()
+    in_the_way = np.zeros((n_choosers, n_choosers), np.bool_)
     level = 0
-    while 0 <= level < n_choosers:
-        if chosen[level] == choice_start[level + 1]:  # none is left here: go on one level above
-            chosen[level] = choice_start[level]
-            level -= 1
-            if level >= 0:
-                chosen[level] += 1
+    while level < n_choosers:
+        if chosen[level] == choice_start[level + 1]:
+            back = level - 1
+            while back >= 0 and not in_the_way[level, back]:
+                back -= 1
+            if back < 0:
+                return False
+            for other in range(back):
+                in_the_way[back, other] |= in_the_way[level, other]
+            level = back
+            chosen[level] += 1
             continue
         fits = True
         for other in range(level):
             left, right = choices[chosen[level]], choices[chosen[other]]
-            fits = fits and _fit(place_parent, place_array, left, right)
-        if fits:
-            level += 1
-        else:
+            if not _fit(place_parent, place_array, left, right):
+                in_the_way[level, other] = True
+                fits = False
+                break
+        if not fits:
             chosen[level] += 1
-    return level >= 0
+            continue
+        level += 1
+        if level < n_choosers:
+            chosen[level] = choice_start[level]
+            in_the_way[level] = False
+    return True
 
 
 @njit(nogil=True, cache=True)

@@ -65,6 +65,12 @@ def accept_column(column: Any, algorithm: str) -> None:
     """Refuse subscriptions that are not intervals when they are added, which is before they have
     slots."""
     pieces = column.pieces
+    is_pattern = pieces.kinds >= Kind.PATTERN  # a text satisfies any number of them at once
+    if is_pattern.any():
+        raise UsageError(
+            f"{algorithm} takes one interval per attribute and found `contains` or `wildcard`; "
+            "`tiles` takes any predicate"
+        )
     slots = pieces.names * np.int32(len(Kind)) + pieces.kinds.astype(np.int32)
     starts = pieces.row_start, pieces.filter_start, pieces.piece_start
     checked(Filters(*starts, pieces.groups, slots, pieces.low, pieces.high), algorithm)
