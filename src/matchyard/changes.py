@@ -95,6 +95,10 @@ class Changes:
         """What has to go from the subscriptions that were there before."""
         return Removals(np.array(list(self._removed_keys), np.int64), list(self._removed_pairs))
 
+    def everything(self) -> tuple[Removals, Rows]:
+        """What has to go, and the additions as of `take`."""
+        return self.removals(), self.take()
+
     def take(self) -> Rows:
         """The additions that no later removal took away; leaves none of them staged."""
         self._flush()

@@ -67,10 +67,7 @@ class Changing:
         """Join all segments, and what is staged if asked for, into one."""
         with self._build_lock:
             with self._lock:
-                changes = Changes(self._settings)
-                if staged:
-                    changes, self._changes = self._changes, changes
-                removals, rows = changes.removals(), changes.take()
+                removals, rows = self._take() if staged else Changes(self._settings).everything()
                 before = self._snapshot.segments
                 segments = [segment.remove(removals) for segment in before]
                 if not len(rows.keys) and len(before) == 1 and not segments[0].n_tombstones:
@@ -94,6 +91,12 @@ class Changing:
                 newer = self._snapshot.segments[len(before) :]
                 self._snapshot = Snapshot((current, *newer), self._keys.names())
             return built
+
+    def _take(self) -> tuple[Removals, Rows]:
+        """All that is staged, leaving nothing; if that fails, everything stays staged."""
+        removals, rows = self._changes.everything()
+        self._changes = Changes(self._settings)
+        return removals, rows
 
     def _built(
         self, segments: Sequence[Segment], staged: list[Rows], restore: Callable[[list[Rows]], None]
@@ -131,8 +134,7 @@ class Changing:
             return shielded(self._add_side)
 
     def _add_side(self) -> Snapshot:
-        changes, self._changes = self._changes, Changes(self._settings)
-        removals, rows = changes.removals(), changes.take()
+        removals, rows = self._take()
         segments = [segment.remove(removals) for segment in self._snapshot.segments]
         if len(rows.keys):
             # Fold small neighbours, so that the number of segments grows with the logarithm; never

@@ -22,6 +22,7 @@ import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -277,7 +278,7 @@ def map_array(path: Path) -> NDArray[Any]:
     """Map one array from disk."""
     try:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, SyntaxError, TokenError) as error:
         raise StorageError(f"{path} is not an array file: {error}") from None
 
 

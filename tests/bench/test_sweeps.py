@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import matchyard as my
-from matchyard.bench import claims, figures, marking, plots, sweeps
+from matchyard.bench import claims, figures, plots, sweeps
 from matchyard.bench.claims import Claim
 from matchyard.engines.predicates.algorithms import hem
 
@@ -65,7 +65,7 @@ def test_marks_are_those_of_hem(n_groups):
     (segment,) = index.segments()
     column = segment.settings.engine.encoder.column(source.events(30), segment.settings.reading)
     expected = hem.marks(segment.tables[0], segment.encode(column), segment.settings.options)
-    assert marking.mark(index, source.events(30))[0] == expected > 0
+    assert sweeps.mark(index, source.events(30))[0] == expected > 0
 
 
 def test_names_of_lines_keep_apart_in_their_order():

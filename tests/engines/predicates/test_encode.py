@@ -151,7 +151,7 @@ def test_addresses_are_those_that_python_takes(text: str) -> None:
     n_bytes = address(data, 0, len(data), out)
     try:
         ipaddress.ip_address(text)
+        is_address = "%" not in text
     except ValueError:
-        assert n_bytes == 0
-    else:
-        assert bytes(out[:n_bytes]).decode() == read(Kind.ADDRESS, text)
+        is_address = False
+    assert bytes(out[:n_bytes]).decode() == (read(Kind.ADDRESS, text) if is_address else "")

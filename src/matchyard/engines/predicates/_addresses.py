@@ -51,28 +51,13 @@ def _group(text, start, end, out, n_out):
 
 
 @njit(nogil=True, cache=True)
-def _without_zone(text, start, end):
-    """The end of the address before a zone such as `%eth0`; -1 where that is none."""
-    for position in range(start, end):
-        if text[position] == 47:
-            return -1
-        if text[position] == 37:
-            for i in range(position + 1, end):
-                if text[i] in (np.uint8(37), np.uint8(47)):
-                    return -1
-            return position if position + 1 < end else -1
-    return end
-
-
-@njit(nogil=True, cache=True)
 def address(text, start, end, out):
     """Write the address that the text is; returns its length, 0 where it is none."""
     if _dotted(text, start, end, out, 1):
         out[0] = 52
         return 9
-    end = _without_zone(text, start, end)
     if end - start < 2:
-        return 0
+        return 0  # an address with a zone, such as `fe80::1%eth0`, is in no network
     out[0] = 54
     n_groups, gap = 0, -1
     position = start

@@ -80,11 +80,19 @@ def _as_rows(values: Any) -> Any:
     return list(values)
 
 
+def checked(predicate: Predicate) -> Predicate:
+    """The predicate, unless one of its filters has more negated groups than can be numbered."""
+    most = max((len(one.fails) for one in predicate.filters), default=0)
+    if most > _MOST_GROUPS:
+        raise ParseError(f"{most} negated groups in a filter; the limit is {_MOST_GROUPS}")
+    return predicate
+
+
 def _from_python(values: Sequence[Any], max_filters: int) -> Subscriptions:
     writer = Writer()
     for row, value in enumerate(values):
         try:
-            writer.add(value if type(value) is Predicate else parse(value, max_filters))
+            writer.add(checked(value if type(value) is Predicate else parse(value, max_filters)))
         except ParseError as error:
             raise ParseError(f"row {row}: {error}") from None
     return writer.subscriptions()
@@ -106,10 +114,6 @@ class Writer:
             for constraint in holds:
                 self._add_constraint(constraint)
                 self._groups.append(0)
-            if len(fails) > _MOST_GROUPS:
-                raise ParseError(
-                    f"{len(fails)} negated groups in a filter; the limit is {_MOST_GROUPS}"
-                )
             for group, constraints in enumerate(fails, 1):
                 for constraint in constraints:
                     self._add_constraint(constraint)

@@ -97,7 +97,7 @@ def accept(column: Subscriptions, *bits: Any) -> None:
 
 def parse(value: Any, options: Options) -> language.Predicate:
     """One subscription as the options want it."""
-    return language.parse(value, options.max_filters)
+    return _subscriptions.checked(language.parse(value, options.max_filters))
 
 
 def parse_event(value: Any, options: Options) -> language.Event:

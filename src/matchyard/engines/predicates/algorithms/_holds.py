@@ -165,10 +165,8 @@ def _in_one_element(
             while entry < end and entry_slots[entry] == slots[piece]:
                 if low[piece] <= codes[entry] <= high[piece]:
                     is_free |= places[entry] == 0
-                    is_known = False
-                    for i in range(choice_start[n_choosers], n_choices):
-                        is_known |= choices[i] == places[entry]
-                    if not is_known:
+                    is_new = n_choices == choice_start[n_choosers]
+                    if is_new or choices[n_choices - 1] != places[entry]:
                         choices[n_choices] = places[entry]
                         n_choices += 1
                 entry += 1
@@ -177,7 +175,49 @@ def _in_one_element(
         else:
             n_choosers += 1
             choice_start[n_choosers] = n_choices
+    if n_choosers < 2:
+        return True
+    _drop_hopeless(choices, choice_start, n_choosers, place_parent, place_array)
     return _choose(choices, choice_start, n_choosers, place_parent, place_array)
+
+
+@njit(nogil=True, cache=True)
+def _drop_hopeless(choices, choice_start, n_choosers, place_parent, place_array):
+    """Leave only choices in outermost elements that suit everybody who must choose in their array:
+    arrays may be long, and trying each pair of elements takes the square of that."""
+    roots = np.empty(choice_start[n_choosers], np.int32)
+    array_of = np.empty(n_choosers, np.int32)  # of outermost elements, where it is the same for all
+    for chooser in range(n_choosers):
+        for i in range(choice_start[chooser], choice_start[chooser + 1]):
+            root = choices[i]
+            while place_parent[root] > 0:
+                root = place_parent[root]
+            roots[i] = root
+            if i == choice_start[chooser]:
+                array_of[chooser] = place_array[root]
+            elif array_of[chooser] != place_array[root]:
+                array_of[chooser] = -1
+    lowest = roots.min()
+    n_suited = np.zeros(roots.max() - lowest + 1, np.int32)
+    counted = np.full(len(n_suited), -1, np.int32)
+    for chooser in range(n_choosers):
+        if array_of[chooser] >= 0:
+            for i in range(choice_start[chooser], choice_start[chooser + 1]):
+                at = roots[i] - lowest
+                n_suited[at] += counted[at] != chooser
+                counted[at] = chooser
+    end, start = 0, 0
+    for chooser in range(n_choosers):
+        n_together = 0
+        for other in range(n_choosers):
+            n_together += array_of[other] == array_of[chooser]
+        stop = choice_start[chooser + 1]
+        for i in range(start, stop):
+            if array_of[chooser] < 0 or n_suited[roots[i] - lowest] == n_together:
+                choices[end] = choices[i]
+                end += 1
+        start = stop
+        choice_start[chooser + 1] = end
 
 
 @njit(nogil=True, cache=True)

@@ -144,6 +144,7 @@ def likelihood(cells: Cells) -> NDArray[np.float64]:
         share = np.full(n_cells, 1 / n_cells)
         if n_cells > 2:
             lengths = np.diff(cells.bounds[start:stop].astype(np.float64))
+            lengths += lengths.sum() == 0  # neighbouring codes may be the same as doubles
             share[1:-1] = share[1:-1] / 2 + lengths / lengths.sum() * share[1:-1].sum() / 2
         found.append(np.concatenate([[0.0], np.cumsum(share)]))
     return np.concatenate([*found, np.empty(0)])

@@ -98,9 +98,9 @@ def check(options: Options) -> None:
     """Refuse options that make no sense."""
     if not 1 <= options.cells <= MAX_CELLS:
         raise UsageError(f'option "cells" must be 1 to {MAX_CELLS}, not {options.cells}')
-    if options.survivors <= 0:
+    if not options.survivors > 0:
         raise UsageError(f'option "survivors" must be above 0, not {options.survivors}')
-    if options.dense < 0:
+    if not options.dense >= 0:
         raise UsageError(f'option "dense" must be at least 0, not {options.dense}')
     if options.small < 0:
         raise UsageError(f'option "small" must be at least 0, not {options.small}')
