@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from decimal import Decimal
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -198,6 +199,39 @@ def test_elements_of_arrays_of_objects_have_places() -> None:
     assert len({arrays[1], arrays[2], arrays[5]}) == 3
     assert set(places[7:]).isdisjoint({1, 2, 3, 4, 5})
     assert len(set(found.place_array[6:].tolist()) & set(arrays[1:])) == 0
+
+
+PAIRS = st.recursive(
+    st.integers(0, 9).map(str),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda parts: f"[{','.join(parts)}]"),
+        st.lists(st.tuples(st.sampled_from("abc"), inner), max_size=5).map(
+            lambda pairs: "{" + ",".join(f'"{name}":{one}' for name, one in pairs) + "}"
+        ),
+    ),
+    max_leaves=16,
+)
+
+
+@given(PAIRS, PAIRS)
+def test_of_a_name_that_comes_again_the_last_value_counts(first: str, second: str) -> None:
+    text = f'{{"a":{first},"b":{second},"a":{second},"c":{first},"b":{first}}}'
+    found = column([text, text], OPTIONS)
+    for row in range(2):  # Python has it where the first one stood
+        assert sorted(attributes(found, row)) == sorted(leaves(json.loads(text)))
+
+
+def test_a_name_that_comes_again_and_again_costs_what_others_do() -> None:
+    def seconds(names: list[str]) -> float:
+        text = "{" + ",".join(f'"{name}":1' for name in names) + "}"
+        start = perf_counter()
+        assert column([text], OPTIONS).row_start[-1] == len(set(names))
+        return perf_counter() - start
+
+    seconds(["x", "x"])  # compiles
+    n = 200_000
+    for names in (["x"] * n, ["x", "y"] * (n // 2)):  # a minute, if each looked at those before it
+        assert seconds(names) < 5
 
 
 def test_depth_has_a_limit() -> None:
