@@ -141,6 +141,21 @@ def test_pandas_and_numpy_hold_events_too() -> None:
     check(pa.nulls(0), [])
 
 
+def test_two_columns_of_one_name_are_refused() -> None:
+    one, lists = pa.array([1]), pa.array([[1]])
+    with pytest.raises(ParseError, match="two columns have the name 'x'"):
+        column(pa.table([one, one], ["x", "x"]), OPTIONS)
+    with pytest.raises(ParseError, match="two columns have the name 'x'"):
+        column(pa.table([one, one, lists], ["x", "x", "y"]), OPTIONS)
+    struct = pa.StructArray.from_arrays([one, one], ["x", "x"])
+    with pytest.raises(ParseError, match=r"two columns have the name 'a\.x'"):
+        column(pa.table([struct], ["a"]), OPTIONS)
+    with pytest.raises(ParseError, match="duplicate field names"):
+        column(pa.table([pa.ListArray.from_arrays([0, 1], struct)], ["a"]), OPTIONS)
+    with pytest.raises(ParseError, match="Duplicate column names"):
+        column(pd.DataFrame([[1, 2]], columns=["x", "x"]), OPTIONS)
+
+
 @pytest.mark.parametrize("values", [
     pa.array([1]), pa.array([[{"a": 1}]]), pa.table({"a": pa.array([1], pa.timestamp("s"))}),
     pa.table({"a": pa.array([b"x"])}), pa.array([{"a": 1}, None]), pa.nulls(1),

@@ -250,7 +250,9 @@ def test_errors_tell_the_event_the_byte_and_what_is_there() -> None:
 
 @pytest.mark.parametrize("value", [
     b"x", {1}, Decimal(1), np.datetime64("2026-01-01"), object(), 1j, {1: 2}, {None: 1},
-    [{"b": {True: 1}}], "\ud800", math,
+    [{"b": {True: 1}}], "\ud800", math, np.datetime64(1, "ns"), np.timedelta64(1, "ns"),
+    np.array([1], "M8[ns]"), np.array([{1: 2}], dtype=object), np.array({1: 2}, dtype=object),
+    np.array([[[{"b": np.array([{None: 1}, 2])}]]], dtype=object),
 ])  # fmt: skip
 def test_values_that_no_event_has_are_refused(value: Any) -> None:
     with pytest.raises(ParseError, match="event 1 "):
@@ -273,6 +275,8 @@ def test_what_is_no_event_is_refused(events: Any) -> None:
 
 
 def test_scalars_and_arrays_of_numpy_are_numbers() -> None:
+    held = np.array([{"x": 1}, "é"], dtype=object)
+    assert attributes(column([{"a": held}], OPTIONS), 0) == [("a.x", 1), ("a", "é")]
     event = {"a": np.int64(3), "b": np.float32(0.5), "c": np.array([1, 2]), "d": np.bool_(True)}
     assert attributes(column([event], OPTIONS), 0) == [
         ("a", 3), ("b", 0.5), ("c", 1), ("c", 2), ("d", True),

@@ -309,9 +309,7 @@ def _event(text, position, end, stack, attributes, places, nodes, slots, paths, 
             if stack[level, _HAS_AGAIN]:
                 n_before, n_now = stack[level, _N_BEFORE], counts[N_ATTRIBUTES]
                 parent, in_object = stack[level, _NODE], stack[level, _OBJECT]
-                counts[N_ATTRIBUTES] = _drop(
-                    attributes, nodes, n_before, n_now, parent, in_object
-                )
+                counts[N_ATTRIBUTES] = _drop(attributes, nodes, n_before, n_now, parent, in_object)
             level -= 1
             if level < 0:
                 return NO_FAULT, position

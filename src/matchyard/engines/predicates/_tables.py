@@ -89,7 +89,7 @@ def read_rows(rows: pa.Table | pa.Array) -> list[dict[str, Any]]:
     """The rows as dicts, for what is nested."""
     try:
         return [_without_nulls(row) for row in rows.to_pylist(maps_as_pydicts="strict")]
-    except (KeyError, pa.ArrowException) as error:
+    except (KeyError, ValueError, pa.ArrowException) as error:  # as of a name twice in a struct
         raise ParseError(f"not a column of events: {error}") from None
 
 
@@ -107,6 +107,9 @@ def _is_nested(kind: pa.DataType) -> bool:
 
 
 def _fields(names: Sequence[str], arrays: Sequence[pa.Array]) -> Any:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ParseError(f"two columns have the name {twice!r}; expected each name once")
     for name, array in zip(names, arrays):
         if pa.types.is_struct(array.type):
             inner = [f"{name}.{field.name}" for field in array.type]
