@@ -133,6 +133,33 @@ def test_a_bad_constraint_is_named_with_its_row(bad: Any, what: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("field", "what"),
+    [("value", "a constraint without a value"), ("name", "a constraint whose 'name' is null"),
+     ("op", "a constraint whose 'op' is null"), ("text", "a constraint without a value")],
+)  # fmt: skip
+def test_a_null_within_a_dictionary_is_a_null(field: str, what: str) -> None:
+    fields = {"name": pa.array(["x", "x"]), "op": pa.array(["=", "="])}
+    fields["value"] = pa.array(["a", "a"]) if field != "text" else pa.nulls(2)
+    words = pa.array(["=" if field == "op" else "a", None])
+    fields[field] = pa.DictionaryArray.from_arrays(pa.array([0, 1]), words)
+    structs = pa.StructArray.from_arrays(list(fields.values()), list(fields))
+    with pytest.raises(ParseError, match=f"row 1: {what}"):
+        encoder.subscription_column(pa.ListArray.from_arrays([0, 1, 2], structs), OPTIONS)
+
+
+def test_dictionaries_of_numbers_and_lists_of_one_size_are_read() -> None:
+    values = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1, 0]), pa.array([5, 2**53 + 1]))
+    words = pa.array(["x", "y"] * 2), pa.array([">"] * 4)
+    structs = pa.StructArray.from_arrays([*words, values], ["name", "op", "value"])
+    column = pa.FixedSizeListArray.from_arrays(structs, 2)
+    wanted = [parse(f"x > {2**53 + 1} and y > 5")] * 2
+    assert decoded(*coded(column)) == wanted
+    assert decoded(*coded(column.slice(1))) == wanted[1:]
+    pairs = pa.FixedSizeListArray.from_arrays(pa.FixedSizeListArray.from_arrays(structs, 1), 2)
+    assert decoded(*coded(pairs.slice(1))) == [parse(f"x > {2**53 + 1} or y > 5")]
+
+
+@pytest.mark.parametrize(
     ("column", "what"),
     [
         (pa.array([[GOOD], None]), "row 1 is null"),

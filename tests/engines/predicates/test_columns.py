@@ -64,6 +64,19 @@ def test_every_width_of_number_and_text_is_taken() -> None:
     check(pa.table({"n": pa.nulls(2), "a": [1, 2]}), [{"a": 1}, {"a": 2}])
 
 
+def test_nulls_within_a_dictionary_are_absent_too() -> None:
+    for values in (["", None, "é"], [2**53 + 1, None, -1], [0.5, None, 2.0], [True, None, False]):
+        indices = pa.array([0, 1, None, 2, 1], pa.int8())
+        encoded = pa.DictionaryArray.from_arrays(indices, pa.array(values))
+        plain = [{"t": values[0]}, {}, {}, {"t": values[2]}, {}]
+        check(pa.table({"t": encoded, "u": ["x"] * 5}), [{**row, "u": "x"} for row in plain])
+        check(pa.table({"t": encoded}).slice(1, 3), plain[1:4])
+    nothing = pa.DictionaryArray.from_arrays(pa.array([0, 0]), pa.array([None], pa.string()))
+    check(pa.table({"t": nothing}), [{}, {}])
+    frame = pd.DataFrame({"x": pd.Categorical([1, 2, None]), "y": pd.Categorical(["a", None, "b"])})
+    check(frame, [{"x": 1, "y": "a"}, {"x": 2}, {"y": "b"}])
+
+
 NUMBERS = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1))
 TEXTS = st.one_of(st.none(), st.text(max_size=5))
 
@@ -126,6 +139,21 @@ def test_pandas_and_numpy_hold_events_too() -> None:
     check(json.dumps(rows[0]), rows[:1])
     check([], [])
     check(pa.nulls(0), [])
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    one, lists = pa.array([1]), pa.array([[1]])
+    with pytest.raises(ParseError, match="two columns have the name 'x'"):
+        column(pa.table([one, one], ["x", "x"]), OPTIONS)
+    with pytest.raises(ParseError, match="two columns have the name 'x'"):
+        column(pa.table([one, one, lists], ["x", "x", "y"]), OPTIONS)
+    struct = pa.StructArray.from_arrays([one, one], ["x", "x"])
+    with pytest.raises(ParseError, match=r"two columns have the name 'a\.x'"):
+        column(pa.table([struct], ["a"]), OPTIONS)
+    with pytest.raises(ParseError, match="duplicate field names"):
+        column(pa.table([pa.ListArray.from_arrays([0, 1], struct)], ["a"]), OPTIONS)
+    with pytest.raises(ParseError, match="Duplicate column names"):
+        column(pd.DataFrame([[1, 2]], columns=["x", "x"]), OPTIONS)
 
 
 @pytest.mark.parametrize("values", [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from decimal import Decimal
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -200,6 +201,39 @@ def test_elements_of_arrays_of_objects_have_places() -> None:
     assert len(set(found.place_array[6:].tolist()) & set(arrays[1:])) == 0
 
 
+PAIRS = st.recursive(
+    st.integers(0, 9).map(str),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda parts: f"[{','.join(parts)}]"),
+        st.lists(st.tuples(st.sampled_from("abc"), inner), max_size=5).map(
+            lambda pairs: "{" + ",".join(f'"{name}":{one}' for name, one in pairs) + "}"
+        ),
+    ),
+    max_leaves=16,
+)
+
+
+@given(PAIRS, PAIRS)
+def test_of_a_name_that_comes_again_the_last_value_counts(first: str, second: str) -> None:
+    text = f'{{"a":{first},"b":{second},"a":{second},"c":{first},"b":{first}}}'
+    found = column([text, text], OPTIONS)
+    for row in range(2):  # Python has it where the first one stood
+        assert sorted(attributes(found, row)) == sorted(leaves(json.loads(text)))
+
+
+def test_a_name_that_comes_again_and_again_costs_what_others_do() -> None:
+    def seconds(names: list[str]) -> float:
+        text = "{" + ",".join(f'"{name}":1' for name in names) + "}"
+        start = perf_counter()
+        assert column([text], OPTIONS).row_start[-1] == len(set(names))
+        return perf_counter() - start
+
+    seconds(["x", "x"])  # compiles
+    n = 200_000
+    for names in (["x"] * n, ["x", "y"] * (n // 2)):  # a minute, if each looked at those before it
+        assert seconds(names) < 5
+
+
 def test_depth_has_a_limit() -> None:
     text = '{"a":' + "[" * 63 + "]" * 63 + "}"
     assert column([text], OPTIONS).n_rows == 1
@@ -216,7 +250,9 @@ def test_errors_tell_the_event_the_byte_and_what_is_there() -> None:
 
 @pytest.mark.parametrize("value", [
     b"x", {1}, Decimal(1), np.datetime64("2026-01-01"), object(), 1j, {1: 2}, {None: 1},
-    [{"b": {True: 1}}], "\ud800", math,
+    [{"b": {True: 1}}], "\ud800", math, np.datetime64(1, "ns"), np.timedelta64(1, "ns"),
+    np.array([1], "M8[ns]"), np.array([{1: 2}], dtype=object), np.array({1: 2}, dtype=object),
+    np.array([[[{"b": np.array([{None: 1}, 2])}]]], dtype=object),
 ])  # fmt: skip
 def test_values_that_no_event_has_are_refused(value: Any) -> None:
     with pytest.raises(ParseError, match="event 1 "):
@@ -239,6 +275,8 @@ def test_what_is_no_event_is_refused(events: Any) -> None:
 
 
 def test_scalars_and_arrays_of_numpy_are_numbers() -> None:
+    held = np.array([{"x": 1}, "é"], dtype=object)
+    assert attributes(column([{"a": held}], OPTIONS), 0) == [("a.x", 1), ("a", "é")]
     event = {"a": np.int64(3), "b": np.float32(0.5), "c": np.array([1, 2]), "d": np.bool_(True)}
     assert attributes(column([event], OPTIONS), 0) == [
         ("a", 3), ("b", 0.5), ("c", 1), ("c", 2), ("d", True),

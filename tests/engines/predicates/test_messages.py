@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from matchyard.engines.predicates import encoder
 from matchyard.engines.predicates._text import EXAMPLE
 from matchyard.engines.predicates.language import (
     Constraint,
     Filter,
     Predicate,
     Test,
+    field,
     parse,
     parse_event,
 )
-from matchyard.errors import ParseError
+from matchyard.errors import ParseError, UsageError
 
 # text, the column that the caret is at, and the message; the docs show it
 MALFORMED = [
@@ -138,6 +140,31 @@ def test_what_is_no_event_is_refused_with_an_example(value: Any, message: str) -
         parse_event(value)
     assert message in str(caught.value)
     assert 'expected an object such as {"area": "north", "temp": 31}' in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [np.datetime64(1, "ns"), np.timedelta64(1, "ns")])
+def test_times_of_numpy_are_no_numbers(value: Any) -> None:
+    with pytest.raises(ParseError, match=r"x: not a value: (np\.|numpy\.)"):
+        parse_event({"x": value})
+    with pytest.raises(ParseError, match="not a value"):
+        field("x") == value  # noqa: B015
+
+
+def test_expressions_nested_too_deeply_are_refused() -> None:
+    deep = mixed = field("x") == 1
+    for i in range(5_000):
+        deep = ~deep
+        mixed = (mixed & (field("y") == i)) | (field("z") == i)
+    for one in (deep, mixed):
+        with pytest.raises(ParseError, match="nested too deeply"):
+            parse(one)
+
+
+def test_the_depth_of_events_is_limited_by_options_within_reason() -> None:
+    encoder.check(encoder.Options(max_depth=4096))
+    for depth, what in ((0, "at least 1"), (4097, "at most 4096"), (10**15, "at most 4096")):
+        with pytest.raises(UsageError, match=f'"max_depth" must be {what}'):
+            encoder.check(encoder.Options(max_depth=depth))
 
 
 def test_events_of_json_and_of_numpy_become_plain_objects() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from time import perf_counter
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from matchyard.engines.predicates.language import Predicate, parse
+from matchyard.engines.predicates._satisfied import satisfies
+from matchyard.engines.predicates.language import Predicate, Test, parse
 from matchyard.engines.predicates.oracle import explain, is_match
 from tests.engines.predicates.strategies import events, predicates
 
@@ -131,3 +135,18 @@ def test_every_match_and_miss_is_explained(predicate: Predicate, event: dict[str
     text = explain(predicate, event)
     assert text.startswith("match: " if is_match(predicate, event) else "no match")
     assert not text.endswith(": ")
+
+
+@given(st.text("ab*\\\n", max_size=8), st.text("ab*\\\n", max_size=12))
+def test_a_wildcard_covers_what_its_regular_expression_does(pattern: str, text: str) -> None:
+    tokens = re.findall(r"\\?.", pattern, re.DOTALL)
+    regex = "".join(".*" if token == "*" else re.escape(token[-1]) for token in tokens)
+    is_covered = re.fullmatch(regex, text, re.DOTALL) is not None
+    assert satisfies(text, Test("wildcard", pattern)) == is_covered
+
+
+def test_a_wildcard_of_many_pieces_is_explained_at_once() -> None:
+    predicate = parse('x wildcard "*a*a*a*a*b"')
+    start = perf_counter()
+    assert "wildcard" in explain(predicate, {"x": "a" * 100_000})
+    assert perf_counter() - start < 5

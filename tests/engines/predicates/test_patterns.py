@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -58,6 +60,20 @@ def test_a_wildcard_is_a_regular_expression_of_two_parts(pattern: str, text: str
 ])  # fmt: skip
 def test_wildcards_mean_what_they_say(pattern: str, text: str, is_match: bool) -> None:
     assert found([(WILDCARD, pattern)], text) == ([0] if is_match else [])
+
+
+def test_a_long_text_that_has_a_gram_everywhere_is_tried_once_per_pattern() -> None:
+    patterns = [(WILDCARD, "*aaaa*b"), (WILDCARD, "*aaaa*a"), (0, "aaaa"), (WILDCARD, "a*aaaab*")]
+    patterns += [(WILDCARD | INVERTED, "*aaaab*"), (WILDCARD, "*a*a*a*a*a*c")]
+    found(patterns, "a")  # compiles
+    start = perf_counter()
+    assert found(patterns, "a" * 400_000) == [1, 2, 4]  # minutes, if tried at each place
+    assert perf_counter() - start < 5
+
+
+@given(st.lists(PATTERNS, max_size=12), st.text(alphabet="ab*", max_size=60))
+def test_hits_that_come_often_are_there_once(patterns: list[tuple[int, str]], text: str) -> None:
+    assert found(patterns, text) == [i for i, one in enumerate(patterns) if holds(*one, text)]
 
 
 def test_nothing_before_or_after_the_text_is_read() -> None:

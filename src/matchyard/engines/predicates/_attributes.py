@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NUMBER, TEXT, FALSE, TRUE, NULL = 0, 1, 2, 3, 4  # types of values
-SLOW, GONE = 5, 6  # while scanning: a number that Python is to read; a value that was replaced
+SLOW = 5  # while scanning: a number that Python is to read
 VALUES = "events"
 
 # Columns of attributes: the bits of the double that is not above a number, or where a text starts;

@@ -33,7 +33,8 @@ _NUMBER, _TEXT_KIND = int(Kind.NUMBER), int(Kind.TEXT)
 
 def is_list(kind: pa.DataType) -> bool:
     """Is it a column with a list per row?"""
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    is_plain = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return is_plain or pa.types.is_fixed_size_list(kind)
 
 
 def from_lists(values: pa.Array) -> tuple[Pieces, pa.Array, pa.Array]:
@@ -50,7 +51,8 @@ def from_lists(values: pa.Array) -> tuple[Pieces, pa.Array, pa.Array]:
         raise ParseError(f"not a column of predicates: its lists are of {inner.type}; {_EXAMPLE}")
     rows = _Rows(row_start, filter_start)
     rows.refuse(_nulls(inner), "null instead of a constraint")
-    fields = dict(zip((field.name for field in inner.type), inner.flatten(), strict=True))
+    members = map(_plain, inner.flatten())
+    fields = dict(zip((field.name for field in inner.type), members, strict=True))
     for name in fields:
         if name not in _FIELDS:
             raise ParseError(f"constraints have no {name!r}; expected {', '.join(_FIELDS)}")
@@ -93,8 +95,19 @@ def _unpack(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
     if values.null_count:
         row = pc.index(pc.is_null(values), True).as_py()
         raise ParseError(f"row {row} is null; {_EXAMPLE}")
-    offsets = values.offsets.to_numpy().astype(np.int64)
+    if pa.types.is_fixed_size_list(values.type):
+        offsets = (values.offset + np.arange(len(values) + 1)) * values.type.list_size
+    else:
+        offsets = values.offsets.to_numpy().astype(np.int64)
     return offsets - offsets[0], values.values.slice(offsets[0], offsets[-1] - offsets[0])
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """A dictionary of texts stays one, unless a null is in it: its indices would not show that."""
+    if not pa.types.is_dictionary(values.type):
+        return values
+    is_kept = _is_text(values.type) and values.dictionary.null_count == 0
+    return values if is_kept else values.dictionary_decode()
 
 
 def _nulls(values: pa.Array) -> NDArray[np.bool_]:

@@ -21,6 +21,8 @@ from matchyard.errors import ParseError, UsageError
 
 _EXAMPLE = 'expected an object, e.g. {"area": "north", "temp": 31.5}'
 _BYTES = (bytes, bytearray, memoryview)
+_TIMES = "mM"  # of NumPy, which makes integers of some and objects of others
+_NESTED = (dict, list, tuple, np.ndarray)
 
 
 class Limits(Protocol):
@@ -64,7 +66,7 @@ def _shown(value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     """What `json` cannot write itself: scalars and arrays of NumPy."""
-    if isinstance(value, np.generic | np.ndarray):
+    if isinstance(value, np.generic | np.ndarray) and value.dtype.kind not in _TIMES:
         plain = value.tolist()
         if not isinstance(plain, np.generic) and not isinstance(plain, bytes):
             return plain
@@ -107,11 +109,14 @@ def _check_names(value: Any, row: int) -> None:
         for name, inner in value.items():
             if not isinstance(name, str):
                 raise ParseError(f"event {row} has a name that is no text: {_shown(name)}")
-            if isinstance(inner, dict | list | tuple):
+            if isinstance(inner, _NESTED):
                 _check_names(inner, row)
+    elif isinstance(value, np.ndarray):
+        if value.dtype.hasobject:
+            _check_names([value.tolist()], row)  # without dimensions it is what it holds
     else:
         for inner in value:
-            if isinstance(inner, dict | list | tuple):
+            if isinstance(inner, _NESTED):
                 _check_names(inner, row)
 
 
@@ -155,7 +160,7 @@ def _as_table(events: Any) -> pa.Table:
         if hasattr(events, "to_arrow"):
             return events.to_arrow()
         return pa.Table.from_pandas(events, preserve_index=False)
-    except (pa.ArrowException, AttributeError) as error:
+    except (ValueError, pa.ArrowException, AttributeError) as error:
         raise ParseError(f"not a table of events: {error}") from None
 
 

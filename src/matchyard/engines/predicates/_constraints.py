@@ -112,7 +112,7 @@ def check_name(name: Any) -> str:
 
 def scalar(value: Any) -> Any:
     """A number, text, bool or None in the form in which it is kept."""
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) and value.dtype.kind not in "mM":  # times are no numbers
         value = value.item()
     if isinstance(value, str):
         return _text(value)

@@ -39,7 +39,7 @@ def read_json(text: str | bytes | bytearray, what: str, example: str) -> Any:
 
 
 def _checked(value: Any, path: str) -> Any:
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) and value.dtype.kind not in "mM":  # times are no numbers
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return float(value)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from matchyard.engines.predicates._attributes import (
     FALSE,
-    GONE,
     NULL,
     NUMBER,
     SLOW,
@@ -38,6 +37,8 @@ from matchyard.engines.predicates._faults import (
     refuse,
 )
 from matchyard.engines.predicates._nodes import (
+    AGAIN_AT,
+    AGAIN_IN,
     FIRST,
     KEY_START,
     N_ARRAYS,
@@ -62,7 +63,7 @@ from matchyard.engines.predicates._strings import QUOTE, string_end, unescape
 from matchyard.kernels.hashing import is_equal
 
 # Columns of the stack: the object or array that we are in.
-_NODE, _OBJECT, _LAST, _PLACE, _ARRAY, _N_BEFORE, _IS_ARRAY = range(7)
+_NODE, _OBJECT, _LAST, _PLACE, _ARRAY, _N_BEFORE, _IS_ARRAY, _HAS_AGAIN = range(8)
 NO_OFFSETS = np.empty(0, np.int64)
 _BYTE_COMMA, _BYTE_COLON = np.uint8(44), np.uint8(58)
 _OPEN_OBJECT, _CLOSE_OBJECT = np.uint8(123), np.uint8(125)
@@ -139,21 +140,16 @@ def _skip(text, position, end):
 
 
 @njit(nogil=True, cache=True)
-def _drop(attributes, nodes, first, end, node):
-    """Values of this key that were seen before in the same object: the last one counts."""
+def _drop(attributes, nodes, first, end, parent, in_object):
+    """Remove values of keys that came again in the same object, where the last one counts; returns
+    the new end. Once per object, when it ends: keys that come again and again cost no more."""
+    n_kept, last, node = first, np.int64(-1), np.int64(0)
     for i in range(first, end):
-        above = attributes[i, WHERE] >> 32
-        while above > node:  # a node comes after its parent
-            above = nodes[above, PARENT]
-        if above == node:
-            attributes[i, WHAT] = GONE
-
-
-@njit(nogil=True, cache=True)
-def _close_gaps(attributes, first, end):
-    n_kept = first
-    for i in range(first, end):
-        if attributes[i, WHAT] & 255 != GONE:
+        if attributes[i, WHERE] >> 32 != last:  # else as before: elements of one array
+            last = node = attributes[i, WHERE] >> 32
+            while nodes[node, PARENT] != parent:
+                node = nodes[node, PARENT]
+        if nodes[node, AGAIN_IN] != in_object or i >= nodes[node, AGAIN_AT]:
             attributes[n_kept] = attributes[i]
             n_kept += 1
     return n_kept
@@ -206,7 +202,7 @@ def _enter(stack, counts, places, level, node, is_array):
     """
     stack[level, _NODE], stack[level, _LAST] = node, 0
     stack[level, _N_BEFORE] = counts[N_ATTRIBUTES]
-    stack[level, _IS_ARRAY] = is_array
+    stack[level, _IS_ARRAY], stack[level, _HAS_AGAIN] = is_array, False
     above = max(level - 1, 0)
     in_array = level > 0 and stack[above, _IS_ARRAY] > 0
     stack[level, _PLACE] = stack[above, _PLACE] if level > 0 else 0
@@ -230,13 +226,12 @@ def _enter(stack, counts, places, level, node, is_array):
 @njit(nogil=True, cache=True)
 def _event(text, position, end, stack, attributes, places, nodes, slots, paths, unescaped, counts):
     """(fault, position after it) of one event."""
-    first_attribute = counts[N_ATTRIBUTES]
     position = _skip(text, position, end)
     if position == end:
         return ENDS, position
     if text[position] != _OPEN_OBJECT:
         return OBJECT, position
-    has_gaps, is_array = False, False
+    is_array = False
     level, node = 0, np.int64(0)
     _enter(stack, counts, places, 0, 0, False)
     position = _skip(text, position + 1, end)
@@ -266,9 +261,9 @@ def _event(text, position, end, stack, attributes, places, nodes, slots, paths, 
                     if fault:
                         return fault, position
                 if nodes[node, SEEN_IN] == stack[level, _OBJECT]:
-                    n_before, n_now = stack[level, _N_BEFORE], counts[N_ATTRIBUTES]
-                    _drop(attributes, nodes, n_before, n_now, node)
-                    has_gaps = True
+                    stack[level, _HAS_AGAIN] = True
+                    nodes[node, AGAIN_IN] = stack[level, _OBJECT]
+                    nodes[node, AGAIN_AT] = counts[N_ATTRIBUTES]
                 nodes[node, SEEN_IN] = stack[level, _OBJECT]
                 stack[level, _LAST] = node
                 position = _skip(text, position, end)
@@ -311,11 +306,12 @@ def _event(text, position, end, stack, attributes, places, nodes, slots, paths, 
                 return COMMA, position
             is_empty = False
             position += 1
+            if stack[level, _HAS_AGAIN]:
+                n_before, n_now = stack[level, _N_BEFORE], counts[N_ATTRIBUTES]
+                parent, in_object = stack[level, _NODE], stack[level, _OBJECT]
+                counts[N_ATTRIBUTES] = _drop(attributes, nodes, n_before, n_now, parent, in_object)
             level -= 1
             if level < 0:
-                if has_gaps:
-                    n_now = counts[N_ATTRIBUTES]
-                    counts[N_ATTRIBUTES] = _close_gaps(attributes, first_attribute, n_now)
                 return NO_FAULT, position
             is_array = stack[level, _IS_ARRAY] > 0
             node = stack[level, _NODE]
@@ -341,7 +337,7 @@ def scan(
     The arrays are those of `Room`, one by one: taking them out of a tuple would cost more than
     a small event does.
     """
-    stack = np.empty((max(1, max_depth), 7), np.int64)
+    stack = np.empty((max(1, max_depth), 8), np.int64)
     is_one_array = len(text_start) == 0
     for event in range(first, len(row_start) - 1):
         counts[8:] = counts[:8]

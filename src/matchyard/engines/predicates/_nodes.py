@@ -27,8 +27,9 @@ from matchyard.kernels.hashing import is_equal, mix64, xxh64
 # Counters of `Room.counts`.
 N_ATTRIBUTES, N_PLACES, N_NODES, N_ARRAYS, N_OBJECTS, N_UNESCAPED, N_SLOW, POSITION = range(8)
 # Columns of `nodes`: the path is the dotted name, the key its last part; which nodes came next in
-# the same object and first within it, last time; which object it was last seen in.
-PARENT, PATH_START, KEY_START, PATH_END, NEXT, FIRST, SEEN_IN, HASH = range(8)
+# the same object and first within it, last time; which object it was last seen in; and where it was
+# there again: in which object, and before which attribute its values no longer count.
+PARENT, PATH_START, KEY_START, PATH_END, NEXT, FIRST, SEEN_IN, HASH, AGAIN_IN, AGAIN_AT = range(10)
 
 
 class Room(NamedTuple):
@@ -37,7 +38,7 @@ class Room(NamedTuple):
     row_start: NDArray[np.int64]
     attributes: NDArray[np.int64]
     places: NDArray[np.int32]  # [2, n_places] the element that contains it, and its array
-    nodes: NDArray[np.int64]  # [n_nodes, 8] the first is the event itself; see above
+    nodes: NDArray[np.int64]  # [n_nodes, 10] the first is the event itself; see above
     slots: NDArray[np.int32]  # hash table of (parent, key): node, 0 is free
     paths: NDArray[np.uint8]  # text of the nodes' paths, one after the other
     unescaped: NDArray[np.uint8]  # strings without their escapes
@@ -48,7 +49,7 @@ def new_room(n_events: int, n_bytes: int) -> Room:
     """Room for so many events of so many bytes, as far as that can be told."""
     counts = np.zeros(16, np.int64)
     counts[N_PLACES] = counts[N_NODES] = counts[POSITION] = 1
-    nodes = np.empty((64, 8), np.int64)
+    nodes = np.empty((64, 10), np.int64)
     nodes[0] = 0
     return Room(
         np.zeros(n_events + 1, np.int64),

@@ -76,7 +76,12 @@ def condition_of(value: Predicate | Filter | Constraint) -> Condition:
 
 def normalise(condition: Condition, max_filters: int = MAX_FILTERS) -> Predicate:
     """The predicate that holds exactly when the condition does."""
-    filters = _expand(condition, False, max_filters)
+    try:
+        filters = _expand(condition, False, max_filters)
+    except RecursionError:
+        raise ParseError(
+            "not a predicate: nested too deeply; expected fewer conditions within each other"
+        ) from None
     if len(filters) > 1:
         kept = {filter_key(one): one for one in filters}
         filters = [kept[key] for key in sorted(kept)]

@@ -164,27 +164,62 @@ def _choose(slots, text_start, text, domain_start, domain_rest, longest, n_bytes
 
 
 @njit(nogil=True, cache=True)
-def wildcard_holds(pattern, position, pattern_end, data, start, end):
-    """Does the whole text satisfy the wildcard? `*` is any run, `\\*` and `\\\\` are escapes."""
-    star, mark = -1, start
-    while start < end:
-        if position < pattern_end:
-            if pattern[position] == _STAR:
-                position += 1
-                star, mark = position, start
-                continue
-            is_escape = pattern[position] == _BACKSLASH and position + 1 < pattern_end
-            if pattern[position + is_escape] == data[start]:
-                position += 1 + is_escape
-                start += 1
-                continue
-        if star < 0:
-            return False
-        mark += 1  # the last star takes one byte more
-        start, position = mark, star
-    while position < pattern_end and pattern[position] == _STAR:
+def _piece_end(pattern, position, pattern_end):
+    """(end, bytes) of the literal piece that begins here: up to the next star."""
+    length = 0
+    while position < pattern_end and pattern[position] != _STAR:
+        position += pattern[position] == _BACKSLASH and position + 1 < pattern_end
         position += 1
-    return position == pattern_end
+        length += 1
+    return position, length
+
+
+@njit(nogil=True, cache=True)
+def _stands_at(pattern, position, piece_end, data, at):
+    while position < piece_end:
+        position += pattern[position] == _BACKSLASH and position + 1 < piece_end
+        if pattern[position] != data[at]:
+            return False
+        position += 1
+        at += 1
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _find_piece(pattern, position, piece_end, length, data, start, end):
+    """Where a piece first is, or -1."""
+    if length == 0:
+        return start
+    is_escape = pattern[position] == _BACKSLASH and position + 1 < piece_end
+    byte = pattern[position + is_escape]
+    for at in range(start, end - length + 1):
+        if data[at] == byte and _stands_at(pattern, position, piece_end, data, at):
+            return at
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def wildcard_holds(pattern, position, pattern_end, data, start, end):
+    """Does the whole text satisfy the wildcard? `*` is any run, `\\*` and `\\\\` are escapes.
+
+    The first and the last piece have one place each; others are best where they first are.
+    """
+    piece_end, length = _piece_end(pattern, position, pattern_end)
+    if length > end - start or not _stands_at(pattern, position, piece_end, data, start):
+        return False
+    start += length
+    if piece_end == pattern_end:
+        return start == end
+    while True:
+        position = piece_end + 1
+        piece_end, length = _piece_end(pattern, position, pattern_end)
+        if piece_end == pattern_end:
+            at = end - length
+            return at >= start and _stands_at(pattern, position, piece_end, data, at)
+        at = _find_piece(pattern, position, piece_end, length, data, start, end)
+        if at < 0:
+            return False
+        start = at + length
 
 
 @njit(nogil=True, cache=True)
@@ -212,22 +247,39 @@ def _contains(text, from_, to, data, start, end):
 
 @njit(nogil=True, cache=True)
 def _added(hits, n_hits, pattern):
+    """(hits, how many) with one more; where there is no room, those that are there twice go."""
     if n_hits == len(hits):
-        wider = np.empty(2 * n_hits, hits.dtype)
-        wider[:n_hits] = hits
-        hits = wider
+        n_hits = _distinct(hits, n_hits)
+        if 2 * n_hits >= len(hits):
+            wider = np.empty(2 * len(hits) + 16, hits.dtype)
+            wider[:n_hits] = hits[:n_hits]
+            hits = wider
     hits[n_hits] = pattern
-    return hits
+    return hits, n_hits + 1
 
 
 @njit(nogil=True, cache=True)
 def _distinct(hits, n_hits):
+    """Sort; returns how many there are that differ."""
     if n_hits < 2:
         return n_hits
     hits[:n_hits] = np.sort(hits[:n_hits])
     n_kept = 1
     for i in range(1, n_hits):
         if hits[i] != hits[n_kept - 1]:
+            hits[n_kept] = hits[i]
+            n_kept += 1
+    return n_kept
+
+
+@njit(nogil=True, cache=True)
+def _confirmed(hits, n_hits, first, coded, text_start, text, data, start, end):
+    """Keep what holds of the patterns that a gram was found of; wildcards are still to be tried."""
+    n_kept = 0
+    for i in range(n_hits):
+        word = coded[first + hits[i]]
+        from_, to = text_start[word >> 2], text_start[(word >> 2) + 1]
+        if word & WILDCARD == 0 or wildcard_holds(text, from_, to, data, start, end):
             hits[n_kept] = hits[i]
             n_kept += 1
     return n_kept
@@ -243,21 +295,8 @@ def find_patterns(table, listed, slot, first, coded, text_start, text, data, sta
     header = _find(table, _key(slot, 0, 0))
     if table[header] == 0:
         return hits, 0
-    begin, count = table[header + 1] >> 32, table[header + 1] & 0xFFFFFFFF
-    lengths = listed[2 * begin]
-    for i in range(begin + 1, begin + count):
-        pattern = np.int64(listed[2 * i])
-        word = coded[first + pattern]
-        from_, to = text_start[word >> 2], text_start[(word >> 2) + 1]
-        if word & INVERTED:
-            holds = _one_holds(text, from_, to, data, start, end)
-        elif word & WILDCARD:
-            holds = wildcard_holds(text, from_, to, data, start, end)
-        else:
-            holds = _contains(text, from_, to, data, start, end)
-        if holds != (word & INVERTED > 0):
-            hits = _added(hits, n_hits, pattern)
-            n_hits += 1
+    always, n_always = table[header + 1] >> 32, table[header + 1] & 0xFFFFFFFF
+    lengths = listed[2 * always]
     for length in range(1, _LONGEST + 1):
         if (lengths >> length) & 1 == 0:
             continue
@@ -268,15 +307,28 @@ def find_patterns(table, listed, slot, first, coded, text_start, text, data, sta
             begin, count = table[place + 1] >> 32, table[place + 1] & 0xFFFFFFFF
             for i in range(begin, begin + count):
                 pattern, offset = np.int64(listed[2 * i]), listed[2 * i + 1]
-                word = coded[first + pattern]
-                from_, to = text_start[word >> 2], text_start[(word >> 2) + 1]
-                if offset < 0:
-                    holds = wildcard_holds(text, from_, to, data, start, end)
-                else:
+                if offset >= 0:
+                    word = coded[first + pattern]
+                    from_, to = text_start[word >> 2], text_start[(word >> 2) + 1]
                     begins = position - offset
-                    holds = begins >= start and begins + to - from_ <= end
-                    holds = holds and is_equal(text, from_, data, begins, to - from_)
-                if holds:
-                    hits = _added(hits, n_hits, pattern)
-                    n_hits += 1
-    return hits, _distinct(hits, n_hits)
+                    if begins < start or begins + to - from_ > end:
+                        continue
+                    if not is_equal(text, from_, data, begins, to - from_):
+                        continue
+                hits, n_hits = _added(hits, n_hits, pattern)
+    n_hits = _distinct(hits, n_hits)
+    n_hits = _confirmed(hits, n_hits, first, coded, text_start, text, data, start, end)
+    n_found = n_hits
+    for i in range(always + 1, always + n_always):
+        pattern = np.int64(listed[2 * i])
+        word = coded[first + pattern]
+        from_, to = text_start[word >> 2], text_start[(word >> 2) + 1]
+        if word & INVERTED:
+            holds = _one_holds(text, from_, to, data, start, end)
+        elif word & WILDCARD:
+            holds = wildcard_holds(text, from_, to, data, start, end)
+        else:
+            holds = _contains(text, from_, to, data, start, end)
+        if holds != (word & INVERTED > 0):
+            hits, n_hits = _added(hits, n_hits, pattern)
+    return hits, n_hits if n_hits == n_found else _distinct(hits, n_hits)

@@ -35,9 +35,23 @@ def satisfies(value: Any, test: Test) -> bool:
 
 
 def _covers(text: str, pattern: str) -> bool:
-    tokens = re.findall(r"\\?.", pattern, re.DOTALL)
-    regex = "".join(".*" if token == "*" else re.escape(token[-1]) for token in tokens)
-    return re.fullmatch(regex, text, re.DOTALL) is not None
+    pieces = [""]
+    for token in re.findall(r"\\?.", pattern, re.DOTALL):
+        if token == "*":
+            pieces.append("")
+        else:
+            pieces[-1] += token[-1]
+    if len(pieces) == 1:
+        return text == pieces[0]
+    first, *middle, last = pieces
+    at, end = len(first), len(text) - len(last)
+    if at > end or not (text.startswith(first) and text.endswith(last)):
+        return False
+    for piece in middle:  # where it first is leaves most for the others
+        at = text.find(piece, at, end) + len(piece)
+        if at < len(piece):
+            return False
+    return True
 
 
 def _is_within(text: str, network: str) -> bool:

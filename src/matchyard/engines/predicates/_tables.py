@@ -89,7 +89,7 @@ def read_rows(rows: pa.Table | pa.Array) -> list[dict[str, Any]]:
     """The rows as dicts, for what is nested."""
     try:
         return [_without_nulls(row) for row in rows.to_pylist(maps_as_pydicts="strict")]
-    except (KeyError, pa.ArrowException) as error:
+    except (KeyError, ValueError, pa.ArrowException) as error:  # as of a name twice in a struct
         raise ParseError(f"not a column of events: {error}") from None
 
 
@@ -107,6 +107,9 @@ def _is_nested(kind: pa.DataType) -> bool:
 
 
 def _fields(names: Sequence[str], arrays: Sequence[pa.Array]) -> Any:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ParseError(f"two columns have the name {twice!r}; expected each name once")
     for name, array in zip(names, arrays):
         if pa.types.is_struct(array.type):
             inner = [f"{name}.{field.name}" for field in array.type]
@@ -117,6 +120,8 @@ def _fields(names: Sequence[str], arrays: Sequence[pa.Array]) -> Any:
 
 def _values(array: pa.Array, what_it_is: str) -> _Values:
     kind, n = array.type, len(array)
+    if pa.types.is_dictionary(kind):
+        return _looked_up(array.indices, _values(array.dictionary, what_it_is))
     is_there = np.ones(n, np.bool_)
     if array.null_count:
         is_there = array.is_valid().to_numpy(zero_copy_only=False)
@@ -136,15 +141,19 @@ def _values(array: pa.Array, what_it_is: str) -> _Values:
     return _Values(values, what, is_there, text)
 
 
+def _looked_up(indices: pa.Array, known: _Values) -> _Values:
+    """Values of a dictionary by index; an index may be null, and so may what it points to."""
+    is_there = indices.is_valid().to_numpy(zero_copy_only=False)
+    if not is_there.any():  # there may be nothing to point to
+        nothing = np.zeros(len(indices), np.int64)
+        return _Values(nothing, nothing, is_there, known.text)
+    at = pc.fill_null(indices, 0).to_numpy()
+    return _Values(known.values[at], known.what[at], is_there & known.is_there[at], known.text)
+
+
 def _texts(
     array: pa.Array, what: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
-    if pa.types.is_dictionary(array.type):
-        starts, lengths, text = _texts(array.dictionary, what)
-        indices = pc.fill_null(array.indices, 0).to_numpy()
-        if len(starts) == 0:  # nothing but nulls
-            return np.zeros(len(array), np.int64), np.zeros(len(array), np.int64), text
-        return starts[indices], lengths[indices], text
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.large_string())
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):

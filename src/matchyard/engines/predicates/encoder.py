@@ -60,6 +60,9 @@ __all__ = [
 ]
 
 
+_MOST_LEVELS = 4096  # there is room for all of them whenever events are read
+
+
 class Options(NamedTuple):
     """How predicates and events are read, the same for every algorithm."""
 
@@ -72,6 +75,10 @@ def check(options: Options) -> None:
     for name, value in options._asdict().items():
         if value < 1:
             raise UsageError(f'option "{name}" must be at least 1, not {value}')
+    if options.max_depth > _MOST_LEVELS:
+        raise UsageError(
+            f'option "max_depth" must be at most {_MOST_LEVELS}, not {options.max_depth}'
+        )
 
 
 def subscription_column(subscriptions: Any, options: Options) -> Subscriptions:
