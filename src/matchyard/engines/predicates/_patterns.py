@@ -164,62 +164,39 @@ def _choose(slots, text_start, text, domain_start, domain_rest, longest, n_bytes
 
 
 @njit(nogil=True, cache=True)
-def _piece_end(pattern, position, pattern_end):
-    """(end, bytes) of the literal piece that begins here: up to the next star."""
-    length = 0
-    while position < pattern_end and pattern[position] != _STAR:
-        position += pattern[position] == _BACKSLASH and position + 1 < pattern_end
-        position += 1
-        length += 1
-    return position, length
-
-
-@njit(nogil=True, cache=True)
-def _stands_at(pattern, position, piece_end, data, at):
-    while position < piece_end:
-        position += pattern[position] == _BACKSLASH and position + 1 < piece_end
-        if pattern[position] != data[at]:
-            return False
-        position += 1
-        at += 1
-    return True
-
-
-@njit(nogil=True, cache=True)
-def _find_piece(pattern, position, piece_end, length, data, start, end):
-    """Where a piece first is, or -1."""
-    if length == 0:
-        return start
-    is_escape = pattern[position] == _BACKSLASH and position + 1 < piece_end
-    byte = pattern[position + is_escape]
-    for at in range(start, end - length + 1):
-        if data[at] == byte and _stands_at(pattern, position, piece_end, data, at):
-            return at
-    return -1
-
-
-@njit(nogil=True, cache=True)
 def wildcard_holds(pattern, position, pattern_end, data, start, end):
     """Does the whole text satisfy the wildcard? `*` is any run, `\\*` and `\\\\` are escapes.
 
-    The first and the last piece have one place each; others are best where they first are.
+    What stands between two stars is best where it first is: no star but the last is tried again.
     """
-    piece_end, length = _piece_end(pattern, position, pattern_end)
-    if length > end - start or not _stands_at(pattern, position, piece_end, data, start):
-        return False
-    start += length
-    if piece_end == pattern_end:
-        return start == end
-    while True:
-        position = piece_end + 1
-        piece_end, length = _piece_end(pattern, position, pattern_end)
-        if piece_end == pattern_end:
-            at = end - length
-            return at >= start and _stands_at(pattern, position, piece_end, data, at)
-        at = _find_piece(pattern, position, piece_end, length, data, start, end)
-        if at < 0:
+    star, mark = -1, start
+    while start < end:
+        if position < pattern_end:
+            if pattern[position] == _STAR:
+                position += 1
+                if position == pattern_end:
+                    return True
+                star, mark = position, start
+                continue
+            is_escape = pattern[position] == _BACKSLASH and position + 1 < pattern_end
+            byte = pattern[position + is_escape]
+            if position == star:  # most bytes are passed here
+                while start < end and data[start] != byte:
+                    start += 1
+                if start == end:
+                    return False
+                mark = start
+            if byte == data[start]:
+                position += 1 + is_escape
+                start += 1
+                continue
+        if star < 0:
             return False
-        start = at + length
+        mark += 1  # the last star takes one byte more
+        start, position = mark, star
+    while position < pattern_end and pattern[position] == _STAR:
+        position += 1
+    return position == pattern_end
 
 
 @njit(nogil=True, cache=True)
