@@ -24,6 +24,7 @@ from matchyard.kernels.names import Names
 
 WILDCARD, INVERTED = 1, 2  # flags of a pattern, below its text's id; what is inverted has wildcards
 _LONGEST = 4  # bytes of a gram; with three, 200 000 patterns share too few
+_TRIES = 64  # of wildcards on one text, at once; after that each waits to be tried only once
 _STAR, _BACKSLASH, _BAR = np.uint8(42), np.uint8(92), np.uint8(124)
 _FIRST_KIND = int(Kind.PATTERN)
 
@@ -251,7 +252,7 @@ def _distinct(hits, n_hits):
 
 @njit(nogil=True, cache=True)
 def _confirmed(hits, n_hits, first, coded, text_start, text, data, start, end):
-    """Keep what holds of the patterns that a gram was found of; wildcards are still to be tried."""
+    """Keep what holds of the patterns that a gram was found of; some wildcards were not tried."""
     n_kept = 0
     for i in range(n_hits):
         word = coded[first + hits[i]]
@@ -268,7 +269,7 @@ def find_patterns(table, listed, slot, first, coded, text_start, text, data, sta
 
     The slot's patterns are `coded[first:]`; `hits` is replaced where it is too short.
     """
-    n_hits = 0
+    n_hits, n_tried = 0, 0
     header = _find(table, _key(slot, 0, 0))
     if table[header] == 0:
         return hits, 0
@@ -284,18 +285,21 @@ def find_patterns(table, listed, slot, first, coded, text_start, text, data, sta
             begin, count = table[place + 1] >> 32, table[place + 1] & 0xFFFFFFFF
             for i in range(begin, begin + count):
                 pattern, offset = np.int64(listed[2 * i]), listed[2 * i + 1]
-                if offset >= 0:
-                    word = coded[first + pattern]
-                    from_, to = text_start[word >> 2], text_start[(word >> 2) + 1]
+                word = coded[first + pattern]
+                from_, to = text_start[word >> 2], text_start[(word >> 2) + 1]
+                if offset < 0:
+                    n_tried += 1
+                    holds = n_tried > _TRIES
+                    holds = holds or wildcard_holds(text, from_, to, data, start, end)
+                else:
                     begins = position - offset
-                    if begins < start or begins + to - from_ > end:
-                        continue
-                    if not is_equal(text, from_, data, begins, to - from_):
-                        continue
-                hits, n_hits = _added(hits, n_hits, pattern)
-    n_hits = _distinct(hits, n_hits)
-    n_hits = _confirmed(hits, n_hits, first, coded, text_start, text, data, start, end)
-    n_found = n_hits
+                    holds = begins >= start and begins + to - from_ <= end
+                    holds = holds and is_equal(text, from_, data, begins, to - from_)
+                if holds:
+                    hits, n_hits = _added(hits, n_hits, pattern)
+    if n_tried > _TRIES:
+        n_hits = _distinct(hits, n_hits)
+        n_hits = _confirmed(hits, n_hits, first, coded, text_start, text, data, start, end)
     for i in range(always + 1, always + n_always):
         pattern = np.int64(listed[2 * i])
         word = coded[first + pattern]
@@ -308,4 +312,4 @@ def find_patterns(table, listed, slot, first, coded, text_start, text, data, sta
             holds = _contains(text, from_, to, data, start, end)
         if holds != (word & INVERTED > 0):
             hits, n_hits = _added(hits, n_hits, pattern)
-    return hits, n_hits if n_hits == n_found else _distinct(hits, n_hits)
+    return hits, _distinct(hits, n_hits)
