@@ -71,7 +71,7 @@ def test_a_long_text_that_has_a_gram_everywhere_is_tried_once_per_pattern() -> N
     assert perf_counter() - start < 5
 
 
-@given(st.lists(PATTERNS, max_size=12), st.text(alphabet="ab*", max_size=60))
+@given(st.lists(PATTERNS, max_size=12), st.text(alphabet="ab*", min_size=40, max_size=200))
 def test_hits_that_come_often_are_there_once(patterns: list[tuple[int, str]], text: str) -> None:
     assert found(patterns, text) == [i for i, one in enumerate(patterns) if holds(*one, text)]
 

@@ -24,6 +24,7 @@ from matchyard.kernels.names import Names
 
 WILDCARD, INVERTED = 1, 2  # flags of a pattern, below its text's id; what is inverted has wildcards
 _LONGEST = 4  # bytes of a gram; with three, 200 000 patterns share too few
+_TRIES = 64  # of wildcards on one text, at once; after that each waits to be tried only once
 _STAR, _BACKSLASH, _BAR = np.uint8(42), np.uint8(92), np.uint8(124)
 _FIRST_KIND = int(Kind.PATTERN)
 
@@ -164,62 +165,39 @@ def _choose(slots, text_start, text, domain_start, domain_rest, longest, n_bytes
 
 
 @njit(nogil=True, cache=True)
-def _piece_end(pattern, position, pattern_end):
-    """(end, bytes) of the literal piece that begins here: up to the next star."""
-    length = 0
-    while position < pattern_end and pattern[position] != _STAR:
-        position += pattern[position] == _BACKSLASH and position + 1 < pattern_end
-        position += 1
-        length += 1
-    return position, length
-
-
-@njit(nogil=True, cache=True)
-def _stands_at(pattern, position, piece_end, data, at):
-    while position < piece_end:
-        position += pattern[position] == _BACKSLASH and position + 1 < piece_end
-        if pattern[position] != data[at]:
-            return False
-        position += 1
-        at += 1
-    return True
-
-
-@njit(nogil=True, cache=True)
-def _find_piece(pattern, position, piece_end, length, data, start, end):
-    """Where a piece first is, or -1."""
-    if length == 0:
-        return start
-    is_escape = pattern[position] == _BACKSLASH and position + 1 < piece_end
-    byte = pattern[position + is_escape]
-    for at in range(start, end - length + 1):
-        if data[at] == byte and _stands_at(pattern, position, piece_end, data, at):
-            return at
-    return -1
-
-
-@njit(nogil=True, cache=True)
 def wildcard_holds(pattern, position, pattern_end, data, start, end):
     """Does the whole text satisfy the wildcard? `*` is any run, `\\*` and `\\\\` are escapes.
 
-    The first and the last piece have one place each; others are best where they first are.
+    What stands between two stars is best where it first is: no star but the last is tried again.
     """
-    piece_end, length = _piece_end(pattern, position, pattern_end)
-    if length > end - start or not _stands_at(pattern, position, piece_end, data, start):
-        return False
-    start += length
-    if piece_end == pattern_end:
-        return start == end
-    while True:
-        position = piece_end + 1
-        piece_end, length = _piece_end(pattern, position, pattern_end)
-        if piece_end == pattern_end:
-            at = end - length
-            return at >= start and _stands_at(pattern, position, piece_end, data, at)
-        at = _find_piece(pattern, position, piece_end, length, data, start, end)
-        if at < 0:
+    star, mark = -1, start
+    while start < end:
+        if position < pattern_end:
+            if pattern[position] == _STAR:
+                position += 1
+                if position == pattern_end:
+                    return True
+                star, mark = position, start
+                continue
+            is_escape = pattern[position] == _BACKSLASH and position + 1 < pattern_end
+            byte = pattern[position + is_escape]
+            if position == star:  # most bytes are passed here
+                while start < end and data[start] != byte:
+                    start += 1
+                if start == end:
+                    return False
+                mark = start
+            if byte == data[start]:
+                position += 1 + is_escape
+                start += 1
+                continue
+        if star < 0:
             return False
-        start = at + length
+        mark += 1  # the last star takes one byte more
+        start, position = mark, star
+    while position < pattern_end and pattern[position] == _STAR:
+        position += 1
+    return position == pattern_end
 
 
 @njit(nogil=True, cache=True)
@@ -274,7 +252,7 @@ def _distinct(hits, n_hits):
 
 @njit(nogil=True, cache=True)
 def _confirmed(hits, n_hits, first, coded, text_start, text, data, start, end):
-    """Keep what holds of the patterns that a gram was found of; wildcards are still to be tried."""
+    """Keep what holds of the patterns that a gram was found of; some wildcards were not tried."""
     n_kept = 0
     for i in range(n_hits):
         word = coded[first + hits[i]]
@@ -291,7 +269,7 @@ def find_patterns(table, listed, slot, first, coded, text_start, text, data, sta
 
     The slot's patterns are `coded[first:]`; `hits` is replaced where it is too short.
     """
-    n_hits = 0
+    n_hits, n_tried = 0, 0
     header = _find(table, _key(slot, 0, 0))
     if table[header] == 0:
         return hits, 0
@@ -307,18 +285,21 @@ def find_patterns(table, listed, slot, first, coded, text_start, text, data, sta
             begin, count = table[place + 1] >> 32, table[place + 1] & 0xFFFFFFFF
             for i in range(begin, begin + count):
                 pattern, offset = np.int64(listed[2 * i]), listed[2 * i + 1]
-                if offset >= 0:
-                    word = coded[first + pattern]
-                    from_, to = text_start[word >> 2], text_start[(word >> 2) + 1]
+                word = coded[first + pattern]
+                from_, to = text_start[word >> 2], text_start[(word >> 2) + 1]
+                if offset < 0:
+                    n_tried += 1
+                    holds = n_tried > _TRIES
+                    holds = holds or wildcard_holds(text, from_, to, data, start, end)
+                else:
                     begins = position - offset
-                    if begins < start or begins + to - from_ > end:
-                        continue
-                    if not is_equal(text, from_, data, begins, to - from_):
-                        continue
-                hits, n_hits = _added(hits, n_hits, pattern)
-    n_hits = _distinct(hits, n_hits)
-    n_hits = _confirmed(hits, n_hits, first, coded, text_start, text, data, start, end)
-    n_found = n_hits
+                    holds = begins >= start and begins + to - from_ <= end
+                    holds = holds and is_equal(text, from_, data, begins, to - from_)
+                if holds:
+                    hits, n_hits = _added(hits, n_hits, pattern)
+    if n_tried > _TRIES:
+        n_hits = _distinct(hits, n_hits)
+        n_hits = _confirmed(hits, n_hits, first, coded, text_start, text, data, start, end)
     for i in range(always + 1, always + n_always):
         pattern = np.int64(listed[2 * i])
         word = coded[first + pattern]
@@ -331,4 +312,4 @@ def find_patterns(table, listed, slot, first, coded, text_start, text, data, sta
             holds = _contains(text, from_, to, data, start, end)
         if holds != (word & INVERTED > 0):
             hits, n_hits = _added(hits, n_hits, pattern)
-    return hits, n_hits if n_hits == n_found else _distinct(hits, n_hits)
+    return hits, _distinct(hits, n_hits)
