@@ -70,36 +70,44 @@ def _width(bound_start, number):
 
 
 def tile_bits(
-    table: Any,
-    slots: NDArray[np.int32],
-    cells: Cells,
-    low: Any,
-    high: Any,
-    target: float,
-    dense: float,
-) -> tuple[Bits, NDArray[np.uint64]]:
-    """The bits of all tiles, with slots until about `target` filters of a tile are let through.
-
-    Where more than `dense` of them are likely to match, all slots get bits, and there is a second
-    set of the same form: its bits say that every code in the cell satisfies the filter, so that
-    only filters in doubt have to be compared with an event.
-    """
-    likely = likelihood(cells)
-    *lists, n_bits, expected = _list_slots(table, slots, cells, low, high, likely, target)
-    is_covered = not len(table.piece_start) and not len(table.groups)
-    is_covered = is_covered and bool((cells.slot_bit[slots] >= 0).all())
-    is_dense = is_covered and expected > dense
-    if is_dense:
-        *lists, n_bits, _ = _list_slots(table, slots, cells, low, high, likely, -1.0)
-        is_dense = bool((np.diff(lists[0]) < _MOST_SLOTS).all())  # or a slot may be missing
-    # By NumPy, since it asks for huge pages.
-    tiles = Bits._make((*lists, np.empty(n_bits, np.uint64)))
+    table: Any, slots: NDArray[np.int32], cells: Cells, low: Any, high: Any, target: float
+) -> Bits:
+    """The bits of all tiles, with slots until about `target` filters of a tile are let through."""
+    *lists, n_bits, _ = _list_slots(table, slots, cells, low, high, likelihood(cells), target)
+    tiles = Bits._make((*lists, _empty_bits(n_bits)))
     _fill_bits(table, slots, cells, low, high, tiles)
-    sure = Bits._make((*lists, np.empty(n_bits if is_dense else 0, np.uint64)))
-    if is_dense:
-        _fill_bits(table, slots, cells, *inner_cells(table, slots, cells, low, high), sure)
-        _clear_last_rows(cells, sure)
+    return tiles
+
+
+def n_likely(table: Any, slots: NDArray[np.int32], cells: Cells, low: Any, high: Any) -> float:
+    """How many filters of a tile an event is likely to match; 0 where `dense_bits` are not to be
+    had, since bits cannot tell all of what a filter asks for."""
+    if len(table.piece_start) or len(table.groups) or (cells.slot_bit[slots] < 0).any():
+        return 0.0
+    list_start, _, _, _, expected = _list_slots(
+        table, slots, cells, low, high, likelihood(cells), -1.0
+    )
+    is_whole = bool((np.diff(list_start) < _MOST_SLOTS).all())  # or a slot may be missing
+    return float(expected) if is_whole else 0.0
+
+
+def dense_bits(
+    table: Any, slots: NDArray[np.int32], cells: Cells, low: Any, high: Any
+) -> tuple[Bits, NDArray[np.uint64]]:
+    """The bits of all tiles with all slots, and a second set of the same form: its bits say that
+    every code in the cell satisfies the filter, so that only filters in doubt have to be compared
+    with an event."""
+    *lists, n_bits, _ = _list_slots(table, slots, cells, low, high, likelihood(cells), -1.0)
+    tiles = Bits._make((*lists, _empty_bits(n_bits)))
+    _fill_bits(table, slots, cells, low, high, tiles)
+    sure = Bits._make((*lists, _empty_bits(n_bits)))
+    _fill_bits(table, slots, cells, *inner_cells(table, slots, cells, low, high), sure)
+    _clear_last_rows(cells, sure)
     return tiles, sure.bits
+
+
+def _empty_bits(n_words: int) -> NDArray[np.uint64]:
+    return np.empty(n_words, np.uint64)  # by NumPy, since it asks for huge pages
 
 
 @njit(nogil=True, cache=True)

@@ -19,7 +19,12 @@ from numpy.typing import NDArray
 from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
 from matchyard.engines.predicates.algorithms import _stored
 from matchyard.engines.predicates.algorithms._holds import no_slots
-from matchyard.engines.predicates.algorithms._tiles_bits import block_bits, tile_bits
+from matchyard.engines.predicates.algorithms._tiles_bits import (
+    block_bits,
+    dense_bits,
+    n_likely,
+    tile_bits,
+)
 from matchyard.engines.predicates.algorithms._tiles_cells import (
     MAX_CELLS,
     cell_of,
@@ -66,7 +71,7 @@ class Table(NamedTuple):
     block_list_slot: NDArray[np.uint8]
     block_list_at: NDArray[np.int64]
     block_bits: NDArray[np.uint64]
-    sure_bits: NDArray[np.uint64]  # see `_tiles_bits.tile_bits`
+    sure_bits: NDArray[np.uint64]  # see `_tiles_bits.dense_bits`
     signatures: NDArray[np.uint64]  # [n_filters] a bit for each term that a filter needs
     filter_row: NDArray[np.int32]  # see `_stored.Stored`, and so the rest
     filter_start: NDArray[np.int32]
@@ -125,8 +130,14 @@ def compile(
         slots[:] = -1
     cells = cut_cells(stored, slots, n_slots, options.cells)
     low, high = piece_cells(stored, slots, cells)
-    dense = np.inf if is_plain else options.dense
-    tiles, sure_bits = tile_bits(stored, slots, cells, low, high, options.survivors, dense)
+    if not is_plain and n_likely(stored, slots, cells, low, high) > options.dense:
+        # Twice the cells, half the filters in doubt.
+        cells = cut_cells(stored, slots, n_slots, min(2 * options.cells, MAX_CELLS))
+        low, high = piece_cells(stored, slots, cells)
+        tiles, sure_bits = dense_bits(stored, slots, cells, low, high)
+    else:
+        tiles = tile_bits(stored, slots, cells, low, high, options.survivors)
+        sure_bits = np.empty(0, np.uint64)
     blocks = block_bits(tiles, cells)
     signatures = _sign(stored, slots, is_point)
     filed = (order.posting_start, order.slot_posting, *order.terms)
