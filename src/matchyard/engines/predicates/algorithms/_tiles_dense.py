@@ -8,16 +8,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates.algorithms._tiles_bits import TILE, TILE_WORDS
+from matchyard.engines.predicates.algorithms._tiles_bits import GROUP, TILE, TILE_WORDS
 from matchyard.engines.predicates.algorithms._tiles_walk import (
     ONE,
     ZERO,
     by_posting,
-    filters_alive,
     tiles_alive,
     within,
 )
-from matchyard.kernels.bitset import count_ones, lowest_one
+from matchyard.kernels.bitset import and_8_rows, count_ones, lowest_one
 
 _DENSE_BYTES = 1 << 25  # of the bits of all filters, for the events that are matched together
 
@@ -85,14 +84,12 @@ def _mark(table, batch, cells, visits, base, result):
                 ):
                     continue
                 for word in range(TILE_WORDS):
-                    row[word] = inside[word]
-                if not filters_alive(
-                    tile_start, tile_slot, tile_at, tile_bits, tile, cells, event, row
-                ):
+                    row[word] = sure[word] = inside[word]
+                if not _filters_alive(
+                    tile_start, tile_slot, tile_at, tile_bits, sure_bits, tile, cells, event, row,
+                    sure,
+                ):  # fmt: skip
                     continue
-                for word in range(TILE_WORDS):
-                    sure[word] = row[word]
-                filters_alive(tile_start, tile_slot, tile_at, sure_bits, tile, cells, event, sure)
                 for word in range(TILE_WORDS):
                     doubtful = row[word] & ~sure[word]
                     while doubtful != ZERO:
@@ -107,6 +104,26 @@ def _mark(table, batch, cells, visits, base, result):
                                 break
                     result[event - base, tile * TILE_WORDS + word] |= row[word]
     return compared
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _filters_alive(list_start, slots, at, bits, sure_bits, tile, cells, event, row, sure):
+    """As `filters_alive`, of both sets of bits at once."""
+    alive = ~ZERO
+    for i in range(list_start[tile], list_start[tile + 1], GROUP):
+        a = at[i] + TILE_WORDS * np.int64(cells[event, slots[i]])
+        b = at[i + 1] + TILE_WORDS * np.int64(cells[event, slots[i + 1]])
+        c = at[i + 2] + TILE_WORDS * np.int64(cells[event, slots[i + 2]])
+        d = at[i + 3] + TILE_WORDS * np.int64(cells[event, slots[i + 3]])
+        e = at[i + 4] + TILE_WORDS * np.int64(cells[event, slots[i + 4]])
+        f = at[i + 5] + TILE_WORDS * np.int64(cells[event, slots[i + 5]])
+        g = at[i + 6] + TILE_WORDS * np.int64(cells[event, slots[i + 6]])
+        h = at[i + 7] + TILE_WORDS * np.int64(cells[event, slots[i + 7]])
+        alive = and_8_rows(row, bits, a, b, c, d, e, f, g, h)
+        and_8_rows(sure, sure_bits, a, b, c, d, e, f, g, h)
+        if alive == ZERO:
+            break
+    return alive
 
 
 @njit(nogil=True, cache=True)
