@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from matchyard import errors
 from matchyard.errors import MatchyardError, UsageError
 
-_TOLD = r"matchyard\.errors\.(\w+): (.*?)(?:\n\s*\n|\n\s+at |\Z)"  # then come Spark's own words
+_TOLD = r"matchyard\.errors\.(\w+): (.*?)(?:\n\s*\n|\n\s+at |\s+SQLSTATE: |\Z)"  # then come Spark's own words
 
 
 def place_of(path: str | os.PathLike[str]) -> str:
