@@ -12,7 +12,7 @@ from matchyard.kernels.hashing import prefetch
 
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
-_FEW = 48  # filters of a posting that are compared one by one, without bits
+_FEW = 12  # filters of a posting that are compared one by one, without bits
 
 
 @njit(nogil=True, cache=True)

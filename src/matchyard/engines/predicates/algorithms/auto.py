@@ -1,6 +1,6 @@
 """auto: the plain path for few filters, `tiles` for many [CCM §5, closing remark].
 
-Below a few dozen filters, comparing an event with all of them one by one costs less than looking
+With a handful of filters, comparing an event with all of them one by one costs less than looking
 anything up; docs/predicates.md shows where the lines cross. The GPU joins the choice later.
 """
 
@@ -40,7 +40,7 @@ __all__ = [
     "workspace",
 ]
 
-SMALL = 64  # filters up to which none is looked up
+SMALL = 8  # filters up to which none is looked up
 
 
 class Options(NamedTuple):
