@@ -22,8 +22,9 @@ $(READY): requirements.lock pyproject.toml
 demo: install  ## run the whole pipeline on Spark, live: tweets against a million interests; report in demo/
 	$(BIN)/matchyard demo
 
-test: install  ## run all tests
-	$(BIN)/python -m pytest
+test: install  ## run all tests; those of Spark one after the other, since they share a session
+	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore=tests/spark
+	$(BIN)/python -m pytest tests/spark
 
 lint: install  ## check style (ruff) and types (mypy, strict)
 	$(BIN)/ruff check .

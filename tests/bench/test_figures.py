@@ -43,7 +43,14 @@ def test_folder_says_what_it_reproduces(name):
     assert figure.published or "no " in figure.source, "without numbers, the source says why"
 
 
-@pytest.mark.parametrize("name", FIGURES)
+# Figures of predicates share one runner: the others run with --slow.
+QUICK = [
+    name for name in FIGURES if name[0] == "t" or name in ("hem-fig3", "hem-fig11", "ccm-table2")
+]
+LONG = [pytest.param(name, marks=pytest.mark.slow) for name in FIGURES if name not in QUICK]
+
+
+@pytest.mark.parametrize("name", [*QUICK, *LONG])
 def test_figure_runs_and_is_judged(name, quick, tmp_path, capsys):
     found = {name: tiny(name)}
     verdict = figures.run_figure(found, name, None, 2, tmp_path, False, lambda message: None)
