@@ -78,7 +78,7 @@ def store(found: Distinct, order: NDArray[np.int64] | None = None) -> Stored:
         filter_row = rows[order]
     is_single = len(filters.slots) == len(filters.groups)
     is_positive = not filters.groups.any()
-    is_narrow = _is_narrow(filters.low, LOWEST) and _is_narrow(filters.high, HIGHEST)
+    is_narrow = _fits(filters.low, LOWEST) and _fits(filters.high, HIGHEST)
     n_constraints, n_pieces = len(filters.groups), len(filters.slots)
     none = np.empty(0, np.int64)
     stored = Stored(
@@ -98,12 +98,9 @@ def store(found: Distinct, order: NDArray[np.int64] | None = None) -> Stored:
     return stored
 
 
-def _is_narrow(ends: NDArray[np.int64], unbounded: int) -> bool:
-    return bool(_fits(ends, unbounded))
-
-
 @njit(nogil=True, cache=True)
 def _fits(ends, unbounded):
+    """Can codes be kept in 32 bits?"""
     for end in ends:
         if (end > _NARROW or end < -_NARROW) and end != unbounded:
             return False

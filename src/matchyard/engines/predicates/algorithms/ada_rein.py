@@ -69,9 +69,6 @@ def check(options: Options) -> None:
         )
 
 
-signature_bits = rein.signature_bits
-
-
 def accept(column: Any, options: Options) -> None:
     """Refuse what is no interval when it is added."""
     _intervals.accept_column(column, "ada_rein")

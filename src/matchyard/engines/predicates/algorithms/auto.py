@@ -18,7 +18,6 @@ from matchyard.engines.predicates.algorithms.tiles import (
     estimate,
     match,
     match_unique,
-    signature_bits,
     subscriptions,
     workspace,
 )
@@ -35,7 +34,6 @@ __all__ = [
     "estimate",
     "match",
     "match_unique",
-    "signature_bits",
     "subscriptions",
     "workspace",
 ]

@@ -60,11 +60,6 @@ def check(options: Options) -> None:
         raise UsageError(f'option "n_cells" must be at least 1, not {options.n_cells}')
 
 
-def signature_bits(options: Options) -> tuple[int, int, bool]:
-    """Batches carry no signatures."""
-    return 0, 0, False
-
-
 def accept(column: Any, options: Options) -> None:
     """Refuse what is no interval when it is added."""
     _intervals.accept_column(column, "rein")

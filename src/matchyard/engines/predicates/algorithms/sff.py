@@ -83,11 +83,6 @@ def check(options: Options) -> None:
     """There is nothing to refuse."""
 
 
-def signature_bits(options: Options) -> tuple[int, int, bool]:
-    """Batches carry no signatures."""
-    return 0, 0, False
-
-
 def compile(
     subscriptions: Filters, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:

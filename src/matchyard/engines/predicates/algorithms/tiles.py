@@ -111,11 +111,6 @@ def check(options: Options) -> None:
         raise UsageError(f'option "small" must be at least 0, not {options.small}')
 
 
-def signature_bits(options: Options) -> tuple[int, int, bool]:
-    """Events carry no signatures here."""
-    return 0, 0, False
-
-
 def compile(
     subscriptions: Filters, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
