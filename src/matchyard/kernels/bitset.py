@@ -76,6 +76,16 @@ def _define_lanes(n_lanes: int) -> Any:
     return lanes
 
 
+_ROW = ir.VectorType(ir.IntType(64), 8)
+
+
+def _row_at(context: Any, builder: Any, call: Any, args: Any, number: int, at: Any = None) -> Any:
+    """Where the row of eight words begins that an array has at `at`, by default at its start."""
+    array = context.make_array(call.args[number])(context, builder, args[number])
+    start = ir.Constant(ir.IntType(64), 0) if at is None else at
+    return builder.bitcast(builder.gep(array.data, [start]), _ROW.as_pointer())
+
+
 @intrinsic
 def and_8_rows(
     typingctx: Any, result: Any, bits: Any,
@@ -85,23 +95,76 @@ def and_8_rows(
     bit j of what it returns says that word j of it is not 0."""
 
     def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
-        vector = ir.VectorType(ir.IntType(64), 8)
-
-        def pointer(number: int, at: Any) -> Any:
-            array = context.make_array(call.args[number])(context, builder, args[number])
-            return builder.bitcast(builder.gep(array.data, [at]), vector.as_pointer())
-
-        target = pointer(0, ir.Constant(ir.IntType(64), 0))
+        target = _row_at(context, builder, call, args, 0)
         words = builder.load(target, align=8)
         for at in args[2:]:
-            words = builder.and_(words, builder.load(pointer(1, at), align=8))
+            row = _row_at(context, builder, call, args, 1, at)
+            words = builder.and_(words, builder.load(row, align=8))
         builder.store(words, target, align=8)
-        is_alive = builder.icmp_unsigned("!=", words, ir.Constant(vector, [0] * 8))
+        is_alive = builder.icmp_unsigned("!=", words, ir.Constant(_ROW, [0] * 8))
         return builder.zext(builder.bitcast(is_alive, ir.IntType(8)), ir.IntType(64))
 
     return types.uint64(result, bits, *[types.int64] * 8), generate
 
 
+def _define_merge(operation: str) -> Any:
+    """`merge(bits, at, row)`: AND or OR a row of eight words into the one at `at`."""
+
+    @intrinsic
+    def merge(typingctx: Any, bits: Any, at: Any, row: Any) -> Any:
+        def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
+            target = _row_at(context, builder, call, args, 0, args[1])
+            source = _row_at(context, builder, call, args, 2)
+            words = builder.load(target, align=8), builder.load(source, align=8)
+            builder.store(getattr(builder, operation)(*words), target, align=8)
+            return context.get_dummy_value()
+
+        return types.void(bits, types.int64, row), generate
+
+    return merge
+
+
+@intrinsic
+def copy_row(typingctx: Any, row: Any, bits: Any, at: Any) -> Any:
+    """Copy the row of eight words at `at`."""
+
+    def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
+        source = _row_at(context, builder, call, args, 1, args[2])
+        target = _row_at(context, builder, call, args, 0)
+        builder.store(builder.load(source, align=8), target, align=8)
+        return context.get_dummy_value()
+
+    return types.void(row, bits, types.int64), generate
+
+
+@intrinsic
+def flip(typingctx: Any, row: Any, number: Any) -> Any:
+    """Flip one bit of a row of eight words. As vector code, since a vector that is read right after
+    one of its words was written waits for the write."""
+
+    def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
+        word, lane = ir.IntType(64), ir.IntType(32)
+        undefined, none = ir.Constant(_ROW, ir.Undefined), ir.Constant(_ROW, [0] * 8)
+
+        def everywhere(value: Any) -> Any:
+            first = builder.insert_element(undefined, value, ir.Constant(lane, 0))
+            zeros = ir.Constant(ir.VectorType(lane, 8), [0] * 8)
+            return builder.shuffle_vector(first, undefined, zeros)
+
+        at = everywhere(builder.lshr(args[1], ir.Constant(word, 6)))
+        low = builder.and_(args[1], ir.Constant(word, 63))
+        bit = everywhere(builder.shl(ir.Constant(word, 1), low))
+        is_here = builder.icmp_unsigned("==", at, ir.Constant(_ROW, list(range(8))))
+        target = _row_at(context, builder, call, args, 0)
+        flipped = builder.xor(builder.load(target, align=8), builder.select(is_here, bit, none))
+        builder.store(flipped, target, align=8)
+        return context.get_dummy_value()
+
+    return types.void(row, types.int64), generate
+
+
+and_row = _define_merge("and_")
+or_row = _define_merge("or_")
 lanes_64 = _define_lanes(64)
 lanes_8 = _define_lanes(8)
 

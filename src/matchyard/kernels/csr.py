@@ -155,8 +155,22 @@ def gather(
     table: Any, hit_start: NDArray[np.int64], hits: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The keys of the sets that matched: (event_start, keys), counted first, then filled."""
+    if len(hits) > len(table.key_start) and has_one_each(table):
+        return hit_start, table.keys[hits]
     event_start = np.empty(len(hit_start), np.int64)
     return event_start, fill(table, hit_start, hits, count(table, hit_start, hits, event_start))
+
+
+@njit(nogil=True, cache=True)
+def has_one_each(table):
+    """Has every set one key, none of them removed?"""
+    if len(table.removed_keys) > 0 or len(table.removed_at) > 0:
+        return False
+    key_start = table.key_start
+    n_others = 0
+    for row in range(len(key_start)):  # without an exit, and so many at a time
+        n_others += key_start[row] != row
+    return n_others == 0
 
 
 @njit(nogil=True, cache=True)

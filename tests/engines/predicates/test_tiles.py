@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
 from matchyard.engines.predicates._coded import Batch, Filters
-from matchyard.engines.predicates.algorithms import auto, tiles
+from matchyard.engines.predicates.algorithms import _tiles_sweep, auto, tiles
 from matchyard.errors import UsageError
+from matchyard.kernels.csr import ragged
 from tests.engines.predicates.test_counting import (
     SHAPES,
+    Shape,
     batch_of,
     case,
     expected,
@@ -53,7 +56,7 @@ def test_large_tables_have_tiles_and_blocks(name: str) -> None:
     for option in ("roomy", "few cells and all slots", "many matches"):
         options = OPTIONS[option]
         table: Any = tiles.compile(filters, keys, None, options)  # type: ignore[arg-type]
-        assert len(table.tile_list_start) > 2
+        assert max(len(table.tile_list_start), len(table.tile_start)) > 2
         found = tiles.match(table, batch, tiles.workspace(table, options), options)
         assert lists(found) == wanted
 
@@ -75,23 +78,116 @@ def _intervals(n: int, width: int) -> tuple[Filters, Batch]:
 
 def test_bits_leave_few_filters_to_compare() -> None:
     filters, batch = _intervals(20_000, 50)
-    table = tiles.compile(filters, np.arange(20_000), None, tiles.Options())  # type: ignore[arg-type]
-    part = tiles.match(table, batch, tiles.workspace(table, tiles.Options()), tiles.Options())
+    options = tiles.Options(dense=np.inf)
+    table = tiles.compile(filters, np.arange(20_000), None, options)  # type: ignore[arg-type]
+    part = tiles.match(table, batch, tiles.workspace(table, options), options)
     assert part.candidates < 4 * len(part.keys)
     assert part.candidates < 100 * 20_000 / 50
 
 
-def test_only_filters_in_doubt_are_compared_where_many_match() -> None:
+def test_a_tile_is_swept_where_many_match() -> None:
     filters, batch = _intervals(20_000, 700)
     options = tiles.Options()
     table = tiles.compile(filters, np.arange(20_000), None, options)  # type: ignore[arg-type]
-    assert len(table.sure_bits)
+    assert len(table.tile_start)
     part = tiles.match(table, batch, tiles.workspace(table, options), options)
-    assert part.candidates < len(part.keys) / 2
+    assert part.candidates < len(part.keys) / 10
     few = options._replace(dense=np.inf)
     other = tiles.compile(filters, np.arange(20_000), None, few)  # type: ignore[arg-type]
     same = tiles.match(other, batch, tiles.workspace(other, few), few)
     assert lists(part) == lists(same)
+
+
+SWEPT = {
+    "intervals": Shape(wide=50),
+    "beyond 32 bits": Shape(wide=50, scale=1 << 40),
+    "unions": Shape(wide=50, pieces=3),
+    "several filters": Shape(wide=50, per_row=3),
+    "several values": Shape(wide=50, values=4, pieces=2),
+    "objects": Shape(wide=50, values=3, places=True),
+    "interfaces": Shape(wide=50, values=2, n_keys=4),
+}
+
+
+def _on_one_slot_each(filters: Filters) -> Filters:
+    """The filters with all pieces of a constraint on its first slot, joined where they overlap."""
+    counts, pieces = [], []
+    for first, last in pairwise(filters.piece_start.tolist()):
+        apart: list[list[int]] = []
+        for low, high in sorted(
+            zip(filters.low[first:last], filters.high[first:last], strict=True)
+        ):
+            if apart and low <= apart[-1][1]:
+                apart[-1][1] = max(apart[-1][1], high)
+            else:
+                apart.append([low, high])
+        counts.append(len(apart))
+        pieces += [(filters.slots[first], *ends) for ends in apart]
+    columns = np.array(pieces, np.int64).reshape(-1, 3)
+    slots, low, high = columns[:, 0].astype(np.int32), columns[:, 1].copy(), columns[:, 2].copy()
+    return filters._replace(piece_start=ragged(np.array(counts)), slots=slots, low=low, high=high)
+
+
+@pytest.mark.parametrize("cells", [1, 3, 32])
+@pytest.mark.parametrize("name", SWEPT)
+def test_a_sweep_finds_what_the_exact_check_does(name: str, cells: int) -> None:
+    rng, shape = np.random.default_rng(11), SWEPT[name]
+    filters = _on_one_slot_each(filters_of(rng, 1200, shape))
+    keys = rng.integers(0, shape.n_keys, 1200)
+    options = tiles.Options(cells=cells, dense=1e-300)
+    table: Any = tiles.compile(filters, keys, None, options)  # type: ignore[arg-type]
+    assert len(table.tile_start) > 2
+    space = tiles.workspace(table, options)
+    for n_events in (1, 30, 2):  # few are fetched ahead
+        batch = batch_of(rng, n_events, shape)
+        wanted = expected(filters, keys, batch)
+        assert lists(tiles.match(table, batch, space, options)) == wanted
+        unique = tiles.match_unique(table, batch, space, options)
+        assert lists(unique) == [sorted(set(row)) for row in wanted]
+
+
+def test_a_sweep_takes_some_events_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    filters, batch = _intervals(3000, 700)
+    options = tiles.Options()
+    table = tiles.compile(filters, np.arange(3000), None, options)  # type: ignore[arg-type]
+    together = tiles.match(table, batch, tiles.workspace(table, options), options)
+    monkeypatch.setattr(_tiles_sweep, "_TOGETHER", 7)
+    apart = tiles.match(table, batch, tiles.workspace(table, options), options)
+    assert lists(apart) == lists(together)
+    monkeypatch.setattr(_tiles_sweep, "_MOST_BYTES", 1)
+    alone = tiles.match(table, batch, tiles.workspace(table, options), options)
+    assert lists(alone) == lists(together)
+
+
+def test_few_events_look_at_a_posting_of_their_own() -> None:
+    """Filters on one slot of many each, and events that have one slot each, or none."""
+    n = 6 * 1300
+    slots = np.repeat(np.arange(6, dtype=np.int32), 1300)
+    low = np.random.default_rng(3).integers(0, 500, n)
+    start, no_groups = np.arange(n + 1), np.zeros(n, np.int16)
+    filters = Filters(start, start, start, no_groups, slots, low, low + 500)
+    size = np.array([1] * 18 + [0])
+    entries, codes = np.tile(np.arange(6, dtype=np.int32), 3), np.repeat([10, 500, 990], 6)
+    places, none = np.zeros(18, np.int32), np.zeros(1, np.int32)
+    batch = Batch(ragged(size), entries, codes, places, none, none)
+    options = tiles.Options()
+    table: Any = tiles.compile(filters, np.arange(n), None, options)  # type: ignore[arg-type]
+    assert len(table.tile_start)
+    found = tiles.match(table, batch, tiles.workspace(table, options), options)
+    assert lists(found) == expected(filters, np.arange(n), batch)
+
+
+def test_pieces_that_overlap_are_not_swept() -> None:
+    """A bit that two of them flip would be as it was."""
+    low, high = np.array([0, 5]), np.array([9, 20])
+    start, no_groups = np.array([0, 1]), np.zeros(1, np.int16)
+    slots = np.zeros(2, np.int32)
+    filters = Filters(start, start, np.array([0, 2]), no_groups, slots, low, high)
+    places, none = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    batch = Batch(start, slots[:1], np.array([7]), places, none, none)
+    options = tiles.Options(dense=0.0)
+    table: Any = tiles.compile(filters, np.array([3]), None, options)  # type: ignore[arg-type]
+    assert lists(tiles.match(table, batch, tiles.workspace(table, options), options)) == [[3]]
 
 
 def test_small_sets_are_scanned_by_auto_alone() -> None:

@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.predicates.algorithms._holds import pieces_of
-from matchyard.engines.predicates.algorithms._tiles_cells import Cells, inner_cells, likelihood
+from matchyard.engines.predicates.algorithms._tiles_cells import Cells
 
 TILE_WORDS = 8  # a row is one cache line and one vector
 TILE = 64 * TILE_WORDS
@@ -44,8 +44,7 @@ def _grown(array, n_needed):
 
 @njit(nogil=True, cache=True)
 def _pick(touched, n_touched, share, left, target):
-    """Sort slots by the share of `left` that passes them; how many leave no more than `target`,
-    or all of them where that is negative?"""
+    """Sort slots by the share of `left` that passes them; how many leave no more than `target`?"""
     for i in range(1, n_touched):
         slot = touched[i]
         at = i
@@ -56,7 +55,7 @@ def _pick(touched, n_touched, share, left, target):
     n_picked = 0
     while n_picked < min(n_touched, _MOST_SLOTS) and left > target:
         passed = share[touched[n_picked]]
-        if passed > 0.97 and target > 0:
+        if passed > 0.97:
             break
         left *= passed
         n_picked += 1
@@ -70,52 +69,20 @@ def _width(bound_start, number):
 
 
 def tile_bits(
-    table: Any, slots: NDArray[np.int32], cells: Cells, low: Any, high: Any, target: float
+    table: Any,
+    slots: NDArray[np.int32],
+    cells: Cells,
+    low: NDArray[np.uint8],
+    high: NDArray[np.uint8],
+    likely: NDArray[np.float64],
+    target: float,
 ) -> Bits:
     """The bits of all tiles, with slots until about `target` filters of a tile are let through."""
-    *lists, n_bits, _ = _list_slots(table, slots, cells, low, high, likelihood(cells), target)
-    tiles = Bits._make((*lists, _empty_bits(n_bits)))
+    *lists, n_bits = _list_slots(table, slots, cells, low, high, likely, target)
+    bits = np.empty(n_bits, np.uint64)  # by NumPy, since it asks for huge pages
+    tiles = Bits._make((*lists, bits))
     _fill_bits(table, slots, cells, low, high, tiles)
     return tiles
-
-
-def n_likely(table: Any, slots: NDArray[np.int32], cells: Cells, low: Any, high: Any) -> float:
-    """How many filters of a tile an event is likely to match; 0 where `dense_bits` are not to be
-    had, since bits cannot tell all of what a filter asks for."""
-    if len(table.piece_start) or len(table.groups) or (cells.slot_bit[slots] < 0).any():
-        return 0.0
-    list_start, _, _, _, expected = _list_slots(
-        table, slots, cells, low, high, likelihood(cells), -1.0
-    )
-    is_whole = bool((np.diff(list_start) < _MOST_SLOTS).all())  # or a slot may be missing
-    return float(expected) if is_whole else 0.0
-
-
-def dense_bits(
-    table: Any, slots: NDArray[np.int32], cells: Cells, low: Any, high: Any
-) -> tuple[Bits, NDArray[np.uint64]]:
-    """The bits of all tiles with all slots, and a second set of the same form: its bits say that
-    every code in the cell satisfies the filter, so that only filters in doubt have to be compared
-    with an event."""
-    *lists, n_bits, _ = _list_slots(table, slots, cells, low, high, likelihood(cells), -1.0)
-    tiles = Bits._make((*lists, _empty_bits(n_bits)))
-    _fill_bits(table, slots, cells, low, high, tiles)
-    sure = Bits._make((*lists, _empty_bits(n_bits)))
-    _fill_bits(table, slots, cells, *inner_cells(table, slots, cells, low, high), sure)
-    _clear_last_rows(cells, sure)
-    return tiles, sure.bits
-
-
-def _empty_bits(n_words: int) -> NDArray[np.uint64]:
-    return np.empty(n_words, np.uint64)  # by NumPy, since it asks for huge pages
-
-
-@njit(nogil=True, cache=True)
-def _clear_last_rows(cells, sure):
-    """Nothing is certain of events with several values in a slot."""
-    for i in range(len(sure.list_at)):
-        at = sure.list_at[i] + (_width(cells.bound_start, sure.list_slot[i]) - 1) * TILE_WORDS
-        sure.bits[at : at + TILE_WORDS] = _ZERO
 
 
 @njit(nogil=True, cache=True)
@@ -132,12 +99,11 @@ def _list_slots(table, slots, cells, low, high, likely, target):
     share = np.ones(n_bit_slots, np.float64)
     seen_in = np.full(n_bit_slots, -1, np.int64)
     touched = np.empty(n_bit_slots, np.int64)
-    n_listed, n_bits, expected = 0, 0, 0.0
+    n_listed, n_bits = 0, 0
     for tile in range(n_tiles):
         first, last = TILE * tile, min(TILE * (tile + 1), n_filters)
         n_touched = 0
         for f in range(first, last):
-            matched = 1.0
             for c in range(filter_start[f], filter_start[f + 1]):
                 number = slot_bit[slots[c]] if slots[c] >= 0 else -1
                 if number < 0:
@@ -147,7 +113,6 @@ def _list_slots(table, slots, cells, low, high, likely, target):
                 from_piece, to_piece = pieces_of(table, c)
                 for p in range(from_piece, to_piece):
                     passed += likely[at + np.int64(high[p])] - likely[at + np.int64(low[p]) - 1]
-                matched *= passed
                 if seen_in[number] < first:
                     touched[n_touched] = number
                     n_touched += 1
@@ -155,7 +120,6 @@ def _list_slots(table, slots, cells, low, high, likely, target):
                 if seen_in[number] != f:  # one constraint per slot tells enough
                     share[number] -= (1.0 - passed) / (last - first)
                 seen_in[number] = f
-            expected += matched / n_tiles
         n_picked = _pick(touched, n_touched, share, np.float64(TILE), target)
         for i in range(n_picked):
             list_slot[n_listed], list_at[n_listed] = touched[i], n_bits
@@ -165,7 +129,7 @@ def _list_slots(table, slots, cells, low, high, likely, target):
             list_slot[n_listed], list_at[n_listed] = list_slot[n_listed - 1], list_at[n_listed - 1]
             n_listed += 1
         list_start[tile + 1] = n_listed
-    return list_start, list_slot[:n_listed].copy(), list_at[:n_listed].copy(), n_bits, expected
+    return list_start, list_slot[:n_listed].copy(), list_at[:n_listed].copy(), n_bits
 
 
 @njit(nogil=True, cache=True)
@@ -225,6 +189,13 @@ def _is_dead(bits, at):
         if bits[at + word] != _ZERO:
             return False
     return True
+
+
+def no_bits() -> Bits:
+    """Of a table without."""
+    return Bits(
+        np.zeros(1, np.int32), np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.uint64)
+    )
 
 
 def block_bits(tiles: Bits, cells: Cells) -> Bits:

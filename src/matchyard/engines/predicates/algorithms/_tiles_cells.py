@@ -25,15 +25,18 @@ class Cells(NamedTuple):
     bounds: NDArray[np.int64]  # ascending; code x is in cell 1 + (bounds <= x)
 
 
-def cut_cells(table: Any, slots: NDArray[np.int32], n_slots: int, n_cells: int) -> Cells:
-    """Cut the slots that filters use most into at most `n_cells` cells, all used equally often."""
+def cut_cells(
+    table: Any, slots: NDArray[np.int32], n_slots: int, n_cells: int
+) -> tuple[Cells, NDArray[np.float64]]:
+    """Cut the slots that filters use most into at most `n_cells` cells, all used equally often; and
+    the share of a slot's bounds in each of its cells, slot after slot."""
     uses = np.bincount(slots[slots >= 0], minlength=n_slots)
     chosen = np.argsort(-uses, kind="stable")[:MAX_BIT_SLOTS]
     chosen = np.sort(chosen[uses[chosen] > 0])
     slot_bit = np.full(n_slots, -1, np.int16)
     slot_bit[chosen] = np.arange(len(chosen))
     sample_start, samples = _sample_bounds(table, slots, slot_bit, uses[chosen])
-    found = []
+    found, shares = [], [np.empty(0)]
     for number in range(len(chosen)):
         ends = np.sort(samples[sample_start[number] : sample_start[number + 1]])
         distinct = np.unique(ends)
@@ -41,8 +44,13 @@ def cut_cells(table: Any, slots: NDArray[np.int32], n_slots: int, n_cells: int) 
             at = np.linspace(0, len(ends) - 1, n_cells + 1)[1:-1].astype(np.int64)
             distinct = np.unique(ends[at])
         found.append(distinct)
+        counts = np.bincount(
+            np.searchsorted(distinct, ends, side="right"), minlength=len(distinct) + 1
+        )
+        shares.append((counts + 0.01) / (counts + 0.01).sum())
     starts = ragged(np.array([len(ends) for ends in found], np.int64)).astype(np.int32)
-    return Cells(slot_bit, starts, np.concatenate([*found, np.empty(0, np.int64)]))
+    bounds = np.concatenate([*found, np.empty(0, np.int64)])
+    return Cells(slot_bit, starts, bounds), np.concatenate(shares)
 
 
 @njit(nogil=True, cache=True)
@@ -118,33 +126,62 @@ def piece_cells(table, slots, cells):
     return low, high
 
 
-@njit(nogil=True, cache=True)
-def inner_cells(table, slots, cells, low, high):
-    """The first and last cell that each piece covers as a whole; first after last where none is."""
-    lowest, highest = np.iinfo(table.low.dtype).min, np.iinfo(table.low.dtype).max
-    bounds, bound_start = cells.bounds, cells.bound_start
-    inner_low, inner_high = low.copy(), high.copy()
-    for p in range(len(slots)):
-        number = cells.slot_bit[slots[p]]
-        start, end = bound_start[number], bound_start[number + 1]
-        first, last = np.int64(low[p]), np.int64(high[p])
-        bottom = bounds[start + first - 2] if first > 1 else lowest
-        top = bounds[start + last - 1] - 1 if last - 1 < end - start else highest
-        inner_low[p] = first + (table.low[p] > bottom)
-        inner_high[p] = last - (table.high[p] < top)
-    return inner_low, inner_high
-
-
-def likelihood(cells: Cells) -> NDArray[np.float64]:
-    """How likely an event falls into the cells up to each, slot after slot: half by their number
-    and half by their length, since nothing is known about events."""
-    found = []
-    for start, stop in pairwise(cells.bound_start):
-        n_cells = stop - start + 1
-        share = np.full(n_cells, 1 / n_cells)
-        if n_cells > 2:
+def likelihood(
+    cells: Cells, shares: NDArray[np.float64], by_length: float = 0.5
+) -> NDArray[np.float64]:
+    """How likely an event falls into the cells up to each, slot after slot: partly by their length,
+    for the rest as the bounds do. Nothing is known about events; half of both is seldom far off."""
+    found = [np.empty(0)]
+    for number, (start, stop) in enumerate(pairwise(cells.bound_start)):
+        share = shares[start + number : stop + number + 1].copy()
+        if len(share) > 2:
             lengths = np.diff(cells.bounds[start:stop].astype(np.float64))
             lengths += lengths.sum() == 0  # neighbouring codes may be the same as doubles
-            share[1:-1] = share[1:-1] / 2 + lengths / lengths.sum() * share[1:-1].sum() / 2
+            lengths *= share[1:-1].sum() / lengths.sum()
+            share[1:-1] += by_length * (lengths - share[1:-1])
         found.append(np.concatenate([[0.0], np.cumsum(share)]))
-    return np.concatenate([*found, np.empty(0)])
+    return np.concatenate(found)
+
+
+def share_matched(
+    table: Any,
+    slots: NDArray[np.int32],
+    cells: Cells,
+    shares: NDArray[np.float64],
+    low: NDArray[Any],
+    high: NDArray[Any],
+) -> float:
+    """The share of the filters that an event is likely to match, by some of them. Events are taken
+    to have four times the slots that filters ask for; in a slot they lie like the bounds of the
+    filters, or evenly: the mean of both cases, of which the larger decides."""
+    n_filters = len(table.filter_start) - 1
+    uses = np.bincount(cells.slot_bit[slots], minlength=len(cells.bound_start) - 1)
+    present = np.minimum(1.0, 4 * uses / max(n_filters, 1))
+    matched = [
+        _share_matched(
+            table, slots, cells, low, high, likelihood(cells, shares, by_length), present
+        )
+        for by_length in (0.0, 1.0)
+    ]
+    return float(np.mean(matched))
+
+
+@njit(nogil=True, cache=True)
+def _share_matched(table, slots, cells, low, high, likely, present):
+    filter_start, slot_bit, bound_start = table.filter_start, cells.slot_bit, cells.bound_start
+    n_filters = len(filter_start) - 1
+    stride = n_filters // _SAMPLES + 1
+    total, n_seen = 0.0, 0
+    for f in range(0, n_filters, stride):
+        matched = 1.0
+        for c in range(filter_start[f], filter_start[f + 1]):
+            number = slot_bit[slots[c]]
+            at = bound_start[number] + 2 * number
+            passed = 0.0
+            first, last = pieces_of(table, c)
+            for p in range(first, last):
+                passed += likely[at + np.int64(high[p])] - likely[at + np.int64(low[p]) - 1]
+            matched *= min(passed, 1.0) * present[number]
+        total += matched
+        n_seen += 1
+    return total / max(n_seen, 1)

@@ -20,19 +20,23 @@ from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
 from matchyard.engines.predicates.algorithms import _stored
 from matchyard.engines.predicates.algorithms._holds import no_slots
 from matchyard.engines.predicates.algorithms._tiles_bits import (
+    TILE,
     block_bits,
-    dense_bits,
-    n_likely,
+    no_bits,
     tile_bits,
 )
 from matchyard.engines.predicates.algorithms._tiles_cells import (
     MAX_CELLS,
+    Cells,
     cell_of,
     cut_cells,
+    likelihood,
     piece_cells,
+    share_matched,
 )
-from matchyard.engines.predicates.algorithms._tiles_dense import match_dense
+from matchyard.engines.predicates.algorithms._tiles_ends import can_list, lists, no_lists
 from matchyard.engines.predicates.algorithms._tiles_order import describe, order_filters, term_place
+from matchyard.engines.predicates.algorithms._tiles_sweep import Bits, sweep
 from matchyard.engines.predicates.algorithms._tiles_walk import ONE, select, verify
 from matchyard.errors import UsageError
 from matchyard.kernels import csr
@@ -48,7 +52,7 @@ class Options(NamedTuple):
 
     cells: int = 32  # per slot
     survivors: float = 0.1  # filters that the bits of a tile should let pass, on average
-    dense: float = 0.5  # matches per tile and event above which a table is made for many matches
+    dense: float = 1.0  # matches per tile and event above which a table is made for many matches
     small: int = 0  # filters up to which a table is scanned, without any index
 
 
@@ -71,7 +75,15 @@ class Table(NamedTuple):
     block_list_slot: NDArray[np.uint8]
     block_list_at: NDArray[np.int64]
     block_bits: NDArray[np.uint64]
-    sure_bits: NDArray[np.uint64]  # see `_tiles_bits.dense_bits`
+    tile_start: NDArray[np.int32]  # see `_tiles_ends.Lists`
+    list_slot: NDArray[np.uint8]
+    list_row_at: NDArray[np.int64]
+    list_rows: NDArray[np.uint64]
+    end_start: NDArray[np.int64]
+    end_codes: NDArray[np.signedinteger]
+    end_filters: NDArray[np.uint16]
+    cell_at: NDArray[np.int64]
+    cell_ends: NDArray[np.int32]
     signatures: NDArray[np.uint64]  # [n_filters] a bit for each term that a filter needs
     filter_row: NDArray[np.int32]  # see `_stored.Stored`, and so the rest
     filter_start: NDArray[np.int32]
@@ -95,6 +107,7 @@ class Workspace:
         self.n_seen = 0  # …over all calls
         self.place = np.zeros(len(table.posting_start) - 1, np.int32)
         self.found = np.empty((2, 4096), np.int32)
+        self.bits = Bits()
         self.interfaces: NDArray[np.int32] | None = None  # see `_interfaces`, when first needed
         self.marked = np.empty(0, np.int64)
 
@@ -123,20 +136,32 @@ def compile(
     slots, is_point = _describe_stored(stored)
     if is_plain:
         slots[:] = -1
-    cells = cut_cells(stored, slots, n_slots, options.cells)
+    cells, shares = cut_cells(stored, slots, n_slots, options.cells)
     low, high = piece_cells(stored, slots, cells)
-    if not is_plain and n_likely(stored, slots, cells, low, high) > options.dense:
-        # Twice the cells, half the filters in doubt.
-        cells = cut_cells(stored, slots, n_slots, min(2 * options.cells, MAX_CELLS))
-        low, high = piece_cells(stored, slots, cells)
-        tiles, sure_bits = dense_bits(stored, slots, cells, low, high)
-    else:
-        tiles = tile_bits(stored, slots, cells, low, high, options.survivors)
-        sure_bits = np.empty(0, np.uint64)
+    filed = (order.posting_start, order.slot_posting, *order.terms)
+    if not is_plain and _is_dense(stored, slots, cells, shares, low, high, options):
+        ends = lists(stored, slots, cells)
+        unsigned = np.empty(0, np.uint64)
+        return Table._make((*filed, *cells, *no_bits(), *no_bits(), *ends, unsigned, *stored))
+    tiles = tile_bits(stored, slots, cells, low, high, likelihood(cells, shares), options.survivors)
     blocks = block_bits(tiles, cells)
     signatures = _sign(stored, slots, is_point)
-    filed = (order.posting_start, order.slot_posting, *order.terms)
-    return Table._make((*filed, *cells, *tiles, *blocks, sure_bits, signatures, *stored))
+    return Table._make((*filed, *cells, *tiles, *blocks, *no_lists(), signatures, *stored))
+
+
+def _is_dense(
+    stored: _stored.Stored,
+    slots: NDArray[np.int32],
+    cells: Cells,
+    shares: NDArray[np.float64],
+    low: NDArray[np.uint8],
+    high: NDArray[np.uint8],
+    options: Options,
+) -> bool:
+    """Does an event match so much of a tile that all of it had better be swept?"""
+    if not can_list(stored, slots, cells):
+        return False
+    return TILE * share_matched(stored, slots, cells, shares, low, high) > options.dense
 
 
 def _describe_stored(stored: _stored.Stored) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
@@ -175,16 +200,19 @@ def _match(table: Table, batch: Batch, workspace: Workspace, interfaces: NDArray
     cells = np.zeros((n_events, len(table.bound_start) - 1), np.uint8)
     signatures = np.zeros(n_events, np.uint64)
     posting, event = _visit(table, batch, cells, signatures, workspace.seen, workspace.n_seen)
-    if len(table.sure_bits) and not len(interfaces) and _is_single(batch):
+    if len(table.tile_start):
         workspace.n_seen += n_events
-        return _stored.finish(
-            table, *match_dense(table, batch, cells, posting, event, workspace.place)
+        visits = posting, event
+        hit_start, hits, candidates = sweep(table, batch, visits, workspace.place, workspace.bits)
+        if not batch.places.any():
+            return _stored.finish(table, hit_start, hits, candidates)
+        found = np.stack([np.repeat(np.arange(n_events, dtype=np.int32), np.diff(hit_start)), hits])
+    else:
+        workspace.found, n_found, candidates = select(
+            table, cells, signatures, posting, event, workspace.place, workspace.found
         )
-    workspace.found, n_found, candidates = select(
-        table, cells, signatures, posting, event, workspace.place, workspace.found
-    )
-    hit_start = np.empty(n_events + 1, np.int64)
-    found = workspace.found[:, :n_found]
+        hit_start = np.empty(n_events + 1, np.int64)
+        found = workspace.found[:, :n_found]
     marks = interfaces, workspace.marked, workspace.n_seen
     hits = verify(table, batch, found, workspace.first, marks, hit_start)
     workspace.n_seen += n_events
@@ -240,18 +268,6 @@ def _sign(table, slots, is_point):
 class _TermTable(NamedTuple):
     slots: NDArray[np.int32]
     codes: NDArray[np.int64]
-
-
-@njit(nogil=True, cache=True)
-def _is_single(batch):
-    """Has every event one value per slot, and none within an array of objects?"""
-    for event in range(len(batch.event_start) - 1):
-        for entry in range(batch.event_start[event], batch.event_start[event + 1]):
-            if batch.places[entry] > 0:
-                return False
-            if entry > batch.event_start[event] and batch.slots[entry] == batch.slots[entry - 1]:
-                return False
-    return True
 
 
 @njit(nogil=True, cache=True)
