@@ -33,7 +33,7 @@ LAYERS = {
     "storage": ("errors", "kernels"),
     "remote": ("errors", "storage"),
     "versions": ("errors", "remote", "storage"),
-    "snapshot": ("engine", "kernels", "matches"),
+    "snapshot": ("engine", "errors", "kernels", "matches"),
     "changes": ("engine", "snapshot"),
     "interrupts": (),
     "consolidation": ("changes", "engine", "interrupts", "keys", "snapshot"),

@@ -116,7 +116,7 @@ def _from_lines(
         except ParseError as error:
             if bad is None:
                 raise
-            shown = None if isinstance(row, ParseError) else row
+            shown = row.text if isinstance(row, files.Unread) else row
             problems.append({"line": line, "event": shown, "reason": str(error)})
             continue
         values.append(value)
@@ -136,8 +136,8 @@ def _from_line(
     need_key: bool,
     number: int,
 ) -> tuple[Any, Any]:
-    if isinstance(row, ParseError):
-        raise row
+    if isinstance(row, files.Unread):
+        raise ParseError(row.reason)
     name = number
     if isinstance(row, dict):
         if field is not None and field not in row:

@@ -11,6 +11,21 @@ class UsageError(MatchyardError, ValueError):
     """An argument, option or name that the call does not take."""
 
 
+class EventError(UsageError):
+    """An event that the algorithm does not take; `{event}` in the message is its number."""
+
+    def __init__(self, message: str, event: int) -> None:
+        super().__init__(message, event)
+        self.message, self.event = message, event
+
+    def __str__(self) -> str:
+        return self.message.format(event=self.event)
+
+    def counted_from(self, first: int) -> EventError:
+        """The same of an event whose number is higher by that of the first of its chunk."""
+        return EventError(self.message, self.event + first)
+
+
 class ParseError(MatchyardError, ValueError):
     """A subscription or event that the engine's language does not allow."""
 

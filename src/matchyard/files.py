@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -19,6 +19,13 @@ FORMATS = ("jsonl", "csv", "parquet", "arrow")
 _BATCH = 65_536
 _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv",
             ".parquet": "parquet", ".arrow": "arrow", ".arrows": "arrow", ".ipc": "arrow", ".feather": "arrow"}  # fmt: skip
+
+
+class Unread(NamedTuple):
+    """A line that is no JSON, and why."""
+
+    text: str
+    reason: str
 
 
 def format_of(path: str, given: str | None) -> str:
@@ -41,7 +48,8 @@ def format_of(path: str, given: str | None) -> str:
 def read(
     path: str, given: str | None = None, batch: int = _BATCH
 ) -> Iterator[list[Any] | pa.Table]:
-    """Batches of rows: Arrow tables, or lists of (line number, value) from JSON Lines."""
+    """Batches of rows: Arrow tables, or lists of (line number, value) from JSON Lines, where a line
+    that is no JSON is an `Unread`."""
     kind = format_of(path, given)
     if path != "-" and not Path(path).exists():
         raise UsageError(f"{path}: no such file")
@@ -88,7 +96,7 @@ def _parsed(line: bytes, number: int) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
-        return ParseError(f"line {number} is not JSON: {error}")
+        return Unread(line.decode(errors="replace"), f"line {number} is not JSON: {error}")
 
 
 @contextmanager

@@ -178,11 +178,15 @@ class Index(Changing):
         return snapshot.match(column, threads, finish, once)
 
     def explain(self, event: Any, key: Any) -> str:
-        """Why the key does or does not get the event, subscription by subscription."""
+        """Why the key does or does not get the event, subscription by subscription.
+
+        What `match` refuses is refused here in the same words.
+        """
         snapshot = self._refresh() if self.live else self._snapshot
         engine = self._settings.engine
         if snapshot.kind() not in (None, engine.encoder.VALUES):
             raise UsageError("bare signatures have no tags, so that nothing can be explained")
+        matched = self.match([event])[0]
         seen = self.parse_event(event)
         with self._lock:
             number = self._keys.find(key)
@@ -201,7 +205,7 @@ class Index(Changing):
                 for one in sorted(found, key=engine.language.format)
             )
         is_match = any(engine.oracle.is_match(one, seen) for one in found)
-        if not is_match and key in self.match([seen])[0]:
+        if not is_match and key in matched:
             text += f"\nbut {self.algorithm} matches it: a false positive, since it is not exact"
         return text
 

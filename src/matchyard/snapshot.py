@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.engine import Configured
+from matchyard.errors import EventError
 from matchyard.kernels import csr
 from matchyard.kernels.names import freeze, n_bytes
 from matchyard.matches import Matches, Part
@@ -282,7 +283,10 @@ class Snapshot(NamedTuple):
 
         def step(first: int) -> Part:
             rows = column.rows(first, min(first + chunk, n_events))
-            part = join([segment.match(rows, once) for segment in self.segments], rows.n_rows)
+            try:
+                part = join([segment.match(rows, once) for segment in self.segments], rows.n_rows)
+            except EventError as error:
+                raise error.counted_from(first) from None
             return finish(part, first) if finish else part
 
         if n_events <= chunk:

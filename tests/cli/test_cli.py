@@ -123,6 +123,7 @@ def test_bad_events_go_aside_with_the_reason_where_asked(music, tmp_path):
     assert [row["line"] for row in reasons] == [2, 3, 4]
     assert "no field 'tags'" in reasons[0]["reason"]
     assert "not JSON" in reasons[1]["reason"]
+    assert [row["event"] for row in reasons] == [{"x": 1}, "nonsense", [1, 2]]
     assert "not a tag: 1" in reasons[2]["reason"] or "not a tag: 2" in reasons[2]["reason"]
 
 

@@ -246,10 +246,10 @@ def summary(tally: Tally, places: Places, checked: Checked | None) -> list[tuple
                    f"{'es' * (len(tally.batches) != 1)}; "
                    f"{short(steady.events_per_s)} tweets/s"),
         ("matches", f"{tally.total('matches'):,}; {short(steady.matches_per_s)} matches/s"),
-        ("rates", f"of {steady.what}, by the clock: files read, matched, written as Parquet"),
+        ("rates", f"of {steady.what}; the time is that to read files, match and write Parquet"),
         ("batch latency", f"median {median:.2f} s, longest {most:.2f} s, without the first batch"),
-        ("changes", f"{joined:,} joined, {left:,} left, published {len(tally.changes)} times; "
-                    f"new users caught {sum(tally.caught.values()):,} tweets"),
+        ("changes", f"{joined:,} users joined and {left:,} left, in {len(tally.changes)} new "
+                    f"versions; those who joined got {sum(tally.caught.values()):,} tweets"),
         ("index versions", versions or "none was used"),
         ("dead letters", f"{tally.total('bad'):,} tweets that cannot be read, with the reason"),
         ("why not?", _explained(tally, places)),
@@ -264,7 +264,8 @@ def _explained(tally: Tally, places: Places) -> str:
         return "no user has joined"
     tags, key = tally.changes[-1].added[-1]
     told = my.open(places.index).explain(set(tags[:1]), key)
-    return f"{user(key)} and a tweet with {hashtags(tags[:1])}: {told.splitlines()[0]}"
+    asked = f"would {user(key)} get a tweet with just {hashtags(tags[:1])}?"
+    return f"{asked} {told.splitlines()[0]}"
 
 
 def _checked(checked: Checked | None) -> str:

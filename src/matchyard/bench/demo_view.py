@@ -174,7 +174,8 @@ def change_line(tally: Tally, change: Change) -> str:
     )
     if batch is None:
         return f"{text}; waiting for a batch"
-    return f"{text}; used from batch {batch.number}, {tally.caught[change.number]:,} tweets caught"
+    got = tally.caught[change.number]
+    return f"{text}; from batch {batch.number} on, the new got {got:,} tweets"
 
 
 def _lines(lines: list[Text], n_lines: int) -> Text:

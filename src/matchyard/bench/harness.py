@@ -40,10 +40,15 @@ FORMS = ("arrow", "python", "json")
 
 
 def given_as(form: str, events: Any, column: str | None) -> Any:
-    """Events of a workload in a form; where they are a column, lines of JSON are objects with it."""
+    """Events of a workload in a form; where they are a column, lines of JSON are objects with it.
+    What is absent from a row of a table is absent from the object."""
     if form == "arrow":
         return events
     values = events.to_pylist()
+    if pa.types.is_binary(events.type):  # they are lines of JSON
+        return values if form == "json" else [json.loads(line) for line in values]
+    if pa.types.is_struct(events.type):
+        values = [{name: v for name, v in row.items() if v is not None} for row in values]
     if form == "python":
         return values
     return [json.dumps({column: value} if column else value).encode() for value in values]

@@ -43,9 +43,7 @@ def table(results: Sequence[Result], console: Console | None = None) -> None:
         f"{base.threads} thread{'s' * (base.threads > 1)} · "
         f"{short(base.matches / base.events)} matches per event"
     )
-    shown = Table(
-        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=0
-    )
+    shown = Table(box=box.SIMPLE_HEAD, padding=0)
     known = ["µs", "match µs", "cand."] if base.candidates is not None else []
     false = ["false"] if any(result.false_share is not None for result in results) else []
     shown.add_column("algorithm", no_wrap=True)
@@ -60,13 +58,14 @@ def table(results: Sequence[Result], console: Console | None = None) -> None:
             f"{result.events_per_s / base.events_per_s:.2g}",
             *(_inside(result) if known else []),
             f"{result.build_s:.2f} s",
-            f"{result.index_bytes / 1e6:,.0f}",
+            _megabytes(result.index_bytes),
             *([_percent(result.false_share)] if false else []),
         )
+    console.print(title, style="bold")
     console.print(shown)
     inside = "µs of a thread per event, match µs without encoding; cand. per event; "
     console.print(
-        f"whole job, {WORDS[base.form]}; {inside if known else ''}median of {base.passes} passes; "
+        f"whole job, {WORDS[base.form]}; {inside if known else ''}{_passes(base.passes)}; "
         f"same matches on {base.checked:,} events: {'no' if disagreement(results) else 'yes'}"
         + ("; false is the share found besides" if false else ""),
         style="dim",
@@ -77,6 +76,14 @@ def _inside(result: Result) -> tuple[str, str, str]:
     """What only an index in this process can tell."""
     candidates = (result.candidates or 0) / result.events
     return short(result.event_us), short(result.match_us or 0), short(candidates)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.{1 if size < 1e7 else 0}f}"
+
+
+def _passes(number: int) -> str:
+    return "one pass" if number == 1 else f"median of {number} passes"
 
 
 def _percent(share: float | None) -> str:

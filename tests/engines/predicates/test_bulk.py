@@ -114,9 +114,9 @@ GOOD = {"name": "x", "op": ">", "value": 1.0}
 @pytest.mark.parametrize(
     ("bad", "what"),
     [
-        ({**GOOD, "op": "~"}, "row 1: '~' takes no number"),
+        ({**GOOD, "op": "=="}, "row 1: no operator '=='; expected one of: =, !=, <"),
         ({**GOOD, "op": "~", "text": "a"}, "row 1: no operator '~'"),
-        ({**GOOD, "op": "prefix"}, "row 1: 'prefix' takes no number"),
+        ({**GOOD, "op": "prefix"}, "row 1: 'prefix' takes text in a column, not a number"),
         ({**GOOD, "value": math.nan}, "row 1: nan compares with nothing"),
         ({**GOOD, "value": None}, "row 1: a constraint without a value"),
         ({**GOOD, "op": "between"}, "row 1: 'between' without a number as 'high'"),
@@ -166,11 +166,19 @@ def test_dictionaries_of_numbers_and_lists_of_one_size_are_read() -> None:
         (pa.array([[1]]), "its lists are of int64"),
         (pa.array([[{"op": "="}]]), "constraints without 'name'"),
         (pa.array([[{**GOOD, "unit": "m"}]]), "constraints have no 'unit'"),
-        (pa.array([[{**GOOD, "name": 1}]]), "'name' is a int64, not text"),
-        (pa.array([[{**GOOD, "value": [1]}]]), "values of type list"),
+        (pa.array([[{**GOOD, "high": b"a"}]]), "'high' is of type binary; expected numbers"),
+        (pa.array([[{**GOOD, "text": 5}]]), "'text' is of type int64, not text"),
+        (pa.array([GOOD]), "rows of one constraint; expected a list of constraints per row"),
+        ([[GOOD]], "lists of constraints are taken as an Arrow column, pyarrow.array"),
+        (5, "not a column of predicates, but 5; expected predicates"),
+        (pa.array([[{**GOOD, "name": 1}]]), "'name' is of type int64, not text"),
+        (
+            pa.array([[{**GOOD, "value": [1]}]]),
+            "'value' is of type list<item: int64>; expected numbers",
+        ),
     ],
 )
-def test_columns_of_something_else_are_refused(column: pa.Array, what: str) -> None:
+def test_columns_of_something_else_are_refused(column: Any, what: str) -> None:
     with pytest.raises(ParseError, match=what):
         encoder.subscription_column(column, OPTIONS)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import matchyard as my
 from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Filters
 from matchyard.engines.predicates.algorithms import _intervals, ada_rein, hem, opindex, rein, tama
 from matchyard.errors import UsageError
@@ -206,6 +207,24 @@ def test_events_with_arrays_are_refused_where_a_subscription_asks_for_them(algor
         cases.matches_of(algorithm, table, placed, options)
     unasked = cases.batch([[(0, 1), (1, 5), (4, 1), (4, 2)]])
     assert cases.matches_of(algorithm, table, unasked, options) == [[1]]
+
+
+def test_an_event_with_an_array_is_counted_from_the_first_of_all() -> None:
+    index = my.PredicateIndex("hem").add("x = 1", key=1).consolidate()
+    events: list[Any] = [{"x": 1}] * 5000
+    events[4500] = {"x": [1, 2]}
+    for threads in (1, 2):
+        with pytest.raises(UsageError, match="found an array in event 4500; `tiles` takes any"):
+            index.match(events, threads)
+
+
+@pytest.mark.parametrize("event", [{"x": [1, 2]}, {"x": [3, 4]}], ids=["match", "miss"])
+@pytest.mark.parametrize("algorithm", ALL, ids=name_of)
+def test_explain_refuses_arrays_as_match_does(algorithm: Any, event: Any) -> None:
+    index = my.PredicateIndex(name_of(algorithm)).add("x = 1", key=1).consolidate()
+    for ask in (lambda: index.match([event]), lambda: index.explain(event, 1)):
+        with pytest.raises(UsageError, match="takes events with one value per attribute"):
+            ask()
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,11 @@ def test_every_comparison_has_an_object() -> None:
         (x.between(1, 2), "x in [1, 2]"), (x.between(1, 2, closed="left"), "x in [1, 2)"),
         (x.between(1, 2, "right"), "x in (1, 2]"), (x.between(1, 2, "neither"), "x in (1, 2)"),
         (x.is_in([1, "a"]), "x in {1, 'a'}"), (x.is_not_any_of([1]), "x except 1"),
+        (x.is_in(["a", x > 30, x.is_in([5])]), "x in {5, 'a', > 30}"),
+        (x.is_not_any_of(["A", "b"], ignore_case=True), "x except {'a', 'b'} ignoring case"),
+        (x.startswith_none_of(["a", "b"]), "x except prefix {'a', 'b'}"),
+        (x.endswith_none_of(iter("ab")), "x except suffix {'a', 'b'}"),
+        (x.wildcard_none_of(["a*"]), "x except wildcard 'a*'"),
         (x.wildcard("a*"), "x wildcard 'a*'"), (x.wildcard("A*", True), "x wildcard 'a*' ignoring case"),
         (x.equals("A", ignore_case=True), "x = 'a' ignoring case"), (x.equals(1), "x = 1"),
         (x.in_network("10.0.0.0/8"), "x in cidr '10.0.0.0/8'"), (x.exists(), "exists x"),
@@ -172,8 +177,12 @@ def test_objects_that_are_no_conditions_are_refused() -> None:
         (x == 1) & 5
     with pytest.raises(UsageError, match="closed='all'; expected one of: both, left"):
         x.between(1, 2, closed="all")
-    with pytest.raises(ParseError, match="not a collection of values: 'ab'"):
-        x.is_in("ab")
+    for ask in (x.is_in, x.is_not_any_of, x.startswith_none_of, x.endswith_none_of):
+        with pytest.raises(ParseError, match="not a collection of values: 'ab'"):
+            ask("ab")
+    for other in (field("y") > 30, (x > 30) & (x < 40), ~(x == 1)):
+        with pytest.raises(ParseError, match=r"not a test of 'x': <.*>; expected one such as"):
+            x.is_in([1, other])
     with pytest.raises(ParseError, match="not a name: 5"):
         field(5)  # type: ignore[arg-type]
     with pytest.raises(ParseError, match=r"expected a comparison, such as field\('x'\) > 30"):

@@ -171,3 +171,5 @@ def test_events_of_json_and_of_numpy_become_plain_objects() -> None:
     assert parse_event('{"a": {"b": [1, null]}}') == parse_event(b'{"a": {"b": [1, null]}}')
     found = parse_event({"x": np.int64(3), "y": (np.float64(1.0), np.bool_(True))})
     assert repr(found) == "{'x': 3, 'y': [1.0, True]}"
+    assert parse_event({"x": np.array([[1], [2]])}) == {"x": [[1], [2]]}
+    assert parse_event(memoryview(b'{"x": 1}')) == parse_event(bytearray(b'{"x": 1}')) == {"x": 1}

@@ -1,4 +1,4 @@
-"""JSON patterns: every operator of EventBridge, with what it matches and what not."""
+"""JSON patterns: every operator, of EventBridge and our own, with what it matches and what not."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ OPERATORS: list[tuple[str, dict[str, Any], list[Any], list[Any]]] = [
     ("wildcard, several", {"x": [{"wildcard": "*a*b"}]}, [{"x": "ab"}, {"x": "aab"}], [{"x": "ba"}, {"x": "abc"}]),
     ("wildcard, escaped *", {"x": [{"wildcard": r"a\*b"}]}, [{"x": "a*b"}], [{"x": "axb"}]),
     ("wildcard, escaped \\", {"x": [{"wildcard": r"a\\*"}]}, [{"x": "a\\"}, {"x": "a\\b"}], [{"x": "a*"}]),
+    ("wildcard, any case", {"x": [{"wildcard": {"equals-ignore-case": "a*B"}}]}, [{"x": "Axb"}], [{"x": "Axc"}]),
+    ("contains", {"x": [{"contains": "ab"}]}, [{"x": "cabc"}, {"x": "ab"}], [{"x": "acb"}, {"x": "AB"}, {"x": 1}]),
+    ("contains, any case", {"x": [{"contains": {"equals-ignore-case": "aB"}}]}, [{"x": "cAbc"}], [{"x": "acb"}]),
     ("anything-but", {"x": [{"anything-but": "a"}]}, [{"x": "b"}, {"x": 1}, {"x": None}, {"x": ["a", "b"]}], [{"x": "a"}, {"x": ["a"]}, {}]),
     ("anything-but, number", {"x": [{"anything-but": 100}]}, [{"x": 1}, {"x": "100"}], [{"x": 100.0}]),
     ("anything-but, list", {"x": [{"anything-but": ["a", "b"]}]}, [{"x": "c"}], [{"x": "a"}, {"x": "b"}]),
@@ -48,6 +51,9 @@ OPERATORS: list[tuple[str, dict[str, Any], list[Any], list[Any]]] = [
     ("numeric <", {"x": [{"numeric": ["<", 10]}]}, [{"x": -3.018e2}], [{"x": 10}]),
     ("numeric <=", {"x": [{"numeric": ["<=", 10]}]}, [{"x": 10}], [{"x": 10.5}]),
     ("numeric range", {"x": [{"numeric": [">", 0, "<=", 5]}]}, [{"x": 5}, {"x": [9, 1]}], [{"x": 0}, {"x": 6}, {"x": [-1, 9]}]),
+    ("compare !=", {"x": [{"compare": ["!=", 5]}]}, [{"x": 6}, {"x": [5, 6]}], [{"x": 5.0}, {"x": "5"}, {}]),
+    ("compare, texts", {"x": [{"compare": ["<", "m"]}]}, [{"x": "lz"}, {"x": ""}], [{"x": "m"}, {"x": 1}]),
+    ("compare, range of texts", {"x": [{"compare": [">=", "a", "<", "c"]}]}, [{"x": "bz"}], [{"x": "c"}, {"x": ["", "d"]}]),
     ("exists", {"x": [{"exists": True}]}, [{"x": 0}, {"x": None}, {"x": [1]}], [{}, {"x": []}, {"x": {"y": 1}}]),
     ("exists false", {"x": [{"exists": False}]}, [{}, {"x": []}, {"x": {}}], [{"x": 0}, {"x": None}]),
     ("exists false, or", {"x": ["a", {"exists": False}]}, [{}, {"x": "a"}], [{"x": "b"}]),
@@ -92,7 +98,7 @@ MALFORMED: list[tuple[Any, str]] = [
     ({"a": {"b": 5}}, "a.b: found 5; expected a list of values"),
     ({5: ["a"]}, "the key 5; expected text"),
     ({"a": [["b"]]}, "a[0]: found ['b']; expected a value or an operator"),
-    ({"a": [1, {"near": 3}]}, "a[1]: no operator 'near'; expected one of: numeric, prefix"),
+    ({"a": [1, {"near": 3}]}, "a[1]: no operator 'near'; expected one of: numeric, compare"),
     ({"a": [{}]}, "a[0]: an object with 0 keys; expected one operator"),
     ({"a": [{"prefix": "a", "suffix": "b"}]}, "a[0]: an object with 2 keys; expected one operator"),
     ({"a": [{"prefix": 5}]}, "a[0].prefix: prefix takes text, not 5"),
@@ -107,6 +113,11 @@ MALFORMED: list[tuple[Any, str]] = [
     ({"a": [{"numeric": [">", True]}]}, "a[0].numeric: found True; expected a number"),
     ({"a": [{"numeric": [">", 1, ">", 2]}]}, "expected a lower and an upper end"),
     ({"a": [{"numeric": [">", 9, "<", 1]}]}, "a[0].numeric: no value lies in (9, 1)"),
+    ({"a": [{"compare": 5}]}, "a[0].compare: found 5; expected one or two comparisons"),
+    ({"a": [{"compare": ["~", 5]}]}, "a[0].compare: no comparison '~'; expected one of: =, <, <=, >, >=, !="),
+    ({"a": [{"compare": ["<", True]}]}, "a[0].compare: < takes a number or text, not True"),
+    ({"a": [{"compare": [">", 1, "!=", 5]}]}, "a[0].compare: found ['>', 1, '!=', 5]; expected a lower and an upper end"),
+    ({"a": [{"compare": [">", 1, "<", "b"]}]}, "a[0].compare: 1 and 'b' are of different types"),
     ({"a": [{"exists": 1}]}, "a[0].exists: found 1; expected true or false"),
     ({"a": [{"cidr": "10.0.0.0/64"}]}, "a[0].cidr: not a network: '10.0.0.0/64'"),
     ({"a": [{"anything-but": []}]}, "a[0].anything-but: an empty list"),
@@ -122,6 +133,7 @@ MALFORMED: list[tuple[Any, str]] = [
     ({"a": [float("nan")]}, "a[0]: nan compares with nothing"),
     ({"a": ["\ud800"]}, "a[0]: half of a surrogate pair"),
     ({"\ud800": ["a"]}, "half of a surrogate pair"),
+    ('{"a": [1e400]}', "not JSON of a pattern: '1e400' is more than a double can hold; Infinity is"),
     ('{"a": [1}', "not JSON of a pattern: line 1, column 9: Expecting ',' delimiter"),
     ('{"a": ["b"]} x', "not JSON of a pattern: line 1, column 14: Extra data"),
 ]  # fmt: skip

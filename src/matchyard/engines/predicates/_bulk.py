@@ -17,13 +17,20 @@ from numpy.typing import NDArray
 
 from matchyard.engines.predicates._coded import Kind
 from matchyard.engines.predicates._coding import pair_of
-from matchyard.engines.predicates._constraints import alternatives, make_test
+from matchyard.engines.predicates._constraints import alternatives, check_operator, make_test
+from matchyard.engines.predicates._operands import (
+    EXAMPLE,
+    Operand,
+    distinct,
+    is_text,
+    nulls,
+    read_operand,
+)
 from matchyard.engines.predicates._pieces import HIGH, OPEN, Form, Pieces
 from matchyard.engines.predicates._tests import write_constraint
 from matchyard.errors import ParseError
 from matchyard.kernels.csr import ragged
 
-_EXAMPLE = "expected constraints, e.g. [{'name': 'temp', 'op': '>', 'value': 30}]"
 _FIELDS = ("name", "op", "value", "high", "text")
 _COMPARISONS = {"=": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5, "between": 6}
 _EQUAL, _UNEQUAL, _LESS, _AT_MOST, _MORE, _AT_LEAST, _BETWEEN = range(7)
@@ -48,15 +55,15 @@ def from_lists(values: pa.Array) -> tuple[Pieces, pa.Array, pa.Array]:
     if pa.types.is_null(inner.type) and len(inner) == 0:
         inner = pa.array([], pa.struct([("name", pa.string()), ("op", pa.string())]))
     if not pa.types.is_struct(inner.type):
-        raise ParseError(f"not a column of predicates: its lists are of {inner.type}; {_EXAMPLE}")
+        raise ParseError(f"not a column of predicates: its lists are of {inner.type}; {EXAMPLE}")
     rows = _Rows(row_start, filter_start)
-    rows.refuse(_nulls(inner), "null instead of a constraint")
+    rows.refuse(nulls(inner), "null instead of a constraint")
     members = map(_plain, inner.flatten())
     fields = dict(zip((field.name for field in inner.type), members, strict=True))
     for name in fields:
         if name not in _FIELDS:
             raise ParseError(f"constraints have no {name!r}; expected {', '.join(_FIELDS)}")
-    names, name_ids = _distinct(_required(fields, "name", rows))
+    names, name_ids = distinct(_required(fields, "name", rows))
     built, texts = _pieces(fields, rows)
     if len(built.kinds) != len(inner):
         name_ids = np.repeat(name_ids, np.diff(built.piece_start))
@@ -76,12 +83,19 @@ class _Rows:
     def refuse(self, wrong: NDArray[np.bool_], what: str) -> None:
         """Raise an error for the first constraint that is wrong, if any."""
         if wrong.any():
-            self.fail(int(wrong.argmax()), f"{what}; {_EXAMPLE}")
+            self.fail(int(wrong.argmax()), f"{what}; {EXAMPLE}")
 
     def refuse_empty(self, constraint: int) -> None:
         """Raise an error for an interval that holds nothing, -1 for none."""
         if constraint >= 0:
-            self.fail(constraint, f"no value lies between the ends of 'between'; {_EXAMPLE}")
+            self.fail(constraint, f"no value lies between the ends of 'between'; {EXAMPLE}")
+
+    def check_operator(self, constraint: int, op: str) -> None:
+        """Raise an error for what is no operator."""
+        try:
+            check_operator(op)
+        except ParseError as error:
+            self.fail(constraint, str(error))
 
     def fail(self, constraint: int, what: str) -> NoReturn:
         """Raise an error for a constraint."""
@@ -94,7 +108,7 @@ def _unpack(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
     """Offsets and members of a list column."""
     if values.null_count:
         row = pc.index(pc.is_null(values), True).as_py()
-        raise ParseError(f"row {row} is null; {_EXAMPLE}")
+        raise ParseError(f"row {row} is null; {EXAMPLE}")
     if pa.types.is_fixed_size_list(values.type):
         offsets = (values.offset + np.arange(len(values) + 1)) * values.type.list_size
     else:
@@ -106,94 +120,18 @@ def _plain(values: pa.Array) -> pa.Array:
     """A dictionary of texts stays one, unless a null is in it: its indices would not show that."""
     if not pa.types.is_dictionary(values.type):
         return values
-    is_kept = _is_text(values.type) and values.dictionary.null_count == 0
+    is_kept = is_text(values.type) and values.dictionary.null_count == 0
     return values if is_kept else values.dictionary_decode()
-
-
-def _nulls(values: pa.Array) -> NDArray[np.bool_]:
-    if values.null_count == 0:
-        return np.zeros(len(values), np.bool_)
-    return np.asarray(values.is_null().to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _required(fields: dict[str, pa.Array], name: str, rows: _Rows) -> pa.Array:
     if name not in fields:
-        raise ParseError(f"constraints without {name!r}; {_EXAMPLE}")
+        raise ParseError(f"constraints without {name!r}; {EXAMPLE}")
     found = fields[name]
-    if not _is_text(found.type):
-        raise ParseError(f"{name!r} is a {found.type}, not text; {_EXAMPLE}")
-    rows.refuse(_nulls(found), f"a constraint whose {name!r} is null")
+    if not is_text(found.type):
+        raise ParseError(f"{name!r} is of type {found.type}, not text; {EXAMPLE}")
+    rows.refuse(nulls(found), f"a constraint whose {name!r} is null")
     return found
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return (
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
-
-
-def _distinct(words: pa.Array) -> tuple[pa.Array, NDArray[np.int32]]:
-    """Distinct texts, perhaps with some more, and the number of each in the column; -1 for null."""
-    if not pa.types.is_dictionary(words.type):
-        if pa.types.is_string_view(words.type):
-            words = words.cast(pa.large_string())
-        words = words.dictionary_encode()
-    ids = words.indices.fill_null(-1) if words.null_count else words.indices
-    return words.dictionary.cast(pa.large_string()), ids.to_numpy().astype(np.int32, copy=False)
-
-
-class _Operand(NamedTuple):
-    """What constraints compare with: numbers, and other values by number, -1 where there is none."""
-
-    forms: NDArray[np.uint8]  # of numbers; `Form.NONE` where there is none, `Form.END` for NaN
-    words: NDArray[np.int64]
-    ids: NDArray[np.int32]
-    values: pa.Array  # texts, or the two bools
-
-
-def _operand(values: pa.Array | None, texts: pa.Array | None, n_constraints: int) -> _Operand:
-    forms, words = np.zeros(n_constraints, np.uint8), np.zeros(n_constraints, np.int64)
-    ids, found = np.full(n_constraints, -1, np.int32), pa.array([], pa.large_string())
-    if values is not None and _is_text(values.type):
-        if texts is not None:
-            texts = pc.coalesce(texts.cast(pa.large_string()), values.cast(pa.large_string()))
-        values, texts = None, values if texts is None else texts
-    if values is not None and pa.types.is_boolean(values.type):
-        ids = values.cast(pa.int32()).fill_null(-1).to_numpy()
-        found = pa.array([False, True])
-    elif values is not None and not pa.types.is_null(values.type):
-        forms, words = _numbers(values)
-    if texts is not None and not pa.types.is_null(texts.type):
-        if len(found):
-            raise ParseError(f"'value' is bool, and there is 'text' beside it; {_EXAMPLE}")
-        found, ids = _distinct(texts)
-        forms[ids >= 0] = Form.NONE  # where there is both, the text is meant
-    return _Operand(forms, words, ids, found)
-
-
-def _numbers(values: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Forms and words of a column of numbers."""
-    if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
-        raise ParseError(
-            f"values of type {values.type}; expected numbers, text or bool; {_EXAMPLE}"
-        )
-    plain = (values.fill_null(0) if values.null_count else values).to_numpy()
-    if pa.types.is_floating(values.type):
-        words = plain.astype(np.float64, copy=False).view(np.int64)  # large columns are not copied
-        forms = np.full(len(words), _FLOAT, np.uint8)
-        forms[np.isnan(plain)] = _END
-    elif pa.types.is_unsigned_integer(values.type):
-        words = plain.astype(np.uint64, copy=False).view(np.int64)
-        forms = np.full(len(words), Form.INTEGER, np.uint8)
-        forms[words < 0] = Form.UNSIGNED
-    else:
-        words = plain.astype(np.int64, copy=False)
-        forms = np.full(len(words), Form.INTEGER, np.uint8)
-    if values.null_count:
-        forms[_nulls(values)] = Form.NONE
-    return forms, words
 
 
 class _Built(NamedTuple):
@@ -205,11 +143,11 @@ class _Built(NamedTuple):
 
 
 def _pieces(fields: dict[str, pa.Array], rows: _Rows) -> tuple[_Built, pa.Array]:
-    ops, op_ids = _distinct(_required(fields, "op", rows))
+    ops, op_ids = distinct(_required(fields, "op", rows))
     op_names = ops.to_pylist()
     n_constraints = len(op_ids)
-    value = _operand(fields.get("value"), fields.get("text"), n_constraints)
-    high = _operand(fields.get("high"), None, n_constraints)
+    value = read_operand(fields, "value", n_constraints)
+    high = read_operand(fields, "high", n_constraints)
     comparison = np.array([_COMPARISONS.get(op, -1) for op in op_names], np.int8)[op_ids]
     is_number = value.forms != Form.NONE
     _refuse_values(op_names, op_ids, comparison, value, high, rows)
@@ -232,7 +170,7 @@ def _pieces(fields: dict[str, pa.Array], rows: _Rows) -> tuple[_Built, pa.Array]
     return built, templates.texts
 
 
-def _single(comparison: NDArray[np.int8], value: _Operand, high: _Operand, rows: _Rows) -> _Built:
+def _single(comparison: NDArray[np.int8], value: Operand, high: Operand, rows: _Rows) -> _Built:
     """Numbers with one piece each, whose words are those of the column: memory is what costs."""
     forms = np.empty(len(comparison), np.uint8)
     numbers = value.forms, value.words, high.forms, high.words
@@ -251,8 +189,8 @@ def _refuse_values(
     op_names: list[str],
     op_ids: NDArray[np.int32],
     comparison: NDArray[np.int8],
-    value: _Operand,
-    high: _Operand,
+    value: Operand,
+    high: Operand,
     rows: _Rows,
 ) -> None:
     is_number = value.forms != Form.NONE
@@ -262,7 +200,9 @@ def _refuse_values(
     wrong = is_number & (comparison < 0) & ~needs_none
     if wrong.any():
         place = int(wrong.argmax())
-        rows.fail(place, f"{op_names[op_ids[place]]!r} takes no number; {_EXAMPLE}")
+        op = op_names[op_ids[place]]
+        rows.check_operator(place, op)
+        rows.fail(place, f"{op!r} takes text in a column, not a number; {EXAMPLE}")
     is_between = comparison == _BETWEEN
     if is_between.any():
         rows.refuse(
@@ -283,8 +223,8 @@ class _Templates(NamedTuple):
 def _templates(
     op_names: list[str],
     op_ids: NDArray[np.int32],
-    value: _Operand,
-    high: _Operand,
+    value: Operand,
+    high: Operand,
     wanted: NDArray[np.bool_],
     rows: _Rows,
 ) -> tuple[NDArray[np.int64], _Templates]:
@@ -324,7 +264,7 @@ def _templates(
     return template, _Templates(np.cumsum([0, *counts]), built, texts)
 
 
-def _compared(op: str, place: int, value: _Operand, high: _Operand) -> Any:
+def _compared(op: str, place: int, value: Operand, high: Operand) -> Any:
     if op == "exists":
         return None
     low = value.values[int(value.ids[place])].as_py()

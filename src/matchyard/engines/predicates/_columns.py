@@ -135,14 +135,14 @@ def _as_bytes(event: Any, row: int) -> bytes:
         raise ParseError(f"event {row} is nested too deep, or within itself") from None
     except TypeError as error:
         expected = "expected numbers, text, true, false, null, objects and arrays"
-        raise ParseError(f"event {row} has a value that is none: {error}; {expected}") from None
+        raise ParseError(f"event {row} has a value that is not JSON: {error}; {expected}") from None
     except ValueError as error:
         if isinstance(error, ParseError):
             raise
         raise ParseError(f"event {row} cannot be written as JSON: {error}") from None
     if isinstance(event, _BYTES):
         return bytes(event)
-    raise ParseError(f"event {row} is none: {_shown(event)}; {_EXAMPLE}")
+    raise ParseError(f"event {row} is no object: {_shown(event)}; {_EXAMPLE}")
 
 
 def _from_parts(parts: Sequence[bytes], depth: int) -> Column:
@@ -161,7 +161,8 @@ def _as_table(events: Any) -> pa.Table:
             return events.to_arrow()
         return pa.Table.from_pandas(events, preserve_index=False)
     except (ValueError, pa.ArrowException, AttributeError) as error:
-        raise ParseError(f"not a table of events: {error}") from None
+        reasons = "; ".join(map(str, error.args))  # of pandas: what, and in which column
+        raise ParseError(f"not a table of events: {reasons}") from None
 
 
 def _from_rows(table: pa.Table, depth: int) -> Column:

@@ -80,10 +80,14 @@ class Predicate(NamedTuple):
 
 def make_test(op: str, value: Any) -> Test:
     """One test in its kept form; raises `ParseError` for a value that the operator does not take."""
-    make = _MAKERS.get(op)
-    if make is None:
+    check_operator(op)
+    return _MAKERS[op](op, value)
+
+
+def check_operator(op: str) -> None:
+    """Refuse what is no operator."""
+    if op not in _MAKERS:
         raise ParseError(f"no operator {op!r}; expected one of: {', '.join(_MAKERS)}")
-    return make(op, value)
 
 
 def alternatives(name: str, tests: Iterable[Test]) -> list[Constraint]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ _EXAMPLE = 'expected an object such as {"area": "north", "temp": 31}'
 def check_event(value: Any) -> dict[str, Any]:
     """An event as a plain dict, from a mapping or from JSON."""
     try:
-        if isinstance(value, (str, bytes, bytearray)):
-            value = read_json(value, "an event", _EXAMPLE)
+        if isinstance(value, (str, bytes, bytearray, memoryview)):
+            text = bytes(value) if isinstance(value, memoryview) else value
+            value = read_json(text, "an event", _EXAMPLE)
         if not isinstance(value, dict):
             raise ParseError(f"not an event: {shorten(value)}; {_EXAMPLE}")
         found: dict[str, Any] = _checked(value, "")
@@ -27,20 +29,32 @@ def check_event(value: Any) -> dict[str, Any]:
         raise ParseError(f"not an event: too many objects within each other; {_EXAMPLE}") from None
 
 
-def read_json(text: str | bytes | bytearray, what: str, example: str) -> Any:
+def finite(number: str) -> float:
+    """A number as JSON writes it, unless it is more than a double can hold."""
+    if math.isinf(found := float(number)):
+        raise ValueError(f"{shorten(number)} is more than a double can hold; Infinity is infinite")
+    return found
+
+
+def read_json(
+    text: str | bytes | bytearray,
+    what: str,
+    example: str,
+    parse_float: Callable[[str], float] | None = None,
+) -> Any:
     """JSON text, with an error that tells the place."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_float=parse_float)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise ParseError(f"not JSON of {what}: {where}: {error.msg}; {example}") from None
-    except ValueError as error:  # bytes that are no UTF-8, integers of thousands of digits
+    except ValueError as error:  # no UTF-8, or a number that is none here
         raise ParseError(f"not JSON of {what}: {error}; {example}") from None
 
 
 def _checked(value: Any, path: str) -> Any:
-    if isinstance(value, np.generic) and value.dtype.kind not in "mM":  # times are no numbers
-        value = value.item()
+    if isinstance(value, np.generic | np.ndarray) and value.dtype.kind not in "mM":  # no times
+        value = value.tolist()
     if isinstance(value, float) and not math.isfinite(value):
         return float(value)
     if isinstance(value, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from matchyard.engines.predicates._constraints import Test, check_name, make_test
+from matchyard.engines.predicates._constraints import Constraint, Test, check_name, make_test
 from matchyard.engines.predicates._formatted import format_predicate
 from matchyard.engines.predicates._normal import And, Condition, Not, Or, constrain, normalise
 from matchyard.errors import ParseError, UsageError
@@ -80,14 +80,17 @@ class Field:
         return self._where("between", (low, low_open, high, high_open))
 
     def is_in(self, values: Iterable[Any]) -> Expression:
-        """One of these values."""
-        if isinstance(values, (str, bytes)):
-            raise ParseError(f"not a collection of values: {values!r}; expected one such as [1, 2]")
-        return Expression(constrain(self.name, [make_test("=", value) for value in values]))
+        """One of these values, or what a comparison of the same field among them holds for:
+        `field("x").is_in(["a", field("x") > 30])`."""
+        tests: list[Test] = []
+        for value in _collection(values):
+            is_test = isinstance(value, Expression)
+            tests += self._tests(value) if is_test else [make_test("=", value)]
+        return Expression(constrain(self.name, tests))
 
-    def is_not_any_of(self, values: Iterable[Any]) -> Expression:
-        """A value, of any type, that is none of these."""
-        return self._where("except", tuple(values))
+    def is_not_any_of(self, values: Iterable[Any], ignore_case: bool = False) -> Expression:
+        """A value, of any type, that is none of these; where case is ignored, a text."""
+        return self._where("not ignore-case" if ignore_case else "except", _collection(values))
 
     def equals(self, value: Any, ignore_case: bool = False) -> Expression:
         """This value."""
@@ -109,6 +112,18 @@ class Field:
         r"""A text that the pattern covers: `*` stands for anything, `\\*` for an asterisk."""
         return self._match("wildcard", pattern, ignore_case)
 
+    def startswith_none_of(self, texts: Iterable[str]) -> Expression:
+        """A text that begins with none of these."""
+        return self._where("not prefix", _collection(texts))
+
+    def endswith_none_of(self, texts: Iterable[str]) -> Expression:
+        """A text that ends with none of these."""
+        return self._where("not suffix", _collection(texts))
+
+    def wildcard_none_of(self, patterns: Iterable[str]) -> Expression:
+        """A text that none of the patterns covers."""
+        return self._where("not wildcard", _collection(patterns))
+
     def in_network(self, network: str) -> Expression:
         """An IP address within a network such as 10.0.0.0/8."""
         return self._where("cidr", network)
@@ -129,6 +144,15 @@ class Field:
     def _match(self, op: str, text: str, ignore_case: bool) -> Expression:
         return self._where(f"{op} ignore-case" if ignore_case else op, text)
 
+    def _tests(self, expression: Expression) -> tuple[Test, ...]:
+        """What an expression asks of this field, if that is all it asks."""
+        condition = expression.condition
+        if not isinstance(condition, Constraint) or condition.name != self.name:
+            raise ParseError(
+                f"not a test of {self.name!r}: {expression!r}; expected one such as {self!r} > 30"
+            )
+        return condition.tests
+
     def _where(self, op: str, value: Any) -> Expression:
         test: Test = make_test(op, value)
         return Expression(constrain(self.name, [test]))
@@ -141,6 +165,13 @@ def field(name: str) -> Field:
     <area = "north" and temp > 30 or wind in [20, 30]>
     """
     return Field(name)
+
+
+def _collection(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Several values; one text would be taken for its characters."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise ParseError(f"not a collection of values: {values!r}; expected one such as [1, 2]")
+    return tuple(values)
 
 
 def _parts(kind: type[And | Or], value: object, sign: str) -> tuple[Condition, ...]:

@@ -3,7 +3,8 @@
     {"area": ["north"], "detail": {"temp": [{"numeric": [">", 30]}]}}
 
 A list holds alternatives; the fields of an object must all match. `$or` takes a list of patterns;
-`$and` and `$not` go beyond EventBridge. Errors name the path within the pattern.
+`$and`, `$not`, `contains` and `compare` go beyond EventBridge. Errors name the path within the
+pattern.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from matchyard.errors import ParseError
 
 _EXAMPLE = 'for example: {"area": ["north"], "temp": [{"numeric": [">", 30]}]}'
 _NUMERIC = ("=", "<", "<=", ">", ">=")
+_COMPARE = (*_NUMERIC, "!=")
 _MAX_DEPTH = 100
 _SCALARS = (str, int, float, bool, type(None))
 _NONE_OF = {
@@ -121,16 +123,27 @@ def _operator(value: dict[str, Any], path: str) -> Test:
 
 
 def _numeric(operand: Any, path: str) -> Test:
+    """Comparisons with numbers."""
+    for value in operand[1::2] if isinstance(operand, (list, tuple)) else ():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            _fail(path, f"found {shorten(value)}; expected a number")
+    return _compared(operand, path, _NUMERIC)
+
+
+def _compare(operand: Any, path: str) -> Test:
+    """Comparisons with numbers or texts."""
+    return _compared(operand, path, _COMPARE)
+
+
+def _compared(operand: Any, path: str, known: tuple[str, ...]) -> Test:
     if not isinstance(operand, (list, tuple)) or len(operand) not in (2, 4):
         _fail(
             path,
             f'found {shorten(operand)}; expected one or two comparisons, such as [">=", 1, "<", 9]',
         )
-    for op, value in zip(operand[::2], operand[1::2], strict=True):
-        if op not in _NUMERIC:
-            _fail(path, f"no comparison {op!r}; expected one of: {', '.join(_NUMERIC)}")
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            _fail(path, f"found {shorten(value)}; expected a number")
+    for op in operand[::2]:
+        if op not in known:
+            _fail(path, f"no comparison {op!r}; expected one of: {', '.join(known)}")
     if len(operand) == 2:
         return _test(operand[0], operand[1], path)
     low_op, low, high_op, high = operand
@@ -144,8 +157,8 @@ def _numeric(operand: Any, path: str) -> Test:
     return _test("between", (low, low_op == ">", high, high_op == "<"), path)
 
 
-def _affix(op: str) -> Callable[[Any, str], Test]:
-    """`prefix` and `suffix`, which may ignore case."""
+def _cased(op: str) -> Callable[[Any, str], Test]:
+    """`prefix` and the like, which may ignore case."""
 
     def make(operand: Any, path: str) -> Test:
         if isinstance(operand, dict):
@@ -187,10 +200,12 @@ def _anything_but(operand: Any, path: str) -> Test:
 
 _OPERATORS: dict[str, Callable[[Any, str], Test]] = {
     "numeric": _numeric,
-    "prefix": _affix("prefix"),
-    "suffix": _affix("suffix"),
+    "compare": _compare,
+    "prefix": _cased("prefix"),
+    "suffix": _cased("suffix"),
     "equals-ignore-case": _plain("ignore-case"),
-    "wildcard": _plain("wildcard"),
+    "contains": _cased("contains"),
+    "wildcard": _cased("wildcard"),
     "anything-but": _anything_but,
     "exists": _exists,
     "cidr": _plain("cidr"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from matchyard.engines.predicates._bulk import from_lists, is_list
 from matchyard.engines.predicates._coded import Filters, Vocabulary
-from matchyard.engines.predicates._constraints import Constraint, Predicate
+from matchyard.engines.predicates._constraints import Constraint, Predicate, shorten
+from matchyard.engines.predicates._operands import is_text
 from matchyard.engines.predicates._pieces import Pieces, join, renumber
 from matchyard.engines.predicates._tests import COMPARISONS, constant, write_constraint
 from matchyard.engines.predicates._vocabulary import encode, read
@@ -76,7 +77,13 @@ def _as_rows(values: Any) -> Any:
         if isinstance(values, pa.ChunkedArray):  # more than 2 GiB of text in 32-bit offsets
             raise UsageError("the column is too long for 32-bit offsets; add it in smaller pieces")
     if isinstance(values, pa.Array):
+        if pa.types.is_struct(values.type) and any(
+            field.name == "op" and is_text(field.type) for field in values.type
+        ):
+            raise ParseError("rows of one constraint; expected a list of constraints per row")
         return values if is_list(values.type) else values.to_pylist()
+    if not isinstance(values, Iterable):
+        raise ParseError(f"not a column of predicates, but {shorten(values)}; {_EXAMPLE}")
     return list(values)
 
 
@@ -91,6 +98,11 @@ def checked(predicate: Predicate) -> Predicate:
 def _from_python(values: Sequence[Any], max_filters: int) -> Subscriptions:
     writer = Writer()
     for row, value in enumerate(values):
+        if isinstance(value, list | tuple) and value and isinstance(value[0], dict):
+            raise ParseError(
+                f"row {row} is a list of objects: {shorten(value)}; expected predicates; lists of "
+                "constraints are taken as an Arrow column, pyarrow.array(rows)"
+            )
         try:
             writer.add(checked(value if type(value) is Predicate else parse(value, max_filters)))
         except ParseError as error:

@@ -22,7 +22,7 @@ from matchyard.engines.predicates._constraints import (
     shorten,
     successor,
 )
-from matchyard.engines.predicates._events import check_event, read_json
+from matchyard.engines.predicates._events import check_event, finite, read_json
 from matchyard.engines.predicates._expressions import Expression, Field, field
 from matchyard.engines.predicates._formatted import format_predicate
 from matchyard.engines.predicates._normal import MAX_FILTERS, Condition, condition_of, normalise
@@ -100,5 +100,6 @@ def _condition(value: Any) -> Condition:
 
 
 def _rule(text: str) -> dict[str, Any]:
-    rule: dict[str, Any] = read_json(text, "a pattern", 'for example {"area": ["north"]}')
+    example = 'for example {"area": ["north"]}'
+    rule: dict[str, Any] = read_json(text, "a pattern", example, parse_float=finite)
     return rule

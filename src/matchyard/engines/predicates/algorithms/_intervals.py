@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from matchyard.engines.predicates._coded import Batch, Filters, Kind
 from matchyard.engines.predicates.algorithms import _stored
 from matchyard.engines.predicates.algorithms._stored import Stored
-from matchyard.errors import UsageError
+from matchyard.errors import EventError, UsageError
 from matchyard.kernels import csr
 from matchyard.kernels.bitset import ALL, ONE, WORD, ZERO, count_ones, lowest_one
 
@@ -32,6 +32,10 @@ class Domains(NamedTuple):
     attribute_of: NDArray[np.int32]  # [n_slots] NO_ATTRIBUTE for a slot that no filter asks for
     lowest: NDArray[np.float64]  # [n_attributes] the lowest finite bound…
     scale: NDArray[np.float64]  # …and 1 / (highest - lowest), or 0
+
+
+def workspace(table: Any, options: Any) -> None:
+    """Nothing is kept between calls."""
 
 
 def supported(filters: Filters) -> str | None:
@@ -105,9 +109,10 @@ def accept(table: Any, batch: Batch, algorithm: str) -> Batch:
     """The batch as the table compares it, unless an attribute has more than one value."""
     event = _second_value(batch, table.attribute_of)
     if event >= 0:
-        raise UsageError(
+        raise EventError(
             f"{algorithm} takes events with one value per attribute and found an array in event "
-            f"{event}; `tiles` takes any event"
+            "{event}; `tiles` takes any event",
+            event,
         )
     return _stored.narrowed(table, batch)
 

@@ -22,6 +22,8 @@ from matchyard.matches import Part
 
 DEVICES = ("cpu",)
 SUPPORTS = _intervals.SUPPORTS
+workspace = _intervals.workspace
+subscriptions = _stored.subscriptions
 
 
 class Options(NamedTuple):
@@ -113,17 +115,10 @@ def stated_rate(table: Table) -> float:
     return float(table.rate[0])
 
 
-def workspace(table: Table, options: Options) -> None:
-    """Nothing is kept between calls."""
-
-
 def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
     """The keys per event, with false positives; candidates are the rows marked or compared."""
     batch = _intervals.accept(table, batch, "ada_rein")
     return _stored.finish(table, *rein.mark_all(table, batch, options.n_cells, table.is_skipped))
-
-
-subscriptions = _stored.subscriptions
 
 
 def estimate(n_subscriptions: int, n_constraints: int, n_slots: int, options: Options) -> int:

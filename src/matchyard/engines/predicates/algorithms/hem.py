@@ -24,6 +24,8 @@ from matchyard.matches import Part
 
 DEVICES = ("cpu",)
 SUPPORTS = _intervals.SUPPORTS
+workspace = _intervals.workspace
+subscriptions = _stored.subscriptions
 CHUNK = 16384  # words that are merged before the next ones: they stay in the L2 cache
 
 
@@ -110,10 +112,6 @@ def _covers(options: Options) -> NDArray[np.int64]:
     return np.arange(1, options.n_groups + 1) * options.n_cells // max(options.n_groups, 1)
 
 
-def workspace(table: Table, options: Options) -> None:
-    """Nothing is kept between calls."""
-
-
 def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
     """The keys per event; candidates are the rows marked one by one or compared."""
     batch = _intervals.accept(table, batch, "hem")
@@ -127,9 +125,6 @@ def marks(table: Table, batch: Batch, options: Options) -> int:
     batch = _intervals.accept(table, batch, "hem")
     n_marks: int = _mark(table, batch, options.n_cells, _covers(options))
     return n_marks
-
-
-subscriptions = _stored.subscriptions
 
 
 def insert(

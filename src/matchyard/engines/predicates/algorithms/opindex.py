@@ -24,6 +24,8 @@ from matchyard.matches import Part
 
 DEVICES = ("cpu",)
 SUPPORTS = _intervals.SUPPORTS
+workspace = _intervals.workspace
+subscriptions = _stored.subscriptions
 
 
 class Options(NamedTuple):
@@ -102,17 +104,10 @@ def _parts(pivots: NDArray[np.int64], size: int) -> tuple[NDArray[np.int32], NDA
     return pivots[starts].astype(np.int32), np.append(starts, len(pivots))
 
 
-def workspace(table: Table, options: Options) -> None:
-    """Nothing is kept between calls."""
-
-
 def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
     """The keys per event; candidates are the bounds counted."""
     batch = _intervals.accept(table, batch, "opindex")
     return _stored.finish(table, *_match(table, batch))
-
-
-subscriptions = _stored.subscriptions
 
 
 def estimate(n_subscriptions: int, n_constraints: int, n_slots: int, options: Options) -> int:

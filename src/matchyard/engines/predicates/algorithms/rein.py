@@ -19,6 +19,8 @@ from matchyard.matches import Part
 
 DEVICES = ("cpu",)
 SUPPORTS = _intervals.SUPPORTS
+workspace = _intervals.workspace
+subscriptions = _stored.subscriptions
 
 
 class Options(NamedTuple):
@@ -80,18 +82,11 @@ def _build(stored: _stored.Stored, options: Options) -> Table:
     return Table._make((*domains, *cells, gone, np.array([n_rows, 0]), *stored))
 
 
-def workspace(table: Table, options: Options) -> None:
-    """Nothing is kept between calls."""
-
-
 def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
     """The keys per event; candidates are the rows marked or compared."""
     batch = _intervals.accept(table, batch, "rein")
     is_skipped = np.zeros(len(table.lowest), bool)
     return _stored.finish(table, *mark_all(table, batch, options.n_cells, is_skipped))
-
-
-subscriptions = _stored.subscriptions
 
 
 def insert(

@@ -21,6 +21,8 @@ from matchyard.matches import Part
 
 DEVICES = ("cpu",)
 SUPPORTS = _intervals.SUPPORTS
+workspace = _intervals.workspace
+subscriptions = _stored.subscriptions
 
 
 class Options(NamedTuple):
@@ -88,17 +90,10 @@ def _build(stored: _stored.Stored, options: Options) -> Table:
     return Table._make((*domains, *cells, n_wanted.astype(dtype), built, *stored))
 
 
-def workspace(table: Table, options: Options) -> None:
-    """Nothing is kept between calls."""
-
-
 def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
     """The keys per event; candidates are the constraints counted or compared."""
     batch = _intervals.accept(table, batch, "tama")
     return _stored.finish(table, *_match(table, batch, options.n_levels))
-
-
-subscriptions = _stored.subscriptions
 
 
 def insert(

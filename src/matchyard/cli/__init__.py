@@ -1,0 +1,49 @@
+"""The library's verbs as commands. Heavy modules are imported by the commands that need them."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from matchyard.cli.index_commands import build, explain, info, match
+from matchyard.cli.measure_commands import bench, demo, reproduce
+from matchyard.cli.terminal import clear, note
+from matchyard.cli.workload_command import workload
+
+app = typer.Typer(
+    name="matchyard",
+    help="Match every event of a stream against millions of standing subscriptions.",
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+for _command in (workload, build, match, explain, info, bench, reproduce, demo):
+    app.command()(_command)
+
+
+def main() -> None:
+    """Run a command; errors are one line on standard error, and exit status 1."""
+    from matchyard.errors import MatchyardError
+
+    try:
+        app(standalone_mode=True)
+    except MatchyardError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        clear()
+        sys.exit(130)
+    except Exception as error:
+        cause = error.__cause__ or error.__context__
+        if isinstance(error, SystemError) and isinstance(cause, KeyboardInterrupt):
+            sys.exit(130)  # the interrupt came while a kernel handed back its result
+        if os.environ.get("MATCHYARD_DEBUG"):
+            raise
+        _fail(f"{type(error).__name__}: {error} (MATCHYARD_DEBUG=1 shows where)")
+
+
+def _fail(message: str) -> None:
+    note(message)
+    sys.exit(1)

@@ -1,0 +1,61 @@
+"""Arguments that several commands have, and how counts and options are written."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+WORKLOADS = (
+    "tags: twitter, twitter-popular, peers, skew, active-web, blog-posts, video, short-messages, "
+    "bittorrent, icn, congress or ego-twitter; predicates: hem, ccm, ccm-zipf, json-eq, json-range, "
+    "sigma or kdd."
+)
+Engine = Annotated[str, typer.Argument(help="The engine: tags or predicates.")]
+Parameter = Annotated[
+    list[str] | None,
+    typer.Option(help="name=value, a parameter of the workload; as often as needed."),
+]
+AlgorithmOption = Annotated[
+    list[str] | None,
+    typer.Option(help="name=value, an option of the algorithm; as often as needed."),
+]
+Size = Annotated[str, typer.Option(help="How many subscriptions, e.g. 250k, 1M or 20M.")]
+Seed = Annotated[int, typer.Option(help="Seed of the workload: the same seed, the same rows.")]
+Threads = Annotated[int, typer.Option(min=1, help="Threads that match.")]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        help="Format of the input: jsonl, csv, parquet or arrow; by default what its ending says, "
+        "and jsonl for standard input."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def read_count(text: str) -> int:
+    """A count such as 250k, 1M or 20_000."""
+    from matchyard.errors import UsageError
+
+    factor = {"k": 1_000, "m": 1_000_000, "g": 1_000_000_000}.get(text[-1:].lower(), 1)
+    try:
+        return int(float((text[:-1] if factor > 1 else text).replace("_", "")) * factor)
+    except (ValueError, OverflowError):
+        raise UsageError(f"not a count: {text!r}; expected e.g. 250k, 1M or 20000") from None
+
+
+def read_options(given: list[str] | None) -> dict[str, Any]:
+    """Options given as name=value; numbers and true/false are read as such."""
+    from matchyard.errors import UsageError
+
+    chosen: dict[str, Any] = {}
+    for entry in given or []:
+        name, equals, value = entry.partition("=")
+        if not equals:
+            raise UsageError(f"not an option: {entry!r}; expected name=value, e.g. leaf=32")
+        try:
+            chosen[name] = json.loads(value)
+        except ValueError:
+            chosen[name] = value
+    return chosen

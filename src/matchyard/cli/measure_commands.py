@@ -1,0 +1,168 @@
+"""`matchyard bench`, `reproduce` and `demo`: what is measured, and shown to people."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from matchyard.cli.arguments import (
+    WORKLOADS,
+    AlgorithmOption,
+    AsJson,
+    Parameter,
+    Seed,
+    Size,
+    Threads,
+    read_count,
+    read_options,
+)
+from matchyard.cli.terminal import clear, note, progress
+
+
+def bench(
+    engine: Annotated[
+        str,
+        typer.Argument(
+            help="The engine: tags or predicates; or spark, to compare ways to match in Spark."
+        ),
+    ],
+    workload: Annotated[
+        str | None, typer.Option(help=f"{WORKLOADS} By default twitter, and for predicates hem.")
+    ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(
+            help="How many subscriptions, e.g. 250k; by default the workload's own size, 100k in Spark."
+        ),
+    ] = None,
+    algorithms: Annotated[
+        str,
+        typer.Option(
+            help="Names of algorithms (in Spark, of ways to match), with commas between; or all."
+        ),
+    ] = "all",
+    threads: Annotated[
+        int, typer.Option(min=1, help="Threads that match; in Spark, its cores.")
+    ] = 2,
+    device: Annotated[str, typer.Option(help="Where to match: cpu.")] = "cpu",
+    events: Annotated[
+        str | None,
+        typer.Option(
+            help="How many events per pass; by default what takes about a second, 500k in Spark."
+        ),
+    ] = None,
+    common: Annotated[
+        str,
+        typer.Option(
+            help="In Spark: how many events the slow ways get; all ways are checked on these."
+        ),
+    ] = "5k",
+    passes: Annotated[int, typer.Option(min=1, help="Timed passes; the median counts.")] = 5,
+    seed: Seed = 1,
+    option: AlgorithmOption = None,
+    parameter: Parameter = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            help="How events are given: arrow, python or json, by default arrow; in Spark, parquet."
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw the comparison into this file, e.g. a.png.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare algorithms on one workload in one run, and check that they agree."""
+    import matchyard as my
+    from matchyard.bench import compare
+    from matchyard.bench.report import disagreement, draw, table
+
+    options, names = read_options(option), algorithms.split(",")
+    if engine == "spark":
+        if (device, form or "parquet") != ("cpu", "parquet"):
+            raise my.UsageError("in Spark, the device is cpu and events come from parquet")
+        from matchyard.bench import spark_jobs
+
+        found = spark_jobs.compare(
+            workload or "twitter", read_count(size or "100k"), spark_jobs.ALL if algorithms == "all" else names,
+            threads, seed, read_count(events or "500k"), read_count(common), passes, options, progress,
+        )  # fmt: skip
+    else:
+        names = list(my.algorithms(engine)) if algorithms == "all" else names
+        found = compare(
+            engine, workload, read_count(size) if size else None, tuple(names), threads, device, seed,
+            read_count(events) if events else None, passes, options, read_options(parameter), progress,
+            form or "arrow", note,
+        )  # fmt: skip
+    results = []
+    for result in found:
+        results.append(result)
+        if as_json:
+            clear()
+            print(json.dumps(result._asdict()), flush=True)
+    clear()
+    if not as_json:
+        table(results)
+    if plot is not None:
+        draw(results, plot)
+    problem = disagreement(results)
+    if problem:
+        note(problem)
+        raise typer.Exit(1)
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Names of figures, e.g. tagmatch-fig4; without a name, all are listed."
+        ),
+    ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(help="How many subscriptions, instead of the figure's own number."),
+    ] = None,
+    threads: Threads = 2,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Folder for results and plots; by default the figure's own."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run figures and tables of the papers again, beside the published numbers (in a checkout)."""
+    from matchyard.bench.figures import find_figures, run_figure
+
+    figures = find_figures()
+    if not names and as_json:
+        print(json.dumps({name: figure.title for name, figure in figures.items()}))
+        return
+    if not names:
+        for name, figure in figures.items():
+            print(f"{name:22} {figure.title}")
+        return
+    for name in names:
+        run_figure(
+            figures, name, read_count(size) if size else None, threads, output, as_json, progress
+        )
+        clear()
+
+
+def demo(
+    size: Size = "1M",
+    seconds: Annotated[float, typer.Option(help="For how many seconds tweets arrive.")] = 30.0,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder for all files and the report.")
+    ] = Path("demo"),
+    threads: Threads = 2,
+    seed: Seed = 1,
+) -> None:
+    """Run the whole pipeline on Spark, live: tweets against a million interests that change."""
+    from matchyard.bench.demo import run
+
+    if not run(read_count(size), seconds, output, threads, seed):
+        raise typer.Exit(1)
