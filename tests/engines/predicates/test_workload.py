@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import islice
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import matchyard as my
+from matchyard.bench.judge import Judge
 from matchyard.engines.predicates._generated import words_of
 from matchyard.engines.predicates._sigma import Unmapped, translate
+from matchyard.engines.predicates.language import parse
 from matchyard.engines.predicates.workload import MODELS, generate
 
 GENERATED = ["hem", "ccm", "ccm-zipf", "json-eq", "json-range"]
@@ -186,6 +190,20 @@ def test_most_sigma_rules_map_and_the_others_are_counted() -> None:
     assert work.size == 3484
     assert work.unmapped["regular expression"] == 120
     assert len(work.titles) == len(work.subscriptions(0, 10_000)[0]) == work.size
+
+
+@pytest.mark.data
+@needs_data
+@pytest.mark.parametrize("every", [8000, pytest.param(40, marks=pytest.mark.slow)])
+def test_sigma_rules_match_as_the_oracle_says(every: int) -> None:
+    work: Any = generate("sigma")
+    texts, keys = work.subscriptions(0, work.size)
+    events = work.events(work.n_events)
+    events = events.take(pa.array(np.arange(0, work.n_events, every)))
+    found = my.PredicateIndex().add_many(texts, keys).consolidate().match(events)
+    assert found.work.matches > len(events) / 2
+    rules = [parse(text) for text in texts.to_pylist()]
+    assert list(islice(Judge(events).differences(rules, found), 10)) == []
 
 
 IMAGE = 'Image in {suffix "\\\\cmd.exe" ignoring case}'
