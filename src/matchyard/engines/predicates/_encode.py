@@ -216,6 +216,8 @@ def _encode(
                 places = _wider(places, n, needed)
             for slot in range(from_slot, to_slot):
                 kind = kinds[slot]
+                if n_unfolded > 0 and kind not in (_FOLDED, _FOLDED_REVERSED, _FOLDED_PATTERN):
+                    continue
                 for i in range(begin, stop):
                     attribute = first + (order[i] & 0xFFFFFFFF)
                     value, what = attributes[attribute, VALUE], attributes[attribute, WHAT]
@@ -252,6 +254,8 @@ def _encode(
                                 spare = np.empty(2 * size, np.uint8)
                             is_ascii = _copy(text, start, start + size, spare)
                             if kind in (_FOLDED, _FOLDED_REVERSED, _FOLDED_PATTERN):
+                                if is_ascii and n_unfolded > 0:
+                                    continue  # all is encoded again with the folds: look for more
                                 if is_ascii:
                                     _lower(spare, size)
                                 else:
