@@ -33,10 +33,12 @@ def ragged(counts):
 
 @njit(nogil=True, cache=True)
 def count_values(values, n_values):
-    """How often each of 0 … n_values - 1 occurs; NumPy's bincount would copy them to 64 bits."""
+    """How often each of 0 … n_values - 1 occurs, others left out; NumPy's bincount would copy them
+    to 64 bits."""
     counts = np.zeros(n_values, np.int64)
     for i in range(len(values)):
-        counts[values[i]] += 1
+        if 0 <= values[i] < n_values:
+            counts[values[i]] += 1
     return counts
 
 

@@ -271,12 +271,13 @@ def code_all(pieces, slot_of, vocabulary, slots, low, high):
     mode = vocabulary.mode
     n_texts = len(vocabulary.texts.text_start) - 1
     names, kinds, forms = pieces.names, pieces.kinds, pieces.forms
+    low_words, high_words = pieces.low, pieces.high
     for i in range(len(names)):
         slot = slot_of[names[i], kinds[i]]
         slots[i] = slot
         for side in range(2):
             form = np.int64(forms[i]) >> HIGH if side else np.int64(forms[i]) & 15
-            word = pieces.high[i] if side else pieces.low[i]
+            word = high_words[i] if side else low_words[i]
             plain = form & _FORMS
             # Few words need the arrays of the vocabulary; handing those over for each is slow.
             if form == _NONE:

@@ -18,6 +18,8 @@ from matchyard.kernels.csr import ragged
 from matchyard.kernels.hashing import mix64, prefetch
 from matchyard.matches import Part
 
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_OTHER_ODD = np.uint64(0xC2B2AE3D27D4EB4F)
 _NARROW = 1 << 30  # codes up to this size are kept in 32 bits
 
 
@@ -113,30 +115,36 @@ def _copy_filters(filters, order, stored):
     lowest, highest = np.iinfo(stored.low.dtype).min, np.iinfo(stored.low.dtype).max
     filter_start, piece_start, groups = filters.filter_start, filters.piece_start, filters.groups
     slots, low, high = filters.slots, filters.low, filters.high
+    to_start, to_piece_start, to_groups = stored.filter_start, stored.piece_start, stored.groups
     to_slots, to_low, to_high = stored.slots, stored.low, stored.high
     constraint, piece = 0, 0
     for i in range(len(order)):
-        stored.filter_start[i] = constraint
-        if i + 16 < len(order):
-            ahead = filter_start[order[i + 16]]
-            if ahead < len(low):
-                prefetch(slots, ahead)
-                prefetch(low, ahead)
-                prefetch(high, ahead)
-        for c in range(filter_start[order[i]], filter_start[order[i] + 1]):
-            if len(stored.groups):
-                stored.groups[constraint] = groups[c]
-            if len(stored.piece_start):
-                stored.piece_start[constraint] = piece
-            constraint += 1
-            for p in range(piece_start[c], piece_start[c + 1]):
-                to_slots[piece] = slots[p]
-                to_low[piece] = max(low[p], lowest)
-                to_high[piece] = min(high[p], highest)
-                piece += 1
-    stored.filter_start[len(order)] = constraint
-    if len(stored.piece_start):
-        stored.piece_start[constraint] = piece
+        to_start[i] = constraint
+        if i + 24 < len(order):
+            prefetch(filter_start, order[i + 24])
+            ahead = filter_start[order[i + 12]]
+            for line in range(0, min(filter_start[order[i + 12] + 1] - ahead, 32), 8):
+                at = min(ahead + line, len(low) - 1)
+                prefetch(slots, at)
+                prefetch(low, at)
+                prefetch(high, at)
+        first, last = filter_start[order[i]], filter_start[order[i] + 1]
+        if len(to_groups):
+            for c in range(first, last):
+                to_groups[constraint + c - first] = groups[c]
+        if len(to_piece_start):
+            for c in range(first, last):
+                to_piece_start[constraint + c - first] = piece + piece_start[c] - piece_start[first]
+        from_piece, to_piece = piece_start[first], piece_start[last]
+        for p in range(from_piece, to_piece):
+            to_slots[piece] = slots[p]
+            to_low[piece] = max(low[p], lowest)
+            to_high[piece] = min(high[p], highest)
+            piece += 1
+        constraint += last - first
+    to_start[len(order)] = constraint
+    if len(to_piece_start):
+        to_piece_start[constraint] = piece
 
 
 def narrowed(table: Any, batch: Batch) -> Batch:
@@ -199,17 +207,23 @@ def estimate(n_subscriptions: int, n_constraints: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _row_code(filters, row):
-    code = np.uint64(0)
-    for f in range(filters.row_start[row], filters.row_start[row + 1]):
-        code = mix64(code ^ np.uint64(filters.filter_start[f + 1] - filters.filter_start[f]))
-        for c in range(filters.filter_start[f], filters.filter_start[f + 1]):
-            code = mix64(code ^ np.uint64(filters.groups[c]))
-            for p in range(filters.piece_start[c], filters.piece_start[c + 1]):
-                code = mix64(code ^ np.uint64(filters.slots[p]))
-                code = mix64(code ^ np.uint64(filters.low[p]))
-                code = mix64(code ^ np.uint64(filters.high[p]))
-    return code
+def _row_codes(filters):
+    """A hash per row. Pieces have one order, so that their hashes may be added: none waits for the
+    one before."""
+    row_start, filter_start, piece_start, groups, slots, low, high = filters
+    codes = np.empty(len(row_start) - 1, np.uint64)
+    for row in range(len(codes)):
+        code = np.uint64(0)
+        for f in range(row_start[row], row_start[row + 1]):
+            code = mix64(code ^ np.uint64(filter_start[f + 1] - filter_start[f]))
+            for c in range(filter_start[f], filter_start[f + 1]):
+                for p in range(piece_start[c], piece_start[c + 1]):
+                    word = (np.uint64(slots[p]) << np.uint64(16)) ^ np.uint64(groups[c])
+                    word = (word ^ (np.uint64(low[p]) * _ODD)) * _ODD ^ np.uint64(high[p])
+                    word *= _OTHER_ODD
+                    code += word ^ (word >> np.uint64(32))
+        codes[row] = mix64(code)
+    return codes
 
 
 @njit(nogil=True, cache=True)
@@ -246,21 +260,21 @@ def _group_rows(filters):
     while size < 2 * n_rows:
         size *= 2
     table = np.full(size, -1, np.int32)
-    codes = np.empty(n_rows, np.uint32)
+    codes = _row_codes(filters)
     row_of = np.empty(n_rows, np.int64)
     for row in range(n_rows):
-        code = _row_code(filters, row)
-        codes[row] = np.uint32(code >> np.uint64(32))
-        slot = np.int64(code & np.uint64(size - 1))
+        if row + 16 < n_rows:
+            prefetch(table, np.int64(codes[row + 16] & np.uint64(size - 1)))
+        place = np.int64(codes[row] & np.uint64(size - 1))
         row_of[row] = row
-        while table[slot] >= 0:
-            other = table[slot]
+        while table[place] >= 0:
+            other = table[place]
             if codes[other] == codes[row] and _is_same(filters, other, row):
                 row_of[row] = other
                 break
-            slot = (slot + 1) & (size - 1)
+            place = (place + 1) & (size - 1)
         if row_of[row] == row:
-            table[slot] = row
+            table[place] = row
     return row_of
 
 

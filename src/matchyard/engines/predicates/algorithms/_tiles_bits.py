@@ -20,6 +20,7 @@ TILE_WORDS = 8  # a row is one cache line and one vector
 TILE = 64 * TILE_WORDS
 GROUP = 8  # rows that are ANDed at once
 _MOST_SLOTS = 64  # per tile
+_MOST_ROWS = 256  # of a slot
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 
@@ -134,53 +135,80 @@ def _list_slots(table, slots, cells, low, high, likely, target):
 
 @njit(nogil=True, cache=True)
 def _fill_bits(table, slots, cells, low, high, tiles):
+    """Bits are flipped where a piece begins and where it has ended; then each row takes over the
+    one before it."""
     filter_start, slot_bit, bound_start = table.filter_start, cells.slot_bit, cells.bound_start
     list_start, list_slot, list_at, bits = tiles
     n_filters, n_bit_slots = len(filter_start) - 1, len(bound_start) - 1
     members = np.zeros((n_bit_slots, TILE_WORDS), np.uint64)
     place = np.full(n_bit_slots, -1, np.int64)
+    repeats = np.empty(len(slots), np.int32)
+    is_in = np.empty(_MOST_ROWS, np.bool_)
     for tile in range(len(list_start) - 1):
         first, last = TILE * tile, min(TILE * (tile + 1), n_filters)
         for i in range(list_start[tile], list_start[tile + 1]):
             place[list_slot[i]] = list_at[i]
             members[list_slot[i]] = _ZERO
-        for f in range(first, last):
-            word, bit = (f - first) >> 6, _ONE << np.uint64((f - first) & 63)
-            for c in range(filter_start[f], filter_start[f + 1]):
-                number = slot_bit[slots[c]] if slots[c] >= 0 else -1
-                if number >= 0:
-                    members[number, word] |= bit
-        for i in range(list_start[tile], list_start[tile + 1]):
-            number, at = list_slot[i], list_at[i]
-            width = _width(bound_start, number)
-            for row in range(width):
-                for word in range(TILE_WORDS):
-                    free = ~_ZERO if row == width - 1 else ~members[number, word]
-                    bits[at + row * TILE_WORDS + word] = free
-        for i in range(list_start[tile], list_start[tile + 1]):
-            members[list_slot[i]] = _ZERO
+            n_words = _width(bound_start, list_slot[i]) * TILE_WORDS
+            bits[list_at[i] : list_at[i] + n_words] = _ZERO
+        n_repeats = 0
         for f in range(first, last):
             word, bit = (f - first) >> 6, _ONE << np.uint64((f - first) & 63)
             for c in range(filter_start[f], filter_start[f + 1]):
                 number = slot_bit[slots[c]] if slots[c] >= 0 else -1
                 if number < 0 or place[number] < 0:
                     continue
-                at = place[number] + word
-                from_piece, to_piece = pieces_of(table, c)
-                if members[number, word] & bit:  # a second constraint: only what both let pass
-                    for cell in range(1, _width(bound_start, number) - 1):
-                        is_in = False
-                        for p in range(from_piece, to_piece):
-                            is_in |= low[p] <= cell <= high[p]
-                        if not is_in:
-                            bits[at + cell * TILE_WORDS] &= ~bit
+                if members[number, word] & bit:
+                    repeats[n_repeats] = c
+                    n_repeats += 1
                     continue
                 members[number, word] |= bit
+                at = place[number] + word
+                from_piece, to_piece = pieces_of(table, c)
+                if to_piece - from_piece == 1:
+                    bits[at + np.int64(low[from_piece]) * TILE_WORDS] ^= bit
+                    bits[at + (np.int64(high[from_piece]) + 1) * TILE_WORDS] ^= bit
+                    continue
+                is_in[:] = False  # pieces may meet in a cell
                 for p in range(from_piece, to_piece):
-                    for cell in range(np.int64(low[p]), np.int64(high[p]) + 1):
-                        bits[at + cell * TILE_WORDS] |= bit
+                    is_in[low[p] : np.int64(high[p]) + 1] = True
+                for cell in range(1, _width(bound_start, number)):
+                    if is_in[cell] != is_in[cell - 1]:
+                        bits[at + cell * TILE_WORDS] ^= bit
+        for i in range(list_start[tile], list_start[tile + 1]):
+            number, at = list_slot[i], list_at[i]
+            if i > list_start[tile] and at == list_at[i - 1]:
+                continue  # the last one, repeated
+            width = _width(bound_start, number)
+            for row in range(1, width):
+                for word in range(at + row * TILE_WORDS, at + (row + 1) * TILE_WORDS):
+                    bits[word] ^= bits[word - TILE_WORDS]
+            for row in range(width):
+                for word in range(TILE_WORDS):
+                    free = ~_ZERO if row == width - 1 else ~members[number, word]
+                    bits[at + row * TILE_WORDS + word] |= free
+        _leave_common(table, slots, slot_bit, bound_start, low, high, first, place, bits,
+                      repeats[:n_repeats])  # fmt: skip
         for i in range(list_start[tile], list_start[tile + 1]):
             place[list_slot[i]] = -1
+
+
+@njit(nogil=True, cache=True)
+def _leave_common(
+    table, slots, slot_bit, bound_start, low, high, first, place, bits, constraints
+):  # fmt: skip
+    """Second constraints of filters on a slot: only what both let pass stays."""
+    for c in constraints:
+        f = np.searchsorted(table.filter_start, c, side="right") - 1 - first
+        bit, number = _ONE << np.uint64(f & 63), slot_bit[slots[c]]
+        at = place[number] + (f >> 6)
+        from_piece, to_piece = pieces_of(table, c)
+        for cell in range(1, _width(bound_start, number) - 1):
+            is_in = False
+            for p in range(from_piece, to_piece):
+                is_in |= low[p] <= cell <= high[p]
+            if not is_in:
+                bits[at + cell * TILE_WORDS] &= ~bit
 
 
 @njit(nogil=True, cache=True, forceinline=True)

@@ -14,6 +14,7 @@ from matchyard.kernels.csr import ragged
 
 MAX_BIT_SLOTS = 254
 MAX_CELLS = 253  # per slot; cell 0 is for events without it, one past the last for several values
+_STEPS = 1024  # per slot; see `_steps`
 _SAMPLES = 4096  # bounds that decide where the cells of a slot end
 
 
@@ -26,14 +27,13 @@ class Cells(NamedTuple):
 
 
 def cut_cells(
-    table: Any, slots: NDArray[np.int32], n_slots: int, n_cells: int
+    table: Any, slots: NDArray[np.int32], uses: NDArray[np.int64], n_cells: int
 ) -> tuple[Cells, NDArray[np.float64]]:
     """Cut the slots that filters use most into at most `n_cells` cells, all used equally often; and
     the share of a slot's bounds in each of its cells, slot after slot."""
-    uses = np.bincount(slots[slots >= 0], minlength=n_slots)
     chosen = np.argsort(-uses, kind="stable")[:MAX_BIT_SLOTS]
     chosen = np.sort(chosen[uses[chosen] > 0])
-    slot_bit = np.full(n_slots, -1, np.int16)
+    slot_bit = np.full(len(uses), -1, np.int16)
     slot_bit[chosen] = np.arange(len(chosen))
     sample_start, samples = _sample_bounds(table, slots, slot_bit, uses[chosen])
     found, shares = [], [np.empty(0)]
@@ -97,15 +97,13 @@ def _sample_bounds(table, slots, slot_bit, uses):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def cell_of(bounds, first, last, code):
-    """The cell of a code, given where the bounds of its slot are."""
+    """The cell of a code, given where the bounds of its slot are. Without branches: which way a
+    search goes cannot be foreseen."""
     low, size = first, last - first
     while size > 0:
-        half = size // 2
-        if bounds[low + half] <= code:
-            low += half + 1
-            size -= half + 1
-        else:
-            size = half
+        half = (size + 1) // 2
+        low += half if bounds[low + half - 1] <= code else 0
+        size -= half
     return low - first + 1
 
 
@@ -113,17 +111,59 @@ def cell_of(bounds, first, last, code):
 def piece_cells(table, slots, cells):
     """The first and last cell of every piece; 1 and 0 where its slot has no bits."""
     n_pieces = len(table.slots)
+    slot_bit, bound_start, bounds = cells.slot_bit, cells.bound_start, cells.bounds
+    piece_start, low_codes, high_codes = table.piece_start, table.low, table.high
+    shifts, steps = _steps(bound_start, bounds)
     low, high = np.ones(n_pieces, np.uint8), np.zeros(n_pieces, np.uint8)
     for c in range(len(slots)):
-        if slots[c] < 0 or cells.slot_bit[slots[c]] < 0:
+        if slots[c] < 0 or slot_bit[slots[c]] < 0:
             continue
-        number = cells.slot_bit[slots[c]]
-        start, end = cells.bound_start[number], cells.bound_start[number + 1]
-        first, last = pieces_of(table, c)
+        number = slot_bit[slots[c]]
+        start, end, shift = bound_start[number], bound_start[number + 1], shifts[number]
+        first, last = (piece_start[c], piece_start[c + 1]) if len(piece_start) else (c, c + 1)
         for p in range(first, last):
-            low[p] = cell_of(cells.bounds, start, end, table.low[p])
-            high[p] = cell_of(cells.bounds, start, end, table.high[p])
+            low[p] = _cell_by_steps(bounds, start, end, steps, number, shift, low_codes[p])
+            high[p] = _cell_by_steps(bounds, start, end, steps, number, shift, high_codes[p])
     return low, high
+
+
+@njit(nogil=True, cache=True)
+def _steps(bound_start, bounds):
+    """Per slot, a way into its bounds without a search: between the first and the last there are
+    up to _STEPS steps of equal length, a power of two, each with the cell in which it begins."""
+    n_slots = len(bound_start) - 1
+    shifts = np.zeros(n_slots, np.uint64)
+    steps = np.zeros((n_slots, _STEPS), np.uint8)
+    for number in range(n_slots):
+        start, end = bound_start[number], bound_start[number + 1]
+        if start == end:
+            continue
+        span = np.uint64(bounds[end - 1]) - np.uint64(bounds[start])
+        while span >> shifts[number] >= np.uint64(_STEPS):
+            shifts[number] += np.uint64(1)
+        cell = 1
+        for step in range(_STEPS):
+            begin = np.uint64(step) << shifts[number]
+            while cell - 1 < end - start:
+                if np.uint64(bounds[start + cell - 1]) - np.uint64(bounds[start]) > begin:
+                    break
+                cell += 1
+            steps[number, step] = cell
+    return shifts, steps
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _cell_by_steps(bounds, first, last, steps, number, shift, code):
+    """As `cell_of`."""
+    if first == last or code < bounds[first]:
+        return 1
+    if code >= bounds[last - 1]:
+        return last - first + 1
+    step = (np.uint64(code) - np.uint64(bounds[first])) >> shift
+    cell = np.int64(steps[number, np.int64(step)])
+    while bounds[first + cell - 1] <= code:
+        cell += 1
+    return cell
 
 
 def likelihood(
@@ -146,6 +186,7 @@ def likelihood(
 def share_matched(
     table: Any,
     slots: NDArray[np.int32],
+    uses: NDArray[np.int64],
     cells: Cells,
     shares: NDArray[np.float64],
     low: NDArray[Any],
@@ -155,8 +196,7 @@ def share_matched(
     to have four times the slots that filters ask for; in a slot they lie like the bounds of the
     filters, or evenly: the mean of both cases, of which the larger decides."""
     n_filters = len(table.filter_start) - 1
-    uses = np.bincount(cells.slot_bit[slots], minlength=len(cells.bound_start) - 1)
-    present = np.minimum(1.0, 4 * uses / max(n_filters, 1))
+    present = np.minimum(1.0, 4 * uses[cells.slot_bit >= 0] / max(n_filters, 1))
     matched = [
         _share_matched(
             table, slots, cells, low, high, likelihood(cells, shares, by_length), present

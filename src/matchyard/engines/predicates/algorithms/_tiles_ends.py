@@ -44,10 +44,10 @@ def no_lists() -> Lists:
     return Lists._make((*(np.empty(0, kind) for kind in kinds), np.empty(0, np.int32)))
 
 
-def can_list(table: Any, slots: NDArray[np.int32], cells: Cells) -> bool:
+def can_list(table: Any, slots: NDArray[np.int32], uses: NDArray[np.int64], cells: Cells) -> bool:
     """Can lists tell all of what filters ask for? Not what is negated, or asked of several slots
     or of one without cells; and pieces that overlap would flip a bit once too often."""
-    if len(table.groups) or (slots < 0).any() or (cells.slot_bit[slots] < 0).any():
+    if len(table.groups) or uses[cells.slot_bit >= 0].sum() < len(slots):
         return False
     return not len(table.piece_start) or bool(_are_apart(table))
 

@@ -110,16 +110,19 @@ def _insert(terms, slots, codes, numbers):
 
 @njit(nogil=True, cache=True)
 def describe(filters):
-    """Per constraint its slot, -1 where it is negated or has several; and is it one code only?"""
-    n_constraints = len(filters.piece_start) - 1
+    """Per constraint its slot, -1 where it is negated or has several; and is it one code only?
+    `filters` may be those of a table, where arrays that say nothing are empty."""
+    piece_start, groups, low, high = filters.piece_start, filters.groups, filters.low, filters.high
+    own = filters.slots
+    n_constraints = len(piece_start) - 1 if len(piece_start) else len(own)
     slots = np.empty(n_constraints, np.int32)
     is_point = np.zeros(n_constraints, np.bool_)
     for c in range(n_constraints):
-        first, last = filters.piece_start[c], filters.piece_start[c + 1] - 1
+        first, last = (piece_start[c], piece_start[c + 1] - 1) if len(piece_start) else (c, c)
         slots[c] = -1
-        if filters.groups[c] == 0 and filters.slots[first] == filters.slots[last]:
-            slots[c] = filters.slots[first]
-            is_point[c] = first == last and filters.low[first] == filters.high[first]
+        if (len(groups) == 0 or groups[c] == 0) and own[first] == own[last]:
+            slots[c] = own[first]
+            is_point[c] = first == last and low[first] == high[first]
     return slots, is_point
 
 

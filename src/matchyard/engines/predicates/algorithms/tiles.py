@@ -133,13 +133,14 @@ def compile(
     is_plain = len(found.filters.filter_start) - 1 <= options.small
     order = order_filters(found.filters, n_slots, is_plain)
     stored = _stored.store(found, order.filters)
-    slots, is_point = _describe_stored(stored)
+    slots, is_point = describe(stored)
     if is_plain:
         slots[:] = -1
-    cells, shares = cut_cells(stored, slots, n_slots, options.cells)
+    uses = csr.count_values(slots, n_slots)
+    cells, shares = cut_cells(stored, slots, uses, options.cells)
     low, high = piece_cells(stored, slots, cells)
     filed = (order.posting_start, order.slot_posting, *order.terms)
-    if not is_plain and _is_dense(stored, slots, cells, shares, low, high, options):
+    if not is_plain and _is_dense(stored, slots, uses, cells, shares, low, high, options):
         ends = lists(stored, slots, cells)
         unsigned = np.empty(0, np.uint64)
         return Table._make((*filed, *cells, *no_bits(), *no_bits(), *ends, unsigned, *stored))
@@ -152,6 +153,7 @@ def compile(
 def _is_dense(
     stored: _stored.Stored,
     slots: NDArray[np.int32],
+    uses: NDArray[np.int64],
     cells: Cells,
     shares: NDArray[np.float64],
     low: NDArray[np.uint8],
@@ -159,20 +161,9 @@ def _is_dense(
     options: Options,
 ) -> bool:
     """Does an event match so much of a tile that all of it had better be swept?"""
-    if not can_list(stored, slots, cells):
+    if not can_list(stored, slots, uses, cells):
         return False
-    return TILE * share_matched(stored, slots, cells, shares, low, high) > options.dense
-
-
-def _describe_stored(stored: _stored.Stored) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    n_constraints = int(stored.filter_start[-1])
-    piece_start = stored.piece_start if len(stored.piece_start) else np.arange(n_constraints + 1)
-    groups = stored.groups if len(stored.groups) else np.zeros(n_constraints, np.int16)
-    start = stored.filter_start
-    slots, is_point = describe(
-        Filters._make((start, start, piece_start, groups, stored.slots, stored.low, stored.high))
-    )
-    return slots, is_point
+    return TILE * share_matched(stored, slots, uses, cells, shares, low, high) > options.dense
 
 
 def workspace(table: Table, options: Options) -> Workspace:
