@@ -27,10 +27,12 @@ class Shape(NamedTuple):
     places: bool = False
     n_keys: int = 1000
     scale: int = 1
+    excludes: bool = True  # are there constraints that leave something out?
 
 
 SHAPES = {
     "plain": Shape(),
+    "intervals": Shape(excludes=False),
     "beyond 32 bits": Shape(scale=1 << 40),
     "unions": Shape(pieces=3),
     "negated": Shape(groups=3, pieces=2),
@@ -49,7 +51,10 @@ def _piece(rng: np.random.Generator, shape: Shape) -> list[tuple[int, int]]:
     choices = [[(low, low)], [(LOWEST, high)], [(low, HIGHEST)], [(low, high)]]
     choices += [[(LOWEST, low - 1), (low + 1, HIGHEST)], [(LOWEST, low - 1), (high + 1, HIGHEST)]]
     choices += [[(LOWEST, HIGHEST)]]
-    ends = choices[rng.choice(7, p=[0.3, 0.15, 0.15, 0.2, 0.1, 0.05, 0.05])]
+    share = [0.3, 0.15, 0.15, 0.2, 0.1, 0.05, 0.05]
+    if not shape.excludes:
+        share = [0.4, 0.2, 0.1, 0.25, 0.0, 0.0, 0.05]
+    ends = choices[rng.choice(7, p=share)]
     return [(a if a == LOWEST else a * shape.scale, b if b == HIGHEST else b * shape.scale)
             for a, b in ends]  # fmt: skip
 
