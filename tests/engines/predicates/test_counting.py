@@ -27,10 +27,17 @@ class Shape(NamedTuple):
     places: bool = False
     n_keys: int = 1000
     scale: int = 1
+    excludes: bool = True  # are there constraints that leave something out?
+    far: bool = False  # are there values that differ from others only beyond 32 bits?
 
 
 SHAPES = {
     "plain": Shape(),
+    "intervals": Shape(excludes=False),
+    "intervals of several values": Shape(excludes=False, values=3),
+    "intervals in objects": Shape(excludes=False, values=2, places=True),
+    "equal intervals": Shape(excludes=False, wide=2, n_keys=5),
+    "far values": Shape(far=True),
     "beyond 32 bits": Shape(scale=1 << 40),
     "unions": Shape(pieces=3),
     "negated": Shape(groups=3, pieces=2),
@@ -49,7 +56,10 @@ def _piece(rng: np.random.Generator, shape: Shape) -> list[tuple[int, int]]:
     choices = [[(low, low)], [(LOWEST, high)], [(low, HIGHEST)], [(low, high)]]
     choices += [[(LOWEST, low - 1), (low + 1, HIGHEST)], [(LOWEST, low - 1), (high + 1, HIGHEST)]]
     choices += [[(LOWEST, HIGHEST)]]
-    ends = choices[rng.choice(7, p=[0.3, 0.15, 0.15, 0.2, 0.1, 0.05, 0.05])]
+    share = [0.3, 0.15, 0.15, 0.2, 0.1, 0.05, 0.05]
+    if not shape.excludes:
+        share = [0.4, 0.2, 0.1, 0.25, 0.0, 0.0, 0.05]
+    ends = choices[rng.choice(7, p=share)]
     return [(a if a == LOWEST else a * shape.scale, b if b == HIGHEST else b * shape.scale)
             for a, b in ends]  # fmt: skip
 
@@ -87,6 +97,8 @@ def batch_of(rng: np.random.Generator, n_events: int, shape: Shape) -> Batch:
         counts.append(len(chosen))
         slots += chosen.tolist()
         codes += (rng.integers(-1, shape.wide + 1, len(chosen)) * shape.scale).tolist()
+        if shape.far:
+            codes[-1:] = [code + (1 << 32) for code in codes[-1:]]
         places += (rng.integers(0, 7, len(chosen)) * shape.places).tolist()
     # Two arrays of two elements; the second element of the first holds an array of two more.
     parents, arrays = [0, 0, 0, 0, 0, 2, 2], [0, 1, 1, 2, 2, 3, 3]
@@ -203,6 +215,21 @@ def test_no_subscriptions_match_nothing(module: Any) -> None:
     assert not any(lists(module.match(table, batch, space, module.Options())))
     if module is sff:
         assert not any(lists(sff.match_unique(table, batch, space, sff.Options())))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_constraint_is_lost_where_a_slot_has_more_than_a_step(module: Any) -> None:
+    n_rows = 2 * _counted.STEP + 10
+    start, low = np.arange(n_rows + 1), np.arange(n_rows)
+    filters = Filters(
+        start, start, start, np.zeros(n_rows, np.int16), np.zeros(n_rows, np.int32), low,
+        np.full(n_rows, HIGHEST),
+    )  # fmt: skip
+    none = np.zeros(1, np.int32)
+    batch = Batch(np.array([0, 1]), none, np.array([n_rows]), none, none, none)
+    table = module.compile(filters, low, None, module.Options())
+    space = module.workspace(table, module.Options())
+    assert lists(module.match(table, batch, space, module.Options())) == [low.tolist()]
 
 
 def test_counting_evaluates_every_constraint_on_the_slots_of_the_event() -> None:

@@ -125,6 +125,21 @@ def test_insertions_and_removals_leave_what_a_new_table_has(
         ]
 
 
+@pytest.mark.parametrize("algorithm", CHANGING, ids=name_of)
+def test_insertions_past_the_bits_of_a_table_leave_all_rows(algorithm: Any) -> None:
+    options, rng = algorithm.Options(), np.random.default_rng(8)
+    rows = cases.random_subscriptions(rng, 600, 3, 50)
+    keys = np.arange(600)
+    table = algorithm.compile(cases.filters(rows[:300]), keys[:300], None, options)
+    n_built = int(table.built[0])
+    table = algorithm.insert(table, cases.filters(rows[300:]), keys[300:], options)
+    assert len(table.filter_start) - 1 > 512  # more than a built table of that size has bits for
+    assert table.built[0] == n_built  # and yet it was not built anew
+    events = cases.batch(cases.random_events(rng, 20, 3, 50))
+    expected = [sorted(row) for row in cases.brute_force(cases.filters(rows), keys, events)]
+    assert cases.matches_of(algorithm, table, events, options) == expected
+
+
 def _some_rows(rng: np.random.Generator, table: Any, alive: set[int]) -> np.ndarray[Any, Any]:
     living = [
         row

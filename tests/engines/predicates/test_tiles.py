@@ -57,6 +57,8 @@ def test_large_tables_have_tiles_and_blocks(name: str) -> None:
         options = OPTIONS[option]
         table: Any = tiles.compile(filters, keys, None, options)  # type: ignore[arg-type]
         assert max(len(table.tile_list_start), len(table.tile_start)) > 2
+        if (name, option) == ("intervals", "many matches"):
+            assert len(table.tile_start)
         found = tiles.match(table, batch, tiles.workspace(table, options), options)
         assert lists(found) == wanted
 
@@ -74,6 +76,43 @@ def _intervals(n: int, width: int) -> tuple[Filters, Batch]:
     entries = np.tile(np.arange(4, dtype=np.int32), 100)
     batch = Batch(np.arange(101) * 4, entries, rng.integers(0, 1000, 400), places, none, none)
     return filters, batch
+
+
+def _with_some_slots(batch: Batch, share: float) -> Batch:
+    """The same events without some of their entries."""
+    kept = np.random.default_rng(2).random(len(batch.slots)) < share
+    start = np.concatenate([[0], np.cumsum(kept)])[batch.event_start]
+    slots, codes, places = batch.slots[kept], batch.codes[kept], batch.places[kept]
+    return batch._replace(event_start=start, slots=slots, codes=codes, places=places)
+
+
+def _matches_by_numpy(filters: Filters, batch: Batch) -> list[list[int]]:
+    found = []
+    for event in range(batch.n_rows):
+        entries = slice(batch.event_start[event], batch.event_start[event + 1])
+        code_of = np.full(4, -1)  # below every interval
+        code_of[batch.slots[entries]] = batch.codes[entries]
+        codes = code_of[filters.slots]
+        holds = (filters.low <= codes) & (codes <= filters.high)
+        found.append(np.flatnonzero(holds.reshape(-1, 2).all(axis=1)).tolist())
+    return found
+
+
+@pytest.mark.parametrize("dense", [0.0, np.inf])
+def test_tables_of_several_blocks_find_what_numpy_finds(
+    dense: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_tiles_sweep, "_MOST_BYTES", 1 << 17)  # so that few events go together
+    filters, batch = _intervals(40_000, 120)
+    batch = _with_some_slots(batch, 0.8)
+    options = tiles.Options(dense=dense)
+    table = tiles.compile(filters, np.arange(40_000), None, options)  # type: ignore[arg-type]
+    if dense:
+        assert len(table.block_list_start) > 2
+        assert table.block_list_start[-1] > table.block_list_start[1] > 0  # both blocks have bits
+    assert bool(len(table.tile_start)) == (dense == 0)
+    part = tiles.match(table, batch, tiles.workspace(table, options), options)
+    assert lists(part) == _matches_by_numpy(filters, batch)
 
 
 def test_bits_leave_few_filters_to_compare() -> None:
