@@ -46,5 +46,5 @@ class Options(NamedTuple):
 
     cells: int = 32
     survivors: float = 0.1
-    dense: float = 0.5
+    dense: float = 1.0
     small: int = SMALL
