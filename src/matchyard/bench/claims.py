@@ -82,5 +82,7 @@ def falls(found: Mapping[str, list[float]], names: Sequence[str], by: str, most:
 
 def ahead(found: Mapping[str, list[float]], name: str, others: Sequence[str]) -> str:
     """How many times as fast one is as others, in words; for an algorithm that no paper has."""
-    said = ", ".join(f"{ratio(found[other], found[name]):.1f}× {other}" for other in others)
-    return f"{name}, which is ours, is as fast as {said}"
+    said = " and ".join(
+        f"{ratio(found[other], found[name]):.1f}× as fast as {other}" for other in others
+    )
+    return f"{name}, which is ours, is {said}"
