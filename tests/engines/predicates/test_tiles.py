@@ -137,6 +137,23 @@ def test_a_tile_is_swept_where_many_match() -> None:
     assert lists(part) == lists(same)
 
 
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_filters_that_need_one_code_are_looked_up_and_not_swept(pieces: int) -> None:
+    """Sets of codes are filed with all others of their slot: for these a sweep is the quicker way."""
+    n = 5000
+    low = np.sort(np.random.default_rng(2).permutation(pieces * n).reshape(n, pieces) * 2).ravel()
+    start, slots = np.arange(n + 1), np.zeros(pieces * n, np.int32)
+    filters = Filters(start, start, pieces * start, np.zeros(n, np.int16), slots, low, low)
+    options = tiles.Options()
+    table = tiles.compile(filters, np.arange(n), None, options)  # type: ignore[arg-type]
+    assert bool(len(table.tile_start)) == (pieces > 1)
+    places, none = np.zeros(40, np.int32), np.zeros(1, np.int32)
+    batch = Batch(np.arange(41), slots[:40], np.arange(40), places, none, none)
+    part = tiles.match(table, batch, tiles.workspace(table, options), options)
+    assert lists(part) == expected(filters, np.arange(n), batch)
+    assert pieces > 1 or part.candidates == len(part.keys)
+
+
 SWEPT = {
     "intervals": Shape(wide=50),
     "beyond 32 bits": Shape(wide=50, scale=1 << 40),
@@ -227,6 +244,23 @@ def test_pieces_that_overlap_are_not_swept() -> None:
     options = tiles.Options(dense=0.0)
     table: Any = tiles.compile(filters, np.array([3]), None, options)  # type: ignore[arg-type]
     assert lists(tiles.match(table, batch, tiles.workspace(table, options), options)) == [[3]]
+
+
+@pytest.mark.parametrize("n_on_slot", [64, 65])
+def test_a_filter_with_very_many_constraints_on_a_slot_is_not_swept(n_on_slot: int) -> None:
+    """Its lists would have rows for all filters of the tile."""
+    sizes = np.array([1] * 9 + [n_on_slot])
+    n = int(sizes.sum())
+    low, slots = np.arange(n), np.zeros(n, np.int32)
+    start, no_groups = np.arange(n + 1), np.zeros(n, np.int16)
+    filters = Filters(np.arange(11), ragged(sizes), start, no_groups, slots, low, low + 100)
+    places, none = np.zeros(3, np.int32), np.zeros(1, np.int32)
+    batch = Batch(np.arange(4), slots[:3], np.array([5, 80, 105]), places, none, none)
+    options = tiles.Options()
+    table: Any = tiles.compile(filters, np.arange(10), None, options)  # type: ignore[arg-type]
+    assert bool(len(table.tile_start)) == (n_on_slot == 64)
+    found = tiles.match(table, batch, tiles.workspace(table, options), options)
+    assert lists(found) == expected(filters, np.arange(10), batch)
 
 
 def test_small_sets_are_scanned_by_auto_alone() -> None:

@@ -26,31 +26,42 @@ class Cells(NamedTuple):
     bounds: NDArray[np.int64]  # ascending; code x is in cell 1 + (bounds <= x)
 
 
+class Shares(NamedTuple):
+    """How the bounds of a slot's constraints lie in its cells, slot after slot."""
+
+    of_bounds: NDArray[np.float64]  # the share of them in each cell
+    of_point: NDArray[np.float64]  # the share of a cell that one code has: of those seen in it
+
+
 def cut_cells(
     table: Any, slots: NDArray[np.int32], uses: NDArray[np.int64], n_cells: int
-) -> tuple[Cells, NDArray[np.float64]]:
-    """Cut the slots that filters use most into at most `n_cells` cells, all used equally often; and
-    the share of a slot's bounds in each of its cells, slot after slot."""
+) -> tuple[Cells, Shares]:
+    """Cut the slots that filters use most into at most `n_cells` cells, all used equally often."""
     chosen = np.argsort(-uses, kind="stable")[:MAX_BIT_SLOTS]
     chosen = np.sort(chosen[uses[chosen] > 0])
     slot_bit = np.full(len(uses), -1, np.int16)
     slot_bit[chosen] = np.arange(len(chosen))
     sample_start, samples = _sample_bounds(table, slots, slot_bit, uses[chosen])
-    found, shares = [], [np.empty(0)]
+    found, of_bounds, of_point = [], [np.empty(0)], [np.empty(0)]
     for number in range(len(chosen)):
         ends = np.sort(samples[sample_start[number] : sample_start[number + 1]])
         distinct = np.unique(ends)
+        bounds = distinct
         if len(distinct) > n_cells - 1:
             at = np.linspace(0, len(ends) - 1, n_cells + 1)[1:-1].astype(np.int64)
-            distinct = np.unique(ends[at])
-        found.append(distinct)
-        counts = np.bincount(
-            np.searchsorted(distinct, ends, side="right"), minlength=len(distinct) + 1
-        )
-        shares.append((counts + 0.01) / (counts + 0.01).sum())
+            bounds = np.unique(ends[at])
+        found.append(bounds)
+        counts = _count_in_cells(bounds, ends)
+        of_bounds.append((counts + 0.01) / (counts + 0.01).sum())
+        of_point.append(1 / np.maximum(_count_in_cells(bounds, distinct), 1))
     starts = ragged(np.array([len(ends) for ends in found], np.int64)).astype(np.int32)
-    bounds = np.concatenate([*found, np.empty(0, np.int64)])
-    return Cells(slot_bit, starts, bounds), np.concatenate(shares)
+    cells = Cells(slot_bit, starts, np.concatenate([*found, np.empty(0, np.int64)]))
+    return cells, Shares(np.concatenate(of_bounds), np.concatenate(of_point))
+
+
+def _count_in_cells(bounds: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many of the codes are in each cell."""
+    return np.bincount(np.searchsorted(bounds, codes, side="right"), minlength=len(bounds) + 1)
 
 
 @njit(nogil=True, cache=True)
@@ -166,14 +177,12 @@ def _cell_by_steps(bounds, first, last, steps, number, shift, code):
     return cell
 
 
-def likelihood(
-    cells: Cells, shares: NDArray[np.float64], by_length: float = 0.5
-) -> NDArray[np.float64]:
+def likelihood(cells: Cells, shares: Shares, by_length: float = 0.5) -> NDArray[np.float64]:
     """How likely an event falls into the cells up to each, slot after slot: partly by their length,
     for the rest as the bounds do. Nothing is known about events; half of both is seldom far off."""
     found = [np.empty(0)]
     for number, (start, stop) in enumerate(pairwise(cells.bound_start)):
-        share = shares[start + number : stop + number + 1].copy()
+        share = shares.of_bounds[start + number : stop + number + 1].copy()
         if len(share) > 2:
             lengths = np.diff(cells.bounds[start:stop].astype(np.float64))
             lengths += lengths.sum() == 0  # neighbouring codes may be the same as doubles
@@ -186,28 +195,28 @@ def likelihood(
 def share_matched(
     table: Any,
     slots: NDArray[np.int32],
+    is_point: NDArray[np.bool_],
     uses: NDArray[np.int64],
     cells: Cells,
-    shares: NDArray[np.float64],
+    shares: Shares,
     low: NDArray[Any],
     high: NDArray[Any],
 ) -> float:
     """The share of the filters that an event is likely to match, by some of them. Events are taken
     to have four times the slots that filters ask for; in a slot they lie like the bounds of the
-    filters, or evenly: the mean of both cases, of which the larger decides."""
+    filters, or evenly: the mean of both cases, of which the larger decides. Who asks for one code is
+    only looked at by events that have it: it is as likely as the others that are named in its cell."""
     n_filters = len(table.filter_start) - 1
     present = np.minimum(1.0, 4 * uses[cells.slot_bit >= 0] / max(n_filters, 1))
     matched = [
-        _share_matched(
-            table, slots, cells, low, high, likelihood(cells, shares, by_length), present
-        )
-        for by_length in (0.0, 1.0)
+        _share_matched(table, slots, is_point, cells, low, high, likely, shares.of_point, present)
+        for likely in (likelihood(cells, shares, by_length) for by_length in (0.0, 1.0))
     ]
     return float(np.mean(matched))
 
 
 @njit(nogil=True, cache=True)
-def _share_matched(table, slots, cells, low, high, likely, present):
+def _share_matched(table, slots, is_point, cells, low, high, likely, of_point, present):
     filter_start, slot_bit, bound_start = table.filter_start, cells.slot_bit, cells.bound_start
     n_filters = len(filter_start) - 1
     stride = n_filters // _SAMPLES + 1
@@ -221,6 +230,8 @@ def _share_matched(table, slots, cells, low, high, likely, present):
             first, last = pieces_of(table, c)
             for p in range(first, last):
                 passed += likely[at + np.int64(high[p])] - likely[at + np.int64(low[p]) - 1]
+            if is_point[c]:
+                passed *= of_point[bound_start[number] + number + np.int64(low[first]) - 1]
             matched *= min(passed, 1.0) * present[number]
         total += matched
         n_seen += 1

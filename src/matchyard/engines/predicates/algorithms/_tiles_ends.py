@@ -21,6 +21,9 @@ from matchyard.engines.predicates.algorithms._tiles_cells import Cells
 from matchyard.kernels.bitset import flip
 
 _ONES = ~np.uint64(0)
+_MOST_ON_SLOT = (
+    64  # constraints of a filter: each is in a list of its own, with rows for a whole tile
+)
 
 
 class Lists(NamedTuple):
@@ -84,14 +87,23 @@ def lists(table: Any, slots: NDArray[np.int32], cells: Cells) -> Lists:
     return made
 
 
+def are_too_deep(table: Any, slots: NDArray[np.int32]) -> bool:
+    """Has a filter so many constraints on one slot that their lists would take most of the memory?"""
+    return int(_nth_on_slot(table, slots).max(initial=0)) >= _MOST_ON_SLOT
+
+
 @njit(nogil=True, cache=True)
 def _nth_on_slot(table, slots):
     """Per constraint, how many before it in its filter are on the same slot."""
-    depth = np.zeros(len(slots), np.uint16)
+    depth = np.empty(len(slots), np.int32)
+    n_on_slot = np.zeros(slots.max() + 1 if len(slots) else 0, np.int32)
     for f in range(len(table.filter_start) - 1):
-        for c in range(table.filter_start[f], table.filter_start[f + 1]):
-            for other in range(table.filter_start[f], c):
-                depth[c] += slots[other] == slots[c]
+        first, last = table.filter_start[f], table.filter_start[f + 1]
+        for c in range(first, last):
+            depth[c] = n_on_slot[slots[c]]
+            n_on_slot[slots[c]] += 1
+        for c in range(first, last):
+            n_on_slot[slots[c]] = 0
     return depth
 
 

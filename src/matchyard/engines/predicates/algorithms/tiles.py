@@ -28,13 +28,19 @@ from matchyard.engines.predicates.algorithms._tiles_bits import (
 from matchyard.engines.predicates.algorithms._tiles_cells import (
     MAX_CELLS,
     Cells,
+    Shares,
     cell_of,
     cut_cells,
     likelihood,
     piece_cells,
     share_matched,
 )
-from matchyard.engines.predicates.algorithms._tiles_ends import can_list, lists, no_lists
+from matchyard.engines.predicates.algorithms._tiles_ends import (
+    are_too_deep,
+    can_list,
+    lists,
+    no_lists,
+)
 from matchyard.engines.predicates.algorithms._tiles_order import describe, order_filters, term_place
 from matchyard.engines.predicates.algorithms._tiles_sweep import Bits, sweep
 from matchyard.engines.predicates.algorithms._tiles_walk import ONE, select, verify
@@ -140,7 +146,7 @@ def compile(
     cells, shares = cut_cells(stored, slots, uses, options.cells)
     low, high = piece_cells(stored, slots, cells)
     filed = (order.posting_start, order.slot_posting, *order.terms)
-    if not is_plain and _is_dense(stored, slots, uses, cells, shares, low, high, options):
+    if not is_plain and _is_dense(stored, slots, is_point, uses, cells, shares, low, high, options):
         ends = lists(stored, slots, cells)
         unsigned = np.empty(0, np.uint64)
         return Table._make((*filed, *cells, *no_bits(), *no_bits(), *ends, unsigned, *stored))
@@ -153,9 +159,10 @@ def compile(
 def _is_dense(
     stored: _stored.Stored,
     slots: NDArray[np.int32],
+    is_point: NDArray[np.bool_],
     uses: NDArray[np.int64],
     cells: Cells,
-    shares: NDArray[np.float64],
+    shares: Shares,
     low: NDArray[np.uint8],
     high: NDArray[np.uint8],
     options: Options,
@@ -163,7 +170,8 @@ def _is_dense(
     """Does an event match so much of a tile that all of it had better be swept?"""
     if not can_list(stored, slots, uses, cells):
         return False
-    return TILE * share_matched(stored, slots, uses, cells, shares, low, high) > options.dense
+    share = share_matched(stored, slots, is_point, uses, cells, shares, low, high)
+    return TILE * share > options.dense and not are_too_deep(stored, slots)
 
 
 def workspace(table: Table, options: Options) -> Workspace:
