@@ -206,6 +206,13 @@ def estimate(n_subscriptions: int, n_constraints: int) -> int:
     return 8 * n_subscriptions + 12 * n_constraints
 
 
+@njit(nogil=True, cache=True, forceinline=True)
+def _folded(code):
+    """Its upper half in the lower one, too: those of short decimal numbers have nothing there."""
+    word = np.uint64(code)
+    return word ^ (word >> np.uint64(32))
+
+
 @njit(nogil=True, cache=True)
 def _row_codes(filters):
     """A hash per row. Pieces have one order, so that their hashes may be added: none waits for the
@@ -219,7 +226,7 @@ def _row_codes(filters):
             for c in range(filter_start[f], filter_start[f + 1]):
                 for p in range(piece_start[c], piece_start[c + 1]):
                     word = (np.uint64(slots[p]) << np.uint64(16)) ^ np.uint64(groups[c])
-                    word = (word ^ (np.uint64(low[p]) * _ODD)) * _ODD ^ np.uint64(high[p])
+                    word = (word ^ _folded(low[p]) * _ODD) * _ODD ^ _folded(high[p])
                     word *= _OTHER_ODD
                     code += word ^ (word >> np.uint64(32))
         codes[row] = mix64(code)
