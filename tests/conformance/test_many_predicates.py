@@ -152,3 +152,13 @@ def test_shared_constants_are_told_from_their_neighbours(case: Case) -> None:
         asked += [{"x": float(np.nextafter(end, way))} for end in ends for way in (-9e9, 9e9)]
         want = expected(rows, range(len(rows)), asked, "predicates")
         assert counted(index.match(asked)) == want
+
+
+@every_case
+def test_an_element_that_suits_in_two_ways_suits(case: Case) -> None:
+    index = build(["a.x = 1 and a.b.y = 1"], [1], *case[:2], "predicates")
+    asked = [
+        {"a": [{"x": 1, "b": [{"y": 1}, {"y": 1}]}, {"x": 2}]},
+        {"a": [{"x": 1, "b": [{"y": 2}]}, {"x": 2, "b": [{"y": 1}, {"y": 1}]}]},
+    ]
+    assert index.match(asked).to_lists() == [[1], []]

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from matchyard.engines.predicates._coded import Mode
@@ -69,6 +69,9 @@ def test_a_number_is_its_pair(value: float) -> None:
 
 
 @given(st.lists(NUMBERS, min_size=1, max_size=6), st.lists(NUMBERS, max_size=10))
+@example([2**61, -(2**61)], [2**61 + 1, -(2**61) - 1])  # just past what the modes hold
+@example([0.5, 2**53, -(2**53)], [2**53 + 1, -(2**53) - 1])
+@example([0.5, 0.0], [-0.0])
 def test_codes_compare_with_constants_as_the_numbers_do(
     constants: list[float], values: list[float]
 ) -> None:

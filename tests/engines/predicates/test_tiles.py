@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from matchyard.engines.predicates._coded import Batch, Filters
+from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Batch, Filters
 from matchyard.engines.predicates.algorithms import _tiles_sweep, auto, tiles
 from matchyard.errors import UsageError
 from matchyard.kernels.csr import ragged
@@ -87,14 +88,17 @@ def _with_some_slots(batch: Batch, share: float) -> Batch:
 
 
 def _matches_by_numpy(filters: Filters, batch: Batch) -> list[list[int]]:
+    """Of filters that all have the same number of intervals."""
     found = []
     for event in range(batch.n_rows):
         entries = slice(batch.event_start[event], batch.event_start[event + 1])
-        code_of = np.full(4, -1)  # below every interval
+        code_of = np.full(filters.slots.max() + 1, -1)  # below every interval
         code_of[batch.slots[entries]] = batch.codes[entries]
         codes = code_of[filters.slots]
         holds = (filters.low <= codes) & (codes <= filters.high)
-        found.append(np.flatnonzero(holds.reshape(-1, 2).all(axis=1)).tolist())
+        found.append(
+            np.flatnonzero(holds.reshape(len(filters.filter_start) - 1, -1).all(axis=1)).tolist()
+        )
     return found
 
 
@@ -215,32 +219,65 @@ def test_a_sweep_takes_some_events_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
     assert lists(alone) == lists(together)
 
 
-def test_few_events_look_at_a_posting_of_their_own() -> None:
+def _on_one_slot(slots: NDArray[np.int32]) -> Batch:
+    """Events with three values each of the given slots, one after the other, and one without any."""
+    codes = np.repeat([100, 5000, 9900], len(slots))
+    size = np.array([1] * len(codes) + [0])
+    places, none = np.zeros(len(codes), np.int32), np.zeros(1, np.int32)
+    return Batch(ragged(size), np.tile(slots, 3), codes, places, none, none)
+
+
+@pytest.mark.parametrize("together", [7, 512])
+@pytest.mark.parametrize("per_slot", [1024, 1300])  # without and with tiles of two postings
+def test_few_events_look_at_a_posting_of_their_own(
+    per_slot: int, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Filters on one slot of many each, and events that have one slot each, or none."""
-    n = 6 * 1300
-    slots = np.repeat(np.arange(6, dtype=np.int32), 1300)
-    low = np.random.default_rng(3).integers(0, 500, n)
+    monkeypatch.setattr(_tiles_sweep, "_TOGETHER", together)
+    n = 6 * per_slot
+    slots = np.repeat(np.arange(6, dtype=np.int32), per_slot)
+    low = np.tile(np.random.default_rng(3).permutation(5000)[:per_slot], 6)
     start, no_groups = np.arange(n + 1), np.zeros(n, np.int16)
-    filters = Filters(start, start, start, no_groups, slots, low, low + 500)
-    size = np.array([1] * 18 + [0])
-    entries, codes = np.tile(np.arange(6, dtype=np.int32), 3), np.repeat([10, 500, 990], 6)
-    places, none = np.zeros(18, np.int32), np.zeros(1, np.int32)
-    batch = Batch(ragged(size), entries, codes, places, none, none)
+    filters = Filters(start, start, start, no_groups, slots, low, low + 5000)
     options = tiles.Options()
     table: Any = tiles.compile(filters, np.arange(n), None, options)  # type: ignore[arg-type]
     assert len(table.tile_start)
-    found = tiles.match(table, batch, tiles.workspace(table, options), options)
-    assert lists(found) == expected(filters, np.arange(n), batch)
+    assert (np.diff(table.posting_start)[1:] == per_slot).all()
+    space = tiles.workspace(table, options)
+    for some in (np.arange(6), np.array([1, 4]), np.empty(0, int)):  # fewer than the call before
+        batch = _on_one_slot(some.astype(np.int32))
+        found = tiles.match(table, batch, space, options)
+        assert lists(found) == _matches_by_numpy(filters, batch)
 
 
-def test_pieces_that_overlap_are_not_swept() -> None:
+def test_a_tile_may_have_more_lists_than_all_before_it() -> None:
+    """512 filters of one end each but for the last, and one with 1100 constraints on a slot."""
+    n = 513
+    slots = np.repeat(np.array([0, 1], np.int32), [512, 1100])
+    low = np.concatenate([np.arange(511), [LOWEST], np.arange(1100)])
+    start, row_start = np.append(np.arange(n), len(slots)), np.arange(n + 1)
+    no_groups, high = np.zeros(len(slots), np.int16), np.full(len(slots), HIGHEST)
+    filters = Filters(row_start, start, np.arange(len(slots) + 1), no_groups, slots, low, high)
+    options = tiles.Options(dense=0.0)
+    table: Any = tiles.compile(filters, np.arange(n), None, options)  # type: ignore[arg-type]
+    assert table.tile_start.tolist() == [0, 1, 1101]
+    assert len(table.end_codes) == 511 + 1100
+    places, none = np.zeros(4, np.int32), np.zeros(1, np.int32)
+    entries, codes = np.array([0, 1, 0, 1], np.int32), np.array([100, 1098, 100, 1099])
+    batch = Batch(np.array([0, 2, 4]), entries, codes, places, none, none)
+    found = lists(tiles.match(table, batch, tiles.workspace(table, options), options))
+    assert found == [[*range(101), 511], [*range(101), 511, 512]]
+
+
+@pytest.mark.parametrize(("second", "code"), [(5, 7), (9, 9)])
+def test_pieces_that_overlap_are_not_swept(second: int, code: int) -> None:
     """A bit that two of them flip would be as it was."""
-    low, high = np.array([0, 5]), np.array([9, 20])
+    low, high = np.array([0, second]), np.array([9, 20])
     start, no_groups = np.array([0, 1]), np.zeros(1, np.int16)
     slots = np.zeros(2, np.int32)
     filters = Filters(start, start, np.array([0, 2]), no_groups, slots, low, high)
     places, none = np.zeros(1, np.int32), np.zeros(1, np.int32)
-    batch = Batch(start, slots[:1], np.array([7]), places, none, none)
+    batch = Batch(start, slots[:1], np.array([code]), places, none, none)
     options = tiles.Options(dense=0.0)
     table: Any = tiles.compile(filters, np.array([3]), None, options)  # type: ignore[arg-type]
     assert lists(tiles.match(table, batch, tiles.workspace(table, options), options)) == [[3]]
