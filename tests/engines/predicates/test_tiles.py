@@ -251,10 +251,11 @@ def test_few_events_look_at_a_posting_of_their_own(
 
 
 def test_a_tile_may_have_more_lists_than_all_before_it() -> None:
-    """512 filters of one end each but for the last, and one with 1100 constraints on a slot."""
+    """512 filters of one end each but for the last, and one with 55 constraints on each of 20
+    slots."""
     n = 513
-    slots = np.repeat(np.array([0, 1], np.int32), [512, 1100])
-    low = np.concatenate([np.arange(511), [LOWEST], np.arange(1100)])
+    slots = np.repeat(np.arange(21, dtype=np.int32), [512, *[55] * 20])
+    low = np.concatenate([np.arange(511), [LOWEST], np.tile(np.arange(55), 20)])
     start, row_start = np.append(np.arange(n), len(slots)), np.arange(n + 1)
     no_groups, high = np.zeros(len(slots), np.int16), np.full(len(slots), HIGHEST)
     filters = Filters(row_start, start, np.arange(len(slots) + 1), no_groups, slots, low, high)
@@ -262,9 +263,10 @@ def test_a_tile_may_have_more_lists_than_all_before_it() -> None:
     table: Any = tiles.compile(filters, np.arange(n), None, options)  # type: ignore[arg-type]
     assert table.tile_start.tolist() == [0, 1, 1101]
     assert len(table.end_codes) == 511 + 1100
-    places, none = np.zeros(4, np.int32), np.zeros(1, np.int32)
-    entries, codes = np.array([0, 1, 0, 1], np.int32), np.array([100, 1098, 100, 1099])
-    batch = Batch(np.array([0, 2, 4]), entries, codes, places, none, none)
+    places, none = np.zeros(42, np.int32), np.zeros(1, np.int32)
+    entries = np.tile(np.arange(21, dtype=np.int32), 2)
+    codes = np.array([100, *[54] * 19, 53, 100, *[54] * 20])
+    batch = Batch(np.array([0, 21, 42]), entries, codes, places, none, none)
     found = lists(tiles.match(table, batch, tiles.workspace(table, options), options))
     assert found == [[*range(101), 511], [*range(101), 511, 512]]
 
