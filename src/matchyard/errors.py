@@ -30,6 +30,23 @@ class ParseError(MatchyardError, ValueError):
     """A subscription or event that the engine's language does not allow."""
 
 
+class XmlError(EventError, ParseError):
+    """A document that is no XML or passes a limit, and where: lines and columns count from 1."""
+
+    def __init__(self, reason: str, line: int, column: int, event: int = 0) -> None:
+        what = reason.replace("{", "{{").replace("}", "}}")
+        message = f"document {{event}} at line {line}, column {column}: {what}"
+        super().__init__(message, event)
+        self.reason, self.line, self.column = reason, line, column
+
+    def __reduce__(self) -> tuple[type[XmlError], tuple[str, int, int, int]]:
+        return XmlError, (self.reason, self.line, self.column, self.event)
+
+    def counted_from(self, first: int) -> XmlError:
+        """The same of a document whose number is higher by that of the first of its chunk."""
+        return XmlError(self.reason, self.line, self.column, self.event + first)
+
+
 class StorageError(MatchyardError, OSError):
     """A saved index that is absent, foreign, damaged or of another format."""
 

@@ -1,0 +1,203 @@
+"""Documents in any form that users have them in, as one: a column of bytes; and as a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matchyard.engines.twigs import _expat
+from matchyard.engines.twigs._coded import Batch, Vocabulary
+from matchyard.engines.twigs._expat import REFUSE, SKIP
+from matchyard.engines.twigs._scan import ASK, Scanned, joined, scan
+from matchyard.engines.twigs._values import Values
+from matchyard.errors import ParseError, UsageError, XmlError
+
+SCAN, EXPAT = "scan", "expat"
+_EXAMPLE = 'expected XML as text or bytes, e.g. "<a><b/></a>"'
+_BYTES = (bytes, bytearray, memoryview)
+_CHOICES = {
+    "parser": (SCAN, EXPAT),
+    "undefined_entities": (SKIP, REFUSE),
+    "malformed": (SKIP, REFUSE),
+}
+
+
+class Options(NamedTuple):
+    """How documents are read, the same for every algorithm."""
+
+    parser: str = SCAN  # or expat, which is slower and decides where the scanner cannot
+    max_depth: int = _expat.DEFAULTS.max_depth  # elements within each other
+    max_document_bytes: int = _expat.DEFAULTS.max_document_bytes
+    max_entity_expansion: int = _expat.DEFAULTS.max_entity_expansion  # bytes that entities add
+    undefined_entities: str = REFUSE  # or skip: references to what the document does not declare
+    malformed: str = REFUSE  # or skip: documents with anything wrong are as if they were empty
+
+
+class Column(NamedTuple):
+    """Documents one after the other, and how they are to be read."""
+
+    document_start: NDArray[np.int64]  # [n_rows + 1]
+    text: NDArray[np.uint8]
+    is_text: NDArray[np.bool_]  # [n_rows] is it UTF-8, whatever encoding it says that it has?
+    options: Options
+
+    @property
+    def n_rows(self) -> int:
+        """How many documents there are."""
+        return len(self.document_start) - 1
+
+    def rows(self, start: int, stop: int) -> Column:
+        """Some consecutive documents; their text is shared."""
+        return self._replace(
+            document_start=self.document_start[start : stop + 1], is_text=self.is_text[start:stop]
+        )
+
+    def document(self, row: int) -> bytes | str:
+        """One of them."""
+        data = self.text[self.document_start[row] : self.document_start[row + 1]].tobytes()
+        if self.is_text[row]:
+            try:
+                return data.decode()
+            except UnicodeDecodeError:  # Arrow does not look; expat says what is wrong
+                return data
+        return data
+
+
+def check(options: Options) -> None:
+    """Refuse options that make no sense."""
+    for name, choices in _CHOICES.items():
+        value = getattr(options, name)
+        if value not in choices:
+            raise UsageError(f'option "{name}" is {value!r}; expected one of: {", ".join(choices)}')
+    for name in ("max_depth", "max_document_bytes"):
+        if getattr(options, name) < 1:
+            raise UsageError(f'option "{name}" must be at least 1, not {getattr(options, name)}')
+    if options.max_entity_expansion < 0:
+        raise UsageError(
+            f'option "max_entity_expansion" must be at least 0, not {options.max_entity_expansion}'
+        )
+
+
+def column(values: Any, options: Options) -> Column:
+    """Documents in any form that users have them in: text or bytes, in lists or columns."""
+    if isinstance(values, (str, *_BYTES)):
+        return _from_python([values], options)
+    if isinstance(values, Iterator):
+        values = list(values)
+    if isinstance(values, list | tuple):
+        return _from_python(values, options)
+    if hasattr(values, "columns") or isinstance(values, pa.RecordBatch | pa.Table):
+        raise ParseError(f"not a column, but a table with several; pass one of them; {_EXAMPLE}")
+    if hasattr(values, "to_arrow"):  # polars
+        values = values.to_arrow()
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+        if isinstance(values, pa.ChunkedArray):  # more than 2 GiB in 32-bit offsets
+            raise UsageError(
+                "the column is too long for 32-bit offsets; match it in smaller pieces"
+            )
+    if isinstance(values, pa.Array):
+        return _from_arrow(values, options)
+    if hasattr(values, "tolist"):  # NumPy and pandas
+        return _from_python(values.tolist(), options)
+    raise ParseError(f"not a column of documents, but {type(values).__name__}; {_EXAMPLE}")
+
+
+def _from_python(values: Sequence[Any], options: Options) -> Column:
+    parts = [_as_bytes(value, row) for row, value in enumerate(values)]
+    text, _, end = joined(parts)
+    is_text = np.fromiter((isinstance(value, str) for value in values), np.bool_, len(values))
+    return Column(np.concatenate([np.zeros(1, np.int64), end]), text, is_text, options)
+
+
+def _as_bytes(value: Any, row: int) -> bytes:
+    if isinstance(value, str):
+        try:
+            return value.encode()
+        except UnicodeEncodeError as error:
+            found = error.object[max(0, error.start - 20) : error.end + 20]
+            raise ParseError(f"document {row} has text that is not Unicode: {found!r}") from None
+    if isinstance(value, _BYTES):
+        return bytes(value)
+    raise ParseError(f"document {row} is {type(value).__name__}; {_EXAMPLE}")
+
+
+def _from_arrow(values: pa.Array, options: Options) -> Column:
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        values = values.dictionary_decode()
+        kind = values.type
+    if values.null_count:
+        row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
+        raise ParseError(f"document {row} is null; {_EXAMPLE}")
+    if pa.types.is_null(kind) and len(values) == 0:
+        return _from_python([], options)
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if pa.types.is_string_view(kind):
+        values, is_text = values.cast(pa.large_string()), True
+    elif pa.types.is_fixed_size_binary(kind) or kind == pa.binary_view():
+        values = values.cast(pa.large_binary())
+    elif not (is_text or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+        raise ParseError(f"not a column of documents: its type is {kind}; {_EXAMPLE}")
+    start, text = _buffers(values)
+    return Column(start, text, np.full(len(values), is_text), options)
+
+
+def _buffers(values: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    _, offsets, data = values.buffers()
+    is_large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
+    text = np.frombuffer(data or b"", np.uint8)
+    text.flags.writeable = False  # as that of Python's bytes, so that kernels are compiled once
+    if len(values) == 0:
+        return np.zeros(1, np.int64), text
+    start = np.frombuffer(offsets, np.int64 if is_large else np.int32)
+    return start[values.offset : values.offset + len(values) + 1].astype(np.int64), text
+
+
+def encode(column: Column, vocabulary: Vocabulary) -> Batch:
+    """Documents as a batch; raises the error of the first that is malformed or passes a limit,
+    unless the options say that such are skipped."""
+    batch, faults = read(column, vocabulary)
+    if faults and column.options.malformed == REFUSE:
+        raise faults[min(faults)]
+    return batch
+
+
+def read(column: Column, vocabulary: Vocabulary) -> tuple[Batch, dict[int, XmlError]]:
+    """Documents as a batch, and what is wrong with those that have no events for that reason."""
+    scanned = _scanned(column, vocabulary)
+    rows = np.flatnonzero(scanned.depth < 0)
+    faults: dict[int, XmlError] = {}
+    if len(rows):
+        values = Values(vocabulary)
+        lists: list[list[int]] = []
+        depths = []
+        for row in rows.tolist():
+            try:
+                events, depth = _expat.coded(column.document(row), values, column.options)
+            except XmlError as error:
+                faults[row] = error.counted_from(row)
+                events, depth = [], 0
+            lists.append(events)
+            depths.append(depth)
+        scanned = scanned.put(rows, _of_lists(lists, depths))
+    return Batch(scanned.event_start, scanned.events, scanned.depth.astype(np.int32)), faults
+
+
+def _scanned(column: Column, vocabulary: Vocabulary) -> Scanned:
+    start, end = column.document_start[:-1], column.document_start[1:]
+    if column.options.parser == SCAN:
+        return scan(column.text, start, end, vocabulary, column.options)
+    n_rows = column.n_rows
+    none = np.empty(0, np.int32)
+    return Scanned(np.zeros(n_rows + 1, np.int64), none, np.full(n_rows, ASK, np.int64))
+
+
+def _of_lists(lists: list[list[int]], depths: list[int]) -> Scanned:
+    event_start = np.concatenate([[0], np.cumsum([len(events) for events in lists])])
+    events = np.concatenate([np.array(events, np.int32) for events in lists])
+    return Scanned(event_start.astype(np.int64), events, np.array(depths, np.int64))

@@ -1,0 +1,246 @@
+"""Documents by expat: the reference that the scanner has to agree with, and falls back on.
+
+Names are as written, prefixes included. Character data next to each other is one text, also across
+CDATA sections and entities; tags, comments and processing instructions come between texts.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple, Protocol
+from xml.parsers import expat
+
+from matchyard.engines.twigs._coded import CLOSE, Vocabulary
+from matchyard.engines.twigs._entities import Entities
+from matchyard.engines.twigs._values import Values
+from matchyard.errors import XmlError
+
+Event = tuple[str, str] | tuple[str, str, dict[str, str]]
+
+SKIP, REFUSE = "skip", "refuse"
+_TAG = re.compile(rb"""<(?:"[^"]*"|'[^']*'|[^"'>])*|&[^;]*;""")
+
+
+class Limits(Protocol):
+    """The options that matter here."""
+
+    @property
+    def max_depth(self) -> int:
+        """How many elements may be within each other."""
+
+    @property
+    def max_document_bytes(self) -> int:
+        """How long a document may be."""
+
+    @property
+    def max_entity_expansion(self) -> int:
+        """By how many bytes entities may make a document longer."""
+
+    @property
+    def undefined_entities(self) -> str:
+        """What to do where a document uses an entity that it does not declare, or declares to be
+        elsewhere: skip or refuse."""
+
+
+class Options(NamedTuple):
+    """How documents are read."""
+
+    max_depth: int = 512
+    max_document_bytes: int = 1 << 30
+    max_entity_expansion: int = 1 << 20
+    undefined_entities: str = REFUSE
+
+
+DEFAULTS = Options()
+
+
+def events(document: bytes | str, limits: Limits = DEFAULTS) -> list[Event]:
+    """What happens in a document, in order.
+
+    >>> events(b'<a x="1">b&amp;<c/></a>')
+    [('open', 'a', {'x': '1'}), ('text', 'b&'), ('open', 'c', {}), ('close', 'c'), ('close', 'a')]
+    """
+    reader = _Reader(document, limits)
+    reader.read()
+    return reader.events
+
+
+def coded(
+    document: bytes | str, vocabulary: Vocabulary | Values, limits: Limits = DEFAULTS
+) -> tuple[list[int], int]:
+    """The events of a document as a batch has them, and its depth."""
+    values = vocabulary if isinstance(vocabulary, Values) else Values(vocabulary)
+    found: list[int] = []
+    starts: list[int] = []  # of open elements, in `text`
+    text: list[str] = []
+    depth = 0
+    attributes: list[dict[str, str]]
+    for kind, what, *attributes in events(document, limits):
+        if kind == "open":
+            found.append(values.tag(str(what)))
+            for name, value in attributes[0].items():
+                found += values.leaves_of_attribute(name, value)
+            starts.append(len(text))
+            depth = max(depth, len(starts))
+        elif kind == "text":
+            text.append(str(what))
+            found += values.leaves_of_text(str(what))
+        else:
+            found += values.leaves_of_value("".join(text[starts.pop() :]))
+            found.append(CLOSE)
+    return found, depth
+
+
+class Prolog(NamedTuple):
+    """What the scanner has to know of a document type."""
+
+    entities: Entities
+    is_plain: bool  # does it declare nothing but entities?
+
+
+def prolog(document: bytes, limits: Limits) -> Prolog | None:
+    """What a document declares before its root element, of which only the start tag may be there;
+    None where anything is wrong with that."""
+    reader = _Reader(document, limits)
+    try:
+        reader.feed(is_final=False)
+    except XmlError:
+        return None
+    return Prolog(reader.entities, reader.is_plain) if reader.n_open else None
+
+
+class _Reader:
+    """One document on its way through expat."""
+
+    def __init__(self, document: bytes | str, limits: Limits) -> None:
+        self.events: list[Event] = []
+        self.entities = Entities()
+        self.is_plain = True
+        self.n_open = 0
+        self._text: list[str] = []
+        self._n_delivered = 0
+        self._limits = limits
+        self._data = document.encode() if isinstance(document, str) else document
+        self._parser = expat.ParserCreate("utf-8" if isinstance(document, str) else None)
+        self._has_doctype = False
+        self._listen()
+
+    def _listen(self) -> None:
+        parser = self._parser
+        parser.buffer_text = True
+        parser.StartElementHandler = self._open
+        parser.EndElementHandler = self._close
+        parser.CharacterDataHandler = self._add
+        parser.CommentHandler = parser.ProcessingInstructionHandler = self._end_text
+        parser.StartDoctypeDeclHandler = self._start_doctype
+        parser.EndDoctypeDeclHandler = self._end_doctype
+        parser.EntityDeclHandler = self._declare
+        parser.AttlistDeclHandler = parser.ElementDeclHandler = self._is_not_plain
+        parser.NotationDeclHandler = self._is_not_plain
+        parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+        if self._limits.undefined_entities == SKIP:
+            parser.UseForeignDTD(True)  # one that is not read might define them
+        else:
+            parser.SkippedEntityHandler = self._refuse_skipped
+            parser.ExternalEntityRefHandler = self._refuse_external
+
+    def read(self) -> None:
+        """Read the whole document."""
+        limit = self._limits.max_document_bytes
+        if len(self._data) > limit:
+            raise XmlError(
+                f'{len(self._data)} bytes; the limit is {limit} (option "max_document_bytes")', 1, 1
+            )
+        self.feed(is_final=True)
+
+    def feed(self, is_final: bool) -> None:
+        """Give expat what there is; its errors as ours."""
+        try:
+            self._parser.Parse(self._data, is_final)
+        except expat.ExpatError as error:
+            reason = expat.ErrorString(error.code)
+            raise XmlError(reason, error.lineno, error.offset + 1) from None
+        except (ValueError, LookupError) as error:  # an encoding that Python does not know
+            if isinstance(error, XmlError):
+                raise
+            raise self._refused(f"cannot be decoded: {error}") from None
+
+    def _refused(self, reason: str) -> XmlError:
+        line, column = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber
+        return XmlError(reason, line, column + 1)
+
+    def _open(self, name: str, attributes: dict[str, str]) -> None:
+        self._end_text()
+        self.n_open += 1
+        if self.n_open > self._limits.max_depth:
+            limit = self._limits.max_depth
+            raise self._refused(f'more than {limit} elements in each other (option "max_depth")')
+        if attributes:
+            self._count(sum(len(value.encode()) for value in attributes.values()))
+            if self._has_doctype and self._limits.undefined_entities == REFUSE:
+                self._refuse_undefined_in_tag()
+        self.events.append(("open", name, attributes))
+
+    def _close(self, name: str) -> None:
+        self._end_text()
+        self.n_open -= 1
+        self.events.append(("close", name))
+
+    def _add(self, text: str) -> None:
+        self._count(len(text.encode()))
+        self._text.append(text)
+
+    def _count(self, n_bytes: int) -> None:
+        self._n_delivered += n_bytes
+        limit = self._limits.max_entity_expansion
+        if self._n_delivered > limit + len(self._data):
+            raise self._refused_size(f"entities expand to more than {limit} bytes")
+
+    def _refused_size(self, reason: str) -> XmlError:
+        return self._refused(f'{reason} (option "max_entity_expansion")')
+
+    def _end_text(self, *_: Any) -> None:
+        if self._text:
+            self.events.append(("text", "".join(self._text)))
+            self._text = []
+
+    def _start_doctype(self, *_: Any) -> None:
+        self._has_doctype = True
+
+    def _declare(self, name: str, is_parameter: bool, value: str | None, *rest: Any) -> None:
+        if not is_parameter:
+            notation = rest[-1]  # of an entity that is no XML
+            self.entities.declare(name, value, value is None and notation is None)
+
+    def _is_not_plain(self, *_: Any) -> None:
+        self.is_plain = False
+
+    def _end_doctype(self) -> None:
+        limit = self._limits.max_entity_expansion
+        for name in self.entities.values:
+            try:
+                is_large = self.entities.size(name) > limit
+            except RecursionError:
+                raise self._refused("too many entities within each other") from None
+            if is_large:
+                raise self._refused_size(f"entity {name!r} expands to more than {limit} bytes")
+
+    def _refuse_skipped(self, name: str, is_parameter: bool) -> None:
+        if not is_parameter:
+            raise self._undefined(name)
+
+    def _refuse_external(self, *where: str | None) -> int:
+        reason = f"an external entity, {where[-2]!r}, which is not fetched"
+        raise self._refused(f'{reason} (option "undefined_entities")')
+
+    def _refuse_undefined_in_tag(self) -> None:
+        """Where a DTD might define them, expat skips undefined entities in attributes silently."""
+        found = _TAG.match(self._data, self._parser.CurrentByteIndex)
+        if found is not None and b"&" in found.group():
+            tag = found.group().replace(b"\0", b"").decode(errors="replace")  # perhaps UTF-16
+            name = self.entities.undefined(tag)
+            if name is not None:
+                raise self._undefined(name)
+
+    def _undefined(self, name: str) -> XmlError:
+        return self._refused(f'undefined entity {name!r} (option "undefined_entities")')

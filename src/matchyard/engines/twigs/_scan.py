@@ -1,0 +1,182 @@
+"""Documents by a byte scanner: the same events as expat's, much faster.
+
+It reads UTF-8. A document that it finds malformed, or cannot decide on (another encoding, names
+beyond ASCII, attributes with defaults), is left to expat, so that the answer is always expat's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.twigs._coded import Source, Vocabulary
+from matchyard.engines.twigs._expat import Limits
+from matchyard.engines.twigs._scan_bytes import ASK, FULL, REFUSED, REWRITE, SLACK
+from matchyard.engines.twigs._scan_content import Lookups, Room, Settings, scan_document
+from matchyard.engines.twigs._scan_names import CACHE_BITS, STACKED
+from matchyard.engines.twigs._scan_prolog import Roots, find_roots, rewrite
+from matchyard.engines.twigs._scan_references import (
+    N_EVENTS,
+    N_EXPANDED,
+    N_REFERENCES,
+    N_STATE,
+    REFERENCE,
+)
+from matchyard.engines.twigs._scan_tags import MAX_ATTRIBUTES
+from matchyard.engines.twigs._values import group_tests
+from matchyard.kernels.names import Names, freeze
+
+__all__ = ["ASK", "REFUSED", "Scanned", "joined", "scan"]
+
+
+_PER_REFERENCE = 64  # bytes at least, on average; of documents with more, expat reads the last
+
+
+class Scanned(NamedTuple):
+    """The events of documents; those that are left to expat have none."""
+
+    event_start: NDArray[np.int64]  # [n_documents + 1]
+    events: NDArray[np.int32]
+    depth: NDArray[np.int64]  # [n_documents] or a code: REFUSED or ASK
+
+    def put(self, documents: NDArray[np.int64], found: Scanned) -> Scanned:
+        """The same with what was found for some documents that had no events."""
+        counts = np.diff(self.event_start)
+        counts[documents] = np.diff(found.event_start)
+        depth = self.depth.copy()
+        depth[documents] = found.depth
+        event_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        events = np.empty(event_start[-1], np.int32)
+        is_found = np.zeros(len(counts), np.bool_)
+        is_found[documents] = True
+        is_new = np.repeat(is_found, counts)
+        events[is_new], events[~is_new] = found.events, self.events
+        return Scanned(event_start, events, depth)
+
+
+def scan(
+    text: NDArray[np.uint8],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    vocabulary: Vocabulary,
+    limits: Limits,
+) -> Scanned:
+    """Scan documents that start and end at the given bytes."""
+    roots = find_roots(text, start, end, limits)
+    scanned, references = _scan(text, start, end, roots, vocabulary, limits)
+    documents = np.flatnonzero(scanned.depth == REWRITE)
+    if len(documents) == 0:
+        return scanned
+    bounds = np.searchsorted(references[:, 0], [start[documents], end[documents]]).T
+    rewritten = [
+        rewrite(text, start[i], end[i], references[first:last], roots.entities, limits)
+        for i, (first, last) in zip(documents.tolist(), bounds.tolist())
+    ]
+    text, start, end = joined(rewritten)
+    found, _ = _scan(text, start, end, find_roots(text, start, end, limits), vocabulary, limits)
+    found.depth[found.depth < 0] = ASK  # expat is to read the original
+    return scanned.put(documents, found)
+
+
+def joined(
+    parts: list[bytes],
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Documents one after the other: their bytes, starts and ends."""
+    end = np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)))
+    start = np.concatenate([np.zeros(1, np.int64), end])[:-1]
+    return np.frombuffer(b"".join(parts), np.uint8), start, end
+
+
+def _scan(
+    text: NDArray[np.uint8],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    roots: Roots,
+    vocabulary: Vocabulary,
+    limits: Limits,
+) -> tuple[Scanned, NDArray[np.int64]]:
+    """What was scanned, and where entities are used that are more than text."""
+    n_documents, n_tests = len(start), len(vocabulary.source)
+    settings = _settings(vocabulary, limits)
+    n_references = int(np.sum(end - start)) // _PER_REFERENCE + 64 if roots.entities else 0
+    room = _room(settings, start, end, n_references)
+    lookups = _lookups(vocabulary)
+    events = np.empty(roots.n_brackets + (roots.n_brackets // 2 if n_tests else 0) + 4, np.int32)
+    event_start, depth = np.zeros(n_documents + 1, np.int64), np.empty(n_documents, np.int64)
+    first = 0
+    while True:
+        first = _scan_all(
+            text, end, roots.root, roots.skips, first, lookups, roots.declared, settings, room,
+            events, event_start, depth,
+        )  # fmt: skip
+        if first == n_documents:
+            references = room.references[: REFERENCE * room.state[N_REFERENCES]]
+            scanned = Scanned(event_start, events[: event_start[-1]], depth)
+            return scanned, references.reshape(-1, REFERENCE)
+        grown = np.empty(2 * len(events), np.int32)
+        grown[: event_start[first]] = events[: event_start[first]]
+        events = grown
+
+
+def _lookups(vocabulary: Vocabulary) -> Lookups:
+    """All in arrays of one type each, so that kernels are compiled once."""
+
+    def widened(names: Names) -> Names:
+        return freeze(names._replace(text_start=names.text_start.astype(np.int64)))
+
+    return Lookups(
+        widened(vocabulary.names),
+        widened(vocabulary.attributes),
+        widened(vocabulary.texts),
+        freeze(group_tests(vocabulary)),
+    )
+
+
+def _settings(vocabulary: Vocabulary, limits: Limits) -> Settings:
+    has = [bool((vocabulary.source == source).any()) for source in Source]
+    return Settings(limits.max_depth, limits.max_entity_expansion, *has)
+
+
+def _room(
+    settings: Settings, start: NDArray[np.int64], end: NDArray[np.int64], n_references: int
+) -> Room:
+    needs_texts = any(settings[-len(Source) :])
+    longest = int(np.max(end - start, initial=0)) + settings.max_entity_expansion + SLACK
+    return Room(
+        np.zeros(4 << CACHE_BITS, np.uint64),
+        np.zeros(4 << CACHE_BITS, np.uint64),
+        np.empty(STACKED * settings.max_depth, np.uint64),
+        np.empty(settings.max_depth, np.int64),
+        np.empty(2 * (MAX_ATTRIBUTES + 1), np.int64),
+        np.empty(longest if needs_texts else 0, np.uint8),
+        np.empty(REFERENCE * n_references, np.int64),
+        np.zeros(N_STATE, np.int64),
+    )
+
+
+@njit(nogil=True, cache=True)
+def _scan_all(
+    text, end, root, skips, first, lookups, declared, settings, room, events, event_start, depth
+):  # fmt: skip
+    """Scan documents from `first` on; returns the one for whose events there is no room, if any."""
+    state = room.state
+    for i in range(first, len(root)):
+        state[N_EVENTS], state[N_EXPANDED] = event_start[i], 0
+        n_references = state[N_REFERENCES]
+        depth[i] = root[i]
+        if root[i] >= 0:
+            depth[i] = scan_document(
+                text, root[i], end[i], i, skips[i], lookups, declared, settings, room, events
+            )
+        if depth[i] == FULL:
+            state[N_REFERENCES] = n_references
+            return i
+        if depth[i] < 0:
+            state[N_REFERENCES] = n_references
+        elif state[N_REFERENCES] > n_references:
+            depth[i] = REWRITE
+        event_start[i + 1] = state[N_EVENTS] if depth[i] >= 0 else event_start[i]
+    return len(root)

@@ -1,0 +1,97 @@
+"""Blocks of 32 bytes in a few instructions: where a run stops, how many tags there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+WIDTH = 32
+_VECTOR = ir.VectorType(ir.IntType(8), WIDTH)
+
+
+def _all(byte: int) -> Any:
+    return ir.Constant(_VECTOR, [byte] * WIDTH)
+
+
+def _is_stop(builder: Any, block: Any, stops: bytes) -> Any:
+    """Lanes with one of these bytes, a control character, or part of a character beyond ASCII."""
+    found = builder.icmp_signed("<", block, _all(32))  # bytes from 128 on are negative
+    for byte in b"\t\n":
+        found = builder.and_(found, builder.icmp_signed("!=", block, _all(byte)))
+    for byte in stops:
+        found = builder.or_(found, builder.icmp_signed("==", block, _all(byte)))
+    return found
+
+
+def _is_no_name(builder: Any, block: Any, stops: bytes) -> Any:
+    """Lanes with no letter, digit or one of `-.:_`."""
+    lower = builder.or_(block, _all(32))
+    found = builder.icmp_unsigned("<", builder.sub(lower, _all(97)), _all(26))
+    low = builder.icmp_unsigned("<", builder.sub(block, _all(45)), _all(14))  # - . / 0-9 :
+    low = builder.and_(low, builder.icmp_signed("!=", block, _all(47)))
+    found = builder.or_(found, low)
+    return builder.not_(builder.or_(found, builder.icmp_signed("==", block, _all(95))))
+
+
+def _define_run(test: Any, stops: bytes = b"") -> Any:
+    """`run(text, position)`: how many of the next 32 bytes come before one that stops it."""
+
+    @intrinsic
+    def run(typingctx: Any, text: Any, position: Any) -> Any:
+        def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
+            start = context.make_array(call.args[0])(context, builder, args[0]).data
+            address = builder.gep(start, [args[1]])
+            block = builder.load(builder.bitcast(address, _VECTOR.as_pointer()), align=1)
+            lanes = builder.bitcast(test(builder, block, stops), ir.IntType(WIDTH))
+            n_before = builder.cttz(lanes, ir.IntType(1)(0))
+            return builder.zext(n_before, ir.IntType(64))
+
+        return types.int64(text, types.int64), generate
+
+    return run
+
+
+@intrinsic
+def copy_block(typingctx: Any, source: Any, start: Any, target: Any, place: Any) -> Any:
+    """Copy 32 bytes."""
+
+    def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
+        addresses = []
+        for array, position in ((0, 1), (2, 3)):
+            data = context.make_array(call.args[array])(context, builder, args[array]).data
+            address = builder.gep(data, [args[position]])
+            addresses.append(builder.bitcast(address, _VECTOR.as_pointer()))
+        builder.store(builder.load(addresses[0], align=1), addresses[1], align=1)
+        return context.get_dummy_value()
+
+    return types.void(source, types.int64, target, types.int64), generate
+
+
+@intrinsic
+def count_block(typingctx: Any, text: Any, position: Any) -> Any:
+    """How many `<` there are among the next 32 bytes, and `/` followed by `>`."""
+
+    def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
+        start = context.make_array(call.args[0])(context, builder, args[0]).data
+        blocks = []
+        for offset in range(2):
+            address = builder.gep(start, [builder.add(args[1], ir.IntType(64)(offset))])
+            pointer = builder.bitcast(address, _VECTOR.as_pointer())
+            blocks.append(builder.load(pointer, align=1))
+        less = builder.icmp_signed("==", blocks[0], _all(60))
+        ends = builder.icmp_signed("==", blocks[0], _all(47))
+        ends = builder.and_(ends, builder.icmp_signed("==", blocks[1], _all(62)))
+        n_lanes = ir.IntType(WIDTH)
+        lanes = builder.bitcast(builder.or_(less, ends), n_lanes)  # a byte is not both
+        return builder.zext(builder.ctpop(lanes), ir.IntType(64))
+
+    return types.int64(text, types.int64), generate
+
+
+text_run = _define_run(_is_stop, b"<&]")
+value_run = _define_run(_is_stop, b"<&\"'")
+markup_run = _define_run(_is_stop, b"-?]")
+name_run = _define_run(_is_no_name)
