@@ -1,0 +1,1 @@
+"""Algorithms of the twigs engine, one module each."""

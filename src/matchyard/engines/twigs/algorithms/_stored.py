@@ -1,0 +1,158 @@
+"""What the tables of all algorithms share: the twigs themselves, and what is done with hits.
+
+Every table ends in the arrays of `Stored`, the last of which are the key table (`kernels.csr`).
+Its rows are distinct twigs: subscriptions that ask for the same are matched once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.twigs._coded import Twigs
+from matchyard.kernels import csr
+from matchyard.kernels.csr import ragged
+from matchyard.kernels.hashing import mix64, prefetch
+from matchyard.matches import Part
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Stored(NamedTuple):
+    """Distinct twigs, and the key table."""
+
+    row_start: NDArray[np.int32]  # as in `Twigs`, and so the next
+    tree_start: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    axis: NDArray[np.uint8]
+    is_negated: NDArray[np.bool_]
+    tag: NDArray[np.int32]
+    key_start: NDArray[np.int32]
+    keys: NDArray[np.int64]
+    removed_keys: NDArray[np.int64]
+    removed_at: NDArray[np.int64]
+
+
+class Distinct(NamedTuple):
+    """Equal subscriptions put together."""
+
+    twigs: Twigs
+    key_start: NDArray[np.int64]
+    keys: NDArray[np.int64]
+
+
+def distinct(twigs: Twigs, keys: NDArray[np.int64]) -> Distinct:
+    """One row per twig, with the keys of all subscriptions that are the same."""
+    first_of = _group_rows(twigs)
+    is_first = first_of == np.arange(len(first_of))
+    rows = (np.cumsum(is_first) - 1)[first_of]
+    order = np.argsort(rows, kind="stable")
+    key_start = ragged(csr.count_values(rows, int(is_first.sum())))
+    return Distinct(twigs.take(np.flatnonzero(is_first)), key_start, keys[order])
+
+
+def store(found: Distinct) -> Stored:
+    """The arrays of a table."""
+    twigs, key_start, keys = found
+    none = np.empty(0, np.int64)
+    return Stored(
+        twigs.row_start.astype(np.int32),
+        twigs.tree_start.astype(np.int32),
+        *twigs[2:],
+        key_start.astype(np.int32),
+        keys,
+        none,
+        none,
+    )
+
+
+def subscriptions(table: Any, rows: NDArray[np.int64]) -> Twigs:
+    """The twigs of the given rows: the inverse of `store`."""
+    return twigs_of(table).take(rows)
+
+
+def finish(
+    table: Any, hit_start: NDArray[np.int64], rows: NDArray[np.int32], candidates: int
+) -> Part:
+    """From the rows that each document satisfies to their keys."""
+    event_start, keys = csr.gather(table, hit_start, rows)
+    return Part(event_start, keys, candidates)
+
+
+def estimate(n_subscriptions: int, n_nodes: int) -> int:
+    """Bytes of the twigs, of one tree each."""
+    return 12 * n_subscriptions + 10 * n_nodes
+
+
+def twigs_of(table: Any) -> Twigs:
+    """All twigs of a table."""
+    return Twigs(*(getattr(table, name) for name in Twigs._fields))
+
+
+@njit(nogil=True, cache=True)
+def _row_codes(twigs):
+    """A hash per row."""
+    row_start, tree_start = twigs.row_start, twigs.tree_start
+    codes = np.empty(len(row_start) - 1, np.uint64)
+    for row in range(len(codes)):
+        code = np.uint64(0)
+        for tree in range(row_start[row], row_start[row + 1]):
+            code = mix64(code ^ np.uint64(tree_start[tree + 1] - tree_start[tree]))
+            for node in range(tree_start[tree], tree_start[tree + 1]):
+                place = (np.uint64(twigs.parent[node]) << np.uint64(2)) ^ (
+                    np.uint64(twigs.axis[node]) << np.uint64(1)
+                )
+                place ^= np.uint64(twigs.is_negated[node])
+                code = (code ^ place ^ (np.uint64(twigs.tag[node]) << np.uint64(32))) * _ODD
+                code ^= code >> np.uint64(29)
+        codes[row] = mix64(code)
+    return codes
+
+
+@njit(nogil=True, cache=True)
+def _is_same(twigs, left, right):
+    row_start, tree_start = twigs.row_start, twigs.tree_start
+    n_trees = row_start[left + 1] - row_start[left]
+    if n_trees != row_start[right + 1] - row_start[right]:
+        return False
+    for i in range(n_trees):
+        first, other = tree_start[row_start[left] + i], tree_start[row_start[right] + i]
+        n_nodes = tree_start[row_start[left] + i + 1] - first
+        if n_nodes != tree_start[row_start[right] + i + 1] - other:
+            return False
+        for node in range(n_nodes):
+            m, n = first + node, other + node
+            if twigs.tag[m] != twigs.tag[n] or twigs.parent[m] != twigs.parent[n]:
+                return False
+            if twigs.axis[m] != twigs.axis[n] or twigs.is_negated[m] != twigs.is_negated[n]:
+                return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _group_rows(twigs):
+    """Per row the first row that equals it."""
+    n_rows = len(twigs.row_start) - 1
+    size = 16
+    while size < 2 * n_rows:
+        size *= 2
+    table = np.full(size, -1, np.int32)
+    codes = _row_codes(twigs)
+    first_of = np.empty(n_rows, np.int64)
+    for row in range(n_rows):
+        if row + 16 < n_rows:
+            prefetch(table, np.int64(codes[row + 16] & np.uint64(size - 1)))
+        place = np.int64(codes[row] & np.uint64(size - 1))
+        first_of[row] = row
+        while table[place] >= 0:
+            other = table[place]
+            if codes[other] == codes[row] and _is_same(twigs, other, row):
+                first_of[row] = other
+                break
+            place = (place + 1) & (size - 1)
+        if first_of[row] == row:
+            table[place] = row
+    return first_of
