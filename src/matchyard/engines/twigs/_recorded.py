@@ -1,0 +1,93 @@
+"""The real pair, read from the folder that the variable MATCHYARD_DATA names.
+
+`docbook` are the handbooks of KDE, and the match patterns of the style sheets of DocBook.
+"""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matchyard.engines.twigs._generated import Workload
+from matchyard.errors import ParseError, UsageError
+
+
+class Recorded(NamedTuple):
+    """Nothing can be set: patterns and documents are as they were written."""
+
+
+def path_of(folder: str, name: str) -> Path:
+    """A file of the real data."""
+    root = os.environ.get("MATCHYARD_DATA")
+    if not root:
+        raise UsageError("real data is read from the folder in MATCHYARD_DATA, which is not set")
+    path = Path(root) / folder / name
+    if not path.exists():
+        raise UsageError(f"{path} does not exist; MATCHYARD_DATA must name the folder above")
+    return path
+
+
+@cache
+def _handbooks(path: Path) -> tuple[pa.Array, tuple[str, ...]]:
+    """All documents of an archive, and their names, in its order."""
+    names, documents = [], []
+    with tarfile.open(path) as archive:
+        for member in archive:
+            file = archive.extractfile(member) if member.name.endswith(".docbook") else None
+            if file is not None:
+                names.append(member.name)
+                documents.append(file.read())
+    return pa.array(documents, pa.binary()), tuple(names)
+
+
+@cache
+def _patterns(path: Path) -> tuple[tuple[str, ...], dict[str, int]]:
+    """The patterns that are twigs, and how many are not, by the part that is none."""
+    from matchyard.engines.twigs.language import parse
+
+    supported, unsupported = [], Counter[str]()
+    for line in path.read_text("utf-8").splitlines():
+        _, _, pattern = line.partition("\t")
+        try:
+            parse(pattern)
+        except ParseError as error:
+            unsupported[getattr(error, "part", "other")] += 1
+        else:
+            supported.append(pattern)
+    return tuple(supported), dict(unsupported.most_common())
+
+
+class Handbooks(Workload):
+    """`docbook`: the patterns that are twigs; a pattern's key is its number among these.
+
+    `names` are those of the documents, and `unsupported` counts the other patterns by what is in
+    them that twigs do not have.
+    """
+
+    def _check(self, model: Any) -> None:
+        patterns, self.unsupported = _patterns(path_of("xml", "xpath_patterns.txt"))
+        self.size = min(self.size, len(patterns))
+        self._patterns = pa.array(patterns[: self.size])
+        self._documents, self.names = _handbooks(path_of("xml", "kde_docbook.tar.xz"))
+
+    @property
+    def n_events(self) -> int:
+        """How many documents there are."""
+        return len(self._documents)
+
+    def subscriptions(self, start: int, stop: int) -> tuple[pa.Array, NDArray[np.int64]]:
+        """Patterns `start` … `stop`-1 as they were written."""
+        stop = min(stop, self.size)
+        return self._patterns[start:stop], np.arange(start, stop)
+
+    def events(self, n_events: int, start: int = 0) -> pa.Array:
+        """Documents from `start` on; after the last comes the first again."""
+        return self._documents.take(pa.array(np.arange(start, start + n_events) % self.n_events))
