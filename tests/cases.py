@@ -61,7 +61,7 @@ str_keys = st.sampled_from(["ada", "bob", "", "Zoë", "Zoe\u0308", "東京", "�
 
 def empty(engine: str, *settings: Any, **more: Any) -> Any:
     """An index of an engine, with settings that `my.create` does not take."""
-    kinds = {"tags": "TagIndex", "predicates": "PredicateIndex"}
+    kinds = {"tags": "TagIndex", "predicates": "PredicateIndex", "twigs": "TwigIndex"}
     return getattr(my, kinds[engine])(*settings, **more)
 
 

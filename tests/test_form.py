@@ -93,8 +93,8 @@ ENGINE_FILES = {
 }
 EXPORTED = [
     "ENGINES", "DeviceError", "Estimate", "Index", "Matches", "MatchyardError", "ParseError",
-    "PredicateIndex", "StorageError", "TagIndex", "UsageError", "Work", "__version__", "algorithms", "create", "field",
-    "interface_key", "open", "workload",
+    "PredicateIndex", "StorageError", "TagIndex", "TwigIndex", "UsageError", "Work", "__version__", "algorithms", "create",
+    "field", "interface_key", "open", "workload",
 ]  # fmt: skip
 FILES = sorted(SOURCES.rglob("*.py"))
 

@@ -20,6 +20,7 @@ if _TYPE_CHECKING:
     from matchyard.indexes import (
         PredicateIndex,
         TagIndex,
+        TwigIndex,
         algorithms,
         create,
         interface_key,
@@ -41,6 +42,7 @@ _HOMES = {
     "PredicateIndex": "indexes",
     "StorageError": "errors",
     "TagIndex": "indexes",
+    "TwigIndex": "indexes",
     "UsageError": "errors",
     "Work": "matches",
     "algorithms": "indexes",
@@ -62,6 +64,7 @@ __all__ = [
     "PredicateIndex",
     "StorageError",
     "TagIndex",
+    "TwigIndex",
     "UsageError",
     "Work",
     "__version__",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from matchyard.errors import DeviceError, UsageError
 from matchyard.matches import Part
 
-ENGINES = ("tags", "predicates")
+ENGINES = ("tags", "predicates", "twigs")
 
 
 class Algorithm(Protocol):

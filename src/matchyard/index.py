@@ -38,8 +38,8 @@ class Estimate(NamedTuple):
 
 
 class Index(Changing):
-    """Standing subscriptions, and the events that they match; see `matchyard.TagIndex` and
-    `matchyard.PredicateIndex`."""
+    """Standing subscriptions, and the events that they match; see `matchyard.TagIndex`,
+    `matchyard.PredicateIndex` and `matchyard.TwigIndex`."""
 
     # Where files have subscriptions and events unless told otherwise; None is the whole row.
     subscription_column: str = "subscription"
@@ -220,8 +220,8 @@ class Index(Changing):
         return found
 
     def texts(self, subscriptions: Any) -> pa.Array:
-        """Many subscriptions as they are read back from an index: of predicates their text, of tags
-        lists of strings."""
+        """Many subscriptions as they are read back from an index: of tags lists of strings, of all
+        others their text."""
         encoder, staging = self._settings.engine.encoder, self._settings.engine.encoder.Staging()
         column = encoder.subscription_column(subscriptions, self._settings.reading)
         staging.add(column, np.arange(column.n_rows))
@@ -234,7 +234,10 @@ class Index(Changing):
 
     def check(self, events: Any) -> None:
         """Refuse what `match` would refuse, without matching."""
-        self._settings.engine.encoder.column(events, self._settings.reading)
+        snapshot = self._refresh() if self.live else self._snapshot
+        column = self._settings.engine.encoder.column(events, self._settings.reading)
+        for segment in snapshot.segments[:1]:  # what is wrong with an event is so for all of them
+            segment.encode(column.rows(0, column.n_rows))
 
     # ---------------------------------------------------------------- looking at it
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from typing import Any
 
@@ -147,6 +147,65 @@ class PredicateIndex(Index):
         return self._estimate(subscriptions, constraints_each, name_share)
 
 
+class TwigIndex(Index):
+    """Subscriptions are twigs, tree patterns in XPath, and events are XML documents.
+
+    >>> index = TwigIndex()
+    >>> index.add("/dblp//article[author]/title", key=7).consolidate()
+    <TwigIndex: 1 subscriptions, algorithm lazy_dfa>
+    >>> index.match([b"<dblp><article><author/><title/></article></dblp>", b"<dblp/>"]).to_lists()
+    [[7], []]
+    """
+
+    subscription_column, event_column = "twig", "document"
+
+    def __init__(
+        self,
+        algorithm: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        device: str = "cpu",
+        live: bool = False,
+        threads: int = 1,
+        shard_size: int = SHARD_SIZE,
+    ) -> None:
+        super().__init__("twigs", algorithm, options, device, live, threads, shard_size)
+
+    def estimate(
+        self,
+        subscriptions: int | None = None,
+        nodes_each: float = 10.0,
+        name_share: float = 0.01,
+    ) -> Estimate:
+        """The memory of a build before it starts: of what is staged, or of so many subscriptions
+        with `nodes_each` nodes, of which `name_share` per subscription bring a name or a test that
+        no other has."""
+        return self._estimate(subscriptions, nodes_each, name_share)
+
+    def match_records(
+        self, source: Any, record: str, threads: int | None = None, batch_bytes: int = 1 << 24
+    ) -> Iterator[tuple[list[bytes], Matches]]:
+        """Match every element called `record` of a file (a path, or an open binary file) as a
+        document of its own, about `batch_bytes` at a time, in memory that does not depend on the
+        length of the file. Yields the documents and their matches.
+
+        >>> import io
+        >>> index = TwigIndex().add("/book[@year < 2000]", key=7).consolidate()
+        >>> file = io.BytesIO(b'<shop><book year="1984"/><book year="2012"/><pen/></shop>')
+        >>> [(len(books), found.to_lists()) for books, found in index.match_records(file, "book")]
+        [(2, [[7], []])]
+        """
+        settings = self._settings
+        batch, n_bytes = [], 0
+        for document in settings.engine.encoder.records(source, record, settings.reading):
+            batch.append(document)
+            n_bytes += len(document)
+            if n_bytes >= batch_bytes:
+                yield batch, self.match(batch, threads)
+                batch, n_bytes = [], 0
+        if batch:
+            yield batch, self.match(batch, threads)
+
+
 def interface_key(tree: Any, interface: Any) -> Any:
     """The key of an interface on a tree, for `TagIndex.forward`; numbers or arrays of them.
 
@@ -162,7 +221,11 @@ def interface_key(tree: Any, interface: Any) -> Any:
     return both
 
 
-_KINDS: dict[str, type[Index]] = {"tags": TagIndex, "predicates": PredicateIndex}
+_KINDS: dict[str, type[Index]] = {
+    "tags": TagIndex,
+    "predicates": PredicateIndex,
+    "twigs": TwigIndex,
+}
 
 
 def create(

@@ -22,7 +22,6 @@ SMALL = {
     "ada_rein": {"n_cells": 4},
     "tama": {"n_levels": 3},
 }
-DEFAULT = find_engine("predicates").default  # the others store keys the same way
 ROWS = [
     (["jazz", "live"], "ada"),
     (["jazz", "oslo"], "bob"),
@@ -61,11 +60,32 @@ ANY_ROW = (
 )
 ANY_ANSWERS = [*PREDICATE_ANSWERS[:4], ["bob"], []]
 
+TWIG_ROWS = [
+    ("/a//c[//d]/e", "ada"),  # the paper's Figure 4: no match, though both paths are there
+    ("/a//c//d | //höhe", "bob"),
+    ("/a//c[//d]/e", "Zoë"),
+    ("//*[not(x)]", "all"),
+    ('//item[@price <= 9.5 and not(@sold)][text() = "é" or . != "日本"]', "ada"),
+    ("//e", "gone"),
+]
+TWIG_EVENTS = [
+    "<a><c><b><d/></b></c><c><e/></c></a>",
+    "<a><c><e/><b><d/></b></c></a>",
+    '<item price="9.50">é</item>',
+    '<item price="9.50">日本</item>',
+    "<x><höhe><x/></höhe></x>",
+]
+TWIG_ANSWERS = [
+    ["all", "bob"], ["Zoë", "ada", "all", "bob"], ["ada", "all"], ["all"], ["all", "bob"],
+]  # fmt: skip
+
 
 def rows_of(engine: str, algorithm: str) -> list[tuple[Any, str]]:
     """The subscriptions and their keys."""
     if engine == "tags":
         return list(ROWS)
+    if engine == "twigs":
+        return list(TWIG_ROWS)
     return [*PREDICATE_ROWS, *([] if algorithm in INTERVALS_ONLY else [ANY_ROW])]
 
 
@@ -73,6 +93,8 @@ def answers_of(engine: str, algorithm: str) -> tuple[list[Any], list[list[str]]]
     """The events, and the keys that match them."""
     if engine == "tags":
         return list(EVENTS), ANSWERS
+    if engine == "twigs":
+        return list(TWIG_EVENTS), TWIG_ANSWERS
     return list(PREDICATE_EVENTS), (
         PREDICATE_ANSWERS if algorithm in INTERVALS_ONLY else ANY_ANSWERS
     )
@@ -91,7 +113,9 @@ def make(path: Path, engine: str, algorithm: str, strings: bool) -> None:
 if __name__ == "__main__":
     for engine in my.ENGINES:
         for name in find_engine(engine).algorithms:
-            for kind in ("str", "int") if engine == "tags" or name == DEFAULT else ("str",):
+            # The other algorithms of an engine store keys the same way.
+            is_default = name == find_engine(engine).default
+            for kind in ("str", "int") if engine == "tags" or is_default else ("str",):
                 path = FOLDER / f"format-{FORMAT}" / f"{name}-{kind}"
                 if not path.exists():
                     make(path, engine, name, kind == "str")

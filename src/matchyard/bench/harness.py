@@ -26,13 +26,13 @@ from matchyard.engine import find_algorithm, find_engine
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 STEP = 4096  # what a pass of a fast algorithm is a multiple of
 _SLOW_STEP = 256  # and of a slow one
-_CHECKED = {"tags": STEP, "predicates": _SLOW_STEP}  # events that are checked, by engine
+_CHECKED = {"tags": STEP, "predicates": _SLOW_STEP, "twigs": 64}  # events, by engine
 PASS_S = 1.0  # how long one timed pass should take…
 _MOST_EVENTS = 2_000_000
 _MOST_PAIRS = 40_000_000  # …within the memory that its result may take
 # Subscriptions where none are asked for, as the papers have them or what a minute or two allows.
 _SIZES = {"ccm": 250_000, "ccm-zipf": 250_000, "json-eq": 100_000, "json-range": 100_000,
-          "kdd": 100_000}  # fmt: skip
+          "kdd": 100_000, "dblp": 2_000, "dtd": 2_000, "docbook": 2_000}  # fmt: skip
 _SIZE = 1_000_000
 
 # How users have their events; all but "arrow" are made of what a workload gives, before it is timed.
@@ -45,8 +45,10 @@ def given_as(form: str, events: Any, column: str | None) -> Any:
     if form == "arrow":
         return events
     values = events.to_pylist()
-    if pa.types.is_binary(events.type):  # they are lines of JSON
+    if pa.types.is_binary(events.type) and column is None:  # they are lines of JSON
         return values if form == "json" else [json.loads(line) for line in values]
+    if form == "json" and values and isinstance(values[0], bytes):
+        values = [value.decode() for value in values]
     if pa.types.is_struct(events.type):
         values = [{name: v for name, v in row.items() if v is not None} for row in values]
     if form == "python":
@@ -114,7 +116,8 @@ def compare(
     out."""
     if form not in FORMS:
         raise my.UsageError(f"no form {form!r} of events; expected one of: {', '.join(FORMS)}")
-    size = size or _SIZES.get(workload or "", _SIZE)
+    name = workload or next(iter(find_engine(engine).workload.MODELS))
+    size = size or _SIZES.get(name, _SIZE)
     source = my.workload(engine, workload, size, seed, parameters)
     exact: Pairs | None = None
     chosen = list(algorithms or my.algorithms(engine)[:1])
@@ -167,9 +170,10 @@ def _without_false(result: Result, found: Pairs, exact: Pairs) -> Result:
 
 def warm_up(index: Any, source: Any, threads: int) -> None:
     """Compile every kernel on a tiny index of the same kind, and nothing else."""
-    tiny = my.create(index.info()["engine"], index.algorithm, index.options, index.device)
+    engine = index.info()["engine"]
+    tiny = my.create(engine, index.algorithm, index.options, index.device)
     tiny.add_many(*source.subscriptions(0, min(200, source.size))).consolidate()
-    tiny.match(source.events(STEP + 1), threads).to_arrow()
+    tiny.match(source.events(min(STEP, 4 * _CHECKED[engine]) + 1), threads).to_arrow()
     tiny.match_unique(source.events(10))
 
 

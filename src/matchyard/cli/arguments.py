@@ -10,9 +10,9 @@ import typer
 WORKLOADS = (
     "tags: twitter, twitter-popular, peers, skew, active-web, blog-posts, video, short-messages, "
     "bittorrent, icn, congress or ego-twitter; predicates: hem, ccm, ccm-zipf, json-eq, json-range, "
-    "sigma or kdd."
+    "sigma or kdd; twigs: dblp, dtd or docbook."
 )
-Engine = Annotated[str, typer.Argument(help="The engine: tags or predicates.")]
+Engine = Annotated[str, typer.Argument(help="The engine: tags, predicates or twigs.")]
 Parameter = Annotated[
     list[str] | None,
     typer.Option(help="name=value, a parameter of the workload; as often as needed."),

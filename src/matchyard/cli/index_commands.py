@@ -24,8 +24,8 @@ def build(
         typer.Option(
             "--column",
             "--tags",
-            help="The column (or JSON field) with the subscriptions; by default `tags`, and "
-            "for predicates `predicate`.",
+            help="The column (or JSON field) with the subscriptions; by default `tags`, for "
+            "predicates `predicate`, and for twigs `twig`.",
         ),
     ] = None,
     key: Annotated[
@@ -76,8 +76,8 @@ def match(
         typer.Option(
             "--column",
             "--tags",
-            help="The column (or JSON field) with the events; by default `tags`, and for predicates "
-            "the whole row.",
+            help="The column (or JSON field) with the events; by default `tags`, for predicates the "
+            "whole row, and for twigs `document`.",
         ),
     ] = None,
     id: Annotated[
@@ -134,7 +134,9 @@ def match(
 
 def explain(
     index: Annotated[Path, typer.Argument(help="A saved index.")],
-    event: Annotated[str, typer.Argument(help="The event, e.g. 'jazz oslo' or '{\"temp\": 31}'.")],
+    event: Annotated[
+        str, typer.Argument(help="The event, e.g. 'jazz oslo', '{\"temp\": 31}' or '<a/>'.")
+    ],
     key: Annotated[str, typer.Option(help="The key whose subscriptions are explained.")],
 ) -> None:
     """Say why a key does or does not get an event."""

@@ -26,11 +26,14 @@ def bench(
     engine: Annotated[
         str,
         typer.Argument(
-            help="The engine: tags or predicates; or spark, to compare ways to match in Spark."
+            help="The engine: tags, predicates or twigs; or spark, to compare ways to match in Spark."
         ),
     ],
     workload: Annotated[
-        str | None, typer.Option(help=f"{WORKLOADS} By default twitter, and for predicates hem.")
+        str | None,
+        typer.Option(
+            help=f"{WORKLOADS} By default twitter, for predicates hem, and for twigs dblp."
+        ),
     ] = None,
     size: Annotated[
         str | None,

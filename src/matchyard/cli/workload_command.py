@@ -58,8 +58,10 @@ def workload(
         for start in range(0, n_events, 100_000):
             values = source.events(min(100_000, n_events - start), start)
             if format == "jsonl" and pa.types.is_binary(values.type):
-                file.write_lines(values)
-                continue
+                if empty.event_column is None:  # they are lines of JSON
+                    file.write_lines(values)
+                    continue
+                values = values.cast(pa.string())
             file.write(as_table(values, range(start, start + len(values)), empty.event_column))
     clear()
     print(f"{output}/subscriptions.{format}: {source.size:,} subscriptions", file=sys.stderr)

@@ -1,0 +1,231 @@
+"""From twigs and documents to numbers: the vocabulary, twigs, and batches of events.
+
+    subscriptions ──subscription_column──▶ Subscriptions ──Staging──▶ Twigs and a Vocabulary
+    documents ──column──▶ Column (bytes) ──encode──▶ Batch (events in a vocabulary)
+
+See `_coded` for what the numbers mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.twigs import _documents, _records, _subscriptions, _vocabulary, language
+from matchyard.engines.twigs._coded import Batch, Twigs, Vocabulary
+from matchyard.engines.twigs._decoded import decode_rows
+from matchyard.engines.twigs._documents import Column
+from matchyard.engines.twigs._subscriptions import VALUES, Staging, Subscriptions, merge
+from matchyard.engines.twigs._vocabulary import merge_counts
+from matchyard.errors import UsageError
+
+__all__ = [
+    "VALUES",
+    "Batch",
+    "Column",
+    "Options",
+    "Staging",
+    "Subscriptions",
+    "Twigs",
+    "Vocabulary",
+    "accept",
+    "check",
+    "column",
+    "count",
+    "decode",
+    "encode",
+    "encode_known",
+    "estimate",
+    "keep",
+    "kind",
+    "merge",
+    "merge_counts",
+    "n_ids",
+    "names_of",
+    "parse",
+    "parse_column",
+    "parse_event",
+    "rarest",
+    "records",
+    "sizes",
+    "subscription_column",
+    "texts",
+]
+
+_MOST_LEVELS = 1 << 16  # there is room for all of them whenever documents are read
+_DOCUMENTS = _documents.Options()
+
+
+class Options(NamedTuple):
+    """How twigs and documents are read, the same for every algorithm."""
+
+    max_trees: int = language.MAX_TREES  # that one twig may be expanded to
+    parser: str = _DOCUMENTS.parser  # these as in `_documents.Options`
+    max_depth: int = _DOCUMENTS.max_depth
+    max_document_bytes: int = _DOCUMENTS.max_document_bytes
+    max_entity_expansion: int = _DOCUMENTS.max_entity_expansion
+    undefined_entities: str = _DOCUMENTS.undefined_entities
+    malformed: str = _DOCUMENTS.malformed
+
+    def of_documents(self) -> _documents.Options:
+        """Without those for twigs."""
+        return _documents.Options(*self[1:])
+
+
+def check(options: Options) -> None:
+    """Refuse options that make no sense."""
+    _documents.check(options.of_documents())
+    if options.max_trees < 1:
+        raise UsageError(f'option "max_trees" must be at least 1, not {options.max_trees}')
+    if options.max_depth > _MOST_LEVELS:
+        raise UsageError(
+            f'option "max_depth" must be at most {_MOST_LEVELS}, not {options.max_depth}'
+        )
+
+
+def column(documents: Any, options: Options) -> Column:
+    """Documents in any form that users have them in: bytes and texts, columns of them."""
+    return _documents.column(documents, options.of_documents())
+
+
+def subscription_column(subscriptions: Any, options: Options) -> Subscriptions:
+    """Subscriptions in any form that users have them in."""
+    return _subscriptions.subscription_column(subscriptions, options.max_trees)
+
+
+def records(source: Any, record: str, options: Options) -> Iterator[bytes]:
+    """The elements of that name in a file, each as a document."""
+    return _records.records(source, record, options.max_document_bytes)
+
+
+def encode(column: Column, vocabulary: Vocabulary, *bits: Any) -> Batch:
+    """Documents as a batch over the vocabulary; twigs have no signatures."""
+    return _documents.encode(column, vocabulary)
+
+
+def encode_known(column: Subscriptions, vocabulary: Vocabulary) -> Twigs:
+    """Subscriptions as twigs over a vocabulary that must have all that they name."""
+    return _vocabulary.encode_known(column.twigs, column.terms, vocabulary)
+
+
+def accept(column: Subscriptions, *bits: Any) -> None:
+    """Nothing is refused here: what an algorithm cannot hold it refuses itself."""
+
+
+def parse(value: Any, options: Options) -> language.Twig:
+    """One subscription as the options want it."""
+    return language.parse(value, options.max_trees)
+
+
+def parse_event(value: Any, options: Options) -> language.Document:
+    """One document; refuses at once what `encode` would refuse or skip later."""
+    document = language.parse_event(value)
+    _, faults = _documents.read(column([document], options), Staging().take()[1])
+    if faults:
+        raise faults[0]
+    return document
+
+
+def parse_column(values: Any, options: Options) -> list[language.Twig]:
+    """The subscriptions of a column one by one, as `parse` gives them."""
+    return [parse(value, options) for value in values.to_pylist()]
+
+
+def kind(twigs: Twigs) -> str:
+    """As of a column: there is only one."""
+    return VALUES
+
+
+def keep(twigs: Twigs, rows: NDArray[np.bool_]) -> Twigs:
+    """Only the rows where `rows` is true."""
+    return twigs if rows.all() else twigs.take(np.flatnonzero(rows))
+
+
+def decode(twigs: Twigs, row: int, vocabulary: Vocabulary) -> language.Twig:
+    """The twig of one row."""
+    return next(decode_rows(twigs, row, row + 1, vocabulary))
+
+
+def texts(twigs: Twigs, start: int, stop: int, vocabulary: Vocabulary) -> pa.Array:
+    """The twigs of some rows as an Arrow column of text."""
+    rows = decode_rows(twigs, start, stop, vocabulary)
+    return pa.array([language.format(row) for row in rows], pa.string())
+
+
+def count(column: Subscriptions) -> pa.Table:
+    """What a part of the subscriptions brings to the vocabulary: columns `name` and `count`."""
+    return _vocabulary.count(column.twigs, column.terms)
+
+
+def rarest(twigs: Twigs) -> NDArray[np.int64]:
+    """Per row a tag that every document it matches has, the largest, which is used least or is of a
+    test; -1 for none. It does not depend on the other rows.
+
+    A row of several trees has none, and what stands below a negated node does not count.
+    """
+    found = np.full(twigs.n_rows, -1, np.int64)
+    longest = int(np.diff(twigs.tree_start).max(initial=0))
+    _find_rarest(twigs, np.empty(longest, np.bool_), found)
+    return found
+
+
+def n_ids(vocabulary: Vocabulary) -> int:
+    """How many ids there are that `rarest` can give."""
+    return vocabulary.n_tags
+
+
+def names_of(batch: Batch, vocabulary: Vocabulary) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The ids under which `rarest` may have filed what matches each document: (start, ids)."""
+    last_seen = np.full(vocabulary.n_tags, -1, np.int64)
+    start, ids = np.zeros(batch.n_rows + 1, np.int64), np.empty(len(batch.events), np.int32)
+    _find_tags(batch, last_seen, start, ids)
+    return start, ids[: start[-1]]
+
+
+def sizes(vocabulary: Vocabulary) -> tuple[int, int]:
+    """Nodes of all subscriptions, without `*`, and distinct names and tests."""
+    n_tests = len(vocabulary.source)
+    return int(vocabulary.names.counts().sum()) + n_tests, vocabulary.n_names + n_tests
+
+
+def estimate(n_rows: int, n_nodes: int, n_names: int) -> tuple[int, int, int]:
+    """Bytes of the vocabulary, of what is staged, and of what a build has besides that."""
+    names = n_names * (11 + 4 + 12)  # slots, offset, text
+    staged = 10 * n_nodes + 24 * n_rows  # nodes; offsets of rows and trees, and keys
+    return names, staged + 60 * n_names, 10 * n_nodes + 24 * n_rows
+
+
+@njit(nogil=True, cache=True)
+def _find_rarest(twigs, is_needed, found):
+    for row in range(len(found)):
+        tree = twigs.row_start[row]
+        if twigs.row_start[row + 1] - tree != 1:
+            continue
+        first = twigs.tree_start[tree]
+        for node in range(first, twigs.tree_start[tree + 1]):
+            parent = twigs.parent[node]
+            is_needed[node - first] = not twigs.is_negated[node]
+            if parent >= 0 and not is_needed[parent]:
+                is_needed[node - first] = False
+            if is_needed[node - first]:
+                found[row] = max(found[row], twigs.tag[node])
+
+
+@njit(nogil=True, cache=True)
+def _find_tags(batch, last_seen, start, ids):
+    """Each tag of a document once, that of unknown elements left out."""
+    n_ids = 0
+    for document in range(len(start) - 1):
+        for i in range(batch.event_start[document], batch.event_start[document + 1]):
+            event = batch.events[i]
+            tag = -2 - event if event < -1 else event
+            if tag > 0 and last_seen[tag] != document:
+                last_seen[tag] = document
+                ids[n_ids] = tag
+                n_ids += 1
+        start[document + 1] = n_ids
