@@ -233,11 +233,15 @@ class Index(Changing):
         return self._settings.engine.encoder.parse_event(value, self._settings.reading)
 
     def check(self, events: Any) -> None:
-        """Refuse what `match` would refuse, without matching."""
+        """Refuse what `match` would refuse, without matching; also where there is no subscription,
+        so that nothing needs to be looked at."""
         snapshot = self._refresh() if self.live else self._snapshot
-        column = self._settings.engine.encoder.column(events, self._settings.reading)
-        for segment in snapshot.segments[:1]:  # what is wrong with an event is so for all of them
-            segment.encode(column.rows(0, column.n_rows))
+        settings, encoder = self._settings, self._settings.engine.encoder
+        column = encoder.column(events, settings.reading)
+        # What is wrong with an event is so for all vocabularies.
+        known = [segment.vocabulary for segment in snapshot.segments[:1]]
+        [vocabulary] = known or [encoder.Staging().take()[1]]
+        settings.encode(column.rows(0, column.n_rows), vocabulary)
 
     # ---------------------------------------------------------------- looking at it
 

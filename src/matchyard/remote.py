@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import uuid
@@ -18,7 +19,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pyarrow import ArrowException
-from pyarrow.fs import FileSelector, FileSystem, FileType, FSSpecHandler, PyFileSystem
+from pyarrow.fs import (
+    FileSelector,
+    FileSystem,
+    FileType,
+    FSSpecHandler,
+    LocalFileSystem,
+    PyFileSystem,
+)
 
 from matchyard.errors import StorageError
 from matchyard.storage import File, needed, parse_manifest
@@ -223,6 +231,22 @@ class Remote:
             return self.read("CURRENT").decode().strip()
         except FileNotFoundError:
             return "0"
+
+
+@contextmanager
+def open_stream(path: str) -> Iterator[Any]:
+    """A file at a path or address to be read from its start, decompressed as its ending says."""
+    try:
+        if path.startswith("file:"):  # Spark writes one slash after it
+            files, place = LocalFileSystem(), f"/{path.removeprefix('file:').lstrip('/')}"
+        elif not is_remote(path):
+            files, place = LocalFileSystem(), path
+        else:  # Spark's schemes for S3
+            files, place = _file_system(re.sub("^s3[an]://", "s3://", path))
+        with files.open_input_stream(place) as stream:
+            yield stream
+    except (OSError, ArrowException) as error:
+        raise StorageError(f"{path} cannot be read: {error}") from None
 
 
 def _file_system(address: str) -> tuple[Any, str]:

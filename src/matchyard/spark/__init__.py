@@ -2,6 +2,7 @@
 
 build, append, compact      subscriptions ─▶ an index, compiled in Spark's tasks
 match, register             events ─▶ (event, key), batch or streaming; in SQL
+records                     large XML files ─▶ a document per element of one name
 to_files, Progress          where a stream's rows go, and who watches it
 workloads                   subscriptions and events to try it on
 session                     a local Spark for those who have none, Java included
@@ -17,6 +18,7 @@ if _find_spec("pyspark") is None:
 from matchyard.spark import workloads
 from matchyard.spark.build import Built, append, build, compact, subscriptions
 from matchyard.spark.match import match
+from matchyard.spark.records import records
 from matchyard.spark.session import session
 from matchyard.spark.sql import register
 from matchyard.spark.stream import Progress, Sample, to_files
@@ -29,6 +31,7 @@ __all__ = [
     "build",
     "compact",
     "match",
+    "records",
     "register",
     "session",
     "subscriptions",

@@ -139,7 +139,7 @@ def subscriptions(
 ) -> DataFrame:
     """The subscriptions of an index as a DataFrame: columns `subscription` and `key`.
 
-    A subscription is an array of tags, or the text of a predicate.
+    A subscription is an array of tags, or the text of a predicate or twig.
     """
     place = place_of(path)
     version = version or _shards.current_version(place)

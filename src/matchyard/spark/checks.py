@@ -58,6 +58,9 @@ def check_subscriptions(frame: DataFrame, name: str, engine: str) -> None:
     if engine == "tags":
         _check_tags(found, name, "subscriptions")
         return
+    if engine == "twigs":
+        _check_twigs(found, name)
+        return
     inner = found
     for _ in range(2):  # a list of constraints, or a list of such lists
         inner = inner.elementType if isinstance(inner, T.ArrayType) else inner
@@ -74,8 +77,8 @@ def event_of(frame: DataFrame, event: str | Sequence[str] | None, engine: str) -
     """The events as one column; refused where it cannot hold events of the engine."""
     if isinstance(event, str):
         column, found = column_of(frame, event, "events"), type_of(frame, event, "events")
-    elif engine == "tags":
-        raise UsageError(f"events of engine 'tags' are one column, not {event!r}")
+    elif engine != "predicates":
+        raise UsageError(f"events of engine {engine!r} are one column, not {event!r}")
     else:
         names = [f"`{name}`" for name in frame.columns] if event is None else list(event)
         columns = [column_of(frame, name, "events").alias(_plain(name)) for name in names]
@@ -84,6 +87,8 @@ def event_of(frame: DataFrame, event: str | Sequence[str] | None, engine: str) -
         column, found = F.struct(*columns), T.StructType(frame.select(*columns).schema.fields)
     if engine == "tags":
         _check_tags(found, str(event), "events")
+    elif engine == "twigs":
+        _check_documents(found, str(event))
     elif isinstance(found, T.StructType | T.MapType):
         _check_attributes(found, event if isinstance(event, str) else "")
     elif not isinstance(found, T.StringType | T.BinaryType):
@@ -106,6 +111,22 @@ def _check_tags(found: T.DataType, name: str, what: str) -> None:
         raise UsageError(
             f"column {name!r} is {found.simpleString()}; {what} of engine 'tags' are "
             "array<string>, or string with white space between the tags"
+        )
+
+
+def _check_twigs(found: T.DataType, name: str) -> None:
+    if not isinstance(found, T.StringType):
+        raise UsageError(
+            f"column {name!r} is {found.simpleString()}; subscriptions of engine 'twigs' are "
+            "string, e.g. //article[author]/title"
+        )
+
+
+def _check_documents(found: T.DataType, name: str) -> None:
+    if not isinstance(found, T.StringType | T.BinaryType):
+        raise UsageError(
+            f"column {name!r} is {found.simpleString()}; events of engine 'twigs' are string or "
+            "binary with XML, such as the column 'content' of the source 'binaryFile'"
         )
 
 

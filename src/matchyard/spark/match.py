@@ -58,7 +58,7 @@ def match(
     """Match the column `event` of a DataFrame with an index at a path or address.
 
     Events of predicates are a column of structs, maps or JSON, or several columns by a list of
-    their names, or with None the whole row.
+    their names, or with None the whole row. Those of twigs are XML, as text or as bytes.
 
     Returns the columns `id` with `key`, one row per match (`output="pairs"`), or with `keys`, one
     row per event (`"arrays"`: far cheaper when matches are many). Lazy, like any transformation.
@@ -72,9 +72,9 @@ def match(
       share, where the versions are written down, for an index in an object store. Otherwise the
       version that is current now stays.
     * `version`: a column `version` says with which version a row was matched.
-    * `bad`: what becomes of an event that cannot be read (null, a null tag, too many tags, what is no JSON):
-      "raise" ends the job with its name and the reason; "keep" gives it a row of its own with no
-      key and a column `reason`, which is null for all others.
+    * `bad`: what becomes of an event that cannot be read (null, a null tag, too many tags, what is
+      no JSON or no XML): "raise" ends the job with its name and the reason; "keep" gives it a row
+      of its own with no key and a column `reason`, which is null for all others.
     """
     check_choice("strategy", strategy, ("auto", "replicated", "sharded"))
     check_choice("output", output, ("pairs", "arrays"))

@@ -6,9 +6,10 @@ An opened index stays in its worker process, which Spark uses again for the next
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ from matchyard.errors import ParseError, StorageError, UsageError
 
 Batches = Iterator[pa.RecordBatch]
 _HANDED_ON = 1 << 16  # merged rows in one batch
+# "event 0 is null", "event 0 has a name twice", "document 0 at line 2, column 1: mismatched tag"
+_NUMBERED = re.compile(r"(?:event|document) 0 (?:is |at )?")
+_SENT_BYTES = 1 << 28  # of events in one batch that is sent to shards, or what one of them has more
 _OPEN = 4  # indexes, or shards of one, that a worker keeps open
 
 
@@ -177,8 +181,9 @@ def _bad_rows(index: Any, events: pa.Array, first: int) -> list[tuple[int, str]]
 
 def _reason(index: Any, event: pa.Array, error: ParseError) -> str:
     text = str(error)
-    if text.startswith("event 0 "):  # "event 0 is null", "event 0 has a name twice"
-        return text.removeprefix("event 0 ").removeprefix("is ")
+    numbered = _NUMBERED.match(text)
+    if numbered:
+        return text[numbered.end() :]
     try:
         index.parse_event(event[0].as_py())
     except ParseError as found:
@@ -285,17 +290,29 @@ def route(job: MatchJob, batches: Batches) -> Batches:
             lost = np.setdiff1d(good, rows)
             rows = np.concatenate([rows, lost])
             shard = np.concatenate([shard, somewhere[lost]])
-        at = pa.array(rows)
-        yield pa.RecordBatch.from_arrays(
-            [
-                pa.array(shard),
-                reasons.take(at),
-                *(column.take(at) for column in ids),
-                pa.repeat(version, len(at)),
-                events.take(at),
-            ],
-            ["_shard", "_reason", *batch.schema.names[:-1], "_version", "_event"],
-        )
+        for some in _portions(rows, events):
+            at = pa.array(rows[some])
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.array(shard[some]),
+                    reasons.take(at),
+                    *(column.take(at) for column in ids),
+                    pa.repeat(version, len(at)),
+                    events.take(at),
+                ],
+                ["_shard", "_reason", *batch.schema.names[:-1], "_version", "_event"],
+            )
+
+
+def _portions(rows: NDArray[np.int64], events: pa.Array) -> Iterator[slice]:
+    """Slices of the rows whose events are not too large together: long documents for many shards
+    would pass what a column can hold."""
+    sizes = np.full(len(events), events.nbytes // max(1, len(events)))
+    if pa.types.is_binary(events.type) or pa.types.is_string(events.type):
+        sizes = np.asarray(pc.fill_null(pc.binary_length(events), 0))
+    portion = np.cumsum(sizes[rows], dtype=np.int64) // _SENT_BYTES
+    cuts = [0, *np.flatnonzero(np.diff(portion)) + 1, len(rows)]
+    yield from (slice(start, stop) for start, stop in pairwise(cuts))
 
 
 def match_shards(job: MatchJob, batches: Batches) -> Batches:

@@ -1,0 +1,75 @@
+"""What `records` runs in Python workers: functions over Arrow batches, for `DataFrame.mapInArrow`.
+
+They travel by name (the package is installed on the workers), with plain values.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from matchyard.engines.twigs import encoder
+from matchyard.errors import ParseError, UsageError, XmlError
+from matchyard.remote import open_stream
+
+Batches = Iterator[pa.RecordBatch]
+_HANDED_ON = 1 << 22  # bytes of documents in one batch, or what one of them has more
+
+
+def split_files(record: str, max_document_bytes: int, batches: Batches) -> Batches:
+    """The records of files; the last column has their paths or their content."""
+    for batch in batches:
+        for row in range(len(batch)):
+            *kept, source = (column.slice(row, 1) for column in batch.columns)
+            first = 0
+            for documents in _split(source[0].as_py(), kept, record, max_document_bytes):
+                yield _rows(kept, batch.schema.names[:-1], documents, first)
+                first += len(documents)
+
+
+def _split(
+    source: str | bytes | None, kept: list[pa.Array], record: str, max_document_bytes: int
+) -> Iterator[list[bytes]]:
+    some, n_bytes = [], 0
+    options = encoder.Options(max_document_bytes=max_document_bytes)
+    try:
+        with _opened(source) as file:
+            for document in encoder.records(file, record, options):
+                some.append(document)
+                n_bytes += len(document)
+                if n_bytes >= _HANDED_ON:
+                    yield some
+                    some, n_bytes = [], 0
+    except XmlError as error:
+        name = ", ".join(str(column[0].as_py()) for column in kept) or "a file"
+        raise ParseError(
+            f"{name}: line {error.line}, column {error.column}: {error.reason}"
+        ) from None
+    if some:
+        yield some
+
+
+@contextmanager
+def _opened(source: str | bytes | None) -> Iterator[BinaryIO]:
+    if source is None:
+        raise UsageError("a path is null; expected that of an XML file")
+    if isinstance(source, str):
+        with open_stream(source) as file:
+            yield file
+    else:
+        yield io.BytesIO(source)
+
+
+def _rows(
+    kept: list[pa.Array], names: list[str], documents: list[bytes], first: int
+) -> pa.RecordBatch:
+    n_rows = len(documents)
+    same = pa.array(np.zeros(n_rows, np.int64))
+    numbers: Any = pa.array(np.arange(first, first + n_rows))
+    columns = [*(column.take(same) for column in kept), numbers, pa.array(documents, pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, [*names, "number", "document"])

@@ -1,0 +1,56 @@
+"""records: large XML files in, a row per element of one name out, for `match`.
+
+files ─▶ read in pieces, where they are ─▶ (columns of the file, number, document)
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from matchyard.engines.twigs import encoder
+from matchyard.errors import UsageError
+from matchyard.spark import record_tasks as tasks
+from matchyard.spark.checks import carried, column_of, type_of
+
+_ADDED = [T.StructField("number", T.LongType()), T.StructField("document", T.BinaryType())]
+
+
+def records(
+    files: DataFrame,
+    record: str,
+    column: str = "path",
+    max_document_bytes: int = encoder.Options().max_document_bytes,
+) -> DataFrame:
+    """Every element called `record` of XML files as a document of its own.
+
+    The column has the paths or addresses of files, which are read in pieces, so that a task holds
+    little more than a few records however long its file is; or it is binary and has their content.
+    `.gz`, `.bz2`, `.zst` and `.lz4` are decompressed. All other columns come out again, paths too,
+    with the number of the record in its file and the `document`, in UTF-8.
+
+    >>> dumps = spark.read.format("binaryFile").load("dumps/*.xml.gz")  # doctest: +SKIP
+    >>> articles = records(dumps.select("path"), record="article")  # doctest: +SKIP
+    >>> match(articles, "dblp.index", event="document", id=["path", "number"])  # doctest: +SKIP
+
+    A record that is no XML is left to `match`; a file that ends within one ends the job.
+    """
+    if not record:
+        raise UsageError('a record needs the name of an element, e.g. record="article"')
+    found = type_of(files, column, "files")
+    if not isinstance(found, T.StringType | T.BinaryType):
+        raise UsageError(
+            f"column {column!r} is {found.simpleString()}; expected string, paths of XML files, or "
+            "binary, their content"
+        )
+    is_content = isinstance(found, T.BinaryType)
+    kept = files.drop(column) if is_content else files
+    fields = [T.StructField(field.name, carried(field)) for field in kept.schema]
+    taken = {field.name for field in fields} & {field.name for field in _ADDED}
+    if taken:
+        raise UsageError(f"column {min(taken)!r} would come out twice: rename that of the files")
+    source = files.select(*kept.columns, column_of(files, column, "files").alias("_source"))
+    split = partial(tasks.split_files, record, max_document_bytes)
+    return source.mapInArrow(split, T.StructType([*fields, *_ADDED]))
