@@ -37,6 +37,37 @@ def test_spark_makes_the_rows_of_the_embedded_generator(spark: Any, name: str) -
     assert {row.id: row.tags for row in rows} == dict(enumerate(events))
 
 
+@pytest.mark.parametrize(
+    ("engine", "name", "parameters"),
+    [
+        ("predicates", "hem", {"width": 0.5}),
+        ("predicates", "ccm", {}),
+        ("twigs", "dblp", {"document_bytes": 2000}),
+        ("twigs", "dblp", {"distinct": False, "tests": 0.5}),
+    ],
+)
+def test_other_engines_have_the_rows_of_their_generators(
+    spark: Any, engine: str, name: str, parameters: dict[str, Any]
+) -> None:
+    source = my.workload(engine, name, 90, 2, parameters)
+    index = my.create(engine)
+    values, keys = source.subscriptions(0, 90)
+    texts = dict(zip(keys.tolist(), index.texts(values).to_pylist(), strict=True))
+    documents = source.events(30).to_pylist()
+    sums = set()
+    for partitions in (1, 7):
+        frame = workloads.subscriptions(name, 90, 2, spark, partitions, engine, parameters)
+        table = frame.toArrow()
+        made = index.texts(table[index.subscription_column])
+        assert dict(zip(table["key"].to_pylist(), made.to_pylist(), strict=True)) == texts
+        frame = workloads.events(name, 90, 30, 2, spark, partitions, engine, parameters)
+        table = frame.toArrow()
+        made = table[index.event_column or "event"].to_pylist()
+        assert dict(zip(table["id"].to_pylist(), made, strict=True)) == dict(enumerate(documents))
+        sums.add(checksum(frame))
+    assert len(sums) == 1
+
+
 def test_the_checksum_is_the_same_with_1_8_and_200_partitions(spark: Any) -> None:
     made = {n: workloads.subscriptions("icn", SIZE, partitions=n) for n in (1, 8, 200)}
     assert len({checksum(frame) for frame in made.values()}) == 1

@@ -1,29 +1,50 @@
 """Workloads on Spark: the same rows as `matchyard.workload`, by seed, however they are partitioned.
 
-A generated row is a function of its number, a row from a trace one of its content or its id; never
-of the partition that it is made in. Topics are fitted once and stored, then sampled.
+A row is a function of its number, never of the partition that it is made in. Those from traces and
+topics are made in `traces`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 import matchyard as my
-from matchyard.errors import UsageError
 from matchyard.spark.session import find_session
+from matchyard.spark.traces import fit_topics, from_topics, from_traces
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = [
+    "checksum",
+    "events",
+    "fit_topics",
+    "from_topics",
+    "from_traces",
+    "publishers",
+    "subscriptions",
+    "tweets",
+    "users",
+]
 
 _ROWS = 10_000  # per Arrow batch
-_RELEVANT = 0.2  # a post is about a topic that has more than this probability [thesis §2.4.3]…
-_ACTIVE = 2  # …and its author interested in one with more than this many such posts
-_FEWEST_SAMPLED = 1000  # documents per step of the LDA, where there are as many
+_DOCUMENTS = 400  # likewise, since each has some 25 kB
+
+
+class _Source(NamedTuple):
+    """A workload, as it travels to the workers."""
+
+    engine: str
+    name: str
+    size: int
+    seed: int
+    parameters: tuple[tuple[str, Any], ...] = ()
 
 
 def subscriptions(
@@ -32,16 +53,20 @@ def subscriptions(
     seed: int = 1,
     spark: SparkSession | None = None,
     partitions: int | None = None,
+    engine: str = "tags",
+    parameters: Mapping[str, Any] | None = None,
 ) -> DataFrame:
-    """Subscriptions of a named workload: `tags` and `key`.
+    """Subscriptions of a named workload: `tags`, `predicate` or `twig`, and `key`.
+
+    A workload whose subscriptions are all distinct (`dblp`, unless told otherwise) is drawn whole in
+    every worker.
 
     >>> frame = subscriptions("active-web", 1_000_000, partitions=200)  # doctest: +SKIP
     """
-    size = my.workload("tags", name, size, seed).size  # recorded ones may have fewer
-    return _generate(
-        size, partial(_subscriptions, name, size, seed), "tags array<string>, key bigint", spark,
-        partitions,
-    )  # fmt: skip
+    source = _Source(engine, name, size, seed, tuple((parameters or {}).items()))
+    source = source._replace(size=_workload(source).size)  # recorded ones may have fewer
+    schema = _schema(_subscription_rows(source._replace(size=1), 0, 1))
+    return _generate(source.size, partial(_subscriptions, source), schema, spark, partitions)
 
 
 def events(
@@ -51,11 +76,14 @@ def events(
     seed: int = 1,
     spark: SparkSession | None = None,
     partitions: int | None = None,
+    engine: str = "tags",
+    parameters: Mapping[str, Any] | None = None,
 ) -> DataFrame:
-    """Events for the workload of that name and size: `id` and `tags`."""
-    size = my.workload("tags", name, size, seed).size  # also says here if there is none
-    make = partial(_events, name, size, seed)
-    return _generate(n_events, make, "id bigint, tags array<string>", spark, partitions)
+    """Events for the workload of that name and size: `id`, and `tags`, `event` or `document`."""
+    source = _Source(engine, name, size, seed, tuple((parameters or {}).items()))
+    source = source._replace(size=_workload(source).size)
+    schema = _schema(_event_rows(source._replace(size=1), 0, 1))
+    return _generate(n_events, partial(_events, source), schema, spark, partitions)
 
 
 def users(
@@ -91,117 +119,6 @@ def tweets(
     )  # fmt: skip
 
 
-def from_traces(
-    traces: DataFrame,
-    seed: int = 1,
-    languages: int = 25,
-    factor: int | None = None,
-    tags: str = "tags",
-    key: str = "key",
-    row: str | None = None,
-) -> DataFrame:
-    """Real descriptors as a workload: normalised, amplified and with synonyms.
-
-    Every trace comes in `factor` copies (12 for 25 languages, so that English keeps about one), each
-    in a language by its native speakers: `tags`, `key` and `language`. The integers in the column
-    `row` decide what chance does to a trace; without it, its tags and key do, and equal traces have
-    equal copies.
-
-    >>> frame = from_traces(spark.table("bookmarks"), key="user")  # doctest: +SKIP
-    """
-    from pyspark.sql import functions
-
-    found = dict(traces.dtypes).get(tags)
-    if found != "array<string>":
-        raise UsageError(f"column {tags!r} is {found}; expected array<string>, a column of tags")
-    content = functions.xxhash64(tags, key)
-    number = (
-        content if row is None else functions.coalesce(functions.col(row).cast("bigint"), content)
-    )
-    rows = traces.select(_as(tags, "tags"), _as(key, "key"), number.alias("number"))
-    copied = _copy(rows, seed, languages, factor)
-    return copied.select("tags", "key", "language")
-
-
-def fit_topics(
-    documents: DataFrame,
-    path: str,
-    text: str = "text",
-    author: str = "author",
-    topics: int = 400,
-    words: int = 10,
-    seed: int = 1,
-    iterations: int = 50,
-    overwrite: bool = False,
-) -> None:
-    """Find topics with Spark's LDA, and who is interested in which; both stored as Parquet.
-
-    `documents` have an author and a text, or an array of words. Under `path`: `topics` (number, top
-    words and their weights) and `interests` (authors with more than two posts on a topic, a post
-    being on it with a probability above 20 %).
-
-    >>> fit_topics(spark.table("posts"), "blog06.topics", author="blog")  # doctest: +SKIP
-    """
-    from pyspark.ml.clustering import LDA
-    from pyspark.ml.feature import CountVectorizer
-
-    spark = documents.sparkSession
-    if not overwrite and _is_stored(spark, f"{path}/topics"):  # said before the work, not after
-        raise UsageError(f"{path} holds topics already; sample from them, or pass overwrite=True")
-    posts = documents.select(_as(author, "author"), _read_words(documents, text).alias("words"))
-    counter = CountVectorizer(inputCol="words", outputCol="features").fit(posts)
-    counted = counter.transform(posts).select("author", "features").persist()
-    try:
-        rate = min(1.0, max(0.05, _FEWEST_SAMPLED / max(1, counted.count())))
-        lda = LDA(k=topics, seed=seed, maxIter=iterations, optimizer="online", subsamplingRate=rate)
-        model = lda.fit(counted)
-        mode = "overwrite" if overwrite else "error"
-        found = model.describeTopics(words).collect()
-        vocabulary = counter.vocabulary
-        rows = [
-            (one.topic, [vocabulary[i] for i in one.termIndices], [*map(float, one.termWeights)])
-            for one in found
-        ]
-        schema = "topic int, words array<string>, weights array<double>"
-        _interests(model.transform(counted)).write.mode(mode).parquet(f"{path}/interests")
-        spark.createDataFrame(rows, schema).coalesce(1).write.mode(mode).parquet(f"{path}/topics")
-    finally:
-        counted.unpersist()
-
-
-def from_topics(
-    path: str,
-    size: int,
-    seed: int = 1,
-    languages: int = 25,
-    spark: SparkSession | None = None,
-    partitions: int | None = None,
-) -> DataFrame:
-    """`size` subscriptions sampled from the stored topics: `tags`, `key` (the author), `language`.
-
-    Each is the words of a topic that an author is interested in, normalised, amplified and with
-    synonyms.
-    """
-    from pyspark.sql import functions
-
-    spark = find_session(spark)
-    interests, topics = (spark.read.parquet(f"{path}/{part}") for part in ("interests", "topics"))
-    n_interests = interests.count()
-    if not n_interests:
-        raise UsageError(f"nobody in {path} is interested in a topic; fit fewer topics")
-    factor = _workload("icn", 1, seed).copies(languages)
-    chosen = functions.pmod(functions.xxhash64(functions.lit(seed), "number"), n_interests)
-    sources = spark.range(0, -(-size // factor), 1, partitions).withColumnRenamed("id", "number")
-    described = (
-        sources.withColumn("interest", chosen)
-        .join(functions.broadcast(interests), "interest")
-        .join(functions.broadcast(topics), "topic")
-        .select(_as("words", "tags"), _as("author", "key"), "number")
-    )
-    copied = _copy(described, seed, languages, factor)
-    return copied.where(f"number * {factor} + copy < {size}").select("tags", "key", "language")
-
-
 def checksum(frame: DataFrame) -> int:
     """A number for the rows of a DataFrame, whatever their order and partitions.
 
@@ -213,16 +130,17 @@ def checksum(frame: DataFrame) -> int:
     return int(frame.select(functions.sum(code).alias("code")).head().code or 0)
 
 
-def _as(column: str, name: str) -> Column:
-    from pyspark.sql import functions
+def _schema(rows: pa.RecordBatch) -> StructType:
+    """The types of rows, of which one is made to see them."""
+    from pyspark.sql.pandas.types import from_arrow_schema
 
-    return functions.col(column).alias(name)
+    return from_arrow_schema(rows.schema)
 
 
 def _generate(
     n_rows: int,
     make: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    schema: str,
+    schema: str | StructType,
     spark: SparkSession | None,
     partitions: int | None,
 ) -> DataFrame:
@@ -245,15 +163,16 @@ def _people(
 
 
 @lru_cache(maxsize=4)
-def _workload(name: str, size: int, seed: int) -> Any:
-    return my.workload("tags", name, size, seed)
+def _workload(source: _Source) -> Any:
+    engine, name, size, seed, parameters = source
+    return my.workload(engine, name, size, seed, dict(parameters))
 
 
-def _ranges(numbers: Any) -> Iterator[tuple[int, int]]:
+def _ranges(numbers: Any, n_rows: int = _ROWS) -> Iterator[tuple[int, int]]:
     """Runs of numbers that follow each other; Spark's ranges are one run per partition."""
     for run in np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1):
-        for start in range(0, len(run), _ROWS):
-            piece = run[start : start + _ROWS]
+        for start in range(0, len(run), n_rows):
+            piece = run[start : start + n_rows]
             yield int(piece[0]), int(piece[-1]) + 1
 
 
@@ -261,22 +180,41 @@ def _numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
     return (batch.column(0).to_numpy() for batch in batches if batch.num_rows)
 
 
-def _subscriptions(
-    name: str, size: int, seed: int, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _subscriptions(source: _Source, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for numbers in _numbers(batches):
         for start, stop in _ranges(numbers):
-            tags, keys = _workload(name, size, seed).subscriptions(start, stop)
-            yield pa.record_batch({"tags": tags, "key": pa.array(keys, pa.int64())})
+            yield _subscription_rows(source, start, stop)
 
 
-def _events(
-    name: str, size: int, seed: int, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _subscription_rows(source: _Source, start: int, stop: int) -> pa.RecordBatch:
+    values, keys = _workload(source).subscriptions(start, stop)
+    column = my.create(source.engine).subscription_column
+    return pa.record_batch(
+        {column: values.cast(_plain(values.type)), "key": pa.array(keys, pa.int64())}
+    )
+
+
+def _events(source: _Source, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for numbers in _numbers(batches):
-        for start, stop in _ranges(numbers):
-            made = _workload(name, size, seed).events(stop - start, start)
-            yield pa.record_batch({"id": np.arange(start, stop), "tags": made})
+        for start, stop in _ranges(numbers, _DOCUMENTS if source.engine == "twigs" else _ROWS):
+            yield _event_rows(source, start, stop)
+
+
+def _event_rows(source: _Source, start: int, stop: int) -> pa.RecordBatch:
+    made = _workload(source).events(stop - start, start)
+    column = my.create(source.engine).event_column or "event"
+    return pa.record_batch({"id": np.arange(start, stop), column: made})
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """A type without dictionaries, which Spark does not have."""
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    if pa.types.is_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _plain(field.type)) for field in kind])
+    return kind
 
 
 def _describe(
@@ -287,85 +225,7 @@ def _describe(
     if found:
         numbers = np.concatenate(found)
         first, last = int(numbers.min()), int(numbers.max())
-        described = getattr(_workload("twitter", size, seed), kind)(first, last + 1)
+        described = getattr(_workload(_Source("tags", "twitter", size, seed)), kind)(
+            first, last + 1
+        )
         yield from described.take(pa.array(numbers - first)).to_batches(_ROWS)
-
-
-def _copy(traces: DataFrame, seed: int, languages: int, factor: int | None) -> DataFrame:
-    """(tags, key, language, number, copy) from (tags, key, number), `factor` copies of each."""
-    from pyspark.sql.types import IntegerType, StringType, StructType
-
-    factor = _workload("icn", 1, seed).copies(languages) if factor is None else factor
-    if factor < 1:
-        raise UsageError(f"{factor} copies of a trace; expected at least 1, say 12")
-    schema = StructType([*traces.schema.fields[:2]])
-    schema = schema.add("language", StringType()).add(traces.schema["number"])
-    return traces.mapInArrow(
-        partial(_expand, seed, languages, factor), schema.add("copy", IntegerType())
-    )
-
-
-def _expand(
-    seed: int, languages: int, factor: int, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    step = max(1, _ROWS // factor)
-    for batch in batches:
-        for start in range(0, batch.num_rows, step):
-            piece = batch.slice(start, step)
-            numbers = piece.column("number").to_numpy()
-            tags, spoken = _workload("icn", 1, seed).expand(
-                piece.column("tags"), numbers, languages, factor
-            )
-            source = pa.array(np.repeat(np.arange(piece.num_rows), factor))
-            copy = np.tile(np.arange(factor, dtype=np.int32), piece.num_rows)
-            columns = [tags, piece.column("key").take(source), spoken,
-                       piece.column("number").take(source), copy]  # fmt: skip
-            names = ["tags", "key", "language", "number", "copy"]
-            yield pa.record_batch(dict(zip(names, columns)))
-
-
-def _is_stored(spark: SparkSession, path: str) -> bool:
-    from pyspark.errors import AnalysisException
-
-    try:
-        return bool(spark.read.parquet(path).columns)
-    except AnalysisException:
-        return False
-
-
-def _read_words(documents: DataFrame, text: str) -> Column:
-    """Words of a text without those that every text has; an array of words is taken as it is."""
-    from pyspark.ml.feature import StopWordsRemover
-    from pyspark.sql import functions
-
-    found = dict(documents.dtypes).get(text)
-    if found == "array<string>":
-        return functions.col(text)
-    if found != "string":
-        raise UsageError(f"column {text!r} is {found}; expected string or array<string>")
-    common = StopWordsRemover.loadDefaultStopWords("english")
-    words = functions.split(functions.lower(text), r"[^\p{L}\p{N}']+")
-    return functions.filter(words, lambda word: (word != "") & ~word.isin(common))
-
-
-def _interests(posts: DataFrame) -> DataFrame:
-    """(interest, author, topic, posts), numbered from 0, from posts with the topics they are on."""
-    from pyspark.ml.functions import vector_to_array
-    from pyspark.sql import functions
-
-    likely = functions.posexplode(vector_to_array("topicDistribution")).alias("topic", "likely")
-    active = (
-        posts.select("author", likely)
-        .where(f"likely > {_RELEVANT}")
-        .groupBy("author", "topic")
-        .agg(functions.count("*").alias("posts"))
-        .where(f"posts > {_ACTIVE}")
-    )
-    # Numbered in one sorted array: there are no more of them than authors times a few topics.
-    every = functions.sort_array(
-        functions.collect_list(functions.struct("author", "topic", "posts"))
-    )
-    numbered = active.agg(every.alias("all")).select(
-        functions.posexplode("all").alias("interest", "one")
-    )
-    return numbered.select(functions.col("interest").cast("bigint").alias("interest"), "one.*")
