@@ -155,9 +155,9 @@ def test_matches_convert_to_lists_tables_and_columns() -> None:
     [
         ({"algorithm": "magic"}, "no algorithm 'magic'.*rarest"),
         ({"options": {"leafs": 1}}, "no option 'leafs'.*leaf"),
-        ({"options": {"leaf": "1"}}, "'leaf' takes a int"),
-        ({"options": {"leaf": True}}, "'leaf' takes a int"),
-        ({"options": {"casefold": 1}}, "'casefold' takes a bool"),
+        ({"options": {"leaf": "1"}}, "'leaf' takes int"),
+        ({"options": {"leaf": True}}, "'leaf' takes int"),
+        ({"options": {"casefold": 1}}, "'casefold' takes bool"),
         ({"threads": 0}, "threads"),
         ({"shard_size": 0}, "shard_size"),
     ],

@@ -27,6 +27,7 @@ def rows_of(
     name_field: str,
     need_key: bool = False,
     bad: Path | None = None,
+    record: str | None = None,
 ) -> Iterator[Batch]:
     """Batches of (values, names, first row). Where no field is given, a value is a whole row. A row
     without a name is named by its number.
@@ -36,7 +37,7 @@ def rows_of(
     first = 0
     if bad is not None:
         bad.write_bytes(b"")
-    for batch in files.read(path, format):
+    for batch in files.read(path, format, record=record):
         n_rows = len(batch)
         if isinstance(batch, pa.Table):
             values, names = _from_table(batch, field, name_field, need_key, first, path)
@@ -87,9 +88,14 @@ def _good_of_table(
                 kept.append(row)
             else:
                 problem = {"row": first + row, "event": value, "reason": reason}
-                file.write(json.dumps(problem, default=repr) + "\n")
+                file.write(json.dumps(problem, default=_shown) + "\n")
     at = pa.array(kept, pa.int64())
     return values.take(at), names.take(at)
+
+
+def _shown(value: Any) -> str:
+    """What JSON has no form for, as text."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else repr(value)
 
 
 def _reason(value: Any, parse: Parse) -> str | None:

@@ -158,6 +158,6 @@ def read_options(given: Mapping[str, Any], *kinds: type[Any]) -> list[Any]:
             value = float(value)
         is_number_for_flag = isinstance(value, bool) != (wanted is bool)
         if not isinstance(value, wanted) or is_number_for_flag:
-            raise UsageError(f"option {name!r} takes a {wanted.__name__}, not {value!r}")
+            raise UsageError(f"option {name!r} takes {wanted.__name__}, not {value!r}")
         chosen[known[name]][name] = value
     return [kind(**chosen[kind]) for kind in kinds]

@@ -1,4 +1,5 @@
-"""Files of subscriptions, events and pairs, by name or as a stream: JSON Lines, CSV, Parquet, Arrow."""
+"""Files of subscriptions, events and pairs, by name or as a stream: JSON Lines, CSV, Parquet, Arrow;
+and of XML, which are only read."""
 
 from __future__ import annotations
 
@@ -13,12 +14,15 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from matchyard.errors import ParseError, UsageError
+from matchyard.errors import ParseError, UsageError, XmlError
 
 FORMATS = ("jsonl", "csv", "parquet", "arrow")
+XML = "xml"
 _BATCH = 65_536
+_BATCH_BYTES = 1 << 24  # of records; and of rows of CSV, none of which may be longer
 _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv",
-            ".parquet": "parquet", ".arrow": "arrow", ".arrows": "arrow", ".ipc": "arrow", ".feather": "arrow"}  # fmt: skip
+            ".parquet": "parquet", ".arrow": "arrow", ".arrows": "arrow", ".ipc": "arrow", ".feather": "arrow",
+            ".xml": XML}  # fmt: skip
 
 
 class Unread(NamedTuple):
@@ -31,7 +35,7 @@ class Unread(NamedTuple):
 def format_of(path: str, given: str | None) -> str:
     """The format of a file: as given, by its ending, or JSON Lines for a standard stream."""
     if given is not None:
-        if given not in FORMATS:
+        if given not in (*FORMATS, XML):
             raise UsageError(f"no format {given!r}; expected one of: {', '.join(FORMATS)}")
         return given
     if path == "-":
@@ -46,11 +50,13 @@ def format_of(path: str, given: str | None) -> str:
 
 
 def read(
-    path: str, given: str | None = None, batch: int = _BATCH
+    path: str, given: str | None = None, batch: int = _BATCH, record: str | None = None
 ) -> Iterator[list[Any] | pa.Table]:
     """Batches of rows: Arrow tables, or lists of (line number, value) from JSON Lines, where a line
-    that is no JSON is an `Unread`."""
+    that is no JSON is an `Unread`. XML has a column `document`: the whole, or each `record` in it."""
     kind = format_of(path, given)
+    if record is not None and kind != XML:
+        raise UsageError(f"records are elements of an XML file, and {path} is {kind}")
     if path != "-" and not Path(path).exists():
         raise UsageError(f"{path}: no such file")
     try:
@@ -64,9 +70,9 @@ def read(
             for part in source.iter_batches(batch):
                 yield pa.Table.from_batches([part])
         elif kind == "csv":
-            with pa_csv.open_csv(sys.stdin.buffer if path == "-" else path) as reader:
-                for part in reader:
-                    yield pa.Table.from_batches([part])
+            yield from _read_csv(path)
+        elif kind == XML:
+            yield from _read_xml(path, record)
         else:
             yield from _read_arrow(path)
     except (pa.ArrowInvalid, OSError) as error:
@@ -90,6 +96,43 @@ def _read_lines(path: str, batch: int) -> Iterator[list[Any]]:
                 yield rows[start : start + batch]
             if not piece:
                 return
+
+
+def _read_csv(path: str) -> Iterator[pa.Table]:
+    source = sys.stdin.buffer if path == "-" else path
+    with pa_csv.open_csv(
+        source,
+        pa_csv.ReadOptions(block_size=_BATCH_BYTES),
+        pa_csv.ParseOptions(newlines_in_values=True),  # as documents have
+    ) as reader:
+        for part in reader:
+            yield pa.Table.from_batches([part])
+
+
+def _read_xml(path: str, record: str | None) -> Iterator[pa.Table]:
+    with _open_bytes(path) as stream:
+        if record is None:
+            yield _documents([stream.read()])
+            return
+        from matchyard.engines.twigs import encoder
+
+        some, n_bytes = [], 0
+        try:
+            for document in encoder.records(stream, record, encoder.Options()):
+                some.append(document)
+                n_bytes += len(document)
+                if n_bytes >= _BATCH_BYTES:
+                    yield _documents(some)
+                    some, n_bytes = [], 0
+        except XmlError as error:
+            where = f"line {error.line}, column {error.column}"
+            raise ParseError(f"{path}: {where}: {error.reason}") from None
+        if some:
+            yield _documents(some)
+
+
+def _documents(documents: list[bytes]) -> pa.Table:
+    return pa.table({"document": pa.array(documents, pa.binary())})
 
 
 def _parsed(line: bytes, number: int) -> Any:
@@ -132,6 +175,8 @@ class Writer:
 
     def __init__(self, path: str, given: str | None, schema: pa.Schema) -> None:
         self._kind, self._path, self._schema = format_of(path, given), path, schema
+        if self._kind == XML:
+            raise UsageError(f"XML is only read; expected one of: {', '.join(FORMATS)}")
         self._writer: Any = None
         self._stream: Any = None
 
@@ -168,6 +213,12 @@ class Writer:
     def _open(self, schema: pa.Schema) -> None:
         self._schema = schema
         if self._kind == "csv":
+            nested = [field.name for field in schema if pa.types.is_nested(field.type)]
+            if nested:
+                raise UsageError(
+                    f"column {nested[0]!r} has lists, for which CSV has no form; expected one of: "
+                    "jsonl, parquet, arrow"
+                )
             self._writer = pa_csv.CSVWriter(self._stream, schema)
         elif self._kind == "parquet":
             self._writer = pq.ParquetWriter(self._stream, schema)
@@ -177,7 +228,7 @@ class Writer:
             self._writer = pa.ipc.new_file(self._stream, schema)
 
     def __exit__(self, *failure: object) -> None:
-        if self._writer is None and self._kind != "jsonl":
+        if self._writer is None and self._kind != "jsonl" and failure[0] is None:
             self._open(self._schema)
         if self._writer is not None:
             self._writer.close()

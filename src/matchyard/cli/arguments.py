@@ -19,7 +19,9 @@ Parameter = Annotated[
 ]
 AlgorithmOption = Annotated[
     list[str] | None,
-    typer.Option(help="name=value, an option of the algorithm; as often as needed."),
+    typer.Option(
+        help="name=value, an option of the algorithm or of how its engine reads; as often as needed."
+    ),
 ]
 Size = Annotated[str, typer.Option(help="How many subscriptions, e.g. 250k, 1M or 20M.")]
 Seed = Annotated[int, typer.Option(help="Seed of the workload: the same seed, the same rows.")]
@@ -27,8 +29,8 @@ Threads = Annotated[int, typer.Option(min=1, help="Threads that match.")]
 Format = Annotated[
     str | None,
     typer.Option(
-        help="Format of the input: jsonl, csv, parquet or arrow; by default what its ending says, "
-        "and jsonl for standard input."
+        help="Format of the input: jsonl, csv, parquet or arrow, for documents also xml; by default "
+        "what its ending says, and jsonl for standard input."
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]

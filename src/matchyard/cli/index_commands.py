@@ -103,6 +103,13 @@ def match(
             "on. Without it, the first one ends the command."
         ),
     ] = None,
+    record: Annotated[
+        str | None,
+        typer.Option(
+            help="For XML: every element of this name in the file is an event of its own, e.g. "
+            "article. Without it, the file is one event."
+        ),
+    ] = None,
     threads: Threads = 1,
     format: Format = None,
     output_format: Annotated[
@@ -121,7 +128,9 @@ def match(
     column = column or opened.event_column
     schema = pairs_schema(opened.info()["keys"], arrays)
     with Writer(output, output_format, schema) as file:
-        for values, ids, first in rows_of(events, format, opened.parse_event, column, id, bad=bad):
+        for values, ids, first in rows_of(
+            events, format, opened.parse_event, column, id, bad=bad, record=record
+        ):
             with located(events, first):
                 found = find(values)
             file.write(pairs(found, ids, arrays))
@@ -135,7 +144,11 @@ def match(
 def explain(
     index: Annotated[Path, typer.Argument(help="A saved index.")],
     event: Annotated[
-        str, typer.Argument(help="The event, e.g. 'jazz oslo', '{\"temp\": 31}' or '<a/>'.")
+        str,
+        typer.Argument(
+            help="The event, e.g. 'jazz oslo', '{\"temp\": 31}' or '<a/>'; - reads it from standard "
+            "input."
+        ),
     ],
     key: Annotated[str, typer.Option(help="The key whose subscriptions are explained.")],
 ) -> None:
@@ -149,7 +162,11 @@ def explain(
             number = int(key)
         except ValueError:
             raise my.UsageError(f"keys of {index} are integers, not {key!r}") from None
-    print(opened.explain(event, number))
+    asked: str | bytes = sys.stdin.buffer.read() if event == "-" else event
+    if isinstance(asked, bytes) and opened.event_column != "document":
+        asked = asked.decode(errors="replace")
+    opened.parse_event(asked)  # says what is wrong with one event without a number
+    print(opened.explain(asked, number))
 
 
 def info(

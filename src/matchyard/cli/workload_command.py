@@ -30,7 +30,10 @@ def workload(
         Path, typer.Option("-o", "--output", help="Folder for the two files.")
     ] = Path("."),
     format: Annotated[
-        str, typer.Option(help="Format of the files: jsonl, parquet or arrow.")
+        str,
+        typer.Option(
+            help="Format of the files: jsonl, parquet or arrow; csv where there are no lists."
+        ),
     ] = "parquet",
     parameter: Parameter = None,
 ) -> None:
@@ -43,17 +46,21 @@ def workload(
 
     empty = my.create(engine)
     source = my.workload(engine, name, read_count(size), seed, read_options(parameter))
-    output.mkdir(parents=True, exist_ok=True)
     no_rows = pa.schema({})  # a workload has at least one subscription; events may be none
-    with Writer(str(output / f"subscriptions.{format}"), format, no_rows) as file:
+    subscriptions_file, events_file = (
+        Writer(str(output / f"{what}.{format}"), format, no_rows)
+        for what in ("subscriptions", "events")
+    )
+    output.mkdir(parents=True, exist_ok=True)
+    with subscriptions_file as file:
         done = 0
         for values, keys in source.chunks(100_000):
-            if format == "jsonl":
+            if format in ("jsonl", "csv"):
                 values = empty.texts(values)
             file.write(pa.table({empty.subscription_column: values, "key": keys}))
             done += len(keys)
             progress(f"{done:,} subscriptions")
-    with Writer(str(output / f"events.{format}"), format, no_rows) as file:
+    with events_file as file:
         n_events = read_count(events)
         for start in range(0, n_events, 100_000):
             values = source.events(min(100_000, n_events - start), start)

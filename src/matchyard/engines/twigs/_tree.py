@@ -50,6 +50,7 @@ class _Reader:
         self.all_text: list[str] = []
         self.n_texts_before: list[int] = []  # in `all_text` as each open element opened
         self.parser = expat.ParserCreate()
+        self.parser.UseForeignDTD(True)  # entities are checked before; undefined ones are nothing
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.close
         self.parser.CharacterDataHandler = self.text.append

@@ -22,7 +22,7 @@ from matchyard.engines.twigs._decoded import decode_rows
 from matchyard.engines.twigs._documents import Column
 from matchyard.engines.twigs._subscriptions import VALUES, Staging, Subscriptions, merge
 from matchyard.engines.twigs._vocabulary import merge_counts
-from matchyard.errors import UsageError
+from matchyard.errors import ParseError, UsageError, XmlError
 
 __all__ = [
     "VALUES",
@@ -59,6 +59,7 @@ __all__ = [
 
 _MOST_LEVELS = 1 << 16  # there is room for all of them whenever documents are read
 _DOCUMENTS = _documents.Options()
+_NO_NAMES = Staging().take()[1]  # whether a document is XML does not depend on the vocabulary
 
 
 class Options(NamedTuple):
@@ -123,11 +124,13 @@ def parse(value: Any, options: Options) -> language.Twig:
 
 
 def parse_event(value: Any, options: Options) -> language.Document:
-    """One document; refuses at once what `encode` would refuse or skip later."""
+    """One document; refuses at once what `encode` would refuse later, without a number."""
     document = language.parse_event(value)
-    _, faults = _documents.read(column([document], options), Staging().take()[1])
-    if faults:
-        raise faults[0]
+    try:
+        encode(column([document], options), _NO_NAMES)
+    except XmlError as error:
+        where = f"the document at line {error.line}, column {error.column}"
+        raise ParseError(f"{where}: {error.reason}") from None
     return document
 
 

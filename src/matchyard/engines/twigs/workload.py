@@ -41,7 +41,7 @@ def generate(
             raise UsageError(f"workload {name!r} has no parameter {parameter!r}; it has: {known}")
         if not _fits(value, getattr(model, parameter)):
             kind = type(getattr(model, parameter)).__name__
-            raise UsageError(f"parameter {parameter!r} takes a {kind}, not {value!r}")
+            raise UsageError(f"parameter {parameter!r} takes {kind}, not {value!r}")
     return _KINDS[type(model)](name, size, seed, model._replace(**given))
 
 
