@@ -48,7 +48,7 @@ LAYERS = {
         "storage",
         "versions",
     ),
-    "indexes": ("engine", "errors", "index", "kernels", "matches", "storage", "versions"),
+    "indexes": ("engine", "errors", "index", "kernels", "matches", "remote", "storage", "versions"),
     "plans": ("engine",),
     "carried": (
         "errors",

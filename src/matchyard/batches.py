@@ -27,7 +27,7 @@ def rows_of(
     name_field: str,
     need_key: bool = False,
     bad: Path | None = None,
-    record: str | None = None,
+    split: files.Split | None = None,
 ) -> Iterator[Batch]:
     """Batches of (values, names, first row). Where no field is given, a value is a whole row. A row
     without a name is named by its number.
@@ -37,7 +37,7 @@ def rows_of(
     first = 0
     if bad is not None:
         bad.write_bytes(b"")
-    for batch in files.read(path, format, record=record):
+    for batch in files.read(path, format, split=split):
         n_rows = len(batch)
         if isinstance(batch, pa.Table):
             values, names = _from_table(batch, field, name_field, need_key, first, path)

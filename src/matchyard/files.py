@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,15 +14,18 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from matchyard.errors import ParseError, UsageError, XmlError
+from matchyard.errors import ParseError, UsageError
 
 FORMATS = ("jsonl", "csv", "parquet", "arrow")
 XML = "xml"
 _BATCH = 65_536
-_BATCH_BYTES = 1 << 24  # of records; and of rows of CSV, none of which may be longer
+_BATCH_BYTES = 1 << 24  # of rows of CSV, none of which may be longer
 _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv",
             ".parquet": "parquet", ".arrow": "arrow", ".arrows": "arrow", ".ipc": "arrow", ".feather": "arrow",
             ".xml": XML}  # fmt: skip
+
+
+Split = Callable[[Any], Iterator[list[bytes]]]  # the documents in an open XML file, some at a time
 
 
 class Unread(NamedTuple):
@@ -50,12 +53,13 @@ def format_of(path: str, given: str | None) -> str:
 
 
 def read(
-    path: str, given: str | None = None, batch: int = _BATCH, record: str | None = None
+    path: str, given: str | None = None, batch: int = _BATCH, split: Split | None = None
 ) -> Iterator[list[Any] | pa.Table]:
     """Batches of rows: Arrow tables, or lists of (line number, value) from JSON Lines, where a line
-    that is no JSON is an `Unread`. XML has a column `document`: the whole, or each `record` in it."""
+    that is no JSON is an `Unread`. XML has a column `document`: the whole, or what
+    `split` makes of it."""
     kind = format_of(path, given)
-    if record is not None and kind != XML:
+    if split is not None and kind != XML:
         raise UsageError(f"records are elements of an XML file, and {path} is {kind}")
     if path != "-" and not Path(path).exists():
         raise UsageError(f"{path}: no such file")
@@ -72,7 +76,7 @@ def read(
         elif kind == "csv":
             yield from _read_csv(path)
         elif kind == XML:
-            yield from _read_xml(path, record)
+            yield from _read_xml(path, split)
         else:
             yield from _read_arrow(path)
     except (pa.ArrowInvalid, OSError) as error:
@@ -109,26 +113,15 @@ def _read_csv(path: str) -> Iterator[pa.Table]:
             yield pa.Table.from_batches([part])
 
 
-def _read_xml(path: str, record: str | None) -> Iterator[pa.Table]:
+def _read_xml(path: str, split: Split | None) -> Iterator[pa.Table]:
     with _open_bytes(path) as stream:
-        if record is None:
+        if split is None:
             yield _documents([stream.read()])
             return
-        from matchyard.engines.twigs import encoder
-
-        some, n_bytes = [], 0
         try:
-            for document in encoder.records(stream, record, encoder.Options()):
-                some.append(document)
-                n_bytes += len(document)
-                if n_bytes >= _BATCH_BYTES:
-                    yield _documents(some)
-                    some, n_bytes = [], 0
-        except XmlError as error:
-            where = f"line {error.line}, column {error.column}"
-            raise ParseError(f"{path}: {where}: {error.reason}") from None
-        if some:
-            yield _documents(some)
+            yield from map(_documents, split(stream))
+        except ParseError as error:
+            raise ParseError(f"{path}: {error}") from None
 
 
 def _documents(documents: list[bytes]) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from matchyard import versions
 from matchyard.engine import find_engine
-from matchyard.errors import StorageError, UsageError
+from matchyard.errors import ParseError, StorageError, UsageError, XmlError
 from matchyard.index import SHARD_SIZE, Estimate, Index
 from matchyard.kernels import csr
 from matchyard.matches import Matches, Part
+from matchyard.remote import open_stream
 from matchyard.storage import Saved
 
 
@@ -184,9 +185,9 @@ class TwigIndex(Index):
     def match_records(
         self, source: Any, record: str, threads: int | None = None, batch_bytes: int = 1 << 24
     ) -> Iterator[tuple[list[bytes], Matches]]:
-        """Match every element called `record` of a file (a path, or an open binary file) as a
-        document of its own, about `batch_bytes` at a time, in memory that does not depend on the
-        length of the file. Yields the documents and their matches.
+        """Match every element called `record` of a file as a document of its own, about
+        `batch_bytes` at a time, in memory that does not depend on the length of the file. Yields the
+        documents and their matches; `records` says which files.
 
         >>> import io
         >>> index = TwigIndex().add("/book[@year < 2000]", key=7).consolidate()
@@ -194,16 +195,36 @@ class TwigIndex(Index):
         >>> [(len(books), found.to_lists()) for books, found in index.match_records(file, "book")]
         [(2, [[7], []])]
         """
-        settings = self._settings
-        batch, n_bytes = [], 0
-        for document in settings.engine.encoder.records(source, record, settings.reading):
-            batch.append(document)
-            n_bytes += len(document)
-            if n_bytes >= batch_bytes:
-                yield batch, self.match(batch, threads)
-                batch, n_bytes = [], 0
-        if batch:
+        for batch in self.records(source, record, batch_bytes):
             yield batch, self.match(batch, threads)
+
+    def records(
+        self, source: Any, record: str, batch_bytes: int = 1 << 24
+    ) -> Iterator[list[bytes]]:
+        """The elements called `record` of a file, each as a document in UTF-8, about `batch_bytes`
+        at a time. The file is open, binary, or a path or address, decompressed as its ending says.
+
+        >>> import io
+        >>> list(TwigIndex().records(io.BytesIO(b"<shop><book/><pen/><book/></shop>"), "book"))
+        [[b'<book/>', b'<book/>']]
+        """
+        if isinstance(source, str | PathLike):
+            with open_stream(fspath(source)) as file:
+                yield from self.records(file, record, batch_bytes)
+            return
+        settings, batch, n_bytes = self._settings, [], 0
+        try:
+            for document in settings.engine.encoder.records(source, record, settings.reading):
+                batch.append(document)
+                n_bytes += len(document)
+                if n_bytes >= batch_bytes:
+                    yield batch
+                    batch, n_bytes = [], 0
+        except XmlError as error:  # its place is one in the file, and of no document
+            where = f"line {error.line}, column {error.column}"
+            raise ParseError(f"{where}: {error.reason}") from None
+        if batch:
+            yield batch
 
 
 def interface_key(tree: Any, interface: Any) -> Any:

@@ -76,8 +76,7 @@ def test_an_xml_file_is_one_event_in_the_encoding_that_it_declares(index, tmp_pa
     assert shown == "match: //a/b: /a/b (line 2)\n"
 
 
-def test_the_records_of_an_xml_file_are_events(index, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_BATCH_BYTES", 20)
+def test_the_records_of_an_xml_file_are_events(index, tmp_path):
     path, bad = tmp_path / "r.xml", tmp_path / "bad.jsonl"
     path.write_text('<r><a><b/></a><c x="5"/><a><z></a><a><b/></a><a><c x="5"/></a></r>')
     done = run("match", index, path, "--record", "a", "--bad", bad)

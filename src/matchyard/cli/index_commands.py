@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -126,10 +127,15 @@ def match(
     find = opened.match_unique if unique else opened.match
     n_events = n_matches = 0
     column = column or opened.event_column
+    split = None
+    if record is not None:
+        if not isinstance(opened, my.TwigIndex):
+            raise my.UsageError("records are for twigs, whose events are XML")
+        split = partial(opened.records, record=record)
     schema = pairs_schema(opened.info()["keys"], arrays)
     with Writer(output, output_format, schema) as file:
         for values, ids, first in rows_of(
-            events, format, opened.parse_event, column, id, bad=bad, record=record
+            events, format, opened.parse_event, column, id, bad=bad, split=split
         ):
             with located(events, first):
                 found = find(values)

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from matchyard.engines.twigs import encoder
-from matchyard.errors import ParseError, UsageError, XmlError
-from matchyard.remote import open_stream
+import matchyard as my
+from matchyard.errors import ParseError, UsageError
 
 Batches = Iterator[pa.RecordBatch]
 _HANDED_ON = 1 << 22  # bytes of documents in one batch, or what one of them has more
@@ -35,34 +33,15 @@ def split_files(record: str, max_document_bytes: int, batches: Batches) -> Batch
 def _split(
     source: str | bytes | None, kept: list[pa.Array], record: str, max_document_bytes: int
 ) -> Iterator[list[bytes]]:
-    some, n_bytes = [], 0
-    options = encoder.Options(max_document_bytes=max_document_bytes)
-    try:
-        with _opened(source) as file:
-            for document in encoder.records(file, record, options):
-                some.append(document)
-                n_bytes += len(document)
-                if n_bytes >= _HANDED_ON:
-                    yield some
-                    some, n_bytes = [], 0
-    except XmlError as error:
-        name = ", ".join(str(column[0].as_py()) for column in kept) or "a file"
-        raise ParseError(
-            f"{name}: line {error.line}, column {error.column}: {error.reason}"
-        ) from None
-    if some:
-        yield some
-
-
-@contextmanager
-def _opened(source: str | bytes | None) -> Iterator[BinaryIO]:
     if source is None:
         raise UsageError("a path is null; expected that of an XML file")
-    if isinstance(source, str):
-        with open_stream(source) as file:
-            yield file
-    else:
-        yield io.BytesIO(source)
+    reader = my.TwigIndex(options={"max_document_bytes": max_document_bytes})
+    file = io.BytesIO(source) if isinstance(source, bytes) else source
+    try:
+        yield from reader.records(file, record, _HANDED_ON)
+    except ParseError as error:
+        name = ", ".join(str(column[0].as_py()) for column in kept) or "a file"
+        raise ParseError(f"{name}: {error}") from None
 
 
 def _rows(

@@ -10,7 +10,6 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from matchyard.engines.twigs import encoder
 from matchyard.errors import UsageError
 from matchyard.spark import record_tasks as tasks
 from matchyard.spark.checks import carried, column_of, type_of
@@ -22,7 +21,7 @@ def records(
     files: DataFrame,
     record: str,
     column: str = "path",
-    max_document_bytes: int = encoder.Options().max_document_bytes,
+    max_document_bytes: int = 1 << 30,
 ) -> DataFrame:
     """Every element called `record` of XML files as a document of its own.
 
