@@ -1,8 +1,8 @@
 """lazy_dfa, the build: equal subtrees of all twigs are one *class*.
 
-Whether an element satisfies a class depends on the element alone, not on the twig that asks. What a
-class asks of the elements below is a list of *requirements*: some class, at a child or anywhere
-below. A tree asks the same of the document.
+Whether an element satisfies a class depends on the element alone, not on the twig that asks. A
+*requirement* is that there be such an element, as a child or anywhere below. A class has a tag and
+asks for requirements, and so does a tree of the document.
 """
 
 from __future__ import annotations
@@ -13,31 +13,26 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.kernels.csr import ragged
 from matchyard.kernels.hashing import mix64
 
 
 class Classes(NamedTuple):
-    """What twigs ask for. A condition is 2 * requirement, and 1 more where it must not be met."""
+    """A condition is 2 * requirement, and 1 more where it must not be met."""
 
-    class_tag: NDArray[np.int32]  # [n_classes]
-    condition_start: NDArray[np.int32]  # [n_classes + 1]
-    conditions: NDArray[np.int32]  # within a class, what fewest ask for first: it is met least
-    requirement_class: NDArray[np.int32]  # [n_requirements]
+    class_tag: NDArray[np.int32]
+    condition_start: NDArray[np.int32]
+    conditions: NDArray[np.int32]  # all of a class, ascending
+    requirement_class: NDArray[np.int32]
     requirement_axis: NDArray[np.uint8]
-    class_requirement: NDArray[np.int32]  # [n_classes, 2] by axis, -1 where nobody asks
-    tree_start: NDArray[np.int32]  # [n_trees + 1] into the conditions of trees
+    class_requirement: NDArray[np.int32]
+    tree_start: NDArray[np.int32]
     tree_conditions: NDArray[np.int32]
-    asked_start: NDArray[np.int32]  # [n_requirements + 1] trees that are looked at when it is met
-    asked_trees: NDArray[np.int32]
-    free_trees: NDArray[np.int32]  # trees that ask for nothing, so that all are looked at
-    tree_row: NDArray[np.int32]  # [n_trees]
 
 
 def classes(twigs: Any) -> Classes:
-    """The classes of all trees."""
+    """The classes of all trees, and what they ask for."""
     n_nodes, n_trees = len(twigs.tag), len(twigs.tree_start) - 1
-    found = _Found(
+    found = Classes(
         np.empty(n_nodes, np.int32),
         np.zeros(n_nodes + 1, np.int32),
         np.empty(n_nodes, np.int32),
@@ -48,40 +43,16 @@ def classes(twigs: Any) -> Classes:
         np.empty(n_nodes, np.int32),
     )
     n_classes, n_conditions, n_requirements = _find(twigs, found)
-    _rarest_first(found.condition_start[: n_classes + 1], found.conditions, n_requirements)
-    tree_conditions = found.tree_conditions[: found.tree_start[-1]].copy()
-    first = _first_asked(found.tree_start, tree_conditions)
-    asked = np.flatnonzero(first >= 0).astype(np.int32)
-    order = np.argsort(first[asked], kind="stable")
-    counts = np.bincount(first[asked], minlength=n_requirements)
-    rows = np.repeat(np.arange(twigs.n_rows, dtype=np.int32), np.diff(twigs.row_start))
     return Classes(
-        found.class_tag[:n_classes].copy(),
-        found.condition_start[: n_classes + 1].copy(),
-        found.conditions[:n_conditions].copy(),
-        found.requirement_class[:n_requirements].copy(),
-        found.requirement_axis[:n_requirements].copy(),
-        found.class_requirement[:n_classes].copy(),
+        found.class_tag[:n_classes],
+        found.condition_start[: n_classes + 1],
+        found.conditions[:n_conditions],
+        found.requirement_class[:n_requirements],
+        found.requirement_axis[:n_requirements],
+        found.class_requirement[:n_classes],
         found.tree_start,
-        tree_conditions,
-        ragged(counts).astype(np.int32),
-        asked[order],
-        np.flatnonzero(first < 0).astype(np.int32),
-        rows,
+        found.tree_conditions[: found.tree_start[-1]],
     )
-
-
-class _Found(NamedTuple):
-    """As in `Classes`, with room for more."""
-
-    class_tag: NDArray[np.int32]
-    condition_start: NDArray[np.int32]
-    conditions: NDArray[np.int32]
-    requirement_class: NDArray[np.int32]
-    requirement_axis: NDArray[np.uint8]
-    class_requirement: NDArray[np.int32]
-    tree_start: NDArray[np.int32]
-    tree_conditions: NDArray[np.int32]
 
 
 @njit(nogil=True, cache=True)
@@ -166,31 +137,3 @@ def _intern(found, places, tag, conditions, n_classes, n_conditions):
     found.conditions[n_conditions : n_conditions + len(conditions)] = conditions
     found.condition_start[n_classes + 1] = n_conditions + len(conditions)
     return n_classes
-
-
-@njit(nogil=True, cache=True)
-def _first_asked(tree_start, tree_conditions):
-    """Per tree a requirement without which it cannot hold, the last; -1 for none."""
-    first = np.full(len(tree_start) - 1, -1, np.int64)
-    for tree in range(len(first)):
-        for i in range(tree_start[tree], tree_start[tree + 1]):
-            if tree_conditions[i] & 1 == 0:
-                first[tree] = tree_conditions[i] >> 1
-    return first
-
-
-@njit(nogil=True, cache=True)
-def _rarest_first(condition_start, conditions, n_requirements):
-    """Order the conditions of each class by how many ask for the same, so that a class which does
-    not hold fails at the first as a rule."""
-    n_uses = np.zeros(n_requirements, np.int64)
-    for c in range(condition_start[-1]):
-        n_uses[conditions[c] >> 1] += 1
-    for number in range(len(condition_start) - 1):
-        first = condition_start[number]
-        for c in range(first + 1, condition_start[number + 1]):
-            condition, at = conditions[c], c
-            while at > first and n_uses[conditions[at - 1] >> 1] > n_uses[condition >> 1]:
-                conditions[at] = conditions[at - 1]
-                at -= 1
-            conditions[at] = condition

@@ -1,0 +1,149 @@
+"""lazy_dfa: what follows when an element opens in a scope; found once, then looked up (`_cache`)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from matchyard.engines.twigs._coded import ANY
+from matchyard.engines.twigs.algorithms._cache import (
+    N_WORDS,
+    UNKNOWN,
+    append,
+    intern_scope,
+    intern_set,
+    new_state,
+)
+from matchyard.engines.twigs.algorithms._requirements import N_OTHERS
+from matchyard.kernels.bitset import ALL, ONE, ZERO, lowest_one
+
+
+@njit(nogil=True, cache=True)
+def n_words_at_most(table):
+    """Words of the sets that one event may add."""
+    return 4 * len(table.is_deep) + 8
+
+
+@njit(nogil=True, cache=True)
+def document_scope(table, cache):
+    """What the root element may meet."""
+    word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
+    word, at = ZERO, 0
+    for requirement in table.tops:
+        if requirement >> 6 != at:
+            place = append(word_at, words, place, at, word)
+            word, at = ZERO, requirement >> 6
+        word |= ONE << np.uint64(requirement & 63)
+    place = append(word_at, words, place, at, word)
+    return intern_scope(cache, intern_set(cache, place))
+
+
+@njit(nogil=True, cache=True)
+def enter(table, cache, scope, tag):
+    """The state of an element with that tag in a scope, from 1."""
+    found = cache.next_state[scope, tag]
+    if found == UNKNOWN:
+        if tag > 0 and not _asks_for(table, cache, cache.scope_set[scope], tag):
+            found = cache.next_state[scope, 0]  # as any element that nobody names
+            if found == UNKNOWN:
+                found = cache.next_state[scope, 0] = _new_state(table, cache, scope, 0)
+        else:
+            found = _new_state(table, cache, scope, tag)
+        cache.next_state[scope, tag] = found
+    return np.int64(found)
+
+
+@njit(nogil=True, cache=True)
+def _new_state(table, cache, scope, tag):
+    asking = cache.scope_set[scope]
+    sure = _intern_free(table, cache, asking, tag, False)
+    late = _intern_free(table, cache, asking, tag, True)
+    inner = intern_scope(cache, _intern_inner(table, cache, asking, tag))
+    return np.int32(new_state(cache, asking, tag, inner, sure, late) + 1)
+
+
+@njit(nogil=True, cache=True)
+def enter_leaf(table, cache, scope, tag):
+    """The set that a leaf with that tag meets in a scope, from 1. A `*` does not stand for it."""
+    word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
+    tag_start, asking = table.tag_start, cache.scope_set[scope]
+    for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
+        at = word_at[i]
+        place = append(word_at, words, place, at, words[i] & _of_tag(tag_start, tag, at))
+    cache.next_state[scope, tag] = intern_set(cache, place) + 1
+    return np.int64(cache.next_state[scope, tag])
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _of_tag(tag_start, tag, at):
+    """The bits of a word that are requirements of a tag."""
+    start, end = tag_start[tag + 1] - 64 * at, tag_start[tag + 2] - 64 * at
+    if start >= 64 or end <= 0 or start == end:
+        return ZERO
+    mask = ALL << np.uint64(max(start, 0))
+    return mask if end >= 64 else mask & ~(ALL << np.uint64(end))
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def of_element(tag_start, tag, at):
+    """The bits of a word that an element with that tag may meet."""
+    return _of_tag(tag_start, tag, at) | _of_tag(tag_start, ANY, at)
+
+
+@njit(nogil=True, cache=True)
+def _asks_for(table, cache, asking, tag):
+    """Is there a requirement of that very tag in a set?"""
+    word_at, words, tag_start = cache.word_at, cache.words, table.tag_start
+    for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
+        if words[i] & _of_tag(tag_start, tag, word_at[i]) != ZERO:
+            return True
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _intern_free(table, cache, asking, tag, is_late):
+    """The requirements that ask for nothing, or only that something is not there."""
+    word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
+    tag_start, has_more, lead = table.tag_start, table.has_more, table.lead
+    never = len(lead) - 1
+    for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
+        at, word = word_at[i], ZERO
+        rest = words[i] & of_element(tag_start, tag, at)
+        rest &= has_more[at] if is_late else ~has_more[at]
+        while rest != ZERO:
+            if lead[64 * at + lowest_one(rest)] == never:
+                word |= rest & (~rest + ONE)
+            rest &= rest - ONE
+        place = append(word_at, words, place, at, word)
+    return intern_set(cache, place)
+
+
+@njit(nogil=True, cache=True)
+def _intern_inner(table, cache, asking, tag):
+    """What the children of such an element may meet: what it asks for itself, and what those above
+    ask of any element below."""
+    word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
+    tag_start, is_deep, lead, others = table.tag_start, table.is_deep, table.lead, table.others
+    more_start, more = table.more_start, table.more
+    found, never = np.zeros(len(is_deep), np.uint64), len(lead) - 1
+    for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
+        at = word_at[i]
+        found[at] |= words[i] & is_deep[at]
+        rest = words[i] & of_element(tag_start, tag, at)
+        while rest != ZERO:
+            number = 64 * at + lowest_one(rest)
+            rest &= rest - ONE
+            set_bit(found, lead[number])
+            for c in range(N_OTHERS):
+                set_bit(found, others[number, c] >> 1)
+            for c in range(more_start[number], more_start[number + 1]):
+                set_bit(found, more[c] >> 1)
+    found[never >> 6] &= ~(ONE << np.uint64(never & 63))
+    for at in range(len(found)):
+        place = append(word_at, words, place, at, found[at])
+    return intern_set(cache, place)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def set_bit(bits, number):
+    bits[number >> 6] |= ONE << np.uint64(number & 63)
