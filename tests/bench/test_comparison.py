@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import matchyard as my
-from matchyard.bench import compare, harness, report
+from matchyard.bench import compare, forms, harness, report
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -37,12 +37,12 @@ def test_those_for_intervals_are_left_out_of_other_predicates(workload):
 
 @pytest.mark.parametrize("workload", ["hem", "ccm", "json-range"])
 def test_events_are_the_same_in_every_form(workload):
-    results = [rows_of(workload, ["tiles"], form=form)[0] for form in harness.FORMS]
+    results = [rows_of(workload, ["tiles"], form=form)[0] for form in forms.FORMS]
     assert [result.form for result in results] == ["arrow", "python", "json"]
     assert len({result.checksum for result in results}) == 1
     events = my.workload("predicates", workload, 400).events(3)
-    assert {type(event) for event in harness.given_as("python", events, None)} == {dict}
-    assert {type(event) for event in harness.given_as("json", events, None)} == {bytes}
+    assert {type(event) for event in forms.given_as("python", events, None)} == {dict}
+    assert {type(event) for event in forms.given_as("json", events, None)} == {bytes}
 
 
 def test_one_that_is_asked_for_alone_and_refuses_is_an_error():

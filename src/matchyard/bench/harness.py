@@ -9,8 +9,8 @@ the matches, as its users know, is checked for missing none.
 
 from __future__ import annotations
 
+import copy
 import gc
-import json
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import matchyard as my
+from matchyard.bench.forms import FORMS, given_as, taken_from
 from matchyard.engine import find_algorithm, find_engine
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -34,33 +35,6 @@ _MOST_PAIRS = 40_000_000  # …within the memory that its result may take
 _SIZES = {"ccm": 250_000, "ccm-zipf": 250_000, "json-eq": 100_000, "json-range": 100_000,
           "kdd": 100_000, "dblp": 2_000, "dtd": 2_000, "docbook": 2_000}  # fmt: skip
 _SIZE = 1_000_000
-
-# How users have their events; all but "arrow" are made of what a workload gives, before it is timed.
-FORMS = ("arrow", "python", "json")
-
-
-def given_as(form: str, events: Any, column: str | None) -> Any:
-    """Events of a workload in a form; where they are a column, lines of JSON are objects with it.
-    What is absent from a row of a table is absent from the object."""
-    if form == "arrow":
-        return events
-    values = events.to_pylist()
-    if pa.types.is_binary(events.type) and column is None:  # they are lines of JSON
-        return values if form == "json" else [json.loads(line) for line in values]
-    if form == "json" and values and isinstance(values[0], bytes):
-        values = [value.decode() for value in values]
-    if pa.types.is_struct(events.type):
-        values = [{name: v for name, v in row.items() if v is not None} for row in values]
-    if form == "python":
-        return values
-    return [json.dumps({column: value} if column else value).encode() for value in values]
-
-
-def taken_from(form: str, events: Any, column: str | None) -> Any:
-    """What an index takes, read from lines of JSON where it does not read them itself."""
-    if form == "json" and column is not None:
-        return [json.loads(line)[column] for line in events]
-    return events
 
 
 class Result(NamedTuple):
@@ -88,6 +62,10 @@ class Result(NamedTuple):
     form: str  # of the events: an Arrow column, Python values, lines of JSON, or Parquet files
     match_us: float | None = None  # of a thread per event, without encoding; None: not known
     false_share: float | None = None  # of the pairs found on checked events; None: it is exact
+    xml_bytes: int | None = None  # these of twigs only: of the documents of a pass,
+    xml_tags: int | None = None  # their opening and closing tags,
+    first_s: float | None = None  # and the first pass, by an index that had met no document
+    document_bytes: int | None = None  # that were asked for; None: as the workload has them
 
     @property
     def event_us(self) -> float:
@@ -117,7 +95,7 @@ def compare(
     if form not in FORMS:
         raise my.UsageError(f"no form {form!r} of events; expected one of: {', '.join(FORMS)}")
     name = workload or next(iter(find_engine(engine).workload.MODELS))
-    size = size or _SIZES.get(name, _SIZE)
+    size = size or size_of(name)
     source = my.workload(engine, workload, size, seed, parameters)
     exact: Pairs | None = None
     chosen = list(algorithms or my.algorithms(engine)[:1])
@@ -145,6 +123,11 @@ def compare(
         gc.collect()
 
 
+def size_of(workload: str) -> int:
+    """How many subscriptions a workload has where nobody says."""
+    return _SIZES.get(workload, _SIZE)
+
+
 def is_choosy(engine: str, algorithm: str) -> bool:
     """Are there subscriptions that the algorithm refuses?"""
     return hasattr(find_algorithm(find_engine(engine), algorithm), "accept")
@@ -170,11 +153,20 @@ def _without_false(result: Result, found: Pairs, exact: Pairs) -> Result:
 
 def warm_up(index: Any, source: Any, threads: int) -> None:
     """Compile every kernel on a tiny index of the same kind, and nothing else."""
-    engine = index.info()["engine"]
+    engine, source = index.info()["engine"], _with_short_documents(source)
     tiny = my.create(engine, index.algorithm, index.options, index.device)
     tiny.add_many(*source.subscriptions(0, min(200, source.size))).consolidate()
     tiny.match(source.events(min(STEP, 4 * _CHECKED[engine]) + 1), threads).to_arrow()
     tiny.match_unique(source.events(10))
+
+
+def _with_short_documents(source: Any) -> Any:
+    """The workload itself, or where it has documents of a chosen size, one like it with short ones."""
+    if not hasattr(source.model, "document_bytes"):
+        return source
+    short = copy.copy(source)
+    short.model = source.model._replace(document_bytes=min(2_000, source.model.document_bytes))
+    return short
 
 
 def build(index: Any, source: Any) -> float:
@@ -216,7 +208,7 @@ def measure(
     info = index.info()
     n_checked = min(STEP, _CHECKED[info["engine"]], n_events or STEP)
     first = match(give(source.events(n_checked)), threads)
-    n_events = n_events or _affordable(match, source, give, threads, pass_s or PASS_S)
+    n_events = n_events or affordable(match, source, give, threads, pass_s or PASS_S)
     seconds, arrow_seconds, encode_s = [], [], []
     for number in range(passes):
         events = give(source.events(n_events, start=number * n_events))
@@ -243,7 +235,7 @@ def measure(
     return result, pairs_of(first)
 
 
-def _affordable(
+def affordable(
     match: Callable[..., Any],
     source: Any,
     give: Callable[[Any], Any],

@@ -58,7 +58,7 @@ def table(results: Sequence[Result], console: Console | None = None) -> None:
             f"{result.events_per_s / base.events_per_s:.2g}",
             *(_inside(result) if known else []),
             f"{result.build_s:.2f} s",
-            _megabytes(result.index_bytes),
+            megabytes(result.index_bytes),
             *([_percent(result.false_share)] if false else []),
         )
     console.print(title, style="bold")
@@ -78,7 +78,8 @@ def _inside(result: Result) -> tuple[str, str, str]:
     return short(result.event_us), short(result.match_us or 0), short(candidates)
 
 
-def _megabytes(size: int) -> str:
+def megabytes(size: int) -> str:
+    """Bytes in millions, as short as they fit into a column."""
     return f"{size / 1e6:,.{1 if size < 1e7 else 0}f}"
 
 

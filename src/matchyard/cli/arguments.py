@@ -47,6 +47,39 @@ def read_count(text: str) -> int:
         raise UsageError(f"not a count: {text!r}; expected e.g. 250k, 1M or 20000") from None
 
 
+def read_threads(text: str) -> int:
+    """One number of threads."""
+    from matchyard.errors import UsageError
+
+    numbers = read_several_threads(text)
+    if len(numbers) > 1:
+        raise UsageError(f"one number of threads is expected, not {text!r}; twigs take several")
+    return numbers[0]
+
+
+def read_several_threads(text: str) -> list[int]:
+    """Numbers of threads with commas between."""
+    from matchyard.errors import UsageError
+
+    numbers = [read_count(part) for part in text.split(",")]
+    if min(numbers) < 1:
+        raise UsageError(f"threads must be at least 1, not {min(numbers)}")
+    return numbers
+
+
+def read_shapes(text: str) -> list[tuple[int, int]]:
+    """Numbers of documents and their bytes, e.g. 1x30M,1000x25k."""
+    from matchyard.errors import UsageError
+
+    found = []
+    for part in text.split(","):
+        number, times, size = part.partition("x")
+        if not times:
+            raise UsageError(f"not documents: {part!r}; expected number and bytes, e.g. 1000x25k")
+        found.append((read_count(number), read_count(size)))
+    return found
+
+
 def read_options(given: list[str] | None) -> dict[str, Any]:
     """Options given as name=value; numbers and true/false are read as such."""
     from matchyard.errors import UsageError

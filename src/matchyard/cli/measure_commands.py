@@ -18,8 +18,9 @@ from matchyard.cli.arguments import (
     Threads,
     read_count,
     read_options,
+    read_threads,
 )
-from matchyard.cli.terminal import clear, note, progress
+from matchyard.cli.terminal import clear, collect, note, progress
 
 
 def bench(
@@ -48,8 +49,11 @@ def bench(
         ),
     ] = "all",
     threads: Annotated[
-        int, typer.Option(min=1, help="Threads that match; in Spark, its cores.")
-    ] = 2,
+        str,
+        typer.Option(
+            help="Threads that match; in Spark, its cores; for twigs also several numbers, e.g. 1,2."
+        ),
+    ] = "2",
     device: Annotated[str, typer.Option(help="Where to match: cpu.")] = "cpu",
     events: Annotated[
         str | None,
@@ -57,6 +61,19 @@ def bench(
             help="How many events per pass; by default what takes about a second, 500k in Spark."
         ),
     ] = None,
+    documents: Annotated[
+        str | None,
+        typer.Option(
+            help="For twigs: how many documents of how many bytes per pass, each after the other in one "
+            "run, e.g. 1x30M,1000x25k."
+        ),
+    ] = None,
+    rivals: Annotated[
+        bool,
+        typer.Option(
+            "--rivals", help="For twigs: also lxml, on a sample of them, and the speed of parsers."
+        ),
+    ] = False,
     common: Annotated[
         str,
         typer.Option(
@@ -84,6 +101,17 @@ def bench(
     from matchyard.bench.report import disagreement, draw, table
 
     options, names = read_options(option), algorithms.split(",")
+    if engine == "twigs":
+        from matchyard.cli.documents_command import bench_documents
+
+        bench_documents(
+            workload, read_count(size) if size else None, algorithms, threads, device, events, passes,
+            seed, options, read_options(parameter), form or "arrow", documents, rivals, plot, as_json,
+        )  # fmt: skip
+        return
+    if documents or rivals:
+        raise my.UsageError("--documents and --rivals are for twigs")
+    n_threads = read_threads(threads)
     if engine == "spark":
         if (device, form or "parquet") != ("cpu", "parquet"):
             raise my.UsageError("in Spark, the device is cpu and events come from parquet")
@@ -91,22 +119,16 @@ def bench(
 
         found = spark_jobs.compare(
             workload or "twitter", read_count(size or "100k"), spark_jobs.ALL if algorithms == "all" else names,
-            threads, seed, read_count(events or "500k"), read_count(common), passes, options, progress,
+            n_threads, seed, read_count(events or "500k"), read_count(common), passes, options, progress,
         )  # fmt: skip
     else:
         names = list(my.algorithms(engine)) if algorithms == "all" else names
         found = compare(
-            engine, workload, read_count(size) if size else None, tuple(names), threads, device, seed,
+            engine, workload, read_count(size) if size else None, tuple(names), n_threads, device, seed,
             read_count(events) if events else None, passes, options, read_options(parameter), progress,
             form or "arrow", note,
         )  # fmt: skip
-    results = []
-    for result in found:
-        results.append(result)
-        if as_json:
-            clear()
-            print(json.dumps(result._asdict()), flush=True)
-    clear()
+    results = collect(found, as_json)
     if not as_json:
         table(results)
     if plot is not None:

@@ -1,0 +1,82 @@
+"""`matchyard bench twigs`: algorithms on documents of several shapes, beside what people use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from matchyard.cli.arguments import read_count, read_several_threads, read_shapes
+from matchyard.cli.terminal import clear, collect, note, progress
+
+
+def bench_documents(
+    workload: str | None,
+    size: int | None,
+    algorithms: str,
+    threads: str,
+    device: str,
+    events: str | None,
+    passes: int,
+    seed: int,
+    options: dict[str, Any],
+    parameters: dict[str, Any],
+    form: str,
+    documents: str | None,
+    rivals: bool,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare algorithms for twigs, print what was found, and fail where they disagree."""
+    import matchyard as my
+    from matchyard.bench.documents import Job, Shape, compare
+    from matchyard.bench.documents_report import problems, tables
+    from matchyard.bench.report import draw
+
+    if documents and events:
+        raise my.UsageError("--documents says how many there are; leave --events out")
+    shapes = [Shape(read_count(events) if events else None)]
+    if documents:
+        shapes = [Shape(*numbers) for numbers in read_shapes(documents)]
+    job = Job(workload, size, seed, parameters, device, passes, form)
+    names = my.algorithms("twigs") if algorithms == "all" else algorithms.split(",")
+    found = compare(job, names, shapes, read_several_threads(threads), options, progress)
+    results = collect(found, as_json)
+    if not as_json:
+        tables(results)
+    if rivals:
+        _show_rivals(job, shapes, results, as_json)
+    if plot is not None:
+        draw(results, plot)
+    for problem in problems(results):
+        note(problem)
+    if problems(results):
+        raise typer.Exit(1)
+
+
+def _show_rivals(job: Any, shapes: Sequence[Any], results: Sequence[Any], as_json: bool) -> None:
+    """lxml on documents of each shape, or shorter ones, beside the first algorithm with the fewest
+    threads; and the speed of parsers on the last."""
+    import matchyard as my
+    from matchyard.bench import documents_report, harness, xpath_rival
+
+    source = job.source()
+    index = my.create("twigs", results[0].algorithm)
+    harness.build(index, source)
+    for shape in shapes:
+        source = job.source(xpath_rival.suitable(shape))
+        progress("evaluating with lxml")
+        ours = next(r for r in results if r.document_bytes == shape.document_bytes)
+        found = xpath_rival.race(source, ours.events, index)
+        clear()
+        print(
+            json.dumps(found._asdict()) if as_json else documents_report.rival_line(found, ours),
+            flush=True,
+        )
+    speeds = xpath_rival.parser_speeds(source)
+    print(
+        json.dumps({"parser_mb_per_s": speeds}) if as_json else documents_report.parser_line(speeds)
+    )
