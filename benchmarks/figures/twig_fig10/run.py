@@ -1,0 +1,29 @@
+"""Speedup over yfilter on batches of documents while there are more and more twigs."""
+
+from matchyard.bench import twig_claims, twig_sweeps
+from matchyard.bench.claims import Claim, verdict
+
+
+def run(figure):
+    chosen = figure.settings
+    for batch in chosen["batches"]:
+        for share in chosen["shares"]:
+            place = twig_sweeps.Place(
+                max(1, round(share * figure.size)), batch, chosen["document_bytes"], chosen["nodes"],
+                chosen["splits"], chosen["chance"],
+            )  # fmt: skip
+            yield from twig_sweeps.speedups(place, f"{batch} documents", place.twigs, figure)
+
+
+def judge(figure, rows):
+    found = twig_claims.by_panel(rows)
+    ends = [panel["stacks / yfilter"][-1] for panel in found.values()]
+    return verdict(
+        twig_claims.speedup_halves(found, figure.settings["shares"], "twigs"),
+        Claim(
+            f"with most twigs stacks is {min(ends):.2f}× as fast (paper: less than 1)",
+            min(ends) < 1,
+        ),
+        *twig_claims.of_batches(found, figure.settings["copies"]),
+        besides=twig_claims.ours_over_yfilter(found),
+    )

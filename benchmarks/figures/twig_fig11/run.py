@@ -1,0 +1,24 @@
+"""Speedup over yfilter on batches of documents while twigs become longer."""
+
+from matchyard.bench import twig_claims, twig_sweeps
+from matchyard.bench.claims import verdict
+
+
+def run(figure):
+    chosen = figure.settings
+    twigs = max(1, round(chosen["share"] * figure.size))
+    for batch in chosen["batches"]:
+        for nodes, splits in twig_sweeps.lengths(figure):
+            place = twig_sweeps.Place(
+                twigs, batch, chosen["document_bytes"], nodes, splits, chosen["chance"]
+            )
+            yield from twig_sweeps.speedups(place, f"{batch} documents", nodes, figure)
+
+
+def judge(figure, rows):
+    found = twig_claims.by_panel(rows)
+    return verdict(
+        twig_claims.speedup_halves(found, figure.settings["nodes"], "nodes"),
+        *twig_claims.of_batches(found, figure.settings["copies"]),
+        besides=twig_claims.ours_over_yfilter(found),
+    )

@@ -1,0 +1,21 @@
+"""Throughput on one document while there are more and more twigs."""
+
+from matchyard.bench import twig_claims, twig_sweeps
+from matchyard.bench.claims import Claim, verdict
+
+run = twig_sweeps.throughputs
+
+
+def judge(figure, rows):
+    found = twig_claims.by_panel(rows)
+    first = [panel["stacks"][1] / panel["stacks"][0] for panel in found.values()]
+    return verdict(
+        twig_claims.halves(found, "stacks", figure.settings["shares"]),
+        Claim(
+            f"with fewest, twice as many leave {twig_claims.said(first)} "
+            "(paper: all, up to where the GPU is full)",
+            min(first) > 0.9,
+        ),
+        twig_claims.longer_is_slower(found, "stacks"),
+        besides=twig_claims.ahead(found),
+    )

@@ -1,0 +1,16 @@
+"""Throughput on a batch of documents while there are more and more twigs."""
+
+from matchyard.bench import twig_claims, twig_sweeps
+from matchyard.bench.claims import verdict
+
+run = twig_sweeps.throughputs
+
+
+def judge(figure, rows):
+    found = twig_claims.by_panel(rows)
+    return verdict(
+        twig_claims.halves(found, "stacks", figure.settings["shares"]),
+        twig_claims.has_no_break(found, "stacks", figure.settings["shares"]),
+        twig_claims.longer_halves(found, "stacks"),
+        besides=twig_claims.ahead(found),
+    )

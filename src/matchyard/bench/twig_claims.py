@@ -1,0 +1,122 @@
+"""What the paper on XML twigs claims about several of its figures.
+
+`stacks` is the paper's own algorithm, on a processor here. Values are throughputs or speedups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import log2
+
+from matchyard.bench.claims import Claim, ratio
+from matchyard.bench.plots import Row, series_of
+from matchyard.bench.twig_sweeps import over, per_doubling
+
+Panels = dict[str, dict[str, list[float]]]
+
+
+def by_panel(rows: Sequence[Row]) -> Panels:
+    """The values of each series, by panel."""
+    found: Panels = {}
+    for (panel, series), points in series_of(rows, by_panel=True).items():
+        found.setdefault(panel, {})[series] = [row["y"] for row in points]
+    return found
+
+
+def halves(found: Panels, name: str, shares: Sequence[float]) -> Claim:
+    """In the end, twice the twigs halve the throughput."""
+    rates = [_kept(panel[name][-2:], shares[-2:]) for panel in found.values()]
+    return Claim(
+        f"with most twigs, twice as many leave {said(rates)} of the throughput of {name} "
+        "(paper: 0.5)",
+        max(rates) < 0.75,
+    )
+
+
+def has_no_break(found: Panels, name: str, shares: Sequence[float]) -> Claim:
+    """From the first place on, throughput falls as at the end."""
+    rates = [_kept(panel[name][:2], shares[:2]) for panel in found.values()]
+    return Claim(
+        f"with fewest, twice as many leave {said(rates)} (paper: 0.5, without a break)",
+        max(rates) < 0.75,
+    )
+
+
+def _kept(values: Sequence[float], places: Sequence[float]) -> float:
+    """What is left per doubling, from the first place to the last."""
+    return per_doubling(values[0], values[-1], log2(places[-1] / places[0]))
+
+
+def longer_is_slower(found: Panels, name: str) -> Claim:
+    """With most twigs, throughput is the lower the longer they are."""
+    ends = [panel[name][-1] for panel in found.values()]
+    return Claim(
+        f"with most twigs the longest keep {ends[-1] / ends[0]:.2f} of the throughput of the "
+        "shortest (paper: less)",
+        ends == sorted(ends, reverse=True),
+    )
+
+
+def longer_halves(found: Panels, name: str) -> Claim:
+    """Twigs of twice the length halve the throughput; the first two panels are 5 and 10 nodes."""
+    short, long, *_ = (panel[name] for panel in found.values())
+    kept = ratio(long, short)
+    return Claim(
+        f"with 10 nodes it keeps {kept:.2f} of the throughput with 5 (paper: 0.5)", kept < 0.75
+    )
+
+
+def speedup_halves(found: Panels, places: Sequence[float], what: str) -> Claim:
+    """The speedup of `stacks` falls by half as what varies is doubled."""
+    rates = [_kept(panel["stacks / yfilter"], places) for panel in found.values()]
+    return Claim(
+        f"twice the {what} leave {said(rates)} of the speedup of stacks (paper: almost 0.5)",
+        max(rates) < 0.95,
+    )
+
+
+def of_batches(found: Panels, copies: Sequence[int]) -> list[Claim]:
+    """What the paper says of batches of different sizes, and of several copies of yfilter."""
+    small, large, *_ = found.values()
+    grown = ratio(large["stacks / yfilter"], small["stacks / yfilter"])
+    most = f"stacks / {over(copies[-1])}"
+    left = ratio(small[most], small["stacks / yfilter"])
+    best = max(max(panel[most]) for panel in found.values())
+    return [
+        Claim(f"in larger batches the speedup is {grown:.2f}× (paper: slightly less)", 0.8 < grown < 1.05),
+        Claim(
+            f"over {over(copies[-1])} it is {left:.2f}× that over one (paper: lower)", left < 0.95
+        ),
+        Claim(f"stacks is up to {best:.1f}× {over(copies[-1])} (paper: 4×, on a GPU)", best > 2),
+    ]  # fmt: skip
+
+
+def ahead(found: Panels) -> str:
+    """How far ours is ahead, on average and with most twigs."""
+    said_of = []
+    for other in ("stacks", "yfilter"):
+        pairs = [(panel["lazy_dfa"], panel[other]) for panel in found.values()]
+        mean = ratio(
+            [a for ours, _ in pairs for a in ours], [b for _, theirs in pairs for b in theirs]
+        )
+        most = max(ours[-1] / theirs[-1] for ours, theirs in pairs)
+        said_of.append(f"{mean:.1f}× as fast as {other} (up to {most:.1f}× with most twigs)")
+    return f"lazy_dfa, which is ours, is {' and '.join(said_of)}"
+
+
+def ours_over_yfilter(found: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
+    """The speedups of ours, in words."""
+    values = [value for panel in found.values() for value in panel["lazy_dfa / yfilter"]]
+    return (
+        f"lazy_dfa, which is ours, is {min(values):.1f}× to {max(values):.1f}× as fast as yfilter"
+    )
+
+
+def said(values: Sequence[float]) -> str:
+    """A range in words.
+
+    >>> said([0.5, 0.25]), said([0.5])
+    ('0.25 to 0.50', '0.50')
+    """
+    low, high = f"{min(values):.2f}", f"{max(values):.2f}"
+    return low if low == high else f"{low} to {high}"

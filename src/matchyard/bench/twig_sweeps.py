@@ -1,0 +1,189 @@
+"""Algorithms for twigs while one thing varies: what the figures of XML twigs on GPUs are made of.
+
+As in the paper, documents are parsed before the clock starts, and matching alone is timed. Several
+copies of an algorithm share the documents of a batch, each with all twigs. Every round has documents
+of its own, so that nothing is remembered of them but their kind. What counts is the processor time
+of the slowest copy, in the median of the rounds: others on the machine then hardly matter. Rounds
+that are not counted go before, as in a system that has been running for a while.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from typing import Any, NamedTuple
+
+import matchyard as my
+from matchyard.bench import harness, steps
+from matchyard.bench.documents import n_xml_bytes
+from matchyard.bench.figures import Figure
+from matchyard.bench.plots import Row
+from matchyard.errors import MatchyardError
+
+_LONG_S = 1.0  # a round that takes longer is not repeated
+_MOST_ROUNDS = 15
+_WARM_BYTES, _WARM_ROUNDS = (
+    1_000_000,
+    32,
+)  # of XML that is matched before, in so many rounds at most
+
+
+class Place(NamedTuple):
+    """Twigs and documents of one measurement."""
+
+    twigs: int
+    n_documents: int = 1
+    document_bytes: int = 1_000_000
+    nodes: int = 10
+    splits: int = 3
+    chance: float = 0.3  # that a name is *, and that a step is //
+    max_children: int = 4
+
+    def source(self) -> Any:
+        """The workload."""
+        given = {"document_bytes": self.document_bytes, "nodes": self.nodes, "splits": self.splits,
+                 "wildcard": float(self.chance), "descendant": float(self.chance),
+                 "max_children": self.max_children}  # fmt: skip
+        return my.workload("twigs", "dblp", self.twigs, 1, given)
+
+
+class Timed(NamedTuple):
+    """What one algorithm, in so many copies, did with the documents of a round."""
+
+    algorithm: str
+    copies: int
+    seconds: float  # that the slowest copy took
+    n_bytes: int
+    n_matches: int
+
+    @property
+    def mb_per_s(self) -> float:
+        """Throughput, without parsing."""
+        return self.n_bytes / self.seconds / 1e6
+
+
+class Copies:
+    """Copies of an algorithm over one index, each with what it remembers."""
+
+    def __init__(self, index: Any, source: Any, n_documents: int, copies: int) -> None:
+        (self._segment,) = index.segments()
+        self._source, self._n_documents, self._rounds = source, n_documents, 0
+        self.algorithm, self.copies = index.algorithm, min(copies, n_documents)
+        settings = self._segment.settings
+        self._spaces = [
+            [
+                settings.algorithm.workspace(table, settings.options)
+                for table in self._segment.tables
+            ]
+            for _ in range(self.copies)
+        ]
+
+    def run(self) -> Timed:
+        """One round over documents that were in none before."""
+        documents = self._source.events(self._n_documents, start=self._rounds * self._n_documents)
+        self._rounds += 1
+        share = -(-self._n_documents // self.copies)
+        batches = [
+            self._encoded(documents.slice(start, share))
+            for start in range(0, self._n_documents, share)
+        ]
+        with ThreadPoolExecutor(self.copies) as pool:
+            done = list(pool.map(self._match, batches, self._spaces))
+        return Timed(
+            self.algorithm, self.copies, max(seconds for seconds, _ in done), n_xml_bytes(documents),
+            sum(number for _, number in done),
+        )  # fmt: skip
+
+    def _encoded(self, documents: Any) -> Any:
+        settings = self._segment.settings
+        return self._segment.encode(settings.engine.encoder.column(documents, settings.reading))
+
+    def _match(self, batch: Any, spaces: Sequence[Any]) -> tuple[float, int]:
+        """Processor time and number of matches of one copy."""
+        settings, n_matches, start = self._segment.settings, 0, time.thread_time()
+        for table, space in zip(self._segment.tables, spaces, strict=True):
+            found = settings.algorithm.match(table, batch, space, settings.options)
+            n_matches += len(found.keys)
+        return time.thread_time() - start, n_matches
+
+
+def measure(
+    place: Place, algorithms: Sequence[str], copies: Mapping[str, Sequence[int]] | None = None
+) -> dict[tuple[str, int], Timed]:
+    """A typical round of each algorithm, by its name and the number of copies. They must find the same
+    matches in the first."""
+    source, timed = place.source(), {}
+    n_first: set[int] = set()
+    for name in algorithms:
+        index = my.TwigIndex(name)
+        harness.warm_up(index, source, 1)
+        harness.build(index, source)
+        for number in (copies or {}).get(name, [1]):
+            found = Copies(index, source, place.n_documents, number)
+            timed[name, number] = typical_round(found, n_first)
+    if len(n_first) > 1:
+        raise MatchyardError(f"algorithms found different numbers of matches: {sorted(n_first)}")
+    return timed
+
+
+def typical_round(copies: Copies, n_matches: set[int] | None = None) -> Timed:
+    """The median of some rounds, after those that are not counted; `n_matches` takes up how many the
+    first found."""
+    first = copies.run()
+    if n_matches is not None:
+        n_matches.add(first.n_matches)
+    for _ in range(min(_WARM_ROUNDS, _WARM_BYTES // first.n_bytes) - 1):
+        copies.run()
+    rounds = max(steps.PASSES, min(_MOST_ROUNDS, int(steps.PASS_S / first.seconds)))
+    found = [copies.run() for _ in range(1 if first.seconds > _LONG_S else rounds)]
+    return sorted(found, key=lambda one: one.seconds)[len(found) // 2]
+
+
+def lengths(figure: Figure) -> Iterator[tuple[int, int]]:
+    """Nodes and split points of twigs, as the paper has them."""
+    yield from zip(figure.settings["nodes"], figure.settings["splits"], strict=True)
+
+
+def throughputs(figure: Figure) -> Iterator[Row]:
+    """MB/s by the number of twigs, a panel for each length."""
+    chosen = figure.settings
+    for (nodes, splits), share in product(lengths(figure), chosen["shares"]):
+        place = Place(
+            max(1, round(share * figure.size)), chosen["batch"], chosen["document_bytes"], nodes,
+            splits, chosen["chance"],
+        )  # fmt: skip
+        for found in measure(place, chosen["algorithms"]).values():
+            yield {"series": found.algorithm, "panel": f"{nodes} nodes", "x": place.twigs,
+                   "y": found.mb_per_s, "matches": found.n_matches}  # fmt: skip
+
+
+def speedups(place: Place, panel: str, x: float, figure: Figure) -> Iterator[Row]:
+    """How many times as fast algorithms are as one copy of yfilter, or as several."""
+    chosen = figure.settings
+    copies = chosen.get("copies", [1])
+    found = measure(place, [*chosen["algorithms"], "yfilter"], {"yfilter": copies})
+    for name, number in product(chosen["algorithms"], copies):
+        theirs = found["yfilter", number]
+        yield {"series": f"{name} / {over(number)}", "panel": panel, "x": x,
+               "y": theirs.seconds / found[name, 1].seconds,
+               "mb_per_s": found[name, 1].mb_per_s, "yfilter_mb_per_s": theirs.mb_per_s}  # fmt: skip
+
+
+def over(copies: int) -> str:
+    """What a speedup is compared with.
+
+    >>> over(1), over(2)
+    ('yfilter', '2 yfilters')
+    """
+    return "yfilter" if copies == 1 else f"{copies} yfilters"
+
+
+def per_doubling(first: float, last: float, doublings: float) -> float:
+    """By what a value is multiplied when what varies is doubled.
+
+    >>> per_doubling(8.0, 1.0, 3)
+    0.5
+    """
+    return float((last / first) ** (1 / doublings))
