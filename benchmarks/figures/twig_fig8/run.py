@@ -28,12 +28,12 @@ def judge(figure, rows):
             more > 1.1,
         ),
         Claim(
-            f"from the smallest document to the largest it changes by {min(grown):.2f}× to "
+            f"from the smallest document to the largest its speedup changes by {min(grown):.2f}× to "
             f"{max(grown):.2f}× (paper: falls)",
             max(grown) < 0.95,
         ),
         Claim(
-            f"and from 512 kB on by {min(late):.2f}× to {max(late):.2f}× (paper: hardly)",
+            f"from 512 kB on it changes by {min(late):.2f}× to {max(late):.2f}× (paper: hardly)",
             0.8 < min(late) <= max(late) < 1.25,
         ),
         besides=twig_claims.ours_over_yfilter(found),

@@ -62,9 +62,9 @@ def draw(
 
     panels = list(dict.fromkeys(row.get("panel", "") for row in rows))
     is_bars = isinstance(rows[0]["x"], str)
-    width = 8.2 if len(panels) == 1 else 3.0 * len(panels) if is_bars else 3.2 + 3.4 * len(panels)
+    size = _size_of_bars(rows, len(panels)) if is_bars else (3.2 + 3.4 * len(panels), 4.4)
     plot, grid = pyplot.subplots(
-        1, len(panels), figsize=(width, 2.6 if is_bars else 4.4), layout="constrained",
+        1, len(panels), figsize=(8.2, size[1]) if len(panels) == 1 else size, layout="constrained",
         sharey=shape.shared_y, squeeze=False,
     )  # fmt: skip
     names = list(series_of(rows)), list(series_of(published))
@@ -86,6 +86,12 @@ def draw(
     plot.suptitle(title, x=0.01, ha="left", fontsize=10)
     plot.savefig(path, dpi=130)
     pyplot.close(plot)
+
+
+def _size_of_bars(rows: Sequence[Row], n_panels: int) -> tuple[float, float]:
+    """Inches, with room for long names and many bars."""
+    names = {row["x"] for row in rows}
+    return (3.0 + 0.06 * max(0, max(map(len, names)) - 12)) * n_panels, max(2.6, 0.4 * len(names))
 
 
 def _bars(axes: Any, ours: list[Row], theirs: list[Row]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -70,6 +71,7 @@ class Copies:
     def __init__(self, index: Any, source: Any, n_documents: int, copies: int) -> None:
         (self._segment,) = index.segments()
         self._source, self._n_documents, self._rounds = source, n_documents, 0
+        self.n_first = 0  # matches of the first round, which is the same for every algorithm
         self.algorithm, self.copies = index.algorithm, min(copies, n_documents)
         settings = self._segment.settings
         self._spaces = [
@@ -91,9 +93,12 @@ class Copies:
         ]
         with ThreadPoolExecutor(self.copies) as pool:
             done = list(pool.map(self._match, batches, self._spaces))
+        n_matches = sum(number for _, number in done)
+        if self._rounds == 1:
+            self.n_first = n_matches
         return Timed(
             self.algorithm, self.copies, max(seconds for seconds, _ in done), n_xml_bytes(documents),
-            sum(number for _, number in done),
+            n_matches,
         )  # fmt: skip
 
     def _encoded(self, documents: Any) -> Any:
@@ -112,33 +117,53 @@ class Copies:
 def measure(
     place: Place, algorithms: Sequence[str], copies: Mapping[str, Sequence[int]] | None = None
 ) -> dict[tuple[str, int], Timed]:
-    """A typical round of each algorithm, by its name and the number of copies. They must find the same
-    matches in the first."""
-    source, timed = place.source(), {}
-    n_first: set[int] = set()
+    """A typical round of each algorithm, by its name and the number of copies."""
+    jobs = {}
     for name in algorithms:
-        index = my.TwigIndex(name)
-        harness.warm_up(index, source, 1)
-        harness.build(index, source)
+        index, source = filled(place, name)
         for number in (copies or {}).get(name, [1]):
-            found = Copies(index, source, place.n_documents, number)
-            timed[name, number] = typical_round(found, n_first)
-    if len(n_first) > 1:
-        raise MatchyardError(f"algorithms found different numbers of matches: {sorted(n_first)}")
-    return timed
+            jobs[name, number] = Copies(index, source, place.n_documents, number)
+    found = dict(zip(jobs, side_by_side(list(jobs.values())), strict=True))
+    n_matches = {job.n_first for job in jobs.values()}
+    if len(n_matches) > 1:
+        raise MatchyardError(f"algorithms found different numbers of matches: {sorted(n_matches)}")
+    return found
 
 
-def typical_round(copies: Copies, n_matches: set[int] | None = None) -> Timed:
-    """The median of some rounds, after those that are not counted; `n_matches` takes up how many the
-    first found."""
-    first = copies.run()
-    if n_matches is not None:
-        n_matches.add(first.n_matches)
+def filled(place: Place, algorithm: str) -> tuple[Any, Any]:
+    """An index over the twigs of a place, and its workload."""
+    _compile_kernels(algorithm)
+    index, source = my.TwigIndex(algorithm), place.source()
+    harness.build(index, source)
+    return index, source
+
+
+@cache
+def _compile_kernels(algorithm: str) -> None:
+    """Once in a process, before anything is timed."""
+    harness.warm_up(my.TwigIndex(algorithm), Place(50).source(), 1)
+
+
+def side_by_side(jobs: Sequence[Copies]) -> list[Timed]:
+    """The median of the rounds of each job. They take turns, since what else runs on the machine can
+    slow down one and not the next."""
+    rounds = [_warmed(job) for job in jobs]
+    found: list[list[Timed]] = [[] for _ in jobs]
+    for number in range(max(rounds)):
+        for place, job in enumerate(jobs):
+            if number < rounds[place]:
+                found[place].append(job.run())
+    return [sorted(some, key=lambda one: one.seconds)[len(some) // 2] for some in found]
+
+
+def _warmed(job: Copies) -> int:
+    """How many rounds the job is to have, after those that are not counted."""
+    first = job.run()
+    if first.seconds > _LONG_S:
+        return 1
     for _ in range(min(_WARM_ROUNDS, _WARM_BYTES // first.n_bytes) - 1):
-        copies.run()
-    rounds = max(steps.PASSES, min(_MOST_ROUNDS, int(steps.PASS_S / first.seconds)))
-    found = [copies.run() for _ in range(1 if first.seconds > _LONG_S else rounds)]
-    return sorted(found, key=lambda one: one.seconds)[len(found) // 2]
+        job.run()
+    return max(steps.PASSES, min(_MOST_ROUNDS, int(steps.PASS_S / first.seconds)))
 
 
 def lengths(figure: Figure) -> Iterator[tuple[int, int]]:
