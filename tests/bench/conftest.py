@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from matchyard.bench import harness, steps
+from matchyard.bench import harness, steps, twig_sweeps
 
 
 @pytest.fixture
@@ -16,5 +16,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(harness, "STEP", 128)
     monkeypatch.setattr(steps, "PASSES", 1)
     monkeypatch.setattr(steps, "PASS_S", 0.001)
+    monkeypatch.setattr(twig_sweeps, "_WARM_ROUNDS", 1)
+    monkeypatch.setattr(twig_sweeps, "_MOST_ROUNDS", 1)
     yield
     gc.unfreeze()

@@ -64,10 +64,10 @@ def test_folder_says_what_it_reproduces(name):
     assert figure.published or "no " in figure.source, "without numbers, the source says why"
 
 
-# Figures of predicates share one runner: the others run with --slow.
-QUICK = [
-    name for name in FIGURES if name[0] == "t" or name in ("hem-fig3", "hem-fig11", "ccm-table2")
-]
+# Figures of predicates share one runner, and those of twigs another: the others run with --slow.
+SHARED = ("hem", "ccm", "twig")
+ONE_OF_EACH = ("hem-fig3", "hem-fig11", "ccm-table2", "twig-fig7", "twig-fig8", "twig-fig10")
+QUICK = [name for name in FIGURES if name in ONE_OF_EACH or not name.startswith(SHARED)]
 LONG = [pytest.param(name, marks=pytest.mark.slow) for name in FIGURES if name not in QUICK]
 
 

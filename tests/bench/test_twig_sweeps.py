@@ -10,12 +10,6 @@ pytestmark = pytest.mark.usefixtures("quick")
 PLACE = Place(twigs=30, n_documents=5, document_bytes=2_000)
 
 
-@pytest.fixture(autouse=True)
-def one_round(monkeypatch):
-    monkeypatch.setattr(twig_sweeps, "_WARM_ROUNDS", 1)
-    monkeypatch.setattr(twig_sweeps, "_MOST_ROUNDS", 1)
-
-
 def test_copies_share_the_documents_and_find_the_same():
     found = measure(PLACE, ["lazy_dfa", "yfilter"], {"yfilter": [1, 2]})
     assert list(found) == [("lazy_dfa", 1), ("yfilter", 1), ("yfilter", 2)]
