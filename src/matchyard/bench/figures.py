@@ -198,6 +198,7 @@ _INTRODUCTION = """\
 `matchyard reproduce NAME` runs one and writes its results, its plot (linked from the verdict) and
 this table. *reproduced* means that what the paper claims in words holds here as well, *partly* that
 some of it does, *not* that it does not. Sizes are those of a small machine: the papers had 24 cores,
-two GPUs and 212 million sets (TagMatch), or one core and a million predicates (HEM). Published numbers are those of the papers' text and tables; nothing
-was read off a chart.
+two GPUs and 212 million sets (TagMatch), one core and a million predicates (HEM), or a GPU for the
+stacks and 12 cores for YFilter (XML twigs; here all of it runs on a processor). Published numbers are
+those of the papers' text and tables; nothing was read off a chart.
 """

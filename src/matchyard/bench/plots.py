@@ -122,7 +122,8 @@ def _name_lines(axes: Any, lines: list[Any]) -> None:
         else:  # a few points somewhere in the middle
             axes.annotate(
                 line.get_label(), (line.get_xdata()[-1], line.get_ydata()[-1]), (7, 4),
-                textcoords="offset points", color=line.get_color(), fontsize=8,
+                textcoords="offset points", color=line.get_color(), fontsize=8, zorder=5,
+                bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1},
             )  # fmt: skip
     ends.sort(key=lambda end: end[0])
     heights = _spread([height for height, _ in ends])
