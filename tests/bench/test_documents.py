@@ -85,6 +85,16 @@ def test_other_matches_in_any_table_are_a_problem():
     ]
 
 
+def test_bars_of_several_tables_have_names_of_their_own():
+    results = results_of(threads=(1, 2))
+    assert [result.algorithm for result in documents_report.labelled(results)] == [
+        "lazy_dfa, 1 document of 20 kB, 1 thread",
+        "lazy_dfa, 5 documents of 3 kB, 1 thread",
+        "lazy_dfa, 5 documents of 3 kB, 2 threads",
+    ]
+    assert documents_report.labelled(results[:1]) == results[:1]
+
+
 @pytest.fixture
 def filled():
     index = my.TwigIndex()
@@ -141,6 +151,13 @@ def test_command_prints_a_table_per_shape_and_what_threads_and_rivals_do(capsys,
     assert shown.count("× lxml") == 2
     assert "expat with Python callbacks" in shown
     assert "…" not in shown
+
+
+def test_command_says_that_lxml_is_missing_before_it_measures(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lxml", None)
+    with pytest.raises(my.UsageError, match="pip install lxml"):
+        run("--events", "3", "--rivals")
+    assert capsys.readouterr().out == ""
 
 
 def test_command_prints_objects(capsys, monkeypatch):

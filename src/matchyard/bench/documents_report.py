@@ -56,7 +56,7 @@ def _table(results: Sequence[Result], console: Console) -> None:
     for result in results:
         shown.add_row(*_row(result, base))
     console.print(
-        f"twigs · {base.workload} · {base.subscriptions:,} twigs · {_shape(base)} · "
+        f"{base.workload} · {base.subscriptions:,} twigs · {_shape(base)} · "
         f"{base.threads} thread{'s' * (base.threads > 1)} · "
         f"{short(base.matches / base.events)} matches each",
         style="bold",
@@ -74,6 +74,19 @@ def _shape(result: Result) -> str:
     """The documents of a pass in words; where no shape was asked for, without their number."""
     n_documents = result.events if result.document_bytes else None
     return said(Shape(n_documents, result.document_bytes))
+
+
+def labelled(results: Sequence[Result]) -> list[Result]:
+    """Results under names that say all that varies, for a plot of all tables."""
+    if len(_grouped(results)) < 2:
+        return list(results)
+    return [
+        result._replace(
+            algorithm=f"{result.algorithm}, {_shape(result)}, "
+            f"{result.threads} thread{'s' * (result.threads > 1)}"
+        )
+        for result in results
+    ]
 
 
 def _row(result: Result, base: Result) -> list[str]:

@@ -51,7 +51,7 @@ def suitable(shape: Shape) -> Shape:
 def race(source: Any, n_documents: int, index: Any, sample_s: float = _SAMPLE_S) -> Sampled:
     """Time lxml on a few documents of the workload; a match that is not the index's is a
     Disagreement."""
-    etree = _etree()
+    etree = load_lxml()
     documents = source.events(min(n_documents, _MOST_DOCUMENTS))
     parser = etree.XMLParser(huge_tree=True)
     start = time.perf_counter()
@@ -86,7 +86,7 @@ def _check(found: dict[int, list[bool]], matches: list[list[int]], twigs: pa.Arr
 
 def parser_speeds(source: Any) -> dict[str, float]:
     """Megabytes per second by parser, the fastest of some passes over the same documents."""
-    etree, encoder = _etree(), find_engine("twigs").encoder
+    etree, encoder = load_lxml(), find_engine("twigs").encoder
     each = n_xml_bytes(source.events(1))
     documents = source.events(max(1, _PARSED_BYTES // each))
     staging = encoder.Staging()
@@ -124,7 +124,8 @@ def _fastest(job: Callable[[], Any]) -> float:
     return min(seconds)
 
 
-def _etree() -> Any:
+def load_lxml() -> Any:
+    """The module that parses and evaluates, where it is installed."""
     try:
         from lxml import etree
     except ImportError:

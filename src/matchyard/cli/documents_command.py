@@ -33,14 +33,17 @@ def bench_documents(
     """Compare algorithms for twigs, print what was found, and fail where they disagree."""
     import matchyard as my
     from matchyard.bench.documents import Job, Shape, compare
-    from matchyard.bench.documents_report import problems, tables
+    from matchyard.bench.documents_report import labelled, problems, tables
     from matchyard.bench.report import draw
+    from matchyard.bench.xpath_rival import load_lxml
 
     if documents and events:
         raise my.UsageError("--documents says how many there are; leave --events out")
     shapes = [Shape(read_count(events) if events else None)]
     if documents:
         shapes = [Shape(*numbers) for numbers in read_shapes(documents)]
+    if rivals:  # rather now than after all measurements
+        load_lxml()
     job = Job(workload, size, seed, parameters, device, passes, form)
     names = my.algorithms("twigs") if algorithms == "all" else algorithms.split(",")
     found = compare(job, names, shapes, read_several_threads(threads), options, progress)
@@ -50,7 +53,7 @@ def bench_documents(
     if rivals:
         _show_rivals(job, shapes, results, as_json)
     if plot is not None:
-        draw(results, plot)
+        draw(labelled(results), plot)
     for problem in problems(results):
         note(problem)
     if problems(results):
