@@ -2,6 +2,7 @@
 
 import json
 import re
+import struct
 import sys
 
 import pytest
@@ -85,14 +86,18 @@ def test_other_matches_in_any_table_are_a_problem():
     ]
 
 
-def test_bars_of_several_tables_have_names_of_their_own():
+def test_plot_has_a_panel_for_each_table(tmp_path):
     results = results_of(threads=(1, 2))
-    assert [result.algorithm for result in documents_report.labelled(results)] == [
-        "lazy_dfa, 1 document of 20 kB, 1 thread",
-        "lazy_dfa, 5 documents of 3 kB, 1 thread",
-        "lazy_dfa, 5 documents of 3 kB, 2 threads",
-    ]
-    assert documents_report.labelled(results[:1]) == results[:1]
+    documents_report.draw(results[:1], tmp_path / "one.png")
+    documents_report.draw(results, tmp_path / "three.png")
+    one, three = (_size_of_png(tmp_path / name) for name in ("one.png", "three.png"))
+    assert one[0] == three[0]
+    assert one[1] < three[1]
+
+
+def _size_of_png(path):
+    """Width and height, which stand behind the signature and the name of the first chunk."""
+    return struct.unpack(">II", path.read_bytes()[16:24])
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from rich import box
 from rich.console import Console
@@ -10,7 +11,7 @@ from rich.table import Table
 
 from matchyard.bench.documents import Shape, in_bytes, said
 from matchyard.bench.harness import Result
-from matchyard.bench.report import WORDS, disagreement, megabytes, short
+from matchyard.bench.report import WORDS, disagreement, load_pyplot, megabytes, short
 from matchyard.bench.xpath_rival import Sampled
 
 _COLUMNS = "docs/s", "±", "MB/s", "ns/tag", "parse", "match", "ratio", "first", "later", "MB"
@@ -76,19 +77,6 @@ def _shape(result: Result) -> str:
     return said(Shape(n_documents, result.document_bytes))
 
 
-def labelled(results: Sequence[Result]) -> list[Result]:
-    """Results under names that say all that varies, for a plot of all tables."""
-    if len(_grouped(results)) < 2:
-        return list(results)
-    return [
-        result._replace(
-            algorithm=f"{result.algorithm}, {_shape(result)}, "
-            f"{result.threads} thread{'s' * (result.threads > 1)}"
-        )
-        for result in results
-    ]
-
-
 def _row(result: Result, base: Result) -> list[str]:
     n_tags, pass_s = result.xml_tags or 1, result.events / result.events_per_s
     tag_ns = 1e9 * result.threads * pass_s / n_tags
@@ -97,7 +85,7 @@ def _row(result: Result, base: Result) -> list[str]:
         result.algorithm,
         short(result.events_per_s),
         f"{50 * result.spread:.0f} %",
-        f"{(result.xml_bytes or 0) / pass_s / 1e6:.3g}",
+        f"{mb_per_s(result):.3g}",
         short(tag_ns),
         short(tag_ns - match_ns),
         short(match_ns),
@@ -106,6 +94,11 @@ def _row(result: Result, base: Result) -> list[str]:
         _seconds(pass_s),
         megabytes(result.index_bytes),
     ]
+
+
+def mb_per_s(result: Result) -> float:
+    """Megabytes of XML per second, the whole job."""
+    return (result.xml_bytes or 0) / result.events * result.events_per_s / 1e6
 
 
 def _seconds(value: float) -> str:
@@ -130,7 +123,7 @@ def _by_threads(results: Sequence[Result]) -> list[str]:
 def rival_line(found: Sampled, ours: Result) -> str:
     """lxml beside an algorithm, by bytes per second."""
     rate = found.documents_per_s * found.document_bytes
-    times = (ours.xml_bytes or 0) / ours.events * ours.events_per_s / rate
+    times = 1e6 * mb_per_s(ours) / rate
     return (
         f"{found.rival}, one XPath after the other: {in_bytes(rate)}/s (from {found.twigs:,} of "
         f"{ours.subscriptions:,} twigs on {found.documents} document{'s' * (found.documents > 1)} "
@@ -146,3 +139,32 @@ def parser_line(speeds: Mapping[str, float]) -> str:
         f"{name} {speed:.3g} MB/s ({first[1] / speed:.2g}× slower)" for name, speed in others
     ]
     return f"parsing alone: {first[0]} {first[1]:.3g} MB/s, {', '.join(said_of)}"
+
+
+def draw(results: Sequence[Result], path: Path) -> None:
+    """Bars of MB/s, a panel for each table."""
+    pyplot = load_pyplot()
+    groups = _grouped(results)
+    heights = [len(some) for some in groups]
+    figure, grid = pyplot.subplots(
+        len(groups), figsize=(7, 0.4 * sum(heights) + 0.5 * len(groups) + 0.8), sharex=True,
+        squeeze=False, layout="constrained", height_ratios=heights,
+    )  # fmt: skip
+    for axes, some in zip(grid[:, 0], groups):
+        speeds = [mb_per_s(result) for result in some]
+        bars = axes.barh([result.algorithm for result in some], speeds, color="#3b6ea5")
+        axes.bar_label(bars, [f"{speed:.3g}" for speed in speeds], padding=4)
+        axes.invert_yaxis()
+        axes.margins(x=0.1)
+        axes.spines[["top", "right"]].set_visible(False)
+        n_threads = some[0].threads
+        axes.set_title(
+            f"{_shape(some[0])}, {n_threads} thread{'s' * (n_threads > 1)}", loc="left", fontsize=9
+        )
+    grid[-1, 0].set_xlabel("MB/s of XML, bytes to matches")
+    first = results[0]
+    figure.suptitle(
+        f"{first.workload}, {first.subscriptions:,} twigs", x=0.01, ha="left", fontsize=10
+    )
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)

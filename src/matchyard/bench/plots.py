@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from matchyard.bench.report import short
-from matchyard.errors import UsageError
+from matchyard.bench.report import load_pyplot, short
 
 Row = dict[str, Any]
 _OURS, _PUBLISHED = "osD^vP*X", "sD^vP*Xo"
@@ -53,13 +52,7 @@ def draw(
     title: str, shape: Axes, rows: Sequence[Row], published: Sequence[Row], path: Path
 ) -> None:
     """One panel per name in the rows; published points without a panel are drawn in all."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise UsageError("plots need Matplotlib: pip install 'matchyard[plot]'") from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    pyplot = load_pyplot()
     panels = list(dict.fromkeys(row.get("panel", "") for row in rows))
     is_bars = isinstance(rows[0]["x"], str)
     size = _size_of_bars(rows, len(panels)) if is_bars else (3.2 + 3.4 * len(panels), 4.4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -99,8 +100,8 @@ def disagreement(results: Sequence[Result]) -> str | None:
     return f"{', '.join(others)} found other matches than {results[0].algorithm}"
 
 
-def draw(results: Sequence[Result], path: Path) -> None:
-    """Bars of events/s on a logarithmic scale."""
+def load_pyplot() -> Any:
+    """The module that draws, where it is installed, for files rather than screens."""
     try:
         import matplotlib
     except ImportError:
@@ -108,6 +109,12 @@ def draw(results: Sequence[Result], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    return pyplot
+
+
+def draw(results: Sequence[Result], path: Path) -> None:
+    """Bars of events/s on a logarithmic scale."""
+    pyplot = load_pyplot()
     figure, axes = pyplot.subplots(figsize=(7, 0.6 * len(results) + 1.6), layout="constrained")
     names = [result.algorithm for result in results][::-1]
     speeds = [result.events_per_s for result in results][::-1]

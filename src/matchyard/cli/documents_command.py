@@ -33,8 +33,7 @@ def bench_documents(
     """Compare algorithms for twigs, print what was found, and fail where they disagree."""
     import matchyard as my
     from matchyard.bench.documents import Job, Shape, compare
-    from matchyard.bench.documents_report import labelled, problems, tables
-    from matchyard.bench.report import draw
+    from matchyard.bench.documents_report import draw, problems, tables
     from matchyard.bench.xpath_rival import load_lxml
 
     if documents and events:
@@ -53,7 +52,7 @@ def bench_documents(
     if rivals:
         _show_rivals(job, shapes, results, as_json)
     if plot is not None:
-        draw(labelled(results), plot)
+        draw(results, plot)
     for problem in problems(results):
         note(problem)
     if problems(results):
