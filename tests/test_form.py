@@ -166,9 +166,9 @@ def test_every_engine_has_the_same_files(name: str) -> None:
         "language": ["parse", "parse_event", "format", "Subscription", "Event"],
         "oracle": ["is_match", "explain"],
         "encoder": ["Options", "Vocabulary", "Column", "Batch", "Staging", "VALUES", "check", "accept",
-                    "column", "subscription_column", "parse", "parse_event", "encode", "encode_known",
-                    "decode", "texts", "kind", "merge", "keep", "count", "merge_counts", "rarest",
-                    "names_of", "n_ids", "sizes", "estimate"],
+                    "column", "subscription_column", "parse", "parse_event", "read_event", "encode",
+                    "encode_known", "decode", "texts", "kind", "merge", "keep", "count",
+                    "merge_counts", "rarest", "names_of", "n_ids", "sizes", "estimate"],
         "workload": ["generate", "Workload", "MODELS"],
     }.items():  # fmt: skip
         assert [one for one in names if not hasattr(getattr(engine, part), one)] == []

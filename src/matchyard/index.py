@@ -187,7 +187,7 @@ class Index(Changing):
         if snapshot.kind() not in (None, engine.encoder.VALUES):
             raise UsageError("bare signatures have no tags, so that nothing can be explained")
         matched = self.match([event])[0]
-        seen = self.parse_event(event)
+        seen = engine.encoder.read_event(event, self._settings.reading)
         with self._lock:
             number = self._keys.find(key)
         found = [

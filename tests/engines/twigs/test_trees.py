@@ -34,6 +34,8 @@ EQUAL = [
     ("a[not(.)] | b", "b"),
     ("a[b and .]", "a[b]"),
     ("a[@x = 1.0]", "a[@x = 1]"),
+    ("/", "/*"),
+    ("not(//a)", "/* and not(//a)"),
 ]
 DIFFERENT = [
     ("a/b", "a//b"),
@@ -44,6 +46,7 @@ DIFFERENT = [
     ("a[not(b)]", "a[b]"),
     ("a[. = 'x']", "a[text() = 'x']"),
     ("//a and //b", "//a or //b"),
+    ("//a and /*", "//a and //*"),
 ]
 
 

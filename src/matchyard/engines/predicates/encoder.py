@@ -54,6 +54,7 @@ __all__ = [
     "parse_column",
     "parse_event",
     "rarest",
+    "read_event",
     "sizes",
     "subscription_column",
     "texts",
@@ -112,6 +113,9 @@ def parse_event(value: Any, options: Options) -> language.Event:
     event = language.parse_event(value)
     column([event], options)
     return event
+
+
+read_event = parse_event  # as the oracle looks at it
 
 
 def parse_column(values: Any, options: Options) -> list[language.Predicate]:

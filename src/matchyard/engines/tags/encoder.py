@@ -58,6 +58,7 @@ __all__ = [
     "parse_column",
     "parse_event",
     "rarest",
+    "read_event",
     "sign",
     "sizes",
     "subscription_column",
@@ -73,7 +74,7 @@ def parse(value: Any, options: Options) -> frozenset[str]:
     return fold(language.parse(value), options)
 
 
-parse_event = parse
+parse_event = read_event = parse
 
 
 def parse_column(values: Any, options: Options) -> list[frozenset[str]]:

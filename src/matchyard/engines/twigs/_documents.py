@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from matchyard.engines.twigs import _expat
 from matchyard.engines.twigs._coded import Batch, Vocabulary
-from matchyard.engines.twigs._expat import REFUSE, SKIP
+from matchyard.engines.twigs._expat import REFUSE, SKIP, Text, as_bytes
 from matchyard.engines.twigs._scan import ASK, Scanned, joined, scan
 from matchyard.engines.twigs._values import Values
 from matchyard.errors import ParseError, UsageError, XmlError
@@ -34,7 +34,7 @@ class Options(NamedTuple):
     max_document_bytes: int = _expat.DEFAULTS.max_document_bytes
     max_entity_expansion: int = _expat.DEFAULTS.max_entity_expansion  # bytes that entities add
     undefined_entities: str = REFUSE  # or skip: references to what the document does not declare
-    malformed: str = REFUSE  # or skip: documents with anything wrong are as if they were empty
+    malformed: str = REFUSE  # or skip: documents with anything wrong match nothing
 
 
 class Column(NamedTuple):
@@ -56,15 +56,10 @@ class Column(NamedTuple):
             document_start=self.document_start[start : stop + 1], is_text=self.is_text[start:stop]
         )
 
-    def document(self, row: int) -> bytes | str:
-        """One of them."""
+    def document(self, row: int) -> bytes:
+        """One of them; a text need not be UTF-8, since Arrow does not look."""
         data = self.text[self.document_start[row] : self.document_start[row + 1]].tobytes()
-        if self.is_text[row]:
-            try:
-                return data.decode()
-            except UnicodeDecodeError:  # Arrow does not look; expat says what is wrong
-                return data
-        return data
+        return Text(data) if self.is_text[row] else data
 
 
 def check(options: Options) -> None:
@@ -116,11 +111,7 @@ def _from_python(values: Sequence[Any], options: Options) -> Column:
 
 def _as_bytes(value: Any, row: int) -> bytes:
     if isinstance(value, str):
-        try:
-            return value.encode()
-        except UnicodeEncodeError as error:
-            found = error.object[max(0, error.start - 20) : error.end + 20]
-            raise ParseError(f"document {row} has text that is not Unicode: {found!r}") from None
+        return as_bytes(value)
     if isinstance(value, _BYTES):
         return bytes(value)
     raise ParseError(f"document {row} is {type(value).__name__}; {_EXAMPLE}")

@@ -6,11 +6,14 @@ CDATA sections and entities; tags, comments and processing instructions come bet
 
 from __future__ import annotations
 
+import codecs
 import re
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 from xml.parsers import expat
 
 from matchyard.engines.twigs._coded import CLOSE, Vocabulary
+from matchyard.engines.twigs._encodings import LONGEST_DECLARATION, UTF_8, find_encoding
 from matchyard.engines.twigs._entities import Entities
 from matchyard.engines.twigs._values import Values
 from matchyard.errors import XmlError
@@ -18,7 +21,8 @@ from matchyard.errors import XmlError
 Event = tuple[str, str] | tuple[str, str, dict[str, str]]
 
 SKIP, REFUSE = "skip", "refuse"
-_TAG = re.compile(rb"""<(?:"[^"]*"|'[^']*'|[^"'>])*|&[^;]*;""")
+_TAG = re.compile(r"""<(?:"[^"]*"|'[^']*'|[^"'>])*>|&[^;]*;""")
+_TAG_BYTES = 256  # that are looked at first; most tags are shorter
 
 
 class Limits(Protocol):
@@ -54,15 +58,30 @@ class Options(NamedTuple):
 DEFAULTS = Options()
 
 
+class Text(bytes):
+    """A document in UTF-8, whatever encoding it says that it has."""
+
+
+def as_bytes(document: bytes | str) -> bytes:
+    """A document as it is read. Of half a character, as Python's texts may have them, it has bytes
+    that are no UTF-8, so that it is refused for them, and where they are."""
+    return Text(document.encode(errors="surrogatepass")) if isinstance(document, str) else document
+
+
 def events(document: bytes | str, limits: Limits = DEFAULTS) -> list[Event]:
     """What happens in a document, in order.
 
     >>> events(b'<a x="1">b&amp;<c/></a>')
     [('open', 'a', {'x': '1'}), ('text', 'b&'), ('open', 'c', {}), ('close', 'c'), ('close', 'a')]
     """
+    return with_lines(document, limits)[0]
+
+
+def with_lines(document: bytes | str, limits: Limits = DEFAULTS) -> tuple[list[Event], list[int]]:
+    """The same, and the lines on which elements open, in order."""
     reader = _Reader(document, limits)
     reader.read()
-    return reader.events
+    return reader.events, reader.lines
 
 
 def coded(
@@ -114,14 +133,15 @@ class _Reader:
 
     def __init__(self, document: bytes | str, limits: Limits) -> None:
         self.events: list[Event] = []
+        self.lines: list[int] = []  # of elements, as they open
         self.entities = Entities()
         self.is_plain = True
         self.n_open = 0
         self._text: list[str] = []
         self._n_delivered = 0
         self._limits = limits
-        self._data = document.encode() if isinstance(document, str) else document
-        self._parser = expat.ParserCreate("utf-8" if isinstance(document, str) else None)
+        self._data = as_bytes(document)
+        self._parser = expat.ParserCreate(UTF_8 if isinstance(self._data, Text) else None)
         self._has_doctype = False
         self._listen()
 
@@ -180,6 +200,7 @@ class _Reader:
             if self._has_doctype and self._limits.undefined_entities == REFUSE:
                 self._refuse_undefined_in_tag()
         self.events.append(("open", name, attributes))
+        self.lines.append(self._parser.CurrentLineNumber)
 
     def _close(self, name: str) -> None:
         self._end_text()
@@ -235,12 +256,28 @@ class _Reader:
 
     def _refuse_undefined_in_tag(self) -> None:
         """Where a DTD might define them, expat skips undefined entities in attributes silently."""
-        found = _TAG.match(self._data, self._parser.CurrentByteIndex)
-        if found is not None and b"&" in found.group():
-            tag = found.group().replace(b"\0", b"").decode(errors="replace")  # perhaps UTF-16
-            name = self.entities.undefined(tag)
-            if name is not None:
-                raise self._undefined(name)
+        name = self.entities.undefined(self._tag())
+        if name is not None:
+            raise self._undefined(name)
+
+    def _tag(self) -> str:
+        """The tag, or the reference to an entity with a tag, that expat is at."""
+        start, text = self._parser.CurrentByteIndex, ""
+        decoder = codecs.getincrementaldecoder(self._encoding)("replace")
+        while start < len(self._data):
+            end = start + max(_TAG_BYTES, len(text))
+            text += decoder.decode(self._data[start:end])
+            found = _TAG.match(text)
+            if found is not None:
+                return found[0]
+            start = end
+        return text
+
+    @cached_property
+    def _encoding(self) -> str:
+        if isinstance(self._data, Text):
+            return UTF_8
+        return find_encoding(self._data[:LONGEST_DECLARATION]).name
 
     def _undefined(self, name: str) -> XmlError:
         return self._refused(f'undefined entity {name!r} (option "undefined_entities")')

@@ -22,7 +22,7 @@ from matchyard.engines.twigs._formatted import (
 from matchyard.engines.twigs._holds import find_parents, find_places, find_texts
 from matchyard.engines.twigs._tree import Element
 from matchyard.engines.twigs._trees import trunk
-from matchyard.engines.twigs._twigs import ANY, Node, Test, Twig
+from matchyard.engines.twigs._twigs import ANY, ROOT, Node, Test, Twig
 
 _MOST_TEXTS = 3  # shown of what a test looks at…
 _MOST_CHARACTERS = 40  # …and of each
@@ -38,7 +38,7 @@ class _Miss(NamedTuple):
 
 def explain_match(tree: tuple[Node, ...], elements: list[Element]) -> str:
     """Which tree is in the document, and an element at the end of each of its paths."""
-    ends = [_end(top, elements) for top in tree if not top.is_negated]
+    ends = [_end(top, elements) for top in tree if not top.is_negated and top != ROOT]
     where = ", ".join(_named(place, elements) for place in ends)
     return f"match: {format_tree(tree)}{': ' if where else ''}{where}"
 

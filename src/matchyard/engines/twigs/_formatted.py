@@ -7,7 +7,7 @@ from decimal import Decimal
 from matchyard.engines.twigs import _coded as coded
 from matchyard.engines.twigs._coded import Axis, Source
 from matchyard.engines.twigs._trees import trunk
-from matchyard.engines.twigs._twigs import Node, Test, Twig
+from matchyard.engines.twigs._twigs import ROOT, Node, Test, Twig
 
 _SIGNS = {
     coded.Test.EQUAL: "=",
@@ -31,7 +31,9 @@ def format_twig(twig: Twig) -> str:
 
 def format_tree(tree: tuple[Node, ...]) -> str:
     """The text of a tree."""
-    return " and ".join(_negated(node, _slash(node) + format_node(node)) for node in tree) or "/"
+    needless = all(node.is_negated for node in tree if node != ROOT)  # it is understood
+    nodes = [node for node in tree if not (needless and node == ROOT)]
+    return " and ".join(_negated(node, _slash(node) + format_node(node)) for node in nodes) or "/"
 
 
 def format_node(node: Node) -> str:

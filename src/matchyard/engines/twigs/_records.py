@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import codecs
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -20,6 +19,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from matchyard.engines.twigs._encodings import (
+    DECLARATION,
+    LONGEST_DECLARATION,
+    UTF_8,
+    Encoding,
+    find_encoding,
+)
 from matchyard.engines.twigs._scan_bytes import APOSTROPHE, GREATER, LESS, QUOTE, SLASH, is_next
 from matchyard.engines.twigs._scan_bytes import is_space as _is_space
 from matchyard.engines.twigs._scan_markup import CDATA, COMMENT, DOCTYPE, INSTRUCTION, subset_end
@@ -27,13 +33,9 @@ from matchyard.errors import UsageError, XmlError
 
 BUFFER_BYTES = 1 << 20
 _OPEN = -1  # what starts here does not end within the buffer
-_LONGEST_DECLARATION = 1024  # bytes that tell the encoding
 _LONGEST_START = 9  # bytes that tell what a `<` starts
 _ENDS = tuple(np.frombuffer(word, np.uint8) for word in (b"-->", b"]]>", b"?>"))
 _COMMENT_END, _CDATA_END, _INSTRUCTION_END = _ENDS
-_DECLARATION = re.compile(rb"\A<\?xml\s.*?\?>", re.DOTALL)
-_ENCODING = re.compile(rb"""encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
-_UTF_8 = codecs.lookup("utf-8").name
 
 
 class _Found(NamedTuple):
@@ -55,8 +57,10 @@ def records(
     Those at any depth below the root, but not those within another. Entities that the file declares
     itself are declared in every record.
     """
-    if not record:
-        raise UsageError('a record needs the name of an element, e.g. record="article"')
+    if not record or record.encode(errors="ignore").decode() != record:
+        raise UsageError(
+            f'a record needs the name of an element, e.g. record="article", not {record!r}'
+        )
     if isinstance(source, str | os.PathLike):
         with Path(source).open("rb") as file:
             yield from records(file, record, max_document_bytes, buffer_bytes)
@@ -102,10 +106,13 @@ def _place_after(place: tuple[int, int], data: bytes) -> tuple[int, int]:
 
 def _utf8(file: BinaryIO, buffer_bytes: int) -> Iterator[bytes]:
     """The file in chunks, in UTF-8 and without a mark for that."""
-    chunk = file.read(max(buffer_bytes, _LONGEST_DECLARATION))
-    encoding = _encoding(chunk)
-    if encoding == _UTF_8:
-        yield chunk.removeprefix(codecs.BOM_UTF8)
+    chunk = file.read(max(buffer_bytes, LONGEST_DECLARATION))
+    if isinstance(chunk, str):
+        raise UsageError('records are read from bytes; open the file with "rb"')
+    encoding, n_mark = _encoding(chunk)
+    chunk = chunk[n_mark:]
+    if encoding == UTF_8:
+        yield chunk
         while chunk := file.read(buffer_bytes):
             yield chunk
         return
@@ -121,23 +128,16 @@ def _utf8(file: BinaryIO, buffer_bytes: int) -> Iterator[bytes]:
         raise XmlError(f"the file is not {encoding}: {error}", 1, 1) from None
 
 
-def _encoding(start: bytes) -> str:
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    for known, encoding in ((b"<\0", "utf-16-le"), (b"\0<", "utf-16-be")):
-        if start.startswith(known):
-            return encoding
-    declaration = _DECLARATION.match(start.removeprefix(codecs.BOM_UTF8))
-    found = _ENCODING.search(declaration[0]) if declaration else None
+def _encoding(start: bytes) -> Encoding:
     try:
-        return codecs.lookup(found[1].decode()).name if found else _UTF_8
-    except LookupError as error:
+        return find_encoding(start)
+    except (LookupError, UnicodeError) as error:
         raise XmlError(f"cannot be decoded: {error}", 1, 1) from None
 
 
 def _declarations(head: bytes) -> bytes:
     """What every record needs of what comes before the root."""
-    head = _DECLARATION.sub(b"", head)
+    head = DECLARATION.sub(b"", head)
     return head if b"<!DOCTYPE" in head and b"[" in head else b""
 
 

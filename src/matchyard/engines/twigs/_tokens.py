@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from matchyard.engines.twigs._twigs import WORD, TwigError
+from matchyard.engines.twigs._twigs import HALF, WORD, TwigError
 
 EXAMPLE = 'for example: /dblp/article[author = "Ada"][@year > 1990]//title'
 _TOKEN = re.compile(
@@ -38,6 +38,9 @@ class Tokens:
         self.text = text
         self.all: list[str] = [*_TOKEN.findall(text), "", "", ""]
         self.at = 0
+        half = HALF.search(text)
+        if half is not None:
+            raise self._error_at(half.start(), f"found {half[0]!r}, half a character", "syntax")
 
     @property
     def token(self) -> str:
@@ -75,11 +78,15 @@ class Tokens:
     def _error(self, at: int, message: str, part: str) -> TwigError:
         """The message with the line of the text and a caret below the token."""
         starts = [token.start(1) for token in _TOKEN.finditer(self.text)]
-        place = starts[at] if at < len(starts) else len(self.text.rstrip(" \t\r\n"))
+        end = len(self.text.rstrip(" \t\r\n"))
+        return self._error_at(starts[at] if at < len(starts) else end, message, part)
+
+    def _error_at(self, place: int, message: str, part: str) -> TwigError:
         before = self.text[:place].split("\n")
         column, whole = len(before[-1]), self.text.split("\n")[len(before) - 1]
         from_column = max(0, column - 60)
         line = re.sub(r"\s", " ", whole[from_column : column + 40])
+        line = HALF.sub("\ufffd", line)
         where = f"column {column + 1}"
         if len(before) > 1:
             where = f"line {len(before)}, {where}"
@@ -88,4 +95,5 @@ class Tokens:
 
 
 def _shorten(token: str) -> str:
-    return token if len(token) <= 40 else token[:39] + "…"
+    shown = token if token.isprintable() else repr(token)
+    return shown if len(shown) <= 40 else shown[:39] + "…"

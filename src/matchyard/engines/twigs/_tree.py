@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from xml.parsers import expat
+from typing import NamedTuple
 
 from matchyard.engines.twigs._coded import DOCUMENT
+from matchyard.engines.twigs._expat import DEFAULTS, Event, Limits, with_lines
 from matchyard.engines.twigs.language import Document
-from matchyard.errors import ParseError
+from matchyard.errors import XmlError
 
 
 @dataclass(slots=True)
@@ -23,56 +24,40 @@ class Element:
     value: str = ""  # all text in it, also in elements in it
 
 
-def read_elements(document: Document) -> list[Element]:
-    """All elements of a document.
+class Read(NamedTuple):
+    """A document that was read."""
 
-    >>> [element.name for element in read_elements("<a><b/><c>text</c></a>")]
+    elements: list[Element]
+    fault: XmlError | None = None  # for which it is skipped; it has no elements then
+
+
+def read(document: Document | Read, limits: Limits = DEFAULTS) -> Read:
+    """All elements of a document, unless it was read before.
+
+    >>> [element.name for element in read("<a><b/><c>text</c></a>").elements]
     ['a', 'b', 'c']
     """
-    reader = _Reader()
-    try:
-        reader.parser.Parse(document, True)
-    except expat.ExpatError as error:
-        what = expat.ErrorString(error.code)
-        raise ParseError(
-            f"not XML: line {error.lineno}, column {error.offset + 1}: {what}"
-        ) from None
-    return reader.elements
+    if isinstance(document, Read):
+        return document
+    return Read(_elements(*with_lines(document, limits)))
 
 
-class _Reader:
-    """What expat calls while it reads."""
-
-    def __init__(self) -> None:
-        self.elements: list[Element] = []
-        self.open: list[int] = [DOCUMENT]
-        self.text: list[str] = []  # since the last tag, comment or processing instruction
-        self.all_text: list[str] = []
-        self.n_texts_before: list[int] = []  # in `all_text` as each open element opened
-        self.parser = expat.ParserCreate()
-        self.parser.UseForeignDTD(True)  # entities are checked before; undefined ones are nothing
-        self.parser.StartElementHandler = self.start
-        self.parser.EndElementHandler = self.close
-        self.parser.CharacterDataHandler = self.text.append
-        self.parser.CommentHandler = lambda text: self.end_text()
-        self.parser.ProcessingInstructionHandler = lambda target, data: self.end_text()
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        self.end_text()
-        line = self.parser.CurrentLineNumber
-        self.elements.append(Element(self.open[-1], name, attributes, line))
-        self.open.append(len(self.elements) - 1)
-        self.n_texts_before.append(len(self.all_text))
-
-    def close(self, name: str) -> None:
-        self.end_text()
-        element = self.elements[self.open.pop()]
-        element.end = len(self.elements)
-        element.value = "".join(self.all_text[self.n_texts_before.pop() :])
-
-    def end_text(self) -> None:
-        if self.text and self.open[-1] != DOCUMENT:
-            text = "".join(self.text)
-            self.elements[self.open[-1]].texts.append(text)
-            self.all_text.append(text)
-        self.text.clear()
+def _elements(events: list[Event], lines: list[int]) -> list[Element]:
+    elements: list[Element] = []
+    around: list[int] = [DOCUMENT]
+    texts: list[str] = []
+    n_texts_before: list[int] = []  # as each open element opened
+    for event in events:
+        if len(event) == 3:
+            _, name, attributes = event
+            elements.append(Element(around[-1], name, attributes, lines[len(elements)]))
+            around.append(len(elements) - 1)
+            n_texts_before.append(len(texts))
+        elif event[0] == "text":
+            texts.append(event[1])
+            elements[around[-1]].texts.append(event[1])
+        else:
+            element = elements[around.pop()]
+            element.end = len(elements)
+            element.value = "".join(texts[n_texts_before.pop() :])
+    return elements

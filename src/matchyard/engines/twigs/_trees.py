@@ -6,7 +6,8 @@ at single nodes. What is below a negated node is asked as usual: `not(a[b or c])
 two negated nodes, `a[b]` and `a[c]`.
 
 The nodes of a tree, those below each node, and the trees are sorted and without duplicates, so that
-equal twigs compare equal however they were written.
+equal twigs compare equal however they were written. A tree that asks for nothing to be there asks
+for a root, which every document has, and one that was skipped has not.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, TypeAlias
 
 from matchyard.engines.twigs import _coded as coded
 from matchyard.engines.twigs._coded import Axis, Source
-from matchyard.engines.twigs._twigs import ANY, Node, Test, Twig, TwigError, is_name
+from matchyard.engines.twigs._twigs import ANY, HALF, ROOT, Node, Test, Twig, TwigError, is_name
 
 MAX_TREES = 1024  # of one twig, unless an option says otherwise
 MAX_STEPS = 200  # nodes below each other
@@ -147,7 +148,8 @@ def _tests(axis: Axis, test: Test) -> list[Node]:
 
 def _in_order(trees: set[Tree]) -> Twig:
     if frozenset() in trees:
-        return Twig(((),))
+        return Twig(((ROOT,),))
+    trees = {tree | {ROOT} if all(node.is_negated for node in tree) else tree for tree in trees}
     for tree in trees:
         for node in tree:
             if _depth(node) > MAX_STEPS or _nesting(node) > MAX_NESTING:
@@ -208,7 +210,7 @@ def _checked_test(test: Test) -> Test:
             raise TwigError(f"{test}: only attributes and texts can be absent, without an operand")
         return Test(source, test.attribute, how, None)
     if how in (coded.Test.EQUAL, coded.Test.UNEQUAL):
-        if not isinstance(operand, str):
+        if not isinstance(operand, str) or HALF.search(operand):
             raise TwigError(f"{test}: EQUAL and UNEQUAL compare with text, not {operand!r}")
         return Test(source, test.attribute, how, operand)
     if isinstance(operand, bool) or not isinstance(operand, (int, float)):

@@ -13,9 +13,10 @@ from matchyard.errors import ParseError
 ANY = "*"  # the name of a node that any element has
 _FIRST = (
     r"A-Z_a-z\xC0-\xD6\xD8-\xF6\xF8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C-\u200D\u2070-\u218F"
-    r"\u2C00-\u2FEF\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFFFD\U00010000-\U000EFFFF"
+    r"\u2C00-\u2FEF\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFEFE\uFF00-\uFFFD\U00010000-\U000EFFFF"
 )
 WORD = rf"[{_FIRST}][{_FIRST}\-.0-9\xB7\u0300-\u036F\u203F-\u2040]*"  # a name without a prefix
+HALF = re.compile(r"[\ud800-\udfff]")  # of a character: nothing that can be written in XML
 _NAME = re.compile(rf"{WORD}(?::{WORD})?")
 
 
@@ -65,10 +66,13 @@ class Node:
 class Twig:
     """A document matches when one of the trees holds: all its top nodes, seen from the document.
 
-    A tree without nodes holds for every document; a twig without trees matches none.
+    A twig without trees matches none.
     """
 
     trees: tuple[tuple[Node, ...], ...]
+
+
+ROOT = Node(Axis.CHILD, ANY)  # every document has it
 
 
 def is_name(text: str) -> bool:

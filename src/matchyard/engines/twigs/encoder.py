@@ -20,7 +20,9 @@ from matchyard.engines.twigs import _documents, _records, _subscriptions, _vocab
 from matchyard.engines.twigs._coded import Batch, Twigs, Vocabulary
 from matchyard.engines.twigs._decoded import decode_rows
 from matchyard.engines.twigs._documents import Column
+from matchyard.engines.twigs._expat import REFUSE
 from matchyard.engines.twigs._subscriptions import VALUES, Staging, Subscriptions, merge
+from matchyard.engines.twigs._tree import Read, read
 from matchyard.engines.twigs._vocabulary import merge_counts
 from matchyard.errors import ParseError, UsageError, XmlError
 
@@ -51,6 +53,7 @@ __all__ = [
     "parse_column",
     "parse_event",
     "rarest",
+    "read_event",
     "records",
     "sizes",
     "subscription_column",
@@ -132,6 +135,16 @@ def parse_event(value: Any, options: Options) -> language.Document:
         where = f"the document at line {error.line}, column {error.column}"
         raise ParseError(f"{where}: {error.reason}") from None
     return document
+
+
+def read_event(value: Any, options: Options) -> Read:
+    """One document as the oracle looks at it, read as the options want it."""
+    try:
+        return read(language.parse_event(value), options)
+    except XmlError as error:
+        if options.malformed == REFUSE:
+            raise
+        return Read([], error)
 
 
 def parse_column(values: Any, options: Options) -> list[language.Twig]:

@@ -8,18 +8,18 @@ from __future__ import annotations
 from matchyard.engines.twigs._coded import DOCUMENT
 from matchyard.engines.twigs._explained import explain_match, explain_miss
 from matchyard.engines.twigs._holds import find_parents
-from matchyard.engines.twigs._tree import Element, read_elements
+from matchyard.engines.twigs._tree import Element, Read, read
 from matchyard.engines.twigs.language import Document, Node, Subscription
 
 
-def is_match(subscription: Subscription, document: Document) -> bool:
+def is_match(subscription: Subscription, document: Document | Read) -> bool:
     """A twig matches when one of its trees is in the document.
 
     >>> from matchyard.engines.twigs.language import parse
     >>> is_match(parse("/a//c[.//d]/e"), "<a><c><d/></c><c><e/></c></a>")
     False
     """
-    elements = read_elements(document)
+    elements = read(document).elements
     return any(is_tree_match(tree, elements) for tree in subscription.trees)
 
 
@@ -28,14 +28,16 @@ def is_tree_match(tree: tuple[Node, ...], elements: list[Element]) -> bool:
     return all((DOCUMENT in find_parents(top, elements)) != top.is_negated for top in tree)
 
 
-def explain(subscription: Subscription, document: Document) -> str:
+def explain(subscription: Subscription, document: Document | Read) -> str:
     """Why it matches, or how far it got and where.
 
     >>> from matchyard.engines.twigs.language import parse
     >>> explain(parse("/a//c[.//d]/e"), "<a><c><d/></c><c><e/></c></a>")
     'no match: /a/c[1] (line 1) has .//d, but no e as a child'
     """
-    elements = read_elements(document)
+    elements, fault = read(document)
+    if fault is not None:
+        return f"no match: skipped, line {fault.line}, column {fault.column}: {fault.reason}"
     for tree in subscription.trees:
         if is_tree_match(tree, elements):
             return explain_match(tree, elements)
