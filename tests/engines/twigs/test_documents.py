@@ -95,6 +95,18 @@ def test_text_is_utf_8_whatever_it_declares() -> None:
         encode(column(not_text, Options()), VOCABULARY)
 
 
+def test_every_row_keeps_how_it_is_read() -> None:
+    text = "<?xml version='1.0' encoding='latin-1'?><é/>"
+    mixed = [text.encode("latin-1"), text, text.encode("latin-1"), text]
+    vocabulary = vocabulary_of(["é"])
+    for first in range(len(mixed)):
+        rows = column(mixed, Options()).rows(first, len(mixed))
+        assert encode(rows, vocabulary).events.tolist() == [1, CLOSE] * (len(mixed) - first)
+    for kind in (pa.string(), pa.large_string(), pa.string_view()):
+        batch = encode(column(pa.array([text], kind), Options()), vocabulary)
+        assert batch.events.tolist() == [1, CLOSE]
+
+
 @pytest.mark.parametrize("parser", ["scan", "expat"])
 def test_only_malformed_documents_fail(parser: str) -> None:
     documents = ["<a/>", "<a>\n<b></a>", "<b/>", "<a", "<b><a/></b>"]

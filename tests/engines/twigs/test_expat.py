@@ -9,7 +9,7 @@ import pytest
 from matchyard.engines.twigs._coded import CLOSE, Source
 from matchyard.engines.twigs._coded import Test as Kind
 from matchyard.engines.twigs._expat import DEFAULTS, Options, coded, events
-from matchyard.engines.twigs._values import number_of
+from matchyard.engines.twigs._tests import number as number_of
 from matchyard.errors import EventError, ParseError, XmlError
 from tests.engines.twigs.xml_cases import vocabulary_of
 
@@ -125,6 +125,35 @@ def test_depth_and_size_have_limits() -> None:
     assert caught.value.column == 7
     with pytest.raises(XmlError, match="max_document_bytes"):
         events("<a></a>", Options(max_document_bytes=6))
+    assert len(events("<a></a>", Options(max_document_bytes=7))) == 2
+
+
+def test_only_elements_within_each_other_count_for_the_depth() -> None:
+    assert len(events(f"<a>{'<b/>' * 9}</a>", Options(max_depth=2))) == 20
+
+
+def test_a_document_may_be_longer_than_what_entities_may_add() -> None:
+    assert texts(f"<a>{'x' * 100}</a>", Options(max_entity_expansion=10)) == ["x" * 100]
+
+
+def test_an_entity_may_be_as_long_as_the_limit() -> None:
+    document = "<!DOCTYPE a [<!ENTITY e '12345'>]><a>&e;</a>"
+    assert texts(document, Options(max_entity_expansion=5)) == ["12345"]
+    with pytest.raises(XmlError, match="entity 'e' expands to more than 4 bytes"):
+        events(document, Options(max_entity_expansion=4))
+
+
+def test_what_attributes_have_of_entities_counts_too() -> None:
+    document = f"<!DOCTYPE a [<!ENTITY e '{'x' * 900}'>]><a x='{'&e;' * 9}'/>"
+    assert len(events(document, Options(max_entity_expansion=10_000))) == 2
+    with pytest.raises(XmlError, match="entities expand to more than 1000 bytes"):
+        events(document, Options(max_entity_expansion=1000))
+
+
+def test_parameter_entities_are_neither_read_nor_taken_for_others() -> None:
+    assert len(events("<!DOCTYPE a [<!ENTITY % p SYSTEM 'p.dtd'>%p;]><a/>")) == 2
+    with pytest.raises(XmlError, match="undefined entity 'p'"):
+        events("<!DOCTYPE a SYSTEM 'a.dtd' [<!ENTITY % p 'x'>]><a x='&p;'/>")
 
 
 @pytest.mark.parametrize(

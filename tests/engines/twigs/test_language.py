@@ -41,6 +41,8 @@ WRITTEN = [
     ("a/descendant-or-self::node()/b", "//a//b"),
     ("a/self::node()/b/./c", "//a/b/c"),
     ("a//./b", "//a//b"),
+    ("a//self::node()/b", "//a//b"),
+    (" and ".join(["(a)"] * 60), "//a"),
     ("p:a[@q:b]", "//p:a[@q:b]"),
     ("a[.]", "//a"),
     ("a[not(.)]", "not(/)"),
@@ -235,7 +237,8 @@ def test_what_is_no_text_is_no_twig(value: Any) -> None:
 
 def test_documents_are_bytes_or_text() -> None:
     assert parse_event("<a/>") == "<a/>"
-    assert parse_event(bytearray(b"<a/>")) == parse_event(memoryview(b"<a/>")) == b"<a/>"
+    for given in (bytearray(b"<a/>"), memoryview(b"<a/>")):
+        assert repr(parse_event(given)) == repr(b"<a/>")
     with pytest.raises(ParseError, match="not a document: 5; expected XML as bytes or text"):
         parse_event(5)
 

@@ -143,6 +143,9 @@ EXPLAINED = [
     ("//author[. = 'Cy']", 'no match: /dblp/article[2]/author (line 3) has the value "Ada", not = "Cy"'),
     ("//dblp[text() = 'x']", 'no match: /dblp (line 1) has text() "\n", "\n", "\n", …, not = "x"'),
     ("//dblp[not(article)]", "no match: /dblp (line 1) has article, which the twig excludes"),
+    ("//article[title = 'Sets'][.//b/c]", "no match: /dblp/article[1] (line 2) has title = \"Sets\", but no b below it"),
+    ("//editor/x | //article[author]/editor", "no match with any of 2 trees; the furthest got //article[author]/editor: /dblp/article[2] (line 3) has author, but no editor as a child"),
+    ("//article[author]/editor | //zebra/x", "no match with any of 2 trees; the furthest got //article[author]/editor: /dblp/article[2] (line 3) has author, but no editor as a child"),
     ("not(//author/b)", "no match: the document has .//author/b, which the twig excludes"),
 ]  # fmt: skip
 
@@ -150,6 +153,17 @@ EXPLAINED = [
 @pytest.mark.parametrize(("text", "said"), EXPLAINED, ids=[row[0] for row in EXPLAINED])
 def test_an_explanation_says_how_far_a_twig_got(text: str, said: str) -> None:
     assert explain(parse(text), BIBLIOGRAPHY) == said
+
+
+def test_an_explanation_shows_only_so_much() -> None:
+    names = "".join(f"[b{i}]" for i in range(7))
+    document = f"<a x='{'y' * 100}'>{''.join(f'<b{i}/>' for i in range(7))}</a>"
+    assert explain(parse(f"a{names}/c"), document) == (
+        "no match: /a (line 1) has b0, b1, b2, b3, b4 and 2 more, but no c as a child"
+    )
+    assert explain(parse("a[@x = 'z']"), document) == (
+        f'no match: /a (line 1) has @x "{"y" * 39}…", not = "z"'
+    )
 
 
 @given(strategies.twigs(), strategies.documents())

@@ -6,9 +6,11 @@ import io
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from matchyard.engines.twigs import _records
 from matchyard.engines.twigs._expat import events
 from matchyard.engines.twigs._records import records
 from matchyard.errors import UsageError, XmlError
@@ -82,6 +84,7 @@ def test_a_file_is_given_by_its_path(tmp_path: Path) -> None:
     [
         ("<a>\n <r>1</r> <r>\n2", 2, 11, "ends within"),
         ("<a>\n<!-- 1\n", 2, 1, "ends within"),
+        ("<a><r>1</r> <r>2", 1, 13, "ends within"),
         ("", 1, 1, "no element"),
         ("\n<!-- a -->", 1, 1, "no element"),
     ],
@@ -97,8 +100,23 @@ def test_files_that_end_too_early_are_refused(
 def test_records_have_a_limit() -> None:
     data = b"<a><r>" + b"x" * 5000 + b"</r></a>"
     assert len(list(records(io.BytesIO(data), "r", 5010, 10))) == 1
-    with pytest.raises(XmlError, match="max_document_bytes"):
-        list(records(io.BytesIO(data), "r", 100, 10))
+    for limit in (100, 3000):
+        with pytest.raises(XmlError, match="max_document_bytes"):
+            list(records(io.BytesIO(data), "r", limit, 10))
+
+
+def test_a_long_record_is_looked_through_only_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+
+    def find(data: bytes, *rest: Any) -> Any:
+        looked.append(len(data))
+        return find_records(data, *rest)
+
+    find_records = _records._find
+    monkeypatch.setattr(_records, "_find", find)
+    data = b"<a><r>" + b"x" * 500_000 + b"</r></a>"
+    assert len(list(records(io.BytesIO(data), "r", buffer_bytes=100))) == 1
+    assert len(looked) < 15
 
 
 def test_a_record_needs_a_name_and_a_file_an_encoding_that_there_is() -> None:

@@ -149,6 +149,36 @@ def test_what_the_scanner_decides_itself() -> None:
     assert compare(others, TESTS, SKIPPING) == [_scan.ASK] * len(others)
 
 
+def test_entities_are_expanded_as_by_expat() -> None:
+    tests = [(Source.TEXT, "", Kind.EQUAL, text) for text in ("x", "z\rz", "z\nz", "y", "]]>")]
+    tests += [(Source.ATTRIBUTE, "x", Kind.EQUAL, text) for text in ("x", "z z", "z\rz", "]]>")]
+    vocabulary = vocabulary_of(["a", "b"], tests)
+    declared = (
+        "<!ENTITY e 'x'><!ENTITY e 'y'>", "<!ENTITY e 'z&#13;z'>", "<!ENTITY e '<b>z&#13;z</b>'>",
+        "<!ENTITY e ']]>'>", "<!ENTITY e ']]&#62;'>", "<!ENTITY e 'x&undefined;'>",
+        "<!ENTITY e '&e;&e;'>", "<!ENTITY e '&f;'><!ENTITY f '&e;<b/>&e;'>", "<!ENTITY % e 'y'>",
+    )  # fmt: skip
+    documents = [
+        f"<!DOCTYPE a [{entities}]>{content}".encode()
+        for entities in declared
+        for content in ("<a>&e;</a>", "<a x='&e;'/>", "<a><b>&e;</b><b/>&e;</a>")
+    ]
+    for options in (SKIPPING, REFUSING):
+        compare(documents, vocabulary, options)
+    assert compare(documents[:3], vocabulary, REFUSING) == [1, 1, 2]
+
+
+def test_texts_of_all_lengths_are_compared_with() -> None:
+    operands = ["x" * length for length in range(140)]
+    tests = [
+        (source, name, Kind.EQUAL, text)
+        for source, name in ((Source.TEXT, ""), (Source.VALUE, ""), (Source.ATTRIBUTE, "x"))
+        for text in operands[::3]
+    ]
+    documents = [f"<a x='{text}'>{text}<b/></a>".encode() for text in operands]
+    assert compare(documents, vocabulary_of(["a"], tests), REFUSING) == [2] * len(documents)
+
+
 def test_entities_pass_their_limit_only_with_expat() -> None:
     document = b"<!DOCTYPE a [<!ENTITY e '12345'><!ENTITY f '<b>1234567890</b>'>]><a>%s</a>"
     options = Options(max_entity_expansion=40)

@@ -92,6 +92,11 @@ def test_any_number_can_be_compared_with(number: float) -> None:
     assert parse(format(twig)) == parse(twig) == twig
 
 
+def test_zero_has_no_sign() -> None:
+    [(node,)] = parse(Twig(((_below_a(Test(Source.VALUE, None, coded.Test.LESS, -0.0)),),))).trees
+    assert "operand=0.0" in repr(node)
+
+
 def _below_a(test: Test) -> Node:
     return Node(Axis.CHILD, "a", False, (Node(Axis.CHILD, test),))
 

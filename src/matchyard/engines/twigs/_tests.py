@@ -35,8 +35,13 @@ def number(text: str) -> float:
 
 
 def satisfies(text: str, test: Test) -> bool:
-    """Does the text compare so? A text that is no number differs from every number."""
-    if test.test == coded.Test.EXISTS:
+    """Does the text compare so?"""
+    return compares(text, test.test, test.operand)
+
+
+def compares(text: str, how: coded.Test, operand: str | float | None) -> bool:
+    """The same by parts. A text that is no number differs from every number."""
+    if how == coded.Test.EXISTS:
         return True
-    is_of_text = test.test in (coded.Test.EQUAL, coded.Test.UNEQUAL)
-    return _COMPARE[test.test](text if is_of_text else number(text), test.operand)
+    is_of_text = how in (coded.Test.EQUAL, coded.Test.UNEQUAL)
+    return _COMPARE[how](text if is_of_text else number(text), operand)

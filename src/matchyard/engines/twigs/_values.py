@@ -9,7 +9,6 @@ order of kind and operand, so that those a value satisfies are runs, found by bi
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 import numpy as np
@@ -17,12 +16,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.twigs._coded import Source, Test, Vocabulary
+from matchyard.engines.twigs._tests import compares
 from matchyard.kernels.hashing import is_equal, xxh64
 from matchyard.kernels.names import Names, home
 
 N_KINDS = len(Test)
 NO_NUMBER, UNSURE = 0, -1  # of `read_number`, besides 1
-_NUMBER = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))[ \t\r\n]*")
 _EXACT = 1 << 53  # integers up to here are doubles, and so are powers of ten up to 22
 _TENS = 10.0 ** np.arange(23)
 _EQUAL, _UNEQUAL = int(Test.EQUAL), int(Test.UNEQUAL)
@@ -38,11 +37,6 @@ class Tests(NamedTuple):
     text: NDArray[np.int32]  # [n_tests] id among the texts, rising within a run
     number: NDArray[np.float64]  # [n_tests] rising within a run
     length_bits: NDArray[np.uint64]  # [n_groups] a bit for each length of a text, modulo 64
-
-
-def group_of(source: Source, attribute: int, n_attributes: int) -> int:
-    """The group of the tests that look there."""
-    return attribute if source == Source.ATTRIBUTE else n_attributes + int(source) - 1
 
 
 def group_tests(vocabulary: Vocabulary) -> Tests:
@@ -71,16 +65,6 @@ def _length_bits(vocabulary: Vocabulary, group: NDArray[np.int64]) -> NDArray[np
     lengths = np.diff(vocabulary.texts.text_start)[vocabulary.text[has_text]]
     np.bitwise_or.at(bits, group[has_text], np.uint64(1) << (lengths & 63).astype(np.uint64))
     return bits
-
-
-def number_of(text: str) -> float:
-    """The number that a text is, by XPath's `number()`; NaN where it is none.
-
-    >>> number_of(" -1.50 "), number_of("1e3")
-    (-1.5, nan)
-    """
-    found = _NUMBER.fullmatch(text)
-    return float(found.group(1)) if found else float("nan")
 
 
 class Values:
@@ -114,30 +98,15 @@ class Values:
         for kind in Test:
             run = group * N_KINDS + kind
             for i in range(tests.run_start[run], tests.run_start[run + 1]):
-                text = self._texts[tests.text[i]] if kind in (Test.EQUAL, Test.UNEQUAL) else ""
-                if _holds(kind, value, text, float(tests.number[i])):
+                is_of_text = kind in (Test.EQUAL, Test.UNEQUAL)
+                operand = self._texts[tests.text[i]] if is_of_text else float(tests.number[i])
+                if compares(value, kind, operand):
                     found.append(-2 - int(tests.tag[i]))
         return found
 
 
 def _ids(names: Names) -> dict[str, int]:
     return {names.name(i): i for i in range(names.n_names)}
-
-
-def _holds(kind: Test, value: str, text: str, number: float) -> bool:
-    if kind == Test.EXISTS:
-        return True
-    if kind in (Test.EQUAL, Test.UNEQUAL):
-        return (value == text) == (kind == Test.EQUAL)
-    found = number_of(value)
-    return {
-        Test.NUMBER_EQUAL: found == number,
-        Test.NUMBER_UNEQUAL: found != number,
-        Test.LESS: found < number,
-        Test.AT_MOST: found <= number,
-        Test.MORE: found > number,
-        Test.AT_LEAST: found >= number,
-    }[kind]
 
 
 @njit(nogil=True, cache=True)
