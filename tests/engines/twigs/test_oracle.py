@@ -144,7 +144,7 @@ EXPLAINED = [
     ("//dblp[text() = 'x']", 'no match: /dblp (line 1) has text() "\n", "\n", "\n", …, not = "x"'),
     ("//dblp[not(article)]", "no match: /dblp (line 1) has article, which the twig excludes"),
     ("//article[title = 'Sets'][.//b/c]", "no match: /dblp/article[1] (line 2) has title = \"Sets\", but no b below it"),
-    ("//editor/x | //article[author]/editor", "no match with any of 2 trees; the furthest got //article[author]/editor: /dblp/article[2] (line 3) has author, but no editor as a child"),
+    ("//a/x | //article[author]/editor", "no match with any of 2 trees; the furthest got //article[author]/editor: /dblp/article[2] (line 3) has author, but no editor as a child"),
     ("//article[author]/editor | //zebra/x", "no match with any of 2 trees; the furthest got //article[author]/editor: /dblp/article[2] (line 3) has author, but no editor as a child"),
     ("not(//author/b)", "no match: the document has .//author/b, which the twig excludes"),
 ]  # fmt: skip

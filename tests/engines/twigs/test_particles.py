@@ -48,6 +48,7 @@ def test_an_identifier_of_the_root_is_always_there() -> None:
         ("<!ELEMENT a (b, c)> <!ELEMENT b (c)> <!ELEMENT c EMPTY>", 3),
         ("<!ELEMENT a (b*)> <!ELEMENT b (c)> <!ELEMENT c EMPTY>", 3),  # it has to grow there
         ("<!ELEMENT a (b?)> <!ELEMENT b (c+)> <!ELEMENT c EMPTY>", 3),
+        ("<!ELEMENT a (b?)> <!ELEMENT b (c*)> <!ELEMENT c EMPTY>", 3),
     ],
 )
 def test_a_document_is_as_deep_as_what_it_must_have(models: str, depth: int) -> None:

@@ -84,7 +84,7 @@ def test_a_file_is_given_by_its_path(tmp_path: Path) -> None:
     [
         ("<a>\n <r>1</r> <r>\n2", 2, 11, "ends within"),
         ("<a>\n<!-- 1\n", 2, 1, "ends within"),
-        ("<a><r>1</r> <r>2", 1, 13, "ends within"),
+        ("<a>" + "<r>1</r>" * 200 + "<r>2", 1, 1604, "ends within"),
         ("", 1, 1, "no element"),
         ("\n<!-- a -->", 1, 1, "no element"),
     ],
