@@ -63,6 +63,13 @@ def test_a_root_of_the_same_name_is_no_record(buffer_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("buffer_bytes", SIZES)
+def test_what_looks_like_a_tag_is_none_in_quotes_and_sections(buffer_bytes: int) -> None:
+    assert split(b"<a x='/><r>'><r y=\"/>\">1</r></a>", buffer_bytes) == ['<r y="/>">1</r>']
+    data = b"<a><![CDATA[x><r>]]><!-- ><r> --><?p ><r> ?><r>1</r></a>"
+    assert split(data, buffer_bytes) == ["<r>1</r>"]
+
+
+@pytest.mark.parametrize("buffer_bytes", SIZES)
 def test_entities_of_the_file_are_declared_in_every_record(buffer_bytes: int) -> None:
     doctype = "<!DOCTYPE a [<!ENTITY e ']>x'><!-- ' ]> -->]>"
     data = f"<?xml version='1.0'?>{doctype}<a><r>&e;</r><r/></a>".encode()
