@@ -48,6 +48,7 @@ def test_content_models_are_trees_of_particles(
         ("(#PCDATA)", "mixed", ()),
         ("( #PCDATA )*", "mixed", ()),
         ("(#PCDATA | b | c)*", "mixed", ("b", "c")),
+        ("(#PCDATA | b | c | b)*", "mixed", ("b", "c")),
     ],
 )
 def test_content_may_be_empty_anything_or_mixed(
@@ -62,6 +63,7 @@ def test_children_are_those_that_are_declared() -> None:
     assert dtd.children("a") == ["b"]
     assert dtd.children("b") == ["a", "b", "d"]
     assert dtd.children("d") == []
+    assert read_text("<!ELEMENT a (c, b?, c+)>").elements["a"].names == ("c", "b")
 
 
 def test_tops_are_named_in_no_other_element() -> None:
