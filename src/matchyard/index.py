@@ -41,13 +41,13 @@ class Index(Changing):
     """Standing subscriptions, and the events that they match; see `matchyard.TagIndex`,
     `matchyard.PredicateIndex` and `matchyard.TwigIndex`."""
 
+    engine: str  # the name of it
     # Where files have subscriptions and events unless told otherwise; None is the whole row.
     subscription_column: str = "subscription"
     event_column: str | None = None
 
     def __init__(
         self,
-        engine: str,
         algorithm: str | None = None,
         options: Mapping[str, Any] | None = None,
         device: str = "cpu",
@@ -57,7 +57,8 @@ class Index(Changing):
     ) -> None:
         if threads < 1 or shard_size < 1:
             raise UsageError("threads and shard_size must be at least 1")
-        super().__init__(configure(engine, algorithm, options or {}, device), live, shard_size)
+        settings = configure(self.engine, algorithm, options or {}, device)
+        super().__init__(settings, live, shard_size)
         self.threads, self.device = threads, device
         self._kind: str | None = None  # of the subscriptions, decided by the first
 
@@ -367,8 +368,7 @@ class Index(Changing):
             vocabularies = [storage.restored(one.vocabulary, names) for one in saved.segments]
         except (KeyError, TypeError, UsageError, StorageError) as error:
             raise StorageError(f"this index does not fit this version: {error}") from error
-        index = cls.__new__(cls)
-        Index.__init__(index, engine, algorithm, options, device, live, threads)
+        index = cls(algorithm, options, device, live, threads)
         has_keys = any(len(table.keys) for tables in found for table in tables)
         index._keys = Keys.load(saved.key_names, has_keys)
         segments = tuple(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from matchyard import versions
 from matchyard.engine import find_engine
 from matchyard.errors import ParseError, StorageError, UsageError, XmlError
-from matchyard.index import SHARD_SIZE, Estimate, Index
+from matchyard.index import Estimate, Index
 from matchyard.kernels import csr
 from matchyard.matches import Matches, Part
 from matchyard.remote import open_stream
@@ -31,18 +31,8 @@ class TagIndex(Index):
     'missing tag: oslo'
     """
 
+    engine = "tags"
     subscription_column = event_column = "tags"
-
-    def __init__(
-        self,
-        algorithm: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        device: str = "cpu",
-        live: bool = False,
-        threads: int = 1,
-        shard_size: int = SHARD_SIZE,
-    ) -> None:
-        super().__init__("tags", algorithm, options, device, live, threads, shard_size)
 
     def estimate(
         self, subscriptions: int | None = None, tags_each: float = 5.0, name_share: float = 0.5
@@ -123,18 +113,8 @@ class PredicateIndex(Index):
     [[7], [], [7]]
     """
 
+    engine = "predicates"
     subscription_column = "predicate"
-
-    def __init__(
-        self,
-        algorithm: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        device: str = "cpu",
-        live: bool = False,
-        threads: int = 1,
-        shard_size: int = SHARD_SIZE,
-    ) -> None:
-        super().__init__("predicates", algorithm, options, device, live, threads, shard_size)
 
     def estimate(
         self,
@@ -158,18 +138,8 @@ class TwigIndex(Index):
     [[7], []]
     """
 
+    engine = "twigs"
     subscription_column, event_column = "twig", "document"
-
-    def __init__(
-        self,
-        algorithm: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        device: str = "cpu",
-        live: bool = False,
-        threads: int = 1,
-        shard_size: int = SHARD_SIZE,
-    ) -> None:
-        super().__init__("twigs", algorithm, options, device, live, threads, shard_size)
 
     def estimate(
         self,
@@ -243,9 +213,7 @@ def interface_key(tree: Any, interface: Any) -> Any:
 
 
 _KINDS: dict[str, type[Index]] = {
-    "tags": TagIndex,
-    "predicates": PredicateIndex,
-    "twigs": TwigIndex,
+    kind.engine: kind for kind in (TagIndex, PredicateIndex, TwigIndex)
 }
 
 
@@ -263,9 +231,7 @@ def create(
     <TagIndex: 0 subscriptions, algorithm rarest>
     """
     find_engine(engine)
-    kind: Any = _KINDS[engine]
-    index: Index = kind(algorithm, options, device, live, threads)
-    return index
+    return _KINDS[engine](algorithm, options, device, live, threads)
 
 
 def algorithms(engine: str) -> tuple[str, ...]:
