@@ -7,7 +7,6 @@ parameters.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from matchyard.engines import workloads
 from matchyard.engines.predicates._drawn import (
     draw_events,
     draw_filters,
     draw_fractions,
     draw_names,
 )
-from matchyard.errors import UsageError
 from matchyard.kernels.csr import ragged
 from matchyard.kernels.random import zipf
 
@@ -75,8 +74,8 @@ class Json(NamedTuple):
     widest: float = 0.1
 
 
-class Workload:
-    """A named workload of `size` subscriptions; nothing is made before it is asked for.
+class Workload(workloads.Workload):
+    """Events are structs, or JSON where attributes have several types.
 
     >>> small = Intervals("hem", 1000, 7, Hem())
     >>> conditions, keys = small.subscriptions(0, 2)
@@ -84,36 +83,12 @@ class Workload:
     (2, 2, 5)
     """
 
-    def __init__(self, name: str, size: int, seed: int, model: Any) -> None:
-        self.name, self.size, self.seed, self.model = name, size, seed, model
-        self._check(model)
-
-    def subscriptions(self, start: int, stop: int) -> tuple[pa.Array, NDArray[np.int64]]:
-        """Subscriptions `start` … `stop`-1 as an Arrow column, and their keys."""
-        raise NotImplementedError
-
-    def chunks(self, chunk: int = 1_000_000) -> Iterator[tuple[pa.Array, NDArray[np.int64]]]:
-        """All subscriptions, `chunk` at a time."""
-        for start in range(0, self.size, chunk):
-            yield self.subscriptions(start, min(self.size, start + chunk))
-
-    def events(self, n_events: int, start: int = 0) -> pa.Array:
-        """Events as an Arrow column: structs, or JSON where attributes have several types."""
-        raise NotImplementedError
-
     def events_as_dicts(self, n_events: int, start: int = 0) -> list[dict[str, Any]]:
-        """The same events as Python objects."""
+        """Events as Python objects."""
         rows = self.events(n_events, start).to_pylist()
         if rows and isinstance(rows[0], bytes):
             return [json.loads(row) for row in rows]
         return [{name: value for name, value in row.items() if value is not None} for row in rows]
-
-    def _check(self, model: Any) -> None:
-        pass
-
-    def _refuse(self, unless: bool, message: str) -> None:
-        if not unless:
-            raise UsageError(f"workload {self.name!r}: {message}")
 
 
 def names_of(prefix: str, n_names: int) -> pa.Array:

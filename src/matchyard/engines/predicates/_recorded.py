@@ -7,7 +7,6 @@ Windows events of the Security-Datasets.
 from __future__ import annotations
 
 import gzip
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from pyarrow import csv
 from matchyard.engines.predicates import _sigma
 from matchyard.engines.predicates._drawn import draw_fractions, draw_names
 from matchyard.engines.predicates._generated import Workload, constraints
-from matchyard.errors import UsageError
+from matchyard.engines.workloads import path_of
 from matchyard.kernels.csr import ragged
 from matchyard.kernels.random import zipf
 
@@ -82,17 +81,6 @@ class Kdd(NamedTuple):
 
 class Sigma(NamedTuple):
     """Nothing can be set: rules and events are as they were written."""
-
-
-def path_of(folder: str, name: str) -> Path:
-    """A file of the real data."""
-    root = os.environ.get("MATCHYARD_DATA")
-    if not root:
-        raise UsageError("real data is read from the folder in MATCHYARD_DATA, which is not set")
-    path = Path(root) / folder / name
-    if not path.exists():
-        raise UsageError(f"{path} does not exist; MATCHYARD_DATA must name the folder above")
-    return path
 
 
 @cache

@@ -6,9 +6,8 @@ distinct: then each is the first of its draws that none before it equals.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from matchyard.engines.twigs import _dblp, _dtd, _walks
 from matchyard.engines.twigs._drawn import write_documents
 from matchyard.engines.twigs._grammar import Grammar, compile_grammar
-from matchyard.errors import UsageError
+from matchyard.engines.workloads import Workload
 
 _EVENTS = 0xE7E7  # makes documents a stream of random numbers of their own
 _MOST_BYTES = (1 << 31) - 1  # of a binary column; more are a large one
@@ -42,42 +41,14 @@ class Generated(NamedTuple):
     root: str = ""  # where several elements of the file stand in no other one
 
 
-class Workload:
-    """A named workload of `size` subscriptions; nothing is made before it is asked for.
+class Drawn(Workload):
+    """`dblp` and `dtd`: documents and twigs from a definition, which is `dtd`.
 
     >>> small = Drawn("dblp", 1000, 7, Generated())
     >>> twigs, keys = small.subscriptions(0, 2)
     >>> len(twigs), len(keys), len(small.events(5))
     (2, 2, 5)
     """
-
-    def __init__(self, name: str, size: int, seed: int, model: Any) -> None:
-        self.name, self.size, self.seed, self.model = name, size, seed, model
-        self._check(model)
-
-    def subscriptions(self, start: int, stop: int) -> tuple[pa.Array, NDArray[np.int64]]:
-        """Twigs `start` … `stop`-1 as XPath in an Arrow column, and their keys: their numbers."""
-        raise NotImplementedError
-
-    def chunks(self, chunk: int = 1_000_000) -> Iterator[tuple[pa.Array, NDArray[np.int64]]]:
-        """All subscriptions, `chunk` at a time."""
-        for start in range(0, self.size, chunk):
-            yield self.subscriptions(start, min(self.size, start + chunk))
-
-    def events(self, n_events: int, start: int = 0) -> pa.Array:
-        """Documents as an Arrow column of bytes."""
-        raise NotImplementedError
-
-    def _check(self, model: Any) -> None:
-        raise NotImplementedError
-
-    def _refuse(self, unless: bool, message: str) -> None:
-        if not unless:
-            raise UsageError(f"workload {self.name!r}: {message}")
-
-
-class Drawn(Workload):
-    """`dblp` and `dtd`: documents and twigs from a definition, which is `dtd`."""
 
     model: Generated
 

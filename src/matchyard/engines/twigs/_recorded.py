@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import tarfile
 from collections import Counter
 from functools import cache
@@ -16,23 +15,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matchyard.engines.twigs._generated import Workload
-from matchyard.errors import ParseError, UsageError
+from matchyard.engines.workloads import Workload, path_of
+from matchyard.errors import ParseError
 
 
 class Recorded(NamedTuple):
     """Nothing can be set: patterns and documents are as they were written."""
-
-
-def path_of(folder: str, name: str) -> Path:
-    """A file of the real data."""
-    root = os.environ.get("MATCHYARD_DATA")
-    if not root:
-        raise UsageError("real data is read from the folder in MATCHYARD_DATA, which is not set")
-    path = Path(root) / folder / name
-    if not path.exists():
-        raise UsageError(f"{path} does not exist; MATCHYARD_DATA must name the folder above")
-    return path
 
 
 @cache

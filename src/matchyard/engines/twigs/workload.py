@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from matchyard.engines.twigs._generated import Drawn, Generated, Workload
+from matchyard.engines.twigs._generated import Drawn, Generated
 from matchyard.engines.twigs._recorded import Handbooks, Recorded
+from matchyard.engines.workloads import Workload
 from matchyard.errors import UsageError
 
 __all__ = ["MODELS", "Workload", "generate"]
