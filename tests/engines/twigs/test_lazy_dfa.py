@@ -53,7 +53,7 @@ def test_a_cache_keeps_to_its_limit_and_forgets() -> None:
     rng, shape = np.random.default_rng(7), cases.Shape(any_name=0.9, descendant=0.9, n_nodes=12)
     rows = cases.random_rows(rng, 60, shape)
     documents = [cases.random_document(rng, shape._replace(n_elements=60)) for _ in range(60)]
-    options = lazy_dfa.Options(cache_bytes=1 << 17)
+    options = lazy_dfa.Options(cache_bytes=1 << 17)  # less than a cache begins with
     table = lazy_dfa.compile(cases.twigs(rows), np.arange(60), None, options)  # type: ignore[arg-type]
     space = lazy_dfa.workspace(table, options)
     before = sum(array.nbytes for array in space.cache)
@@ -62,6 +62,20 @@ def test_a_cache_keeps_to_its_limit_and_forgets() -> None:
     assert space.n_forgotten > 0
     start = part.event_start
     found = [sorted(part.keys[a:b].tolist()) for a, b in pairwise(start)]
+    assert found == cases.expected(rows, documents)
+
+
+def test_a_cache_begins_small_and_grows_to_its_limit() -> None:
+    rng, shape = np.random.default_rng(7), cases.Shape(any_name=0.9, descendant=0.9, n_nodes=12)
+    rows = cases.random_rows(rng, 60, shape)
+    documents = [cases.random_document(rng, shape._replace(n_elements=60)) for _ in range(400)]
+    options = lazy_dfa.Options(cache_bytes=1 << 23)
+    table = lazy_dfa.compile(cases.twigs(rows), np.arange(60), None, options)  # type: ignore[arg-type]
+    space = lazy_dfa.workspace(table, options)
+    at_first = space.n_bytes
+    part = lazy_dfa.match(table, cases.batch(documents), space, options)
+    assert at_first < space.n_bytes <= options.cache_bytes
+    found = [sorted(part.keys[a:b].tolist()) for a, b in pairwise(part.event_start)]
     assert found == cases.expected(rows, documents)
 
 

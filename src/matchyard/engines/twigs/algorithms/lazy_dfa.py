@@ -49,6 +49,8 @@ from matchyard.kernels.bitset import ONE, ZERO, lowest_one
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
+_LEAST_BYTES = 1 << 20  # of a cache to begin with…
+_BYTES_EACH = 4096  # …and more for each requirement
 
 
 class Options(NamedTuple):
@@ -108,7 +110,8 @@ class Workspace:
     """The cache of one thread."""
 
     def __init__(self, table: Table, options: Options) -> None:
-        self.n_bytes = options.cache_bytes
+        self.most = options.cache_bytes
+        self.n_bytes = min(self.most, _LEAST_BYTES + _BYTES_EACH * len(table.lead))
         self.cache = self._new(table)
         self.seen = np.full(len(table.key_start) - 1, -1, np.int64)
         self.n_seen = 0
@@ -131,8 +134,11 @@ class Workspace:
         return int(self.cache.used[N_CLEARED])
 
     def enlarge(self, table: Table) -> None:
-        """Make a cache of twice the size."""
-        self.n_bytes = 2 * max(self.n_bytes, 4096)
+        """Make a larger cache. Beyond the limit it goes only where the open elements need it."""
+        if self.n_bytes < self.most:
+            self.n_bytes = min(4 * self.n_bytes, self.most)
+        else:
+            self.most = self.n_bytes = 2 * max(self.n_bytes, 4096)
         self.cache = self._new(table)
         self._levels.stamps[:] = -1
 
@@ -150,7 +156,7 @@ def match(table: Table, batch: Batch, workspace: Workspace, options: Options) ->
     while first < batch.n_rows:
         done, hits, n_looked = _match(
             table, workspace.cache, batch, first, levels, options.small,
-            workspace.seen, workspace.n_seen, hit_start,
+            workspace.seen, workspace.n_seen, hit_start, workspace.n_bytes < workspace.most,
         )  # fmt: skip
         parts.append(hits)
         candidates += n_looked
@@ -170,9 +176,9 @@ def estimate(n_subscriptions: int, n_parts: int, n_names: int, options: Options)
 
 
 @njit(nogil=True, cache=True)
-def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start):
+def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, may_grow):
     """The rows of the documents from `first` on: (up to which, rows, trees looked at). It stops
-    before a document whose open elements the cache cannot hold."""
+    before a document whose open elements the cache cannot hold, or when it is full and may grow."""
     events, event_start, n_tags = batch.events, batch.event_start, len(table.tag_start) - 2
     next_state, state_scope, first_frame = cache.next_state, cache.state_scope, cache.first_frame
     frame_up, steps = cache.frame_up, cache.steps
@@ -180,7 +186,10 @@ def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start):
     written, element, stamps = levels.written, levels.element, levels.stamps
     most = n_words_at_most(table)
     hits, n_hits, n_looked, n_before = np.empty(256, np.int32), 0, 0, hit_start[first]
+    has_forgotten = False
     for document in range(first, len(event_start) - 1):
+        if may_grow and (has_forgotten or not has_room(cache, most)):
+            return document, hits[:n_hits], n_looked
         if not has_room(cache, most):
             clear(cache)
             stamps[:] = -1
@@ -192,7 +201,7 @@ def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start):
             if is_full:
                 if not forget(table, cache, levels, level):
                     return document, hits[:n_hits], n_looked
-                is_full = False
+                is_full, has_forgotten = False, True
             if event >= 0:
                 tag = event if event < n_tags else np.int32(0)
                 found = np.int64(next_state[scopes[level], tag])
