@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from matchyard.engines.twigs.algorithms import lazy_dfa
+from matchyard.engines.twigs.algorithms._cache import N_MASKS
 from matchyard.errors import UsageError
 from tests.engines.twigs import twig_cases as cases
 
@@ -65,16 +66,32 @@ def test_a_cache_keeps_to_its_limit_and_forgets() -> None:
     assert found == cases.expected(rows, documents)
 
 
-def test_a_cache_begins_small_and_grows_to_its_limit() -> None:
+def test_a_cache_begins_small_and_grows_to_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lazy_dfa, "_LEAST_BYTES", 1 << 15)
+    monkeypatch.setattr(lazy_dfa, "_BYTES_EACH", 64)
     rng, shape = np.random.default_rng(7), cases.Shape(any_name=0.9, descendant=0.9, n_nodes=12)
     rows = cases.random_rows(rng, 60, shape)
-    documents = [cases.random_document(rng, shape._replace(n_elements=60)) for _ in range(400)]
+    documents = [cases.random_document(rng, shape._replace(n_elements=60)) for _ in range(100)]
     options = lazy_dfa.Options(cache_bytes=1 << 23)
     table = lazy_dfa.compile(cases.twigs(rows), np.arange(60), None, options)  # type: ignore[arg-type]
     space = lazy_dfa.workspace(table, options)
     at_first = space.n_bytes
     part = lazy_dfa.match(table, cases.batch(documents), space, options)
     assert at_first < space.n_bytes <= options.cache_bytes
+    found = [sorted(part.keys[a:b].tolist()) for a, b in pairwise(part.event_start)]
+    assert found == cases.expected(rows, documents)
+
+
+@pytest.mark.parametrize("shape", cases.SHAPES)
+def test_states_that_are_met_often_get_masks(shape: cases.Shape) -> None:
+    rng = np.random.default_rng(3)
+    rows = cases.random_rows(rng, 400, shape)
+    documents = [cases.random_document(rng, shape._replace(n_elements=40)) for _ in range(200)]
+    options = lazy_dfa.Options()
+    table = lazy_dfa.compile(cases.twigs(rows), np.arange(400), None, options)  # type: ignore[arg-type]
+    space = lazy_dfa.workspace(table, options)
+    part = lazy_dfa.match(table, cases.batch(documents), space, options)
+    assert space.cache.used[N_MASKS] > 0
     found = [sorted(part.keys[a:b].tolist()) for a, b in pairwise(part.event_start)]
     assert found == cases.expected(rows, documents)
 

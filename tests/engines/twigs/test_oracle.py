@@ -126,7 +126,7 @@ EXPLAINED = [
     ("//b and //title", "match: //b and //title: /dblp/article[2]/author/b (line 3), /dblp/article[1]/title (line 2)"),
     ("not(//c)", "match: not(//c)"),
     ("//article[@year = 'late']", 'match: //article[@year = "late"]: /dblp/article[3] (line 4)'),
-    ("/", "match: /"),
+    ("/", "match: /*"),
     ("not(/)", "no match: the twig is in no document"),
     ("/article", "no match: the root is dblp, not article"),
     ("//editor", "no match: the document has no editor"),

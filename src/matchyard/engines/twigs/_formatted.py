@@ -32,8 +32,8 @@ def format_twig(twig: Twig) -> str:
 def format_tree(tree: tuple[Node, ...]) -> str:
     """The text of a tree."""
     needless = all(node.is_negated for node in tree if node != ROOT)  # it is understood
-    nodes = [node for node in tree if not (needless and node == ROOT)]
-    return " and ".join(_negated(node, _slash(node) + format_node(node)) for node in nodes) or "/"
+    nodes = [node for node in tree if not (needless and node == ROOT)] or [ROOT]
+    return " and ".join(_negated(node, _slash(node) + format_node(node)) for node in nodes)
 
 
 def format_node(node: Node) -> str:

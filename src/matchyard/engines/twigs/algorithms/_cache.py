@@ -22,8 +22,9 @@ from matchyard.kernels.hashing import mix64
 
 EMPTY = 0  # the set without members
 UNKNOWN = 0  # in `next_state`, `frame_up`, `set_scope` and steps, which hold numbers from 1
+ONCE = -1  # of a step: it was met, but what follows was not remembered
 AS_BITS = -1  # in place of a frame: what is met is kept as bits
-(N_SETS, N_WORDS, N_SCOPES, N_STATES, N_FRAMES, N_STEPS, N_CLEARED) = range(7)
+(N_SETS, N_WORDS, N_SCOPES, N_STATES, N_FRAMES, N_STEPS, N_MASKS, N_CLEARED) = range(8)
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _NEAR = np.uint64(4)  # places per frame, and 64 less than their bits
 _TOP = np.uint64(62)
@@ -32,7 +33,7 @@ _TOP = np.uint64(62)
 class Cache(NamedTuple):
     """Arrays with room for a fixed number of each; `used` says how much is taken."""
 
-    used: NDArray[np.int64]  # [7] see N_SETS and its like
+    used: NDArray[np.int64]  # [8] see N_SETS and its like
     set_start: NDArray[np.int64]  # [n_sets + 1]
     word_at: NDArray[np.int32]  # [n_words] which word it is, ascending in a set
     words: NDArray[np.uint64]
@@ -42,28 +43,35 @@ class Cache(NamedTuple):
     scope_set: NDArray[np.int32]  # [n_scopes]
     next_state: NDArray[np.int32]  # [n_scopes, n_tags] from 1; of a leaf: the set that it meets
     state_scope: NDArray[np.int32]  # [n_states] of its children
-    first_frame: NDArray[np.int32]  # with nothing met; or AS_BITS, where that has proved better
+    first_frame: NDArray[np.int32]  # with nothing met
     state_tag: NDArray[np.int32]
     state_asking: NDArray[np.int32]  # the set of the scope it is in, and so the next
     state_sure: NDArray[np.int32]  # …of it what the element meets whatever is below…
     state_late: NDArray[np.int32]  # …and what it meets unless something is below
+    state_closed: NDArray[np.int32]  # how often its elements had to be looked at
+    state_masks: NDArray[
+        np.int32
+    ]  # where they begin in `masks`, from 1; -1 where there was no room
     frame_state: NDArray[np.int32]  # [n_frames]
     frame_met: NDArray[np.int32]
     frame_up: NDArray[np.int32]  # sets from 1
     steps: NDArray[np.uint64]  # [size, 2] hash table: frame and up to the frame with both
+    masks: NDArray[np.uint64]  # see `_masks`
 
 
 def new_cache(n_tags: int, n_bytes: int, n_least: int) -> Cache:
     """An empty cache of about that many bytes, with room for at least `n_least` words."""
-    n_words = max(n_bytes // 24, n_least)
+    n_words = max(n_bytes // 32, n_least)
     n_scopes = max(n_bytes // 4 // (4 * n_tags), 4)
-    n_sets = n_bytes // 4 // 96 + 16
-    size = 16
+    n_sets = n_bytes // 8 // 96 + 16
+    size, n_steps = 16, 16
     while size < 2 * n_sets:
         size *= 2
+    while 4 * 16 * n_steps < n_bytes:
+        n_steps *= 2
     # Memory that is not touched is not taken: only zeros may be asked for.
     cache = Cache(
-        used=np.zeros(7, np.int64),
+        used=np.zeros(8, np.int64),
         set_start=np.zeros(n_sets + 1, np.int64),
         word_at=np.zeros(n_words, np.int32),
         words=np.zeros(n_words, np.uint64),
@@ -78,10 +86,13 @@ def new_cache(n_tags: int, n_bytes: int, n_least: int) -> Cache:
         state_asking=np.zeros(n_sets, np.int32),
         state_sure=np.zeros(n_sets, np.int32),
         state_late=np.zeros(n_sets, np.int32),
+        state_closed=np.zeros(n_sets, np.int32),
+        state_masks=np.zeros(n_sets, np.int32),
         frame_state=np.zeros(n_sets, np.int32),
         frame_met=np.zeros(n_sets, np.int32),
         frame_up=np.zeros(n_sets, np.int32),
-        steps=np.zeros((size, 2), np.uint64),
+        steps=np.zeros((n_steps, 2), np.uint64),
+        masks=np.zeros(n_bytes // 64, np.uint64),
     )
     _begin(cache)
     return cache
@@ -186,6 +197,7 @@ def new_state(cache, asking, tag, scope, sure, late):
     cache.state_asking[number], cache.state_tag[number] = asking, tag
     cache.state_scope[number] = scope
     cache.state_sure[number], cache.state_late[number] = sure, late
+    cache.state_closed[number], cache.state_masks[number] = 0, UNKNOWN
     cache.first_frame[number] = intern_frame(cache, number, EMPTY)
     return number
 
@@ -217,7 +229,7 @@ def _near(key, hashed, size):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def find_step(steps, frame, up):
-    """The frame after `up` was met in `frame`; UNKNOWN where nobody asked yet, otherwise from 1."""
+    """The frame after `up` was met in `frame`, from 1; UNKNOWN where nobody asked yet, or ONCE."""
     key = (np.uint64(frame) << np.uint64(32)) | np.uint64(up)
     hashed = mix64(key)
     place = _near(key, hashed, len(steps))
@@ -238,10 +250,10 @@ def note_step(cache, frame, up, found):
     key = (np.uint64(frame) << np.uint64(32)) | np.uint64(up)
     hashed = mix64(key)
     place = _near(key, hashed, len(steps))
-    if steps[place, 0] != ZERO:
+    if steps[place, 0] != ZERO and steps[place, 0] != key:
         place = np.int64(hashed & np.uint64(len(steps) - 1))
-    while steps[place, 0] != ZERO:
+    while steps[place, 0] != ZERO and steps[place, 0] != key:
         place = (place + 1) & (len(steps) - 1)
+    cache.used[N_STEPS] += steps[place, 0] == ZERO
     steps[place, 0] = key
-    steps[place, 1] = np.uint64(found + 1)
-    cache.used[N_STEPS] += 1
+    steps[place, 1] = np.uint64(found)

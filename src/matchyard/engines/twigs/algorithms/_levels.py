@@ -12,6 +12,7 @@ from matchyard.engines.twigs.algorithms._cache import (
     AS_BITS,
     EMPTY,
     N_WORDS,
+    ONCE,
     append,
     clear,
     has_room,
@@ -33,12 +34,12 @@ class Levels(NamedTuple):
     states: NDArray[np.int64]
     scopes: NDArray[np.int64]
     frames: NDArray[np.int64]
-    written: NDArray[np.int64]  # words of the frames that had to be made for it
-    element: NDArray[np.int64]  # of those as bits: counted from 1,
-    n_taken: NDArray[np.int64]  # how many sets were taken up,
-    bits: NDArray[np.uint64]  # [depth, n_words] and the requirements met
+    element: NDArray[np.int64]  # of those as bits: counted from 1
+    bits: NDArray[np.uint64]  # [depth, n_words] the requirements met
     scratch: NDArray[np.uint64]  # this and the next are zeros between uses
     found: NDArray[np.uint64]
+    above: NDArray[np.uint64]
+    failed: NDArray[np.uint64]  # whatever it was used for last
     n_elements: NDArray[np.int64]  # [1] that were kept as bits
     stamps: NDArray[np.int64]  # sets that an element has taken up already, by hash
 
@@ -51,11 +52,11 @@ def new_levels(depth: int, n_words: int) -> Levels:
         np.zeros(depth, np.int64),
         np.zeros(depth, np.int64),
         np.zeros(depth, np.int64),
-        np.zeros(depth, np.int64),
-        np.zeros(depth, np.int64),
         np.zeros((depth, n_words), np.uint64),
         np.zeros(n_words, np.uint64),
         np.zeros(n_words, np.uint64),
+        np.zeros(n_words, np.uint64),
+        np.zeros(n_words + 16, np.uint64),
         np.zeros(1, np.int64),
         np.full(N_STAMPS, -1, np.int64),
     )
@@ -66,28 +67,28 @@ def keep_as_bits(levels, level):
     """From now on what the element meets is kept as bits."""
     levels.n_elements[0] += 1
     levels.element[level] = levels.n_elements[0]
-    levels.n_taken[level] = 0
     levels.frames[level] = AS_BITS
     levels.bits[level, :] = ZERO
 
 
 @njit(nogil=True, cache=True)
-def meet(cache, levels, level, up, small):
-    """Take up what a child met."""
+def meet(cache, levels, level, up, step, small):
+    """Take up what a child met; `step` is what is known of that. A frame is made when a step is met
+    for the second time, since most do not come again: until then the element is kept as bits."""
     frame, state = levels.frames[level], levels.states[level]
     if frame != AS_BITS:
         known = cache.frame_met[frame]
-        end = _append_union(cache, known, up)
-        levels.written[level] += end - cache.used[N_WORDS]
-        if levels.written[level] <= small:
-            found = intern_frame(cache, state, intern_set(cache, end))
-            note_step(cache, frame, up, found)
-            levels.frames[level] = found
-            return
-        cache.first_frame[state] = AS_BITS  # the next ones begin so
+        if step == ONCE:
+            end = _append_union(cache, known, up)
+            if end - cache.used[N_WORDS] <= small:
+                found = intern_frame(cache, state, intern_set(cache, end))
+                note_step(cache, frame, up, found + 1)
+                levels.frames[level] = found
+                return
+        else:
+            note_step(cache, frame, up, ONCE)
         keep_as_bits(levels, level)
         take(cache, levels.bits[level], known)
-    levels.n_taken[level] += 1
     take(cache, levels.bits[level], up)
 
 

@@ -34,6 +34,7 @@ class Requirements(NamedTuple):
     more_start: NDArray[np.int32]  # [n_requirements + 2]
     more: NDArray[np.int32]  # further conditions; those without a lead have all of theirs here
     has_more: NDArray[np.uint64]  # [n_words] bits
+    is_free: NDArray[np.uint64]  # [n_words] bits: has it no lead?
     is_deep: NDArray[np.uint64]  # [n_words] bits: may any element below meet it, or just a child?
     led_start: NDArray[np.int32]  # [n_requirements + 2] requirements by their leads
     led: NDArray[np.int32]
@@ -72,6 +73,7 @@ def requirements(twigs: Any) -> Requirements:
         more_start.astype(np.int32),
         more,
         _bits(np.diff(more_start) > 0),
+        _bits(leads == never),
         is_deep,
         ragged(np.bincount(leads[:-1], minlength=never + 1)).astype(np.int32),
         np.argsort(leads[:-1], kind="stable").astype(np.int32),

@@ -13,6 +13,7 @@ from matchyard.engines.twigs.algorithms._cache import (
     intern_scope,
     intern_set,
     new_state,
+    take,
 )
 from matchyard.engines.twigs.algorithms._requirements import N_OTHERS
 from matchyard.kernels.bitset import ALL, ONE, ZERO, lowest_one
@@ -58,7 +59,10 @@ def _new_state(table, cache, scope, tag):
     asking = cache.scope_set[scope]
     sure = _intern_free(table, cache, asking, tag, False)
     late = _intern_free(table, cache, asking, tag, True)
-    inner = intern_scope(cache, _intern_inner(table, cache, asking, tag))
+    unnamed, any_inner = cache.next_state[scope, 0], np.int64(-1)
+    if unnamed != UNKNOWN:
+        any_inner = np.int64(cache.scope_set[cache.state_scope[unnamed - 1]])
+    inner = intern_scope(cache, _intern_inner(table, cache, asking, tag, any_inner))
     return np.int32(new_state(cache, asking, tag, inner, sure, late) + 1)
 
 
@@ -69,13 +73,13 @@ def enter_leaf(table, cache, scope, tag):
     tag_start, asking = table.tag_start, cache.scope_set[scope]
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
         at = word_at[i]
-        place = append(word_at, words, place, at, words[i] & _of_tag(tag_start, tag, at))
+        place = append(word_at, words, place, at, words[i] & of_tag(tag_start, tag, at))
     cache.next_state[scope, tag] = intern_set(cache, place) + 1
     return np.int64(cache.next_state[scope, tag])
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _of_tag(tag_start, tag, at):
+def of_tag(tag_start, tag, at):
     """The bits of a word that are requirements of a tag."""
     start, end = tag_start[tag + 1] - 64 * at, tag_start[tag + 2] - 64 * at
     if start >= 64 or end <= 0 or start == end:
@@ -87,7 +91,7 @@ def _of_tag(tag_start, tag, at):
 @njit(nogil=True, cache=True, forceinline=True)
 def of_element(tag_start, tag, at):
     """The bits of a word that an element with that tag may meet."""
-    return _of_tag(tag_start, tag, at) | _of_tag(tag_start, ANY, at)
+    return of_tag(tag_start, tag, at) | of_tag(tag_start, ANY, at)
 
 
 @njit(nogil=True, cache=True)
@@ -95,7 +99,7 @@ def _asks_for(table, cache, asking, tag):
     """Is there a requirement of that very tag in a set?"""
     word_at, words, tag_start = cache.word_at, cache.words, table.tag_start
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
-        if words[i] & _of_tag(tag_start, tag, word_at[i]) != ZERO:
+        if words[i] & of_tag(tag_start, tag, word_at[i]) != ZERO:
             return True
     return False
 
@@ -104,32 +108,31 @@ def _asks_for(table, cache, asking, tag):
 def _intern_free(table, cache, asking, tag, is_late):
     """The requirements that ask for nothing, or only that something is not there."""
     word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
-    tag_start, has_more, lead = table.tag_start, table.has_more, table.lead
-    never = len(lead) - 1
+    tag_start, has_more, is_free = table.tag_start, table.has_more, table.is_free
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
-        at, word = word_at[i], ZERO
-        rest = words[i] & of_element(tag_start, tag, at)
-        rest &= has_more[at] if is_late else ~has_more[at]
-        while rest != ZERO:
-            if lead[64 * at + lowest_one(rest)] == never:
-                word |= rest & (~rest + ONE)
-            rest &= rest - ONE
+        at = word_at[i]
+        word = words[i] & is_free[at] & of_element(tag_start, tag, at)
+        word &= has_more[at] if is_late else ~has_more[at]
         place = append(word_at, words, place, at, word)
     return intern_set(cache, place)
 
 
 @njit(nogil=True, cache=True)
-def _intern_inner(table, cache, asking, tag):
+def _intern_inner(table, cache, asking, tag, any_inner):
     """What the children of such an element may meet: what it asks for itself, and what those above
-    ask of any element below."""
+    ask of any element below. `any_inner` is that of an element that nobody names, if it is known."""
     word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
     tag_start, is_deep, lead, others = table.tag_start, table.is_deep, table.lead, table.others
     more_start, more = table.more_start, table.more
     found, never = np.zeros(len(is_deep), np.uint64), len(lead) - 1
+    if any_inner >= 0:
+        take(cache, found, any_inner)
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
         at = word_at[i]
         found[at] |= words[i] & is_deep[at]
-        rest = words[i] & of_element(tag_start, tag, at)
+        rest = words[i] & of_tag(tag_start, tag, at)
+        if any_inner < 0:
+            rest |= words[i] & of_tag(tag_start, ANY, at)
         while rest != ZERO:
             number = 64 * at + lowest_one(rest)
             rest &= rest - ONE
@@ -147,3 +150,42 @@ def _intern_inner(table, cache, asking, tag):
 @njit(nogil=True, cache=True, forceinline=True)
 def set_bit(bits, number):
     bits[number >> 6] |= ONE << np.uint64(number & 63)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def is_met(bits, requirement):
+    """1 or 0."""
+    return (bits[requirement >> 6] >> np.uint64(requirement & 63)) & ONE
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def others_hold(others, number, bits):
+    """As `holds`, 1 or 0, without a branch."""
+    all_hold = ONE
+    for c in range(N_OTHERS):
+        condition = others[number, c]
+        all_hold &= is_met(bits, condition >> 1) ^ np.uint64(condition & 1)
+    return all_hold
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def holds(start, conditions, number, bits):
+    """Are the requirements met, or not, as the conditions have it?"""
+    for c in range(start[number], start[number + 1]):
+        if is_met(bits, conditions[c] >> 1) == np.uint64(conditions[c] & 1):
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def first_from(numbers, start, end, least):
+    """Where, of ascending numbers, the first is that is not less."""
+    while end - start > 4:
+        middle = (start + end) >> 1
+        if numbers[middle] < least:
+            start = middle + 1
+        else:
+            end = middle
+    while start < end and numbers[start] < least:
+        start += 1
+    return start

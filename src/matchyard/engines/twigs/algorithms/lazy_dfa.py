@@ -28,7 +28,7 @@ from matchyard.engines.twigs.algorithms._cache import (
     has_room,
     new_cache,
 )
-from matchyard.engines.twigs.algorithms._closing import close_bits, close_frame, holds
+from matchyard.engines.twigs.algorithms._closing import close_bits, close_frame
 from matchyard.engines.twigs.algorithms._levels import (
     N_STAMPS,
     Levels,
@@ -38,6 +38,7 @@ from matchyard.engines.twigs.algorithms._levels import (
     new_levels,
 )
 from matchyard.engines.twigs.algorithms._requirements import requirements
+from matchyard.engines.twigs.algorithms._rows import append_rows
 from matchyard.engines.twigs.algorithms._states import (
     document_scope,
     enter,
@@ -45,19 +46,18 @@ from matchyard.engines.twigs.algorithms._states import (
     n_words_at_most,
 )
 from matchyard.errors import UsageError
-from matchyard.kernels.bitset import ONE, ZERO, lowest_one
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
 _LEAST_BYTES = 1 << 20  # of a cache to begin with…
-_BYTES_EACH = 4096  # …and more for each requirement
+_BYTES_EACH = 8192  # …and more for each requirement
 
 
 class Options(NamedTuple):
     """What can be set."""
 
     cache_bytes: int = 1 << 27  # about, per thread; what is open at a time is kept in any case
-    small: int = 1024  # words of 64 requirements to remember an element by, at most
+    small: int = 1024  # words of 64 requirements met in an element that is remembered, at most
 
 
 class Table(NamedTuple):
@@ -69,6 +69,7 @@ class Table(NamedTuple):
     more_start: NDArray[np.int32]
     more: NDArray[np.int32]
     has_more: NDArray[np.uint64]
+    is_free: NDArray[np.uint64]
     is_deep: NDArray[np.uint64]
     led_start: NDArray[np.int32]
     led: NDArray[np.int32]
@@ -183,7 +184,7 @@ def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, m
     next_state, state_scope, first_frame = cache.next_state, cache.state_scope, cache.first_frame
     frame_up, steps = cache.frame_up, cache.steps
     tags, states, scopes, frames = levels.tags, levels.states, levels.scopes, levels.frames
-    written, element, stamps = levels.written, levels.element, levels.stamps
+    element, stamps = levels.element, levels.stamps
     most = n_words_at_most(table)
     hits, n_hits, n_looked, n_before = np.empty(256, np.int32), 0, 0, hit_start[first]
     has_forgotten = False
@@ -213,9 +214,6 @@ def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, m
                 states[level] = found - 1
                 scopes[level] = state_scope[found - 1]
                 frames[level] = first_frame[found - 1]
-                written[level] = 0
-                if frames[level] < 0:
-                    keep_as_bits(levels, level)
                 continue
             if event == CLOSE:
                 frame = frames[level]
@@ -238,11 +236,11 @@ def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, m
                     is_full = not has_room(cache, most)
             if up == EMPTY:
                 continue
-            frame = frames[level]
+            frame, step = frames[level], np.int64(UNKNOWN)
             if frame >= 0:
-                found = find_step(steps, frame, up)
-                if found != UNKNOWN:
-                    frames[level] = found - 1
+                step = find_step(steps, frame, up)
+                if step > UNKNOWN:
+                    frames[level] = step - 1
                     continue
             else:
                 stamp = (element[level] << 32) | up
@@ -250,60 +248,9 @@ def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, m
                 if stamps[place] == stamp:
                     continue
                 stamps[place] = stamp
-            meet(cache, levels, level, up, small)
+            meet(cache, levels, level, up, step, small)
             is_full = not has_room(cache, most)
-        hits, n_hits, n_here = _rows(table, levels, seen, n_seen + document, hits, n_hits)
+        hits, n_hits, n_here = append_rows(table, levels, seen, n_seen + document, hits, n_hits)
         n_looked += n_here
         hit_start[document + 1] = n_before + n_hits
     return len(event_start) - 1, hits[:n_hits], n_looked
-
-
-@njit(nogil=True, cache=True)
-def _rows(table, levels, seen, mark, hits, n_hits):
-    """Append the rows of a document: (hits, how many, trees looked at)."""
-    bits, asked_start, asked = levels.bits[0], table.asked_start, table.asked
-    n_looked = len(table.free_trees)
-    for at in range(len(bits)):
-        word = bits[at]
-        if word == ZERO:
-            continue
-        hits = _with_room(hits, n_hits + asked_start[64 * at + 64] - asked_start[64 * at])
-        while word != ZERO:
-            requirement = 64 * at + lowest_one(word)
-            word &= word - ONE
-            start, end = asked_start[requirement], asked_start[requirement + 1]
-            n_looked += end - start
-            for i in range(start, end):
-                row = asked[i]
-                if row < 0:
-                    if not _is_row_of(table, -1 - row, bits, seen, mark):
-                        continue
-                    row = table.tree_row[-1 - row]
-                hits[n_hits] = row
-                n_hits += 1
-    hits = _with_room(hits, n_hits + len(table.free_trees))
-    for tree in table.free_trees:
-        if _is_row_of(table, tree, bits, seen, mark):
-            hits[n_hits] = table.tree_row[tree]
-            n_hits += 1
-    return hits, n_hits, n_looked
-
-
-@njit(nogil=True, cache=True)
-def _is_row_of(table, tree, bits, seen, mark):
-    """Does the tree hold, as the first of its row?"""
-    row = table.tree_row[tree]
-    if seen[row] == mark or not holds(table.asking_start, table.asking_conditions, tree, bits):
-        return False
-    seen[row] = mark
-    return True
-
-
-@njit(nogil=True, cache=True)
-def _with_room(hits, n_hits):
-    """The same hits, with room for so many in all."""
-    if n_hits <= len(hits):
-        return hits
-    larger = np.empty(2 * n_hits, np.int32)
-    larger[: len(hits)] = hits
-    return larger
