@@ -71,7 +71,7 @@ def test_a_cache_begins_small_and_grows_to_its_limit(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(lazy_dfa, "_BYTES_EACH", 64)
     rng, shape = np.random.default_rng(7), cases.Shape(any_name=0.9, descendant=0.9, n_nodes=12)
     rows = cases.random_rows(rng, 60, shape)
-    documents = [cases.random_document(rng, shape._replace(n_elements=60)) for _ in range(100)]
+    documents = [cases.random_document(rng, shape._replace(n_elements=60)) for _ in range(50)]
     options = lazy_dfa.Options(cache_bytes=1 << 23)
     table = lazy_dfa.compile(cases.twigs(rows), np.arange(60), None, options)  # type: ignore[arg-type]
     space = lazy_dfa.workspace(table, options)
@@ -85,10 +85,10 @@ def test_a_cache_begins_small_and_grows_to_its_limit(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("shape", cases.SHAPES)
 def test_states_that_are_met_often_get_masks(shape: cases.Shape) -> None:
     rng = np.random.default_rng(3)
-    rows = cases.random_rows(rng, 400, shape)
-    documents = [cases.random_document(rng, shape._replace(n_elements=40)) for _ in range(200)]
+    rows = cases.random_rows(rng, 300, shape)
+    documents = [cases.random_document(rng, shape._replace(n_elements=40)) for _ in range(150)]
     options = lazy_dfa.Options()
-    table = lazy_dfa.compile(cases.twigs(rows), np.arange(400), None, options)  # type: ignore[arg-type]
+    table = lazy_dfa.compile(cases.twigs(rows), np.arange(300), None, options)  # type: ignore[arg-type]
     space = lazy_dfa.workspace(table, options)
     part = lazy_dfa.match(table, cases.batch(documents), space, options)
     assert space.cache.used[N_MASKS] > 0
