@@ -26,8 +26,8 @@ ONCE = -1  # of a step: it was met, but what follows was not remembered
 AS_BITS = -1  # in place of a frame: what is met is kept as bits
 (N_SETS, N_WORDS, N_SCOPES, N_STATES, N_FRAMES, N_STEPS, N_MASKS, N_CLEARED) = range(8)
 _ODD = np.uint64(0x9E3779B97F4A7C15)
-_NEAR = np.uint64(4)  # places per frame, and 64 less than their bits
-_TOP = np.uint64(62)
+_NEAR = np.uint64(4)  # places of a frame near those of its time…
+_TOP = np.uint64(62)  # …of which the highest two bits of a hash choose one
 
 
 class Cache(NamedTuple):
@@ -49,9 +49,7 @@ class Cache(NamedTuple):
     state_sure: NDArray[np.int32]  # …of it what the element meets whatever is below…
     state_late: NDArray[np.int32]  # …and what it meets unless something is below
     state_closed: NDArray[np.int32]  # how often its elements had to be looked at
-    state_masks: NDArray[
-        np.int32
-    ]  # where they begin in `masks`, from 1; -1 where there was no room
+    state_masks: NDArray[np.int32]  # where they begin, from 1; -1 where there was no room
     frame_state: NDArray[np.int32]  # [n_frames]
     frame_met: NDArray[np.int32]
     frame_up: NDArray[np.int32]  # sets from 1

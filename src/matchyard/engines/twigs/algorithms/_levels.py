@@ -36,7 +36,7 @@ class Levels(NamedTuple):
     frames: NDArray[np.int64]
     element: NDArray[np.int64]  # of those as bits: counted from 1
     bits: NDArray[np.uint64]  # [depth, n_words] the requirements met
-    scratch: NDArray[np.uint64]  # this and the next are zeros between uses
+    scratch: NDArray[np.uint64]  # this and the next two are zeros between uses
     found: NDArray[np.uint64]
     above: NDArray[np.uint64]
     failed: NDArray[np.uint64]  # whatever it was used for last
