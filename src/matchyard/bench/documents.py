@@ -74,7 +74,7 @@ def compare(
     for algorithm in algorithms:
         source = job.source()
         progress(f"building {algorithm} over {source.size:,} twigs")
-        index = my.create("twigs", algorithm, dict(options or {}), job.device)
+        index = my.create("twigs", algorithm, {**source.options, **(options or {})}, job.device)
         harness.warm_up(index, source, max(threads))
         build_s = harness.build(index, source)
         with tempfile.TemporaryDirectory() as folder:

@@ -49,6 +49,8 @@ def bench_documents(
     results = collect(found, as_json)
     if not as_json:
         tables(results)
+        if job.source().about():
+            print(job.source().about())
     if rivals:
         _show_rivals(job, shapes, results, as_json)
     if plot is not None:
@@ -66,7 +68,7 @@ def _show_rivals(job: Any, shapes: Sequence[Any], results: Sequence[Any], as_jso
     from matchyard.bench import documents_report, harness, xpath_rival
 
     source = job.source()
-    index = my.create("twigs", results[0].algorithm)
+    index = my.create("twigs", results[0].algorithm, dict(source.options))
     harness.build(index, source)
     for shape in shapes:
         source = job.source(xpath_rival.suitable(shape))

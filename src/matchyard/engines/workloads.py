@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,12 @@ from matchyard.errors import UsageError
 
 
 class Workload:
-    """A named workload of `size` subscriptions; nothing is made before it is asked for."""
+    """A named workload of `size` subscriptions; nothing is made before it is asked for.
+
+    `options` are those that an index needs to read its events.
+    """
+
+    options: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, name: str, size: int, seed: int, model: Any) -> None:
         self.name, self.size, self.seed, self.model = name, size, seed, model
@@ -33,6 +39,10 @@ class Workload:
     def events(self, n_events: int, start: int = 0) -> pa.Array:
         """Events from `start` on as an Arrow column."""
         raise NotImplementedError
+
+    def about(self) -> str:
+        """What a reader of results ought to know of it; mostly nothing."""
+        return ""
 
     def _check(self, model: Any) -> None:
         """Refuse parameters that make no sense."""

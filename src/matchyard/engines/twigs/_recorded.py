@@ -9,6 +9,7 @@ import tarfile
 from collections import Counter
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,14 +58,23 @@ class Handbooks(Workload):
     """`docbook`: the patterns that are twigs; a pattern's key is its number among these.
 
     `names` are those of the documents, and `unsupported` counts the other patterns by what is in
-    them that twigs do not have.
+    them that twigs do not have. The handbooks refer to entities of a document type that is not there.
     """
+
+    options = MappingProxyType({"undefined_entities": "skip"})
 
     def _check(self, model: Any) -> None:
         patterns, self.unsupported = _patterns(path_of("xml", "xpath_patterns.txt"))
-        self.size = min(self.size, len(patterns))
+        self.n_patterns = len(patterns)
+        self.size = min(self.size, self.n_patterns)
         self._patterns = pa.array(patterns[: self.size])
         self._documents, self.names = _handbooks(path_of("xml", "kde_docbook.tar.xz"))
+
+    def about(self) -> str:
+        """How many patterns are twigs, and what is in the others."""
+        others = ", ".join(f"{part} {number}" for part, number in self.unsupported.items())
+        n_all = self.n_patterns + sum(self.unsupported.values())
+        return f"{self.n_patterns:,} of {n_all:,} patterns are twigs; not in twigs: {others}"
 
     @property
     def n_events(self) -> int:

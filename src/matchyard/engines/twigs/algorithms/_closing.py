@@ -94,7 +94,7 @@ def _find(table, cache, levels, state, inner, bits, above):
     if cache.state_closed[state] == _OFTEN:
         make_masks(table, cache, state)
     if cache.state_masks[state] > 0:
-        find_by_masks(table, cache, levels, state, inner, bits, above)
+        find_by_masks(table, cache, levels, state, bits, above)
     else:
         _find_by_leads(table, cache, state, inner, bits, above)
 

@@ -21,6 +21,7 @@ from matchyard.engines.twigs.algorithms._cache import (
     note_step,
     take,
 )
+from matchyard.engines.twigs.algorithms._masks import MOST_MASKS
 from matchyard.engines.twigs.algorithms._states import document_scope, enter, n_words_at_most
 from matchyard.kernels.bitset import ZERO
 
@@ -36,10 +37,10 @@ class Levels(NamedTuple):
     frames: NDArray[np.int64]
     element: NDArray[np.int64]  # of those as bits: counted from 1
     bits: NDArray[np.uint64]  # [depth, n_words] the requirements met
-    scratch: NDArray[np.uint64]  # this and the next two are zeros between uses
-    found: NDArray[np.uint64]
+    scratch: NDArray[np.uint64]  # this and the next are zeros between uses
     above: NDArray[np.uint64]
-    failed: NDArray[np.uint64]  # whatever it was used for last
+    alive: NDArray[np.uint64]  # this and the next are for `find_by_masks`
+    failing: NDArray[np.int64]
     n_elements: NDArray[np.int64]  # [1] that were kept as bits
     stamps: NDArray[np.int64]  # sets that an element has taken up already, by hash
 
@@ -55,8 +56,8 @@ def new_levels(depth: int, n_words: int) -> Levels:
         np.zeros((depth, n_words), np.uint64),
         np.zeros(n_words, np.uint64),
         np.zeros(n_words, np.uint64),
-        np.zeros(n_words, np.uint64),
         np.zeros(n_words + 16, np.uint64),
+        np.zeros(MOST_MASKS + 8, np.int64),
         np.zeros(1, np.int64),
         np.full(N_STAMPS, -1, np.int64),
     )

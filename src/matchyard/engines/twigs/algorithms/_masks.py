@@ -1,13 +1,15 @@
 """lazy_dfa: elements of one kind, whose requirements have many conditions in common.
 
-For each condition that many of the requirements have, a state gets a *mask* of those that have it:
-they fail at once where the condition does not hold. Requirements whose lead is no such condition
-fail unless the lead is met. What is left holds, but for the few that have more than one rare
-condition.
+For each condition that many of the requirements have, a state gets a *mask* of those that lack it:
+the others fail at once where the condition does not hold. Requirements whose lead is *rare*, no such
+condition, are looked at only where that lead is met; those with the same lead are neighbours. What
+is left holds, but for the few that have more than one rare condition.
 
 Bits are those of the requirements of `*`, then those of the tag, from the first word in which there
-are any. In `masks` a state has: how many masks and words there are, the rows *asked*, *led* by
-something rare and *unsure*, the masks, and their conditions.
+are any. In `masks` a state has how many blocks of eight words, masks, words of leads and rare
+leads there are; then the rows *asked*, *open* for those without a rare lead, and *unsure*; the
+conditions of the masks; the masks, those of a block together; the words of leads, each with where
+it is and what is rare in it; and for each rare lead the bits of `*` and of the tag that it leads to.
 """
 
 from __future__ import annotations
@@ -18,21 +20,26 @@ from numba import njit
 from matchyard.engines.twigs._coded import ANY
 from matchyard.engines.twigs.algorithms._cache import N_MASKS
 from matchyard.engines.twigs.algorithms._requirements import N_OTHERS
-from matchyard.engines.twigs.algorithms._states import (
-    first_from,
-    holds,
-    is_met,
-    of_tag,
-    others_hold,
-    set_bit,
+from matchyard.engines.twigs.algorithms._states import holds, is_met, of_tag, others_hold
+from matchyard.kernels.bitset import (
+    ALL,
+    ONE,
+    ZERO,
+    and_8_rows,
+    and_row,
+    count_ones,
+    lanes_8,
+    lowest_one,
 )
-from matchyard.kernels.bitset import ONE, ZERO, lowest_one
 
-_MOST_MASKS = 64
+MOST_MASKS = 64
 _LEAST_USES = 8
-_MOST_WORDS = 1 << 17
+_MOST_WORDS = 1 << 17  # of masks
+_BLOCK = 8
 _N_ROWS = 3
-_HEAD = 2
+_HEAD = 4
+_HALF = np.uint64(32)
+_LOW = np.uint64((1 << 32) - 1)
 NO_ROOM = -1
 
 
@@ -46,34 +53,62 @@ def shape(tag_start, tag):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _place(number, n_of_any, n_any, first):
-    """In which word of a row a requirement is."""
-    return number >> 6 if number < n_of_any else (number >> 6) - first + n_any
+    """Which bit of a row a requirement is."""
+    return number if number < n_of_any else number + 64 * (n_any - first)
 
 
 @njit(nogil=True, cache=True)
 def make_masks(table, cache, state):
     """Give the state masks, if there is room."""
-    tag_start, tag, lead = table.tag_start, cache.state_tag[state], table.lead
-    n_words = shape(tag_start, tag)[2]
-    cache.state_masks[state] = NO_ROOM
-    n_most = (_MOST_MASKS + _N_ROWS) * n_words + _MOST_MASKS + _HEAD
-    begin = cache.used[N_MASKS]
-    if n_most > _MOST_WORDS or begin + n_most > len(cache.masks):
-        return
-    masks = cache.masks[begin + _HEAD : begin + n_most]
-    masks[:] = ZERO
-    _ask(table, cache, state, masks[:n_words])
-    uses = np.zeros(2 * len(lead), np.int32)
-    _count_uses(table, masks[:n_words], tag, uses)
-    chosen = _most_used(uses)
-    row_of = np.full(2 * len(lead), -1, np.int32)
+    tag = cache.state_tag[state]
+    n_words = shape(table.tag_start, tag)[2]
+    n_blocks = (n_words + _BLOCK - 1) // _BLOCK
+    asked = np.zeros(n_blocks * _BLOCK, np.uint64)
+    _ask(table, cache, state, asked)
+    numbers = _numbers(table, asked, tag)
+    chosen = _most_used(_uses(table, numbers))[: _MOST_WORDS // len(asked)]
+    row_of = np.full(2 * len(table.lead), -1, np.int32)
     for row in range(len(chosen)):
         row_of[chosen[row]] = row
-    _fill(table, masks, tag, row_of)
-    masks[(_N_ROWS + len(chosen)) * n_words :][: len(chosen)] = chosen.astype(np.uint64)
-    cache.masks[begin], cache.masks[begin + 1] = np.uint64(len(chosen)), np.uint64(n_words)
-    cache.used[N_MASKS] += _HEAD + (_N_ROWS + len(chosen)) * n_words + len(chosen)
+    ranges = _ranges(table, numbers, tag, row_of)
+    rare = np.flatnonzero(ranges[:, 0] | ranges[:, 1])
+    n_at = len(np.unique(rare >> 6))
+    begin, n_row = cache.used[N_MASKS], len(asked)
+    n_all = _HEAD + len(chosen) + (_N_ROWS + len(chosen)) * n_row + 2 * n_at + 2 * len(rare)
+    if begin + n_all > len(cache.masks):
+        cache.state_masks[state] = NO_ROOM
+        return
+    cache.used[N_MASKS] += n_all
     cache.state_masks[state] = begin + 1
+    masks = cache.masks[begin : begin + n_all]
+    masks[:] = ZERO
+    masks[0], masks[1] = np.uint64(n_blocks), np.uint64(len(chosen))
+    masks[2], masks[3] = np.uint64(n_at), np.uint64(len(rare))
+    _, is_open, unsure, conditions, blocks, words, leads = _parts(masks)
+    masks[_HEAD : _HEAD + n_row] = asked
+    conditions[:] = chosen.astype(np.uint64)
+    blocks[:] = ALL
+    _fill(table, numbers, tag, row_of, is_open, unsure, blocks, len(chosen))
+    _fill_leads(ranges, rare, words, leads)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _parts(masks):
+    """The rows asked, open and unsure; the conditions, the blocks, the words of leads, the leads."""
+    n_row, n_masks = _BLOCK * np.int64(masks[0]), np.int64(masks[1])
+    n_at, n_rare = np.int64(masks[2]), np.int64(masks[3])
+    first = _HEAD + _N_ROWS * n_row
+    block = first + n_masks
+    at = block + n_masks * n_row
+    return (
+        masks[_HEAD : _HEAD + n_row],
+        masks[_HEAD + n_row : _HEAD + 2 * n_row],
+        masks[_HEAD + 2 * n_row : first],
+        masks[first:block],
+        masks[block:at],
+        masks[at : at + 2 * n_at],
+        masks[at + 2 * n_at : at + 2 * n_at + 2 * n_rare],
+    )
 
 
 @njit(nogil=True, cache=True)
@@ -117,9 +152,10 @@ def _numbers(table, asked, tag):
 
 
 @njit(nogil=True, cache=True)
-def _count_uses(table, asked, tag, uses):
-    """Count how many requirements have a condition."""
-    for number in _numbers(table, asked, tag):
+def _uses(table, numbers):
+    """How many of the requirements have a condition, by condition."""
+    uses = np.zeros(2 * len(table.lead), np.int32)
+    for number in numbers:
         c, condition = 0, _condition(table, number, 0)
         while condition >= 0:
             is_new = True
@@ -128,93 +164,155 @@ def _count_uses(table, asked, tag, uses):
             uses[condition] += is_new
             c += 1
             condition = _condition(table, number, c)
+    return uses
 
 
 @njit(nogil=True, cache=True)
 def _most_used(uses):
     """The conditions that most requirements have."""
     many = np.flatnonzero(uses >= _LEAST_USES)
-    return many[np.argsort(-uses[many])][:_MOST_MASKS]
+    return many[np.argsort(-uses[many])][:MOST_MASKS]
 
 
 @njit(nogil=True, cache=True)
-def _fill(table, masks, tag, row_of):
-    """Set the bits of all rows but the first."""
-    n_any, first, n_words = shape(table.tag_start, tag)
+def _ranges(table, numbers, tag, row_of):
+    """By lead, of those that are rare: the bits of `*` and of the tag that it leads to, as where they
+    begin and, in the lower half, how many there are."""
+    n_any, first, _ = shape(table.tag_start, tag)
+    n_of_any, lead = table.tag_start[1], table.lead
+    ranges = np.zeros((len(lead), 2), np.uint64)
+    for number in numbers:
+        by, own = lead[number], 1 if number >= n_of_any else 0
+        if row_of[2 * by] >= 0:
+            continue
+        place = np.uint64(_place(number, n_of_any, n_any, first))
+        if ranges[by, own] == ZERO:
+            ranges[by, own] = place << _HALF
+        begin = ranges[by, own] >> _HALF
+        ranges[by, own] = (begin << _HALF) | (place + ONE - begin)
+    return ranges
+
+
+@njit(nogil=True, cache=True)
+def _fill(table, numbers, tag, row_of, is_open, unsure, blocks, n_masks):
+    """Set the bits of all rows but the first, and of the masks."""
+    n_any, first, _ = shape(table.tag_start, tag)
     n_of_any = table.tag_start[1]
-    for number in _numbers(table, masks[:n_words].copy(), tag):
-        at = _place(number, n_of_any, n_any, first)
-        bit, c = ONE << np.uint64(number & 63), 0
+    for number in numbers:
+        place = _place(number, n_of_any, n_any, first)
+        at, bit, c = place >> 6, ONE << np.uint64(place & 63), 0
         lead = condition = _condition(table, number, 0)
+        if row_of[lead] >= 0:
+            is_open[at] |= bit
         while condition >= 0:
             if row_of[condition] >= 0:
-                masks[(_N_ROWS + row_of[condition]) * n_words + at] |= bit
-            elif condition == lead:
-                masks[n_words + at] |= bit
-            else:
-                masks[2 * n_words + at] |= bit
+                block = at // _BLOCK * n_masks + row_of[condition]
+                blocks[block * _BLOCK + at % _BLOCK] &= ~bit
+            elif condition != lead:
+                unsure[at] |= bit
             c += 1
             condition = _condition(table, number, c)
 
 
 @njit(nogil=True, cache=True)
-def find_by_masks(table, cache, levels, state, inner, bits, above):
-    """Add to `above` what an element meets. `inner` is a set with all that is in `bits`."""
-    tag_start, tag, failed = table.tag_start, cache.state_tag[state], levels.failed
-    n_any, first, n_words = shape(tag_start, tag)
-    begin = cache.state_masks[state] - 1
-    n_masks, masks = np.int64(cache.masks[begin]), cache.masks[begin + _HEAD :]
-    conditions = masks[(_N_ROWS + n_masks) * n_words :][:n_masks]
-    popular, others, more_start, more = levels.found, table.others, table.more_start, table.more
-    for condition in conditions:
-        set_bit(popular, np.int64(condition >> ONE))
-    failed[:n_words] = masks[n_words : 2 * n_words]
-    _meet_leads(table, cache, tag, inner, bits, popular, failed)
-    for row in range(n_masks):
-        condition = np.int64(conditions[row])
-        popular[condition >> 7] = ZERO
-        if is_met(bits, condition >> 1) == np.uint64(condition & 1):
-            _join(failed, masks[(_N_ROWS + row) * n_words :], n_words)
-    for at in range(n_words):
-        word = masks[at] & ~failed[at]
-        if word == ZERO:
-            continue
-        whole = at if at < n_any else at - n_any + first
-        word &= ~above[whole]
-        rest = word & masks[2 * n_words + at]
-        while rest != ZERO:
-            number = 64 * whole + lowest_one(rest)
-            if others_hold(others, number, bits) == ZERO or not holds(
-                more_start, more, number, bits
-            ):
-                word &= ~(rest & (~rest + ONE))
-            rest &= rest - ONE
-        above[whole] |= word
-
-
-@njit(nogil=True, cache=True, forceinline=True)
-def _join(bits, others, n_words):
-    """Set the bits that others have: many words at a time."""
-    for at in range(n_words):
-        bits[at] |= others[at]
+def _fill_leads(ranges, rare, words, leads):
+    """Write the rare leads, and the words that they are in."""
+    n_at = 0
+    for i in range(len(rare)):
+        if i == 0 or rare[i] >> 6 != rare[i - 1] >> 6:
+            words[2 * n_at] = (np.uint64(i) << _HALF) | np.uint64(rare[i] >> 6)
+            n_at += 1
+        words[2 * n_at - 1] |= ONE << np.uint64(rare[i] & 63)
+        leads[2 * i], leads[2 * i + 1] = ranges[rare[i], 0], ranges[rare[i], 1]
 
 
 @njit(nogil=True, cache=True)
-def _meet_leads(table, cache, tag, inner, bits, popular, failed):
-    """What rare leads lead to that are met has not failed yet."""
-    tag_start, led_start, led, word_at = table.tag_start, table.led_start, table.led, cache.word_at
+def find_by_masks(table, cache, levels, state, bits, above):
+    """Add to `above` what an element meets."""
+    tag_start, tag, alive, failing = (
+        table.tag_start,
+        cache.state_tag[state],
+        levels.alive,
+        levels.failing,
+    )
     n_any, first, _ = shape(tag_start, tag)
-    n_of_any = tag_start[1]
-    for i in range(cache.set_start[inner], cache.set_start[inner + 1]):
-        at = word_at[i]
-        rest = bits[at] & ~popular[at]
+    asked, is_open, unsure, conditions, blocks, words, leads = _parts(
+        cache.masks[cache.state_masks[state] - 1 :]
+    )
+    others, more_start, more = table.others, table.more_start, table.more
+    alive[: len(asked)] = is_open
+    _follow_leads(words, leads, bits, alive)
+    n_failing, size = _fail(conditions, bits, failing), _BLOCK * len(conditions)
+    for block in range(len(asked) // _BLOCK):
+        at = _BLOCK * block
+        and_row(alive, at, asked[at:])
+        left = _and_rows(alive[at:], blocks[block * size :], failing[:n_failing])
+        while left != ZERO:
+            at = _BLOCK * block + lowest_one(left)
+            left &= left - ONE
+            whole = at if at < n_any else at - n_any + first
+            word = alive[at] & ~above[whole]
+            rest = word & unsure[at]
+            while rest != ZERO:
+                number = 64 * whole + lowest_one(rest)
+                if others_hold(others, number, bits) == ZERO or not holds(
+                    more_start, more, number, bits
+                ):
+                    word &= ~(rest & (~rest + ONE))
+                rest &= rest - ONE
+            above[whole] |= word
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _fail(conditions, bits, failing):
+    """Note where the masks of conditions begin that do not hold: how many they are, made up to a
+    multiple of eight with others again."""
+    n_failing = 0
+    for row in range(len(conditions)):
+        condition = np.int64(conditions[row])
+        failing[n_failing] = _BLOCK * row
+        n_failing += is_met(bits, condition >> 1) == np.uint64(condition & 1)
+    while n_failing & 7:
+        failing[n_failing] = failing[0]
+        n_failing += 1
+    return n_failing
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _and_rows(row, rows, starts):
+    """AND rows of eight words that begin there, a multiple of eight of them, into a row: which of
+    its words are not 0 then, as bits."""
+    left = ~lanes_8(row, 0, ALL) & np.uint64(255)
+    for i in range(0, len(starts), 8):
+        if left == ZERO:
+            return left
+        left = and_8_rows(
+            row, rows, starts[i], starts[i + 1], starts[i + 2], starts[i + 3],
+            starts[i + 4], starts[i + 5], starts[i + 6], starts[i + 7],
+        )  # fmt: skip
+    return left
+
+
+@njit(nogil=True, cache=True)
+def _follow_leads(words, leads, bits, alive):
+    """Set the bits of what the rare leads lead to that are met."""
+    for i in range(0, len(words), 2):
+        among = words[i + 1]
+        rest = bits[np.int64(words[i] & _LOW)] & among
         while rest != ZERO:
-            lead = 64 * at + lowest_one(rest)
-            rest &= rest - ONE
-            j, end = led_start[lead], led_start[lead + 1]
-            for own in (np.int32(ANY), tag):
-                j = first_from(led, j, end, tag_start[own + 1])
-                while j < end and led[j] < tag_start[own + 2]:
-                    place = _place(led[j], n_of_any, n_any, first)
-                    failed[place] &= ~(ONE << np.uint64(led[j] & 63))
-                    j += 1
+            lowest = rest & (~rest + ONE)
+            rest ^= lowest
+            lead = 2 * (np.int64(words[i] >> _HALF) + count_ones(among & (lowest - ONE)))
+            _set_range(alive, leads[lead])
+            _set_range(alive, leads[lead + 1])
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _set_range(bits, bounds):
+    """Set some bits next to each other."""
+    start = np.int64(bounds >> _HALF)
+    end = start + np.int64(bounds & _LOW)
+    while start < end:
+        n_here = min(end - start, 64 - (start & 63))
+        bits[start >> 6] |= (ALL >> np.uint64(64 - n_here)) << np.uint64(start & 63)
+        start += n_here

@@ -56,7 +56,7 @@ _BYTES_EACH = 8192  # …and more for each requirement
 class Options(NamedTuple):
     """What can be set."""
 
-    cache_bytes: int = 1 << 27  # about, per thread; what is open at a time is kept in any case
+    cache_bytes: int = 1 << 28  # about, per thread; what is open at a time is kept in any case
     small: int = 1024  # words of 64 requirements met in an element that is remembered, at most
 
 
