@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, Protocol, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.errors import DeviceError, UsageError
+from matchyard.device import pick
+from matchyard.errors import UsageError
 from matchyard.matches import Part
 
 ENGINES = ("tags", "predicates", "twigs")
@@ -94,14 +95,31 @@ def find_algorithm(engine: Engine, name: str | None, device: str = "cpu") -> Alg
             f"no algorithm {name!r} for {engine.name}; expected one of: "
             f"{', '.join(engine.algorithms)}"
         )
-    module: Any = import_module(f"matchyard.engines.{engine.name}.algorithms.{name}")
-    if device not in ("auto", *module.DEVICES):
-        raise DeviceError(
-            f"{engine.name}/{name} does not run on device {device!r}; "
-            f"it runs on: {', '.join(module.DEVICES)}"
-        )
-    algorithm: Algorithm = module
-    return algorithm
+    path = f"matchyard.engines.{engine.name}.algorithms.{name}"
+    algorithm: Any = import_module(path)
+    if pick(device, algorithm.DEVICES, f"{engine.name}/{name}") == "gpu":
+        algorithm = OnCard(algorithm, import_module(f"{path}_gpu"))
+    found: Algorithm = algorithm
+    return found
+
+
+class OnCard:
+    """An algorithm that matches on a GPU (see `device`); all else is as on the CPU."""
+
+    def __init__(self, on_cpu: Any, on_gpu: Any) -> None:
+        self._on_cpu, self.LAUNCH = on_cpu, on_gpu.LAUNCH
+        self.workspace, self.match = on_gpu.workspace, on_gpu.match
+        if hasattr(on_cpu, "locate"):
+            self.locate = self._locate
+
+    def _locate(self, table: Any, batch: Any, workspace: Any, options: Any) -> Any:
+        space = self._on_cpu.workspace(table, options)
+        return self._on_cpu.locate(table, batch, space, options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "match_unique":  # it would be that of the CPU
+            raise AttributeError(name)
+        return getattr(self._on_cpu, name)
 
 
 class Configured(NamedTuple):

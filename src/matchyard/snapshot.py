@@ -18,13 +18,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.engine import Configured
-from matchyard.errors import EventError
+from matchyard.errors import DeviceError, EventError
 from matchyard.kernels import csr
 from matchyard.kernels.names import freeze, n_bytes
 from matchyard.matches import Matches, Part
 
 _KEPT_BYTES = 1 << 30  # of rows; a larger build frees them half way, and cannot be undone
 CHUNK = 4096  # events per step of a thread: enough to share the work, small enough for the cache
+_STEPS = 2  # of a thread, at least, so that one that is slower than others does not hold them up
 _LEAST = 256  # fewer are not shared among threads: events can be slow, but handing over costs, too
 
 
@@ -268,6 +269,11 @@ class Snapshot(NamedTuple):
                         return kind
         return None
 
+    def _chunk(self) -> int:
+        """Events per step: a launch of a GPU wants more."""
+        algorithms = (segment.settings.algorithm for segment in self.segments)
+        return max((getattr(one, "LAUNCH", CHUNK) for one in algorithms), default=CHUNK)
+
     def match(
         self,
         column: Any,
@@ -279,7 +285,8 @@ class Snapshot(NamedTuple):
         With `once`, keys may be left out that an event has already."""
 
         n_events = column.n_rows
-        chunk = min(CHUNK, max(_LEAST, -(-n_events // threads)))
+        n_steps = _STEPS * threads if threads > 1 else 1
+        chunk = min(self._chunk(), max(_LEAST, -(-n_events // n_steps)))
 
         def step(first: int) -> Part:
             rows = column.rows(first, min(first + chunk, n_events))
@@ -287,6 +294,9 @@ class Snapshot(NamedTuple):
                 part = join([segment.match(rows, once) for segment in self.segments], rows.n_rows)
             except EventError as error:
                 raise error.counted_from(first) from None
+            except DeviceError as error:
+                last = first + rows.n_rows - 1
+                raise DeviceError(f"events {first:,} to {last:,}: {error}") from error
             return finish(part, first) if finish else part
 
         if n_events <= chunk:

@@ -1,0 +1,200 @@
+"""Where matching runs: on the CPU, or on a GPU through CuPy.
+
+A GPU algorithm is a module NAME_gpu beside NAME, with kernels in NAME.cu. It has `LAUNCH`, how many
+events make a launch worth its while, `workspace` and `match`; everything else is that of NAME. The
+arrays of a table are copied to the card once, however many threads match (`on_card`); each thread
+has a stream of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchyard.errors import DeviceError
+
+DEVICES = ("cpu", "gpu", "auto")
+_log = logging.getLogger(__name__)
+
+
+class Card(NamedTuple):
+    """A GPU that can be used."""
+
+    name: str
+    total_bytes: int
+    free_bytes: int
+
+    def __str__(self) -> str:
+        free, total = self.free_bytes / 2**30, self.total_bytes / 2**30
+        return f"{self.name}, {free:.1f} of {total:.1f} GiB free"
+
+
+@cache
+def _cupy() -> Any:
+    """CuPy, if it is installed and finds a card; a DeviceError that says what is missing."""
+    try:
+        import cupy
+    except ImportError as error:
+        raise DeviceError(
+            "a GPU needs CuPy, which is not installed: pip install 'matchyard[gpu]'"
+        ) from error
+    try:
+        n_cards = cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:  # the runtime has a kind of its own for each thing that is missing
+        raise DeviceError(f"CuPy finds no GPU: {error}") from error
+    if n_cards == 0:
+        raise DeviceError("CuPy finds no GPU")
+    return cupy
+
+
+def card() -> Card:
+    """The GPU that is used; a DeviceError that says why there is none."""
+    cupy = _cupy()
+    with guarded("asking the GPU how it is"):
+        free, total = cupy.cuda.runtime.memGetInfo()
+        found = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
+    return Card(found["name"].decode(), total, free)
+
+
+def report() -> str:
+    """Which GPU there is, or why there is none, in one line."""
+    try:
+        return str(card())
+    except DeviceError as error:
+        return str(error)
+
+
+def pick(device: str, runs_on: tuple[str, ...], what: str) -> str:
+    """The device that a name stands for: "auto" is a GPU where there is one that `what` runs on."""
+    if device == "auto":
+        reason = f"{what} runs on the CPU alone"
+        if "gpu" in runs_on:
+            try:
+                _log.info("%s runs on %s", what, card())
+                return "gpu"
+            except DeviceError as error:
+                reason = str(error)
+        _log.info("%s runs on the CPU: %s", what, reason)
+        return "cpu"
+    if device not in runs_on:
+        raise DeviceError(
+            f"{what} does not run on device {device!r}; it runs on: {', '.join(runs_on)}"
+        )
+    if device == "gpu":
+        _cupy()
+    return device
+
+
+@contextlib.contextmanager
+def guarded(doing: str) -> Iterator[None]:
+    """What goes wrong on the card becomes a DeviceError that says what was being done."""
+    from cupy.cuda import driver, memory, runtime
+    from cupy.cuda.compiler import CompileException
+
+    try:
+        yield
+    except memory.OutOfMemoryError as error:
+        free, total = runtime.memGetInfo()
+        raise DeviceError(
+            f"the GPU has too little memory for {doing}: {error} ({free >> 20:,} of "
+            f"{total >> 20:,} MiB are free)"
+        ) from error
+    except (runtime.CUDARuntimeError, driver.CUDADriverError, CompileException) as error:
+        raise DeviceError(f"the GPU failed at {doing}: {error}") from error
+
+
+class Copies:
+    """Arrays that are on a card. They are never changed, so one copy serves all threads; it goes when
+    the array goes."""
+
+    def __init__(self) -> None:
+        self._copies: dict[int, Any] = {}
+        self._lock = threading.Lock()
+
+    def of(self, array: NDArray[Any]) -> Any:
+        """The copy of an array, made when first asked for."""
+        place = id(array)
+        with self._lock:
+            found = self._copies.get(place)
+            if found is None:
+                cupy = _cupy()
+                with guarded(f"a copy of {array.nbytes:,} bytes of the index"):
+                    found = cupy.asarray(array) if array.size else cupy.zeros(1, array.dtype)
+                    cupy.cuda.get_current_stream().synchronize()
+                self._copies[place] = found
+                weakref.finalize(array, self._copies.pop, place, None)
+            return found
+
+
+_copies = Copies()
+
+
+def on_card(array: NDArray[Any]) -> Any:
+    """The copy on the card of an array that nobody changes. An empty one has an element there, so
+    that it has an address."""
+    return _copies.of(array)
+
+
+@cache
+def _module(path: Path, constants: tuple[tuple[str, int], ...]) -> Any:
+    options = ("--std=c++17", *(f"-D{name}={value}" for name, value in constants))
+    return _cupy().RawModule(code=path.read_text("utf-8"), options=options, name_expressions=None)
+
+
+def kernel(beside: str, name: str, constants: Mapping[str, int] | None = None) -> Any:
+    """A kernel of the .cu file beside a module NAME_gpu, compiled once. `constants` become macros."""
+    path = Path(beside)
+    path = path.with_name(path.stem.removesuffix("_gpu") + ".cu")
+    with guarded(f"compiling {path.name}"):
+        return _module(path, tuple(sorted((constants or {}).items()))).get_function(name)
+
+
+class Lane:
+    """A stream of one thread, with memory that grows to what the largest batch needed."""
+
+    def __init__(self) -> None:
+        self._cupy = _cupy()
+        self.stream = self._cupy.cuda.Stream(non_blocking=True)
+        self._buffers: dict[str, Any] = {}
+
+    def empty(self, name: str, size: int, kind: Any) -> Any:
+        """Room on the card for that many values, whatever is in it; that of the same name is used
+        again."""
+        held = self._buffers.get(name)
+        if held is None or len(held) < size or held.dtype != kind:
+            self._buffers.pop(name, None)
+            with guarded(f"a batch, which needs room for {size:,} values"):
+                held = self._buffers[name] = self._cupy.empty(max(16, size + size // 4), kind)
+        return held[:size]
+
+    def send(self, name: str, array: NDArray[Any]) -> Any:
+        """A copy of an array on the card."""
+        there = self.empty(name, array.size, array.dtype)
+        there.set(np.ascontiguousarray(array).ravel(), stream=self.stream)
+        return there if array.size else self.empty(name, 1, array.dtype)
+
+    def fetch(self, there: Any) -> NDArray[Any]:
+        """A copy of an array from the card, in memory that copies go to fast."""
+        import cupyx
+
+        here: NDArray[Any] = cupyx.empty_pinned(there.shape, there.dtype)
+        if there.size:
+            there.get(stream=self.stream, out=here)
+        self.stream.synchronize()
+        return here
+
+    def launch(
+        self, function: Any, n_blocks: int, n_threads: int, *args: Any, shared: int = 0
+    ) -> None:
+        """Run a kernel on this stream."""
+        if n_blocks:
+            function((n_blocks,), (n_threads,), args, shared_mem=shared)
