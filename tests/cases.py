@@ -5,6 +5,7 @@ With 192 bits and eight tags a missing exact check is never noticed; with 6 bits
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 import matchyard as my
-from matchyard.engine import find_engine
+from matchyard.engine import find_algorithm, find_engine
 
 PIVOTS = ("balanced", "frequent", "prefix")
 CRAMPED_TAGMATCH = {"n_bits": 6, "n_hashes": 2, "max_partition": 2, "block": 2, "batch": 2}
@@ -42,6 +43,10 @@ CRAMPED = [
     Case("prefix_tree", {"n_bits": 6, "leaf": 1}, "prefix_tree-cramped"),
     Case("scan", {"n_bits": 6, "stripe": 3}, "scan-cramped"),
 ]
+if os.environ.get("MATCHYARD_TEST_DEVICE") == "gpu":
+    CRAMPED += [
+        Case("tagmatch", {**CRAMPED_TAGMATCH, "pre_process": "gpu"}, "tagmatch-gpu-cramped")
+    ]
 CASES = ROOMY + CRAMPED
 SIGNED = [case for case in CASES if case.algorithm != "rarest"]
 # One cramped case per algorithm, for tests that take their time.
@@ -59,9 +64,17 @@ int_keys = st.sampled_from([0, 1, 2, -1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)])
 str_keys = st.sampled_from(["ada", "bob", "", "Zoë", "Zoe\u0308", "東京", "🦉"])
 
 
+# With MATCHYARD_TEST_DEVICE=gpu, what has kernels for a GPU is tested there.
+DEVICE = os.environ.get("MATCHYARD_TEST_DEVICE", "cpu")
+
+
 def empty(engine: str, *settings: Any, **more: Any) -> Any:
     """An index of an engine, with settings that `my.create` does not take."""
     kinds = {"tags": "TagIndex", "predicates": "PredicateIndex", "twigs": "TwigIndex"}
+    found = find_engine(engine)
+    name = (settings[0] if settings else None) or found.default
+    if DEVICE in find_algorithm(found, name).DEVICES:
+        more = {"device": DEVICE, **more}
     return getattr(my, kinds[engine])(*settings, **more)
 
 

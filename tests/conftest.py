@@ -1,4 +1,4 @@
-"""What every test can use: a quick Hypothesis profile, the mark `slow`, and `build_index`."""
+"""What every test can use: a quick Hypothesis profile, the marks `slow` and `gpu`, and `build_index`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from matchyard import device
 from tests.cases import build
 
 settings.register_profile(
@@ -26,11 +27,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--slow"):
-        return
+    skip = {} if config.getoption("--slow") else {"slow": "needs --slow"}
+    if any(item.get_closest_marker("gpu") for item in items) and "GiB" not in device.report():
+        skip["gpu"] = device.report()
     for item in items:
-        if "slow" in item.keywords:
-            item.add_marker(pytest.mark.skip(reason="needs --slow"))
+        for mark, reason in skip.items():
+            if item.get_closest_marker(mark):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture

@@ -57,6 +57,16 @@ class Changing:
         self._background: threading.Thread | None = None
         self._failure: BaseException | None = None
 
+    def _move(self, settings: Configured) -> None:
+        """Match with other settings of the same algorithm from now on; no table is built again."""
+        with self._build_lock, self._lock:
+            self._settings = settings
+            segments = [
+                Segment(settings, segment.vocabulary, segment.tables)
+                for segment in self._snapshot.segments
+            ]
+            self._snapshot = self._snapshot._replace(segments=tuple(segments))
+
     def _consolidated(self) -> Segment:
         """Consolidate; returns the segment that was built, whatever has changed since."""
         if self.live:

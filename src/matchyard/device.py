@@ -117,12 +117,15 @@ class Copies:
     the array goes."""
 
     def __init__(self) -> None:
-        self._copies: dict[int, Any] = {}
+        self._copies: dict[tuple[int, int, int], Any] = {}
         self._lock = threading.Lock()
 
     def of(self, array: NDArray[Any]) -> Any:
         """The copy of an array, made when first asked for."""
-        place = id(array)
+        owner = array  # of the memory: there are several views of it
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        place = id(owner), array.ctypes.data, array.nbytes
         with self._lock:
             found = self._copies.get(place)
             if found is None:
@@ -131,7 +134,7 @@ class Copies:
                     found = cupy.asarray(array) if array.size else cupy.zeros(1, array.dtype)
                     cupy.cuda.get_current_stream().synchronize()
                 self._copies[place] = found
-                weakref.finalize(array, self._copies.pop, place, None)
+                weakref.finalize(owner, self._copies.pop, place, None)
             return found
 
 
@@ -162,8 +165,8 @@ class Lane:
     """A stream of one thread, with memory that grows to what the largest batch needed."""
 
     def __init__(self) -> None:
-        self._cupy = _cupy()
-        self.stream = self._cupy.cuda.Stream(non_blocking=True)
+        self.cupy = _cupy()
+        self.stream = self.cupy.cuda.Stream(non_blocking=True)
         self._buffers: dict[str, Any] = {}
 
     def empty(self, name: str, size: int, kind: Any) -> Any:
@@ -173,7 +176,7 @@ class Lane:
         if held is None or len(held) < size or held.dtype != kind:
             self._buffers.pop(name, None)
             with guarded(f"a batch, which needs room for {size:,} values"):
-                held = self._buffers[name] = self._cupy.empty(max(16, size + size // 4), kind)
+                held = self._buffers[name] = self.cupy.empty(max(16, size + size // 4), kind)
         return held[:size]
 
     def send(self, name: str, array: NDArray[Any]) -> Any:

@@ -88,7 +88,7 @@ def find_engine(name: str) -> Engine:
 
 
 def find_algorithm(engine: Engine, name: str | None, device: str = "cpu") -> Algorithm:
-    """The algorithm of that name, or the engine's default, for that device."""
+    """The algorithm of that name, or the engine's default, for a device that `pick` picked."""
     name = name or engine.default
     if name not in engine.algorithms:
         raise UsageError(
@@ -97,7 +97,7 @@ def find_algorithm(engine: Engine, name: str | None, device: str = "cpu") -> Alg
         )
     path = f"matchyard.engines.{engine.name}.algorithms.{name}"
     algorithm: Any = import_module(path)
-    if pick(device, algorithm.DEVICES, f"{engine.name}/{name}") == "gpu":
+    if device == "gpu":
         algorithm = OnCard(algorithm, import_module(f"{path}_gpu"))
     found: Algorithm = algorithm
     return found
@@ -130,6 +130,7 @@ class Configured(NamedTuple):
     algorithm: Algorithm
     reading: Any  # the engine's own options
     options: Any  # the algorithm's
+    device: str = "cpu"
 
     def encode(self, column: Any, vocabulary: Any) -> Any:
         """A column of events as a batch, with the signatures that the algorithm wants."""
@@ -157,11 +158,14 @@ def configure(
 ) -> Configured:
     """Find an engine and an algorithm by name, and read their options."""
     found = find_engine(engine)
+    device = pick(
+        device, find_algorithm(found, algorithm).DEVICES, f"{engine}/{algorithm or found.default}"
+    )
     module = find_algorithm(found, algorithm, device)
     reading, own = read_options(options, found.encoder.Options, module.Options)
     found.encoder.check(reading)
     module.check(own)
-    return Configured(found, algorithm or found.default, module, reading, own)
+    return Configured(found, algorithm or found.default, module, reading, own, device)
 
 
 def read_options(given: Mapping[str, Any], *kinds: type[Any]) -> list[Any]:

@@ -59,7 +59,7 @@ class Index(Changing):
             raise UsageError("threads and shard_size must be at least 1")
         settings = configure(self.engine, algorithm, options or {}, device)
         super().__init__(settings, live, shard_size)
-        self.threads, self.device = threads, device
+        self.threads = threads
         self._kind: str | None = None  # of the subscriptions, decided by the first
 
     # ---------------------------------------------------------------- changing
@@ -244,7 +244,23 @@ class Index(Changing):
         [vocabulary] = known or [encoder.Staging().take()[1]]
         settings.encode(column.rows(0, column.n_rows), vocabulary)
 
+    def move(self: Self, device: str) -> Self:
+        """Match on another device from now on: "cpu", "gpu" or "auto". Nothing is built again, so that
+        an index whose GPU failed goes on where it was.
+
+        >>> import matchyard as my
+        >>> my.TagIndex().add("jazz", key=1).consolidate().move("cpu").device
+        'cpu'
+        """
+        self._move(configure(self.engine, self.algorithm, self.options, device))
+        return self
+
     # ---------------------------------------------------------------- looking at it
+
+    @property
+    def device(self) -> str:
+        """Where it matches: "cpu" or "gpu"."""
+        return self._settings.device
 
     @property
     def algorithm(self) -> str:
@@ -274,6 +290,7 @@ class Index(Changing):
         return {
             "engine": self._settings.engine.name,
             "algorithm": self.algorithm,
+            "device": self.device,
             "options": self.options,
             "subscriptions": sum(segment.n_living() for segment in segments),
             "distinct": sum(len(t.key_start) - 1 for s in segments for t in s.tables),

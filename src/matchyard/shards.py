@@ -94,7 +94,7 @@ __all__ = [
 
 def count(subscriptions: Any, plan: Plan) -> pa.Table:
     """What some subscriptions bring to the vocabulary, and how often: columns `name` and `count`."""
-    engine, _, _, reading, _ = resolve(plan)
+    engine, _, _, reading, *_ = resolve(plan)
     found: pa.Table = engine.encoder.count(
         engine.encoder.subscription_column(subscriptions, reading)
     )
@@ -150,7 +150,7 @@ def open_names(
 
 def rarest(subscriptions: Any, vocabulary: Any, plan: Plan) -> NDArray[np.int64]:
     """The id of the rarest name of each subscription, -1 for one that has no names."""
-    engine, _, _, reading, _ = resolve(plan)
+    engine, _, _, reading, *_ = resolve(plan)
     column = engine.encoder.subscription_column(subscriptions, reading)
     batch = engine.encoder.encode_known(column, vocabulary)
     return np.asarray(engine.encoder.rarest(batch), np.int64)
@@ -213,7 +213,7 @@ def write(
     A task that may run twice writes below `scratch()`, from where `adopt` takes the files of the
     run that counts.
     """
-    engine, _, algorithm, reading, options = resolve(plan)
+    engine, _, algorithm, reading, options, *_ = resolve(plan)
     column = engine.encoder.subscription_column(subscriptions, reading)
     numbers = number_keys(keys, key_names)
     if len(numbers) != column.n_rows:
@@ -234,7 +234,7 @@ def join(
     folder: Any, number: int, written: Sequence[Sequence[File]], plan: Plan, segment: int = 0
 ) -> list[File]:
     """Join shards that tasks have written, in the order of their ranges, to shard `number`."""
-    _, _, algorithm, _, options = resolve(plan)
+    _, _, algorithm, _, options, *_ = resolve(plan)
     tables = []
     for files in written:
         local = versions.readable(folder, files)
@@ -250,7 +250,7 @@ def publish(
 ) -> str:
     """Make the written files the current version; `segments` has the number of shards of each.
     Returns the number of the version."""
-    engine, name, _, reading, options = resolve(plan)
+    engine, name, _, reading, options, *_ = resolve(plan)
     settings = storage.describe(engine.name, name, reading, options, segments)
     return versions.publish(path, folder, settings, [File(*file) for file in files])
 

@@ -75,7 +75,7 @@ def test_a_saved_index_is_the_same_when_opened(
     index = build(tags, pa.array(keys, pa.string()), case.algorithm, case.options, shard_size=9)
     with TemporaryDirectory() as folder:
         index.save(Path(folder, "an.index"))
-        opened = my.open(Path(folder, "an.index"), verify=True)
+        opened = my.open(Path(folder, "an.index"), verify=True, device=index.device)
         assert opened.match(asked).to_lists() == index.match(asked).to_lists()
         assert opened.match(asked).work == index.match(asked).work
         assert opened.info() == index.info()

@@ -99,7 +99,7 @@ def test_a_saved_index_of_twigs_is_the_same_when_opened(
     index = index_of(case, rows, keys)
     with TemporaryDirectory() as folder:
         index.save(Path(folder, "an.index"))
-        opened = my.open(Path(folder, "an.index"), verify=True)
+        opened = my.open(Path(folder, "an.index"), verify=True, device=index.device)
         assert opened.match(asked).to_lists() == index.match(asked).to_lists()
         assert opened.info() == index.info()
         # And what can be done with it next is the same too.

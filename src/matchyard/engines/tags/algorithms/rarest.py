@@ -20,7 +20,7 @@ from matchyard.kernels.subset_build import build, join_offsets
 from matchyard.kernels.subset_build import join as join_parts
 from matchyard.matches import Part
 
-DEVICES = ("cpu",)
+DEVICES = ("cpu", "gpu")
 _FEW = 256  # keys that are copied out of the workspace
 
 

@@ -33,7 +33,7 @@ from matchyard.kernels.bitset import (
 )
 from matchyard.matches import Part
 
-DEVICES = ("cpu",)
+DEVICES = ("cpu", "gpu")
 LANES = 64
 MAX_BATCH = 256  # the paper numbers the events of a batch with eight bits
 
@@ -48,6 +48,7 @@ class Options(NamedTuple):
     block: int = 64  # sets under one common prefix
     batch: int = MAX_BATCH  # events per partition and batch
     exact: bool = True  # compare the tags of what the signatures find
+    pre_process: str = "cpu"  # or "gpu", where all else is there, too [§4.5]
 
 
 class Table(NamedTuple):
@@ -82,6 +83,8 @@ def check(options: Options) -> None:
     _signed.check(options.n_bits, options.n_hashes)
     if options.pivot not in PIVOTS:
         raise UsageError(f"no pivot {options.pivot!r}; expected one of: {', '.join(PIVOTS)}")
+    if options.pre_process not in ("cpu", "gpu"):
+        raise UsageError(f'option "pre_process" is "cpu" or "gpu", not {options.pre_process!r}')
     if options.max_partition < 1 or options.block < 1:
         raise UsageError('options "max_partition" and "block" must be at least 1')
     if not 1 <= options.batch <= MAX_BATCH:

@@ -1,0 +1,106 @@
+"""rarest on a GPU: events are encoded on the host, and their postings walked on the card.
+
+A warp takes an event (`rarest.cu`). Keys come back in the order of the events. Events with more tags,
+or with more open nodes on the way, than a warp has room for are matched by the CPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchyard.device import Lane, guarded, kernel, on_card
+from matchyard.engines.tags.algorithms import rarest
+from matchyard.engines.tags.encoder import Batch
+from matchyard.kernels import csr
+from matchyard.matches import Part
+
+LAUNCH = 1 << 16
+_WARPS = 4  # events per block
+VARIANTS = tuple(  # tags of an event and open nodes that a warp has room for
+    {"WARPS": _WARPS, "MOST_IDS": most_ids, "STACK": stack}
+    for most_ids, stack in ((64, 64), (1024, 256))
+)
+_POINTERS = rarest.Table._fields[:14]  # as `Rows` in the .cu file has them
+
+
+class Workspace:
+    """A stream with its buffers, and where the table is on the card."""
+
+    def __init__(self, table: rarest.Table, options: rarest.Options) -> None:
+        self.lane = Lane()
+        self.on_cpu = rarest.workspace(table, options)
+        self.has_removals = bool(len(table.removed_keys) or len(table.removed_at))
+        self._copies = [on_card(getattr(table, name)) for name in _POINTERS]
+        addresses = [copy.data.ptr for copy in self._copies]
+        sizes = np.array([len(table.split_ids), options.leaf, self.has_removals, 0], np.int32)
+        rows = np.concatenate([np.array(addresses, np.uint64), sizes.view(np.uint64)])
+        self.rows = self.lane.send("rows", rows)
+
+
+def workspace(table: rarest.Table, options: rarest.Options) -> Workspace:
+    """Copy the table to the card, unless it is there."""
+    return Workspace(table, options)
+
+
+def match(table: rarest.Table, batch: Batch, workspace: Workspace, options: rarest.Options) -> Part:
+    """The keys per event."""
+    if batch.n_rows == 0:
+        return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
+    with guarded("matching"), workspace.lane.stream:
+        event_start, keys, is_left, candidates = _match(batch, workspace)
+    if workspace.has_removals:
+        event_start, keys = csr.gather(table, event_start, keys.astype(np.int32))
+    part = Part(event_start, keys, candidates)
+    return _with_rest(table, batch, workspace, options, part, is_left) if is_left.any() else part
+
+
+def _match(
+    batch: Batch, workspace: Workspace
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], int]:
+    """Where the keys of each event begin, the keys, what is left to the CPU, the candidates."""
+    lane, n_events = workspace.lane, batch.n_rows
+    longest = int(np.diff(batch.tag_start).max())
+    constants = VARIANTS[longest > VARIANTS[0]["MOST_IDS"]]
+    n_blocks = -(-n_events // _WARPS)
+    events = (
+        workspace.rows,
+        np.int32(n_events),
+        lane.send("tag_start", batch.tag_start),
+        lane.send("tags", batch.tags),
+    )
+    counts, offsets = (lane.empty(name, n_events + 1, np.int64) for name in ("counts", "offsets"))
+    is_left = lane.empty("is_left", n_events, np.int32)
+    candidates = lane.empty("candidates", 1, np.uint64)
+    candidates.fill(0)
+    count: Any = kernel(__file__, "count", constants)
+    lane.launch(count, n_blocks, 32 * _WARPS, *events, counts, is_left, candidates)
+    offsets[:1].fill(0)
+    counts[:n_events].cumsum(out=offsets[1:])
+    event_start, left = lane.fetch(offsets), lane.fetch(is_left)
+    keys = lane.empty("keys", int(event_start[-1]), np.int64)
+    write: Any = kernel(__file__, "write", constants)
+    if len(keys):
+        lane.launch(write, n_blocks, 32 * _WARPS, *events, is_left, offsets, keys)
+    return event_start, lane.fetch(keys), left, int(lane.fetch(candidates)[0])
+
+
+def _with_rest(
+    table: rarest.Table,
+    batch: Batch,
+    workspace: Workspace,
+    options: rarest.Options,
+    part: Part,
+    is_left: NDArray[np.int32],
+) -> Part:
+    """The same with the matches of the events that were left to the CPU."""
+    rows = np.flatnonzero(is_left)
+    start, tags = csr.take_rows(batch.tag_start, batch.tags, rows)
+    rest = Batch(start, tags, np.zeros((len(rows), 0), np.uint64))
+    found = rarest.match(table, rest, workspace.on_cpu, options)
+    counts = np.zeros(batch.n_rows, np.int64)
+    counts[rows] = np.diff(found.event_start)
+    event_start, keys = csr.interleave(part.event_start, part.keys, csr.ragged(counts), found.keys)
+    return Part(event_start, keys, part.candidates + found.candidates)

@@ -1,0 +1,192 @@
+"""tagmatch on a GPU, as in the paper [TagMatch §3.3].
+
+    events ─▶ pre-process: masks ⊆ event? ─▶ batches per partition ─▶ subset match ─▶ pairs (event,
+    slot), sorted by event ─▶ exact check and key look-up ─▶ keys per event
+
+The pre-process is that of the CPU or, with the option `pre_process="gpu"`, a kernel of its own
+[§4.5]. Where a result outgrows its buffer, the kernel runs again with a larger one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.device import Lane, guarded, kernel, on_card
+from matchyard.engines.tags.algorithms import tagmatch
+from matchyard.engines.tags.encoder import Batch
+from matchyard.kernels import csr
+from matchyard.matches import Part
+
+LAUNCH = 1 << 15
+_THREADS = 256
+_PARTITIONS = ("words", "block_start", "slot_start", "prefixes")  # as in the .cu file, and the next
+_SETS = ("set_start", "tag_start", "tags", "key_start", "keys")
+VARIANTS = tuple({"N_WORDS": n_words, "BATCH": tagmatch.MAX_BATCH} for n_words in (1, 3))
+
+
+class Workspace:
+    """A stream with its buffers, and where the table is on the card."""
+
+    def __init__(self, table: tagmatch.Table, options: tagmatch.Options) -> None:
+        self.lane = Lane()
+        self.forward = np.empty(len(table.block_start) - 1, np.int64)
+        self.has_removals = bool(len(table.removed_keys) or len(table.removed_at))
+        self.masks = on_card(table.masks)
+        self._copies = {name: on_card(getattr(table, name)) for name in _PARTITIONS + _SETS}
+        stride = np.array([table.words.shape[1]], np.uint64)
+        flags = np.array([options.exact, self.has_removals], np.int32).view(np.uint64)
+        self.partitions = self._struct("partitions", _PARTITIONS, stride)
+        self.sets = self._struct("sets", _SETS, flags)
+        self.room = {"forwarded": 1 << 20, "pairs": 1 << 20}  # words of results
+        self._constants = {"N_WORDS": len(table.words), "BATCH": tagmatch.MAX_BATCH}
+
+    def _struct(self, name: str, fields: tuple[str, ...], rest: NDArray[np.uint64]) -> Any:
+        addresses = np.array([self._copies[field].data.ptr for field in fields], np.uint64)
+        return self.lane.send(name, np.concatenate([addresses, rest]))
+
+    def kernel(self, name: str) -> Any:
+        """A kernel for signatures of this width."""
+        return kernel(__file__, name, self._constants)
+
+
+def workspace(table: tagmatch.Table, options: tagmatch.Options) -> Workspace:
+    """Copy the table to the card, unless it is there."""
+    return Workspace(table, options)
+
+
+def match(
+    table: tagmatch.Table, batch: Batch, workspace: Workspace, options: tagmatch.Options
+) -> Part:
+    """The keys per event."""
+    if batch.n_rows == 0:
+        return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
+    lane = workspace.lane
+    with guarded("matching"), lane.stream:
+        signatures = lane.send("signatures", batch.signatures)
+        if options.pre_process == "gpu":
+            start, events = _pre_process(table, batch.n_rows, signatures, workspace)
+        else:
+            start, numbers = _batches(table, batch.signatures, workspace.forward)
+            events = lane.send("events", numbers)
+        pairs, candidates = _subset_match(workspace, start, events, signatures, options.batch)
+        event_start, keys = _look_up(batch, workspace, pairs)
+    if workspace.has_removals:
+        event_start, keys = csr.gather(table, event_start, keys.astype(np.int32))
+    return Part(event_start, keys, candidates)
+
+
+def _grown(lane: Lane, room: dict[str, int], name: str, run: Callable[..., None]) -> Any:
+    """What a kernel appends to a buffer, sorted: it runs again while the buffer is too small."""
+    n_out = lane.empty(f"n_{name}", 1, np.uint64)
+    while True:
+        n_out.fill(0)
+        out = lane.empty(name, room[name], np.uint64)
+        run(out, n_out, np.uint64(room[name]))
+        n_found = int(lane.fetch(n_out)[0])
+        if n_found <= room[name]:
+            found = out[:n_found]
+            found.sort()
+            return found
+        room[name] = n_found + n_found // 4
+
+
+def _pre_process(
+    table: tagmatch.Table, n_events: int, signatures: Any, workspace: Workspace
+) -> tuple[NDArray[np.int64], Any]:
+    """Events by partition, found on the card: where those of each begin, and the events."""
+    lane, n_partitions = workspace.lane, len(table.block_start) - 1
+    given = (
+        workspace.masks, np.int64(table.masks.shape[1]), np.int32(n_partitions),
+        np.int32(n_events), signatures,
+    )  # fmt: skip
+    n_blocks = -(-32 * n_events // _THREADS)
+
+    def run(*out: Any) -> None:
+        lane.launch(workspace.kernel("pre_process"), n_blocks, _THREADS, *given, *out)
+
+    forwarded = _grown(lane, workspace.room, "forwarded", run)
+    bounds = lane.send("bounds", np.arange(n_partitions + 1, dtype=np.uint64) << np.uint64(32))
+    start = lane.fetch(lane.cupy.searchsorted(forwarded, bounds))
+    return start, (forwarded & np.uint64(0xFFFFFFFF)).astype(np.int32)
+
+
+@njit(nogil=True, cache=True)
+def _batches(table, signatures, forward):
+    """The same by the CPU [Algorithm 2]."""
+    start = np.zeros(len(table.block_start), np.int64)
+    partitions, numbers = np.empty(1024, np.int32), np.empty(1024, np.int32)
+    n_found = 0
+    for event in range(len(signatures)):
+        n_forward = tagmatch._pre_process(table, ~signatures[event], forward)
+        if n_found + n_forward > len(partitions):
+            size = 2 * (n_found + n_forward)
+            more = np.empty(size, np.int32), np.empty(size, np.int32)
+            more[0][:n_found], more[1][:n_found] = partitions[:n_found], numbers[:n_found]
+            partitions, numbers = more
+        for i in range(n_forward):
+            partitions[n_found], numbers[n_found] = forward[i], event
+            start[forward[i] + 1] += 1
+            n_found += 1
+    for partition in range(len(start) - 1):
+        start[partition + 1] += start[partition]
+    place, events = start.copy(), np.empty(n_found, np.int32)
+    for i in range(n_found):
+        events[place[partitions[i]]] = numbers[i]
+        place[partitions[i]] += 1
+    return start, events
+
+
+def _subset_match(
+    workspace: Workspace, start: NDArray[np.int64], events: Any, signatures: Any, batch: int
+) -> tuple[Any, int]:
+    """Pairs of event and slot, ascending, and the sets that were looked at."""
+    lane = workspace.lane
+    items = _items(start, batch)
+    given = workspace.partitions, lane.send("items", items), events, signatures
+    candidates = lane.empty("candidates", 1, np.uint64)
+
+    def run(*out: Any) -> None:
+        candidates.fill(0)
+        function = workspace.kernel("subset_match")
+        lane.launch(function, len(items), _THREADS, *given, *out, candidates)
+
+    pairs = _grown(lane, workspace.room, "pairs", run)
+    return pairs, int(lane.fetch(candidates)[0])
+
+
+def _items(start: NDArray[np.int64], batch: int) -> NDArray[np.int32]:
+    """Batches: a partition, and where the events of the batch begin and end."""
+    n_batches = -(-np.diff(start) // batch)
+    partition = np.repeat(np.arange(len(n_batches)), n_batches)
+    number = np.arange(len(partition)) - np.repeat(np.cumsum(n_batches) - n_batches, n_batches)
+    first = start[partition] + batch * number
+    end = np.minimum(first + batch, start[partition + 1])
+    return np.stack([partition, first, end], axis=1).astype(np.int32)
+
+
+def _look_up(
+    batch: Batch, workspace: Workspace, pairs: Any
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The keys of each event, after the exact check [§3.4]."""
+    lane, n_events, n_pairs = workspace.lane, batch.n_rows, len(pairs)
+    per_event, offsets = (lane.empty(name, n_events + 1, np.int64) for name in ("per", "offsets"))
+    per_event.fill(0)
+    given = (
+        workspace.sets, np.int64(n_pairs), pairs,
+        lane.send("tag_start", batch.tag_start), lane.send("tags", batch.tags),
+    )  # fmt: skip
+    n_blocks = -(-n_pairs // _THREADS)
+    counts, ends = (lane.empty(name, n_pairs, np.int64) for name in ("counts", "ends"))
+    lane.launch(workspace.kernel("count_keys"), n_blocks, _THREADS, *given, counts, per_event[1:])
+    per_event.cumsum(out=offsets)
+    event_start = lane.fetch(offsets)
+    keys = lane.empty("keys", int(event_start[-1]), np.int64)
+    if len(keys):
+        counts.cumsum(out=ends)
+        lane.launch(workspace.kernel("write_keys"), n_blocks, _THREADS, *given, ends, keys)
+    return event_start, lane.fetch(keys)

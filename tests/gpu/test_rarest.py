@@ -1,0 +1,86 @@
+"""What only the GPU's walk of postings can get wrong; the rest is in tests/conformance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import matchyard as my
+from matchyard.engines.tags.algorithms import rarest_gpu
+from tests.cases import build, counted
+
+pytestmark = pytest.mark.gpu
+
+
+def both(rows: list[list[str]], keys: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+    """The same index on the CPU and on the GPU."""
+    return tuple(build(rows, keys, "rarest", options, device=name) for name in ("cpu", "gpu"))  # type: ignore[return-value]
+
+
+def drawn(n_rows: int, n_tags: int, most: int, seed: int) -> list[list[str]]:
+    """Sets of tags, of which low numbers are in many."""
+    rng = np.random.default_rng(seed)
+    return [
+        [str(tag) for tag in (n_tags * rng.random(rng.integers(0, most + 1)) ** 3).astype(int)]
+        for _ in range(n_rows)
+    ]
+
+
+@pytest.mark.parametrize("leaf", [1, 2, 64])
+@pytest.mark.parametrize("most", [3, 30, 60])
+def test_it_finds_what_the_cpu_finds_and_looks_at_as_much(leaf: int, most: int) -> None:
+    rows, events = drawn(5000, 300, 6, seed=1), drawn(700, 330, most, seed=2)
+    on_cpu, on_gpu = both(rows, np.arange(5000) % 3000, {"leaf": leaf})
+    wanted, found = on_cpu.match(events), on_gpu.match(events)
+    assert counted(found) == counted(wanted)
+    assert found.work == wanted.work
+
+
+@pytest.mark.parametrize("leaf", [1, 64])
+def test_events_that_do_not_fit_are_left_to_the_cpu(leaf: int) -> None:
+    rows = drawn(3000, 2000, 4, seed=3)
+    rows += [["0"]] * 1500 + [[str(a), str(b)] for a in range(60) for b in range(a)]
+    events = [[str(tag) for tag in range(2000)], ["0", "1"], [str(tag) for tag in range(300)], []]
+    on_cpu, on_gpu = both(rows, None, {"leaf": leaf})
+    space = rarest_gpu.workspace(
+        on_gpu.segments()[0].tables[0], on_gpu.segments()[0].settings.options
+    )
+    batch = on_gpu.segments()[0].encode(
+        on_gpu.segments()[0].settings.engine.encoder.column(
+            events, on_gpu.segments()[0].settings.reading
+        )
+    )
+    with space.lane.stream:
+        assert rarest_gpu._match(batch, space)[2].tolist()[0] == 1
+    wanted, found = on_cpu.match(events), on_gpu.match(events)
+    assert counted(found) == counted(wanted)
+    assert found.work == wanted.work
+
+
+def test_a_row_may_have_many_keys() -> None:
+    rows = [["a"]] * 1000 + [["a", "b"]] * 33 + [["b"]] * 5 + [["c"]] + [[]] * 70
+    on_cpu, on_gpu = both(rows, None, {})
+    events = [["a", "b"], ["b"], ["c"], []] * 20
+    assert counted(on_gpu.match(events)) == counted(on_cpu.match(events))
+
+
+def test_a_small_result_after_a_large_one_is_right() -> None:
+    _, on_gpu = both([["a"]] * 100_000 + [["b"]], None, {})
+    assert len(on_gpu.match([["a"]] * 50)[49]) == 100_000
+    assert on_gpu.match([["b"]])[0] == [100_000]
+
+
+def test_threads_share_the_table_and_not_their_buffers() -> None:
+    rows, events = drawn(5000, 300, 5, seed=4), drawn(3000, 300, 9, seed=5)
+    on_cpu, on_gpu = both(rows, None, {})
+    assert counted(on_gpu.match(events, threads=4)) == counted(on_cpu.match(events))
+
+
+def test_an_index_moves_between_devices() -> None:
+    index = my.TagIndex().add("jazz", key=1).consolidate()
+    assert index.move("gpu").device == "gpu"
+    assert index.match(["jazz oslo"])[0] == [1]
+    index.remove(1).add("oslo", key=2).consolidate()
+    assert index.move("cpu").match(["jazz oslo"])[0] == [2]

@@ -1,0 +1,63 @@
+"""What only the GPU's batches can get wrong; the rest is in tests/conformance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cases import build, counted
+from tests.gpu.test_rarest import drawn
+
+pytestmark = pytest.mark.gpu
+every_way = pytest.mark.parametrize("pre_process", ["cpu", "gpu"])
+
+
+def both(rows: list[list[str]], keys: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+    """The same index on the CPU and on the GPU."""
+    return tuple(build(rows, keys, "tagmatch", options, device=name) for name in ("cpu", "gpu"))  # type: ignore[return-value]
+
+
+@every_way
+@pytest.mark.parametrize("max_partition", [3, 100, 10_000])
+@pytest.mark.parametrize("n_bits", [40, 192])
+def test_it_finds_what_the_cpu_finds_and_looks_at_as_much(
+    pre_process: str, max_partition: int, n_bits: int
+) -> None:
+    rows, events = drawn(5000, 300, 6, seed=1), drawn(700, 330, 20, seed=2)
+    options = {"max_partition": max_partition, "n_bits": n_bits, "pre_process": pre_process}
+    on_cpu, on_gpu = both(rows, np.arange(5000) % 3000, options)
+    wanted, found = on_cpu.match(events), on_gpu.match(events)
+    assert counted(found) == counted(wanted)
+    assert found.work == wanted.work
+    assert found.to_lists() == on_gpu.match(events).to_lists()
+
+
+@every_way
+def test_a_result_that_outgrows_its_buffer_is_found_again(pre_process: str) -> None:
+    options = {"pre_process": pre_process, "max_partition": 1, "n_bits": 20, "n_hashes": 1}
+    on_cpu, on_gpu = both(drawn(2000, 60, 4, seed=3), None, options)
+    (segment,) = on_gpu.segments()
+    (space,) = segment._borrow()
+    space.room.update(forwarded=1, pairs=1)
+    segment._workspaces.append([space])
+    events = drawn(400, 60, 30, seed=4)
+    assert counted(on_gpu.match(events)) == counted(on_cpu.match(events))
+    assert min(space.room.values()) > 1
+
+
+@every_way
+def test_a_set_may_have_many_keys_and_a_slot_many_sets(pre_process: str) -> None:
+    rows = [["a"]] * 1000 + [["a", "b"]] * 33 + [[name] for name in "bcdefghij"] + [[]] * 70
+    options = {"pre_process": pre_process, "n_bits": 3, "n_hashes": 1}
+    on_cpu, on_gpu = both(rows, None, options)
+    events = [["a", "b"], ["b"], list("cdefghij"), []] * 20
+    assert counted(on_gpu.match(events)) == counted(on_cpu.match(events))
+
+
+@every_way
+def test_threads_share_the_table_and_not_their_buffers(pre_process: str) -> None:
+    rows, events = drawn(5000, 300, 5, seed=5), drawn(3000, 300, 9, seed=6)
+    on_cpu, on_gpu = both(rows, None, {"pre_process": pre_process})
+    assert counted(on_gpu.match(events, threads=4)) == counted(on_cpu.match(events))
