@@ -45,7 +45,7 @@ CRAMPED = [
 ]
 if os.environ.get("MATCHYARD_TEST_DEVICE") == "gpu":
     CRAMPED += [
-        Case("tagmatch", {**CRAMPED_TAGMATCH, "pre_process": "gpu"}, "tagmatch-gpu-cramped")
+        Case("tagmatch", {**CRAMPED_TAGMATCH, "pre_process": "cpu"}, "tagmatch-cpu-cramped")
     ]
 CASES = ROOMY + CRAMPED
 SIGNED = [case for case in CASES if case.algorithm != "rarest"]

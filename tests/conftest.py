@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from matchyard import device
-from tests.cases import build
+from tests.cases import DEVICE, build
+from tests.gpu.kernels import launchers
 
 settings.register_profile(
     "matchyard",
@@ -46,6 +47,9 @@ def build_index() -> Callable[..., Any]:
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
     """Events are cut into chunks of three, so that few of them cross the edges of chunks."""
     monkeypatch.setattr("matchyard.snapshot.CHUNK", 3)
+    if DEVICE == "gpu":
+        for _, launcher in launchers():
+            monkeypatch.setattr(launcher, "LAUNCH", 3)
     return 3
 
 

@@ -3,8 +3,8 @@
     events ─▶ pre-process: masks ⊆ event? ─▶ batches per partition ─▶ subset match ─▶ pairs (event,
     slot), sorted by event ─▶ exact check and key look-up ─▶ keys per event
 
-The pre-process is that of the CPU or, with the option `pre_process="gpu"`, a kernel of its own
-[§4.5]. Where a result outgrows its buffer, the kernel runs again with a larger one.
+The pre-process is a kernel of its own [§4.5] or, with the option `pre_process="cpu"`, that of the
+CPU. Where a result outgrows its buffer, the kernel runs again with a larger one.
 """
 
 from __future__ import annotations
