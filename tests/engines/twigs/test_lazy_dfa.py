@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from matchyard.engines.twigs.algorithms import lazy_dfa
+from matchyard.engines.twigs.algorithms import lazy_dfa, stacks
 from matchyard.engines.twigs.algorithms._cache import N_MASKS
 from matchyard.errors import UsageError
 from tests.engines.twigs import twig_cases as cases
@@ -94,6 +94,21 @@ def test_states_that_are_met_often_get_masks(shape: cases.Shape) -> None:
     assert space.cache.used[N_MASKS] > 0
     found = [sorted(part.keys[a:b].tolist()) for a, b in pairwise(part.event_start)]
     assert found == cases.expected(rows, documents)
+
+
+def test_masks_of_many_twigs_are_cut_into_blocks() -> None:
+    rng, shape = np.random.default_rng(5), cases.Shape(n_names=3, n_nodes=9)
+    subscriptions = cases.twigs(cases.random_rows(rng, 4000, shape))
+    drawn = [cases.random_document(rng, shape._replace(n_elements=30)) for _ in range(250)]
+    documents, options = cases.batch(drawn), lazy_dfa.Options()
+    table = lazy_dfa.compile(subscriptions, np.arange(4000), None, options)  # type: ignore[arg-type]
+    space = lazy_dfa.workspace(table, options)
+    part = lazy_dfa.match(table, documents, space, options)
+    masks = space.cache.masks
+    with_masks = [int(masks[at - 1]) for at in space.cache.state_masks if at > 0]
+    assert max(with_masks) > 2  # blocks
+    found = [sorted(part.keys[a:b].tolist()) for a, b in pairwise(part.event_start)]
+    assert found == cases.matches_of(stacks, subscriptions, documents, stacks.Options())
 
 
 def test_documents_may_have_tags_that_are_newer_than_the_table() -> None:
