@@ -24,6 +24,7 @@ from matchyard.kernels.names import n_bytes
 from matchyard.keys import Keys, key_column
 from matchyard.matches import Matches, Part
 from matchyard.snapshot import Segment, Snapshot
+from matchyard.streaming import Stream
 
 SHARD_SIZE = 1 << 28  # the most subscriptions in one table, whose offsets have 32 bits
 Self = TypeVar("Self", bound="Index")
@@ -177,6 +178,18 @@ class Index(Changing):
         snapshot = self._refresh() if self.live else self._snapshot
         column = self._settings.engine.encoder.column(events, self._settings.reading)
         return snapshot.match(column, threads, finish, once)
+
+    def stream(self, max_batch: int = 4096, max_delay_ms: float = 2.0, workers: int = 2) -> Stream:
+        """Match events that come one by one, from many threads: they wait for at most `max_delay_ms`
+        until `max_batch` of them are matched at once.
+
+        >>> import matchyard as my
+        >>> index = my.TagIndex().add("jazz", key=1).consolidate()
+        >>> with index.stream() as stream:
+        ...     stream.submit("jazz oslo").result()
+        [1]
+        """
+        return Stream(self, max_batch, max_delay_ms, workers)
 
     def explain(self, event: Any, key: Any) -> str:
         """Why the key does or does not get the event, subscription by subscription.
