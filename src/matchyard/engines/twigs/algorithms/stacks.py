@@ -27,7 +27,7 @@ from matchyard.engines.twigs.algorithms import _stored
 from matchyard.kernels.csr import count_values, ragged
 from matchyard.matches import Part
 
-DEVICES = ("cpu",)
+DEVICES = ("cpu", "gpu")
 subscriptions = _stored.subscriptions
 
 # An entry of the stacks. A column for `/` looks for HERE in its prefix, one for `//` for ABOVE, and
