@@ -90,12 +90,20 @@ def test_trees_may_have_more_nodes_than_a_warp_has_lanes(depth: int) -> None:
         [[(DOCUMENT, 0, False, A), *[(0, 1, False, tag) for tag in ([A, B] * n)[:n]]]]
         for n in (29, 30, 31, 32, 200)
     ]
-    rows = [*bushes, *cases.random_rows(rng, 40, shape)]
+    rows = [*bushes, [chain(35, axis=1)], *cases.random_rows(rng, 40, shape)]
     deep = [*[A] * depth, B, *[-1] * (depth + 1)]
     found = check(compiled(rows), joined([deep, [A, A, -1, -1], [B, -1]]))
     assert found.keys.tolist()[:5] == [0, 1, 2, 3, 4]
     documents = [cases.random_document(rng, shape._replace(n_elements=60)) for _ in range(12)]
     check(compiled(rows), cases.batch(documents))
+
+
+def test_a_document_may_satisfy_more_rows_than_a_warp_writes_at_a_time() -> None:
+    tags = range(10, 1200)
+    events = [A, *(event for tag in tags for event in (tag, -1)), -1]
+    rows: list[cases.Row] = [[[(DOCUMENT, 1, False, tag)]] for tag in tags]
+    found = check(compiled(rows), joined([events, [A, 700, -1, -1]]))
+    assert found.event_start.tolist() == [0, len(tags), len(tags) + 1]
 
 
 def test_launches_may_be_small(monkeypatch: pytest.MonkeyPatch) -> None:

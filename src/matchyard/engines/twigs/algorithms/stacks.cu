@@ -39,6 +39,16 @@ struct Node {
 
 __device__ __forceinline__ levels_t all_if(bool is_so) { return is_so ? ~(levels_t)0 : 0; }
 
+// Keep a value in a register: it would be worked out again for every event otherwise.
+__device__ __forceinline__ int kept(int value) {
+    asm volatile("" : "+r"(value));
+    return value;
+}
+
+__device__ __forceinline__ levels_t kept_mask(bool is_so) {
+    return (levels_t)(offset_t)kept(is_so ? -1 : 0);
+}
+
 // An element opens above the level `top` [Twigs Figure 5]. A node by `//` looks at all that is open.
 __device__ __forceinline__ void push(Node& node, int tag, levels_t top) {
     levels_t prefix = __shfl_sync(ALL_LANES, node.matched, node.prefix);
@@ -108,8 +118,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) match(
         unsigned personality = personalities[column + i * LANES];
         int tag = tags[column + i * LANES];
         nodes[i] = {
-            tag, tag == (ANY) ? 0 : -1, (int)(personality % LANES), children[column + i * LANES],
-            all_if(personality & DESCENDANT), all_if(personality & NEGATED),
+            tag, kept(tag == (ANY) ? 0 : -1), kept(personality % LANES),
+            children[column + i * LANES],
+            kept_mask(personality & DESCENDANT), kept_mask(personality & NEGATED),
             lane == LANES - 1 ? DOCUMENT_OPEN : 0, 0
         };
     }
