@@ -37,6 +37,7 @@ LAYERS = {
     "snapshot": ("engine", "errors", "kernels", "matches"),
     "changes": ("engine", "snapshot"),
     "interrupts": (),
+    "streaming": ("errors", "matches"),
     "consolidation": ("changes", "engine", "interrupts", "keys", "snapshot"),
     "index": (
         "consolidation",
@@ -47,6 +48,7 @@ LAYERS = {
         "matches",
         "snapshot",
         "storage",
+        "streaming",
         "versions",
     ),
     "indexes": ("engine", "errors", "index", "kernels", "matches", "remote", "storage", "versions"),
