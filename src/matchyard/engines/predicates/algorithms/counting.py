@@ -28,13 +28,15 @@ from matchyard.engines.predicates.algorithms._holds import enter, filter_holds, 
 from matchyard.kernels.csr import count_values, ragged
 from matchyard.matches import Part
 
-DEVICES = ("cpu",)
+DEVICES = ("cpu", "gpu")
 SUPPORTS = "predicates"
 subscriptions = _stored.subscriptions
 
 
 class Options(NamedTuple):
-    """Nothing can be set."""
+    """What can be set."""
+
+    ordered: bool = False  # on a GPU: are the constraints of a slot in order of their values?
 
 
 class Table(NamedTuple):

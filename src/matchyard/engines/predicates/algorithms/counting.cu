@@ -1,0 +1,210 @@
+// counting: CCM's kernel [Margara and Cugola, DEBS 2011, Algorithm 1].
+//
+// As in the paper, a thread evaluates one constraint on an attribute of the event at a time, counts
+// up its filter, and the one that completes the count marks it. What differs is where counters are.
+// Filters are cut into tiles whose counters are small enough for shared memory; a block has one tile
+// and matches one event after the other. CCM's two copies of the counters are two halves of that
+// memory: one is counted in while the other, of the event before, is cleared.
+//
+// Macros: COUNTER_BITS (4, 8, 16 or 32) of a counter, WIDE (are codes of 64 bits?), and COUNT_SHIFT,
+// see `cells`.
+
+#if WIDE
+typedef long long Code;
+#else
+typedef int Code;
+#endif
+
+constexpr int PER_WORD = 32 / COUNTER_BITS;
+constexpr unsigned LARGEST_COUNT = 0xffffffffu >> (32 - COUNTER_BITS);
+
+extern __shared__ uint4 memory[];  // two halves of counters and stamps, then marks
+
+// What a block counts in.
+struct Tile {
+    int first_filter;
+    int first_union;    // of the constraints that have several entries
+    unsigned fewest;    // constraints that a filter of the tile must satisfy
+    unsigned *counters; // COUNTER_BITS per filter
+    unsigned *stamps;   // a bit per constraint with several entries: has it been counted?
+    unsigned *marks;    // a bit per filter: does it match?
+};
+
+// A code as it compares with those of the table: what does not fit into 32 bits is beyond all bounds
+// that are kept in them, and short of having none (see `_stored.narrowed`).
+__device__ __forceinline__ Code narrowed(long long code)
+{
+#if WIDE
+    return code;
+#else
+    return (Code) min(max(code, -0x7fffffffLL), 0x7ffffffeLL);
+#endif
+}
+
+// Is one of the codes between low and high? Where low is above high: not strictly between them.
+__device__ __forceinline__ bool holds(
+    Code low, Code high, const long long *__restrict__ codes, int n_codes)
+{
+    const int wanted = low > high ? 1 : 2;
+    for (int i = 0; i < n_codes; ++i) {
+        const Code code = narrowed(codes[i]);
+        if ((code >= low) + (code <= high) >= wanted)
+            return true;
+    }
+    return false;
+}
+
+// Count up the filter of a satisfied constraint; true where that completes it.
+__device__ __forceinline__ bool count_up(
+    const Tile &tile, int target, const int *__restrict__ union_filter,
+    const int *__restrict__ sizes)
+{
+    int filter = target;
+    if (target < 0) {
+        const int stamp = ~target - tile.first_union;
+        const unsigned bit = 1u << (stamp & 31);
+        if (atomicOr(&tile.stamps[stamp >> 5], bit) & bit)
+            return false;
+        filter = union_filter[~target];
+    }
+    const unsigned place = filter - tile.first_filter;
+    const unsigned shift = place % PER_WORD * COUNTER_BITS;
+    const unsigned before = atomicAdd(&tile.counters[place / PER_WORD], 1u << shift);
+    const unsigned count = (before >> shift & LARGEST_COUNT) + 1;
+    // Most filters are counted once or twice in an event: their sizes are not looked up.
+    if (count < tile.fewest || count != (unsigned) sizes[filter])
+        return false;
+    atomicOr(&tile.marks[place >> 5], 1u << (place & 31));
+    return true;
+}
+
+__device__ __forceinline__ void clear(uint4 *quads, int n_quads)
+{
+    for (int i = threadIdx.x; i < n_quads; i += blockDim.x)
+        quads[i] = make_uint4(0, 0, 0, 0);
+}
+
+// How many marks the threads before this one have, and how many all of them have.
+__device__ __forceinline__ void sum_up(int n_mine, int *n_before, int *n_all)
+{
+    __shared__ int warp_sums[32];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    int sum = n_mine;
+    for (int step = 1; step < 32; step *= 2) {
+        const int other = __shfl_up_sync(0xffffffffu, sum, step);
+        if (lane >= step)
+            sum += other;
+    }
+    if (lane == 31)
+        warp_sums[warp] = sum;
+    __syncthreads();
+    *n_before = sum - n_mine;
+    *n_all = 0;
+    for (int i = 0; i < (int) blockDim.x >> 5; ++i) {
+        *n_before += i < warp ? warp_sums[i] : 0;
+        *n_all += warp_sums[i];
+    }
+}
+
+// Write the marked filters down in ascending order, and clear the marks. Where they are written
+// depends on which block is first; which cell they belong to does not. Those that find no room are
+// counted all the same.
+__device__ void write_down(
+    const Tile &tile, int n_marks, long long *reserved, long long capacity, long long *cell,
+    int *__restrict__ hits)
+{
+    __shared__ long long start;
+    const int share = (n_marks + blockDim.x - 1) / blockDim.x;
+    const int from = min((int) threadIdx.x * share, n_marks), to = min(from + share, n_marks);
+    int n_mine = 0, n_before, n_all;
+    for (int i = from; i < to; ++i)
+        n_mine += __popc(tile.marks[i]);
+    sum_up(n_mine, &n_before, &n_all);
+    if (threadIdx.x == 0) {
+        start = (long long) atomicAdd((unsigned long long *) reserved, (unsigned long long) n_all);
+        *cell = start << COUNT_SHIFT | n_all;
+    }
+    __syncthreads();
+    long long at = start + n_before;
+    for (int i = from; i < to; ++i) {
+        for (unsigned left = tile.marks[i]; left; left &= left - 1, ++at)
+            if (at < capacity)
+                hits[at] = tile.first_filter + 32 * i + __ffs(left) - 1;
+        tile.marks[i] = 0;
+    }
+    __syncthreads();
+}
+
+// Evaluate the constraints of a tile on the slots of an event; true where a filter was marked.
+__device__ __forceinline__ bool evaluate(
+    const Tile &tile, int number, int n_tiles, int n_slots, const int *__restrict__ part_start,
+    const Code *__restrict__ lows, const Code *__restrict__ highs,
+    const int *__restrict__ targets, const int *__restrict__ union_filter,
+    const int *__restrict__ sizes, const int *__restrict__ slots,
+    const long long *__restrict__ codes, int entry, int last)
+{
+    bool has_marked = false;
+    while (entry < last && slots[entry] < n_slots) {
+        const int slot = slots[entry];
+        int after = entry + 1;
+        while (after < last && slots[after] == slot)
+            ++after;
+        const long long part = (long long) slot * n_tiles + number;
+        const unsigned end = part_start[part + 1];
+        for (unsigned i = part_start[part] + threadIdx.x; i < end; i += blockDim.x)
+            if (holds(lows[i], highs[i], codes + entry, after - entry))
+                has_marked |= count_up(tile, targets[i], union_filter, sizes);
+        entry = after;
+    }
+    return has_marked;
+}
+
+// The filters that match each event. There are n_tiles blocks for some of the events, as many again
+// for others, and so on.
+//
+//   part_start    [n_slots * n_tiles + 1] entries of a slot whose filters are in a tile
+//   lows … sizes  as in the table
+//   first_union   [n_tiles]
+//   events        [n_events + 1] offsets, then the codes, then the slots in half a word each
+//   reserved      how many hits there are; `stale` is that of the launch before and is cleared
+//   cells         [n_events * n_tiles] where hits start << COUNT_SHIFT | how many there are
+extern "C" __global__ void __launch_bounds__(1024, 1) count_constraints(
+    const int *__restrict__ part_start, const Code *__restrict__ lows,
+    const Code *__restrict__ highs, const int *__restrict__ targets,
+    const int *__restrict__ union_filter, const int *__restrict__ first_union,
+    const int *__restrict__ sizes, int n_slots, int n_tiles, int tile_filters, int stamp_words,
+    const long long *__restrict__ events, int n_events, int n_entries, long long *reserved,
+    long long *stale, long long capacity, long long *__restrict__ cells, int *__restrict__ hits)
+{
+    const long long *codes = events + n_events + 1;
+    const int *slots = (const int *) (codes + n_entries);
+    const int number = blockIdx.x % n_tiles, n_together = gridDim.x / n_tiles;
+    const int counter_words = tile_filters / PER_WORD, n_marks = tile_filters / 32;
+    const int half_quads = (counter_words + stamp_words + 3) / 4;
+    Tile tile;
+    tile.first_filter = number * tile_filters;
+    tile.first_union = first_union[number];
+    tile.fewest = sizes[tile.first_filter];  // sizes ascend
+    tile.marks = (unsigned *) (memory + 2 * half_quads);
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        *stale = 0;
+    clear(memory, half_quads);
+    for (int i = threadIdx.x; i < n_marks; i += blockDim.x)
+        tile.marks[i] = 0;
+    __syncthreads();
+    int half = 0;
+    for (int event = blockIdx.x / n_tiles; event < n_events; event += n_together) {
+        tile.counters = (unsigned *) (memory + half * half_quads);
+        tile.stamps = tile.counters + counter_words;
+        half = 1 - half;
+        clear(memory + half * half_quads, half_quads);
+        const bool has_marked = evaluate(
+            tile, number, n_tiles, n_slots, part_start, lows, highs, targets, union_filter, sizes,
+            slots, codes, (int) events[event], (int) events[event + 1]);
+        long long *cell = cells + (long long) event * n_tiles + number;
+        if (__syncthreads_or(has_marked))
+            write_down(tile, n_marks, reserved, capacity, cell, hits);
+        else if (threadIdx.x == 0)
+            *cell = 0;
+    }
+}

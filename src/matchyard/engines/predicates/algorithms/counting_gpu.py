@@ -1,0 +1,226 @@
+"""counting on a GPU: CCM's kernel [Margara and Cugola, DEBS 2011], many events at once.
+
+The counters of a tile of filters are in shared memory, two copies of them as in the paper; see
+counting.cu. The kernel evaluates and counts all constraints. Filters with negated groups, those
+without constraints to satisfy, and events that reach into arrays of objects are confirmed on the
+host, as by `counting`. A table with so many constraints of several entries on one filter that not
+even 32 filters fit into shared memory is matched on the CPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.device import Lane, guarded, kernel
+from matchyard.engines.predicates._coded import Batch
+from matchyard.engines.predicates.algorithms import _stored, counting
+from matchyard.engines.predicates.algorithms._counted import n_below, put
+from matchyard.engines.predicates.algorithms._counting_layout import Layout, layout_of
+from matchyard.engines.predicates.algorithms._holds import enter, filter_holds, leave, no_slots
+from matchyard.engines.predicates.algorithms.counting import Options, Table
+from matchyard.matches import Part
+
+LAUNCH = 16384
+BLOCKS = 4096  # in a launch of many events: several times as many as run at once
+N_PROCESSORS = 132  # up to as many blocks are alone on theirs, and may be large
+ROOM = 1 << 20  # hits of a launch, before it is known how many there are
+_COUNT_SHIFT = 20
+_COUNT_MASK = (1 << _COUNT_SHIFT) - 1
+
+
+class Space:
+    """What one thread needs to match: a stream, counters of hits, and memory that copies to and from
+    the card are fast with."""
+
+    def __init__(self, table: Table, options: Options) -> None:
+        self.layout = layout_of(table, options.ordered)
+        if self.layout is None:
+            self.on_cpu = counting.workspace(table, options)
+            return
+        import cupy
+
+        self.first = no_slots(_stored.n_slots(table))
+        self.room = ROOM
+        self.lane, self._runtime = Lane(), cupy.cuda.runtime
+        constants = {
+            "COUNTER_BITS": self.layout.counter_bits,
+            "WIDE": int(table.entry_low.dtype == np.int64),
+            "COUNT_SHIFT": _COUNT_SHIFT,
+        }
+        self._count_constraints = kernel(__file__, "count_constraints", constants)
+        self._here: dict[str, tuple[NDArray[np.int64], int]] = {}
+        with self.lane.stream, guarded("the counters of a thread"):
+            self._reserved, self._stale = cupy.zeros(1, np.int64), cupy.zeros(1, np.int64)
+            self.lane.stream.synchronize()
+
+    def _pinned(self, name: str, n_words: int) -> tuple[NDArray[np.int64], int]:
+        """Words of memory that stays where it is, and its address; that of the same name is used
+        again."""
+        held = self._here.get(name)
+        if held is None or len(held[0]) < n_words:
+            import cupyx
+
+            words = cupyx.empty_pinned(n_words + n_words // 4 + 64, np.int64)
+            held = self._here[name] = words, words.ctypes.data
+        return held
+
+    def send(self, batch: Batch) -> Any:
+        """The events on the card: offsets, codes, and slots in half a word each."""
+        n_events, first, last = batch.n_rows, batch.event_start[0], batch.event_start[-1]
+        n_entries = int(last - first)
+        n_words = n_events + 1 + n_entries + (n_entries + 1) // 2
+        words, address = self._pinned("events", n_words)
+        np.subtract(batch.event_start, first, out=words[: n_events + 1])
+        codes_end = n_events + 1 + n_entries
+        words[n_events + 1 : codes_end] = batch.codes[first:last]
+        words[codes_end:].view(np.int32)[:n_entries] = batch.slots[first:last]
+        there = self.lane.empty("events", n_words, np.int64)
+        self._runtime.memcpyAsync(
+            there.data.ptr, address, 8 * n_words, self._runtime.memcpyHostToDevice,
+            self.lane.stream.ptr,
+        )  # fmt: skip
+        return there
+
+    def fetch(self, name: str, there: Any) -> NDArray[Any]:
+        """A copy of an array from the card, good until the next of that name."""
+        words, address = self._pinned(name, -(-there.nbytes // 8))
+        self._runtime.memcpyAsync(
+            address, there.data.ptr, there.nbytes, self._runtime.memcpyDeviceToHost,
+            self.lane.stream.ptr,
+        )  # fmt: skip
+        self.lane.stream.synchronize()
+        return words.view(there.dtype)[: there.size]
+
+    def launch(self, events: Any, n_events: int, n_entries: int) -> tuple[Any, Any]:
+        """Start the kernel; returns where its cells and its hits will be. The counter of hits that
+        this launch uses is cleared by the next one, as CCM's counters are."""
+        layout, lane = self.layout, self.lane
+        assert layout is not None
+        n_together = min(n_events, max(1, BLOCKS // layout.n_tiles))
+        n_blocks = layout.n_tiles * n_together
+        cells = lane.empty("cells", n_events * layout.n_tiles, np.int64)
+        hits = lane.empty("hits", self.room, np.int32)
+        lane.launch(
+            self._count_constraints, n_blocks, 1024 if n_blocks <= N_PROCESSORS else 256,
+            layout.part_start, layout.low, layout.high, layout.targets, layout.union_filter,
+            layout.first_union, layout.sizes, np.int32(layout.n_slots),
+            np.int32(layout.n_tiles), np.int32(layout.tile_filters), np.int32(layout.stamp_words),
+            events, np.int32(n_events), np.int32(n_entries), self._reserved, self._stale,
+            np.int64(self.room), cells, hits, shared=layout.shared_bytes,
+        )  # fmt: skip
+        self._reserved, self._stale = self._stale, self._reserved
+        return cells, hits
+
+
+def workspace(table: Table, options: Options) -> Space:
+    """What one thread mutates."""
+    return Space(table, options)
+
+
+def match(table: Table, batch: Batch, workspace: Space, options: Options) -> Part:
+    """The keys per event; candidates are the constraints evaluated, the same as on the CPU."""
+    layout = workspace.layout
+    if layout is None:
+        return counting.match(table, batch, workspace.on_cpu, options)
+    if batch.n_rows == 0:
+        return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
+    with workspace.lane.stream, guarded("counting constraints"):
+        hit_start, hits, candidates, has_places = _counted(table, layout, batch, workspace)
+    if has_places or len(table.groups) or table.sizes[0] == 0:
+        batch = _stored.narrowed(table, batch)
+        hit_start, hits = _confirmed(table, batch, hit_start, hits, workspace.first)
+    if len(hits) == 0:
+        return Part(hit_start, np.empty(0, np.int64), candidates)
+    return _stored.finish(table, hit_start, hits, candidates)
+
+
+def _counted(
+    table: Table, layout: Layout, batch: Batch, space: Space
+) -> tuple[NDArray[np.int64], NDArray[np.int32], int, bool]:
+    """The filters with full counts per event, the constraints evaluated, and whether an event
+    reaches into arrays of objects."""
+    n_events, n_entries = batch.n_rows, int(batch.event_start[-1] - batch.event_start[0])
+    events = space.send(batch)
+    there = space.launch(events, n_events, n_entries)
+    # The card is at work meanwhile.
+    candidates, has_places = _evaluated(
+        batch.event_start, batch.slots, batch.places, table.entry_start
+    )
+    cells = space.fetch("cells", there[0])
+    hit_start = _starts(cells, n_events, layout.n_tiles)
+    n_hits = int(hit_start[-1])
+    if n_hits == 0:
+        return hit_start, np.empty(0, np.int32), candidates, has_places
+    if n_hits > space.room:
+        space.room = n_hits + n_hits // 4
+        there = space.launch(events, n_events, n_entries)
+        cells = space.fetch("cells", there[0])
+    found = space.fetch("hits", there[1][:n_hits])
+    return hit_start, _in_order(cells, found), candidates, has_places
+
+
+@njit(nogil=True, cache=True)
+def _evaluated(event_start, slots, places, entry_start):
+    """How many constraints the events are compared with, and whether one has places."""
+    n_evaluated, has_places = 0, False
+    for event in range(len(event_start) - 1):
+        before = -1
+        for entry in range(event_start[event], event_start[event + 1]):
+            slot = slots[entry]
+            has_places |= places[entry] > 0
+            if slot != before and slot < len(entry_start) - 1:
+                n_evaluated += entry_start[slot + 1] - entry_start[slot]
+            before = slot
+    return n_evaluated, has_places
+
+
+@njit(nogil=True, cache=True)
+def _starts(cells, n_events, n_tiles):
+    """Offsets of the hits of each event."""
+    start = np.zeros(n_events + 1, np.int64)
+    for event in range(n_events):
+        total = start[event]
+        for cell in range(event * n_tiles, (event + 1) * n_tiles):
+            total += cells[cell] & _COUNT_MASK
+        start[event + 1] = total
+    return start
+
+
+@njit(nogil=True, cache=True)
+def _in_order(cells, found):
+    """The hits cell by cell; the card has them in the order in which blocks came by."""
+    hits = np.empty(len(found), np.int32)
+    end = 0
+    for cell in cells:
+        start = cell >> _COUNT_SHIFT
+        for i in range(cell & _COUNT_MASK):
+            hits[end + i] = found[start + i]
+        end += cell & _COUNT_MASK
+    return hits
+
+
+@njit(nogil=True, cache=True)
+def _confirmed(table, batch, hit_start, hits, first):
+    """The hits that the exact check confirms, after the filters that have nothing to count."""
+    n_events = len(hit_start) - 1
+    start = np.zeros(n_events + 1, np.int64)
+    kept, end = np.empty(1024, np.int32), 0
+    n_always = n_below(table.sizes, 1)
+    for event in range(n_events):
+        has_places = enter(batch, event, first)
+        confirm = has_places or len(table.groups) > 0
+        for number in range(n_always):
+            if filter_holds(table, number, batch, event, first, has_places):
+                kept = put(kept, end, number)
+                end += 1
+        for i in range(hit_start[event], hit_start[event + 1]):
+            if not confirm or filter_holds(table, hits[i], batch, event, first, has_places):
+                kept = put(kept, end, hits[i])
+                end += 1
+        leave(batch, event, first)
+        start[event + 1] = end
+    return start, kept[:end]
