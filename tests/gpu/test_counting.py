@@ -182,7 +182,7 @@ def test_an_index_gives_what_it_gives_on_the_cpu(
 ) -> None:
     monkeypatch.setattr(_counting_layout, "COUNTER_BYTES", 512)
     monkeypatch.setattr(counting_gpu, "LAUNCH", 300)
-    model = workload.generate(name, 20_000, 7)
+    model = workload.generate(name, 20_000, 7, {"names": 30})
     events, (conditions, keys) = model.events(1000), model.subscriptions(0, 20_000)
     found = []
     for device, options in [("cpu", {}), ("gpu", {}), ("gpu", {"ordered": True})]:

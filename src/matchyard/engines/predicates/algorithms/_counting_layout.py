@@ -96,13 +96,15 @@ def _laid_out(table: Table, ordered: bool) -> Layout | None:
     n_slots = len(table.entry_start) - 1
     parts = parts_of(table, cut.tile_filters, cut.n_tiles)
     part_start = ragged(count_values(parts, n_slots * cut.n_tiles)).astype(np.int32)
-    entries = [table.entry_low, table.entry_high, table.entry_target]
+    low, high, targets = table.entry_low, table.entry_high, table.entry_target
     if ordered:
         order = order_of(table, parts)
-        entries = [array[order] for array in entries]
+        low, high, targets = low[order], high[order], targets[order]
     return Layout(
         on_card(part_start),
-        *(on_card(array) for array in entries),
+        on_card(low),
+        on_card(high),
+        on_card(targets),
         on_card(table.union_filter),
         on_card(cut.first_union),
         on_card(table.sizes),
