@@ -30,6 +30,11 @@ N_PROCESSORS = 132  # up to as many blocks are alone on theirs, and may be large
 ROOM = 1 << 20  # hits of a launch, before it is known how many there are
 _COUNT_SHIFT = 20
 _COUNT_MASK = (1 << _COUNT_SHIFT) - 1
+VARIANTS = tuple(
+    {"COUNTER_BITS": counter_bits, "WIDE": is_wide, "COUNT_SHIFT": _COUNT_SHIFT}
+    for counter_bits in (4, 8, 16, 32)
+    for is_wide in (0, 1)
+)
 
 
 class Space:
