@@ -8,13 +8,13 @@ has a stream of its own.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,22 +94,37 @@ def pick(device: str, runs_on: tuple[str, ...], what: str) -> str:
     return device
 
 
-@contextlib.contextmanager
-def guarded(doing: str) -> Iterator[None]:
-    """What goes wrong on the card becomes a DeviceError that says what was being done."""
+@cache
+def _faults() -> tuple[type[Exception], ...]:
+    """What CuPy raises; the first is for too little memory."""
     from cupy.cuda import driver, memory, runtime
     from cupy.cuda.compiler import CompileException
 
-    try:
-        yield
-    except memory.OutOfMemoryError as error:
-        free, total = runtime.memGetInfo()
-        raise DeviceError(
-            f"the GPU has too little memory for {doing}: {error} ({free >> 20:,} of "
-            f"{total >> 20:,} MiB are free)"
-        ) from error
-    except (runtime.CUDARuntimeError, driver.CUDADriverError, CompileException) as error:
-        raise DeviceError(f"the GPU failed at {doing}: {error}") from error
+    return (
+        memory.OutOfMemoryError,
+        runtime.CUDARuntimeError,
+        driver.CUDADriverError,
+        CompileException,
+    )
+
+
+class guarded:
+    """What goes wrong on the card becomes a DeviceError that says what was being done."""
+
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: TracebackType | None) -> None:
+        if kind is None or not issubclass(kind, _faults()):
+            return
+        if issubclass(kind, _faults()[0]):
+            raise DeviceError(
+                f"the GPU has too little memory for {self._doing}: {error}"
+            ) from error
+        raise DeviceError(f"the GPU failed at {self._doing}: {error}") from error
 
 
 class Copies:

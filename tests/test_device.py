@@ -1,0 +1,102 @@
+"""Which device is picked, and what is said where there is none; GPUs themselves are in tests/gpu."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import matchyard as my
+from matchyard import device
+from matchyard.engine import OnCard
+
+
+@pytest.fixture
+def without_cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """CuPy cannot be imported."""
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    device._cupy.cache_clear()
+    yield
+    device._cupy.cache_clear()
+
+
+@pytest.fixture
+def without_card(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """CuPy is there, and no card."""
+
+    def count() -> int:
+        raise RuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")
+
+    runtime = SimpleNamespace(getDeviceCount=count)
+    fake = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
+    monkeypatch.setitem(sys.modules, "cupy", fake)  # type: ignore[arg-type]
+    device._cupy.cache_clear()
+    yield
+    device._cupy.cache_clear()
+
+
+def test_a_gpu_without_cupy_is_an_error_that_says_how_to_get_it(without_cupy: None) -> None:
+    with pytest.raises(my.DeviceError, match=r"pip install 'matchyard\[gpu\]'"):
+        my.TagIndex(device="gpu")
+    assert "pip install" in device.report()
+
+
+def test_a_gpu_that_is_not_there_is_an_error_that_says_so(without_card: None) -> None:
+    with pytest.raises(my.DeviceError, match="no CUDA-capable device"):
+        my.TagIndex(device="gpu")
+    assert "no CUDA-capable device" in device.report()
+
+
+def test_auto_takes_the_cpu_and_says_why(
+    without_card: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "matchyard.device"):
+        index = my.TagIndex(device="auto").add("jazz", key=1).consolidate()
+        assert my.TagIndex("scan", device="auto").device == "cpu"
+    assert index.device == "cpu"
+    assert index.match(["jazz"])[0] == [1]
+    assert "no CUDA-capable device" in caplog.records[0].getMessage()
+    assert "scan runs on the CPU alone" in caplog.records[1].getMessage()
+
+
+@pytest.mark.parametrize("name", ["gpu", "tpu"])
+def test_what_an_algorithm_does_not_run_on_is_an_error(name: str) -> None:
+    with pytest.raises(my.DeviceError, match=r"scan does not run on device .* it runs on: cpu"):
+        my.TagIndex("scan", device=name)
+
+
+def test_moving_keeps_what_is_staged_and_what_is_built() -> None:
+    index = my.TagIndex().add("jazz", key=1).consolidate().add("rock", key=2)
+    assert index.move("cpu") is index
+    assert index.match(["jazz rock"])[0] == [1]
+    assert sorted(index.consolidate().match(["jazz rock"])[0]) == [1, 2]
+    with pytest.raises(my.DeviceError):
+        index.move("tpu")
+    assert index.device == "cpu"
+
+
+def test_an_algorithm_on_a_card_is_that_of_the_cpu_but_for_matching() -> None:
+    def locate(table: Any, batch: Any, workspace: Any, options: Any) -> Any:
+        return workspace
+
+    on_cpu = SimpleNamespace(
+        workspace=lambda table, options: "of the CPU",
+        match_unique=lambda: None,
+        locate=locate,
+        Table="table",
+    )
+    on_gpu = SimpleNamespace(LAUNCH=9, workspace="there", match="fast")
+    found: Any = OnCard(on_cpu, on_gpu)
+    assert (found.LAUNCH, found.workspace, found.match, found.Table) == (
+        9,
+        "there",
+        "fast",
+        "table",
+    )
+    assert found.locate(None, None, "of the card", None) == "of the CPU"
+    assert not hasattr(found, "match_unique")
+    assert not hasattr(OnCard(SimpleNamespace(), on_gpu), "locate")
