@@ -172,6 +172,34 @@ def test_a_device_that_the_algorithm_lacks_is_refused() -> None:
         my.TagIndex("scan", device="tpu")
 
 
+@pytest.mark.parametrize(
+    ("kind", "subscription", "events", "found"),
+    [
+        (my.TagIndex, "jazz", np.ones((3, 3), np.uint64), "bare signatures"),
+        (my.PredicateIndex, "price < 3", ['{"price": 1}', "{}", '{"price"'], "event 2"),
+        (my.TwigIndex, "//item", ["<item/>", "<a/>", "<item>"], "document 2"),
+    ],
+)
+def test_bad_events_are_refused_also_where_there_is_no_subscription(
+    kind: Any, subscription: str, events: Any, found: str
+) -> None:
+    filled = kind().add(subscription, 1).consolidate()
+    refusals = []
+    for index in (kind(), kind(live=True), kind().consolidate(), filled):
+        for refuse in (index.match, index.match_unique, index.check):
+            with pytest.raises((my.UsageError, my.ParseError), match=found) as caught:
+                refuse(events)
+            refusals.append(str(caught.value))
+    assert len(set(refusals)) == 1
+
+
+def test_good_events_match_nothing_where_there_is_no_subscription(small_chunks: int) -> None:
+    found = my.TwigIndex().match(["<a/>"] * (small_chunks + 1), threads=2)
+    assert found.to_lists() == [[]] * (small_chunks + 1)
+    with pytest.raises(my.ParseError, match="document 3"):
+        my.TwigIndex().match(["<a/>"] * small_chunks + ["<a>"])
+
+
 def test_no_threads_cannot_match() -> None:
     with pytest.raises(my.UsageError, match="at least 1, not 0"):
         build(["a"]).match(["a"], threads=0)

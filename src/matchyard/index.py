@@ -177,7 +177,15 @@ class Index(Changing):
             raise UsageError(f"threads must be at least 1, not {threads}")
         snapshot = self._refresh() if self.live else self._snapshot
         column = self._settings.engine.encoder.column(events, self._settings.reading)
-        return snapshot.match(column, threads, finish, once)
+        return self._readable(snapshot).match(column, threads, finish, once)
+
+    def _readable(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot, with a segment also where there is no subscription: what reads the events
+        refuses the bad ones."""
+        if snapshot.segments:
+            return snapshot
+        no_names = self._settings.engine.encoder.Staging().take()[1]
+        return snapshot._replace(segments=(Segment(self._settings, no_names, ()),))
 
     def stream(self, max_batch: int = 4096, max_delay_ms: float = 2.0, workers: int = 2) -> Stream:
         """Match events that come one by one, from many threads: they wait for at most `max_delay_ms`
@@ -247,15 +255,11 @@ class Index(Changing):
         return self._settings.engine.encoder.parse_event(value, self._settings.reading)
 
     def check(self, events: Any) -> None:
-        """Refuse what `match` would refuse, without matching; also where there is no subscription,
-        so that nothing needs to be looked at."""
+        """Refuse what `match` would refuse, without matching."""
         snapshot = self._refresh() if self.live else self._snapshot
-        settings, encoder = self._settings, self._settings.engine.encoder
-        column = encoder.column(events, settings.reading)
+        column = self._settings.engine.encoder.column(events, self._settings.reading)
         # What is wrong with an event is so for all vocabularies.
-        known = [segment.vocabulary for segment in snapshot.segments[:1]]
-        [vocabulary] = known or [encoder.Staging().take()[1]]
-        settings.encode(column.rows(0, column.n_rows), vocabulary)
+        self._readable(snapshot).segments[0].encode(column.rows(0, column.n_rows))
 
     def move(self: Self, device: str) -> Self:
         """Match on another device from now on: "cpu", "gpu" or "auto". Nothing is built again, so that
