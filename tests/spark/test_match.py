@@ -11,6 +11,8 @@ import pytest
 
 import matchyard as my
 from matchyard import spark as ms
+from matchyard.spark import match_rows, match_tasks
+from matchyard.spark.match_job import MatchJob
 from tests.spark.frames import EVENTS, ROWS, TAGS, events, found, subscriptions, wanted
 
 KEYS = [n % 4 for n in range(len(ROWS))]  # several subscriptions under one key
@@ -216,17 +218,15 @@ def test_an_index_of_one_shard_is_replicated_whatever_its_size(spark, tmp_path, 
 
 
 def test_an_event_with_very_many_matches_is_handed_on_in_pieces(spark, tmp_path, monkeypatch):
-    from matchyard.spark import match_tasks as tasks
-
-    monkeypatch.setattr(tasks.Layout, "_PAIRS", 1000)
+    monkeypatch.setattr(match_rows.Layout, "_PAIRS", 1000)
     index = my.TagIndex().add_many([["jazz"]] * 3500, range(3500)).save(tmp_path / "a.index")
-    job = tasks.MatchJob(
+    job = MatchJob(
         str(tmp_path / "a.index"), "0001", streaming=False, follow=False, record=None, stamped=False,
         names=["id", "key"], merged=False, every=False, unique=False, arrays=False, keep_bad=False,
         with_version=False, string_keys=False,
     )  # fmt: skip
     batch = pa.record_batch({"id": [7, 8], "tags": pa.array([["jazz"], ["rock"]], TAGS)})
-    pieces = list(tasks.match_replicated(job, iter([batch])))
+    pieces = list(match_tasks.match_replicated(job, iter([batch])))
     assert [len(piece) for piece in pieces] == [1000, 1000, 1000, 500]
     assert sorted(key for piece in pieces for key in piece["key"].to_pylist()) == list(range(3500))
     assert len(index) == 3500

@@ -13,7 +13,8 @@ import pytest
 
 import matchyard as my
 from matchyard import spark as ms
-from matchyard.spark import match_tasks, record_tasks
+from matchyard.spark import record_tasks, shard_tasks
+from matchyard.spark.match_job import MatchJob
 from tests.spark.frames import found
 
 TWIGS = [
@@ -209,17 +210,17 @@ def test_what_is_wrong_with_files_is_said(spark, tmp_path):
 
 
 def test_long_documents_are_sent_to_shards_in_several_batches(indexes, monkeypatch):
-    monkeypatch.setattr(match_tasks, "_SENT_BYTES", 100)
+    monkeypatch.setattr(shard_tasks, "_SENT_BYTES", 100)
     path = str(indexes["sharded"])
-    job = match_tasks.MatchJob(
+    job = MatchJob(
         path, "0001", streaming=False, follow=False, record=None, stamped=False, names=["id", "key"],
         merged=False, every=False, unique=False, arrays=False, keep_bad=False, with_version=False,
         string_keys=False,
     )  # fmt: skip
     batch = pa.record_batch({"_id0": range(len(TEXTS)), "_event": TEXTS})
-    sent = list(match_tasks.route(job, iter([batch])))
+    sent = list(shard_tasks.route(job, iter([batch])))
     assert len(sent) > 3
-    pairs = pa.Table.from_batches(match_tasks.match_shards(job, iter(sent)))
+    pairs = pa.Table.from_batches(shard_tasks.match_shards(job, iter(sent)))
     assert Counter(zip(*pairs.to_pydict().values(), strict=True)) == wanted()
 
 

@@ -25,8 +25,10 @@ from pyspark.sql import types as T
 
 from matchyard import shards
 from matchyard.errors import UsageError
-from matchyard.spark import match_tasks as tasks
 from matchyard.spark.checks import carried, check_choice, column_of, event_of, place_of
+from matchyard.spark.match_job import MatchJob
+from matchyard.spark.match_tasks import match_replicated
+from matchyard.spark.shard_tasks import match_shards, merge_shards, route
 
 _log = logging.getLogger("matchyard")
 _SHARE = 0.5  # of a machine's memory that a replicated index may take
@@ -104,7 +106,7 @@ def match(
         )
     # Over Connect, tasks of foreachBatch do not know their batch, but the moment at which it began.
     stamped = bool(follow) and type(events).__module__.startswith("pyspark.sql.connect")
-    job = tasks.MatchJob(
+    job = MatchJob(
         path,
         current,
         streaming=events.isStreaming,
@@ -129,7 +131,7 @@ def match(
     chosen = events.select(*named, *moment, asked.alias("_event"))
     schema = T.StructType([*fields, *found])
     if choice.strategy == "replicated":
-        matched = chosen.mapInArrow(partial(tasks.match_replicated, job), schema)
+        matched = chosen.mapInArrow(partial(match_replicated, job), schema)
     else:
         matched = _sharded(chosen, job, sum(manifest["segments"]), schema, len(ids))
     if not events.isStreaming:
@@ -139,12 +141,12 @@ def match(
 
 
 def _sharded(
-    events: DataFrame, job: tasks.MatchJob, n_shards: int, schema: T.StructType, n_ids: int
+    events: DataFrame, job: MatchJob, n_shards: int, schema: T.StructType, n_ids: int
 ) -> DataFrame:
     """Pre-process, match shard by shard, and merge where an event needs to be put together."""
     if not (job.arrays or job.unique):
         placed = _routed(events, job, n_shards)
-        return placed.mapInArrow(partial(tasks.match_shards, job), schema)
+        return placed.mapInArrow(partial(match_shards, job), schema)
     content = [
         part for field in events.schema if field.name != "_moment" for part in _hashable(field)
     ]
@@ -161,12 +163,12 @@ def _sharded(
     names = [field.name for field in parts]
     piecewise = job._replace(arrays=True, merged=True, every=job.arrays, names=names)
     placed = _routed(events, piecewise, n_shards)
-    found = placed.mapInArrow(partial(tasks.match_shards, piecewise), T.StructType(parts))
+    found = placed.mapInArrow(partial(match_shards, piecewise), T.StructType(parts))
     merged = found.repartition("_hash0")  # a task holds its part: spark.sql.shuffle.partitions
-    return merged.mapInArrow(partial(tasks.merge_shards, job), schema)
+    return merged.mapInArrow(partial(merge_shards, job), schema)
 
 
-def _routed(events: DataFrame, job: tasks.MatchJob, n_shards: int) -> DataFrame:
+def _routed(events: DataFrame, job: MatchJob, n_shards: int) -> DataFrame:
     """Events, once for each shard that can match them, each shard in a partition of its own."""
     fields = [
         T.StructField("_shard", T.IntegerType()),
@@ -175,7 +177,7 @@ def _routed(events: DataFrame, job: tasks.MatchJob, n_shards: int) -> DataFrame:
         T.StructField("_version", T.StringType()),
         events.schema["_event"],
     ]
-    sent = events.mapInArrow(partial(tasks.route, job), T.StructType(fields))
+    sent = events.mapInArrow(partial(route, job), T.StructType(fields))
     # A later version may have more shards: then a task has several, one after the other.
     return sent.repartitionById(n_shards, F.col("_shard") % n_shards)
 
@@ -192,7 +194,7 @@ def _hashable(field: T.StructField) -> list[Column]:
     ]
 
 
-def _observed(matched: DataFrame, job: tasks.MatchJob) -> DataFrame:
+def _observed(matched: DataFrame, job: MatchJob) -> DataFrame:
     """Count what a stream finds, for `Progress`."""
     n_keys = F.greatest(F.size("keys"), F.lit(0)) if job.arrays else F.lit(1)
     if job.keep_bad:

@@ -11,7 +11,9 @@ from pyspark.sql.functions import arrow_udtf
 
 from matchyard import shards
 from matchyard.errors import UsageError
-from matchyard.spark import match_tasks as tasks
+from matchyard.spark.match_job import MatchJob, open_index
+from matchyard.spark.match_rows import Layout
+from matchyard.spark.match_tasks import matched
 from matchyard.spark.session import find_session
 
 _KINDS = {"bigint": T.LongType(), "string": T.StringType()}
@@ -62,7 +64,7 @@ def match_rows(
     if path is None:
         raise UsageError("the path of the index is null")
     version = shards.current_version(path)
-    index = tasks.open_index(path, version)
+    index = open_index(path, version)
     found_strings = index.key_names() is not None
     if len(index) and found_strings != string_keys:
         kind = "string" if found_strings else "bigint"
@@ -72,10 +74,10 @@ def match_rows(
         ids = events.column(0).cast(wanted)
     except pa.ArrowException as error:
         raise UsageError(f"ids are not {wanted}: {error}; see register(…, id=…)") from None
-    job = tasks.MatchJob(
+    job = MatchJob(
         path, version, streaming=False, follow=False, record=None, stamped=False,
         names=["id", "key"], merged=False, every=False, unique=unique, arrays=False, keep_bad=False,
         with_version=False, string_keys=string_keys,
     )  # fmt: skip
-    for batch in tasks.matched(index, tasks.Layout(job, version), [ids], events.column(1)):
+    for batch in matched(index, Layout(job, version), [ids], events.column(1)):
         yield pa.Table.from_batches([batch])

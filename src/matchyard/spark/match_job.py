@@ -1,0 +1,113 @@
+"""What a task of a match begins with: its job, the version that it takes, and the index, opened.
+
+An opened index stays in its worker process, which Spark uses again for the next task.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from matchyard import shards
+from matchyard.errors import StorageError, UsageError
+
+Batches = Iterator[pa.RecordBatch]
+_OPEN = 4  # indexes, or shards of one, that a worker keeps open
+
+
+class MatchJob(NamedTuple):
+    """How events are matched; the columns are the names of the events, then the events."""
+
+    path: str
+    version: str  # when the plan was made
+    streaming: bool
+    follow: bool  # each micro-batch takes the version that is current when it begins
+    record: str | None  # folder where these are written down, instead of the index
+    stamped: bool  # before the event comes the moment at which its micro-batch began
+    names: list[str]  # of the columns that come out
+    merged: bool  # shards are merged later: two hashes of the event are the first of its names
+    every: bool  # an event without matches has a row too
+    unique: bool
+    arrays: bool
+    keep_bad: bool
+    with_version: bool
+    string_keys: bool
+
+
+def with_version(job: MatchJob, batches: Batches) -> tuple[str, Batches]:
+    """The version for this task, one for all tasks of a micro-batch; and the batches, without the
+    moment at which that began."""
+    if not job.streaming:
+        return job.version, batches
+    context = TaskContext.get()
+    stream = context.getLocalProperty("sql.streaming.queryId")
+    batch = context.getLocalProperty("streaming.sql.batchId")
+    if stream is not None and batch is not None:
+        version = _version_of(job, stream, int(batch))
+        return version, (_without_stamp(one) for one in batches) if job.stamped else batches
+    if not job.follow:
+        return job.version, batches
+    # Over Connect, what foreachBatch runs is told neither.
+    first = next(batches, None)
+    if first is None or not len(first):
+        return job.version, iter(())
+    if not job.stamped:
+        raise UsageError("follow=True works in a running stream, and this task is not part of one")
+    version = _version_of(job, "", first.column(-2)[0].as_py())
+    return version, (_without_stamp(one) for one in chain([first], batches))
+
+
+def _version_of(job: MatchJob, stream: str, batch: int) -> str:
+    """The recorded version; a stream that does not follow records the one of its plan, so that it is
+    kept, where that can be done."""
+    if job.follow:
+        return shards.version_of_batch(job.path, stream, batch, job.record)
+    try:
+        return shards.version_of_batch(job.path, stream, batch, job.record, job.version)
+    except (OSError, StorageError):
+        return job.version
+
+
+def _without_stamp(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.remove_column(batch.num_columns - 2)
+
+
+_opened: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+
+
+def keep_open(key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    """What was made for the key; the oldest go when there are too many."""
+    if key not in _opened:
+        while len(_opened) >= _OPEN:
+            _opened.popitem(last=False)
+        _opened[key] = make()
+    _opened.move_to_end(key)
+    return _opened[key]
+
+
+def open_index(path: str, version: str, shard: int | None = None) -> Any:
+    """The index, or one shard of it, opened once per worker."""
+    wanted = None if shard is None else [shard]
+    what = ("index", *identity(path, version), shard)
+    return keep_open(what, lambda: shards.open_shards(path, version, wanted))
+
+
+def open_for(job: MatchJob, version: str, shard: int | None = None) -> Any:
+    """The same, refused where its keys are not what the plan has promised."""
+    index = open_index(job.path, version, shard)
+    if index.info()["keys"] == ("int" if job.string_keys else "str"):
+        raise UsageError(
+            f"version {version} of {job.path} has keys of another type than version {job.version}, "
+            "with which the plan was made: make it again"
+        )
+    return index
+
+
+def identity(path: str, version: str) -> tuple[str, str, str]:
+    """What tells a version from another; an index may be removed and made anew at its path."""
+    return path, version, shards.manifest_of(path, version)["sha256"]
