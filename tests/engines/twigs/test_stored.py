@@ -23,6 +23,16 @@ def test_equal_twigs_share_a_row_with_all_their_keys() -> None:
     assert table.keys.tolist() == [5, 7, 6, 5, 8]
 
 
+def test_different_twigs_with_the_same_hash_share_rows_with_their_equals_only() -> None:
+    one = [[(-1, 1, False, 3), (0, 1, False, 1), (0, 0, True, 7)]]
+    other = [[(-1, 1, False, 3), (-1, 0, False, 1), (0, 0, False, -1)]]
+    rows = [one, other, one, other, other]
+    assert len(set(_stored._row_codes(cases.twigs(rows)).tolist())) == 1
+    table = stored(rows, [1, 2, 3, 4, 5])
+    assert table.key_start.tolist() == [0, 2, 5]
+    assert table.keys.tolist() == [1, 3, 2, 4, 5]
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -39,6 +49,7 @@ def test_equal_twigs_share_a_row_with_all_their_keys() -> None:
 def test_twigs_that_differ_anywhere_have_rows_of_their_own(other: cases.Row) -> None:
     table = stored([[[NODE]], other], [1, 2])
     assert table.key_start.tolist() == [0, 1, 2]
+    assert not _stored._is_same(cases.twigs([[[NODE]], other]), 0, 1)  # whatever their hashes are
 
 
 def test_rows_that_are_put_together_are_the_same_node_by_node() -> None:
@@ -46,7 +57,7 @@ def test_rows_that_are_put_together_are_the_same_node_by_node() -> None:
     twigs = cases.twigs(rows)
     first_of = [next(i for i, other in enumerate(rows) if other == row) for row in rows]
     assert len(set(first_of)) < len(rows)
-    assert _stored._group_rows(twigs).tolist() == first_of
+    assert _stored._first_equal(twigs).tolist() == first_of
     for left in range(40):
         for right in range(40):
             assert _stored._is_same(twigs, left, right) == (rows[left] == rows[right])

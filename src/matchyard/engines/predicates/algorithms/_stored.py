@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Batch, Filters
 from matchyard.kernels import csr
 from matchyard.kernels.csr import ragged
+from matchyard.kernels.equal_rows import first_alike, grouped_keys
 from matchyard.kernels.hashing import mix64, prefetch
 from matchyard.matches import Part
 
@@ -51,15 +52,10 @@ def distinct(filters: Filters, keys: NDArray[np.int64]) -> Distinct:
     """One row per predicate, with the keys of all subscriptions that have it."""
     if filters.row_start[0] or filters.row_start[-1] < len(filters.filter_start) - 1:
         filters = filters.take(np.arange(filters.n_rows))  # some rows of a larger batch
-    row_of = _group_rows(filters)
-    first = np.flatnonzero(row_of == np.arange(len(row_of)))
-    if len(first) == len(row_of):
-        return Distinct(filters, np.arange(len(keys) + 1), keys)
-    number = np.cumsum(row_of == np.arange(len(row_of))) - 1
-    rows = number[row_of]
-    order = np.argsort(rows, kind="stable")
-    key_start = ragged(csr.count_values(rows, len(first)))
-    return Distinct(filters.take(first), key_start, keys[order])
+    first, key_start, keys = grouped_keys(_first_equal(filters), keys)
+    if len(first) < filters.n_rows:
+        filters = filters.take(first)
+    return Distinct(filters, key_start, keys)
 
 
 def store(found: Distinct, order: NDArray[np.int64] | None = None) -> Stored:
@@ -260,29 +256,17 @@ def _is_same(filters, left, right):
 
 
 @njit(nogil=True, cache=True)
-def _group_rows(filters):
+def _first_equal(filters):
     """Per row the first row that equals it."""
-    n_rows = len(filters.row_start) - 1
-    size = 16
-    while size < 2 * n_rows:
-        size *= 2
-    table = np.full(size, -1, np.int32)
     codes = _row_codes(filters)
-    row_of = np.empty(n_rows, np.int64)
-    for row in range(n_rows):
-        if row + 16 < n_rows:
-            prefetch(table, np.int64(codes[row + 16] & np.uint64(size - 1)))
-        place = np.int64(codes[row] & np.uint64(size - 1))
-        row_of[row] = row
-        while table[place] >= 0:
-            other = table[place]
-            if codes[other] == codes[row] and _is_same(filters, other, row):
-                row_of[row] = other
-                break
-            place = (place + 1) & (size - 1)
-        if row_of[row] == row:
-            table[place] = row
-    return row_of
+    while True:
+        first_of, n_others = first_alike(codes), 0
+        for row in range(len(codes)):
+            if first_of[row] != row and not _is_same(filters, first_of[row], row):
+                codes[row] += _ODD  # they go elsewhere together
+                n_others += 1
+        if n_others == 0:
+            return first_of
 
 
 @njit(nogil=True, cache=True)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from matchyard.engines.twigs._coded import Twigs
 from matchyard.kernels import csr
-from matchyard.kernels.csr import ragged
-from matchyard.kernels.hashing import mix64, prefetch
+from matchyard.kernels.equal_rows import first_alike, grouped_keys
+from matchyard.kernels.hashing import mix64
 from matchyard.matches import Part
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -46,12 +46,8 @@ class Distinct(NamedTuple):
 
 def distinct(twigs: Twigs, keys: NDArray[np.int64]) -> Distinct:
     """One row per twig, with the keys of all subscriptions that are the same."""
-    first_of = _group_rows(twigs)
-    is_first = first_of == np.arange(len(first_of))
-    rows = (np.cumsum(is_first) - 1)[first_of]
-    order = np.argsort(rows, kind="stable")
-    key_start = ragged(csr.count_values(rows, int(is_first.sum())))
-    return Distinct(twigs.take(np.flatnonzero(is_first)), key_start, keys[order])
+    first, key_start, keys = grouped_keys(_first_equal(twigs), keys)
+    return Distinct(twigs.take(first), key_start, keys)
 
 
 def store(found: Distinct) -> Stored:
@@ -133,26 +129,14 @@ def _is_same(twigs, left, right):
 
 
 @njit(nogil=True, cache=True)
-def _group_rows(twigs):
+def _first_equal(twigs):
     """Per row the first row that equals it."""
-    n_rows = len(twigs.row_start) - 1
-    size = 16
-    while size < 2 * n_rows:
-        size *= 2
-    table = np.full(size, -1, np.int32)
     codes = _row_codes(twigs)
-    first_of = np.empty(n_rows, np.int64)
-    for row in range(n_rows):
-        if row + 16 < n_rows:
-            prefetch(table, np.int64(codes[row + 16] & np.uint64(size - 1)))
-        place = np.int64(codes[row] & np.uint64(size - 1))
-        first_of[row] = row
-        while table[place] >= 0:
-            other = table[place]
-            if codes[other] == codes[row] and _is_same(twigs, other, row):
-                first_of[row] = other
-                break
-            place = (place + 1) & (size - 1)
-        if first_of[row] == row:
-            table[place] = row
-    return first_of
+    while True:
+        first_of, n_others = first_alike(codes), 0
+        for row in range(len(codes)):
+            if first_of[row] != row and not _is_same(twigs, first_of[row], row):
+                codes[row] += _ODD  # they go elsewhere together
+                n_others += 1
+        if n_others == 0:
+            return first_of
