@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Batch, Filters
 from matchyard.engines.predicates.algorithms import _holds, _stored
+from matchyard.kernels.names import freeze
 from matchyard.matches import Part
 
 Interval = tuple[int, int, int]  # slot, low, high
@@ -110,7 +111,8 @@ def keys_of(part: Part) -> list[list[int]]:
 
 
 def matches_of(algorithm: Any, table: Any, events: Batch, options: Any) -> list[list[int]]:
-    """What an algorithm finds."""
+    """What an algorithm finds; as an index has it, the table is frozen."""
+    table = freeze(table)
     space = algorithm.workspace(table, options)
     return keys_of(algorithm.match(table, events, space, options))
 

@@ -12,6 +12,7 @@ import pytest
 from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Batch, Filters
 from matchyard.engines.predicates.algorithms import _counted, _holds, counting, sff
 from matchyard.kernels.csr import hash_set, ragged
+from matchyard.kernels.names import freeze
 
 MODULES = [counting, sff]
 
@@ -139,7 +140,7 @@ def case(seed: int, name: str) -> tuple[Filters, Any, Batch]:
 def test_the_keys_are_those_of_the_exact_check(module: Any, name: str) -> None:
     for seed in range(6):
         filters, keys, batch = case(seed, name)
-        table = module.compile(filters, keys, None, module.Options())
+        table = freeze(module.compile(filters, keys, None, module.Options()))
         space = module.workspace(table, module.Options())
         wanted = expected(filters, keys, batch)
         assert any(wanted)
@@ -153,7 +154,7 @@ def test_interfaces_are_found_once(name: str, most: int, monkeypatch: Any) -> No
     monkeypatch.setattr(sff, "MOST_INTERFACES", most)
     for seed in range(6):
         filters, keys, batch = case(seed, name)
-        table = sff.compile(filters, keys, None, sff.Options())  # type: ignore[arg-type]
+        table = freeze(sff.compile(filters, keys, None, sff.Options()))  # type: ignore[arg-type]
         space = sff.workspace(table, sff.Options())
         part = sff.match_unique(table, batch, space, sff.Options())
         assert lists(part) == [sorted(set(row)) for row in expected(filters, keys, batch)]
@@ -161,7 +162,7 @@ def test_interfaces_are_found_once(name: str, most: int, monkeypatch: Any) -> No
 
 def test_a_removed_key_marks_nothing() -> None:
     filters, keys, batch = case(1, "interfaces")
-    table = sff.compile(filters, keys, None, sff.Options())  # type: ignore[arg-type]
+    table = freeze(sff.compile(filters, keys, None, sff.Options()))  # type: ignore[arg-type]
     table = table._replace(removed_keys=hash_set(np.array([2])))
     part = sff.match_unique(table, batch, sff.workspace(table, sff.Options()), sff.Options())
     wanted = [sorted(set(row) - {2}) for row in expected(filters, keys, batch)]
@@ -176,7 +177,7 @@ def test_work_ends_when_all_interfaces_are_marked() -> None:
     )  # fmt: skip
     one = np.zeros(1, np.int32)
     batch = Batch(np.array([0, 1]), one, np.array([1 << 20]), one, one, one)
-    table = sff.compile(filters, np.arange(100_000) % 10, None, sff.Options())  # type: ignore[arg-type]
+    table = freeze(sff.compile(filters, np.arange(100_000) % 10, None, sff.Options()))  # type: ignore[arg-type]
     space = sff.workspace(table, sff.Options())
     part = sff.match_unique(table, batch, space, sff.Options())
     assert (len(part.keys), part.candidates < 10_000) == (10, True)
@@ -186,7 +187,7 @@ def test_work_ends_when_all_interfaces_are_marked() -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_counters_are_reset_before_they_overflow(module: Any) -> None:
     filters, keys, batch = case(3, "several values")
-    table = module.compile(filters, keys, None, module.Options())
+    table = freeze(module.compile(filters, keys, None, module.Options()))
     space = module.workspace(table, module.Options())
     space.base[0] = np.iinfo(np.int32).max - 20
     space.counts[:] = space.base[0]
@@ -200,7 +201,7 @@ def test_counters_are_reset_before_they_overflow(module: Any) -> None:
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_table_gives_its_predicates_back(module: ModuleType, name: str) -> None:
     filters, keys, _ = case(2, name)
-    table = module.compile(filters, keys, None, module.Options())
+    table = freeze(module.compile(filters, keys, None, module.Options()))
     found = module.subscriptions(table, np.arange(len(table.key_start) - 1))
     again = module.compile(found, table.keys[table.key_start[:-1]], None, module.Options())
     assert all(np.array_equal(a, b) for a, b in zip(table[:6], again[:6], strict=True))
@@ -210,7 +211,7 @@ def test_a_table_gives_its_predicates_back(module: ModuleType, name: str) -> Non
 def test_no_subscriptions_match_nothing(module: Any) -> None:
     filters, keys, batch = case(1, "plain")
     nothing = filters.take(np.empty(0, np.int64))
-    table = module.compile(nothing, keys[:0], None, module.Options())
+    table = freeze(module.compile(nothing, keys[:0], None, module.Options()))
     space = module.workspace(table, module.Options())
     assert not any(lists(module.match(table, batch, space, module.Options())))
     if module is sff:
@@ -227,14 +228,14 @@ def test_no_constraint_is_lost_where_a_slot_has_more_than_a_step(module: Any) ->
     )  # fmt: skip
     none = np.zeros(1, np.int32)
     batch = Batch(np.array([0, 1]), none, np.array([n_rows]), none, none, none)
-    table = module.compile(filters, low, None, module.Options())
+    table = freeze(module.compile(filters, low, None, module.Options()))
     space = module.workspace(table, module.Options())
     assert lists(module.match(table, batch, space, module.Options())) == [low.tolist()]
 
 
 def test_counting_evaluates_every_constraint_on_the_slots_of_the_event() -> None:
     filters, keys, batch = case(1, "plain")
-    table = counting.compile(filters, keys, None, counting.Options())  # type: ignore[arg-type]
+    table = freeze(counting.compile(filters, keys, None, counting.Options()))  # type: ignore[arg-type]
     part = counting.match(
         table, batch, counting.workspace(table, counting.Options()), counting.Options()
     )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Batch, Filters
 from matchyard.engines.predicates.algorithms import _tiles_sweep, tiles
 from matchyard.kernels.csr import ragged
+from matchyard.kernels.names import freeze
 from tests.engines.predicates.test_counting import (
     Shape,
     batch_of,
@@ -25,12 +26,12 @@ from tests.engines.predicates.test_tiles import intervals_case, matches_by_numpy
 def test_a_tile_is_swept_where_many_match() -> None:
     filters, batch = intervals_case(20_000, 700)
     options = tiles.Options()
-    table = tiles.compile(filters, np.arange(20_000), None, options)  # type: ignore[arg-type]
+    table = freeze(tiles.compile(filters, np.arange(20_000), None, options))  # type: ignore[arg-type]
     assert len(table.tile_start)
     part = tiles.match(table, batch, tiles.workspace(table, options), options)
     assert part.candidates < len(part.keys) / 10
     few = options._replace(dense=np.inf)
-    other = tiles.compile(filters, np.arange(20_000), None, few)  # type: ignore[arg-type]
+    other = freeze(tiles.compile(filters, np.arange(20_000), None, few))  # type: ignore[arg-type]
     same = tiles.match(other, batch, tiles.workspace(other, few), few)
     assert lists(part) == lists(same)
 
@@ -43,7 +44,7 @@ def test_filters_that_need_one_code_are_looked_up_and_not_swept(pieces: int) -> 
     start, slots = np.arange(n + 1), np.zeros(pieces * n, np.int32)
     filters = Filters(start, start, pieces * start, np.zeros(n, np.int16), slots, low, low)
     options = tiles.Options()
-    table = tiles.compile(filters, np.arange(n), None, options)  # type: ignore[arg-type]
+    table = freeze(tiles.compile(filters, np.arange(n), None, options))  # type: ignore[arg-type]
     assert bool(len(table.tile_start)) == (pieces > 1)
     places, none = np.zeros(40, np.int32), np.zeros(1, np.int32)
     batch = Batch(np.arange(41), slots[:40], np.arange(40), places, none, none)
@@ -89,7 +90,7 @@ def test_a_sweep_finds_what_the_exact_check_does(name: str, cells: int) -> None:
     filters = _on_one_slot_each(filters_of(rng, 1200, shape))
     keys = rng.integers(0, shape.n_keys, 1200)
     options = tiles.Options(cells=cells, dense=1e-300)
-    table: Any = tiles.compile(filters, keys, None, options)  # type: ignore[arg-type]
+    table: Any = freeze(tiles.compile(filters, keys, None, options))  # type: ignore[arg-type]
     assert len(table.tile_start) > 2
     space = tiles.workspace(table, options)
     for n_events in (1, 30, 2):  # few are fetched ahead
@@ -103,7 +104,7 @@ def test_a_sweep_finds_what_the_exact_check_does(name: str, cells: int) -> None:
 def test_a_sweep_takes_some_events_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     filters, batch = intervals_case(3000, 700)
     options = tiles.Options()
-    table = tiles.compile(filters, np.arange(3000), None, options)  # type: ignore[arg-type]
+    table = freeze(tiles.compile(filters, np.arange(3000), None, options))  # type: ignore[arg-type]
     together = tiles.match(table, batch, tiles.workspace(table, options), options)
     monkeypatch.setattr(_tiles_sweep, "_TOGETHER", 7)
     apart = tiles.match(table, batch, tiles.workspace(table, options), options)
@@ -134,7 +135,7 @@ def test_few_events_look_at_a_posting_of_their_own(
     start, no_groups = np.arange(n + 1), np.zeros(n, np.int16)
     filters = Filters(start, start, start, no_groups, slots, low, low + 5000)
     options = tiles.Options()
-    table: Any = tiles.compile(filters, np.arange(n), None, options)  # type: ignore[arg-type]
+    table: Any = freeze(tiles.compile(filters, np.arange(n), None, options))  # type: ignore[arg-type]
     assert len(table.tile_start)
     assert (np.diff(table.posting_start)[1:] == per_slot).all()
     space = tiles.workspace(table, options)
@@ -154,7 +155,7 @@ def test_a_tile_may_have_more_lists_than_all_before_it() -> None:
     no_groups, high = np.zeros(len(slots), np.int16), np.full(len(slots), HIGHEST)
     filters = Filters(row_start, start, np.arange(len(slots) + 1), no_groups, slots, low, high)
     options = tiles.Options(dense=0.0)
-    table: Any = tiles.compile(filters, np.arange(n), None, options)  # type: ignore[arg-type]
+    table: Any = freeze(tiles.compile(filters, np.arange(n), None, options))  # type: ignore[arg-type]
     assert table.tile_start.tolist() == [0, 1, 1101]
     assert len(table.end_codes) == 511 + 1100
     places, none = np.zeros(42, np.int32), np.zeros(1, np.int32)
@@ -175,7 +176,7 @@ def test_pieces_that_overlap_are_not_swept(second: int, code: int) -> None:
     places, none = np.zeros(1, np.int32), np.zeros(1, np.int32)
     batch = Batch(start, slots[:1], np.array([code]), places, none, none)
     options = tiles.Options(dense=0.0)
-    table: Any = tiles.compile(filters, np.array([3]), None, options)  # type: ignore[arg-type]
+    table: Any = freeze(tiles.compile(filters, np.array([3]), None, options))  # type: ignore[arg-type]
     assert lists(tiles.match(table, batch, tiles.workspace(table, options), options)) == [[3]]
 
 
@@ -190,7 +191,7 @@ def test_a_filter_with_very_many_constraints_on_a_slot_is_not_swept(n_on_slot: i
     places, none = np.zeros(3, np.int32), np.zeros(1, np.int32)
     batch = Batch(np.arange(4), slots[:3], np.array([5, 80, 105]), places, none, none)
     options = tiles.Options()
-    table: Any = tiles.compile(filters, np.arange(10), None, options)  # type: ignore[arg-type]
+    table: Any = freeze(tiles.compile(filters, np.arange(10), None, options))  # type: ignore[arg-type]
     assert bool(len(table.tile_start)) == (n_on_slot == 64)
     found = tiles.match(table, batch, tiles.workspace(table, options), options)
     assert lists(found) == expected(filters, np.arange(10), batch)

@@ -10,6 +10,7 @@ import pytest
 from matchyard.engines.predicates._coded import Batch, Filters
 from matchyard.engines.predicates.algorithms import _tiles_sweep, auto, tiles
 from matchyard.errors import UsageError
+from matchyard.kernels.names import freeze
 from tests.engines.predicates.test_counting import (
     SHAPES,
     batch_of,
@@ -35,7 +36,7 @@ def test_the_keys_are_those_of_the_exact_check(option: str, name: str) -> None:
     options = OPTIONS[option]
     for seed in range(4):
         filters, keys, batch = case(seed, name)
-        table: Any = tiles.compile(filters, keys, None, options)  # type: ignore[arg-type]
+        table: Any = freeze(tiles.compile(filters, keys, None, options))  # type: ignore[arg-type]
         space = tiles.workspace(table, options)
         wanted = expected(filters, keys, batch)
         for _ in range(2):  # what the first call noted means nothing in the second
@@ -52,7 +53,7 @@ def test_large_tables_have_tiles_and_blocks(name: str) -> None:
     wanted = expected(filters, keys, batch)
     for option in ("roomy", "few cells and all slots", "many matches"):
         options = OPTIONS[option]
-        table: Any = tiles.compile(filters, keys, None, options)  # type: ignore[arg-type]
+        table: Any = freeze(tiles.compile(filters, keys, None, options))  # type: ignore[arg-type]
         assert max(len(table.tile_list_start), len(table.tile_start)) > 2
         if (name, option) == ("intervals", "many matches"):
             assert len(table.tile_start)
@@ -106,7 +107,7 @@ def test_tables_of_several_blocks_find_what_numpy_finds(
     filters, batch = intervals_case(40_000, 120)
     batch = _with_some_slots(batch, 0.8)
     options = tiles.Options(dense=dense)
-    table = tiles.compile(filters, np.arange(40_000), None, options)  # type: ignore[arg-type]
+    table = freeze(tiles.compile(filters, np.arange(40_000), None, options))  # type: ignore[arg-type]
     if dense:
         assert len(table.block_list_start) > 2
         assert table.block_list_start[-1] > table.block_list_start[1] > 0  # both blocks have bits
@@ -118,7 +119,7 @@ def test_tables_of_several_blocks_find_what_numpy_finds(
 def test_bits_leave_few_filters_to_compare() -> None:
     filters, batch = intervals_case(20_000, 50)
     options = tiles.Options(dense=np.inf)
-    table = tiles.compile(filters, np.arange(20_000), None, options)  # type: ignore[arg-type]
+    table = freeze(tiles.compile(filters, np.arange(20_000), None, options))  # type: ignore[arg-type]
     part = tiles.match(table, batch, tiles.workspace(table, options), options)
     assert part.candidates < 4 * len(part.keys)
     assert part.candidates < 100 * 20_000 / 50

@@ -13,7 +13,7 @@ import numpy as np
 from matchyard.engines.predicates._coded import Kind, Mode, Vocabulary
 from matchyard.engines.predicates._numbers import choose_mode, number_codes, split
 from matchyard.engines.predicates._patterns import INVERTED, WILDCARD, build
-from matchyard.kernels.names import Interner, Names
+from matchyard.kernels.names import Interner, Names, freeze
 
 
 class Slot(NamedTuple):
@@ -32,7 +32,8 @@ def names_of(words: list[str]) -> Names:
     np.cumsum([len(one) for one in data], out=start[1:])
     interner = Interner()
     interner.intern(np.frombuffer(b"".join(data), np.uint8), start)
-    return interner.names()
+    names = interner.names()
+    return freeze(names._replace(text_start=names.text_start.astype(np.int32)))
 
 
 def make(slots: list[Slot]) -> tuple[Vocabulary, list[Slot], list[str]]:
@@ -68,7 +69,7 @@ def make(slots: list[Slot]) -> tuple[Vocabulary, list[Slot], list[str]]:
         names_of(words), known, slot_start.astype(np.int32), kind, np.array(modes, np.uint8),
         starts, np.array(domain, np.float64), rest, *build(known, kind, starts, rest),
     )  # fmt: skip
-    return made, slots, texts
+    return freeze(made), slots, texts
 
 
 def holds(flags: int, pattern: str, text: str) -> bool:

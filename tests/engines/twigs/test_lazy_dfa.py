@@ -42,7 +42,7 @@ def test_what_a_workspace_knows_already_changes_nothing() -> None:
     rows = cases.random_rows(rng, 200, shape)
     batch = cases.batch([cases.random_document(rng, shape) for _ in range(20)])
     options = lazy_dfa.Options()
-    table = lazy_dfa.compile(cases.twigs(rows), np.arange(200), None, options)  # type: ignore[arg-type]
+    table = cases.table_of(lazy_dfa, cases.twigs(rows), options)
     space = lazy_dfa.workspace(table, options)
     first, again = (lazy_dfa.match(table, batch, space, options) for _ in range(2))
     assert first.keys.tolist() == again.keys.tolist()
@@ -55,7 +55,7 @@ def test_a_cache_keeps_to_its_limit_and_forgets() -> None:
     rows = cases.random_rows(rng, 60, shape)
     documents = [cases.random_document(rng, shape._replace(n_elements=60)) for _ in range(60)]
     options = lazy_dfa.Options(cache_bytes=1 << 17)  # less than a cache begins with
-    table = lazy_dfa.compile(cases.twigs(rows), np.arange(60), None, options)  # type: ignore[arg-type]
+    table = cases.table_of(lazy_dfa, cases.twigs(rows), options)
     space = lazy_dfa.workspace(table, options)
     before = sum(array.nbytes for array in space.cache)
     part = lazy_dfa.match(table, cases.batch(documents), space, options)
@@ -73,7 +73,7 @@ def test_a_cache_begins_small_and_grows_to_its_limit(monkeypatch: pytest.MonkeyP
     rows = cases.random_rows(rng, 60, shape)
     documents = [cases.random_document(rng, shape._replace(n_elements=60)) for _ in range(50)]
     options = lazy_dfa.Options(cache_bytes=1 << 23)
-    table = lazy_dfa.compile(cases.twigs(rows), np.arange(60), None, options)  # type: ignore[arg-type]
+    table = cases.table_of(lazy_dfa, cases.twigs(rows), options)
     space = lazy_dfa.workspace(table, options)
     at_first = space.n_bytes
     part = lazy_dfa.match(table, cases.batch(documents), space, options)
@@ -88,7 +88,7 @@ def test_states_that_are_met_often_get_masks(shape: cases.Shape) -> None:
     rows = cases.random_rows(rng, 300, shape)
     documents = [cases.random_document(rng, shape._replace(n_elements=40)) for _ in range(150)]
     options = lazy_dfa.Options()
-    table = lazy_dfa.compile(cases.twigs(rows), np.arange(300), None, options)  # type: ignore[arg-type]
+    table = cases.table_of(lazy_dfa, cases.twigs(rows), options)
     space = lazy_dfa.workspace(table, options)
     part = lazy_dfa.match(table, cases.batch(documents), space, options)
     assert space.cache.used[N_MASKS] > 0

@@ -48,6 +48,6 @@ def test_documents_may_have_tags_that_are_newer_than_the_table() -> None:
 
 def test_every_event_looks_at_every_column() -> None:
     subscriptions = cases.twigs(cases.FIGURE_4_TWIGS)
-    table = stacks.compile(subscriptions, np.arange(3), None, OPTIONS)
+    table = cases.table_of(stacks, subscriptions, OPTIONS)
     part = stacks.match(table, cases.batch([cases.FIGURE_4]), None, OPTIONS)
     assert part.candidates == 2 * 6 * (3 + 4 + 3 + 3)  # 6 elements; a column per tree and node

@@ -53,7 +53,7 @@ def test_sections_of_several_words_match_as_defined(section: int) -> None:
 def test_a_workspace_serves_batches_of_any_size_one_after_the_other() -> None:
     rng = np.random.default_rng(8)
     rows, options = cases.random_rows(rng, 100, cases.Shape()), yfilter.Options(section=30)
-    table = yfilter.compile(cases.twigs(rows), np.arange(100), None, options)
+    table = cases.table_of(yfilter, cases.twigs(rows), options)
     workspace = yfilter.workspace(table, options)
     for n_elements in (3, 20, 90, 4, 150, 10):
         shape = cases.Shape(n_elements=n_elements, deeper=0.7)
@@ -71,7 +71,7 @@ def test_equal_prefixes_are_the_same_states() -> None:
 
 
 def test_only_twigs_all_of_whose_paths_were_found_are_joined() -> None:
-    table = yfilter.compile(cases.twigs(cases.FIGURE_4_TWIGS), np.arange(3), None, OPTIONS)
+    table = cases.table_of(yfilter, cases.twigs(cases.FIGURE_4_TWIGS), OPTIONS)
     document = cases.element(cases.A, cases.element(cases.C, cases.element(cases.E)))
     workspace = yfilter.workspace(table, OPTIONS)
     part = yfilter.match(table, cases.batch([document]), workspace, OPTIONS)

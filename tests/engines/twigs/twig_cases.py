@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchyard.engines.twigs._coded import ANY, CLOSE, DOCUMENT, Axis, Batch, Twigs
+from matchyard.kernels.names import freeze
 
 Node = tuple[int, int, bool, int]  # parent, axis, is it negated, tag
 Row = list[list[Node]]  # the trees of a subscription
@@ -167,12 +168,18 @@ def expected(rows: Sequence[Row], documents: Sequence[Element]) -> list[list[int
     return [[i for i, row in enumerate(rows) if holds(row, root)] for root in documents]
 
 
+def table_of(algorithm: Any, subscriptions: Twigs, options: Any) -> Any:
+    """A table as an index has it, whose keys are the numbers of the rows: frozen, since all of an
+    algorithm would be compiled again for another type of arrays."""
+    keys: NDArray[np.int64] = np.arange(subscriptions.n_rows)
+    return freeze(algorithm.compile(subscriptions, keys, None, options))
+
+
 def matches_of(
     algorithm: Any, subscriptions: Twigs, documents: Batch, options: Any
 ) -> list[list[int]]:
     """Per document the numbers of the rows that an algorithm finds, sorted."""
-    keys: NDArray[np.int64] = np.arange(subscriptions.n_rows)
-    table = algorithm.compile(subscriptions, keys, None, options)
+    table = table_of(algorithm, subscriptions, options)
     workspace = algorithm.workspace(table, options)
     part = algorithm.match(table, documents, workspace, options)
     return [sorted(part.keys[a:b].tolist()) for a, b in pairwise(part.event_start)]

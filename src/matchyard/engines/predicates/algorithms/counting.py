@@ -98,7 +98,7 @@ def estimate(n_subscriptions: int, n_constraints: int, n_names: int, options: Op
 def _match(table, batch, counters):
     n_events = len(batch.event_start) - 1
     hit_start = np.zeros(n_events + 1, np.int64)
-    hits, end, candidates = np.empty(1024, np.int32), 0, 0
+    hits, end, candidates = np.empty(1024, np.int32), np.int64(0), 0
     sizes, first, satisfied, full = table.sizes, counters.first, counters.satisfied, counters.full
     n_always, n_small, stride = n_below(sizes, 1), n_below(sizes, 2), stride_of(sizes)
     for event in range(n_events):
@@ -127,8 +127,9 @@ def _match(table, batch, counters):
                 )  # fmt: skip
                 candidates += stop - start
                 for i in range(n_full):
-                    if not confirm or filter_holds(table, full[i], batch, event, first, has_places):
-                        hits = put(hits, end, full[i])
+                    number = np.int64(full[i])
+                    if not confirm or filter_holds(table, number, batch, event, first, has_places):
+                        hits = put(hits, end, number)
                         end += 1
             entry = after
         leave(batch, event, first)

@@ -134,7 +134,7 @@ def estimate(n_subscriptions: int, n_constraints: int, n_names: int, options: Op
 def _match(table, batch, counters):
     n_events = len(batch.event_start) - 1
     hit_start = np.zeros(n_events + 1, np.int64)
-    hits, end, candidates = np.empty(1024, np.int32), 0, 0
+    hits, end, candidates = np.empty(1024, np.int32), np.int64(0), 0
     sizes, first, full = table.sizes, counters.first, counters.full
     n_always, n_small, stride = n_below(sizes, 1), n_below(sizes, 2), stride_of(sizes)
     runs = new_runs(batch)
@@ -152,8 +152,9 @@ def _match(table, batch, counters):
                 stop = min(runs[run, END], start + STEP)
                 n_full = _count(table, counters, start, stop, runs[run, REPEATS], n_small, base)
                 for i in range(n_full):
-                    if not confirm or filter_holds(table, full[i], batch, event, first, has_places):
-                        hits = put(hits, end, full[i])
+                    number = np.int64(full[i])
+                    if not confirm or filter_holds(table, number, batch, event, first, has_places):
+                        hits = put(hits, end, number)
                         end += 1
         leave(batch, event, first)
         hit_start[event + 1] = end
@@ -164,7 +165,7 @@ def _match(table, batch, counters):
 def _match_unique(table, batch, counters):
     n_events = len(batch.event_start) - 1
     event_start = np.zeros(n_events + 1, np.int64)
-    found, end, candidates = np.empty(1024, np.int64), 0, 0
+    found, end, candidates = np.empty(1024, np.int64), np.int64(0), 0
     sizes, first, full = table.sizes, counters.first, counters.full
     n_always, n_small, stride = n_below(sizes, 1), n_below(sizes, 2), stride_of(sizes)
     n_interfaces = table.key_interface.max() + 1
@@ -193,10 +194,11 @@ def _match_unique(table, batch, counters):
             for i in range(n_full):
                 if end - begin == n_interfaces:
                     break
-                if _is_open(table, marked, full[i], event) and (
-                    not confirm or filter_holds(table, full[i], batch, event, first, has_places)
+                number = np.int64(full[i])
+                if _is_open(table, marked, number, event) and (
+                    not confirm or filter_holds(table, number, batch, event, first, has_places)
                 ):
-                    found, end = _mark(table, full[i], marked, event, found, end)
+                    found, end = _mark(table, number, marked, event, found, end)
             runs[run, START] = stop
             run += stop == runs[run, END]
         leave(batch, event, first)

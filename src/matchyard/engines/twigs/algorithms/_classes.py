@@ -69,7 +69,8 @@ def _find(twigs, found):
     head, following = np.empty(most + 1, np.int32), np.empty(most, np.int32)
     code = np.empty(most, np.int32)
     chosen = np.empty(most, np.int32)
-    n_classes, n_conditions, n_requirements, n_tops = 0, 0, 0, 0
+    n_classes, n_conditions = np.int64(0), np.int64(0)
+    n_requirements, n_tops = 0, 0
     for tree in range(len(twigs.tree_start) - 1):
         first, last = twigs.tree_start[tree], twigs.tree_start[tree + 1]
         head[: last - first + 1] = -1

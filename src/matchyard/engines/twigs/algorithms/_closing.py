@@ -33,7 +33,8 @@ _MANY = 8  # requirements in a word, from which on the leads of all 64 are read 
 @njit(nogil=True, cache=True)
 def close_frame(table, cache, levels, frame):
     """The set that an element meets for those above, once for all that have this frame."""
-    state, met, bits = cache.frame_state[frame], cache.frame_met[frame], levels.scratch
+    state, met = np.int64(cache.frame_state[frame]), cache.frame_met[frame]
+    bits = levels.scratch
     take(cache, bits, met)
     up = _intern_found(table, cache, levels, state, met, bits)
     cache.frame_up[frame] = up + 1

@@ -137,7 +137,7 @@ def forget(table, cache, levels, level):
     for at in range(1, level + 1):
         if not has_room(cache, most):
             return False
-        state = enter(table, cache, levels.scopes[at - 1], np.int64(levels.tags[at])) - 1
+        state = enter(table, cache, levels.scopes[at - 1], levels.tags[at]) - 1
         levels.states[at], levels.scopes[at] = state, cache.state_scope[state]
         if levels.frames[at] >= 0:
             place = cache.used[N_WORDS]

@@ -47,7 +47,7 @@ def enter(table, cache, scope, tag):
         if tag > 0 and not _asks_for(table, cache, cache.scope_set[scope], tag):
             found = cache.next_state[scope, 0]  # as any element that nobody names
             if found == UNKNOWN:
-                found = cache.next_state[scope, 0] = _new_state(table, cache, scope, 0)
+                found = cache.next_state[scope, 0] = _new_state(table, cache, scope, np.int32(0))
         else:
             found = _new_state(table, cache, scope, tag)
         cache.next_state[scope, tag] = found
@@ -57,8 +57,8 @@ def enter(table, cache, scope, tag):
 @njit(nogil=True, cache=True)
 def _new_state(table, cache, scope, tag):
     asking = cache.scope_set[scope]
-    sure = _intern_free(table, cache, asking, tag, False)
-    late = _intern_free(table, cache, asking, tag, True)
+    sure = _intern_free(table, cache, asking, tag, ALL)
+    late = _intern_free(table, cache, asking, tag, ZERO)
     unnamed, any_inner = cache.next_state[scope, 0], np.int64(-1)
     if unnamed != UNKNOWN:
         any_inner = np.int64(cache.scope_set[cache.state_scope[unnamed - 1]])
@@ -105,14 +105,15 @@ def _asks_for(table, cache, asking, tag):
 
 
 @njit(nogil=True, cache=True)
-def _intern_free(table, cache, asking, tag, is_late):
-    """The requirements that ask for nothing, or only that something is not there."""
+def _intern_free(table, cache, asking, tag, flipped):
+    """The requirements that ask for nothing, with all bits of `has_more` flipped; or only that
+    something is not there, with none."""
     word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
     tag_start, has_more, is_free = table.tag_start, table.has_more, table.is_free
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
         at = word_at[i]
         word = words[i] & is_free[at] & of_element(tag_start, tag, at)
-        word &= has_more[at] if is_late else ~has_more[at]
+        word &= has_more[at] ^ flipped
         place = append(word_at, words, place, at, word)
     return intern_set(cache, place)
 

@@ -186,7 +186,7 @@ def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, m
     tags, states, scopes, frames = levels.tags, levels.states, levels.scopes, levels.frames
     element, stamps = levels.element, levels.stamps
     most = n_words_at_most(table)
-    hits, n_hits, n_looked, n_before = np.empty(256, np.int32), 0, 0, hit_start[first]
+    hits, n_hits, n_looked, n_before = np.empty(256, np.int32), np.int64(0), 0, hit_start[first]
     has_forgotten = False
     for document in range(first, len(event_start) - 1):
         if may_grow and (has_forgotten or not has_room(cache, most)):
@@ -195,8 +195,9 @@ def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, m
             clear(cache)
             stamps[:] = -1
         scopes[0] = document_scope(table, cache)
-        keep_as_bits(levels, 0)
-        level, is_full = 0, not has_room(cache, most)
+        level = np.int64(0)  # a plain 0 has a type of its own: what takes it would be made twice
+        keep_as_bits(levels, level)
+        is_full = not has_room(cache, most)
         for i in range(event_start[document], event_start[document + 1]):
             event = events[i]
             if is_full:

@@ -145,7 +145,7 @@ def _match(table, batch, stack):
     held = np.zeros(stack.shape[1], np.uint8)
     hit_start = np.zeros(n_documents + 1, np.int64)
     rows = np.empty(1024, np.int32)
-    n_hits, n_updates = 0, 0
+    n_hits, n_updates = np.int64(0), 0
     for document in range(n_documents):
         first, last = batch.event_start[document], batch.event_start[document + 1]
         n_updates += _run(table, batch.events[first:last], stack, held)

@@ -128,7 +128,7 @@ def _match(table, paths, batch, section, active, joining, n_elements):
     here = np.empty(2 * len(paths.state_kind), np.int32)
     hit_start = np.zeros(n_documents + 1, np.int64)
     rows = np.empty(1024, np.int32)
-    n_hits, n_joined = 0, 0
+    n_hits, n_joined = np.int64(0), 0
     for document in range(n_documents):
         first, last = batch.event_start[document], batch.event_start[document + 1]
         joining.is_held[:] = 0
@@ -146,7 +146,8 @@ def _match(table, paths, batch, section, active, joining, n_elements):
 @njit(nogil=True, cache=True)
 def _run(table, paths, events, section, active, joining, n_elements, here):
     """All events of a document; returns how many nodes were joined, and the stack of states."""
-    level, n_joined, is_first = 0, 0, True
+    level, n_joined = np.int64(0), 0  # a plain 0 has a type of its own: `_join` would be made twice
+    is_first = level == 0
     _shared_paths.begin(paths, active, here)
     sections.begin(section, 0)
     for event in events:
