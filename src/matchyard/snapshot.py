@@ -219,8 +219,8 @@ class Segment:
         """The subscriptions of a key, as values."""
         found = []
         for table in self.tables:
-            at = np.flatnonzero(table.keys == key)
-            at = at[[not csr.is_removed(table, position) for position in at]]
+            at, keyed = np.flatnonzero(table.keys == key), csr.key_table(table)
+            at = at[[not csr.is_removed(keyed, position) for position in at]]
             rows = rows_at(table, at)
             batch = self.settings.algorithm.subscriptions(table, rows)
             decode = self.settings.engine.encoder.decode

@@ -10,7 +10,7 @@ Every table ends in the same four arrays, the key table [TagMatch §3.4]:
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -110,6 +110,20 @@ def in_hash_set(table, value):
     return False
 
 
+class KeyTable(NamedTuple):
+    """The key table of a table alone: what takes it is compiled once for all algorithms."""
+
+    key_start: NDArray[np.int32]
+    keys: NDArray[np.int64]
+    removed_keys: NDArray[np.int64]
+    removed_at: NDArray[np.int64]
+
+
+def key_table(table: Any) -> KeyTable:
+    """The last four arrays of a table."""
+    return KeyTable(table.key_start, table.keys, table.removed_keys, table.removed_at)
+
+
 @njit(nogil=True, cache=True)
 def is_removed(table, position):
     """Is the subscription at this position of the key table gone?"""
@@ -132,18 +146,26 @@ def positions_of(keys, wanted):
     return positions[:n_found]
 
 
-@njit(nogil=True, cache=True)
-def n_living(table):
+def n_living(table: Any) -> int:
     """How many positions of the key table are not removed."""
+    return int(_n_living(key_table(table)))
+
+
+@njit(nogil=True, cache=True)
+def _n_living(table):
     total = 0
     for position in range(len(table.keys)):
         total += not is_removed(table, position)
     return total
 
 
-@njit(nogil=True, cache=True)
-def living(table):
+def living(table: Any) -> NDArray[np.int64]:
     """The positions of the key table that are not removed."""
+    return _living(key_table(table))
+
+
+@njit(nogil=True, cache=True)
+def _living(table):
     positions = np.empty(len(table.keys), np.int64)
     n_living = 0
     for position in range(len(table.keys)):
@@ -157,6 +179,7 @@ def gather(
     table: Any, hit_start: NDArray[np.int64], hits: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The keys of the sets that matched: (event_start, keys), counted first, then filled."""
+    table = key_table(table)
     if len(hits) > len(table.key_start) and has_one_each(table):
         return hit_start, table.keys[hits]
     event_start = np.empty(len(hit_start), np.int64)
@@ -202,7 +225,7 @@ def fill(
     """The keys themselves. NumPy makes the array, since it asks for huge pages: touching fresh
     memory costs four times as much as the copy where the pages are small."""
     keys = np.empty(n_keys, np.int64)
-    copy_keys(table, hit_start, hits, keys)
+    copy_keys(key_table(table), hit_start, hits, keys)
     return keys
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from matchyard.kernels.hashing import is_equal, prefetch, xxh64
 
-Arrays = TypeVar("Arrays", bound=tuple[NDArray[np.generic], ...])
+Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 UNKNOWN = -1

@@ -15,6 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.kernels.csr import ragged
+from matchyard.kernels.names import freeze
 
 
 class Form(IntEnum):
@@ -96,7 +97,7 @@ def renumber(pieces: Pieces, names: NDArray[np.int32], texts: NDArray[np.int32])
 def used(pieces: Pieces, n_names: int, n_texts: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """How many pieces use each name, and how many ends each text."""
     names, texts = np.zeros(n_names, np.int64), np.zeros(n_texts, np.int64)
-    _count_uses(pieces, names, texts)
+    _count_uses(freeze(pieces), names, texts)
     return names, texts
 
 

@@ -83,6 +83,7 @@ def names_of(vocabulary: Vocabulary) -> NDArray[np.int32]:
 
 
 def _build(pieces: Pieces, names: Names, texts: Names) -> Vocabulary:
+    pieces = freeze(pieces)
     marks = np.zeros((names.n_names, _N_KINDS), np.bool_)
     mark_slots(pieces, marks)
     kind = np.nonzero(marks)[1].astype(np.uint8)
@@ -162,11 +163,12 @@ def _with_grams(vocabulary: Vocabulary) -> Vocabulary:
 def code(pieces: Pieces, vocabulary: Vocabulary, is_checked: bool = False) -> Filters:
     """Pieces over the ids of a vocabulary as filters; refuses what it lacks where that is asked."""
     slot_of, n_pieces = slots_of(vocabulary), len(pieces.names)
+    vocabulary, given = freeze(vocabulary), freeze(pieces)
     if is_checked:
-        _refuse_missing(pieces, first_missing(pieces, slot_of, vocabulary))
+        _refuse_missing(pieces, first_missing(given, slot_of, vocabulary))
     slots = np.empty(n_pieces, np.int32)
     low, high = np.empty(n_pieces, np.int64), np.empty(n_pieces, np.int64)
-    code_all(pieces, slot_of, vocabulary, slots, low, high)
+    code_all(given, slot_of, vocabulary, slots, low, high)
     filters = Filters(
         pieces.row_start, pieces.filter_start, pieces.piece_start, pieces.groups, slots, low, high
     )
