@@ -14,6 +14,10 @@ from typing import Any, NamedTuple
 from matchyard.engine import ENGINES
 
 SOURCES = Path(import_module("matchyard").__file__ or "").parent
+LAYOUTS = (  # what kernels read, where a launcher does not make it itself
+    "engines/predicates/algorithms/_counting_layout.py",
+    "engines/twigs/algorithms/_packed.py",
+)
 RECORD = Path(__file__).with_name("verified.json")
 
 
@@ -46,7 +50,8 @@ def kernels() -> list[Kernel]:
 
 def hashes() -> dict[str, str]:
     """SHA-256 of everything that decides what runs on a GPU."""
-    files = [SOURCES / "device.py", *SOURCES.glob("engines/*/algorithms/*.cu")]
+    files = [SOURCES / name for name in ("device.py", *LAYOUTS)]
+    files += SOURCES.glob("engines/*/algorithms/*.cu")
     files += [path for path, _ in launchers()]
     return {
         path.relative_to(SOURCES).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
