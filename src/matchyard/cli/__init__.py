@@ -8,6 +8,7 @@ import sys
 import typer
 
 from matchyard.cli.index_commands import build, explain, info, match
+from matchyard.cli.latency_command import latency
 from matchyard.cli.measure_commands import bench, demo, reproduce
 from matchyard.cli.terminal import clear, note
 from matchyard.cli.workload_command import workload
@@ -20,7 +21,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for _command in (workload, build, match, explain, info, bench, reproduce, demo):
+for _command in (workload, build, match, explain, info, bench, latency, reproduce, demo):
     app.command()(_command)
 
 

@@ -1,0 +1,100 @@
+"""How long events take through a stream, at several shares of what it can take [TagMatch, Figure 6].
+
+First the stream's own peak is found: threads submit as fast as they are let. Then events come at a
+share of that rate, whether or not those before them are done, and their time counts from when they
+were due, so that an event that had to wait to be submitted is not counted as quick.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+import numpy as np
+
+SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
+_PAUSE_S = 0.0005  # of a thread that submits, between its events that are due
+
+
+class Latency(NamedTuple):
+    """Events at one rate, from when they were due to their keys."""
+
+    share: float  # of the peak
+    events_per_s: float
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    worst_ms: float
+
+
+class _Tally:
+    """When events were done, as it is said by the threads that match."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.failures: list[BaseException] = []
+
+    def note(self, due: float) -> Callable[[Future[Any]], None]:
+        """What an event that was due then is to call."""
+
+        def done(future: Future[Any]) -> None:
+            self.seconds.append(time.monotonic() - due)
+            if future.exception() is not None:
+                self.failures.append(future.exception())  # type: ignore[arg-type]
+
+        return done
+
+
+def latencies(
+    index: Any,
+    events: Sequence[Any],
+    shares: Sequence[float] = SHARES,
+    seconds: float = 2.0,
+    producers: int = 2,
+    max_batch: int = 4096,
+    max_delay_ms: float = 2.0,
+) -> Iterator[Latency]:
+    """One after the other, from the lowest share to the highest."""
+    with index.stream(max_batch, max_delay_ms) as stream:
+        _at_rate(stream, events, None, min(seconds, 0.5), producers)  # compiles what is needed
+        peak, _ = _at_rate(stream, events, None, seconds, producers)
+        for share in sorted(shares):
+            rate, tally = _at_rate(stream, events, share * peak, seconds, producers)
+            p50, p90, p99, worst = 1e3 * np.percentile(tally.seconds, [50, 90, 99, 100])
+            yield Latency(share, rate, *map(float, (p50, p90, p99, worst)))
+
+
+def _at_rate(
+    stream: Any, events: Sequence[Any], rate: float | None, seconds: float, producers: int
+) -> tuple[float, _Tally]:
+    """Submit at a rate, or as fast as it goes: events that were done per second, and their times."""
+    tally, start = _Tally(), time.monotonic()
+    sent = [0] * producers
+
+    def produce(number: int) -> None:
+        last: Future[Any] | None = None
+        while (now := time.monotonic() - start) < seconds:
+            due = sent[number] + 64 if rate is None else int(now * rate / producers)
+            for i in range(sent[number], due):
+                at = time.monotonic() if rate is None else start + i * producers / rate
+                last = stream.submit(events[(i * producers + number) % len(events)])
+                last.add_done_callback(tally.note(at))
+            sent[number] = due
+            if rate is not None:
+                time.sleep(_PAUSE_S)
+        if last is not None:
+            last.exception()  # waits for it
+
+    threads = [threading.Thread(target=produce, args=(number,)) for number in range(producers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    while len(tally.seconds) < sum(sent):
+        time.sleep(_PAUSE_S)
+    if tally.failures:
+        raise tally.failures[0]
+    return sum(sent) / (time.monotonic() - start), tally
