@@ -80,23 +80,16 @@ def test_moving_keeps_what_is_staged_and_what_is_built() -> None:
 
 
 def test_an_algorithm_on_a_card_is_that_of_the_cpu_but_for_matching() -> None:
-    def locate(table: Any, batch: Any, workspace: Any, options: Any) -> Any:
-        return workspace
-
     on_cpu = SimpleNamespace(
         workspace=lambda table, options: "of the CPU",
         match_unique=lambda: None,
-        locate=locate,
+        locate="slow",
         Table="table",
     )
-    on_gpu = SimpleNamespace(LAUNCH=9, workspace="there", match="fast")
+    on_gpu = SimpleNamespace(LAUNCH=9, workspace=lambda table, options: "there", match="fast")
     found: Any = OnCard(on_cpu, on_gpu)
-    assert (found.LAUNCH, found.workspace, found.match, found.Table) == (
-        9,
-        "there",
-        "fast",
-        "table",
-    )
-    assert found.locate(None, None, "of the card", None) == "of the CPU"
+    assert (found.LAUNCH, found.match, found.Table, found.locate) == (9, "fast", "table", "slow")
+    assert found.workspace(None, None) == "there"
+    assert found.locate_workspace(None, None) == "of the CPU"
     assert not hasattr(found, "match_unique")
     assert not hasattr(OnCard(SimpleNamespace(), on_gpu), "locate")

@@ -107,6 +107,54 @@ def test_an_event_that_is_refused_fails_alone() -> None:
             futures[number].result()
 
 
+def test_a_whole_batch_may_be_bad() -> None:
+    index = my.TwigIndex().add("//a", key=1).consolidate()
+    with index.stream(max_batch=4096, max_delay_ms=60_000) as stream:
+        futures = [stream.submit("<a/>" if i % 1000 == 7 else "{}") for i in range(4096)]
+        done = [future.exception(timeout=120) for future in futures]
+    assert [i for i, error in enumerate(done) if error is None] == [7, 1007, 2007, 3007, 4007]
+    assert {str(error)[:10] for error in done if error is not None} == {"document 0"}
+
+
+def test_an_error_of_the_result_reaches_everyone_in_the_batch() -> None:
+    class Unreadable:
+        def match(self, events: Any, threads: int | None = None) -> Any:
+            return self
+
+        def to_lists(self) -> Any:
+            raise MemoryError("too many keys")
+
+    with Stream(Unreadable(), max_delay_ms=0) as stream, pytest.raises(MemoryError):
+        stream.submit("a").result(timeout=30)
+
+
+def test_a_stream_whose_batcher_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*call: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    stream = INDEX.stream(max_delay_ms=float("inf"), max_batch=2)
+    monkeypatch.setattr(stream._workers, "submit", refuse)
+    futures = [stream.submit("a") for _ in range(2)]
+    for future in futures:
+        with pytest.raises(RuntimeError, match="new thread"):
+            future.result(timeout=30)
+    with pytest.raises(my.UsageError, match="closed"):
+        stream.submit("a")
+    stream.close()
+
+
+def test_a_callback_may_submit_more() -> None:
+    found: list[Future[list[Any]]] = []
+    with INDEX.stream(max_batch=1, max_delay_ms=0, workers=1) as stream:
+        for _ in range(20):
+            future = stream.submit("a")
+            future.add_done_callback(lambda _: found.append(stream.submit("b")))
+            future.result(timeout=30)
+        while len(found) < 20:
+            threading.Event().wait(0.01)
+    assert [future.result() for future in found] == [[2]] * 20
+
+
 def test_an_event_of_the_wrong_kind_fails_alone() -> None:
     with INDEX.stream(max_batch=64, max_delay_ms=50) as stream:
         futures = [stream.submit(event) for event in ("a", 17, ["a", "b"], "b")]

@@ -127,6 +127,13 @@ class guarded:
         raise DeviceError(f"the GPU failed at {self._doing}: {error}") from error
 
 
+def owner_of(array: NDArray[Any]) -> NDArray[Any]:
+    """The array that has the memory, of which there are several views."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
 class Copies:
     """Arrays that are on a card. They are never changed, so one copy serves all threads; it goes when
     the array goes."""
@@ -137,9 +144,7 @@ class Copies:
 
     def of(self, array: NDArray[Any]) -> Any:
         """The copy of an array, made when first asked for."""
-        owner = array  # of the memory: there are several views of it
-        while isinstance(owner.base, np.ndarray):
-            owner = owner.base
+        owner = owner_of(array)
         place = id(owner), array.ctypes.data, array.nbytes
         with self._lock:
             found = self._copies.get(place)
@@ -190,6 +195,7 @@ class Lane:
         held = self._buffers.get(name)
         if held is None or len(held) < size or held.dtype != kind:
             self._buffers.pop(name, None)
+            held = None  # so that it is free before there is a larger one
             with guarded(f"a batch, which needs room for {size:,} values"):
                 held = self._buffers[name] = self.cupy.empty(max(16, size + size // 4), kind)
         return held[:size]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.device import pick
+from matchyard.device import guarded, pick
 from matchyard.errors import UsageError
 from matchyard.matches import Part
 
@@ -107,14 +107,17 @@ class OnCard:
     """An algorithm that matches on a GPU (see `device`); all else is as on the CPU."""
 
     def __init__(self, on_cpu: Any, on_gpu: Any) -> None:
-        self._on_cpu, self.LAUNCH = on_cpu, on_gpu.LAUNCH
-        self.workspace, self.match = on_gpu.workspace, on_gpu.match
-        if hasattr(on_cpu, "locate"):
-            self.locate = self._locate
+        self._on_cpu, self._on_gpu = on_cpu, on_gpu
+        self.LAUNCH, self.match = on_gpu.LAUNCH, on_gpu.match
 
-    def _locate(self, table: Any, batch: Any, workspace: Any, options: Any) -> Any:
-        space = self._on_cpu.workspace(table, options)
-        return self._on_cpu.locate(table, batch, space, options)
+    def workspace(self, table: Any, options: Any) -> Any:
+        """The table on the card, and what a thread needs to match there."""
+        with guarded("making room for a thread"):
+            return self._on_gpu.workspace(table, options)
+
+    def locate_workspace(self, table: Any, options: Any) -> Any:
+        """What `locate` mutates, which is the CPU's."""
+        return self._on_cpu.workspace(table, options)
 
     def __getattr__(self, name: str) -> Any:
         if name == "match_unique":  # it would be that of the CPU

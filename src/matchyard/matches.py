@@ -34,6 +34,22 @@ class Part(NamedTuple):
     encode_s: float = 0.0  # seconds that a thread spent on encoding the events
 
 
+def end_to_end(parts: Sequence[Part]) -> Part:
+    """The matches of some events and of those after them, as one part.
+
+    >>> one = Part(np.array([0, 2]), np.array([7, 9]), 5)
+    >>> end_to_end([one, one]).event_start.tolist(), end_to_end([one, one]).candidates
+    ([0, 2, 4], 10)
+    """
+    counts = np.concatenate([np.diff(part.event_start) for part in parts])
+    return Part(
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+        np.concatenate([part.keys for part in parts]),
+        sum(part.candidates for part in parts),
+        sum(part.encode_s for part in parts),
+    )
+
+
 class Matches(Sequence[list[Any]]):
     """The keys per event, in the order of the events; a key's place within its event means nothing.
 

@@ -191,8 +191,8 @@ class Segment:
         options = self.settings.options
         found = []
         for table in self.tables:
-            space = algorithm.workspace(table, options)
-            start, rows = algorithm.locate(table, batch, space, options)
+            make = getattr(algorithm, "locate_workspace", algorithm.workspace)
+            start, rows = algorithm.locate(table, batch, make(table, options), options)
             numbers = np.repeat(np.arange(len(pairs)), np.diff(start))
             rows, numbers = rows[known[numbers]], numbers[known[numbers]]
             first = table.key_start[rows].astype(np.int64)

@@ -31,11 +31,12 @@ class Matching(Protocol):
 class _Waiting(NamedTuple):
     event: Any
     future: Future[list[Any]]
+    since: float
 
 
 class Stream:
     """Made by `Index.stream`. Use it in a `with` statement, or `close` it: what was submitted is
-    matched before it ends.
+    matched before it ends. A callback of a future may `submit`, but not `close`.
 
     >>> import matchyard as my
     >>> index = my.TagIndex().add("jazz", key=1).consolidate()
@@ -52,7 +53,6 @@ class Stream:
             raise UsageError("max_batch and workers must be at least 1, max_delay_ms at least 0")
         self._index, self._max_batch, self._max_delay_s = index, max_batch, max_delay_ms / 1e3
         self._pending: list[_Waiting] = []
-        self._oldest = 0.0  # when the first that is pending came
         self._is_closed = False
         self._changed = threading.Condition()
         self._free = threading.Semaphore(workers)
@@ -64,16 +64,13 @@ class Stream:
 
     def submit(self, event: Any) -> Future[list[Any]]:
         """The keys of an event, when its batch is matched. It waits where too many events do."""
-        waiting = _Waiting(event, Future())
+        waiting = _Waiting(event, Future(), monotonic())
         with self._changed:
             while len(self._pending) >= _AHEAD * self._max_batch and not self._is_closed:
                 self._changed.wait()
             self._refuse_if_closed()
             self._pending.append(waiting)
-            if len(self._pending) == 1:
-                self._oldest = monotonic()
-                self._changed.notify_all()
-            elif len(self._pending) == self._max_batch:
+            if len(self._pending) in (1, self._max_batch):
                 self._changed.notify_all()
         return waiting.future
 
@@ -108,54 +105,74 @@ class Stream:
 
     def _run(self) -> None:
         """Hand over batches until the stream is closed and nothing is pending."""
-        while True:
+        batch: list[_Waiting] = []
+        try:
+            while batch := self._next_batch():
+                self._workers.submit(self._match, batch)
+        except BaseException as error:  # nobody would match what is pending
             with self._changed:
-                while not self._pending and not self._is_closed:
-                    self._changed.wait()
-                if not self._pending:
-                    return
-                while len(self._pending) < self._max_batch and not self._is_closed:
-                    left = self._oldest + self._max_delay_s - monotonic()
-                    if left <= 0 or not self._changed.wait(left):
-                        break
-            self._free.acquire()  # what comes while all workers are busy goes with the same batch
-            with self._changed:
-                batch = self._pending[: self._max_batch]
-                del self._pending[: self._max_batch]
-                self._oldest = monotonic()
+                self._is_closed = True
+                batch, self._pending = batch + self._pending, []
                 self._changed.notify_all()
-            self._workers.submit(self._match, batch)
+            for one in batch:
+                if one.future.set_running_or_notify_cancel():
+                    one.future.set_exception(error)
+
+    def _next_batch(self) -> list[_Waiting]:
+        """Wait for a batch and for a worker; none when the stream has ended."""
+        with self._changed:
+            while not self._pending and not self._is_closed:
+                self._changed.wait()
+            if not self._pending:
+                return []
+            while len(self._pending) < self._max_batch and not self._is_closed:
+                left = self._pending[0].since + self._max_delay_s - monotonic()
+                if left <= 0:
+                    break
+                self._changed.wait(min(left, threading.TIMEOUT_MAX))
+        self._free.acquire()  # what comes while all workers are busy goes with the same batch
+        with self._changed:
+            batch = self._pending[: self._max_batch]
+            del self._pending[: self._max_batch]
+            self._changed.notify_all()
+        return batch
 
     def _match(self, batch: list[_Waiting]) -> None:
         try:
-            self._resolve([one for one in batch if one.future.set_running_or_notify_cancel()])
+            batch = [one for one in batch if one.future.set_running_or_notify_cancel()]
+            found = self._found([one.event for one in batch])
         finally:
-            self._free.release()
-
-    def _resolve(self, batch: Sequence[_Waiting]) -> None:
-        """Match a batch; an event that is refused fails alone."""
-        if not batch:
-            return
-        try:
-            found = self._index.match([one.event for one in batch], 1)
-        except EventError as error:
-            self._resolve(batch[: error.event])
-            batch[error.event].future.set_exception(error.counted_from(-error.event))
-            self._resolve(batch[error.event + 1 :])
-        except MatchyardError as error:
-            if len(batch) == 1 or isinstance(error, DeviceError):
-                self._fail(batch, error)
-                return
-            half = len(batch) // 2  # which of them it is was not said
-            self._resolve(batch[:half])
-            self._resolve(batch[half:])
-        except BaseException as error:
-            self._fail(batch, error)
-        else:
-            for one, keys in zip(batch, found, strict=True):
+            self._free.release()  # before futures are set, since whoever waits may submit more
+        for one, keys in zip(batch, found, strict=True):
+            if isinstance(keys, BaseException):
+                one.future.set_exception(keys)
+            else:
                 one.future.set_result(keys)
 
-    @staticmethod
-    def _fail(batch: Sequence[_Waiting], error: BaseException) -> None:
-        for one in batch:
-            one.future.set_exception(error)
+    def _found(self, events: Sequence[Any]) -> list[Any]:
+        """The keys of each event, or the error; an event that is refused fails alone."""
+        found: list[Any] = [None] * len(events)
+        left = [(0, len(events))]
+        while left:
+            start, stop = left.pop()
+            if start == stop:
+                continue
+            try:
+                found[start:stop] = self._index.match(events[start:stop], 1).to_lists()
+            except EventError as error:
+                bad = start + error.event
+                found[bad] = error.counted_from(-error.event)
+                middle = (bad + 1 + stop) // 2  # halves, since where one is bad many may be
+                left += [(start, bad), (bad + 1, middle), (middle, stop)]
+            except Exception as error:
+                if stop - start > 1 and _is_of_one_event(error):
+                    middle = (start + stop) // 2
+                    left += [(start, middle), (middle, stop)]
+                else:
+                    found[start:stop] = [error] * (stop - start)
+        return found
+
+
+def _is_of_one_event(error: Exception) -> bool:
+    """May it be that one event was refused, and it was not said which?"""
+    return isinstance(error, MatchyardError) and not isinstance(error, DeviceError)

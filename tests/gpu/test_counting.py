@@ -73,6 +73,13 @@ def test_a_launch_without_room_for_its_hits_is_run_again(cramped: None) -> None:
         assert np.array_equal(part.event_start, parts[0].event_start)
 
 
+def test_events_are_cut_where_there_are_many_tiles(
+    cramped: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting_gpu, "CELLS", 100)
+    check_shape("several values", PLAIN)
+
+
 def test_counts_of_one_launch_mean_nothing_in_the_next() -> None:
     filters, keys, batch = case(2, "unions")
     table = counting.compile(filters, keys, None, PLAIN)  # type: ignore[arg-type]
@@ -162,6 +169,17 @@ def test_removed_keys_are_left_out_and_the_layout_stays() -> None:
     wanted = [[key for key in row if key != 2] for row in expected(filters, keys, batch)]
     assert lists(counting_gpu.match(table, batch, space, PLAIN)) == wanted
     assert space.layout is before
+
+
+def test_an_index_that_changes_keeps_the_layout() -> None:
+    index = (
+        my.PredicateIndex("counting", device="gpu").add("x > 1", 1).add("x > 2", 2).consolidate()
+    )
+    (segment,) = index.segments()
+    layout = _counting_layout.layout_of(segment.tables[0], False)
+    (moved,) = index.move("cpu").move("gpu").segments()
+    assert moved is not segment
+    assert _counting_layout.layout_of(moved.tables[0], False) is layout
 
 
 def test_a_layout_goes_with_its_table() -> None:

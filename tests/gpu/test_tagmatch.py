@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from matchyard.engines.tags.algorithms import tagmatch_gpu
 from tests.cases import build, counted
 from tests.gpu.test_rarest import drawn
 
@@ -62,3 +63,16 @@ def test_threads_share_the_table_and_not_their_buffers(pre_process: str) -> None
     rows, events = drawn(5000, 300, 5, seed=5), drawn(3000, 300, 9, seed=6)
     on_cpu, on_gpu = both(rows, None, {"pre_process": pre_process})
     assert counted(on_gpu.match(events, threads=4)) == counted(on_cpu.match(events))
+
+
+@every_way
+@pytest.mark.parametrize("n_bits", [2000, 5000])
+def test_signatures_may_be_long_and_few_events_forwarded_at_a_time(
+    pre_process: str, n_bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tagmatch_gpu, "_MOST_FORWARDED", 500)
+    rows, events = drawn(2000, 300, 5, seed=7), drawn(500, 300, 9, seed=8)
+    on_cpu, on_gpu = both(rows, None, {"pre_process": pre_process, "n_bits": n_bits})
+    wanted, found = on_cpu.match(events), on_gpu.match(events)
+    assert counted(found) == counted(wanted)
+    assert found.work == wanted.work

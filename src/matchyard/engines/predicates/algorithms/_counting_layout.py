@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.device import on_card
+from matchyard.device import on_card, owner_of
 from matchyard.engines.predicates.algorithms.counting import Table
 from matchyard.kernels.csr import count_values, ragged
 
@@ -116,16 +116,17 @@ class _Layouts:
     """Layouts of tables, one for all threads; it goes when the table goes."""
 
     def __init__(self) -> None:
-        self._layouts: dict[tuple[int, bool], Layout | None] = {}
+        self._layouts: dict[tuple[int, int, bool], Layout | None] = {}
         self._lock = threading.Lock()
 
     def of(self, table: Table, ordered: bool) -> Layout | None:
         """The layout of a table, made when first asked for. Removals do not change it."""
-        place = id(table.entry_start), ordered
+        owner = owner_of(table.entry_start)
+        place = id(owner), table.entry_start.ctypes.data, ordered
         with self._lock:
             if place not in self._layouts:
                 self._layouts[place] = _laid_out(table, ordered)
-                weakref.finalize(table.entry_start, self._layouts.pop, place, None)
+                weakref.finalize(owner, self._layouts.pop, place, None)
             return self._layouts[place]
 
 

@@ -22,11 +22,12 @@ from matchyard.engines.predicates.algorithms._counted import n_below, put
 from matchyard.engines.predicates.algorithms._counting_layout import Layout, layout_of
 from matchyard.engines.predicates.algorithms._holds import enter, filter_holds, leave, no_slots
 from matchyard.engines.predicates.algorithms.counting import Options, Table
-from matchyard.matches import Part
+from matchyard.matches import Part, end_to_end
 
 LAUNCH = 16384
 BLOCKS = 4096  # in a launch of many events: several times as many as run at once
 N_PROCESSORS = 132  # up to as many blocks are alone on theirs, and may be large
+CELLS = 1 << 24  # of a launch, one for each event and tile: 128 MB
 ROOM = 1 << 20  # hits of a launch, before it is known how many there are
 _COUNT_SHIFT = 20
 _COUNT_MASK = (1 << _COUNT_SHIFT) - 1
@@ -133,6 +134,11 @@ def match(table: Table, batch: Batch, workspace: Space, options: Options) -> Par
         return counting.match(table, batch, workspace.on_cpu, options)
     if batch.n_rows == 0:
         return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
+    step = max(1, CELLS // layout.n_tiles)
+    if batch.n_rows > step:
+        starts = range(0, batch.n_rows, step)
+        some = (batch._replace(event_start=batch.event_start[at : at + step + 1]) for at in starts)
+        return end_to_end([match(table, one, workspace, options) for one in some])
     with workspace.lane.stream, guarded("counting constraints"):
         hit_start, hits, candidates, has_places = _counted(table, layout, batch, workspace)
     if has_places or len(table.groups) or table.sizes[0] == 0:

@@ -20,13 +20,23 @@ from matchyard.device import Lane, guarded, kernel, on_card
 from matchyard.engines.tags.algorithms import tagmatch
 from matchyard.engines.tags.encoder import Batch
 from matchyard.kernels import csr
-from matchyard.matches import Part
+from matchyard.matches import Part, end_to_end
 
 LAUNCH = 1 << 15
 _THREADS = 256
 _PARTITIONS = ("words", "block_start", "slot_start", "prefixes")  # as in the .cu file, and the next
 _SETS = ("set_start", "tag_start", "tags", "key_start", "keys")
-VARIANTS = tuple({"N_WORDS": n_words, "BATCH": tagmatch.MAX_BATCH} for n_words in (1, 3))
+_SHARED_BYTES = 48 << 10  # of a block, for the signatures of its batch
+_MOST_FORWARDED = (1 << 31) - 1  # events, each counted once per partition
+
+
+def _constants(n_words: int) -> dict[str, int]:
+    """Of kernels for signatures of that many words: long ones make batches smaller."""
+    most = _SHARED_BYTES // (8 * n_words + 4) // 32 * 32
+    return {"N_WORDS": n_words, "BATCH": max(1, min(tagmatch.MAX_BATCH, most))}
+
+
+VARIANTS = tuple(_constants(n_words) for n_words in (1, 3, 40))
 
 
 class Workspace:
@@ -43,7 +53,8 @@ class Workspace:
         self.partitions = self._struct("partitions", _PARTITIONS, stride)
         self.sets = self._struct("sets", _SETS, flags)
         self.room = {"forwarded": 1 << 20, "pairs": 1 << 20}  # words of results
-        self._constants = {"N_WORDS": len(table.words), "BATCH": tagmatch.MAX_BATCH}
+        self._constants = _constants(len(table.words))
+        self.batch = min(options.batch, self._constants["BATCH"])
 
     def _struct(self, name: str, fields: tuple[str, ...], rest: NDArray[np.uint64]) -> Any:
         addresses = np.array([self._copies[field].data.ptr for field in fields], np.uint64)
@@ -73,11 +84,22 @@ def match(
         else:
             start, numbers = _batches(table, batch.signatures, workspace.forward)
             events = lane.send("events", numbers)
-        pairs, candidates = _subset_match(workspace, start, events, signatures, options.batch)
+        if start[-1] > _MOST_FORWARDED and batch.n_rows > 1:
+            return _in_halves(table, batch, workspace, options)
+        pairs, candidates = _subset_match(workspace, start, events, signatures)
         event_start, keys = _look_up(batch, workspace, pairs)
     if workspace.has_removals:
         event_start, keys = csr.gather(table, event_start, keys.astype(np.int32))
     return Part(event_start, keys, candidates)
+
+
+def _in_halves(
+    table: tagmatch.Table, batch: Batch, workspace: Workspace, options: tagmatch.Options
+) -> Part:
+    """The same with half as many events at a time."""
+    middle = batch.n_rows // 2
+    halves = batch.rows(0, middle), batch.rows(middle, batch.n_rows)
+    return end_to_end([match(table, half, workspace, options) for half in halves])
 
 
 def _grown(lane: Lane, room: dict[str, int], name: str, run: Callable[..., None]) -> Any:
@@ -93,6 +115,7 @@ def _grown(lane: Lane, room: dict[str, int], name: str, run: Callable[..., None]
             found.sort()
             return found
         room[name] = n_found + n_found // 4
+        del out  # so that it is free before there is a larger one
 
 
 def _pre_process(
@@ -142,11 +165,11 @@ def _batches(table, signatures, forward):
 
 
 def _subset_match(
-    workspace: Workspace, start: NDArray[np.int64], events: Any, signatures: Any, batch: int
+    workspace: Workspace, start: NDArray[np.int64], events: Any, signatures: Any
 ) -> tuple[Any, int]:
     """Pairs of event and slot, ascending, and the sets that were looked at."""
     lane = workspace.lane
-    items = _items(start, batch)
+    items = _items(start, workspace.batch)
     given = workspace.partitions, lane.send("items", items), events, signatures
     candidates = lane.empty("candidates", 1, np.uint64)
 

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from matchyard.device import owner_of
 from matchyard.engines.twigs._coded import DOCUMENT, Axis
 from matchyard.kernels.csr import take_rows
 
@@ -171,9 +172,7 @@ class Packings:
 
     def of(self, table: Any, multiple: int) -> Packed:
         """The table packed, when first asked for."""
-        owner = table.row_start  # of the memory, of which there are several views
-        while isinstance(owner.base, np.ndarray):
-            owner = owner.base
+        owner = owner_of(table.row_start)
         place = id(owner), table.row_start.ctypes.data, multiple
         with self._lock:
             found = self._packed.get(place)
