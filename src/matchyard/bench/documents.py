@@ -22,7 +22,6 @@ import pyarrow as pa
 import matchyard as my
 from matchyard.bench import forms, harness
 from matchyard.bench.harness import Result
-from matchyard.engine import find_engine
 from matchyard.matches import Matches, Part
 
 _CHECKED = 64  # documents whose matches are compared, the same for every algorithm
@@ -56,7 +55,7 @@ class Job(NamedTuple):
         given = dict(self.parameters)
         if shape.document_bytes is not None:
             given["document_bytes"] = shape.document_bytes
-        name = self.workload or next(iter(find_engine("twigs").workload.MODELS))
+        name = self.workload or harness.default_workload("twigs")
         return my.workload("twigs", name, self.size or harness.size_of(name), self.seed, given)
 
 

@@ -128,6 +128,11 @@ def size_of(workload: str) -> int:
     return _SIZES.get(workload, _SIZE)
 
 
+def default_workload(engine: str) -> str:
+    """The workload of an engine where nobody names one."""
+    return str(next(iter(find_engine(engine).workload.MODELS)))
+
+
 def is_choosy(engine: str, algorithm: str) -> bool:
     """Are there subscriptions that the algorithm refuses?"""
     return hasattr(find_algorithm(find_engine(engine), algorithm), "accept")

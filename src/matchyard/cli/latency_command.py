@@ -42,9 +42,8 @@ def latency(
     import matchyard as my
     from matchyard.bench import harness
     from matchyard.bench.latency import latencies
-    from matchyard.engine import find_engine
 
-    name = workload or next(iter(find_engine(engine).workload.MODELS))
+    name = workload or harness.default_workload(engine)
     source = my.workload(engine, name, read_count(size) if size else harness.size_of(name), seed)
     index = my.create(engine, algorithm, read_options(option), device)
     progress(f"building {index.algorithm} over {source.size:,} subscriptions")
