@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchyard import versions
-from matchyard.engine import find_engine
+from matchyard.engine import find_algorithm, find_engine
 from matchyard.errors import ParseError, StorageError, UsageError, XmlError
 from matchyard.index import Estimate, Index
 from matchyard.kernels import csr
@@ -234,13 +234,18 @@ def create(
     return _KINDS[engine](algorithm, options, device, live, threads)
 
 
-def algorithms(engine: str) -> tuple[str, ...]:
-    """The algorithms of an engine, its default first.
+def algorithms(engine: str, device: str = "auto") -> tuple[str, ...]:
+    """The algorithms of an engine, its default first; those that run on a device.
 
-    >>> algorithms("tags")[0]
-    'rarest'
+    >>> algorithms("tags")[0], algorithms("tags", "gpu")
+    ('rarest', ('rarest', 'tagmatch'))
     """
-    return find_engine(engine).algorithms
+    found = find_engine(engine)
+    return tuple(
+        name
+        for name in found.algorithms
+        if device == "auto" or device in find_algorithm(found, name).DEVICES
+    )
 
 
 def workload(

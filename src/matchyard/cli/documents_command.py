@@ -44,7 +44,7 @@ def bench_documents(
     if rivals:  # rather now than after all measurements
         load_lxml()
     job = Job(workload, size, seed, parameters, device, passes, form)
-    names = my.algorithms("twigs") if algorithms == "all" else algorithms.split(",")
+    names = my.algorithms("twigs", device) if algorithms == "all" else algorithms.split(",")
     found = compare(job, names, shapes, read_several_threads(threads), options, progress)
     results = collect(found, as_json)
     if not as_json:

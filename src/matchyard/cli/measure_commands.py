@@ -122,7 +122,7 @@ def bench(
             n_threads, seed, read_count(events or "500k"), read_count(common), passes, options, progress,
         )  # fmt: skip
     else:
-        names = list(my.algorithms(engine)) if algorithms == "all" else names
+        names = list(my.algorithms(engine, device)) if algorithms == "all" else names
         found = compare(
             engine, workload, read_count(size) if size else None, tuple(names), n_threads, device, seed,
             read_count(events) if events else None, passes, options, read_options(parameter), progress,
