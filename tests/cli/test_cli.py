@@ -187,7 +187,7 @@ def test_bench_fails_when_the_algorithms_disagree(monkeypatch):
         (["bench", "nothing"], "no engine 'nothing'"),
         (["bench", "tags", "--workload", "nothing", "--size", "10"], "no tags workload 'nothing'"),
         (["bench", "tags", "--algorithms", "nothing", "--size", "10"], "no algorithm 'nothing'"),
-        (["bench", "tags", "--device", "gpu", "--size", "10"], "does not run on device 'gpu'"),
+        (["bench", "tags", "--device", "tpu", "--size", "10"], "does not run on device 'tpu'"),
         (["bench", "tags", "--size", "10", "--option", "leaf"], "not an option: 'leaf'"),
         (["bench", "tags", "--size", "10", "--option", "nothing=1"], "no option 'nothing'"),
         (["match", "nothing.index"], "not a Matchyard index"),
