@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -203,3 +204,12 @@ def test_a_closed_stream_takes_nothing() -> None:
 def test_settings_that_make_no_sense_are_refused(settings: Any) -> None:
     with pytest.raises(my.UsageError):
         INDEX.stream(*settings)
+
+
+def test_the_code_about_it_in_the_documents_runs() -> None:
+    text = (Path(__file__).parent.parent / "docs" / "streams.md").read_text("utf-8")
+    block = text.split("## In one process")[1].split("```python\n")[1].split("```")[0]
+    index = my.TagIndex().add("jazz", key=1).consolidate()
+    namespace: dict[str, Any] = {"index": index, "events": [["jazz"], ["rock"]]}
+    exec(compile(block, "streams.md", "exec"), namespace)
+    assert namespace["future"].result() == [1]

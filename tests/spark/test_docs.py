@@ -37,7 +37,7 @@ def test_the_code_about_spark_in_the_readme_runs(spark, tmp_path, monkeypatch):
 
 def test_the_code_about_two_frames_and_about_streams_runs(spark, index):
     events(spark).write.parquet(str(index.parent / "events"))
-    [block] = blocks("streams.md")
+    block, _ = blocks("streams.md")  # the other needs no Spark: tests/test_streaming.py
     namespace: dict[str, object] = {"__name__": "docs"}
     for name in ("music.index", "events", "pairs", "bad", "checkpoint"):
         block = block.replace(f'"{name}"', f'"{index.parent / name}"')
