@@ -34,6 +34,11 @@ class Layout(NamedTuple):
     counter_bits: int
 
     @property
+    def of_entries(self) -> tuple[Any, ...]:
+        """The arrays that are indexed by entry, constraint or filter, whatever the tiles."""
+        return self.low, self.high, self.targets, self.union_filter, self.sizes
+
+    @property
     def shared_bytes(self) -> int:
         """Shared memory of a block: two halves, in units of 16 bytes, and a mark per filter."""
         words = self.tile_filters * self.counter_bits // 32 + self.stamp_words

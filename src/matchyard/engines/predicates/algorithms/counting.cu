@@ -6,8 +6,11 @@
 // and matches one event after the other. CCM's two copies of the counters are two halves of that
 // memory: one is counted in while the other, of the event before, is cleared.
 //
-// Macros: COUNTER_BITS (4, 8, 16 or 32) of a counter, WIDE (are codes of 64 bits?), and COUNT_SHIFT,
-// see `cells`.
+// A single event has a kernel of its own, with a thread per constraint on the whole card, counters
+// in its memory, and as little to wait for as possible.
+//
+// Macros: COUNTER_BITS (4, 8, 16 or 32) of a counter, WIDE (are codes of 64 bits?), COUNT_SHIFT, see
+// `cells`, and MOST_CODES of a single event.
 
 #if WIDE
 typedef long long Code;
@@ -20,7 +23,7 @@ constexpr unsigned LARGEST_COUNT = 0xffffffffu >> (32 - COUNTER_BITS);
 
 extern __shared__ uint4 memory[];  // two halves of counters and stamps, then marks
 
-// What a block counts in.
+// Filters and what they are counted in.
 struct Tile {
     int first_filter;
     int first_union;    // of the constraints that have several entries
@@ -29,6 +32,8 @@ struct Tile {
     unsigned *stamps;   // a bit per constraint with several entries: has it been counted?
     unsigned *marks;    // a bit per filter: does it match?
 };
+
+constexpr int NOT_YET = -1;
 
 // A code as it compares with those of the table: what does not fit into 32 bits is beyond all bounds
 // that are kept in them, and short of having none (see `_stored.narrowed`).
@@ -54,8 +59,8 @@ __device__ __forceinline__ bool holds(
     return false;
 }
 
-// Count up the filter of a satisfied constraint; true where that completes it.
-__device__ __forceinline__ bool count_up(
+// Count up the filter of a satisfied constraint: the filter, where that completes it.
+__device__ __forceinline__ int count_up(
     const Tile &tile, int target, const int *__restrict__ union_filter,
     const int *__restrict__ sizes)
 {
@@ -64,7 +69,7 @@ __device__ __forceinline__ bool count_up(
         const int stamp = ~target - tile.first_union;
         const unsigned bit = 1u << (stamp & 31);
         if (atomicOr(&tile.stamps[stamp >> 5], bit) & bit)
-            return false;
+            return NOT_YET;
         filter = union_filter[~target];
     }
     const unsigned place = filter - tile.first_filter;
@@ -72,10 +77,13 @@ __device__ __forceinline__ bool count_up(
     const unsigned before = atomicAdd(&tile.counters[place / PER_WORD], 1u << shift);
     const unsigned count = (before >> shift & LARGEST_COUNT) + 1;
     // Most filters are counted once or twice in an event: their sizes are not looked up.
-    if (count < tile.fewest || count != (unsigned) sizes[filter])
-        return false;
+    return count < tile.fewest || count != (unsigned) sizes[filter] ? NOT_YET : filter;
+}
+
+__device__ __forceinline__ void mark(const Tile &tile, int filter)
+{
+    const unsigned place = filter - tile.first_filter;
     atomicOr(&tile.marks[place >> 5], 1u << (place & 31));
-    return true;
 }
 
 __device__ __forceinline__ void clear(uint4 *quads, int n_quads)
@@ -152,8 +160,13 @@ __device__ __forceinline__ bool evaluate(
         const long long part = (long long) slot * n_tiles + number;
         const unsigned end = part_start[part + 1];
         for (unsigned i = part_start[part] + threadIdx.x; i < end; i += blockDim.x)
-            if (holds(lows[i], highs[i], codes + entry, after - entry))
-                has_marked |= count_up(tile, targets[i], union_filter, sizes);
+            if (holds(lows[i], highs[i], codes + entry, after - entry)) {
+                const int filter = count_up(tile, targets[i], union_filter, sizes);
+                if (filter != NOT_YET) {
+                    mark(tile, filter);
+                    has_marked = true;
+                }
+            }
         entry = after;
     }
     return has_marked;
@@ -206,5 +219,69 @@ extern "C" __global__ void __launch_bounds__(1024, 1) count_constraints(
             write_down(tile, n_marks, reserved, capacity, cell, hits);
         else if (threadIdx.x == 0)
             *cell = 0;
+    }
+}
+
+// What a single event is matched with. Two halves of counters as above, in the card's memory.
+struct Table {
+    const Code *__restrict__ lows;
+    const Code *__restrict__ highs;
+    const int *__restrict__ targets;
+    const int *__restrict__ union_filter;
+    const int *__restrict__ sizes;
+    unsigned *halves;
+    unsigned *totals;                // hits so far, and blocks that are done; both 0 between launches
+    int *hits;                       // in the host's memory
+    volatile unsigned long long *said;  // there, too: the number of the launch << 32 | hits
+    unsigned counter_words;
+    unsigned half_words;
+    unsigned room;                   // for hits
+    unsigned fewest;                 // constraints that a filter must satisfy
+};
+
+// It comes with the launch itself, so that there is nothing to copy.
+struct Event {
+    long long codes[MOST_CODES];
+    unsigned first_thread[MOST_CODES + 1];  // of those that evaluate the constraints of a slot
+    unsigned first_entry[MOST_CODES];
+    int first_code[MOST_CODES + 1];
+    int n_slots;
+    unsigned number;  // of the launch
+};
+
+// The filters that match a single event, in any order: a thread per constraint. The host does not
+// wait for the launch to end but for what the last block says.
+extern "C" __global__ void __launch_bounds__(256) count_one(
+    const __grid_constant__ Table table, const __grid_constant__ Event event)
+{
+    const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x, n_threads = gridDim.x * blockDim.x;
+    unsigned *own = table.halves + (event.number & 1) * table.half_words;
+    unsigned *stale = table.halves + (~event.number & 1) * table.half_words;
+    int slot = 0;
+    while (slot < event.n_slots && thread >= event.first_thread[slot + 1])
+        ++slot;
+    if (slot < event.n_slots) {
+        const unsigned entry = event.first_entry[slot] + thread - event.first_thread[slot];
+        const Code low = table.lows[entry], high = table.highs[entry];
+        const int target = table.targets[entry], first_code = event.first_code[slot];
+        if (holds(low, high, event.codes + first_code, event.first_code[slot + 1] - first_code)) {
+            const Tile all = {0, 0, table.fewest, own, own + table.counter_words, 0};
+            const int filter = count_up(all, target, table.union_filter, table.sizes);
+            if (filter != NOT_YET) {
+                const unsigned at = atomicAdd(table.totals, 1u);
+                if (at < table.room)
+                    table.hits[at] = filter;
+                __threadfence_system();
+            }
+        }
+    }
+    for (unsigned i = thread; i < table.half_words; i += n_threads)
+        stale[i] = 0;
+    __syncthreads();
+    if (threadIdx.x == 0 && atomicAdd(table.totals + 1, 1u) == gridDim.x - 1) {
+        __threadfence_system();
+        const unsigned long long n_hits = atomicExch(table.totals, 0u);
+        table.totals[1] = 0;
+        *table.said = (unsigned long long) event.number << 32 | n_hits;
     }
 }

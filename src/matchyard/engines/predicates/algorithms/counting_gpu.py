@@ -1,7 +1,7 @@
 """counting on a GPU: CCM's kernel [Margara and Cugola, DEBS 2011], many events at once.
 
 The counters of a tile of filters are in shared memory, two copies of them as in the paper; see
-counting.cu. The kernel evaluates and counts all constraints. Filters with negated groups, those
+counting.cu. A single event goes another way (`_counting_one`). Kernels evaluate and count all constraints. Filters with negated groups, those
 without constraints to satisfy, and events that reach into arrays of objects are confirmed on the
 host, as by `counting`. A table with so many constraints of several entries on one filter that not
 even 32 filters fit into shared memory is matched on the CPU.
@@ -9,6 +9,7 @@ even 32 filters fit into shared memory is matched on the CPU.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from matchyard.engines.predicates._coded import Batch
 from matchyard.engines.predicates.algorithms import _stored, counting
 from matchyard.engines.predicates.algorithms._counted import n_below, put
 from matchyard.engines.predicates.algorithms._counting_layout import Layout, layout_of
+from matchyard.engines.predicates.algorithms._counting_one import MOST_CODES, One
 from matchyard.engines.predicates.algorithms._holds import enter, filter_holds, leave, no_slots
 from matchyard.engines.predicates.algorithms.counting import Options, Table
 from matchyard.matches import Part, end_to_end
@@ -32,7 +34,12 @@ ROOM = 1 << 20  # hits of a launch, before it is known how many there are
 _COUNT_SHIFT = 20
 _COUNT_MASK = (1 << _COUNT_SHIFT) - 1
 VARIANTS = tuple(
-    {"COUNTER_BITS": counter_bits, "WIDE": is_wide, "COUNT_SHIFT": _COUNT_SHIFT}
+    {
+        "COUNTER_BITS": counter_bits,
+        "WIDE": is_wide,
+        "COUNT_SHIFT": _COUNT_SHIFT,
+        "MOST_CODES": MOST_CODES,
+    }
     for counter_bits in (4, 8, 16, 32)
     for is_wide in (0, 1)
 )
@@ -52,16 +59,26 @@ class Space:
         self.first = no_slots(_stored.n_slots(table))
         self.room = ROOM
         self.lane, self._runtime = Lane(), cupy.cuda.runtime
-        constants = {
+        self._constants = {
             "COUNTER_BITS": self.layout.counter_bits,
             "WIDE": int(table.entry_low.dtype == np.int64),
             "COUNT_SHIFT": _COUNT_SHIFT,
+            "MOST_CODES": MOST_CODES,
         }
-        self._count_constraints = kernel(__file__, "count_constraints", constants)
+        self._count_constraints = kernel(__file__, "count_constraints", self._constants)
+        self._sizes = table.sizes
         self._here: dict[str, tuple[NDArray[np.int64], int]] = {}
         with self.lane.stream, guarded("the counters of a thread"):
             self._reserved, self._stale = cupy.zeros(1, np.int64), cupy.zeros(1, np.int64)
             self.lane.stream.synchronize()
+
+    @cached_property
+    def one(self) -> One:
+        """What single events are matched with, when the first one comes."""
+        assert self.layout is not None
+        count_one = kernel(__file__, "count_one", self._constants)
+        with self.lane.stream:
+            return One(self.layout, self._sizes, self.lane, count_one)
 
     def _pinned(self, name: str, n_words: int) -> tuple[NDArray[np.int64], int]:
         """Words of memory that stays where it is, and its address; that of the same name is used
@@ -139,8 +156,14 @@ def match(table: Table, batch: Batch, workspace: Space, options: Options) -> Par
         starts = range(0, batch.n_rows, step)
         some = (batch._replace(event_start=batch.event_start[at : at + step + 1]) for at in starts)
         return end_to_end([match(table, one, workspace, options) for one in some])
-    with workspace.lane.stream, guarded("counting constraints"):
-        hit_start, hits, candidates, has_places = _counted(table, layout, batch, workspace)
+    with guarded("counting constraints"):
+        one = workspace.one.match(table, batch) if batch.n_rows == 1 else None
+        if one is None:
+            with workspace.lane.stream:
+                hit_start, hits, candidates, has_places = _counted(table, layout, batch, workspace)
+        else:
+            hits, candidates, has_places = one
+            hit_start = np.array([0, len(hits)])
     if has_places or len(table.groups) or table.sizes[0] == 0:
         batch = _stored.narrowed(table, batch)
         hit_start, hits = _confirmed(table, batch, hit_start, hits, workspace.first)
