@@ -139,23 +139,32 @@ class Copies:
     the array goes."""
 
     def __init__(self) -> None:
-        self._copies: dict[tuple[int, int, int], Any] = {}
+        self._copies: dict[tuple[int, int, int, bool], Any] = {}
         self._lock = threading.Lock()
 
-    def of(self, array: NDArray[Any]) -> Any:
-        """The copy of an array, made when first asked for."""
+    def of(self, array: NDArray[Any], narrow: bool = False) -> Any:
+        """The copy of an array, made when first asked for; with `narrow` in 32 bits if all of its
+        values fit into these."""
         owner = owner_of(array)
-        place = id(owner), array.ctypes.data, array.nbytes
+        place = id(owner), array.ctypes.data, array.nbytes, narrow
         with self._lock:
             found = self._copies.get(place)
             if found is None:
                 cupy = _cupy()
-                with guarded(f"a copy of {array.nbytes:,} bytes of the index"):
-                    found = cupy.asarray(array) if array.size else cupy.zeros(1, array.dtype)
+                given = _narrowed(array) if narrow else array
+                with guarded(f"a copy of {given.nbytes:,} bytes of the index"):
+                    found = cupy.asarray(given) if given.size else cupy.zeros(1, given.dtype)
                     cupy.cuda.get_current_stream().synchronize()
                 self._copies[place] = found
                 weakref.finalize(owner, self._copies.pop, place, None)
             return found
+
+
+def _narrowed(array: NDArray[Any]) -> NDArray[Any]:
+    limits = np.iinfo(np.int32)
+    if array.size and (array.min() < limits.min or array.max() > limits.max):
+        return array
+    return array.astype(np.int32)
 
 
 _copies = Copies()
@@ -165,6 +174,12 @@ def on_card(array: NDArray[Any]) -> Any:
     """The copy on the card of an array that nobody changes. An empty one has an element there, so
     that it has an address."""
     return _copies.of(array)
+
+
+def keys_on_card(keys: NDArray[np.int64]) -> Any:
+    """The copy on the card of the keys of a table: 32 bits each where all of them fit, since it is
+    the way back over the bus that takes most of the time of a match with many keys."""
+    return _copies.of(keys, narrow=True)
 
 
 @cache

@@ -29,7 +29,7 @@ class Part(NamedTuple):
     """The matches of some consecutive events, in CSR form."""
 
     event_start: NDArray[np.int64]  # [n_events + 1] offsets into keys
-    keys: NDArray[np.int64]
+    keys: NDArray[Any]  # int64, or int32 where a GPU had them so; `Matches` gives int64 always
     candidates: int = 0
     encode_s: float = 0.0  # seconds that a thread spent on encoding the events
 
@@ -80,8 +80,9 @@ class Matches(Sequence[list[Any]]):
     def keys(self) -> NDArray[np.int64]:
         """All keys, event after event; ids into `key_names` where keys are strings."""
         if len(self.parts) == 1:
-            return self.parts[0].keys
-        return np.concatenate([part.keys for part in self.parts] or [np.empty(0, np.int64)])
+            return self.parts[0].keys.astype(np.int64, copy=False)
+        none = np.empty(0, np.int64)
+        return np.concatenate([none, *(part.keys for part in self.parts)], dtype=np.int64)
 
     @property
     def work(self) -> Work:
@@ -124,7 +125,7 @@ class Matches(Sequence[list[Any]]):
         return list(self)
 
     def to_arrow(self) -> pa.Table:
-        """A table of pairs with columns `event` (its number) and `key`; keys are not copied."""
+        """A table of pairs with columns `event` (its number) and `key`; keys of 64 bits are not copied."""
         events, keys, first = [], [], 0
         for part in self.parts:
             n_events = len(part.event_start) - 1
@@ -138,7 +139,7 @@ class Matches(Sequence[list[Any]]):
         )
 
     def to_arrays(self) -> pa.ChunkedArray:
-        """One list of keys per event, as an Arrow column; keys are not copied."""
+        """One list of keys per event, as an Arrow column; keys of 64 bits are not copied."""
         lists = [
             pa.LargeListArray.from_arrays(pa.array(part.event_start), self._column(part.keys))
             for part in self.parts
@@ -149,12 +150,13 @@ class Matches(Sequence[list[Any]]):
         """The pairs as a pandas data frame with columns `event` and `key`."""
         return self.to_arrow().to_pandas()
 
-    def _column(self, keys: NDArray[np.int64]) -> pa.Array:
+    def _column(self, keys: NDArray[Any]) -> pa.Array:
         if self.key_names is None:
-            return pa.array(keys)
-        return pa.DictionaryArray.from_arrays(pa.array(keys.astype(np.int32)), self.key_names)
+            return pa.array(keys.astype(np.int64, copy=False))
+        numbers = keys.astype(np.int32, copy=False)
+        return pa.DictionaryArray.from_arrays(pa.array(numbers), self.key_names)
 
-    def _decode(self, keys: NDArray[np.int64]) -> list[Any]:
+    def _decode(self, keys: NDArray[Any]) -> list[Any]:
         found: list[Any] = (
             keys.tolist()
             if self.key_names is None

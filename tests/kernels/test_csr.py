@@ -95,6 +95,19 @@ def test_interleave_joins_event_by_event(both: list[tuple[list[int], list[int]]]
     assert lists(*csr.interleave(*left, *right)) == [a + b for a, b in both]
 
 
+def test_narrow_keys_stay_narrow_and_widen_beside_wide_ones() -> None:
+    start, wide = ragged([[1, -7], [], [1, 1]])
+    narrow = wide.astype(np.int32)
+    joined = csr.interleave(start, narrow, start, narrow)
+    assert (lists(*joined), joined[1].dtype) == ([[1, -7] * 2, [], [1] * 4], np.int32)
+    for left, right in ((narrow, wide + 2**40), (wide + 2**40, narrow)):
+        both = lists(*csr.interleave(start, left, start, right))
+        assert both == lists(*csr.interleave(start, left.astype(np.int64), start, right))
+    assert lists(*csr.unique(start, narrow)) == [[1, -7], [], [1]]
+    none = np.zeros(3, np.int64)
+    assert lists(*csr.next_interfaces(start, narrow, none, none)) == [[1], [], [1]]
+
+
 @given(st.lists(many_keys, max_size=6))
 def test_unique_keeps_the_first_of_each_key(some: list[list[int]]) -> None:
     assert lists(*csr.unique(*ragged(some))) == [list(dict.fromkeys(keys)) for keys in some]

@@ -247,14 +247,14 @@ def copy_keys(table, hit_start, hits, found):
 
 def interleave(
     left_start: NDArray[np.int64],
-    left: NDArray[np.int64],
+    left: NDArray[Any],
     right_start: NDArray[np.int64],
-    right: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Two lists of keys per event, joined event by event."""
+    right: NDArray[Any],
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Two lists of keys per event, joined event by event; narrow where both are."""
     if len(right) == 0:
         return left_start, left
-    joined = np.empty(len(left) + len(right), np.int64)
+    joined = np.empty(len(left) + len(right), np.result_type(left, right))
     _interleave(left_start, left, right_start, right, joined)
     return left_start + right_start, joined
 
@@ -272,8 +272,8 @@ def _interleave(left_start, left, right_start, right, joined):
 
 
 def unique(
-    event_start: NDArray[np.int64], keys: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    event_start: NDArray[np.int64], keys: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Each key once per event, in order of first appearance."""
     start, found = np.empty_like(event_start), np.empty_like(keys)
     return start, found[: _unique(event_start, keys, start, found)]
@@ -311,13 +311,13 @@ def _unique(event_start, keys, start, found):
 
 def next_interfaces(
     event_start: NDArray[np.int64],
-    keys: NDArray[np.int64],
+    keys: NDArray[Any],
     trees: NDArray[np.int64],
     incoming: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """ICN forwarding [thesis §3.4.5]: keys are tree << 32 | interface; keep each interface on the
     event's own tree once, except the one that the event came from."""
-    start, kept = np.empty_like(event_start), np.empty_like(keys)
+    start, kept = np.empty_like(event_start), np.empty(len(keys), np.int64)
     n_kept = _on_tree(event_start, keys, trees, incoming, start, kept)
     return unique(start, kept[:n_kept])
 
@@ -328,8 +328,9 @@ def _on_tree(event_start, keys, trees, incoming, start, kept):
     for event in range(len(event_start) - 1):
         start[event] = end
         for i in range(event_start[event], event_start[event + 1]):
-            interface = keys[i] & 0xFFFFFFFF
-            if keys[i] >> 32 == trees[event] and interface != incoming[event]:
+            key = np.int64(keys[i])
+            interface = key & 0xFFFFFFFF
+            if key >> 32 == trees[event] and interface != incoming[event]:
                 kept[end] = interface
                 end += 1
     start[len(event_start) - 1] = end

@@ -54,9 +54,9 @@ class Layout:
         kind = pa.list_(self.key) if self.job.arrays else self.key
         yield self._batch(ids, pa.nulls(len(reasons), kind), reasons)
 
-    def _keys(self, keys: NDArray[np.int64], found: my.Matches) -> pa.Array:
+    def _keys(self, keys: NDArray[Any], found: my.Matches) -> pa.Array:
         if not self.job.string_keys:
-            return pa.array(keys)
+            return pa.array(keys.astype(np.int64, copy=False))
         if found.key_names is None:  # an index without subscriptions
             return pa.array([], pa.string())
         return found.key_names.take(pa.array(keys)).cast(pa.string())

@@ -5,10 +5,16 @@
 // keys an event gets, and `write` puts them where a sum over these says. What does not fit (an event
 // of more than MOST_IDS tags, a walk that passes STACK open nodes) is marked, for the CPU.
 //
-// WARPS, MOST_IDS and STACK are given by the launcher.
+// WARPS, MOST_IDS, STACK and KEY_BITS (of a key, and of a row that stands for one) are given by the
+// launcher.
 
 typedef unsigned long long word_t;
 typedef long long offset_t;
+#if KEY_BITS == 32
+typedef int key_t;
+#else
+typedef long long key_t;
+#endif
 
 #define ALL_LANES 0xffffffffu
 #define FEW 4  // keys of a row that one lane copies; more are copied by all lanes together
@@ -27,7 +33,7 @@ struct Rows {
     const int* __restrict__ run_end;
     const int* __restrict__ run_node;
     const int* __restrict__ key_start;
-    const offset_t* __restrict__ keys;
+    const key_t* __restrict__ keys;
     int n_splits;
     int leaf;
     int as_rows;  // the numbers of rows stand for keys, since the host takes out removed ones
@@ -47,7 +53,7 @@ struct Walk {
     int lane;
     offset_t n_keys;  // of this lane where they are counted, of all where they are written
     offset_t candidates;
-    offset_t* out;
+    key_t* out;
 };
 
 __device__ __forceinline__ word_t mix64(word_t value) {
@@ -110,13 +116,13 @@ __device__ __forceinline__ void take(const Rows& rows, Walk& walk, bool is_hit, 
         up_to = sum_up_to(n_keys, walk.lane);
     else
         up_to = __popc(hits & (ALL_LANES >> (31 - walk.lane)));
-    offset_t* out = walk.out + walk.n_keys + up_to - n_keys;
+    key_t* out = walk.out + walk.n_keys + up_to - n_keys;
     if (n_keys <= FEW)
         for (int i = 0; i < n_keys; i++) out[i] = rows.as_rows ? first : rows.keys[first + i];
     for (unsigned many = __ballot_sync(ALL_LANES, n_keys > FEW); many; many &= many - 1) {
         int owner = __ffs(many) - 1;
         int begin = __shfl_sync(ALL_LANES, first, owner), n = __shfl_sync(ALL_LANES, n_keys, owner);
-        offset_t* to = (offset_t*)__shfl_sync(ALL_LANES, (word_t)out, owner);
+        key_t* to = (key_t*)__shfl_sync(ALL_LANES, (word_t)out, owner);
         for (int i = walk.lane; i < n; i += 32) to[i] = rows.keys[begin + i];
     }
     walk.n_keys += __shfl_sync(ALL_LANES, up_to, 31);
@@ -242,7 +248,7 @@ __device__ bool walk_event(const Rows& rows, Walk& walk) {
 template <bool WRITES>
 __device__ __forceinline__ void match_events(
     Rows rows, int n_events, const offset_t* tag_start, const int* tags,
-    offset_t* counts, int* is_left, word_t* candidates, const offset_t* key_offsets, offset_t* out
+    offset_t* counts, int* is_left, word_t* candidates, const offset_t* key_offsets, key_t* out
 ) {
     __shared__ int all_ids[WARPS][MOST_IDS];
     __shared__ Node stacks[WARPS][STACK];
@@ -282,7 +288,7 @@ extern "C" __global__ void count(
 
 extern "C" __global__ void write(
     const Rows* rows, int n_events, const offset_t* tag_start, const int* tags,
-    int* is_left, const offset_t* key_offsets, offset_t* out
+    int* is_left, const offset_t* key_offsets, key_t* out
 ) {
     match_events<true>(*rows, n_events, tag_start, tags, 0, is_left, 0, key_offsets, out);
 }

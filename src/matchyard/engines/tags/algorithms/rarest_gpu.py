@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.device import Lane, guarded, kernel, on_card
+from matchyard.device import Lane, guarded, kernel, keys_on_card, on_card
 from matchyard.engines.tags.algorithms import rarest
 from matchyard.engines.tags.encoder import Batch
 from matchyard.kernels import csr
@@ -19,11 +19,16 @@ from matchyard.matches import Part
 
 LAUNCH = 1 << 16
 _WARPS = 4  # events per block
-VARIANTS = tuple(  # tags of an event and open nodes that a warp has room for
-    {"WARPS": _WARPS, "MOST_IDS": most_ids, "STACK": stack}
-    for most_ids, stack in ((64, 64), (1024, 256))
-)
-_POINTERS = rarest.Table._fields[:14]  # as `Rows` in the .cu file has them
+_ROOM = ((64, 64), (1024, 256))  # tags of an event, and open nodes, that a warp has room for
+_POINTERS = rarest.Table._fields[:13]  # as `Rows` in the .cu file has them, before the keys
+
+
+def _constants(room: tuple[int, int], key_bits: int) -> dict[str, int]:
+    """Of kernels with that much room, for keys of that many bits."""
+    return {"WARPS": _WARPS, "MOST_IDS": room[0], "STACK": room[1], "KEY_BITS": key_bits}
+
+
+VARIANTS = tuple(_constants(room, key_bits) for room in _ROOM for key_bits in (32, 64))
 
 
 class Workspace:
@@ -34,6 +39,9 @@ class Workspace:
         self.on_cpu = rarest.workspace(table, options)
         self.has_removals = bool(len(table.removed_keys) or len(table.removed_at))
         self._copies = [on_card(getattr(table, name)) for name in _POINTERS]
+        self._copies.append(keys_on_card(table.keys))
+        # Rows that stand for keys fit into 32 bits.
+        self.key_kind = np.dtype(np.int32) if self.has_removals else self._copies[-1].dtype
         addresses = [copy.data.ptr for copy in self._copies]
         sizes = np.array([len(table.split_ids), options.leaf, self.has_removals, 0], np.int32)
         rows = np.concatenate([np.array(addresses, np.uint64), sizes.view(np.uint64)])
@@ -52,18 +60,18 @@ def match(table: rarest.Table, batch: Batch, workspace: Workspace, options: rare
     with guarded("matching"), workspace.lane.stream:
         event_start, keys, is_left, candidates = _match(batch, workspace)
     if workspace.has_removals:
-        event_start, keys = csr.gather(table, event_start, keys.astype(np.int32))
+        event_start, keys = csr.gather(table, event_start, keys)
     part = Part(event_start, keys, candidates)
     return _with_rest(table, batch, workspace, options, part, is_left) if is_left.any() else part
 
 
 def _match(
     batch: Batch, workspace: Workspace
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], int]:
+) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int32], int]:
     """Where the keys of each event begin, the keys, what is left to the CPU, the candidates."""
     lane, n_events = workspace.lane, batch.n_rows
     longest = int(np.diff(batch.tag_start).max())
-    constants = VARIANTS[longest > VARIANTS[0]["MOST_IDS"]]
+    constants = _constants(_ROOM[longest > _ROOM[0][0]], 8 * workspace.key_kind.itemsize)
     n_blocks = -(-n_events // _WARPS)
     events = (
         workspace.rows,
@@ -80,7 +88,7 @@ def _match(
     offsets[:1].fill(0)
     counts[:n_events].cumsum(out=offsets[1:])
     event_start, left = lane.fetch(offsets), lane.fetch(is_left)
-    keys = lane.empty("keys", int(event_start[-1]), np.int64)
+    keys = lane.empty("keys", int(event_start[-1]), workspace.key_kind)
     write: Any = kernel(__file__, "write", constants)
     if len(keys):
         lane.launch(write, n_blocks, 32 * _WARPS, *events, is_left, offsets, keys)

@@ -5,10 +5,16 @@
 // it against 32 sets at a time, one per lane. What is found is a pair (event, slot) in one word; the
 // host sorts these, so that results are the same on every run.
 //
-// N_WORDS (of a signature) and BATCH (events at most) are given by the launcher.
+// N_WORDS (of a signature), BATCH (events at most) and KEY_BITS (of a key, and of a set that stands
+// for one) are given by the launcher.
 
 typedef unsigned long long word_t;
 typedef long long offset_t;
+#if KEY_BITS == 32
+typedef int key_t;
+#else
+typedef long long key_t;
+#endif
 
 #define ALL_LANES 0xffffffffu
 #define CHUNKS ((BATCH + 31) / 32)
@@ -128,7 +134,7 @@ struct Sets {
     const int* __restrict__ tag_start;
     const int* __restrict__ tags;
     const int* __restrict__ key_start;
-    const offset_t* __restrict__ keys;
+    const key_t* __restrict__ keys;
     int is_exact;
     int as_sets;  // the numbers of sets stand for keys, since the host takes out removed ones
 };
@@ -163,13 +169,13 @@ extern "C" __global__ void count_keys(
 }
 
 // Copy keys: a lane those of its own set, all lanes together those of a set with many.
-__device__ __forceinline__ void copy(const Sets& sets, int lane, int n_keys, int first, offset_t* out) {
+__device__ __forceinline__ void copy(const Sets& sets, int lane, int n_keys, int first, key_t* out) {
     if (n_keys <= FEW)
         for (int i = 0; i < n_keys; i++) out[i] = sets.as_sets ? first : sets.keys[first + i];
     for (unsigned many = __ballot_sync(ALL_LANES, n_keys > FEW); many; many &= many - 1) {
         int owner = __ffs(many) - 1;
         int begin = __shfl_sync(ALL_LANES, first, owner), n = __shfl_sync(ALL_LANES, n_keys, owner);
-        offset_t* to = (offset_t*)__shfl_sync(ALL_LANES, (word_t)out, owner);
+        key_t* to = (key_t*)__shfl_sync(ALL_LANES, (word_t)out, owner);
         for (int i = lane; i < n; i += 32) to[i] = sets.keys[begin + i];
     }
 }
@@ -177,7 +183,7 @@ __device__ __forceinline__ void copy(const Sets& sets, int lane, int n_keys, int
 // The keys of each pair, behind those of the pairs before it.
 extern "C" __global__ void write_keys(
     const Sets* given, offset_t n_pairs, const word_t* pairs, const offset_t* tag_start,
-    const int* tags, const offset_t* ends, offset_t* out
+    const int* tags, const offset_t* ends, key_t* out
 ) {
     offset_t at = blockIdx.x * (offset_t)blockDim.x + threadIdx.x;
     Sets sets = *given;

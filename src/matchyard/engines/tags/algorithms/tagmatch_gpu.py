@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.device import Lane, guarded, kernel, on_card
+from matchyard.device import Lane, guarded, kernel, keys_on_card, on_card
 from matchyard.engines.tags.algorithms import tagmatch
 from matchyard.engines.tags.encoder import Batch
 from matchyard.kernels import csr
@@ -25,18 +25,19 @@ from matchyard.matches import Part, end_to_end
 LAUNCH = 1 << 15
 _THREADS = 256
 _PARTITIONS = ("words", "block_start", "slot_start", "prefixes")  # as in the .cu file, and the next
-_SETS = ("set_start", "tag_start", "tags", "key_start", "keys")
+_SETS = ("set_start", "tag_start", "tags", "key_start")  # and the keys
 _SHARED_BYTES = 48 << 10  # of a block, for the signatures of its batch
 _MOST_FORWARDED = (1 << 31) - 1  # events, each counted once per partition
 
 
-def _constants(n_words: int) -> dict[str, int]:
+def _constants(n_words: int, key_bits: int) -> dict[str, int]:
     """Of kernels for signatures of that many words: long ones make batches smaller."""
     most = _SHARED_BYTES // (8 * n_words + 4) // 32 * 32
-    return {"N_WORDS": n_words, "BATCH": max(1, min(tagmatch.MAX_BATCH, most))}
+    batch = max(1, min(tagmatch.MAX_BATCH, most))
+    return {"N_WORDS": n_words, "BATCH": batch, "KEY_BITS": key_bits}
 
 
-VARIANTS = tuple(_constants(n_words) for n_words in (1, 3, 40))
+VARIANTS = tuple(_constants(n_words, bits) for n_words in (1, 3, 40) for bits in (32, 64))
 
 
 class Workspace:
@@ -48,12 +49,15 @@ class Workspace:
         self.has_removals = bool(len(table.removed_keys) or len(table.removed_at))
         self.masks = on_card(table.masks)
         self._copies = {name: on_card(getattr(table, name)) for name in _PARTITIONS + _SETS}
+        self._copies["keys"] = keys_on_card(table.keys)
+        # Sets that stand for keys fit into 32 bits.
+        self.key_kind = np.dtype(np.int32) if self.has_removals else self._copies["keys"].dtype
         stride = np.array([table.words.shape[1]], np.uint64)
         flags = np.array([options.exact, self.has_removals], np.int32).view(np.uint64)
         self.partitions = self._struct("partitions", _PARTITIONS, stride)
-        self.sets = self._struct("sets", _SETS, flags)
+        self.sets = self._struct("sets", (*_SETS, "keys"), flags)
         self.room = {"forwarded": 1 << 20, "pairs": 1 << 20}  # words of results
-        self._constants = _constants(len(table.words))
+        self._constants = _constants(len(table.words), 8 * self.key_kind.itemsize)
         self.batch = min(options.batch, self._constants["BATCH"])
 
     def _struct(self, name: str, fields: tuple[str, ...], rest: NDArray[np.uint64]) -> Any:
@@ -89,7 +93,7 @@ def match(
         pairs, candidates = _subset_match(workspace, start, events, signatures)
         event_start, keys = _look_up(batch, workspace, pairs)
     if workspace.has_removals:
-        event_start, keys = csr.gather(table, event_start, keys.astype(np.int32))
+        event_start, keys = csr.gather(table, event_start, keys)
     return Part(event_start, keys, candidates)
 
 
@@ -194,7 +198,7 @@ def _items(start: NDArray[np.int64], batch: int) -> NDArray[np.int32]:
 
 def _look_up(
     batch: Batch, workspace: Workspace, pairs: Any
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """The keys of each event, after the exact check [§3.4]."""
     lane, n_events, n_pairs = workspace.lane, batch.n_rows, len(pairs)
     per_event, offsets = (lane.empty(name, n_events + 1, np.int64) for name in ("per", "offsets"))
@@ -208,7 +212,7 @@ def _look_up(
     lane.launch(workspace.kernel("count_keys"), n_blocks, _THREADS, *given, counts, per_event[1:])
     per_event.cumsum(out=offsets)
     event_start = lane.fetch(offsets)
-    keys = lane.empty("keys", int(event_start[-1]), np.int64)
+    keys = lane.empty("keys", int(event_start[-1]), workspace.key_kind)
     if len(keys):
         counts.cumsum(out=ends)
         lane.launch(workspace.kernel("write_keys"), n_blocks, _THREADS, *given, ends, keys)
