@@ -19,9 +19,9 @@ from matchyard.engine import OnCard
 def without_cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """CuPy cannot be imported."""
     monkeypatch.setitem(sys.modules, "cupy", None)
-    device._cupy.cache_clear()
+    device.the_cupy.cache_clear()
     yield
-    device._cupy.cache_clear()
+    device.the_cupy.cache_clear()
 
 
 @pytest.fixture
@@ -34,9 +34,9 @@ def without_card(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     runtime = SimpleNamespace(getDeviceCount=count)
     fake = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
     monkeypatch.setitem(sys.modules, "cupy", fake)  # type: ignore[arg-type]
-    device._cupy.cache_clear()
+    device.the_cupy.cache_clear()
     yield
-    device._cupy.cache_clear()
+    device.the_cupy.cache_clear()
 
 
 def test_a_gpu_without_cupy_is_an_error_that_says_how_to_get_it(without_cupy: None) -> None:
@@ -67,6 +67,41 @@ def test_auto_takes_the_cpu_and_says_why(
 def test_what_an_algorithm_does_not_run_on_is_an_error(name: str) -> None:
     with pytest.raises(my.DeviceError, match=r"scan does not run on device .* it runs on: cpu"):
         my.TagIndex("scan", device=name)
+
+
+@pytest.fixture
+def two_cards(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """There are two cards; the list has those that were turned to."""
+    turned: list[int] = []
+    runtime = SimpleNamespace(getDeviceCount=lambda: 2, setDevice=turned.append)
+    fake = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
+    monkeypatch.setattr(device, "the_cupy", lambda: fake)
+    monkeypatch.setattr(device, "_faults", lambda: (MemoryError,))
+    return turned
+
+
+def test_cards_are_named_by_their_numbers(two_cards: list[int]) -> None:
+    assert device.places("gpu") == (device.Place(0, 0, 1),)
+    assert device.places("gpu:1") == (device.Place(1, 0, 1),)
+    assert device.places("gpu:1,0") == (device.Place(1, 0, 1), device.Place(0, 0, 1))
+    assert device.places("gpu:0,0") == (device.Place(0, 0, 2), device.Place(0, 1, 2))
+
+
+def test_a_card_that_is_not_there_is_an_error(two_cards: list[int]) -> None:
+    with pytest.raises(my.DeviceError, match="there is no card 2, but 2 cards"):
+        my.TagIndex(device="gpu:0,2")
+    with pytest.raises(my.DeviceError, match="expected such as 'gpu:0,1'"):
+        my.TagIndex(device="gpu:all")
+
+
+def test_a_thread_returns_from_a_card(two_cards: list[int]) -> None:
+    with device.on(device.Place(1, 0, 1)):
+        assert device.here().number == 1
+        with device.on(device.Place(1, 1, 2)):
+            assert device.here().part == 1
+        assert device.here().part == 0
+    assert device.here().number == 0
+    assert two_cards == [1, 0]
 
 
 def test_moving_keeps_what_is_staged_and_what_is_built() -> None:

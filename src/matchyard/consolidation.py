@@ -14,8 +14,10 @@ from time import perf_counter
 from weakref import WeakSet
 
 from matchyard.changes import Changes
+from matchyard.device import is_gpu
 from matchyard.engine import Configured
 from matchyard.interrupts import shielded
+from matchyard.kept import forget
 from matchyard.keys import Keys
 from matchyard.snapshot import Removals, Rows, Segment, Snapshot
 
@@ -58,14 +60,16 @@ class Changing:
         self._failure: BaseException | None = None
 
     def _move(self, settings: Configured) -> None:
-        """Match with other settings of the same algorithm from now on; no table is built again."""
+        """Match with other settings of the same algorithm from now on; what cards have is freed."""
         with self._build_lock, self._lock:
-            self._settings = settings
-            segments = [
-                Segment(settings, segment.vocabulary, segment.tables)
-                for segment in self._snapshot.segments
-            ]
-            self._snapshot = self._snapshot._replace(segments=tuple(segments))
+            was_on_card, self._settings = is_gpu(self._settings.device), settings
+            before = self._snapshot.segments
+            after = [Segment(settings, segment.vocabulary, segment.tables) for segment in before]
+            self._snapshot = self._snapshot._replace(segments=tuple(after))
+        if was_on_card:
+            tables = [table for segment in before for table in segment.tables]
+            del before
+            forget(tables)
 
     def _consolidated(self) -> Segment:
         """Consolidate; returns the segment that was built, whatever has changed since."""

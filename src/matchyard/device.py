@@ -2,16 +2,16 @@
 
 A GPU algorithm is a module NAME_gpu beside NAME, with kernels in NAME.cu. It has `LAUNCH`, how many
 events make a launch worth its while, `workspace` and `match`; everything else is that of NAME. The
-arrays of a table are copied to the card once, however many threads match (`on_card`); each thread
-has a stream of its own.
+arrays of a table are copied to the card once, however many threads match (`kept`); each thread has a
+stream of its own. Which card that is, is decided elsewhere (`placement`): a thread is put on it.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from matchyard.errors import DeviceError
 
 DEVICES = ("cpu", "gpu", "auto")
+_FOR_TABLES = 0.8
 _log = logging.getLogger(__name__)
 
 
@@ -39,7 +40,7 @@ class Card(NamedTuple):
 
 
 @cache
-def _cupy() -> Any:
+def the_cupy() -> Any:
     """CuPy, if it is installed and finds a card; a DeviceError that says what is missing."""
     try:
         import cupy
@@ -57,12 +58,83 @@ def _cupy() -> Any:
 
 
 def card() -> Card:
-    """The GPU that is used; a DeviceError that says why there is none."""
-    cupy = _cupy()
+    """The GPU that is used here; a DeviceError that says why there is none."""
+    cupy = the_cupy()
     with guarded("asking the GPU how it is"):
         free, total = cupy.cuda.runtime.memGetInfo()
         found = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
     return Card(found["name"].decode(), total, free)
+
+
+class Place(NamedTuple):
+    """A card, or a part of one that is named several times: "gpu:0,0" has two places."""
+
+    number: int  # of the card
+    part: int
+    n_parts: int
+
+
+def places(device: str) -> tuple[Place, ...]:
+    """The cards that "gpu" or "gpu:0,1" stand for; a DeviceError where there is no such card."""
+    _, _, given = device.partition(":")
+    if not all(number.isdecimal() for number in given.split(",")) and given:
+        raise DeviceError(f"device {device!r} does not name cards; expected such as 'gpu:0,1'")
+    numbers = [int(number) for number in given.split(",")] if given else [0]
+    n_cards = the_cupy().cuda.runtime.getDeviceCount()
+    if max(numbers) >= n_cards:
+        raise DeviceError(
+            f"device {device!r}: there is no card {max(numbers)}, but {n_cards} cards"
+        )
+    return tuple(
+        Place(number, numbers[:i].count(number), numbers.count(number))
+        for i, number in enumerate(numbers)
+    )
+
+
+_FIRST = Place(0, 0, 1)
+_used = threading.local()
+
+
+def here() -> Place:
+    """The card that this thread uses."""
+    found: Place = getattr(_used, "place", _FIRST)
+    return found
+
+
+class on:
+    """What is done inside is done on that card."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def __enter__(self) -> None:
+        self._before = here()
+        _use(self._place)
+
+    def __exit__(self, *_: object) -> None:
+        _use(self._before)
+
+
+def _use(place: Place) -> None:
+    is_other, _used.place = place.number != here().number, place
+    if is_other:
+        with guarded(f"turning to card {place.number}"):
+            the_cupy().cuda.runtime.setDevice(place.number)
+
+
+def room(place: Place) -> int:
+    """Bytes of a card that tables may take; the rest is for batches."""
+    with on(place):
+        return int(_FOR_TABLES * card().total_bytes) // place.n_parts
+
+
+def forget_memory() -> None:
+    """Give memory that nothing is in back to the cards. One that has failed gives nothing back."""
+    cupy = the_cupy()
+    with suppress(DeviceError), guarded("giving memory back"):
+        for number in range(cupy.cuda.runtime.getDeviceCount()):
+            with cupy.cuda.Device(number):
+                cupy.get_default_memory_pool().free_all_blocks()
 
 
 def report() -> str:
@@ -85,13 +157,18 @@ def pick(device: str, runs_on: tuple[str, ...], what: str) -> str:
                 reason = str(error)
         _log.info("%s runs on the CPU: %s", what, reason)
         return "cpu"
-    if device not in runs_on:
+    if device.partition(":")[0] not in runs_on:
         raise DeviceError(
             f"{what} does not run on device {device!r}; it runs on: {', '.join(runs_on)}"
         )
-    if device == "gpu":
-        _cupy()
+    if is_gpu(device):
+        places(device)
     return device
+
+
+def is_gpu(device: str) -> bool:
+    """Is it one that `pick` picked which is not the CPU?"""
+    return device.partition(":")[0] == "gpu"
 
 
 @cache
@@ -127,80 +204,28 @@ class guarded:
         raise DeviceError(f"the GPU failed at {self._doing}: {error}") from error
 
 
-def owner_of(array: NDArray[Any]) -> NDArray[Any]:
-    """The array that has the memory, of which there are several views."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
-
-
-class Copies:
-    """Arrays that are on a card. They are never changed, so one copy serves all threads; it goes when
-    the array goes."""
-
-    def __init__(self) -> None:
-        self._copies: dict[tuple[int, int, int, bool], Any] = {}
-        self._lock = threading.Lock()
-
-    def of(self, array: NDArray[Any], narrow: bool = False) -> Any:
-        """The copy of an array, made when first asked for; with `narrow` in 32 bits if all of its
-        values fit into these."""
-        owner = owner_of(array)
-        place = id(owner), array.ctypes.data, array.nbytes, narrow
-        with self._lock:
-            found = self._copies.get(place)
-            if found is None:
-                cupy = _cupy()
-                given = _narrowed(array) if narrow else array
-                with guarded(f"a copy of {given.nbytes:,} bytes of the index"):
-                    found = cupy.asarray(given) if given.size else cupy.zeros(1, given.dtype)
-                    cupy.cuda.get_current_stream().synchronize()
-                self._copies[place] = found
-                weakref.finalize(owner, self._copies.pop, place, None)
-            return found
-
-
-def _narrowed(array: NDArray[Any]) -> NDArray[Any]:
-    limits = np.iinfo(np.int32)
-    if array.size and (array.min() < limits.min or array.max() > limits.max):
-        return array
-    return array.astype(np.int32)
-
-
-_copies = Copies()
-
-
-def on_card(array: NDArray[Any]) -> Any:
-    """The copy on the card of an array that nobody changes. An empty one has an element there, so
-    that it has an address."""
-    return _copies.of(array)
-
-
-def keys_on_card(keys: NDArray[np.int64]) -> Any:
-    """The copy on the card of the keys of a table: 32 bits each where all of them fit, since it is
-    the way back over the bus that takes most of the time of a match with many keys."""
-    return _copies.of(keys, narrow=True)
-
-
 @cache
-def _module(path: Path, constants: tuple[tuple[str, int], ...]) -> Any:
+def _module(path: Path, constants: tuple[tuple[str, int], ...], card_number: int) -> Any:
     options = ("--std=c++17", *(f"-D{name}={value}" for name, value in constants))
-    return _cupy().RawModule(code=path.read_text("utf-8"), options=options, name_expressions=None)
+    return the_cupy().RawModule(
+        code=path.read_text("utf-8"), options=options, name_expressions=None
+    )
 
 
 def kernel(beside: str, name: str, constants: Mapping[str, int] | None = None) -> Any:
     """A kernel of the .cu file beside a module NAME_gpu, compiled once. `constants` become macros."""
     path = Path(beside)
     path = path.with_name(path.stem.removesuffix("_gpu") + ".cu")
+    given = tuple(sorted((constants or {}).items()))
     with guarded(f"compiling {path.name}"):
-        return _module(path, tuple(sorted((constants or {}).items()))).get_function(name)
+        return _module(path, given, here().number).get_function(name)
 
 
 class Lane:
     """A stream of one thread, with memory that grows to what the largest batch needed."""
 
     def __init__(self) -> None:
-        self.cupy = _cupy()
+        self.cupy = the_cupy()
         self.stream = self.cupy.cuda.Stream(non_blocking=True)
         self._buffers: dict[str, Any] = {}
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.device import guarded, pick
+from matchyard.device import guarded, is_gpu, pick
 from matchyard.errors import UsageError
 from matchyard.matches import Part
 
@@ -97,7 +97,7 @@ def find_algorithm(engine: Engine, name: str | None, device: str = "cpu") -> Alg
         )
     path = f"matchyard.engines.{engine.name}.algorithms.{name}"
     algorithm: Any = import_module(path)
-    if device == "gpu":
+    if is_gpu(device):
         algorithm = OnCard(algorithm, import_module(f"{path}_gpu"))
     found: Algorithm = algorithm
     return found

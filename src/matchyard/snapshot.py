@@ -22,6 +22,7 @@ from matchyard.errors import DeviceError, EventError
 from matchyard.kernels import csr
 from matchyard.kernels.names import freeze, n_bytes
 from matchyard.matches import Matches, Part
+from matchyard.placement import IN_TURNS, Workspaces, cut
 
 _KEPT_BYTES = 1 << 30  # of rows; a larger build frees them half way, and cannot be undone
 CHUNK = 4096  # events per step of a thread: enough to share the work, small enough for the cache
@@ -52,8 +53,8 @@ class Segment:
 
     def __init__(self, settings: Configured, vocabulary: Any, tables: Sequence[Any]) -> None:
         self.settings, self.vocabulary = settings, freeze(vocabulary)
-        self.tables = tuple(freeze(table) for table in tables)
-        self._workspaces: list[list[Any]] = []
+        self.tables = tuple(freeze(table) for table in cut(settings, vocabulary, tables))
+        self._workspaces = Workspaces(settings, self.tables)
 
     @classmethod
     def compile(cls, settings: Configured, parts: list[Rows], shard_size: int) -> Segment:
@@ -118,30 +119,20 @@ class Segment:
     def match(self, column: Any, once: bool = False) -> Part:
         """The keys per event, by one thread. With `once`, the algorithm may leave out keys that an
         event has already."""
-        algorithm, options = self.settings.algorithm, self.settings.options
-        match = algorithm.match
+        match = self.settings.algorithm.match
         if once and not any(len(t.removed_keys) or len(t.removed_at) for t in self.tables):
-            match = getattr(algorithm, "match_unique", match)
+            match = getattr(self.settings.algorithm, "match_unique", match)
         start = perf_counter()
         batch = self.encode(column)
         encode_s = perf_counter() - start
-        workspaces = self._borrow()
-        try:
-            found = [
-                match(table, batch, workspace, options)
-                for table, workspace in zip(self.tables, workspaces, strict=True)
-            ]
-        finally:
-            self._workspaces.append(workspaces)
-        joined = join(found, column.n_rows)
+        joined = join(self._workspaces.match(match, batch), column.n_rows)
         return Part(joined.event_start, joined.keys, joined.candidates, encode_s)
 
-    def _borrow(self) -> list[Any]:
-        try:
-            return self._workspaces.pop()  # atomic: two threads never get the same one
-        except IndexError:
-            options = self.settings.options
-            return [self.settings.algorithm.workspace(table, options) for table in self.tables]
+    @property
+    def launch(self) -> int:
+        """Events that are worth a step of a thread: a GPU wants more of them than the CPU."""
+        n_events: int = getattr(self.settings.algorithm, "LAUNCH", CHUNK)
+        return n_events * IN_TURNS if self._workspaces.in_turns else n_events
 
     def remove(self, removals: Removals) -> Segment:
         """The same segment with more tombstones."""
@@ -171,7 +162,7 @@ class Segment:
         for value, key in pairs:
             values.setdefault(key, set()).add(value)
         positions = csr.positions_of(table.keys, csr.hash_set(np.array(list(values), np.int64)))
-        rows, number = np.unique(rows_at(table, positions), return_inverse=True)
+        rows, number = np.unique(csr.rows_at(table.key_start, positions), return_inverse=True)
         batch = self.settings.algorithm.subscriptions(table, rows)
         decode = self.settings.engine.encoder.decode
         stored = [decode(batch, row, self.vocabulary) for row in range(len(rows))]
@@ -207,7 +198,9 @@ class Segment:
         pieces = []
         for table in self.tables:
             positions = csr.living(table)
-            batch = self.settings.algorithm.subscriptions(table, rows_at(table, positions))
+            batch = self.settings.algorithm.subscriptions(
+                table, csr.rows_at(table.key_start, positions)
+            )
             pieces.append((batch, self.vocabulary, table.keys[positions]))
         keys = np.concatenate([piece[2] for piece in pieces])
         if len(pieces) == 1:
@@ -221,16 +214,11 @@ class Segment:
         for table in self.tables:
             at, keyed = np.flatnonzero(table.keys == key), csr.key_table(table)
             at = at[[not csr.is_removed(keyed, position) for position in at]]
-            rows = rows_at(table, at)
+            rows = csr.rows_at(table.key_start, at)
             batch = self.settings.algorithm.subscriptions(table, rows)
             decode = self.settings.engine.encoder.decode
             found += [decode(batch, row, self.vocabulary) for row in range(len(rows))]
         return found
-
-
-def rows_at(table: Any, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The rows whose keys stand at those positions of the key table."""
-    return np.searchsorted(table.key_start, positions, side="right") - 1
 
 
 def _extended(table: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -270,9 +258,7 @@ class Snapshot(NamedTuple):
         return None
 
     def _chunk(self) -> int:
-        """Events per step: a launch of a GPU wants more."""
-        algorithms = (segment.settings.algorithm for segment in self.segments)
-        return max((getattr(one, "LAUNCH", CHUNK) for one in algorithms), default=CHUNK)
+        return max((segment.launch for segment in self.segments), default=CHUNK)
 
     def match(
         self,

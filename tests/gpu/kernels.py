@@ -51,7 +51,7 @@ def kernels() -> list[Kernel]:
 
 def hashes() -> dict[str, str]:
     """SHA-256 of everything that decides what runs on a GPU."""
-    files = [SOURCES / name for name in ("device.py", *LAYOUTS)]
+    files = [SOURCES / name for name in ("device.py", "kept.py", *LAYOUTS)]
     files += SOURCES.glob("engines/*/algorithms/*.cu")
     files += [path for path, _ in launchers()]
     return {

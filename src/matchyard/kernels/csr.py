@@ -245,6 +245,11 @@ def copy_keys(table, hit_start, hits, found):
             end += 1
 
 
+def rows_at(key_start: NDArray[Any], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows whose keys stand at those positions of the key table."""
+    return np.searchsorted(key_start, positions, side="right") - 1
+
+
 def interleave(
     left_start: NDArray[np.int64],
     left: NDArray[Any],

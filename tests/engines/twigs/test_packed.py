@@ -9,6 +9,7 @@ import pytest
 
 from matchyard.engines.twigs._coded import DOCUMENT
 from matchyard.engines.twigs.algorithms import _packed, stacks
+from matchyard.kept import kept
 from tests.engines.twigs import twig_cases as cases
 
 OPTIONS = stacks.Options()
@@ -84,13 +85,13 @@ def test_sets_are_filled_up_to_a_multiple() -> None:
 
 
 def test_a_table_is_packed_once_and_goes_with_its_memory() -> None:
-    packings = _packed.Packings()
+    held = len(kept)
     table = compiled([bush(5)])
-    first = packings.of(table, MULTIPLE)
+    first = _packed.packed(table, MULTIPLE)
     view = table._replace(row_start=table.row_start.view(), removed_keys=np.arange(3))
-    assert packings.of(view, MULTIPLE) is first
+    assert _packed.packed(view, MULTIPLE) is first
     del table, view
     gc.collect()
     other = compiled([bush(6)])
-    assert packings.of(other, MULTIPLE) is not first
-    assert len(packings) == 1
+    assert _packed.packed(other, MULTIPLE) is not first
+    assert len(kept) == held + 1

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.device import on_card, owner_of
 from matchyard.engines.predicates.algorithms.counting import Table
+from matchyard.kept import kept, on_card
 from matchyard.kernels.csr import count_values, ragged
 
 COUNTER_BYTES = 16384  # shared memory for a tile's counters; there are two copies…
@@ -117,27 +115,10 @@ def _laid_out(table: Table, ordered: bool) -> Layout | None:
     )  # fmt: skip
 
 
-class _Layouts:
-    """Layouts of tables, one for all threads; it goes when the table goes."""
-
-    def __init__(self) -> None:
-        self._layouts: dict[tuple[int, int, bool], Layout | None] = {}
-        self._lock = threading.Lock()
-
-    def of(self, table: Table, ordered: bool) -> Layout | None:
-        """The layout of a table, made when first asked for. Removals do not change it."""
-        owner = owner_of(table.entry_start)
-        place = id(owner), table.entry_start.ctypes.data, ordered
-        with self._lock:
-            if place not in self._layouts:
-                self._layouts[place] = _laid_out(table, ordered)
-                weakref.finalize(owner, self._layouts.pop, place, None)
-            return self._layouts[place]
-
-
-_layouts = _Layouts()
-
-
 def layout_of(table: Table, ordered: bool) -> Layout | None:
-    """The layout of a table; None where it does not fit."""
-    return _layouts.of(table, ordered)
+    """The layout of a table, made when first asked for; None where it does not fit. Removals do not
+    change it."""
+    found: Layout | None = kept.of(
+        table.entry_start, ("counting", ordered), lambda: _laid_out(table, ordered)
+    )
+    return found

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.device import Lane, guarded, kernel, keys_on_card, on_card
+from matchyard.device import Lane, guarded, kernel
 from matchyard.engines.tags.algorithms import rarest
 from matchyard.engines.tags.encoder import Batch
+from matchyard.kept import keys_on_card, on_card
 from matchyard.kernels import csr
 from matchyard.matches import Part
 

@@ -16,9 +16,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.device import Lane, guarded, kernel, keys_on_card, on_card
+from matchyard.device import Lane, guarded, kernel
 from matchyard.engines.tags.algorithms import tagmatch
 from matchyard.engines.tags.encoder import Batch
+from matchyard.kept import keys_on_card, on_card
 from matchyard.kernels import csr
 from matchyard.matches import Part, end_to_end
 

@@ -7,16 +7,14 @@ that are too large for a set are kept apart, and those without nodes need none: 
 
 from __future__ import annotations
 
-import threading
-import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.device import owner_of
 from matchyard.engines.twigs._coded import DOCUMENT, Axis
+from matchyard.kept import kept
 from matchyard.kernels.csr import take_rows
 
 LANES = 32
@@ -159,24 +157,8 @@ def _bits(rows: NDArray[np.int32], n_rows: int) -> NDArray[np.uint32]:
     return np.packbits(is_in, bitorder="little").view(np.uint32)
 
 
-class Packings:
-    """What was packed, once per table and for all threads; it goes when the table goes. Tables that
-    differ in removals alone have the same nodes, and are one here."""
-
-    def __init__(self) -> None:
-        self._packed: dict[tuple[int, int, int], Packed] = {}
-        self._lock = threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._packed)
-
-    def of(self, table: Any, multiple: int) -> Packed:
-        """The table packed, when first asked for."""
-        owner = owner_of(table.row_start)
-        place = id(owner), table.row_start.ctypes.data, multiple
-        with self._lock:
-            found = self._packed.get(place)
-            if found is None:
-                found = self._packed[place] = pack(table, multiple)
-                weakref.finalize(owner, self._packed.pop, place, None)
-            return found
+def packed(table: Any, multiple: int) -> Packed:
+    """The table packed, when first asked for. Tables that differ in removals alone have the same
+    nodes, and are one here."""
+    found: Packed = kept.of(table.row_start, ("packed", multiple), lambda: pack(table, multiple))
+    return found

@@ -16,9 +16,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.device import Lane, guarded, kernel, on_card
+from matchyard.device import Lane, guarded, kernel
 from matchyard.engines.twigs._coded import ANY, CLOSE, Batch
 from matchyard.engines.twigs.algorithms import _packed, _stored, stacks
+from matchyard.kept import on_card
 from matchyard.kernels import csr
 from matchyard.matches import Part
 
@@ -45,15 +46,13 @@ _HIT_WORDS = 1 << 26  # of all documents of a launch: 256 MB
 _BLOCKS = 1 << 30  # of a launch
 _WIDE_NODES = 1 << 22  # of large trees that are matched at a time: 80 MB
 
-_packings = _packed.Packings()
-
 
 class Workspace:
     """A stream with its buffers, and the packed table on the card."""
 
     def __init__(self, table: stacks.Table) -> None:
         self.lane = Lane()
-        packed = _packings.of(table, _WARPS * _SETS)
+        packed = _packed.packed(table, _WARPS * _SETS)
         self.n_groups = len(packed.sets.tag) // (_THREADS * _SETS)
         self.n_wide_trees, self.n_wide_nodes = len(packed.wide.row), len(packed.wide.tag)
         self.n_words = len(packed.always)

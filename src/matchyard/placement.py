@@ -1,0 +1,130 @@
+"""Workspaces: what threads match the tables of a segment with, and which card has which table.
+
+Each card has all tables where they fit (the cards take batches in turn). Where they do not, tables
+are dealt out, and every batch visits all cards. Where not even all cards together have room, tables
+take turns: each is copied to a card, matched with a large batch, and forgotten. A table that is too
+large for a card is cut first.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchyard.device import Place, is_gpu, on, places, room
+from matchyard.engine import Configured
+from matchyard.kept import forget
+from matchyard.kernels import csr
+from matchyard.kernels.names import freeze, n_bytes
+from matchyard.matches import Part
+
+IN_TURNS = 16  # times as many events in a batch where every batch copies all tables
+
+
+class Workspaces:
+    """Those of the tables of one segment; threads borrow them."""
+
+    def __init__(self, settings: Configured, tables: Sequence[Any]) -> None:
+        self._settings, self._tables = settings, tables
+        self._free: list[list[tuple[Place | None, Any]]] = []
+        self._rounds: Iterator[Sequence[Place | None]] = itertools.repeat([None] * len(tables))
+        self.in_turns = False
+        self._turn = threading.Lock()
+        if is_gpu(settings.device) and tables:
+            self._rounds, self.in_turns = _rounds(tables, places(settings.device))
+
+    def match(self, match: Callable[..., Part], batch: Any) -> list[Part]:
+        """What each table finds in a batch, by one thread."""
+        if self.in_turns:
+            return self._match_in_turns(match, batch)
+        borrowed = self._borrow()
+        try:
+            return [
+                self._match(match, table, batch, *one)
+                for table, one in zip(self._tables, borrowed, strict=True)
+            ]
+        finally:
+            self._free.append(borrowed)
+
+    def _match(
+        self, match: Callable[..., Part], table: Any, batch: Any, place: Place | None, space: Any
+    ) -> Part:
+        with nullcontext() if place is None else on(place):
+            return match(table, batch, space, self._settings.options)
+
+    def _borrow(self) -> list[tuple[Place | None, Any]]:
+        try:
+            return self._free.pop()  # atomic: two threads never get the same one
+        except IndexError:
+            with self._turn:
+                these = next(self._rounds)
+            return [
+                (place, self._make(table, place))
+                for table, place in zip(self._tables, these, strict=True)
+            ]
+
+    def _make(self, table: Any, place: Place | None) -> Any:
+        with nullcontext() if place is None else on(place):
+            return self._settings.algorithm.workspace(table, self._settings.options)
+
+    def _match_in_turns(self, match: Callable[..., Part], batch: Any) -> list[Part]:
+        found = []
+        for table in self._tables:
+            with self._turn:
+                (place,) = next(self._rounds)
+                try:
+                    space = self._make(table, place)
+                    found.append(self._match(match, table, batch, place, space))
+                finally:
+                    space = None  # so that nothing holds what is forgotten
+                    forget([table])
+        return found
+
+
+def _rounds(
+    tables: Sequence[Any], cards: Sequence[Place]
+) -> tuple[Iterator[Sequence[Place]], bool]:
+    """The cards of the tables, for one thread after the other, and whether tables take turns: then
+    there is one card at a time."""
+    sizes, most = [n_bytes(table) for table in tables], [room(card) for card in cards]
+    if sum(sizes) <= min(most):
+        return itertools.cycle([card] * len(tables) for card in cards), False
+    dealt, left = [], list(most)
+    for size in sizes:  # each to the card that has most room
+        best = max(range(len(cards)), key=left.__getitem__)
+        left[best] -= size
+        dealt.append(cards[best])
+    if min(left) >= 0:
+        return itertools.repeat(dealt), False
+    return itertools.cycle([card] for card in cards), True
+
+
+def cut(settings: Configured, vocabulary: Any, tables: Sequence[Any]) -> list[Any]:
+    """The tables, and in place of those that are too large for a card several of part of it each."""
+    if not is_gpu(settings.device) or not tables:
+        return list(tables)
+    most = min(room(card) for card in places(settings.device))
+    found = []
+    for table in tables:
+        n_parts = -(-n_bytes(table) // most)
+        positions = csr.living(table) if n_parts > 1 else None
+        if positions is None or len(positions) < n_parts:
+            found.append(table)
+            continue
+        for some in np.array_split(positions, n_parts):
+            found.append(_part(settings, vocabulary, table, some))
+    return found
+
+
+def _part(settings: Configured, vocabulary: Any, table: Any, positions: NDArray[np.int64]) -> Any:
+    """A table of the subscriptions whose keys stand at some positions of another."""
+    rows = csr.rows_at(table.key_start, positions)
+    batch = settings.algorithm.subscriptions(table, rows)
+    keys = table.keys[positions]
+    return freeze(settings.algorithm.compile(batch, keys, vocabulary, settings.options))

@@ -1,0 +1,74 @@
+"""Several cards, made of one that is named twice, and tables that do not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import matchyard as my
+from matchyard import placement
+from matchyard.engine import ENGINES
+from matchyard.kept import kept
+from matchyard.kernels.names import n_bytes
+
+pytest.importorskip("cupy")
+pytestmark = pytest.mark.gpu
+ON_CARD = [(engine, name) for engine in ENGINES for name in my.algorithms(engine, "gpu")]
+KINDS = {"tags": my.TagIndex, "predicates": my.PredicateIndex, "twigs": my.TwigIndex}
+SIZE, EVENTS = 6000, 2000
+
+
+def source_of(engine: str) -> Any:
+    name = {"tags": "twitter-popular", "predicates": "json-range", "twigs": "dblp"}[engine]
+    return my.workload(engine, name, SIZE if engine != "twigs" else 300, 3)
+
+
+def filled(engine: str, algorithm: str, device: str, shard_size: int = 1 << 28) -> my.Index:
+    index = KINDS[engine](algorithm, device=device, shard_size=shard_size)
+    for subscriptions, keys in source_of(engine).chunks():
+        index.add_many(subscriptions, keys)
+    return index.consolidate()
+
+
+def checked(index: my.Index, engine: str, algorithm: str, threads: int = 1) -> None:
+    events = source_of(engine).events(EVENTS if engine != "twigs" else 40)
+    wanted = filled(engine, algorithm, "cpu").match(events)
+    found = index.match(events, threads)
+    assert wanted.work.matches > 0
+    assert [sorted(row) for row in found] == [sorted(row) for row in wanted]
+
+
+@pytest.mark.parametrize(("engine", "algorithm"), ON_CARD)
+def test_threads_take_two_cards_in_turn(engine: str, algorithm: str) -> None:
+    index = filled(engine, algorithm, "gpu:0,0")
+    (segment,) = index.segments()
+    borrowed = [segment._workspaces._borrow() for _ in range(2)]
+    assert [place.part for ((place, _),) in borrowed] == [0, 1]  # type: ignore[union-attr]
+    segment._workspaces._free += borrowed
+    checked(index, engine, algorithm, threads=2)
+
+
+@pytest.mark.parametrize(("engine", "algorithm"), ON_CARD)
+@pytest.mark.parametrize("share", [0.7, 0.3], ids=["dealt out", "in turns"])
+def test_a_table_that_is_too_large_for_a_card_is_cut_and_matched_in_parts(
+    engine: str, algorithm: str, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (segment,) = filled(engine, algorithm, "cpu").segments()
+    room = int(share * n_bytes(segment.tables))
+    monkeypatch.setattr(placement, "room", lambda place: room)
+    held = len(kept)
+    index = filled(engine, algorithm, "gpu:0,0")
+    (segment,) = index.segments()
+    assert len(segment.tables) == int(np.ceil(1 / share))
+    assert segment._workspaces.in_turns == (share < 0.5)
+    checked(index, engine, algorithm, threads=2)
+    if share < 0.5:
+        assert len(kept) == held
+
+
+def test_an_index_of_many_tables_is_spread() -> None:
+    index = filled("tags", "rarest", "gpu:0,0", shard_size=1000)
+    assert len(index.segments()[0].tables) == 6
+    checked(index, "tags", "rarest", threads=3)

@@ -1,0 +1,157 @@
+"""Which card has which table. Cards are made up here: on them, what the CPU does is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+import matchyard as my
+from matchyard import consolidation, placement
+from matchyard.device import Place
+from matchyard.engine import configure
+from matchyard.kernels.names import n_bytes
+from matchyard.snapshot import Segment
+
+CARDS = Place(0, 0, 1), Place(1, 0, 1)
+EVENTS = ["a b c", "b c d", "x", "c d e f g"]
+
+
+class Cards:
+    """Cards with so much room; notes what was done on which."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.room = 1 << 30
+        self.used: list[int] = []
+        self.forgotten: list[Any] = []
+        monkeypatch.setattr(placement, "places", lambda device: CARDS)
+        monkeypatch.setattr(placement, "room", lambda place: self.room)
+        monkeypatch.setattr(placement, "on", self.on)
+        monkeypatch.setattr(placement, "forget", self.forgotten.extend)
+        monkeypatch.setattr(consolidation, "forget", self.forgotten.extend)
+
+    @contextmanager
+    def on(self, place: Place) -> Iterator[None]:
+        self.used.append(place.number)
+        yield
+
+
+@pytest.fixture
+def cards(monkeypatch: pytest.MonkeyPatch) -> Cards:
+    return Cards(monkeypatch)
+
+
+def segment_of(n_tables: int) -> Segment:
+    """An index of small tables, as if it were on two cards."""
+    letters = "abcdefgh"
+    index = my.TagIndex(shard_size=len(letters) // n_tables).add_many(
+        [{letter, other} for letter, other in zip(letters, letters[1:] + "a", strict=True)],
+        keys=np.arange(len(letters)),
+    )
+    (segment,) = index.consolidate().segments()
+    assert len(segment.tables) == n_tables
+    return Segment(segment.settings._replace(device="gpu:0,1"), segment.vocabulary, segment.tables)
+
+
+def found(segment: Segment) -> list[list[int]]:
+    column = segment.settings.engine.encoder.column(EVENTS, segment.settings.reading)
+    part = segment.match(column.rows(0, len(EVENTS)))
+    start = part.event_start
+    return [sorted(part.keys[start[i] : start[i + 1]].tolist()) for i in range(len(EVENTS))]
+
+
+WANTED = [[0, 1], [1, 2], [], [2, 3, 4, 5]]
+
+
+def test_cards_that_have_room_for_all_tables_take_batches_in_turn(cards: Cards) -> None:
+    segment = segment_of(2)
+    first, second = segment._workspaces._borrow(), segment._workspaces._borrow()
+    assert [place for place, _ in first] == [CARDS[0]] * 2
+    assert [place for place, _ in second] == [CARDS[1]] * 2
+    segment._workspaces._free += [first, second]
+    cards.used.clear()
+    assert found(segment) == WANTED
+    assert len(set(cards.used)) == 1
+    assert not cards.forgotten
+
+
+def test_threads_spread_over_the_cards(cards: Cards) -> None:
+    segment = segment_of(2)
+    with ThreadPoolExecutor(4) as pool:
+        assert all(one == WANTED for one in pool.map(lambda _: found(segment), range(40)))
+
+
+def test_tables_are_dealt_out_where_no_card_has_room_for_all(cards: Cards) -> None:
+    cards.room = int(2.5 * max(n_bytes(table) for table in segment_of(4).tables))
+    segment = segment_of(4)
+    dealt = [place for place, _ in segment._workspaces._borrow()]
+    assert dealt == [CARDS[0], CARDS[1], CARDS[0], CARDS[1]]
+    assert found(segment) == WANTED
+    assert not cards.forgotten
+
+
+def test_tables_take_turns_where_all_cards_together_have_too_little_room(cards: Cards) -> None:
+    cards.room = int(1.5 * max(n_bytes(table) for table in segment_of(8).tables))
+    segment = segment_of(8)
+    assert segment.launch == placement.IN_TURNS * 4096
+    assert found(segment) == WANTED
+    assert [id(table) for table in cards.forgotten] == [id(table) for table in segment.tables]
+    assert set(cards.used) == {0, 1}
+    with ThreadPoolExecutor(4) as pool:
+        assert all(one == WANTED for one in pool.map(lambda _: found(segment), range(20)))
+
+
+def test_a_table_that_failed_is_forgotten_all_the_same(
+    cards: Cards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards.room = int(1.5 * max(n_bytes(table) for table in segment_of(8).tables))
+    segment = segment_of(8)
+
+    def fail(*_: Any) -> Any:
+        raise my.DeviceError("the card is gone")
+
+    with pytest.raises(my.DeviceError, match="gone"):
+        segment._workspaces.match(fail, None)
+    assert len(cards.forgotten) == 1
+    assert found(segment) == WANTED
+
+
+@pytest.mark.parametrize("engine", ["tags", "predicates", "twigs"])
+def test_a_table_that_is_too_large_for_a_card_is_cut(engine: str, cards: Cards) -> None:
+    subscriptions, events = {
+        "tags": (["a", "a b", "b", "b", "c"], ["a b", "b c", "c"]),
+        "predicates": (["x > 1", "x > 2", "y = 3", "y = 3", "x < 0"], [{"x": 3}, {"y": 3}, {}]),
+        "twigs": (["//a", "//a/b", "//b", "//b", "/c"], ["<a><b/></a>", "<c><b/></c>", "<d/>"]),
+    }[engine]
+    index = my.create(engine)
+    index.add_many(subscriptions, keys=[1, 2, 3, 4, 5]).add(subscriptions[0], 6).consolidate()
+    index.remove(3).consolidate()
+    wanted = [sorted(row) for row in index.match(events)]
+    (segment,) = index.segments()
+    cards.room = n_bytes(segment.tables[0]) // 3 + 1
+    on_cards = segment.settings._replace(device="gpu:0,1")
+    cut = Segment(on_cards, segment.vocabulary, segment.tables)
+    assert len(cut.tables) == 3
+    assert sum(len(table.keys) for table in cut.tables) == 5
+    column = on_cards.engine.encoder.column(events, on_cards.reading)
+    part = cut.match(column.rows(0, 3))
+    rows = np.split(part.keys, part.event_start[1:-1])
+    assert [sorted(row.tolist()) for row in rows] == wanted
+
+
+def test_an_index_that_moves_away_frees_what_cards_have(
+    cards: Cards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = my.TagIndex().add("jazz", 1).consolidate()
+    index.move("cpu")
+    assert not cards.forgotten  # it was on none
+    index._move(configure("tags", None, {})._replace(device="gpu:0,1"))
+    assert index.match(["jazz"])[0] == [1]
+    (table,) = index.segments()[0].tables
+    index.move("cpu")
+    assert cards.forgotten == [table]
+    assert index.match(["jazz"])[0] == [1]
