@@ -82,7 +82,8 @@ LAYERS = {
     "geo": ("errors",),
     "files": ("errors",),
     "batches": ("errors", "files", "matches"),
-    "bench": (*PUBLIC, "engine", "matches", "spark"),  # `engine`: what an algorithm says of itself
+    # `engine`: what an algorithm says of itself; `device`: which card there is
+    "bench": (*PUBLIC, "engine", "matches", "device", "spark"),
     "spark": (*PUBLIC, "shards"),
     "service": PUBLIC,
     "cli": (*PUBLIC, "files", "batches", "bench", "spark", "service"),

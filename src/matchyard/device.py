@@ -204,6 +204,11 @@ class guarded:
         raise DeviceError(f"the GPU failed at {self._doing}: {error}") from error
 
 
+def used_bytes() -> int:
+    """What this process has on the card, in arrays of indexes and buffers of threads."""
+    return int(the_cupy().get_default_memory_pool().used_bytes())
+
+
 @cache
 def _module(path: Path, constants: tuple[tuple[str, int], ...], card_number: int) -> Any:
     options = ("--std=c++17", *(f"-D{name}={value}" for name, value in constants))

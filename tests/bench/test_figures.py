@@ -3,49 +3,14 @@
 import json
 import random
 import time
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.bench.figures import FIGURES, ROOT, SIZE, tiny
 
 import matchyard as my
-from matchyard.bench import figures, machine, plots, rivals, steps
-
-ROOT = Path(__file__).parents[2]
-FIGURES = figures.find_figures(ROOT)
-SIZE = 2000
-
-
-def tiny(name):
-    figure = FIGURES[name]
-    settings = figure.settings | ({"pass_s": 0.001} if "pass_s" in figure.settings else {})
-    if (
-        settings.get("varies") == "attributes"
-    ):  # hundreds of them have hundreds of thousands of cells
-        settings["values"] = settings["values"][:3]
-    if name.startswith("twig"):
-        return figure._replace(size=64, settings=_with_little_xml(settings))
-    return figure._replace(size=SIZE if name.startswith("t") else SIZE // 4, settings=settings)
-
-
-def _with_little_xml(settings):
-    """Settings of a figure of twigs with a few short documents, and fewer numbers of twigs."""
-    little = {"document_bytes": 2_000, "batch": 2, "batches": [2, 4], "kilobytes": [1, 2, 3],
-              "shares": [0.1, 0.5, 1.0]}  # fmt: skip
-    chosen = settings | {name: value for name, value in little.items() if name in settings}
-    if "factors" in settings:
-        chosen["base"] = settings["base"] | {"document_bytes": 2_000, "share": 0.5}
-        chosen["factors"] = [
-            factor | {end: {name: _little(name, value) for name, value in factor[end].items()}
-                      for end in ("from", "to")}
-            for factor in settings["factors"]
-        ]  # fmt: skip
-    return chosen
-
-
-def _little(name, value):
-    return {"document_bytes": min(value, 3_000), "n_documents": min(value, 3)}.get(name, value)
+from matchyard.bench import figures, machine, plots, reproduce, rivals, steps
 
 
 def test_figures_are_listed_as_people_count():
@@ -55,7 +20,7 @@ def test_figures_are_listed_as_people_count():
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_folder_says_what_it_reproduces(name):
-    figure, code = FIGURES[name], figures._load(FIGURES[name])
+    figure, code = FIGURES[name], figures.load(FIGURES[name])
     assert callable(code.run)
     assert callable(code.judge)
     assert all((figure.title, figure.asks, figure.source, figure.x, figure.y))
@@ -74,7 +39,7 @@ LONG = [pytest.param(name, marks=pytest.mark.slow) for name in FIGURES if name n
 @pytest.mark.parametrize("name", [*QUICK, *LONG])
 def test_figure_runs_and_is_judged(name, quick, tmp_path, capsys):
     found = {name: tiny(name)}
-    verdict = figures.run_figure(found, name, None, 2, tmp_path, False, lambda message: None)
+    verdict = reproduce.run_figure(found, name, None, 2, tmp_path, False, lambda message: None)
     assert verdict in figures.VERDICTS
     report = json.loads((tmp_path / f"{name}.json").read_text())
     assert report["reason"]
@@ -88,13 +53,15 @@ def test_judge_can_say_not(name):
     """The opposite of what was found, with what it is compared to far ahead, is no reproduction."""
     report = json.loads((FIGURES[name].folder / f"{name}.json").read_text())
     figure = FIGURES[name]._replace(threads=report["threads"], size=report["size"])
+    on_gpu = reproduce._of_same_size(figure.folder / f"{name}.gpu.json", figure)
+    figure = figure._replace(cores=report["machine"]["cores"], card=on_gpu.get("card", ""))
     contrary = [
         row
         | {"y": 1e9 if row.get("beside") else 1 / row["y"]}
         | {field: 1 / value for field, value in row.items() if field.endswith("_per_s")}
-        for row in report["rows"]
+        for row in [*report["rows"], *on_gpu.get("rows", [])]
     ]
-    assert figures._load(figure).judge(figure, contrary)[0] == "not"
+    assert figures.load(figure).judge(figure, contrary)[0] == "not"
 
 
 def test_overview_agrees_with_results():

@@ -37,8 +37,8 @@ def test_every_round_has_other_documents(monkeypatch):
 def test_different_numbers_of_matches_are_an_error(monkeypatch):
     usual = twig_sweeps.filled
 
-    def lossy(place, algorithm):
-        index, source = usual(place, algorithm)
+    def lossy(place, algorithm, device):
+        index, source = usual(place, algorithm, device)
         if algorithm == "stacks":
             for key in range(25):
                 index.remove(key)

@@ -1,20 +1,25 @@
 """The default scenario: processing time, deployment, memory, and popular names."""
 
 import matchyard as my
-from matchyard.bench import sweeps
-from matchyard.bench.claims import Claim, verdict
+from matchyard.bench import steps, sweeps
+from matchyard.bench.claims import Claim, of_gpu, verdict
 
 
 def run(figure):
     event, deployment, memory, zipf = figure.settings["panels"]
     for algorithm in figure.settings["algorithms"]:
         source = my.workload("predicates", "ccm", figure.size)
-        index, build_s = sweeps.built(source, algorithm)
+        index, build_s = sweeps.built(source, algorithm, device=figure.device)
+        size = sweeps.megabytes(index)
+        if figure.device == "gpu":  # it is deployed when it is on the card
+            copy = steps.copied(index, source)
+            build_s, size = build_s + copy.seconds, copy.n_bytes / 1e6
         found = sweeps.timed(index, source, build_s, "match_unique")
         popular = my.workload("predicates", "ccm-zipf", figure.size)
-        other = sweeps.timed(sweeps.built(popular, algorithm)[0], popular, 0.0, "match_unique")
+        skewed, _ = sweeps.built(popular, algorithm, device=figure.device)
+        other = sweeps.timed(skewed, popular, 0.0, "match_unique")
         values = {event: found.match_us, deployment: 1e3 * build_s,
-                  memory: sweeps.megabytes(index), zipf: other.match_us}  # fmt: skip
+                  memory: size, zipf: other.match_us}  # fmt: skip
         for panel, value in values.items():
             yield {"series": "here", "panel": panel, "x": algorithm, "y": value}
 
@@ -23,9 +28,10 @@ def judge(figure, rows):
     event, deployment, memory, zipf = figure.settings["panels"]
     found = {(row["panel"], row["x"]): row["y"] for row in rows}
     grown = {name: found[zipf, name] / found[event, name] for name in ("counting", "sff")}
-    faster, built, size = (
-        found[panel, "sff"] / found[panel, "counting"] for panel in (event, deployment, memory)
-    )
+    built, size = (found[panel, "sff"] / found[panel, "counting"] for panel in (deployment, memory))
+    times = {name: value for (panel, name), value in found.items() if panel == event}
+    ours, called = of_gpu(figure, times, "counting")
+    faster = times["sff"] / ours
     tiles = [found[event, name] / found[event, "tiles"] for name in ("counting", "sff")]
     return verdict(
         Claim(
@@ -35,6 +41,6 @@ def judge(figure, rows):
         ),
         Claim(f"sff takes {built:.2f}× as long to deploy (paper: 1.88×)", built > 1),
         Claim(f"sff takes {size:.2f}× the memory of counting (paper: 1.25×)", size > 1),
-        Claim(f"counting is {faster:.2g}× as fast as sff (paper: 7.19×, on a GPU)", faster > 3),
+        Claim(f"{called} is {faster:.2g}× as fast as sff (paper: 7.19×, on a GPU)", faster > 3),
         besides=f"tiles, which is ours, is as fast as {tiles[0]:.1f}× counting, {tiles[1]:.1f}× sff",
     )

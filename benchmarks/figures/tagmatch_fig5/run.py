@@ -2,14 +2,14 @@
 
 from functools import partial
 
-from matchyard.bench import machine
+from matchyard.bench.claims import ON_GPU
 from matchyard.bench.plots import series_of
 from matchyard.bench.steps import best_of_rounds, prepared, speed
 
 
 def run(figure):
     for algorithm in figure.settings["algorithms"]:
-        index, source = prepared("twitter", figure.size, algorithm)
+        index, source = prepared("twitter", figure.size, algorithm, device=figure.device)
         for verb in ("match", "match_unique"):
             best = best_of_rounds(
                 {
@@ -25,10 +25,11 @@ def run(figure):
 
 
 def judge(figure, rows):
-    cores = min(machine.cores(), figure.settings["threads"][-1])
+    cores = min(figure.cores, figure.settings["threads"][-1])
     reached = {
         name: [point["y"] for point in points if point["x"] == cores]
         for name, points in series_of(rows).items()
+        if not name.endswith(ON_GPU)
     }
     beyond = [row["y"] for row in rows if row["x"] > cores and row["series"] == "tagmatch"]
     gain = max(beyond, default=0) / max(reached["tagmatch"])
@@ -37,6 +38,7 @@ def judge(figure, rows):
         f"with {cores} threads on {cores} cores "
         + ", ".join(f"{name} is {min(ys):.2f}-{max(ys):.2f}×" for name, ys in reached.items())
         + " as fast as with one (match and match_unique; paper: 1.8× for twice the threads)"
+        + _on_gpu(figure, rows)
         + (f"; more threads than cores change tagmatch by {gain:.2f}×" if beyond else "")
     )
     if cores == 1:
@@ -45,3 +47,14 @@ def judge(figure, rows):
     if worst >= linear and gain < 1.15:
         return "reproduced", text
     return ("partly", text) if worst > 1.25 else ("not", text)
+
+
+def _on_gpu(figure, rows):
+    """What threads bring that share a GPU, in words."""
+    found = series_of(row for row in rows if row["series"].endswith(ON_GPU))
+    best = {
+        name.removesuffix(ON_GPU): max(points, key=lambda point: point["y"])
+        for name, points in found.items()
+    }
+    said = ", ".join(f"{top['y']:.2f}× for {name} with {top['x']}" for name, top in best.items())
+    return f"; on {figure.card} threads bring at most {said}" if best else ""

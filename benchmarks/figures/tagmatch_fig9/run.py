@@ -1,9 +1,9 @@
-"""Memory of the tables while the database grows."""
+"""Memory of the tables while the database grows, and on a GPU what of it is on the card."""
 
 import numpy as np
 
 from matchyard.bench.plots import series_of
-from matchyard.bench.steps import prepared
+from matchyard.bench.steps import copied, prepared
 
 _PARTS = {
     "key table": ("keys", "key_start", "removed_keys", "removed_at"),
@@ -19,7 +19,12 @@ def run(figure):
     for share in figure.settings["shares"]:
         size = int(share * figure.size)
         for algorithm in ("tagmatch", "rarest"):
-            index, _ = prepared("twitter", size, algorithm)
+            index, source = prepared("twitter", size, algorithm, device=figure.device)
+            if figure.device == "gpu":
+                n_bytes = copied(index, source).n_bytes
+                yield {"series": algorithm, "panel": algorithm, "x": size, "y": n_bytes / 1e6,
+                       "on_card_each": n_bytes / size}  # fmt: skip
+                continue
             found = index.memory()
             assert sum(found.values()) == index.info()["index_bytes"]
             parts = dict.fromkeys(_PARTS, 0)
@@ -41,7 +46,9 @@ def judge(figure, rows):
     partitions = last["partition table"] / last["key table"]
     each = {
         name: sum(
-            row["bytes_each"] for row in rows if row["panel"] == name and _is_last(row, figure)
+            row.get("bytes_each", 0.0)
+            for row in rows
+            if row["panel"] == name and _is_last(row, figure)
         )
         for name in ("tagmatch", "rarest")
     }
@@ -53,6 +60,11 @@ def judge(figure, rows):
         f"would keep on the host (paper: almost all), since exact matching needs the vocabulary; "
         f"{each['tagmatch']:.0f} bytes per subscription in all, and {each['rarest']:.0f} for rarest"
     )
+    on_card = [
+        row["on_card_each"] for row in rows if "on_card_each" in row and _is_last(row, figure)
+    ]
+    if on_card:
+        text += f"; {min(on_card):.0f} to {max(on_card):.0f} of them on {figure.card}"
     holds = [all(0.9 < slope < 1.1 for slope in slopes.values()), partitions < 0.2, host > 0.8]
     if all(holds):
         return "reproduced", text

@@ -16,14 +16,14 @@ def run(figure):
 
 
 def judge(figure, rows):
-    found = twig_claims.by_panel(rows)
+    found, called = twig_claims.of_stacks(figure, twig_claims.by_panel(rows))
     ends = [panel["stacks / yfilter"][-1] for panel in found.values()]
     return verdict(
-        twig_claims.speedup_halves(found, figure.settings["shares"], "twigs"),
+        twig_claims.speedup_halves(found, figure.settings["shares"], "twigs", called),
         Claim(
-            f"with most twigs stacks is {min(ends):.2f}× as fast (paper: less than 1)",
+            f"with most twigs {called} is {min(ends):.2f}× as fast (paper: less than 1)",
             min(ends) < 1,
         ),
-        *twig_claims.of_batches(found, figure.settings["copies"]),
+        *twig_claims.of_batches(found, figure.settings["copies"], called),
         besides=twig_claims.ours_over_yfilter(found),
     )

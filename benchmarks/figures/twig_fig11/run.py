@@ -16,9 +16,9 @@ def run(figure):
 
 
 def judge(figure, rows):
-    found = twig_claims.by_panel(rows)
+    found, called = twig_claims.of_stacks(figure, twig_claims.by_panel(rows))
     return verdict(
-        twig_claims.speedup_halves(found, figure.settings["nodes"], "nodes"),
-        *twig_claims.of_batches(found, figure.settings["copies"]),
+        twig_claims.speedup_halves(found, figure.settings["nodes"], "nodes", called),
+        *twig_claims.of_batches(found, figure.settings["copies"], called),
         besides=twig_claims.ours_over_yfilter(found),
     )

@@ -7,15 +7,16 @@ run = twig_sweeps.throughputs
 
 
 def judge(figure, rows):
-    found = twig_claims.by_panel(rows)
+    both = twig_claims.by_panel(rows)
+    found, called = twig_claims.of_stacks(figure, both)
     first = [panel["stacks"][1] / panel["stacks"][0] for panel in found.values()]
     return verdict(
-        twig_claims.halves(found, "stacks", figure.settings["shares"]),
+        twig_claims.halves(found, "stacks", figure.settings["shares"], called),
         Claim(
             f"with fewest, twice as many leave {twig_claims.said(first)} "
             "(paper: all, up to where the GPU is full)",
             min(first) > 0.9,
         ),
         twig_claims.longer_is_slower(found, "stacks"),
-        besides=twig_claims.ahead(found),
+        besides=twig_claims.ahead(both) + twig_claims.on_gpu(figure, both),
     )

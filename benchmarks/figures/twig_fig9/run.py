@@ -7,10 +7,11 @@ run = twig_sweeps.throughputs
 
 
 def judge(figure, rows):
-    found = twig_claims.by_panel(rows)
+    both = twig_claims.by_panel(rows)
+    found, called = twig_claims.of_stacks(figure, both)
     return verdict(
-        twig_claims.halves(found, "stacks", figure.settings["shares"]),
+        twig_claims.halves(found, "stacks", figure.settings["shares"], called),
         twig_claims.has_no_break(found, "stacks", figure.settings["shares"]),
         twig_claims.longer_halves(found, "stacks"),
-        besides=twig_claims.ahead(found),
+        besides=twig_claims.ahead(both) + twig_claims.on_gpu(figure, both),
     )

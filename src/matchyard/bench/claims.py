@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from matchyard.bench.figures import Figure
 from matchyard.bench.plots import Row, series_of
+
+ON_GPU = " (GPU)"  # what a series that a GPU made is called after its algorithm
 
 
 class Claim(NamedTuple):
@@ -34,6 +37,27 @@ def verdict(main: Claim, *others: Claim, besides: str = "") -> tuple[str, str]:
 def ys(rows: Sequence[Row]) -> dict[str, list[float]]:
     """The values of each series."""
     return {name: [row["y"] for row in points] for name, points in series_of(rows).items()}
+
+
+def of_gpu(figure: Figure, found: Mapping[str, Any], name: str) -> tuple[Any, str]:
+    """What answers a claim about a GPU, and what to call it: the series that a GPU made, else that
+    of the CPU. After the name there may be what it is compared with, as in "stacks / yfilter"."""
+    algorithm, *rest = name.split(" ", 1)
+    on_gpu = " ".join([algorithm + ON_GPU, *rest])
+    return (
+        (found[on_gpu], f"{algorithm} on {figure.card}")
+        if on_gpu in found
+        else (found[name], algorithm)
+    )
+
+
+def speedups(
+    figure: Figure, found: Mapping[str, Any], name: str, other: str
+) -> tuple[list[float], str]:
+    """How many times as fast an algorithm is as another on the CPU, and what to call it; on a GPU,
+    where it was measured on one. Values are times."""
+    ours, called = of_gpu(figure, found, name)
+    return [slow / fast for slow, fast in zip(found[other], ours)], called
 
 
 def ratio(slow: Sequence[float], fast: Sequence[float]) -> float:
@@ -85,4 +109,7 @@ def ahead(found: Mapping[str, list[float]], name: str, others: Sequence[str]) ->
     said = " and ".join(
         f"{ratio(found[other], found[name]):.1f}× as fast as {other}" for other in others
     )
-    return f"{name}, which is ours, is {said}"
+    text = f"{name}, which is ours, is {said}"
+    if name + ON_GPU in found:
+        text += f", and on the GPU {ratio(found[name], found[name + ON_GPU]):.1f}× as fast as here"
+    return text

@@ -7,7 +7,8 @@ and the published numbers) and `run.py` with two functions:
                          rows may have a "panel": then each is drawn beside the others
     judge(figure, rows)  returns ("reproduced" | "partly" | "not", the reason in a sentence)
 
-Results go into NAME.json and NAME.png in the folder, and into a row of the overview README.md.
+Results go into NAME.json and NAME.png in the folder, and into a row of the overview README.md; those
+of a GPU, which often is in another machine, into NAME.gpu.json (see `reproduce`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from matchyard.bench import machine, plots
+from matchyard.bench import plots
 from matchyard.bench.plots import Row, series_of
 from matchyard.bench.report import short
 from matchyard.errors import UsageError
@@ -49,6 +50,10 @@ class Figure(NamedTuple):
     threads: int
     published: list[Row]
     settings: dict[str, Any]  # whatever else the folder's own code needs
+    gpu_engine: str  # whose algorithms are measured on a GPU as well; empty: none is
+    device: str = "cpu"  # that is measured
+    cores: int = 1  # of the machine that measured on the CPU…
+    card: str = ""  # …and the GPU, where rows of one are judged
 
 
 def find_figures(start: Path | None = None) -> dict[str, Figure]:
@@ -85,55 +90,12 @@ def _read(path: Path) -> Figure:
         threads=2,
         published=config.get("published", []),
         settings=config.get("settings", {}),
+        gpu_engine=config.get("gpu_engine", ""),
     )
 
 
-def run_figure(
-    figures: Mapping[str, Figure],
-    name: str,
-    size: int | None,
-    threads: int,
-    output: Path | None,
-    as_json: bool,
-    progress: Callable[[str], None],
-) -> str:
-    """Run one figure, print it beside the published numbers, and write results and plot."""
-    if name not in figures:
-        raise UsageError(f"no figure {name!r}; expected one of: {', '.join(figures)}")
-    if figures[name].settings.get("single_thread"):  # as the paper had
-        threads = 1
-    figure = figures[name]._replace(threads=threads)
-    if size is not None:
-        figure = figure._replace(size=size)
-    code = _load(figure)
-    others = machine.Others()
-    rows = []
-    for row in code.run(figure):
-        rows.append(row)
-        progress(
-            f"{name}: {row['series']}, {figure.x} {plots.place_name(row['x'])}: {short(row['y'])}"
-        )
-    verdict, reason = code.judge(figure, rows)
-    if verdict not in VERDICTS:
-        raise UsageError(f"{figure.folder}/run.py judges {verdict!r}; expected one of {VERDICTS}")
-    if others.cores() > 0.2:
-        reason += f" (measured while others used {others.cores():.1f} of {machine.cores()} cores)"
-    report = {"figure": name, "size": figure.size, "threads": threads, "verdict": verdict,
-              "reason": reason, "rows": rows, "machine": machine.describe()}  # fmt: skip
-    folder = output or figure.folder
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    draw(figure, rows, verdict, folder / f"{name}.png")
-    if output is None:
-        write_overview(figures)
-    if as_json:
-        print(json.dumps(report))
-    else:
-        show(figure, rows, verdict, reason)
-    return str(verdict)
-
-
-def _load(figure: Figure) -> Any:
+def load(figure: Figure) -> Any:
+    """The code of a figure's folder."""
     spec = spec_from_file_location(f"figure_{figure.folder.name}", figure.folder / "run.py")
     assert spec is not None
     assert spec.loader is not None
@@ -167,13 +129,15 @@ def _table(title: str, x: str, rows: list[Row]) -> Table:
     return table
 
 
-def show(figure: Figure, rows: list[Row], verdict: str, reason: str) -> None:
-    """Print ours and the paper's numbers as tables."""
+def show(figure: Figure, rows: list[Row], verdict: str = "", reason: str = "") -> None:
+    """Print ours and the paper's numbers as tables, and the verdict where there is one."""
     console = Console()
     console.print(f"[bold]{figure.title}[/bold]  [dim]{figure.source}[/dim]")
     for title, some in (("here", rows), ("published", figure.published)):
         if some:
             console.print(_table(f"{title}: {figure.y} by {figure.x}", figure.x, some))
+    if not verdict:
+        return
     colour = {"reproduced": "green", "partly": "yellow", "not": "red"}[verdict]
     console.print(f"[{colour}]{verdict}[/{colour}]: {reason}\n")
 
@@ -199,6 +163,8 @@ _INTRODUCTION = """\
 this table. *reproduced* means that what the paper claims in words holds here as well, *partly* that
 some of it does, *not* that it does not. Sizes are those of a small machine: the papers had 24 cores,
 two GPUs and 212 million sets (TagMatch), one core and a million predicates (HEM), or a GPU for the
-stacks and 12 cores for YFilter (XML twigs; here all of it runs on a processor). Published numbers are
-those of the papers' text and tables; nothing was read off a chart.
+stacks and 12 cores for YFilter (XML twigs). Where a series is called *(GPU)*, `matchyard reproduce NAME
+--device gpu` measured it, on the card that the reason names and in another machine than the rest; it
+answers what the paper claims of a GPU. Published numbers are those of the papers' text and tables;
+nothing was read off a chart.
 """

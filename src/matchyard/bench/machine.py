@@ -12,6 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from matchyard import __version__
+
 
 def describe() -> dict[str, Any]:
     """Machine, versions, commit and date."""
@@ -20,7 +22,8 @@ def describe() -> dict[str, Any]:
         "cores": cores(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in ("matchyard", "numpy", "numba", "pyarrow")},
+        "versions": {"matchyard": __version__}
+        | {name: version(name) for name in ("numpy", "numba", "pyarrow")},
         "commit": _commit(),
         "date": datetime.now(UTC).date().isoformat(),
     }

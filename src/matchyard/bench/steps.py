@@ -6,13 +6,16 @@ import gc
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import matchyard as my
+from matchyard import device as cards
 from matchyard.bench import harness
 
 PASSES = 3  # timed passes or rounds per point
 PASS_S = 0.4  # a figure has dozens of points: shorter passes than those of a comparison
+# On a GPU a pass is a few launches: making the events takes far longer than matching them.
+ON_GPU = {"tags": 1 << 17, "predicates": 1 << 15}
 
 
 def workload(
@@ -26,9 +29,14 @@ def workload(
     return source
 
 
-def filled(source: Any, algorithm: str = "rarest", options: dict[str, Any] | None = None) -> Any:
+def filled(
+    source: Any,
+    algorithm: str = "rarest",
+    options: dict[str, Any] | None = None,
+    device: str = "cpu",
+) -> Any:
     """An index over a workload; kernels are compiled already."""
-    index = my.TagIndex(algorithm, options)
+    index = my.TagIndex(algorithm, options, device)
     harness.warm_up(index, source, 1)
     for tags, keys in source.chunks():
         index.add_many(tags, keys)
@@ -42,10 +50,16 @@ def prepared(
     options: dict[str, Any] | None = None,
     extra_tags: int | None = None,
     seed: int = 1,
+    device: str = "cpu",
 ) -> tuple[Any, Any]:
     """An index over a named workload, and the workload itself."""
     source = workload(name, size, extra_tags, seed=seed)
-    return filled(source, algorithm, options), source
+    return filled(source, algorithm, options, device), source
+
+
+def n_events(index: Any) -> int | None:
+    """How many events a pass has; None: as many as it has time for."""
+    return ON_GPU[index.info()["engine"]] if index.device == "gpu" else None
 
 
 def speed(
@@ -53,8 +67,8 @@ def speed(
 ) -> harness.Result:
     """The index's speed on the workload's events."""
     result, _ = harness.measure(
-        index, source, index.algorithm, 0.0, threads, index.device, None, passes or PASSES, verb,
-        PASS_S,
+        index, source, index.algorithm, 0.0, threads, index.device, n_events(index),
+        passes or PASSES, verb, PASS_S,
     )  # fmt: skip
     return result
 
@@ -75,10 +89,17 @@ def best_of_rounds(jobs: Mapping[Any, Callable[[], Any]]) -> dict[Any, Any]:
 
 
 def by_extra_tags(
-    name: str, size: int, algorithms: Iterable[str], extra_tags: Iterable[int], threads: int
+    name: str,
+    size: int,
+    algorithms: Iterable[str],
+    extra_tags: Iterable[int],
+    threads: int,
+    device: str = "cpu",
 ) -> dict[tuple[str, int], harness.Result]:
     """match_unique while events grow, by algorithm and extra tags."""
-    indexes = {algorithm: prepared(name, size, algorithm)[0] for algorithm in algorithms}
+    indexes = {
+        algorithm: prepared(name, size, algorithm, device=device)[0] for algorithm in algorithms
+    }
     sources = {extra: workload(name, size, extra) for extra in extra_tags}
     return best_of_rounds(
         {
@@ -110,3 +131,23 @@ def build_times(
         index.consolidate()
         compiling.append(time.perf_counter() - start)
     return min(staging), min(compiling)
+
+
+class Copied(NamedTuple):
+    """What it takes to have an index on a card."""
+
+    seconds: float
+    n_bytes: int
+
+
+def copied(index: Any, source: Any) -> Copied:
+    """Match an event with an index that has matched none, which copies it to the card, and another
+    one, to tell what the copy took."""
+    gc.collect()  # other indexes are on the card until they are gone
+    before, seconds = cards.used_bytes(), []
+    for number in range(2):
+        events = source.events(1, start=number)
+        start = time.perf_counter()
+        index.match(events)
+        seconds.append(time.perf_counter() - start)
+    return Copied(max(1e-6, seconds[0] - seconds[1]), cards.used_bytes() - before)

@@ -86,7 +86,7 @@ def _measured(figure: Figure) -> Iterator[tuple[float, harness.Result]]:
         source = _source(figure, point)
         indexes = {}
         for algorithm in chosen["algorithms"]:
-            indexes[algorithm] = my.PredicateIndex(algorithm)
+            indexes[algorithm] = my.PredicateIndex(algorithm, device=figure.device)
             harness.build(indexes[algorithm], source)
         best = steps.best_of_rounds(
             {
@@ -102,9 +102,11 @@ def _source(figure: Figure, point: Point) -> Any:
     return my.workload("predicates", figure.settings["workload"], point.size, 1, point.parameters)
 
 
-def built(source: Any, algorithm: str, options: dict[str, Any] | None = None) -> tuple[Any, float]:
+def built(
+    source: Any, algorithm: str, options: dict[str, Any] | None = None, device: str = "cpu"
+) -> tuple[Any, float]:
     """An index over a workload and how long that took; kernels are compiled already."""
-    index = my.PredicateIndex(algorithm, options)
+    index = my.PredicateIndex(algorithm, options, device)
     harness.warm_up(index, source, 1)
     return index, harness.build(index, source)
 
@@ -114,8 +116,8 @@ def timed(
 ) -> harness.Result:
     """What one thread takes for the events of the workload."""
     result, _ = harness.measure(
-        index, source, index.algorithm, build_s, 1, index.device, None, passes or steps.PASSES, verb,
-        steps.PASS_S,
+        index, source, index.algorithm, build_s, 1, index.device, steps.n_events(index),
+        passes or steps.PASSES, verb, steps.PASS_S,
     )  # fmt: skip
     return result
 

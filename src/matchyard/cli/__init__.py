@@ -9,7 +9,8 @@ import typer
 
 from matchyard.cli.index_commands import build, explain, info, match
 from matchyard.cli.latency_command import latency
-from matchyard.cli.measure_commands import bench, demo, reproduce
+from matchyard.cli.measure_commands import bench, demo
+from matchyard.cli.reproduce_command import reproduce
 from matchyard.cli.terminal import clear, note
 from matchyard.cli.workload_command import workload
 

@@ -1,8 +1,7 @@
-"""`matchyard bench`, `reproduce` and `demo`: what is measured, and shown to people."""
+"""`matchyard bench` and `demo`: what is measured, and shown to people."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +19,7 @@ from matchyard.cli.arguments import (
     read_options,
     read_threads,
 )
-from matchyard.cli.terminal import clear, collect, note, progress
+from matchyard.cli.terminal import collect, note, progress
 
 
 def bench(
@@ -137,44 +136,6 @@ def bench(
     if problem:
         note(problem)
         raise typer.Exit(1)
-
-
-def reproduce(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Names of figures, e.g. tagmatch-fig4; without a name, all are listed."
-        ),
-    ] = None,
-    size: Annotated[
-        str | None,
-        typer.Option(help="How many subscriptions, instead of the figure's own number."),
-    ] = None,
-    threads: Threads = 2,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", help="Folder for results and plots; by default the figure's own."
-        ),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Run figures and tables of the papers again, beside the published numbers (in a checkout)."""
-    from matchyard.bench.figures import find_figures, run_figure
-
-    figures = find_figures()
-    if not names and as_json:
-        print(json.dumps({name: figure.title for name, figure in figures.items()}))
-        return
-    if not names:
-        for name, figure in figures.items():
-            print(f"{name:22} {figure.title}")
-        return
-    for name in names:
-        run_figure(
-            figures, name, read_count(size) if size else None, threads, output, as_json, progress
-        )
-        clear()
 
 
 def demo(
