@@ -1,7 +1,7 @@
 """auto: the plain path for few filters, `tiles` for many [CCM §5, closing remark].
 
 With a handful of filters, comparing an event with all of them one by one costs less than looking
-anything up; docs/predicates.md shows where the lines cross. The GPU joins the choice later.
+anything up; docs/predicates.md shows where the lines cross. It runs on the CPU; on a GPU, `tiles` does.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from matchyard.engines.predicates.algorithms.tiles import (
-    DEVICES,
     SUPPORTS,
     Table,
     Workspace,
@@ -38,6 +37,7 @@ __all__ = [
     "workspace",
 ]
 
+DEVICES = ("cpu",)
 SMALL = 8  # filters up to which none is looked up
 
 

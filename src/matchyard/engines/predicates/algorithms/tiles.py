@@ -49,7 +49,7 @@ from matchyard.kernels import csr
 from matchyard.kernels.hashing import mix64
 from matchyard.matches import Part
 
-DEVICES = ("cpu",)
+DEVICES = ("cpu", "gpu")
 SUPPORTS = "predicates"
 
 

@@ -1,0 +1,250 @@
+"""tiles on a GPU: an event ANDs rows of 1024 bits that lie on the chip.
+
+    events ─▶ enter: cells, signatures, postings ─▶ visits by posting ─▶ sift: tiles of 1024 filters,
+    and the exact check of what is left ─▶ pairs (event, filter), sorted ─▶ keys per event
+
+The table is that of the CPU; `_tiles_layout` makes larger tiles of it, in a table made for many
+matches, too. Filters of small postings are checked without rows. Events that reach into arrays of
+objects are confirmed on the host. Where pairs outgrow their room, the kernels run again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.device import Lane, guarded, kernel, on_card
+from matchyard.engines.predicates._coded import Batch
+from matchyard.engines.predicates.algorithms import _stored, _tiles_layout
+from matchyard.engines.predicates.algorithms._holds import enter, filter_holds, leave, no_slots
+from matchyard.engines.predicates.algorithms._tiles_layout import layout_of
+from matchyard.engines.predicates.algorithms.tiles import Options, Table
+from matchyard.matches import Part, end_to_end
+
+LAUNCH = 16384
+CHUNK = 4096  # visits that a block takes, at most…
+LEAST_CHUNK = 256  # …and at least
+BLOCKS = 2048  # of `sift`, at least, where there are enough visits
+ROOM = 1 << 20  # pairs of a launch, before it is known how many there are
+MOST_VISITS = 1 << 29  # that events could make in a launch, of 12 bytes each
+MOST_PAIRS = 1 << 28
+_THREADS = 128
+_COMPARING = 1056  # blocks: eight per processor
+_WARPS = 16
+_QUEUE_BYTES = 8 * 64 * _WARPS  # shared memory beside the rows
+VARIANTS = tuple({"WARPS": _WARPS, "FEW": 64, "WIDE": is_wide} for is_wide in (0, 1))
+_ARRAYS = (  # of the table, as `Filters` in the .cu file has them; then come those of the layout
+    "posting_start", "slot_posting", "term_slots", "term_codes", "term_postings", "slot_bit",
+    "bound_start", "bounds", "signatures", "filter_start", "piece_start", "groups", "slots", "low",
+    "high",
+)  # fmt: skip
+_HEADER = 16  # words of `Events` in the .cu file
+_N_COUNTERS = 3
+
+
+class Space:
+    """What one thread needs to match: a stream, where the table is on the card, and memory that
+    copies to and from the card are fast with."""
+
+    def __init__(self, table: Table, options: Options) -> None:
+        import cupy
+
+        most = cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
+        row_bytes = min(_tiles_layout.ROW_BYTES, most - _QUEUE_BYTES)
+        self.layout = layout_of(table, row_bytes)
+        self.lane, self._runtime = Lane(), cupy.cuda.runtime
+        self.room = ROOM
+        self.first = no_slots(_stored.n_slots(table))
+        constants = VARIANTS[table.low.dtype == np.int64]
+        self._enter, self._fill, self._sift, self._compare = (
+            kernel(__file__, name, constants) for name in ("enter", "fill", "sift", "compare")
+        )
+        self._sift.max_dynamic_shared_size_bytes = row_bytes
+        self._here: dict[str, tuple[NDArray[np.int64], int]] = {}
+        self._copies = [on_card(getattr(table, name)) for name in _ARRAYS]
+        addresses = [
+            copy.data.ptr if getattr(table, name).size else 0
+            for name, copy in zip(_ARRAYS, self._copies, strict=True)
+        ]
+        addresses += [array.data.ptr for array in self.layout[:-3]]
+        self._n_bit_slots = len(table.bound_start) - 1
+        sizes = [len(table.slot_posting), self._n_bit_slots, len(table.term_slots) - 1]
+        with self.lane.stream:
+            self.filters = self.lane.send("filters", np.array(addresses + sizes, np.int64))
+            self.lane.stream.synchronize()
+
+    def _pinned(self, name: str, n_words: int) -> tuple[NDArray[np.int64], int]:
+        """Words of memory that stays where it is, and its address; that of the same name is used
+        again."""
+        held = self._here.get(name)
+        if held is None or len(held[0]) < n_words:
+            import cupyx
+
+            words = cupyx.empty_pinned(n_words + n_words // 4 + 64, np.int64)
+            held = self._here[name] = words, words.ctypes.data
+        return held
+
+    def send(self, batch: Batch, has_places: bool) -> tuple[Any, int]:
+        """The events on the card, behind a header that says where all is and counters of 0; and how
+        many blocks a tile has."""
+        layout, lane = self.layout, self.lane
+        n_events, first, last = batch.n_rows, batch.event_start[0], batch.event_start[-1]
+        n_entries = int(last - first)
+        counts_at = _HEADER + _N_COUNTERS
+        start_at = counts_at + layout.n_large
+        codes_at = start_at + n_events + 1
+        slots_at = codes_at + n_entries
+        n_words = slots_at + (n_entries + 1) // 2
+        there = lane.empty("events", n_words, np.int64)
+        n_chunks = _n_chunks(n_events, layout.n_tiles)
+        places = (start_at, codes_at, slots_at, _HEADER, counts_at)
+        words, address = self._pinned("events", n_words)
+        words[:_HEADER] = [
+            n_events, has_places, -(-n_events // n_chunks), n_chunks, self.room,
+            *(there.data.ptr + 8 * at for at in places),
+            *(array.data.ptr for array in self._buffers(n_events, n_entries)),
+        ]  # fmt: skip
+        words[_HEADER:start_at] = 0
+        np.subtract(batch.event_start, first, out=words[start_at:codes_at])
+        words[codes_at:slots_at] = batch.codes[first:last]
+        words[slots_at:].view(np.int32)[:n_entries] = batch.slots[first:last]
+        self._runtime.memcpyAsync(
+            there.data.ptr, address, 8 * n_words, self._runtime.memcpyHostToDevice,
+            lane.stream.ptr,
+        )  # fmt: skip
+        return there, n_chunks
+
+    def _buffers(self, n_events: int, n_entries: int) -> tuple[Any, ...]:
+        """What kernels write to: an event visits two postings per entry and one more, at most."""
+        lane, n_visits = self.lane, n_events + 2 * n_entries
+        return (
+            lane.empty("ends", self.layout.n_large, np.int64),
+            lane.empty("cells", n_events * self._n_bit_slots, np.uint8),
+            lane.empty("signatures", n_events, np.uint64),
+            lane.empty("visits", n_visits, np.int32),
+            lane.empty("small", n_visits, np.uint64),
+            lane.empty("pairs", self.room, np.uint64),
+        )
+
+    def launch(self, events: Any, n_events: int, n_chunks: int) -> None:
+        """Start the kernels."""
+        lane, layout, given = self.lane, self.layout, (self.filters, events)
+        n_blocks = -(-n_events // _THREADS)
+        lane.launch(self._enter, n_blocks, _THREADS, *given)
+        if layout.n_large:
+            counts = events[_HEADER + _N_COUNTERS :][: layout.n_large]
+            counts.cumsum(out=lane.empty("ends", layout.n_large, np.int64))
+            lane.launch(self._fill, n_blocks, _THREADS, *given)
+            n_blocks = layout.n_tiles * n_chunks
+            lane.launch(self._sift, n_blocks, 32 * _WARPS, *given, shared=layout.shared_bytes)
+        lane.launch(self._compare, _COMPARING, _THREADS, *given)
+
+    def fetch(self, name: str, there: Any) -> NDArray[Any]:
+        """A copy of an array from the card, good until the next of that name."""
+        words, address = self._pinned(name, -(-there.nbytes // 8))
+        self._runtime.memcpyAsync(
+            address, there.data.ptr, there.nbytes, self._runtime.memcpyDeviceToHost,
+            self.lane.stream.ptr,
+        )  # fmt: skip
+        self.lane.stream.synchronize()
+        return words.view(there.dtype)[: there.size]
+
+
+def _n_chunks(n_events: int, n_tiles: int) -> int:
+    """Blocks per tile: so many that all processors have work, and rows are loaded for many events."""
+    wanted = -(-BLOCKS // max(1, n_tiles))
+    return max(-(-n_events // CHUNK), min(wanted, -(-n_events // LEAST_CHUNK)))
+
+
+def workspace(table: Table, options: Options) -> Space:
+    """What one thread mutates."""
+    return Space(table, options)
+
+
+def match(table: Table, batch: Batch, workspace: Space, options: Options) -> Part:
+    """The keys per event; candidates are the filters of small postings, and those of large ones that
+    the rows of their tile let pass."""
+    n_events = batch.n_rows
+    if n_events == 0:
+        return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
+    first, last = batch.event_start[0], batch.event_start[-1]
+    if n_events > 1 and n_events + 2 * (last - first) > MOST_VISITS:
+        return _in_halves(table, batch, workspace, options)
+    has_places = bool(batch.places[first:last].max(initial=0))
+    with workspace.lane.stream, guarded("matching"):
+        pairs, candidates = _pairs(batch, workspace, has_places)
+    if pairs is None:
+        return _in_halves(table, batch, workspace, options)
+    hit_start, hits = _by_event(pairs, n_events)
+    if has_places:
+        hit_start, hits = _confirmed(
+            table, _stored.narrowed(table, batch), hit_start, hits, workspace.first
+        )
+    return _stored.finish(table, hit_start, hits, candidates)
+
+
+def _in_halves(table: Table, batch: Batch, workspace: Space, options: Options) -> Part:
+    """The same with half as many events at a time."""
+    start, middle = batch.event_start, batch.n_rows // 2
+    halves = batch._replace(event_start=start[: middle + 1]), batch._replace(event_start=start[middle:])
+    return end_to_end([match(table, half, workspace, options) for half in halves])
+
+
+def _pairs(
+    batch: Batch, space: Space, has_places: bool
+) -> tuple[NDArray[np.uint64] | None, int]:
+    """Pairs of event and filter, ascending, and how many were compared; None where there are so many
+    that half the events are enough."""
+    while True:
+        events, n_chunks = space.send(batch, has_places)
+        space.launch(events, batch.n_rows, n_chunks)
+        counters = space.fetch("counters", events[_HEADER : _HEADER + _N_COUNTERS])
+        n_pairs, _, candidates = counters.tolist()
+        if n_pairs <= space.room:
+            break
+        if n_pairs > MOST_PAIRS and batch.n_rows > 1:
+            return None, 0
+        space.room = n_pairs + n_pairs // 4
+    if n_pairs == 0:
+        return np.empty(0, np.uint64), candidates
+    pairs = space.lane.empty("pairs", space.room, np.uint64)[:n_pairs]
+    pairs.sort()
+    return space.fetch("pairs", pairs), candidates
+
+
+@njit(nogil=True, cache=True)
+def _by_event(pairs, n_events):
+    """The filters of each event; a pair that was found twice counts once."""
+    start = np.zeros(n_events + 1, np.int64)
+    filters = np.empty(len(pairs), np.int32)
+    end, event = 0, 0
+    for i in range(len(pairs)):
+        if i > 0 and pairs[i] == pairs[i - 1]:
+            continue
+        while event < np.int64(pairs[i] >> np.uint64(32)):
+            event += 1
+            start[event] = end
+        filters[end] = np.int64(pairs[i] & np.uint64(0xFFFFFFFF))
+        end += 1
+    start[event + 1 :] = end
+    return start, filters[:end]
+
+
+@njit(nogil=True, cache=True)
+def _confirmed(table, batch, hit_start, hits, first):
+    """What is left of the hits by the check that knows arrays of objects."""
+    start = np.zeros(len(hit_start), np.int64)
+    kept = np.empty(len(hits), np.int32)
+    end = 0
+    for event in range(len(hit_start) - 1):
+        has_places = enter(batch, event, first)
+        for i in range(hit_start[event], hit_start[event + 1]):
+            if filter_holds(table, hits[i], batch, event, first, has_places):
+                kept[end] = hits[i]
+                end += 1
+        leave(batch, event, first)
+        start[event + 1] = end
+    return start, kept[:end]
