@@ -17,6 +17,7 @@ SOURCES = Path(import_module("matchyard").__file__ or "").parent
 LAYOUTS = (  # what kernels read, where a launcher does not make it itself
     "engines/predicates/algorithms/_counting_layout.py",
     "engines/predicates/algorithms/_counting_one.py",
+    "engines/predicates/algorithms/_tiles_layout.py",
     "engines/twigs/algorithms/_packed.py",
 )
 RECORD = Path(__file__).with_name("verified.json")

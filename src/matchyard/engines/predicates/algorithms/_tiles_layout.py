@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.device import on_card, owner_of
 from matchyard.engines.predicates.algorithms._holds import pieces_of
 from matchyard.engines.predicates.algorithms._tiles_cells import Cells, piece_cells
 from matchyard.engines.predicates.algorithms._tiles_order import describe
 from matchyard.engines.predicates.algorithms.tiles import Table
+from matchyard.kept import kept, on_card
 
 ROW_WORDS = 32  # a word per lane of a warp
 TILE = 32 * ROW_WORDS
@@ -158,27 +156,10 @@ def _laid_out(table: Table, row_bytes: int) -> Layout:
     return Layout(*there, int((cut.posting_place >= 0).sum()), len(cut.first), 4 * most_words)
 
 
-class _Layouts:
-    """Layouts of tables, one for all threads; it goes when the table goes."""
-
-    def __init__(self) -> None:
-        self._layouts: dict[tuple[int, int, int], Layout] = {}
-        self._lock = threading.Lock()
-
-    def of(self, table: Table, row_bytes: int) -> Layout:
-        """The layout of a table, made when first asked for. Removals do not change it."""
-        owner = owner_of(table.filter_start)
-        place = id(owner), table.filter_start.ctypes.data, row_bytes
-        with self._lock:
-            if place not in self._layouts:
-                self._layouts[place] = _laid_out(table, row_bytes)
-                weakref.finalize(owner, self._layouts.pop, place, None)
-            return self._layouts[place]
-
-
-_layouts = _Layouts()
-
-
 def layout_of(table: Table, row_bytes: int) -> Layout:
-    """The layout of a table whose tiles have at most so many bytes of rows."""
-    return _layouts.of(table, row_bytes)
+    """The layout of a table whose tiles have at most so many bytes of rows, made when first asked
+    for. Removals do not change it."""
+    found: Layout = kept.of(
+        table.filter_start, ("tiles", row_bytes), lambda: _laid_out(table, row_bytes)
+    )
+    return found

@@ -16,12 +16,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.device import Lane, guarded, kernel, on_card
+from matchyard.device import Lane, guarded, kernel
 from matchyard.engines.predicates._coded import Batch
 from matchyard.engines.predicates.algorithms import _stored, _tiles_layout
 from matchyard.engines.predicates.algorithms._holds import enter, filter_holds, leave, no_slots
 from matchyard.engines.predicates.algorithms._tiles_layout import layout_of
 from matchyard.engines.predicates.algorithms.tiles import Options, Table
+from matchyard.kept import on_card
 from matchyard.matches import Part, end_to_end
 
 LAUNCH = 16384
@@ -189,13 +190,14 @@ def match(table: Table, batch: Batch, workspace: Space, options: Options) -> Par
 def _in_halves(table: Table, batch: Batch, workspace: Space, options: Options) -> Part:
     """The same with half as many events at a time."""
     start, middle = batch.event_start, batch.n_rows // 2
-    halves = batch._replace(event_start=start[: middle + 1]), batch._replace(event_start=start[middle:])
+    halves = (
+        batch._replace(event_start=start[: middle + 1]),
+        batch._replace(event_start=start[middle:]),
+    )
     return end_to_end([match(table, half, workspace, options) for half in halves])
 
 
-def _pairs(
-    batch: Batch, space: Space, has_places: bool
-) -> tuple[NDArray[np.uint64] | None, int]:
+def _pairs(batch: Batch, space: Space, has_places: bool) -> tuple[NDArray[np.uint64] | None, int]:
     """Pairs of event and filter, ascending, and how many were compared; None where there are so many
     that half the events are enough."""
     while True:
