@@ -153,7 +153,8 @@ def _laid_out(table: Table, row_bytes: int) -> Layout:
     *_, row_start = lists
     most_words = int(np.diff(row_start).max(initial=0))
     there = [on_card(array) for array in (*cut, *lists, rows)]
-    return Layout(*there, int((cut.posting_place >= 0).sum()), len(cut.first), 4 * most_words)
+    n_large = int((cut.posting_place >= 0).sum())
+    return Layout._make((*there, n_large, len(cut.first), 4 * most_words))
 
 
 def layout_of(table: Table, row_bytes: int) -> Layout:

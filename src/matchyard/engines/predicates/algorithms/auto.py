@@ -1,7 +1,7 @@
 """auto: the plain path for few filters, `tiles` for many [CCM §5, closing remark].
 
 With a handful of filters, comparing an event with all of them one by one costs less than looking
-anything up; docs/predicates.md shows where the lines cross. It runs on the CPU; on a GPU, `tiles` does.
+anything up; docs/predicates.md shows where the lines cross. With a GPU, many events go there (`auto_gpu`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
     "workspace",
 ]
 
-DEVICES = ("cpu",)
+DEVICES = ("cpu", "gpu")
 SMALL = 8  # filters up to which none is looked up
 
 
