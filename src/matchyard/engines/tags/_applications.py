@@ -115,7 +115,17 @@ class Applications:
 
     def subscriptions(self, start: int, stop: int) -> tuple[pa.Array, NDArray[np.int64]]:
         """Subscriptions `start` … `stop`-1 as an Arrow list of strings, and their keys."""
+        return self._text(*self.rows(start, stop))
+
+    def rows(
+        self, start: int, stop: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Subscriptions `start` … `stop`-1 as numbers: where each row begins, names, and keys."""
         return self._make(np.arange(start, stop), np.empty(0, np.int64))
+
+    def words(self, names: NDArray[np.int64]) -> pa.Array:
+        """The text of names that are numbers, as `rows` has them."""
+        return spell(np.array([0, len(names)]), names, _N_NAMES).values
 
     def chunks(self, chunk: int = 1_000_000) -> Iterator[tuple[pa.Array, NDArray[np.int64]]]:
         """All subscriptions, `chunk` at a time."""
@@ -125,7 +135,7 @@ class Applications:
     def events(self, n_events: int, start: int = 0) -> pa.Array:
         """Events: each a stored subscription with extra tags, as an Arrow list of strings."""
         events = np.arange(start, start + n_events)
-        return self._make(_stored(self.seed, self.size, events), events)[0]
+        return self._text(*self._make(_stored(self.seed, self.size, events), events))[0]
 
     def copies(self, languages: int = N_LANGUAGES) -> int:
         """How many copies `expand` makes of a descriptor, if nothing else is asked for."""
@@ -158,7 +168,7 @@ class Applications:
 
     def _make(
         self, numbers: NDArray[np.int64], events: NDArray[np.int64]
-    ) -> tuple[pa.Array, NDArray[np.int64]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Rows of those numbers; with tags added where they are for events."""
         place = _places(self.seed, numbers, self._recipes[0].factor, self._proportions)
         parts = [
@@ -168,8 +178,12 @@ class Applications:
         counts, names, keys = (np.concatenate(part) for part in zip(*parts))
         back = np.empty(len(numbers), np.int64)  # where each row is among those by application
         back[np.argsort(place, kind="stable")] = np.arange(len(numbers))
-        start, words = take_rows(ragged(counts), names, back)
-        return spell(start, words, _N_NAMES), keys[back]
+        return (*take_rows(ragged(counts), names, back), keys[back])
+
+    def _text(
+        self, start: NDArray[np.int64], names: NDArray[np.int64], keys: NDArray[np.int64]
+    ) -> tuple[pa.Array, NDArray[np.int64]]:
+        return spell(start, names, _N_NAMES), keys
 
 
 def _recipe(

@@ -143,7 +143,7 @@ class Workload:
         publishers = np.arange(start, stop)
         return pa.table({
             "publisher": publishers,
-            "tag": self._words(~publishers),
+            "tag": self.words(~publishers),
             "frequent": is_frequent(publishers),
             "tweets": n_tweets,
             "followers": n_followers,
@@ -171,9 +171,10 @@ class Workload:
         )  # fmt: skip
 
     def _text(self, rows: Rows) -> pa.Array:
-        return pa.ListArray.from_arrays(rows.start.astype(np.int32), self._words(rows.names))
+        return pa.ListArray.from_arrays(rows.start.astype(np.int32), self.words(rows.names))
 
-    def _words(self, names: NDArray[np.int64]) -> pa.Array:
+    def words(self, names: NDArray[np.int64]) -> pa.Array:
+        """The text of names that are numbers, as `rows` has them."""
         text, text_start = _spell(names, self.model.n_hashtags, _PREFIXES)
         return pa.StringArray.from_buffers(len(names), pa.py_buffer(text_start), pa.py_buffer(text))
 

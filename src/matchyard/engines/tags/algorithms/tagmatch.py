@@ -10,13 +10,14 @@ at a time by vector instructions, where the paper has GPU threads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.tags.algorithms import _signed
+from matchyard.engines.tags.algorithms import _joined, _signed
 from matchyard.engines.tags.algorithms._partition import PIVOTS, partition
 from matchyard.engines.tags.encoder import Batch, Vocabulary
 from matchyard.errors import UsageError
@@ -118,6 +119,11 @@ def compile(
     mask_start = np.searchsorted(leftmost[order], np.arange(n_words * WORD + 2))
     layout = (words, padded, mask_start, block_start, slot_start, prefixes)
     return Table(*layout, *_signed.key_fields(_signed.reorder(signed, slots)))
+
+
+def join(tables: Sequence[Table], options: Options) -> Table:
+    """One table from several that have no set in common."""
+    return _joined.join(tables, LANES)
 
 
 def workspace(table: Table, options: Options) -> Workspace:
