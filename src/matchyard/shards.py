@@ -259,10 +259,13 @@ def publish(
 
 
 def open_shards(
-    path: AnyPath, version: str | None = None, shards: Collection[int] | None = None
+    path: AnyPath,
+    version: str | None = None,
+    shards: Collection[int] | None = None,
+    device: str = "cpu",
 ) -> Index:
     """An index over some of the shards of a version; nothing else of it is mapped, or fetched."""
-    return from_saved(path, versions.load(path, version=version, shards=shards))
+    return from_saved(path, versions.load(path, version=version, shards=shards), device=device)
 
 
 def subscriptions(

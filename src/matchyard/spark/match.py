@@ -23,9 +23,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+import matchyard as my
 from matchyard import shards
-from matchyard.errors import UsageError
+from matchyard.errors import DeviceError, UsageError
 from matchyard.spark.checks import carried, check_choice, column_of, event_of, place_of
+from matchyard.spark.devices import DEVICES
 from matchyard.spark.match_job import MatchJob
 from matchyard.spark.match_tasks import match_replicated
 from matchyard.spark.shard_tasks import match_shards, merge_shards, route
@@ -56,6 +58,7 @@ def match(
     bad: str = "raise",
     worker_memory: int | None = None,
     explain: bool = False,
+    device: str = "auto",
 ) -> DataFrame:
     """Match the column `event` of a DataFrame with an index at a path or address.
 
@@ -77,14 +80,18 @@ def match(
     * `bad`: what becomes of an event that cannot be read (null, a null tag, too many tags, what is
       no JSON or no XML): "raise" ends the job with its name and the reason; "keep" gives it a row
       of its own with no key and a column `reason`, which is null for all others.
+    * `device`: "auto" matches on the GPU that Spark gives a task, and else on the CPU; "cpu" always
+      there; with "gpu" a task without a GPU that it can use ends the job and says what is missing.
     """
     check_choice("strategy", strategy, ("auto", "replicated", "sharded"))
     check_choice("output", output, ("pairs", "arrays"))
     check_choice("bad", bad, ("raise", "keep"))
+    check_choice("device", device, DEVICES)
     ids = [id] if isinstance(id, str) else list(id)
     path = place_of(index)
     current = shards.current_version(path)
     manifest = shards.manifest_of(path, current)
+    _check_runs_on(device, manifest)
     if follow and not events.isStreaming:
         raise UsageError("follow is for streams: a batch job has one version, the current one")
     asked = event_of(events, event, manifest["engine"])
@@ -121,6 +128,7 @@ def match(
         keep_bad=bad == "keep",
         with_version=with_version,
         string_keys=string_keys,
+        device=device,
     )
     choice = choose(manifest, strategy, worker_memory, events.sparkSession)
     _log.info("%s: %s", choice.strategy, choice.reason)
@@ -138,6 +146,17 @@ def match(
         return matched
     observed = _observed(matched, job)
     return observed if version else observed.drop("version")
+
+
+def _check_runs_on(device: str, manifest: dict[str, Any]) -> None:
+    """Refuse a GPU for an index whose algorithm has no kernels, before anything runs."""
+    engine, algorithm = manifest["engine"], manifest["algorithm"]
+    known = my.algorithms(engine, "gpu")
+    if device == "gpu" and algorithm not in known:
+        raise DeviceError(
+            f"the algorithm of this index, {algorithm}, does not run on a GPU; of {engine}, "
+            f"{', '.join(known)} do"
+        )
 
 
 def _sharded(

@@ -15,6 +15,7 @@ from pyspark import TaskContext
 
 from matchyard import shards
 from matchyard.errors import StorageError, UsageError
+from matchyard.spark.devices import gpu_for, opened_on
 
 Batches = Iterator[pa.RecordBatch]
 _OPEN = 4  # indexes, or shards of one, that a worker keeps open
@@ -37,6 +38,7 @@ class MatchJob(NamedTuple):
     keep_bad: bool
     with_version: bool
     string_keys: bool
+    device: str = "auto"
 
 
 def with_version(job: MatchJob, batches: Batches) -> tuple[str, Batches]:
@@ -90,16 +92,21 @@ def keep_open(key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
     return _opened[key]
 
 
-def open_index(path: str, version: str, shard: int | None = None) -> Any:
-    """The index, or one shard of it, opened once per worker."""
+def open_index(path: str, version: str, device: str, shard: int | None = None) -> Any:
+    """The index, or one shard of it, opened once per worker, and copied to its GPU once."""
     wanted = None if shard is None else [shard]
-    what = ("index", *identity(path, version), shard)
-    return keep_open(what, lambda: shards.open_shards(path, version, wanted))
+    gpu = gpu_for(device)
+    what = ("index", *identity(path, version), shard, gpu)
+
+    def make(on: str) -> Any:
+        return shards.open_shards(path, version, wanted, on)
+
+    return keep_open(what, lambda: opened_on(gpu, device, make))
 
 
 def open_for(job: MatchJob, version: str, shard: int | None = None) -> Any:
     """The same, refused where its keys are not what the plan has promised."""
-    index = open_index(job.path, version, shard)
+    index = open_index(job.path, version, job.device, shard)
     if index.info()["keys"] == ("int" if job.string_keys else "str"):
         raise UsageError(
             f"version {version} of {job.path} has keys of another type than version {job.version}, "

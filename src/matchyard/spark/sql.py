@@ -11,6 +11,8 @@ from pyspark.sql.functions import arrow_udtf
 
 from matchyard import shards
 from matchyard.errors import UsageError
+from matchyard.spark.checks import check_choice
+from matchyard.spark.devices import DEVICES
 from matchyard.spark.match_job import MatchJob, open_index
 from matchyard.spark.match_rows import Layout
 from matchyard.spark.match_tasks import matched
@@ -25,6 +27,7 @@ def register(
     id: str = "bigint",
     key: str = "bigint",
     unique: bool = False,
+    device: str = "auto",
 ) -> None:
     """Make `match` a table function of this session:
 
@@ -32,8 +35,10 @@ def register(
 
     The path is absolute, since workers have folders of their own. The table's first column names the event, the second is the event; the result has `id` and
     `key`. SQL wants their types beforehand, so they are given here: "bigint" or "string". It takes
-    the version that is current when a batch of rows is matched; `matchyard.spark.match` does more.
+    the version that is current when a batch of rows is matched, and the `device` that `match` would;
+    `matchyard.spark.match` does more.
     """
+    check_choice("device", device, DEVICES)
     for what, kind in (("id", id), ("key", key)):
         if kind not in _KINDS:
             raise UsageError(f"{what} is {kind!r}; expected 'bigint' or 'string'")
@@ -44,7 +49,7 @@ def register(
         """One per task."""
 
         def eval(self, events: pa.RecordBatch, index: pa.Array) -> Iterator[pa.Table]:
-            yield from match_rows(events, index[0].as_py(), schema, unique, string_keys)
+            yield from match_rows(events, index[0].as_py(), schema, unique, string_keys, device)
 
     find_session(spark).udtf.register(name, arrow_udtf(Match, returnType=schema))
 
@@ -53,7 +58,12 @@ _ARROW = {"bigint": pa.int64(), "string": pa.string()}
 
 
 def match_rows(
-    events: pa.RecordBatch, path: str, schema: T.StructType, unique: bool, string_keys: bool
+    events: pa.RecordBatch,
+    path: str,
+    schema: T.StructType,
+    unique: bool,
+    string_keys: bool,
+    device: str = "auto",
 ) -> Iterator[pa.Table]:
     """The pairs of one batch of (id, event)."""
     if events.num_columns != 2:
@@ -64,7 +74,7 @@ def match_rows(
     if path is None:
         raise UsageError("the path of the index is null")
     version = shards.current_version(path)
-    index = open_index(path, version)
+    index = open_index(path, version, device)
     found_strings = index.key_names() is not None
     if len(index) and found_strings != string_keys:
         kind = "string" if found_strings else "bigint"
@@ -77,7 +87,7 @@ def match_rows(
     job = MatchJob(
         path, version, streaming=False, follow=False, record=None, stamped=False,
         names=["id", "key"], merged=False, every=False, unique=unique, arrays=False, keep_bad=False,
-        with_version=False, string_keys=string_keys,
+        with_version=False, string_keys=string_keys, device=device,
     )  # fmt: skip
     for batch in matched(index, Layout(job, version), [ids], events.column(1)):
         yield pa.Table.from_batches([batch])

@@ -1,0 +1,56 @@
+"""Where a task matches: on the GPU that Spark gave it, or on the CPU.
+
+Spark deals out GPUs as resources (`spark.task.resource.gpu.amount`), and a task knows the address of
+its own. A worker process sees the card that its first task had, and stays with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from pyspark import TaskContext
+
+from matchyard.errors import DeviceError
+
+_log = logging.getLogger("matchyard")
+DEVICES = ("auto", "cpu", "gpu")
+
+
+def gpu_for(device: str) -> str | None:
+    """The address of the GPU that this task is to match on; None: it matches on the CPU."""
+    if device == "cpu":
+        return None
+    context = TaskContext.get()
+    gpu = None if context is None else context.resources().get("gpu")
+    if gpu is not None and gpu.addresses:
+        return str(gpu.addresses[0])
+    if device == "gpu":
+        raise DeviceError(
+            "device='gpu', but Spark has given this task no GPU; set spark.task.resource.gpu.amount, "
+            "spark.executor.resource.gpu.amount and spark.executor.resource.gpu.discoveryScript"
+        )
+    return None
+
+
+def opened_on(gpu: str | None, device: str, make: Callable[[str], Any]) -> Any:
+    """What `make` makes for the GPU of that address; for the CPU where there is none, or where it
+    cannot be used and need not be."""
+    if gpu is None:
+        return make("cpu")
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", gpu)  # before CuPy looks for cards
+    try:
+        return make("gpu")
+    except DeviceError as error:
+        if device == "gpu":
+            raise
+        _say_once(f"matching on the CPU, though Spark has given this task GPU {gpu}: {error}")
+        return make("cpu")
+
+
+@cache
+def _say_once(message: str) -> None:
+    _log.warning(message)
