@@ -16,8 +16,9 @@ from matchyard.kept import kept, on_card
 
 ROW_WORDS = 32  # a word per lane of a warp
 TILE = 32 * ROW_WORDS
-SMALL = 128  # filters of a posting up to which it has no tiles
+SMALL = 64  # filters of a posting up to which it has no tiles
 ROW_BYTES = 96 << 10  # of a tile, so that two are on a processor with 228 KiB of shared memory
+_WORDS_PER_FILTER = 64  # of rows, in tiles that are not full: they would be mostly empty
 _MOST_SLOTS = 32  # with rows in a tile: one per lane
 _ENOUGH = 0.02  # filters of a tile that its rows should let pass, on average
 _USELESS = 0.97  # the share of filters that a slot lets pass, above which it has no rows
@@ -96,11 +97,12 @@ def list_slots(table, slots, cells, low, high, cut, most_words):
             share = min(1.0, covered / (_width(bound_start, number) - 2))
             passed[number] -= (1.0 - share) / (last - first)
         left, n_words, n_here = np.float64(last - first), 0, 0
+        room = min(most_words, _WORDS_PER_FILTER * (last - first))
         for number in np.argsort(passed):
             if left <= _ENOUGH or passed[number] > _USELESS or n_here == _MOST_SLOTS:
                 break
             size = _width(bound_start, number) * ROW_WORDS
-            if n_words + size > most_words:
+            if n_words + size > room:
                 continue  # one with fewer cells may fit
             list_slot[n_listed], list_at[n_listed] = number, n_words
             left *= max(passed[number], 0.0)

@@ -393,13 +393,15 @@ __device__ __forceinline__ void pass_over(
     const int n_inside = filters.tile_last[tile] - first;
     const unsigned inside = n_inside >= LANES ? ALL : n_inside > 0 ? (1u << n_inside) - 1 : 0;
     const unsigned char *cells = events.cells + slot;
+    const int *visits = events.visits;
+    const long long n_bit_slots = filters.n_bit_slots;
     const long long last = to - 1, begin = from + threadIdx.x / LANES;
-    int event = begin < to ? events.visits[begin] : 0;
-    int next = begin < to ? events.visits[min(begin + WARPS, last)] : 0;
-    int row = n_listed ? at + LANES * cells[event * filters.n_bit_slots] : 0;
+    int event = begin < to ? visits[begin] : 0;
+    int next = begin < to ? visits[min(begin + WARPS, last)] : 0;
+    int row = n_listed ? at + LANES * cells[event * n_bit_slots] : 0;
     for (long long i = begin; i < to; i += WARPS) {
-        const int next_row = n_listed ? at + LANES * cells[next * filters.n_bit_slots] : 0;
-        const int after_next = events.visits[min(i + 2 * WARPS, last)];
+        const int next_row = n_listed ? at + LANES * cells[next * n_bit_slots] : 0;
+        const int after_next = visits[min(i + 2 * WARPS, last)];
         unsigned alive = inside;
         for (int step = 0; step < n_listed; step += STEP) {
 #pragma unroll
@@ -419,8 +421,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * LANES, 2)
     sift(const Filters *given_filters, const Events *given_events)
 {
     __shared__ Word queues[WARPS][2 * LANES];
-    const Filters filters = *given_filters;
-    const Events events = *given_events;
+    const Filters &filters = *given_filters;
+    const Events &events = *given_events;
     const int tile = blockIdx.x / events.n_chunks;
     const int place = filters.tile_place[tile];
     const long long start = place ? events.ends[place - 1] : 0;
