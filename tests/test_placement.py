@@ -69,10 +69,11 @@ WANTED = [[0, 1], [1, 2], [], [2, 3, 4, 5]]
 
 def test_cards_that_have_room_for_all_tables_take_batches_in_turn(cards: Cards) -> None:
     segment = segment_of(2)
-    first, second = segment._workspaces._borrow(), segment._workspaces._borrow()
+    first, second = segment.workspaces.borrow(), segment.workspaces.borrow()
     assert [place for place, _ in first] == [CARDS[0]] * 2
     assert [place for place, _ in second] == [CARDS[1]] * 2
-    segment._workspaces._free += [first, second]
+    segment.workspaces.give_back(first)
+    segment.workspaces.give_back(second)
     cards.used.clear()
     assert found(segment) == WANTED
     assert len(set(cards.used)) == 1
@@ -88,7 +89,7 @@ def test_threads_spread_over_the_cards(cards: Cards) -> None:
 def test_tables_are_dealt_out_where_no_card_has_room_for_all(cards: Cards) -> None:
     cards.room = int(2.5 * max(n_bytes(table) for table in segment_of(4).tables))
     segment = segment_of(4)
-    dealt = [place for place, _ in segment._workspaces._borrow()]
+    dealt = [place for place, _ in segment.workspaces.borrow()]
     assert dealt == [CARDS[0], CARDS[1], CARDS[0], CARDS[1]]
     assert found(segment) == WANTED
     assert not cards.forgotten
@@ -115,7 +116,7 @@ def test_a_table_that_failed_is_forgotten_all_the_same(
         raise my.DeviceError("the card is gone")
 
     with pytest.raises(my.DeviceError, match="gone"):
-        segment._workspaces.match(fail, None)
+        segment.workspaces.match(fail, None)
     assert len(cards.forgotten) == 1
     assert found(segment) == WANTED
 

@@ -43,14 +43,14 @@ class Workspaces:
         """What each table finds in a batch, by one thread."""
         if self.in_turns:
             return self._match_in_turns(match, batch)
-        borrowed = self._borrow()
+        borrowed = self.borrow()
         try:
             return [
                 self._match(match, table, batch, *one)
                 for table, one in zip(self._tables, borrowed, strict=True)
             ]
         finally:
-            self._free.append(borrowed)
+            self.give_back(borrowed)
 
     def _match(
         self, match: Callable[..., Part], table: Any, batch: Any, place: Place | None, space: Any
@@ -58,7 +58,8 @@ class Workspaces:
         with nullcontext() if place is None else on(place):
             return match(table, batch, space, self._settings.options)
 
-    def _borrow(self) -> list[tuple[Place | None, Any]]:
+    def borrow(self) -> list[tuple[Place | None, Any]]:
+        """A workspace for each table, and its card, for one thread until it gives them back."""
         try:
             return self._free.pop()  # atomic: two threads never get the same one
         except IndexError:
@@ -68,6 +69,10 @@ class Workspaces:
                 (place, self._make(table, place))
                 for table, place in zip(self._tables, these, strict=True)
             ]
+
+    def give_back(self, borrowed: list[tuple[Place | None, Any]]) -> None:
+        """Let others have them."""
+        self._free.append(borrowed)
 
     def _make(self, table: Any, place: Place | None) -> Any:
         with nullcontext() if place is None else on(place):

@@ -54,7 +54,7 @@ class Segment:
     def __init__(self, settings: Configured, vocabulary: Any, tables: Sequence[Any]) -> None:
         self.settings, self.vocabulary = settings, freeze(vocabulary)
         self.tables = tuple(freeze(table) for table in cut(settings, vocabulary, tables))
-        self._workspaces = Workspaces(settings, self.tables)
+        self.workspaces = Workspaces(settings, self.tables)
 
     @classmethod
     def compile(cls, settings: Configured, parts: list[Rows], shard_size: int) -> Segment:
@@ -125,14 +125,14 @@ class Segment:
         start = perf_counter()
         batch = self.encode(column)
         encode_s = perf_counter() - start
-        joined = join(self._workspaces.match(match, batch), column.n_rows)
+        joined = join(self.workspaces.match(match, batch), column.n_rows)
         return Part(joined.event_start, joined.keys, joined.candidates, encode_s)
 
     @property
     def launch(self) -> int:
         """Events that are worth a step of a thread: a GPU wants more of them than the CPU."""
         n_events: int = getattr(self.settings.algorithm, "LAUNCH", CHUNK)
-        return n_events * IN_TURNS if self._workspaces.in_turns else n_events
+        return n_events * IN_TURNS if self.workspaces.in_turns else n_events
 
     def remove(self, removals: Removals) -> Segment:
         """The same segment with more tombstones."""

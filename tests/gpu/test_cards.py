@@ -44,9 +44,10 @@ def checked(index: my.Index, engine: str, algorithm: str, threads: int = 1) -> N
 def test_threads_take_two_cards_in_turn(engine: str, algorithm: str) -> None:
     index = filled(engine, algorithm, "gpu:0,0")
     (segment,) = index.segments()
-    borrowed = [segment._workspaces._borrow() for _ in range(2)]
+    borrowed = [segment.workspaces.borrow() for _ in range(2)]
     assert [place.part for ((place, _),) in borrowed] == [0, 1]  # type: ignore[union-attr]
-    segment._workspaces._free += borrowed
+    for one in borrowed:
+        segment.workspaces.give_back(one)
     checked(index, engine, algorithm, threads=2)
 
 
@@ -62,7 +63,7 @@ def test_a_table_that_is_too_large_for_a_card_is_cut_and_matched_in_parts(
     index = filled(engine, algorithm, "gpu:0,0")
     (segment,) = index.segments()
     assert len(segment.tables) == int(np.ceil(1 / share))
-    assert segment._workspaces.in_turns == (share < 0.5)
+    assert segment.workspaces.in_turns == (share < 0.5)
     checked(index, engine, algorithm, threads=2)
     if share < 0.5:
         assert len(kept) == held

@@ -14,7 +14,14 @@ from matchyard.engines.predicates import workload
 from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Batch, Filters
 from matchyard.engines.predicates.algorithms import _tiles_layout, tiles, tiles_gpu
 from matchyard.kernels.csr import hash_set, ragged
-from tests.engines.predicates.test_counting import SHAPES, batch_of, case, expected, filters_of, lists
+from tests.engines.predicates.test_counting import (
+    SHAPES,
+    batch_of,
+    case,
+    expected,
+    filters_of,
+    lists,
+)
 from tests.engines.predicates.test_tiles import intervals_case, matches_by_numpy
 
 pytest.importorskip("cupy")
