@@ -162,8 +162,30 @@ def test_a_value_that_an_event_has_often_is_matched_once() -> None:
     filters = Filters(rows, rows, rows, none.astype(np.int16), none, codes, codes)
     batch = Batch(np.array([0, 100]), none, codes, none, none[:1], none[:1])
     some = batch._replace(codes=np.where(rows[1:] % 50 == 1, 7, 1000 + rows[1:]))  # far apart
-    for one in (batch, some):
-        assert lists(on_both(filters, np.arange(100), one)[1]) == [list(range(100))]
+    for n in (1, 100):  # one filter, of one key or of a hundred
+        for one in (batch, some):
+            found = on_both(filters.rows(0, n), np.arange(n), one)[1]
+            assert lists(found) == [list(range(n))]
+
+
+@pytest.mark.parametrize("base", [0, 1 << 40])
+def test_keys_are_looked_up_where_filters_have_few(base: int) -> None:
+    filters, batch = intervals_case(3000, 100)
+    table = tiles.compile(filters, base + np.arange(3000), None, PLAIN)  # type: ignore[arg-type]
+    space = tiles_gpu.workspace(table, PLAIN)
+    assert space.keys.dtype == (np.int64 if base else np.int32)
+    some = batch._replace(
+        slots=np.where(np.arange(400) < 300, batch.slots, 9)
+    )  # nothing at the end
+    wanted = [[base + key for key in row] for row in matches_by_numpy(filters, batch)]
+    part = tiles_gpu.match(table, some, space, PLAIN)
+    assert lists(part) == wanted[:75] + [[]] * 25
+    assert part.keys.dtype == np.int64
+    table = table._replace(removed_keys=hash_set(np.array([base + 2])))
+    space = tiles_gpu.workspace(table, PLAIN)
+    assert space.keys is None
+    wanted = [[key for key in row if key != base + 2] for row in wanted]
+    assert lists(tiles_gpu.match(table, batch, space, PLAIN)) == wanted
 
 
 def test_bounds_at_the_edge_of_32_bits() -> None:

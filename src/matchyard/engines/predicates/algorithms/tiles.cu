@@ -5,7 +5,7 @@
 // large posting and some of the events that visit it: the tile's rows are in shared memory, a warp
 // takes an event, and a lane 32 filters. What survives is queued per warp, so that 32 lanes check 32
 // filters exactly. `compare` checks the filters of small postings, a warp per visit. Pairs of event
-// and filter are appended in any order; the launcher sorts them.
+// and filter, or key, are appended in any order; the launcher sorts them.
 //
 // Macros: WARPS of a block of `sift`, FEW (events for which a block does not load its rows), WIDE
 // (are codes of 64 bits?).
@@ -21,7 +21,7 @@ constexpr unsigned ALL = 0xffffffffu;
 constexpr int LANES = 32;
 constexpr int STEP = 4;        // rows that are ANDed before a warp asks whether anything is left
 constexpr int LOOK_BACK = 32;  // values of a slot among which the same one is found again
-enum { N_PAIRS, N_SMALL, N_COMPARED };
+enum { N_PAIRS, N_SMALL, N_COMPARED, N_UNSURE };
 
 extern __shared__ uint4 memory[];  // the rows of a tile
 
@@ -66,14 +66,15 @@ struct Events {
     const long long *start;
     const long long *codes;
     const int *slots;
-    Word *counters;        // N_PAIRS, N_SMALL, N_COMPARED
+    Word *counters;        // N_PAIRS, N_SMALL, N_COMPARED, N_UNSURE
     Word *counts;          // visits to each large posting
     const long long *ends; // the same added up
     unsigned char *cells;  // [n_events][n_bit_slots]
     Word *signatures;
     int *visits;           // events, posting by posting
     Word *small;           // visits to small postings: event << 32 | posting
-    Word *pairs;           // event << 32 | filter
+    Word *pairs;           // event << 32 | filter, or the place of one of its keys
+    const int *key_start;  // [n_filters + 1], null where pairs are of filters
 };
 
 __device__ __forceinline__ int lane_of()
@@ -144,7 +145,7 @@ __device__ __forceinline__ int term_posting(const Filters &filters, int slot, lo
 }
 
 // Has the event the same value in an entry before? Far ones are not looked for: a visit more costs
-// time, and pairs that are found twice are kept once.
+// time, and the host is told that there may be pairs that are found twice.
 __device__ __forceinline__ bool is_again(const Events &events, long long first, long long entry)
 {
     const long long stop = max(first, entry - LOOK_BACK);
@@ -154,6 +155,8 @@ __device__ __forceinline__ bool is_again(const Events &events, long long first, 
         if (events.codes[other] == events.codes[entry])
             return true;
     }
+    if (stop > first && events.slots[stop - 1] == events.slots[entry])
+        events.counters[N_UNSURE] = 1;
     return false;
 }
 
@@ -312,9 +315,17 @@ __device__ __forceinline__ void check(
     const Filters &filters, const Events &events, bool is_there, Word pair)
 {
     const bool holds = is_there && filter_holds(filters, events, pair >> 32, (unsigned) pair);
-    const Word at = reserve(events.counters + N_PAIRS, holds);
-    if (holds && at < events.room)
-        events.pairs[at] = pair;
+    const int filter = (unsigned) pair;
+    int first = filter, last = filter + holds;
+    if (holds && events.key_start) {
+        first = events.key_start[filter];
+        last = events.key_start[filter + 1];
+    }
+    for (; __any_sync(ALL, first < last); ++first) {
+        const Word at = reserve(events.counters + N_PAIRS, first < last);
+        if (first < last && at < events.room)
+            events.pairs[at] = pair >> 32 << 32 | first;
+    }
 }
 
 // Small postings: all of their filters are checked.
@@ -445,4 +456,39 @@ extern "C" __global__ void __launch_bounds__(WARPS * LANES, 2)
         check_queued(filters, events, queue);
     if (lane_of() == 0 && queue.n_compared)
         atomicAdd(events.counters + N_COMPARED, queue.n_compared);
+}
+
+// ---- Keys ----
+
+// Where the keys of each event begin, and the keys. Pairs are those of keys, sorted, and none is there
+// twice.
+template <class Key>
+__device__ __forceinline__ void gather(
+    const Word *__restrict__ pairs, long long n_pairs, long long n_events,
+    const Key *__restrict__ keys, long long *__restrict__ start, Key *__restrict__ found)
+{
+    const long long i = (long long) blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n_pairs)
+        return;
+    found[i] = keys[(unsigned) pairs[i]];
+    const long long event = pairs[i] >> 32, before = i ? (long long) (pairs[i - 1] >> 32) : -1;
+    for (long long other = before + 1; other <= event; ++other)
+        start[other] = i;
+    if (i == n_pairs - 1)
+        for (long long other = event + 1; other <= n_events; ++other)
+            start[other] = n_pairs;
+}
+
+extern "C" __global__ void gather_32(
+    const Word *pairs, long long n_pairs, long long n_events, const int *keys, long long *start,
+    int *found)
+{
+    gather(pairs, n_pairs, n_events, keys, start, found);
+}
+
+extern "C" __global__ void gather_64(
+    const Word *pairs, long long n_pairs, long long n_events, const long long *keys,
+    long long *start, long long *found)
+{
+    gather(pairs, n_pairs, n_events, keys, start, found);
 }

@@ -22,7 +22,7 @@ from matchyard.engines.predicates.algorithms import _stored, _tiles_layout
 from matchyard.engines.predicates.algorithms._holds import enter, filter_holds, leave, no_slots
 from matchyard.engines.predicates.algorithms._tiles_layout import layout_of
 from matchyard.engines.predicates.algorithms.tiles import Options, Table
-from matchyard.kept import on_card
+from matchyard.kept import keys_on_card, on_card
 from matchyard.matches import Part, end_to_end
 
 LAUNCH = 16384
@@ -32,6 +32,7 @@ BLOCKS = 2048  # of `sift`, at least, where there are enough visits
 ROOM = 1 << 20  # pairs of a launch, before it is known how many there are
 MOST_VISITS = 1 << 29  # that events could make in a launch, of 12 bytes each
 MOST_PAIRS = 1 << 28
+MOST_KEYS = 8  # of a filter, up to which keys are found on the card
 _THREADS = 128
 _COMPARING = 1056  # blocks: eight per processor
 _WARPS = 16
@@ -42,8 +43,8 @@ _ARRAYS = (  # of the table, as `Filters` in the .cu file has them; then come th
     "bound_start", "bounds", "signatures", "filter_start", "piece_start", "groups", "slots", "low",
     "high",
 )  # fmt: skip
-_HEADER = 16  # words of `Events` in the .cu file
-_N_COUNTERS = 3
+_HEADER = 17  # words of `Events` in the .cu file
+_N_COUNTERS = 4
 
 
 class Space:
@@ -64,6 +65,11 @@ class Space:
             kernel(__file__, name, constants) for name in ("enter", "fill", "sift", "compare")
         )
         self._sift.max_dynamic_shared_size_bytes = row_bytes
+        self.keys: Any = None  # where each filter has few, they are found on the card
+        if _has_few_keys(table):
+            self.keys, self._key_start = keys_on_card(table.keys), on_card(table.key_start)
+            name = f"gather_{8 * self.keys.dtype.itemsize}"
+            self._gather = kernel(__file__, name, constants)
         self._here: dict[str, tuple[NDArray[np.int64], int]] = {}
         self._copies = [on_card(getattr(table, name)) for name in _ARRAYS]
         addresses = [
@@ -107,6 +113,7 @@ class Space:
             n_events, has_places, -(-n_events // n_chunks), n_chunks, self.room,
             *(there.data.ptr + 8 * at for at in places),
             *(array.data.ptr for array in self._buffers(n_events, n_entries)),
+            self._key_start.data.ptr if self.finds_keys(has_places) else 0,
         ]  # fmt: skip
         words[_HEADER:start_at] = 0
         np.subtract(batch.event_start, first, out=words[start_at:codes_at])
@@ -117,6 +124,10 @@ class Space:
             lane.stream.ptr,
         )  # fmt: skip
         return there, n_chunks
+
+    def finds_keys(self, has_places: bool) -> bool:
+        """Are pairs those of events and keys, not of events and filters?"""
+        return self.keys is not None and not has_places
 
     def _buffers(self, n_events: int, n_entries: int) -> tuple[Any, ...]:
         """What kernels write to: an event visits two postings per entry and one more, at most."""
@@ -153,6 +164,26 @@ class Space:
         self.lane.stream.synchronize()
         return words.view(there.dtype)[: there.size]
 
+    def gather(self, pairs: Any, n_events: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the keys of each event begin, and the keys."""
+        n_pairs, width = len(pairs), self.keys.dtype.itemsize
+        n_words = n_events + 1 + -(-n_pairs * width // 8)
+        out = self.lane.empty("keys", n_words, np.int64)
+        self.lane.launch(
+            self._gather, -(-n_pairs // _THREADS), _THREADS, pairs, np.int64(n_pairs),
+            np.int64(n_events), self.keys, out, out[n_events + 1 :],
+        )  # fmt: skip
+        words = self.fetch("keys", out)
+        keys = words[n_events + 1 :].view(self.keys.dtype)[:n_pairs]
+        return words[: n_events + 1].copy(), keys.astype(np.int64)
+
+
+def _has_few_keys(table: Table) -> bool:
+    """Are filters those of one row each, with few keys, of which none is removed?"""
+    if len(table.filter_row) or len(table.removed_keys) or len(table.removed_at):
+        return False
+    return 1 <= int(np.diff(table.key_start).max(initial=0)) <= MOST_KEYS
+
 
 def _n_chunks(n_events: int, n_tiles: int) -> int:
     """Blocks per tile: so many that all processors have work, and rows are loaded for many events."""
@@ -176,10 +207,18 @@ def match(table: Table, batch: Batch, workspace: Space, options: Options) -> Par
         return _in_halves(table, batch, workspace, options)
     has_places = bool(batch.places[first:last].max(initial=0))
     with workspace.lane.stream, guarded("matching"):
-        pairs, candidates = _pairs(batch, workspace, has_places)
-    if pairs is None:
-        return _in_halves(table, batch, workspace, options)
+        found = _pairs(batch, workspace, has_places)
+        if found is None:
+            return _in_halves(table, batch, workspace, options)
+        there, candidates, may_repeat = found
+        if len(there) == 0:
+            return Part(np.zeros(n_events + 1, np.int64), np.empty(0, np.int64), candidates)
+        if workspace.finds_keys(has_places) and not may_repeat:
+            return Part(*workspace.gather(there, n_events), candidates)
+        pairs = workspace.fetch("pairs", there)
     hit_start, hits = _by_event(pairs, n_events)
+    if workspace.finds_keys(has_places):
+        return Part(hit_start, table.keys[hits], candidates)
     if has_places:
         hit_start, hits = _confirmed(
             table, _stored.narrowed(table, batch), hit_start, hits, workspace.first
@@ -197,29 +236,28 @@ def _in_halves(table: Table, batch: Batch, workspace: Space, options: Options) -
     return end_to_end([match(table, half, workspace, options) for half in halves])
 
 
-def _pairs(batch: Batch, space: Space, has_places: bool) -> tuple[NDArray[np.uint64] | None, int]:
-    """Pairs of event and filter, ascending, and how many were compared; None where there are so many
-    that half the events are enough."""
+def _pairs(batch: Batch, space: Space, has_places: bool) -> tuple[Any, int, bool] | None:
+    """Pairs of event and filter or key on the card, ascending, how many were compared, and whether a pair
+    may be there twice; None where there are so many that half the events are enough."""
     while True:
         events, n_chunks = space.send(batch, has_places)
         space.launch(events, batch.n_rows, n_chunks)
         counters = space.fetch("counters", events[_HEADER : _HEADER + _N_COUNTERS])
-        n_pairs, _, candidates = counters.tolist()
+        n_pairs, _, candidates, may_repeat = counters.tolist()
         if n_pairs <= space.room:
             break
         if n_pairs > MOST_PAIRS and batch.n_rows > 1:
-            return None, 0
+            return None
         space.room = n_pairs + n_pairs // 4
-    if n_pairs == 0:
-        return np.empty(0, np.uint64), candidates
     pairs = space.lane.empty("pairs", space.room, np.uint64)[:n_pairs]
-    pairs.sort()
-    return space.fetch("pairs", pairs), candidates
+    if n_pairs > 1:
+        pairs.sort()
+    return pairs, candidates, bool(may_repeat)
 
 
 @njit(nogil=True, cache=True)
 def _by_event(pairs, n_events):
-    """The filters of each event; a pair that was found twice counts once."""
+    """The filters or keys of each event; a pair that was found twice counts once."""
     start = np.zeros(n_events + 1, np.int64)
     filters = np.empty(len(pairs), np.int32)
     end, event = 0, 0
