@@ -56,17 +56,19 @@ def test_auto_takes_the_cpu_and_says_why(
 ) -> None:
     with caplog.at_level(logging.INFO, "matchyard.device"):
         index = my.TagIndex(device="auto").add("jazz", key=1).consolidate()
-        assert my.TagIndex("scan", device="auto").device == "cpu"
+        assert my.TagIndex("prefix_tree", device="auto").device == "cpu"
     assert index.device == "cpu"
     assert index.match(["jazz"])[0] == [1]
     assert "no CUDA-capable device" in caplog.records[0].getMessage()
-    assert "scan runs on the CPU alone" in caplog.records[1].getMessage()
+    assert "prefix_tree runs on the CPU alone" in caplog.records[1].getMessage()
 
 
 @pytest.mark.parametrize("name", ["gpu", "tpu"])
 def test_what_an_algorithm_does_not_run_on_is_an_error(name: str) -> None:
-    with pytest.raises(my.DeviceError, match=r"scan does not run on device .* it runs on: cpu"):
-        my.TagIndex("scan", device=name)
+    with pytest.raises(
+        my.DeviceError, match=r"prefix_tree does not run on device .* it runs on: cpu"
+    ):
+        my.TagIndex("prefix_tree", device=name)
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ Builds `twitter` at SIZE into FOLDER with as many processes as there are cores (
 `parallel_build.py`), unless it is there from the last time. Then measures encoded
 batches to keys in the host's memory: medians of at least five passes after a first, for launches of
 several sizes and for one, two and four threads, and the time of the kernels alone; and compares the
-keys of some events with those that `rarest` finds on the CPU.
+keys of some events with those that `rarest` finds on the CPU. An ALGORITHM is `rarest`, `tagmatch`,
+`scan`, or `plain`, which is `scan` with one event in a launch.
 
 Appends JSON lines to benchmarks/results/gpu.jsonl.
 """
@@ -19,7 +20,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import parallel_build
 
@@ -28,13 +29,29 @@ from matchyard import device, shards
 from matchyard.bench import machine
 
 RESULTS = Path(__file__).parents[1] / "results" / "gpu.jsonl"
-OPTIONS = {"rarest": {}, "tagmatch": {"max_partition": 4000}, "scan": {}}
 LAUNCHES = (1 << 14, 1 << 16)
 THREADS = (1, 2, 4)
 PASSES = 5
 MOST_S = 1.0  # of a pass: with more, it takes fewer events
 N_COMPARED = 2000
 BRUTE_FORCE = 1.38e12  # sets per second that a plain loop over all of them checks on an H200
+
+
+class Case(NamedTuple):
+    """What is measured: an algorithm with options for building, and others for matching."""
+
+    algorithm: str
+    built_with: dict[str, Any]
+    matched_with: dict[str, Any]
+    launches: tuple[int, ...]
+
+
+CASES = {
+    "rarest": Case("rarest", {}, {}, LAUNCHES),
+    "tagmatch": Case("tagmatch", {"max_partition": 4000}, {}, LAUNCHES),
+    "scan": Case("scan", {}, {}, (1 << 12,)),  # "GPU-only, plain with batching" [TagMatch Table 1]
+    "plain": Case("scan", {}, {"batch": 1}, (1 << 8,)),  # "GPU-only, plain"
+}
 
 
 def record(kind: str, values: dict[str, Any]) -> None:
@@ -45,11 +62,12 @@ def record(kind: str, values: dict[str, Any]) -> None:
         file.write(json.dumps(line) + "\n")
 
 
-def built(given: argparse.Namespace, algorithm: str) -> Path:
+def built(given: argparse.Namespace, case: Case) -> Path:
     """The saved index, which is built if it is not there."""
-    path = given.folder / f"{algorithm}-{given.size}.index"
+    algorithm = case.algorithm
+    path: Path = given.folder / f"{algorithm}-{given.size}.index"
     if not (path / "CURRENT").exists():
-        plan = shards.Plan("tags", algorithm, OPTIONS[algorithm])
+        plan = shards.Plan("tags", algorithm, case.built_with)
         parts = given.folder / "parts"
         job = parallel_build.Job("twitter", given.size, plan, given.processes, parts)
         start = time.perf_counter()
@@ -62,9 +80,10 @@ def built(given: argparse.Namespace, algorithm: str) -> Path:
 class Runner:
     """An index whose batches are encoded once, and matched often."""
 
-    def __init__(self, index: Any, events: Any) -> None:
+    def __init__(self, index: Any, events: Any, matched_with: dict[str, Any]) -> None:
         (self.segment,) = index.segments()
         self.settings = self.segment.settings
+        self.options = self.settings.options._replace(**matched_with)
         column = self.settings.engine.encoder.column(events, self.settings.reading)
         self.batch = self.segment.encode(column)
         self._lent: list[list[Any]] = []
@@ -86,7 +105,7 @@ class Runner:
         algorithm, done = self.settings.algorithm, Counter(events=batch.n_rows)
         sent = batch.tags.nbytes + batch.tag_start.nbytes + batch.signatures.nbytes
         for table, space in zip(self.segment.tables, spaces, strict=True):
-            part = algorithm.match(table, batch, space, self.settings.options)
+            part = algorithm.match(table, batch, space, self.options)
             fetched = part.keys.nbytes + part.event_start.nbytes
             done.update(pairs=len(part.keys), candidates=part.candidates, bus=sent + fetched)
         return done
@@ -164,11 +183,12 @@ def compare(index: Any, reference: Any, events: Any) -> int:
     return int(ours.work.matches)
 
 
-def run(given: argparse.Namespace, algorithm: str) -> None:
-    """Build, compare, and measure one algorithm."""
-    path, by_rarest = built(given, algorithm), built(given, "rarest")
+def run(given: argparse.Namespace, name: str) -> None:
+    """Build, compare, and measure one case."""
+    case = CASES[name]
+    path, by_rarest = built(given, case), built(given, CASES["rarest"])
     index, reference = my.open(path, device=given.device), my.open(by_rarest)
-    is_gpu, about = given.device == "gpu", {"algorithm": algorithm, "size": given.size}
+    is_gpu, about = given.device == "gpu", {"algorithm": name, "size": given.size}
     free = device.card().free_bytes if is_gpu else 0
     for workload in ("twitter", "twitter-popular"):
         events = my.workload("tags", workload, given.size).events(given.events)
@@ -176,8 +196,8 @@ def run(given: argparse.Namespace, algorithm: str) -> None:
         some = events[:N_COMPARED]
         n_keys = compare(index, reference, some)
         record("compared", {**about, "events": len(some), "keys": n_keys})
-        runner = Runner(index, events)
-        for launch in LAUNCHES:
+        runner = Runner(index, events, case.matched_with)
+        for launch in case.launches:
             for threads in (n for n in THREADS if n * launch <= given.events or n == 1):
                 record("match", {**about, **measure(runner, launch, threads)})
             if is_gpu:
@@ -192,13 +212,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("size", type=int, nargs="?", default=212_000_000)
     parser.add_argument("folder", type=Path, nargs="?", default=Path("/tmp/gpu"))
-    parser.add_argument("algorithms", nargs="*", default=["rarest", "tagmatch"])
+    parser.add_argument("algorithms", nargs="*", default=["rarest", "tagmatch"], metavar="CASE")
     parser.add_argument("--processes", type=int, default=machine.cores())
     parser.add_argument("--device", default="gpu")
     parser.add_argument("--events", type=int, default=1 << 20, help="that a pass has at most")
     given = parser.parse_args()
-    for algorithm in given.algorithms:
-        run(given, algorithm)
+    for name in given.algorithms:
+        run(given, name)
 
 
 if __name__ == "__main__":

@@ -238,7 +238,7 @@ def algorithms(engine: str, device: str = "auto") -> tuple[str, ...]:
     """The algorithms of an engine, its default first; those that run on a device.
 
     >>> algorithms("tags")[0], algorithms("tags", "gpu")
-    ('rarest', ('rarest', 'tagmatch'))
+    ('rarest', ('rarest', 'tagmatch', 'scan'))
     """
     found = find_engine(engine)
     return tuple(

@@ -12,7 +12,7 @@ import matchyard as my
 from tests.cases import build, counted
 
 pytestmark = pytest.mark.gpu
-every_algorithm = pytest.mark.parametrize("algorithm", ["rarest", "tagmatch"])
+every_algorithm = pytest.mark.parametrize("algorithm", ["rarest", "tagmatch", "scan"])
 LOWEST, HIGHEST = -(1 << 31), (1 << 31) - 1
 ROWS = [["a"], ["a", "b"], ["a"], ["c"], *[["b"]] * 40]
 EVENTS = [["a", "b"], ["c"], ["a", "b", "c"], [], ["b"]]

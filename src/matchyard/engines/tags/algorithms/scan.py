@@ -18,7 +18,7 @@ from matchyard.errors import UsageError
 from matchyard.kernels.bitset import ZERO, first_lanes, lanes_64
 from matchyard.matches import Part
 
-DEVICES = ("cpu",)
+DEVICES = ("cpu", "gpu")
 LANES = 64
 
 
@@ -29,6 +29,7 @@ class Options(NamedTuple):
     n_hashes: int = _signed.N_HASHES
     stripe: int = 8192  # signatures per stripe: 192 kB at 192 bits
     exact: bool = True  # compare the tags of what the signatures find
+    batch: int = 256  # events that a launch of a GPU takes together; 1 is the paper's "plain"
 
 
 class Table(NamedTuple):
@@ -47,8 +48,9 @@ class Table(NamedTuple):
 def check(options: Options) -> None:
     """Refuse options that make no sense."""
     _signed.check(options.n_bits, options.n_hashes)
-    if options.stripe < 1:
-        raise UsageError(f'option "stripe" must be at least 1, not {options.stripe}')
+    for name in ("stripe", "batch"):
+        if getattr(options, name) < 1:
+            raise UsageError(f'option "{name}" must be at least 1, not {getattr(options, name)}')
 
 
 def signature_bits(options: Options) -> tuple[int, int, bool]:

@@ -9,7 +9,6 @@ CPU. Where a result outgrows its buffer, the kernel runs again with a larger one
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,27 +17,24 @@ from numpy.typing import NDArray
 
 from matchyard.device import Lane, guarded, kernel
 from matchyard.engines.tags.algorithms import tagmatch
+from matchyard.engines.tags.algorithms._signed_gpu import SHARED_BYTES, Sets, grown, split
 from matchyard.engines.tags.encoder import Batch
-from matchyard.kept import keys_on_card, on_card
-from matchyard.kernels import csr
+from matchyard.kept import on_card
 from matchyard.matches import Part, end_to_end
 
 LAUNCH = 1 << 15
 _THREADS = 256
-_PARTITIONS = ("words", "block_start", "slot_start", "prefixes")  # as in the .cu file, and the next
-_SETS = ("set_start", "tag_start", "tags", "key_start")  # and the keys
-_SHARED_BYTES = 48 << 10  # of a block, for the signatures of its batch
+_PARTITIONS = ("words", "block_start", "slot_start", "prefixes")  # as in the .cu file
 _MOST_FORWARDED = (1 << 31) - 1  # events, each counted once per partition
 
 
-def _constants(n_words: int, key_bits: int) -> dict[str, int]:
+def _constants(n_words: int) -> dict[str, int]:
     """Of kernels for signatures of that many words: long ones make batches smaller."""
-    most = _SHARED_BYTES // (8 * n_words + 4) // 32 * 32
-    batch = max(1, min(tagmatch.MAX_BATCH, most))
-    return {"N_WORDS": n_words, "BATCH": batch, "KEY_BITS": key_bits}
+    most = SHARED_BYTES // (8 * n_words + 4) // 32 * 32
+    return {"N_WORDS": n_words, "BATCH": max(1, min(tagmatch.MAX_BATCH, most))}
 
 
-VARIANTS = tuple(_constants(n_words, bits) for n_words in (1, 3, 40) for bits in (32, 64))
+VARIANTS = tuple(_constants(n_words) for n_words in (1, 3, 40))
 
 
 class Workspace:
@@ -47,23 +43,15 @@ class Workspace:
     def __init__(self, table: tagmatch.Table, options: tagmatch.Options) -> None:
         self.lane = Lane()
         self.forward = np.empty(len(table.block_start) - 1, np.int64)
-        self.has_removals = bool(len(table.removed_keys) or len(table.removed_at))
+        self.sets = Sets(self.lane, table, options.exact)
         self.masks = on_card(table.masks)
-        self._copies = {name: on_card(getattr(table, name)) for name in _PARTITIONS + _SETS}
-        self._copies["keys"] = keys_on_card(table.keys)
-        # Sets that stand for keys fit into 32 bits.
-        self.key_kind = np.dtype(np.int32) if self.has_removals else self._copies["keys"].dtype
-        stride = np.array([table.words.shape[1]], np.uint64)
-        flags = np.array([options.exact, self.has_removals], np.int32).view(np.uint64)
-        self.partitions = self._struct("partitions", _PARTITIONS, stride)
-        self.sets = self._struct("sets", (*_SETS, "keys"), flags)
+        self._copies = [on_card(getattr(table, name)) for name in _PARTITIONS]
+        addresses = [copy.data.ptr for copy in self._copies]
+        struct = np.array([*addresses, table.words.shape[1]], np.uint64)
+        self.partitions = self.lane.send("partitions", struct)
         self.room = {"forwarded": 1 << 20, "pairs": 1 << 20}  # words of results
-        self._constants = _constants(len(table.words), 8 * self.key_kind.itemsize)
+        self._constants = _constants(len(table.words))
         self.batch = min(options.batch, self._constants["BATCH"])
-
-    def _struct(self, name: str, fields: tuple[str, ...], rest: NDArray[np.uint64]) -> Any:
-        addresses = np.array([self._copies[field].data.ptr for field in fields], np.uint64)
-        return self.lane.send(name, np.concatenate([addresses, rest]))
 
     def kernel(self, name: str) -> Any:
         """A kernel for signatures of this width."""
@@ -92,10 +80,7 @@ def match(
         if start[-1] > _MOST_FORWARDED and batch.n_rows > 1:
             return _in_halves(table, batch, workspace, options)
         pairs, candidates = _subset_match(workspace, start, events, signatures)
-        event_start, keys = _look_up(batch, workspace, pairs)
-    if workspace.has_removals:
-        event_start, keys = csr.gather(table, event_start, keys)
-    return Part(event_start, keys, candidates)
+        return Part(*workspace.sets.keys(table, batch, pairs), candidates)
 
 
 def _in_halves(
@@ -105,22 +90,6 @@ def _in_halves(
     middle = batch.n_rows // 2
     halves = batch.rows(0, middle), batch.rows(middle, batch.n_rows)
     return end_to_end([match(table, half, workspace, options) for half in halves])
-
-
-def _grown(lane: Lane, room: dict[str, int], name: str, run: Callable[..., None]) -> Any:
-    """What a kernel appends to a buffer, sorted: it runs again while the buffer is too small."""
-    n_out = lane.empty(f"n_{name}", 1, np.uint64)
-    while True:
-        n_out.fill(0)
-        out = lane.empty(name, room[name], np.uint64)
-        run(out, n_out, np.uint64(room[name]))
-        n_found = int(lane.fetch(n_out)[0])
-        if n_found <= room[name]:
-            found = out[:n_found]
-            found.sort()
-            return found
-        room[name] = n_found + n_found // 4
-        del out  # so that it is free before there is a larger one
 
 
 def _pre_process(
@@ -137,10 +106,9 @@ def _pre_process(
     def run(*out: Any) -> None:
         lane.launch(workspace.kernel("pre_process"), n_blocks, _THREADS, *given, *out)
 
-    forwarded = _grown(lane, workspace.room, "forwarded", run)
-    bounds = lane.send("bounds", np.arange(n_partitions + 1, dtype=np.uint64) << np.uint64(32))
-    start = lane.fetch(lane.cupy.searchsorted(forwarded, bounds))
-    return start, (forwarded & np.uint64(0xFFFFFFFF)).astype(np.int32)
+    forwarded = grown(lane, workspace.room, "forwarded", run)
+    start, events = split(lane, forwarded, n_partitions)
+    return start, events.astype(np.int32)
 
 
 @njit(nogil=True, cache=True)
@@ -183,7 +151,7 @@ def _subset_match(
         function = workspace.kernel("subset_match")
         lane.launch(function, len(items), _THREADS, *given, *out, candidates)
 
-    pairs = _grown(lane, workspace.room, "pairs", run)
+    pairs = grown(lane, workspace.room, "pairs", run)
     return pairs, int(lane.fetch(candidates)[0])
 
 
@@ -195,26 +163,3 @@ def _items(start: NDArray[np.int64], batch: int) -> NDArray[np.int32]:
     first = start[partition] + batch * number
     end = np.minimum(first + batch, start[partition + 1])
     return np.stack([partition, first, end], axis=1).astype(np.int32)
-
-
-def _look_up(
-    batch: Batch, workspace: Workspace, pairs: Any
-) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """The keys of each event, after the exact check [§3.4]."""
-    lane, n_events, n_pairs = workspace.lane, batch.n_rows, len(pairs)
-    per_event, offsets = (lane.empty(name, n_events + 1, np.int64) for name in ("per", "offsets"))
-    per_event.fill(0)
-    given = (
-        workspace.sets, np.int64(n_pairs), pairs,
-        lane.send("tag_start", batch.tag_start), lane.send("tags", batch.tags),
-    )  # fmt: skip
-    n_blocks = -(-n_pairs // _THREADS)
-    counts, ends = (lane.empty(name, n_pairs, np.int64) for name in ("counts", "ends"))
-    lane.launch(workspace.kernel("count_keys"), n_blocks, _THREADS, *given, counts, per_event[1:])
-    per_event.cumsum(out=offsets)
-    event_start = lane.fetch(offsets)
-    keys = lane.empty("keys", int(event_start[-1]), workspace.key_kind)
-    if len(keys):
-        counts.cumsum(out=ends)
-        lane.launch(workspace.kernel("write_keys"), n_blocks, _THREADS, *given, ends, keys)
-    return event_start, lane.fetch(keys)

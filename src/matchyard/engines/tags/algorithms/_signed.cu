@@ -1,0 +1,97 @@
+// From pairs (event, slot) to keys [TagMatch §3.4], for all algorithms over signatures.
+//
+// Pairs come sorted by event. A lane takes a pair: it compares the tags of every set in the slot where
+// answers are exact, and then copies the keys of those that hold.
+//
+// KEY_BITS (of a key, and of a set that stands for one) is given by the launcher.
+
+typedef unsigned long long word_t;
+typedef long long offset_t;
+#if KEY_BITS == 32
+typedef int key_t;
+#else
+typedef long long key_t;
+#endif
+
+#define ALL_LANES 0xffffffffu
+#define FEW 8  // keys of a set that one lane copies; more are copied by all lanes together
+
+struct Sets {
+    const int* __restrict__ set_start;
+    const int* __restrict__ tag_start;
+    const int* __restrict__ tags;
+    const int* __restrict__ key_start;
+    const key_t* __restrict__ keys;
+    int is_exact;
+    int as_sets;  // the numbers of sets stand for keys, since the host takes out removed ones
+};
+
+// Are the tags of a set among those of an event? These are few, and in any order.
+__device__ __forceinline__ bool has_all(
+    const Sets& sets, int number, const int* tags, offset_t begin, offset_t end
+) {
+    for (int i = sets.tag_start[number]; i < sets.tag_start[number + 1]; i++) {
+        bool is_there = false;
+        for (offset_t j = begin; j < end && !is_there; j++) is_there = tags[j] == sets.tags[i];
+        if (!is_there) return false;
+    }
+    return true;
+}
+
+// How many keys each pair brings, after the exact check.
+extern "C" __global__ void count_keys(
+    const Sets* given, offset_t n_pairs, const word_t* pairs, const offset_t* tag_start,
+    const int* tags, offset_t* counts, word_t* event_counts
+) {
+    offset_t at = blockIdx.x * (offset_t)blockDim.x + threadIdx.x;
+    if (at >= n_pairs) return;
+    Sets sets = *given;
+    int event = (int)(pairs[at] >> 32), slot = (int)pairs[at];
+    offset_t n_keys = 0;
+    for (int number = sets.set_start[slot]; number < sets.set_start[slot + 1]; number++)
+        if (!sets.is_exact || has_all(sets, number, tags, tag_start[event], tag_start[event + 1]))
+            n_keys += sets.as_sets ? 1 : sets.key_start[number + 1] - sets.key_start[number];
+    counts[at] = n_keys;
+    if (n_keys) atomicAdd(event_counts + event, (word_t)n_keys);
+}
+
+// Copy keys: a lane those of its own set, all lanes together those of a set with many.
+__device__ __forceinline__ void copy(const Sets& sets, int lane, int n_keys, int first, key_t* out) {
+    if (n_keys <= FEW)
+        for (int i = 0; i < n_keys; i++) out[i] = sets.as_sets ? first : sets.keys[first + i];
+    for (unsigned many = __ballot_sync(ALL_LANES, n_keys > FEW); many; many &= many - 1) {
+        int owner = __ffs(many) - 1;
+        int begin = __shfl_sync(ALL_LANES, first, owner), n = __shfl_sync(ALL_LANES, n_keys, owner);
+        key_t* to = (key_t*)__shfl_sync(ALL_LANES, (word_t)out, owner);
+        for (int i = lane; i < n; i += 32) to[i] = sets.keys[begin + i];
+    }
+}
+
+// The keys of each pair, behind those of the pairs before it.
+extern "C" __global__ void write_keys(
+    const Sets* given, offset_t n_pairs, const word_t* pairs, const offset_t* tag_start,
+    const int* tags, const offset_t* ends, key_t* out
+) {
+    offset_t at = blockIdx.x * (offset_t)blockDim.x + threadIdx.x;
+    Sets sets = *given;
+    int lane = threadIdx.x & 31, event = 0, number = 0, last = 0;
+    offset_t place = 0;
+    if (at < n_pairs) {
+        event = (int)(pairs[at] >> 32);
+        number = sets.set_start[(int)pairs[at]];
+        last = sets.set_start[(int)pairs[at] + 1];
+        place = at ? ends[at - 1] : 0;
+        if (place == ends[at]) last = number;  // no key: not one of the sets holds
+    }
+    while (__any_sync(ALL_LANES, number < last)) {
+        int first = 0, n_keys = 0;
+        if (number < last
+            && (!sets.is_exact || has_all(sets, number, tags, tag_start[event], tag_start[event + 1]))) {
+            first = sets.as_sets ? number : sets.key_start[number];
+            n_keys = sets.as_sets ? 1 : sets.key_start[number + 1] - first;
+        }
+        copy(sets, lane, n_keys, first, out + place);
+        place += n_keys;
+        number++;
+    }
+}

@@ -1,0 +1,91 @@
+"""What the algorithms over signatures share on a GPU: from pairs (event, slot) to keys.
+
+A pair is one word, the event above the slot. Kernels append pairs in any order; sorted they are the
+same on every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchyard.device import Lane, kernel
+from matchyard.engines.tags.encoder import Batch
+from matchyard.kept import keys_on_card, on_card
+from matchyard.kernels import csr
+
+VARIANTS = ({"KEY_BITS": 32}, {"KEY_BITS": 64})
+SHARED_BYTES = 48 << 10  # that a block can have without asking
+_THREADS = 256
+_FIELDS = ("set_start", "tag_start", "tags", "key_start")  # as in the .cu file, before the keys
+_LOW_HALF = np.uint64(0xFFFFFFFF)
+
+
+def grown(lane: Lane, room: dict[str, int], name: str, run: Callable[..., None]) -> Any:
+    """What a kernel appends to a buffer, sorted: it runs again while the buffer is too small."""
+    n_out = lane.empty(f"n_{name}", 1, np.uint64)
+    while True:
+        n_out.fill(0)
+        out = lane.empty(name, room[name], np.uint64)
+        run(out, n_out, np.uint64(room[name]))
+        n_found = int(lane.fetch(n_out)[0])
+        if n_found <= room[name]:
+            found = out[:n_found]
+            found.sort()
+            return found
+        room[name] = n_found + n_found // 4
+        del out  # so that it is free before there is a larger one
+
+
+def split(lane: Lane, words: Any, n_groups: int) -> tuple[NDArray[np.int64], Any]:
+    """Sorted words by their upper half, 0 … n_groups - 1: where each begins, and the lower halves."""
+    bounds = lane.send("bounds", np.arange(n_groups + 1, dtype=np.uint64) << np.uint64(32))
+    return lane.fetch(lane.cupy.searchsorted(words, bounds)), words & _LOW_HALF
+
+
+class Sets:
+    """The sets of a table on the card, with their tags and keys."""
+
+    def __init__(self, lane: Lane, table: Any, exact: bool) -> None:
+        self._lane = lane
+        self._has_removals = bool(len(table.removed_keys) or len(table.removed_at))
+        self._copies = [on_card(getattr(table, name)) for name in _FIELDS]
+        self._copies.append(keys_on_card(table.keys))
+        # Sets that stand for keys fit into 32 bits.
+        self.key_kind = np.dtype(np.int32) if self._has_removals else self._copies[-1].dtype
+        addresses = np.array([copy.data.ptr for copy in self._copies], np.uint64)
+        flags = np.array([exact, self._has_removals], np.int32).view(np.uint64)
+        self._struct = lane.send("sets", np.concatenate([addresses, flags]))
+
+    def _kernel(self, name: str) -> Any:
+        return kernel(__file__, name, {"KEY_BITS": 8 * self.key_kind.itemsize})
+
+    def _given(self, batch: Batch, pairs: Any) -> tuple[Any, ...]:
+        lane = self._lane
+        return (
+            self._struct, np.int64(len(pairs)), pairs,
+            lane.send("tag_start", batch.tag_start), lane.send("tags", batch.tags),
+        )  # fmt: skip
+
+    def keys(self, table: Any, batch: Batch, pairs: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """The keys of each event, after the exact check, without removed ones."""
+        lane, n_events, n_pairs = self._lane, batch.n_rows, len(pairs)
+        per_event, offsets = (
+            lane.empty(name, n_events + 1, np.int64) for name in ("per", "offsets")
+        )
+        per_event.fill(0)
+        given, n_blocks = self._given(batch, pairs), -(-n_pairs // _THREADS)
+        counts, ends = (lane.empty(name, n_pairs, np.int64) for name in ("counts", "ends"))
+        lane.launch(self._kernel("count_keys"), n_blocks, _THREADS, *given, counts, per_event[1:])
+        per_event.cumsum(out=offsets)
+        event_start = lane.fetch(offsets)
+        keys = lane.empty("keys", int(event_start[-1]), self.key_kind)
+        if len(keys):
+            counts.cumsum(out=ends)
+            lane.launch(self._kernel("write_keys"), n_blocks, _THREADS, *given, ends, keys)
+        if self._has_removals:
+            return csr.gather(table, event_start, lane.fetch(keys))
+        return event_start, lane.fetch(keys)
