@@ -40,9 +40,10 @@ def test_a_result_that_outgrows_its_buffer_is_found_again(pre_process: str) -> N
     options = {"pre_process": pre_process, "max_partition": 1, "n_bits": 20, "n_hashes": 1}
     on_cpu, on_gpu = both(drawn(2000, 60, 4, seed=3), None, options)
     (segment,) = on_gpu.segments()
-    (space,) = segment._borrow()
+    borrowed = segment.workspaces.borrow()
+    ((_, space),) = borrowed
     space.room.update(forwarded=1, pairs=1)
-    segment._workspaces.append([space])
+    segment.workspaces.give_back(borrowed)
     events = drawn(400, 60, 30, seed=4)
     assert counted(on_gpu.match(events)) == counted(on_cpu.match(events))
     assert space.room["pairs"] > 1
