@@ -1,26 +1,33 @@
-"""Run everything that a GPU has to pass, and record it: `python -m tests.gpu.verify [PROCESSES]`.
+"""Run everything that a GPU has to pass, and record it: `python -m tests.gpu.verify`.
 
-Files are dealt out to processes, since most of the time goes into compiling for the CPU and into
-asking the oracle.
+With `--under memcheck` or `--under racecheck`, the tests of the kernels run under NVIDIA's
+compute-sanitizer, and the record of the same files says so. Tests are dealt out to processes, since
+most of the time goes into compiling for the CPU and into asking the oracle.
 """
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from matchyard import device
-from tests.gpu.kernels import RECORD, hashes, launchers
+from tests.gpu.kernels import RECORD, hashes, launchers, record
 
 _TESTS = Path(__file__).parents[1]
 _NOTHING = 5  # pytest's word for a file without a test that is asked for
+_NOT_UNDER = (
+    "test_faults.py",
+    "test_kernels.py",
+)  # faults are wanted there, or nothing is launched
 
 
 class Job(NamedTuple):
@@ -33,20 +40,24 @@ class Job(NamedTuple):
         return f"{self.path.relative_to(_TESTS)} -k '{self.which}'"
 
 
-def jobs() -> list[Job]:
-    """All there is to run: of the conformance suite, what is about an algorithm with kernels."""
+def jobs(tool: str | None) -> list[Job]:
+    """All there is to run: of the conformance suite, what is about an algorithm with kernels. Under a
+    tool, the tests of kernels alone."""
+    own = sorted(_TESTS.glob("gpu/test_*.py"))
+    if tool:
+        return [Job(path, "not an_index_gives") for path in own if path.name not in _NOT_UNDER]
     names = [path.stem.removesuffix("_gpu") for path, _ in launchers()]
     conformance = sorted(_TESTS.glob("conformance/test_*.py"))
-    own = sorted(_TESTS.glob("gpu/test_*.py"))
     return [Job(path, name) for path in conformance for name in names] + [
         Job(path, "not what_was_verified_there") for path in own
     ]
 
 
-def run(job: Job) -> tuple[int, str]:
-    """How many tests of a file passed, and what pytest said if some did not."""
+def run(job: Job, tool: str | None) -> tuple[int, str]:
+    """How many tests of a file passed, and what was said if some did not."""
+    under = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"] if tool else []
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", str(job.path), "-k", job.which],
+        [*under, sys.executable, "-m", "pytest", str(job.path), "-k", job.which],
         capture_output=True, text=True, check=False, cwd=_TESTS.parent,
         env={**os.environ, "MATCHYARD_TEST_DEVICE": "gpu"},
     )  # fmt: skip
@@ -55,27 +66,42 @@ def run(job: Job) -> tuple[int, str]:
     return int(passed[1]) if passed else 0, failed
 
 
-def main(n_processes: int) -> int:
-    """Run the tests on the GPU; the record is written where none fails."""
-    name = device.card().name
-    n_passed, has_failed, all_jobs = 0, False, jobs()
+def ran(tool: str | None, n_processes: int) -> int | None:
+    """How many tests passed; None where one failed."""
+    n_passed, has_failed, all_jobs = 0, False, jobs(tool)
     with ThreadPoolExecutor(n_processes) as pool:
-        for job, (passed, failed) in zip(all_jobs, pool.map(run, all_jobs), strict=True):
+        ends = pool.map(lambda job: run(job, tool), all_jobs)
+        for job, (passed, failed) in zip(all_jobs, ends, strict=True):
             print(f"{job}: {passed} passed", failed, flush=True)
             n_passed += passed
             has_failed |= bool(failed)
-    if has_failed:
+    return None if has_failed else n_passed
+
+
+def noted(tool: str | None, n_passed: int) -> dict[str, Any]:
+    """The record with what has just passed; what other files passed does not count."""
+    before = record() if RECORD.exists() else {}
+    if tool:
+        known = before if before.get("files") == hashes() else {"files": hashes()}
+        return {**known, tool: n_passed}
+    today = datetime.date.today().isoformat()
+    return {"gpu": device.card().name, "date": today, "passed": n_passed, "files": hashes()}
+
+
+def main(given: Sequence[str]) -> int:
+    """Run the tests on the GPU; the record is written where none fails."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--under", choices=["memcheck", "racecheck"])
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args(given)
+    device.card()  # says what is missing
+    n_passed = ran(options.under, options.processes)
+    if n_passed is None:
         return 1
-    found = {
-        "gpu": name,
-        "date": datetime.date.today().isoformat(),
-        "passed": n_passed,
-        "files": hashes(),
-    }
-    RECORD.write_text(json.dumps(found, indent=2) + "\n", "utf-8")
+    RECORD.write_text(json.dumps(noted(options.under, n_passed), indent=2) + "\n", "utf-8")
     print(f"{n_passed} passed")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else os.cpu_count() or 1))
+    sys.exit(main(sys.argv[1:]))
