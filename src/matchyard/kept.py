@@ -28,7 +28,8 @@ class Kept:
     """Things by the array that they were made of."""
 
     def __init__(self) -> None:
-        self._things: dict[tuple[Any, ...], Any] = {}
+        # With what takes a thing away when its array goes.
+        self._things: dict[tuple[Any, ...], tuple[Any, Any]] = {}
         self._lock = threading.RLock()  # what is made may be made of things that are kept
 
     def of(self, array: NDArray[Any], what: Hashable, make: Callable[[], Any]) -> Any:
@@ -37,16 +38,18 @@ class Kept:
         place = id(owner), here(), array.ctypes.data, array.nbytes, what
         with self._lock:
             if place not in self._things:
-                self._things[place] = make()
-                weakref.finalize(owner, self._things.pop, place, None)
-            return self._things[place]
+                thing = make()
+                goes = weakref.finalize(owner, self._things.pop, place, None)
+                self._things[place] = thing, goes
+            return self._things[place][0]
 
     def forget(self, arrays: Iterable[NDArray[Any]]) -> None:
         """Keep nothing that was made of these arrays, on any card."""
         owners = {id(owner_of(array)) for array in arrays}
         with self._lock:
-            for place in [place for place in self._things if place[0] in owners]:
-                del self._things[place]
+            for place in list(self._things):  # others may go meanwhile, with their arrays
+                if place[0] in owners:
+                    self._things.pop(place)[1].detach()
 
     def __len__(self) -> int:
         return len(self._things)
