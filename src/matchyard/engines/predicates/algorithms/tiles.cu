@@ -7,8 +7,8 @@
 // filters exactly. `compare` checks the filters of small postings, a warp per visit. Pairs of event
 // and filter, or key, are appended in any order; the launcher sorts them.
 //
-// Macros: WARPS of a block of `sift`, FEW (events for which a block does not load its rows), WIDE
-// (are codes of 64 bits?).
+// Macros: WARPS of a block of `sift`, FEW (events for which a block does not load its rows), PROBES
+// (slots by which events are left out before), MOST_ROWS of a slot, WIDE (are codes of 64 bits?).
 
 #if WIDE
 typedef long long Code;
@@ -388,43 +388,100 @@ __device__ __forceinline__ void put(
     }
 }
 
-// Let the events of the visits `from` to `to` pass over a tile whose rows are at `rows`. Lane i has
-// the place of the event's row of the i-th slot, loaded while the event before is dealt with.
-template <bool ARE_SHARED>
-__device__ __forceinline__ void pass_over(
-    const Filters &filters, const Events &events, int tile, long long from, long long to, Queue &queue)
+// A tile as a warp sees it; each lane has 32 of the filters, and one of the slots that have rows.
+struct Tile {
+    const unsigned *rows;
+    int n_listed;
+    int slot;        // of this lane; behind the last one it is repeated
+    int row;         // where its rows begin
+    int first;       // filter of this lane
+    unsigned inside; // which of its 32 there are
+};
+
+__device__ __forceinline__ Tile tile_of(const Filters &filters, int number, const unsigned *rows)
 {
-    const unsigned *rows =
-        ARE_SHARED ? (const unsigned *) memory : filters.rows + filters.row_start[tile];
-    const int lane = lane_of(), listed = filters.list_start[tile];
-    const int n_listed = filters.list_start[tile + 1] - listed;
-    const int own = listed + min(lane, n_listed - 1);  // the last one is repeated
-    const int slot = n_listed ? filters.list_slot[own] : 0, at = n_listed ? filters.list_at[own] : 0;
-    const int first = filters.tile_first[tile] + LANES * lane;
-    const int n_inside = filters.tile_last[tile] - first;
-    const unsigned inside = n_inside >= LANES ? ALL : n_inside > 0 ? (1u << n_inside) - 1 : 0;
-    const unsigned char *cells = events.cells + slot;
-    const int *visits = events.visits;
-    const long long n_bit_slots = filters.n_bit_slots;
-    const long long last = to - 1, begin = from + threadIdx.x / LANES;
-    int event = begin < to ? visits[begin] : 0;
-    int next = begin < to ? visits[min(begin + WARPS, last)] : 0;
-    int row = n_listed ? at + LANES * cells[event * n_bit_slots] : 0;
-    for (long long i = begin; i < to; i += WARPS) {
-        const int next_row = n_listed ? at + LANES * cells[next * n_bit_slots] : 0;
-        const int after_next = visits[min(i + 2 * WARPS, last)];
-        unsigned alive = inside;
-        for (int step = 0; step < n_listed; step += STEP) {
-#pragma unroll
-            for (int j = 0; j < STEP; ++j)
-                alive &= rows[__shfl_sync(ALL, row, step + j) + lane];
-            if (!__any_sync(ALL, alive != 0))
-                break;
+    Tile tile = {rows, 0, 0, 0, 0, 0};
+    const int listed = filters.list_start[number];
+    tile.n_listed = filters.list_start[number + 1] - listed;
+    if (tile.n_listed) {
+        const int own = listed + min(lane_of(), tile.n_listed - 1);
+        tile.slot = filters.list_slot[own];
+        tile.row = filters.list_at[own] / LANES;
+    }
+    tile.first = filters.tile_first[number] + LANES * lane_of();
+    const int n_inside = filters.tile_last[number] - tile.first;
+    tile.inside = n_inside >= LANES ? ALL : n_inside > 0 ? (1u << n_inside) - 1 : 0;
+    return tile;
+}
+
+// Which cells of the most selective slots leave any filter at all; a warp takes a row.
+__device__ __forceinline__ void probe(
+    const Filters &filters, const Tile &tile, unsigned char (*is_open)[MOST_ROWS])
+{
+    for (int i = 0; i < min(PROBES, tile.n_listed); ++i) {
+        const int slot = __shfl_sync(ALL, tile.slot, i), first = __shfl_sync(ALL, tile.row, i);
+        const int n_rows = filters.bound_start[slot + 1] - filters.bound_start[slot] + 3;
+        for (int row = threadIdx.x / LANES; row < n_rows; row += WARPS) {
+            const unsigned bits = tile.rows[(first + row) * LANES + lane_of()] & tile.inside;
+            const bool is_any = __any_sync(ALL, bits != 0);
+            if (lane_of() == 0)
+                is_open[i][row] = is_any;
         }
-        put(filters, events, queue, event, first, alive);
-        event = next;
-        next = after_next;
-        row = next_row;
+    }
+}
+
+// The filters of a tile that an event may match, 32 per lane. `rows` has the event's row of a slot in
+// the lower half and that of the next slot in the upper one, in every other lane.
+__device__ __forceinline__ unsigned filters_alive(const Tile &tile, unsigned rows)
+{
+    unsigned alive = tile.inside;
+    const unsigned *own = tile.rows + lane_of();
+    for (int step = 0; step < tile.n_listed; step += STEP) {
+#pragma unroll
+        for (int j = 0; j < STEP; j += 2) {
+            const unsigned two = __shfl_sync(ALL, rows, step + j);
+            alive &= own[(two & 0xffff) * LANES] & own[(two >> 16) * LANES];
+        }
+        if (!__any_sync(ALL, alive != 0))
+            break;
+    }
+    return alive;
+}
+
+// Let the events of the visits `from` to `to` pass over a tile, 32 per warp. First each lane probes
+// one of them; those that may match something are then taken one by one, and the cells of the next
+// are loaded meanwhile.
+template <bool ARE_PROBED>
+__device__ __forceinline__ void pass_over(
+    const Filters &filters, const Events &events, const Tile &tile, long long from, long long to,
+    const unsigned char (*is_open)[MOST_ROWS], Queue &queue)
+{
+    const int *visits = events.visits;
+    const unsigned char *cells = events.cells;
+    const long long n_bit_slots = filters.n_bit_slots;
+    const int n_probes = ARE_PROBED ? min(PROBES, tile.n_listed) : 0;
+    const auto rows_of = [&](int event) {
+        const int row = tile.n_listed ? tile.row + cells[event * n_bit_slots + tile.slot] : 0;
+        return (unsigned) row | (unsigned) __shfl_down_sync(ALL, row, 1) << 16;
+    };
+    for (long long i = from + threadIdx.x / LANES * LANES; i < to; i += WARPS * LANES) {
+        const int own = visits[min(i + lane_of(), to - 1)];
+        bool is_left = i + lane_of() < to;
+        for (int j = 0; j < n_probes; ++j)
+            is_left &= is_open[j][cells[own * n_bit_slots + __shfl_sync(ALL, tile.slot, j)]];
+        unsigned left = __ballot_sync(ALL, is_left);
+        if (!left)
+            continue;
+        int event = __shfl_sync(ALL, own, __ffs(left) - 1);
+        unsigned rows = rows_of(event);
+        while (left) {
+            left &= left - 1;
+            const int next = left ? __shfl_sync(ALL, own, __ffs(left) - 1) : event;
+            const unsigned next_rows = rows_of(next);
+            put(filters, events, queue, event, tile.first, filters_alive(tile, rows));
+            event = next;
+            rows = next_rows;
+        }
     }
 }
 
@@ -432,25 +489,30 @@ extern "C" __global__ void __launch_bounds__(WARPS * LANES, 2)
     sift(const Filters *given_filters, const Events *given_events)
 {
     __shared__ Word queues[WARPS][2 * LANES];
+    __shared__ unsigned char is_open[PROBES][MOST_ROWS];
     const Filters &filters = *given_filters;
     const Events &events = *given_events;
-    const int tile = blockIdx.x / events.n_chunks;
-    const int place = filters.tile_place[tile];
+    const int number = blockIdx.x / events.n_chunks;
+    const int place = filters.tile_place[number];
     const long long start = place ? events.ends[place - 1] : 0;
     const long long from = start + blockIdx.x % events.n_chunks * events.chunk;
     const long long to = min(events.ends[place], from + events.chunk);
     if (from >= to)
         return;
     Queue queue = {queues[threadIdx.x / LANES], 0, 0};
+    const unsigned *rows = filters.rows + filters.row_start[number];
     if (to - from > FEW) {
-        const uint4 *rows = (const uint4 *) (filters.rows + filters.row_start[tile]);
-        const int n_quads = (filters.row_start[tile + 1] - filters.row_start[tile]) / 4;
+        const int n_quads = (filters.row_start[number + 1] - filters.row_start[number]) / 4;
         for (int i = threadIdx.x; i < n_quads; i += blockDim.x)
-            memory[i] = rows[i];
+            memory[i] = ((const uint4 *) rows)[i];
         __syncthreads();
-        pass_over<true>(filters, events, tile, from, to, queue);
+        const Tile tile = tile_of(filters, number, (const unsigned *) memory);
+        probe(filters, tile, is_open);
+        __syncthreads();
+        pass_over<true>(filters, events, tile, from, to, is_open, queue);
     } else {
-        pass_over<false>(filters, events, tile, from, to, queue);
+        const Tile tile = tile_of(filters, number, rows);
+        pass_over<false>(filters, events, tile, from, to, is_open, queue);
     }
     if (queue.n_queued)
         check_queued(filters, events, queue);

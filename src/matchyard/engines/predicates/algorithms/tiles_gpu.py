@@ -20,6 +20,7 @@ from matchyard.device import Lane, guarded, kernel
 from matchyard.engines.predicates._coded import Batch
 from matchyard.engines.predicates.algorithms import _stored, _tiles_layout
 from matchyard.engines.predicates.algorithms._holds import enter, filter_holds, leave, no_slots
+from matchyard.engines.predicates.algorithms._tiles_cells import MAX_CELLS
 from matchyard.engines.predicates.algorithms._tiles_layout import layout_of
 from matchyard.engines.predicates.algorithms.tiles import Options, Table
 from matchyard.kept import keys_on_card, on_card
@@ -36,8 +37,13 @@ MOST_KEYS = 8  # of a filter, up to which keys are found on the card
 _THREADS = 128
 _COMPARING = 1056  # blocks: eight per processor
 _WARPS = 16
-_QUEUE_BYTES = 8 * 64 * _WARPS  # shared memory beside the rows
-VARIANTS = tuple({"WARPS": _WARPS, "FEW": 64, "WIDE": is_wide} for is_wide in (0, 1))
+_PROBES = 4
+_MOST_ROWS = MAX_CELLS + 3
+_OTHER_BYTES = 8 * 64 * _WARPS + _PROBES * _MOST_ROWS  # shared memory beside the rows
+VARIANTS = tuple(
+    {"WARPS": _WARPS, "FEW": 64, "PROBES": _PROBES, "MOST_ROWS": _MOST_ROWS, "WIDE": is_wide}
+    for is_wide in (0, 1)
+)
 _ARRAYS = (  # of the table, as `Filters` in the .cu file has them; then come those of the layout
     "posting_start", "slot_posting", "term_slots", "term_codes", "term_postings", "slot_bit",
     "bound_start", "bounds", "signatures", "filter_start", "piece_start", "groups", "slots", "low",
@@ -55,7 +61,7 @@ class Space:
         import cupy
 
         most = cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
-        row_bytes = min(_tiles_layout.ROW_BYTES, most - _QUEUE_BYTES)
+        row_bytes = min(_tiles_layout.ROW_BYTES, most - _OTHER_BYTES)
         self.layout = layout_of(table, row_bytes)
         self.lane, self._runtime = Lane(), cupy.cuda.runtime
         self.room = ROOM
