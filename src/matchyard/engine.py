@@ -31,6 +31,8 @@ class Algorithm(Protocol):
     * `accept(column, options)` refuses subscriptions that it cannot hold, when they are added;
     * `match_unique(table, batch, workspace, options)` is `match` with each key once per event;
       it is asked of a table without removals;
+    * `forward(table, batch, way, workspace, options)` has the interfaces to send each event to, given
+      its tree and where it came from, once each; it is asked of a table without removals;
     * `locate(table, batch, workspace, options)` finds the rows that equal each subscription of a
       batch, as (start, rows); without it, rows are found by their keys;
     * `join(tables, options)` makes one table of several that were cut by rarest names;
@@ -120,8 +122,8 @@ class OnCard:
         return self._on_cpu.workspace(table, options)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "match_unique":  # it would be that of the CPU
-            raise AttributeError(name)
+        if name in ("match_unique", "forward"):  # that of the CPU would be of no use
+            return getattr(self._on_gpu, name)
         return getattr(self._on_cpu, name)
 
 

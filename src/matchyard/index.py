@@ -19,10 +19,9 @@ from matchyard import storage, versions
 from matchyard.consolidation import Changing
 from matchyard.engine import configure
 from matchyard.errors import StorageError, UsageError
-from matchyard.kernels import csr
 from matchyard.kernels.names import n_bytes
 from matchyard.keys import Keys, key_column
-from matchyard.matches import Matches, Part
+from matchyard.matches import Matches
 from matchyard.snapshot import Segment, Snapshot
 from matchyard.streaming import Stream
 
@@ -153,7 +152,7 @@ class Index(Changing):
         >>> index.match([{"jazz", "live"}, {"rock"}]).to_lists()
         [[1, 1], []]
         """
-        return self._match(events, threads, None)
+        return self._match(events, threads, Snapshot.match)
 
     def match_unique(self, events: Any, threads: int | None = None) -> Matches:
         """Each key once per event.
@@ -163,21 +162,17 @@ class Index(Changing):
         >>> index.match_unique([{"jazz", "live"}])[0]
         [1]
         """
-        return self._match(events, threads, lambda part, first: _unique(part), once=True)
+        return self._match(events, threads, Snapshot.match_unique)
 
     def _match(
-        self,
-        events: Any,
-        threads: int | None,
-        finish: Callable[[Part, int], Part] | None,
-        once: bool = False,
+        self, events: Any, threads: int | None, ask: Callable[[Snapshot, Any, int], Matches]
     ) -> Matches:
         threads = self.threads if threads is None else threads
         if threads < 1:
             raise UsageError(f"threads must be at least 1, not {threads}")
         snapshot = self._refresh() if self.live else self._snapshot
         column = self._settings.engine.encoder.column(events, self._settings.reading)
-        return self._readable(snapshot).match(column, threads, finish, once)
+        return ask(self._readable(snapshot), column, threads)
 
     def _readable(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot, with a segment also where there is no subscription: what reads the events
@@ -412,8 +407,3 @@ class Index(Changing):
         )
         index._snapshot = Snapshot(segments, index._keys.names())
         return index
-
-
-def _unique(part: Part) -> Part:
-    event_start, keys = csr.unique(part.event_start, part.keys)
-    return part._replace(event_start=event_start, keys=keys)

@@ -13,8 +13,7 @@ from matchyard import versions
 from matchyard.engine import find_algorithm, find_engine
 from matchyard.errors import ParseError, StorageError, UsageError, XmlError
 from matchyard.index import Estimate, Index
-from matchyard.kernels import csr
-from matchyard.matches import Matches, Part
+from matchyard.matches import Matches, Way
 from matchyard.remote import open_stream
 from matchyard.storage import Saved
 
@@ -59,14 +58,12 @@ class TagIndex(Index):
                 f"found {tree.shape} trees and {incoming.shape} interfaces"
             )
 
-        def finish(part: Part, first: int) -> Part:
-            last = first + len(part.event_start) - 1
-            event_start, kept = csr.next_interfaces(
-                part.event_start, part.keys, tree[first:last], incoming[first:last]
-            )
-            return part._replace(event_start=event_start, keys=kept)
-
-        return self._match(events, threads, finish)
+        way = Way(tree, incoming)
+        return self._match(
+            events,
+            threads,
+            lambda snapshot, column, threads: snapshot.forward(column, threads, way),
+        )
 
     def sign(self, tag_sets: Any) -> NDArray[np.uint64]:
         """The Bloom signatures of tag sets, for packets that carry no tags: one row each, bit 0 the

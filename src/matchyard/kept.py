@@ -48,8 +48,8 @@ class Kept:
         owners = {id(owner_of(array)) for array in arrays}
         with self._lock:
             for place in list(self._things):  # others may go meanwhile, with their arrays
-                if place[0] in owners:
-                    self._things.pop(place)[1].detach()
+                if place[0] in owners and (found := self._things.pop(place, None)):
+                    found[1].detach()
 
     def __len__(self) -> int:
         return len(self._things)

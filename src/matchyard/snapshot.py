@@ -21,7 +21,7 @@ from matchyard.engine import Configured
 from matchyard.errors import DeviceError, EventError
 from matchyard.kernels import csr
 from matchyard.kernels.names import freeze, n_bytes
-from matchyard.matches import Matches, Part
+from matchyard.matches import Matches, Part, Way
 from matchyard.placement import IN_TURNS, Workspaces, cut
 
 _KEPT_BYTES = 1 << 30  # of rows; a larger build frees them half way, and cannot be undone
@@ -119,13 +119,38 @@ class Segment:
     def match(self, column: Any, once: bool = False) -> Part:
         """The keys per event, by one thread. With `once`, the algorithm may leave out keys that an
         event has already."""
-        match = self.settings.algorithm.match
-        if once and not any(len(t.removed_keys) or len(t.removed_at) for t in self.tables):
-            match = getattr(self.settings.algorithm, "match_unique", match)
+        algorithm = self.settings.algorithm
+        match = algorithm.match
+        if once and not self._has_removals:
+            match = getattr(algorithm, "match_unique", match)
+        return self._ask(column, match)
+
+    def forward(self, column: Any, way: Way) -> Part:
+        """The interfaces to send each event to; an algorithm that finds these alone is asked for
+        them."""
+        forward = getattr(self.settings.algorithm, "forward", None)
+        if forward is not None and not self._has_removals:
+            part = self._ask(
+                column,
+                lambda table, batch, space, options: forward(table, batch, way, space, options),
+            )
+            found = part if len(self.tables) == 1 else unique(part)
+        else:
+            found = self.match(column)
+            kept = csr.next_interfaces(found.event_start, found.keys, way.trees, way.incoming)
+            found = found._replace(event_start=kept[0], keys=kept[1])
+        return found
+
+    @property
+    def _has_removals(self) -> bool:
+        return any(len(table.removed_keys) or len(table.removed_at) for table in self.tables)
+
+    def _ask(self, column: Any, find: Callable[[Any, Any, Any, Any], Part]) -> Part:
+        """What all tables say of the events, joined."""
         start = perf_counter()
         batch = self.encode(column)
         encode_s = perf_counter() - start
-        joined = join(self.workspaces.match(match, batch), column.n_rows)
+        joined = join(self.workspaces.match(find, batch), column.n_rows)
         return Part(joined.event_start, joined.keys, joined.candidates, encode_s)
 
     @property
@@ -227,6 +252,12 @@ def _extended(table: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.i
     return csr.hash_set(np.concatenate([csr.hash_set_values(table), more]))
 
 
+def unique(part: Part) -> Part:
+    """Each key once per event."""
+    event_start, keys = csr.unique(part.event_start, part.keys)
+    return part._replace(event_start=event_start, keys=keys)
+
+
 def join(parts: Sequence[Part], n_events: int) -> Part:
     """Results of several tables for the same events, event by event."""
     if not parts:
@@ -260,16 +291,36 @@ class Snapshot(NamedTuple):
     def _chunk(self) -> int:
         return max((segment.launch for segment in self.segments), default=CHUNK)
 
-    def match(
+    def match(self, column: Any, threads: int) -> Matches:
+        """The keys per event of a column of events."""
+        return self._in_steps(column, threads, lambda segment, rows, first: segment.match(rows))
+
+    def match_unique(self, column: Any, threads: int) -> Matches:
+        """Each key once per event."""
+        return self._in_steps(
+            column, threads, lambda segment, rows, first: segment.match(rows, once=True), unique
+        )
+
+    def forward(self, column: Any, threads: int, way: Way) -> Matches:
+        """The interfaces to send each event to, given how it came."""
+        return self._in_steps(
+            column,
+            threads,
+            lambda segment, rows, first: segment.forward(
+                rows, way.rows(first, first + rows.n_rows)
+            ),
+            unique if len(self.segments) > 1 else None,
+        )
+
+    def _in_steps(
         self,
         column: Any,
         threads: int,
-        finish: Callable[[Part, int], Part] | None = None,
-        once: bool = False,
+        find: Callable[[Segment, Any, int], Part],
+        finish: Callable[[Part], Part] | None = None,
     ) -> Matches:
-        """Match a column of events; `finish` turns each part, given its first event, into another.
-        With `once`, keys may be left out that an event has already."""
-
+        """Some events at a time, and several threads: what `find` says of a segment, given events and
+        the number of the first, joined; `finish` turns that into another."""
         n_events = column.n_rows
         n_steps = _STEPS * threads if threads > 1 else 1
         chunk = min(self._chunk(), max(_LEAST, -(-n_events // n_steps)))
@@ -277,13 +328,14 @@ class Snapshot(NamedTuple):
         def step(first: int) -> Part:
             rows = column.rows(first, min(first + chunk, n_events))
             try:
-                part = join([segment.match(rows, once) for segment in self.segments], rows.n_rows)
+                found = [find(segment, rows, first) for segment in self.segments]
             except EventError as error:
                 raise error.counted_from(first) from None
             except DeviceError as error:
                 last = first + rows.n_rows - 1
                 raise DeviceError(f"events {first:,} to {last:,}: {error}") from error
-            return finish(part, first) if finish else part
+            part = join(found, rows.n_rows)
+            return finish(part) if finish else part
 
         if n_events <= chunk:
             return Matches((step(0),), self.key_names)

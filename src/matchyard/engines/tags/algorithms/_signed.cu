@@ -1,7 +1,8 @@
 // From pairs (event, slot) to keys [TagMatch §3.4], for all algorithms over signatures.
 //
 // Pairs come sorted by event. A lane takes a pair: it compares the tags of every set in the slot where
-// answers are exact, and then copies the keys of those that hold.
+// answers are exact, and then copies the keys of those that hold; or, as a router does, only appends
+// the interfaces that the event is to be sent to [thesis §3.4.5].
 //
 // KEY_BITS (of a key, and of a set that stands for one) is given by the launcher.
 
@@ -92,6 +93,67 @@ extern "C" __global__ void write_keys(
         }
         copy(sets, lane, n_keys, first, out + place);
         place += n_keys;
+        number++;
+    }
+}
+
+// Write a word of each lane that has one, all next to each other; beyond `room` they are counted only.
+__device__ __forceinline__ void append(
+    bool has_one, word_t value, int lane, word_t* out, word_t* n_out, word_t room
+) {
+    unsigned some = __ballot_sync(ALL_LANES, has_one);
+    if (!some) return;
+    word_t first = 0;
+    if (lane == 0) first = atomicAdd(n_out, (word_t)__popc(some));
+    first = __shfl_sync(ALL_LANES, first, 0);
+    word_t at = first + __popc(some & ((1u << lane) - 1));
+    if (has_one && at < room) out[at] = value;
+}
+
+// What a router asks of a key: is it of the event's tree, and not where the event came from?
+__device__ __forceinline__ bool leads_on(key_t key, offset_t tree, offset_t incoming) {
+    return ((offset_t)key >> 32) == tree && ((offset_t)key & 0xffffffffll) != incoming;
+}
+
+// Words of an event and an interface, for the keys of each pair that lead on; some more than once.
+extern "C" __global__ void next_interfaces(
+    const Sets* given, offset_t n_pairs, const word_t* pairs, const offset_t* tag_start,
+    const int* tags, const offset_t* trees, const offset_t* incoming,
+    word_t* out, word_t* n_out, word_t room
+) {
+    offset_t at = blockIdx.x * (offset_t)blockDim.x + threadIdx.x;
+    Sets sets = *given;
+    int lane = threadIdx.x & 31, event = 0, number = 0, last = 0;
+    if (at < n_pairs) {
+        event = (int)(pairs[at] >> 32);
+        number = sets.set_start[(int)pairs[at]];
+        last = sets.set_start[(int)pairs[at] + 1];
+    }
+    while (__any_sync(ALL_LANES, number < last)) {
+        int first = 0, n_keys = 0;
+        if (number < last
+            && (!sets.is_exact || has_all(sets, number, tags, tag_start[event], tag_start[event + 1]))) {
+            first = sets.key_start[number];
+            n_keys = sets.key_start[number + 1] - first;
+        }
+        int n_few = n_keys <= FEW ? n_keys : 0;  // a lane looks at those of its own set…
+        for (int i = 0; __any_sync(ALL_LANES, i < n_few); i++) {
+            key_t key = i < n_few ? sets.keys[first + i] : 0;
+            bool is_next = i < n_few && leads_on(key, trees[event], incoming[event]);
+            append(is_next, ((word_t)event << 32) | (unsigned)key, lane, out, n_out, room);
+        }
+        for (unsigned many = __ballot_sync(ALL_LANES, n_keys > FEW); many; many &= many - 1) {
+            int owner = __ffs(many) - 1;  // …and all lanes together at those of a set with many
+            int begin = __shfl_sync(ALL_LANES, first, owner);
+            int end = begin + __shfl_sync(ALL_LANES, n_keys, owner);
+            int its_event = __shfl_sync(ALL_LANES, event, owner);
+            for (int i = begin; i < end; i += 32) {
+                key_t key = i + lane < end ? sets.keys[i + lane] : 0;
+                bool is_next =
+                    i + lane < end && leads_on(key, trees[its_event], incoming[its_event]);
+                append(is_next, ((word_t)its_event << 32) | (unsigned)key, lane, out, n_out, room);
+            }
+        }
         number++;
     }
 }

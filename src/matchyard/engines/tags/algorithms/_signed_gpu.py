@@ -1,49 +1,26 @@
 """What the algorithms over signatures share on a GPU: from pairs (event, slot) to keys.
 
-A pair is one word, the event above the slot. Kernels append pairs in any order; sorted they are the
-same on every run.
+A pair is one word, the event above the slot; they come sorted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchyard.device import Lane, kernel
+from matchyard.engines.tags.algorithms._words_on_card import distinct
 from matchyard.engines.tags.encoder import Batch
 from matchyard.kept import keys_on_card, on_card
 from matchyard.kernels import csr
+from matchyard.matches import Way
 
 VARIANTS = ({"KEY_BITS": 32}, {"KEY_BITS": 64})
 SHARED_BYTES = 48 << 10  # that a block can have without asking
 _THREADS = 256
 _FIELDS = ("set_start", "tag_start", "tags", "key_start")  # as in the .cu file, before the keys
-_LOW_HALF = np.uint64(0xFFFFFFFF)
-
-
-def grown(lane: Lane, room: dict[str, int], name: str, run: Callable[..., None]) -> Any:
-    """What a kernel appends to a buffer, sorted: it runs again while the buffer is too small."""
-    n_out = lane.empty(f"n_{name}", 1, np.uint64)
-    while True:
-        n_out.fill(0)
-        out = lane.empty(name, room[name], np.uint64)
-        run(out, n_out, np.uint64(room[name]))
-        n_found = int(lane.fetch(n_out)[0])
-        if n_found <= room[name]:
-            found = out[:n_found]
-            found.sort()
-            return found
-        room[name] = n_found + n_found // 4
-        del out  # so that it is free before there is a larger one
-
-
-def split(lane: Lane, words: Any, n_groups: int) -> tuple[NDArray[np.int64], Any]:
-    """Sorted words by their upper half, 0 … n_groups - 1: where each begins, and the lower halves."""
-    bounds = lane.send("bounds", np.arange(n_groups + 1, dtype=np.uint64) << np.uint64(32))
-    return lane.fetch(lane.cupy.searchsorted(words, bounds)), words & _LOW_HALF
 
 
 class Sets:
@@ -89,3 +66,17 @@ class Sets:
         if self._has_removals:
             return csr.gather(table, event_start, lane.fetch(keys))
         return event_start, lane.fetch(keys)
+
+    def next_interfaces(
+        self, batch: Batch, pairs: Any, way: Way, room: dict[str, int]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The interfaces that each event is to be sent to, once each; nothing may be removed."""
+        lane, n_blocks = self._lane, -(-len(pairs) // _THREADS)
+        given = self._given(batch, pairs)
+        way_there = lane.send("trees", way.trees), lane.send("incoming", way.incoming)
+
+        def run(*out: Any) -> None:
+            function = self._kernel("next_interfaces")
+            lane.launch(function, n_blocks, _THREADS, *given, *way_there, *out)
+
+        return distinct(lane, room, "interfaces", batch.n_rows, run)

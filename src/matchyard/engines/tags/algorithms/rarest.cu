@@ -292,3 +292,32 @@ extern "C" __global__ void write(
 ) {
     match_events<true>(*rows, n_events, tag_start, tags, 0, is_left, 0, key_offsets, out);
 }
+
+// Write a word of each lane that has one, all next to each other; beyond `room` they are counted only.
+__device__ __forceinline__ void append(
+    bool has_one, word_t value, int lane, word_t* out, word_t* n_out, word_t room
+) {
+    unsigned some = __ballot_sync(ALL_LANES, has_one);
+    if (!some) return;
+    word_t first = 0;
+    if (lane == 0) first = atomicAdd(n_out, (word_t)__popc(some));
+    first = __shfl_sync(ALL_LANES, first, 0);
+    word_t at = first + __popc(some & ((1u << lane) - 1));
+    if (has_one && at < room) out[at] = value;
+}
+
+// Words of an event and an interface, for the keys on the event's tree that do not lead back
+// [thesis §3.4.5]; a warp takes an event.
+extern "C" __global__ void next_interfaces(
+    int n_events, const offset_t* key_offsets, const key_t* keys, const offset_t* trees,
+    const offset_t* incoming, word_t* out, word_t* n_out, word_t room
+) {
+    int lane = threadIdx.x & 31, event = blockIdx.x * WARPS + (threadIdx.x >> 5);
+    if (event >= n_events) return;
+    offset_t tree = trees[event], from = incoming[event], end = key_offsets[event + 1];
+    for (offset_t first = key_offsets[event]; first < end; first += 32) {
+        offset_t key = first + lane < end ? keys[first + lane] : 0;
+        bool is_next = first + lane < end && (key >> 32) == tree && (key & 0xffffffffll) != from;
+        append(is_next, ((word_t)event << 32) | (unsigned)key, lane, out, n_out, room);
+    }
+}

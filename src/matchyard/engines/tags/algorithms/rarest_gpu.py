@@ -6,17 +6,18 @@ or with more open nodes on the way, than a warp has room for are matched by the 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchyard.device import Lane, guarded, kernel
 from matchyard.engines.tags.algorithms import rarest
+from matchyard.engines.tags.algorithms._words_on_card import distinct
 from matchyard.engines.tags.encoder import Batch
 from matchyard.kept import keys_on_card, on_card
 from matchyard.kernels import csr
-from matchyard.matches import Part
+from matchyard.matches import Part, Way
 
 LAUNCH = 1 << 16
 _WARPS = 4  # events per block
@@ -47,6 +48,7 @@ class Workspace:
         sizes = np.array([len(table.split_ids), options.leaf, self.has_removals, 0], np.int32)
         rows = np.concatenate([np.array(addresses, np.uint64), sizes.view(np.uint64)])
         self.rows = self.lane.send("rows", rows)
+        self.room = {"interfaces": 1 << 20}  # words of results
 
 
 def workspace(table: rarest.Table, options: rarest.Options) -> Workspace:
@@ -66,10 +68,60 @@ def match(table: rarest.Table, batch: Batch, workspace: Workspace, options: rare
     return _with_rest(table, batch, workspace, options, part, is_left) if is_left.any() else part
 
 
+def forward(
+    table: rarest.Table, batch: Batch, way: Way, workspace: Workspace, options: rarest.Options
+) -> Part:
+    """The interfaces to send each event to, found on the card, so that only these come back."""
+    if batch.n_rows == 0:
+        return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
+    with guarded("forwarding"), workspace.lane.stream:
+        found = _walk(batch, workspace)
+        part = Part(*_next_interfaces(found, way, workspace), found.candidates)
+    if not found.is_left.any():
+        return part
+    rest = _rest(table, batch, workspace, options, found.is_left)
+    kept = csr.next_interfaces(rest.event_start, rest.keys, way.trees, way.incoming)
+    joined = csr.interleave(part.event_start, part.keys, *kept)
+    return Part(*joined, part.candidates + rest.candidates)
+
+
+class Found(NamedTuple):
+    """What a walk found; the keys stay on the card."""
+
+    event_start: NDArray[np.int64]
+    offsets: Any  # the same, on the card
+    keys: Any
+    is_left: NDArray[np.int32]  # to the CPU
+    candidates: int
+
+
+def _next_interfaces(
+    found: Found, way: Way, workspace: Workspace
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    lane, n_events = workspace.lane, len(found.is_left)
+    way_there = lane.send("trees", way.trees), lane.send("incoming", way.incoming)
+    given = np.int32(n_events), found.offsets, found.keys, *way_there
+    constants = _constants(_ROOM[0], 8 * workspace.key_kind.itemsize)
+
+    def run(*out: Any) -> None:
+        function = kernel(__file__, "next_interfaces", constants)
+        n_blocks = -(-n_events // _WARPS) if len(found.keys) else 0
+        lane.launch(function, n_blocks, 32 * _WARPS, *given, *out)
+
+    return distinct(lane, workspace.room, "interfaces", n_events, run)
+
+
 def _match(
     batch: Batch, workspace: Workspace
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int32], int]:
     """Where the keys of each event begin, the keys, what is left to the CPU, the candidates."""
+    found = _walk(batch, workspace)
+    keys = workspace.lane.fetch(found.keys)
+    return found.event_start, keys, found.is_left, found.candidates
+
+
+def _walk(batch: Batch, workspace: Workspace) -> Found:
+    """Walk the postings twice: once to count the keys, once to write them."""
     lane, n_events = workspace.lane, batch.n_rows
     longest = int(np.diff(batch.tag_start).max())
     constants = _constants(_ROOM[longest > _ROOM[0][0]], 8 * workspace.key_kind.itemsize)
@@ -93,7 +145,7 @@ def _match(
     write: Any = kernel(__file__, "write", constants)
     if len(keys):
         lane.launch(write, n_blocks, 32 * _WARPS, *events, is_left, offsets, keys)
-    return event_start, lane.fetch(keys), left, int(lane.fetch(candidates)[0])
+    return Found(event_start, offsets, keys, left, int(lane.fetch(candidates)[0]))
 
 
 def _with_rest(
@@ -105,11 +157,23 @@ def _with_rest(
     is_left: NDArray[np.int32],
 ) -> Part:
     """The same with the matches of the events that were left to the CPU."""
+    rest = _rest(table, batch, workspace, options, is_left)
+    joined = csr.interleave(part.event_start, part.keys, rest.event_start, rest.keys)
+    return Part(*joined, part.candidates + rest.candidates)
+
+
+def _rest(
+    table: rarest.Table,
+    batch: Batch,
+    workspace: Workspace,
+    options: rarest.Options,
+    is_left: NDArray[np.int32],
+) -> Part:
+    """The matches of the events that were left to the CPU; others have none."""
     rows = np.flatnonzero(is_left)
     start, tags = csr.take_rows(batch.tag_start, batch.tags, rows)
     rest = Batch(start, tags, np.zeros((len(rows), 0), np.uint64))
     found = rarest.match(table, rest, workspace.on_cpu, options)
     counts = np.zeros(batch.n_rows, np.int64)
     counts[rows] = np.diff(found.event_start)
-    event_start, keys = csr.interleave(part.event_start, part.keys, csr.ragged(counts), found.keys)
-    return Part(event_start, keys, part.candidates + found.candidates)
+    return Part(csr.ragged(counts), found.keys, found.candidates)

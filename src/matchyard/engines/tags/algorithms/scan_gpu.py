@@ -14,10 +14,11 @@ import numpy as np
 
 from matchyard.device import Lane, guarded, kernel
 from matchyard.engines.tags.algorithms import scan
-from matchyard.engines.tags.algorithms._signed_gpu import SHARED_BYTES, Sets, grown
+from matchyard.engines.tags.algorithms._signed_gpu import SHARED_BYTES, Sets
+from matchyard.engines.tags.algorithms._words_on_card import grown
 from matchyard.engines.tags.encoder import Batch
 from matchyard.kept import on_card
-from matchyard.matches import Part
+from matchyard.matches import Part, Way
 
 LAUNCH = 1 << 14
 _THREADS = 256
@@ -41,7 +42,7 @@ class Workspace:
         self.lane = Lane()
         self.words = on_card(table.words)
         self.sets = Sets(self.lane, table, options.exact)
-        self.room = {"pairs": 1 << 20}  # words of results
+        self.room = {"pairs": 1 << 20, "interfaces": 1 << 20}  # words of results
         self.constants = _constants(len(table.words))
 
 
@@ -57,6 +58,18 @@ def match(table: scan.Table, batch: Batch, workspace: Workspace, options: scan.O
     with guarded("matching"), workspace.lane.stream:
         pairs, candidates = _find(table, batch, workspace, options.batch)
         return Part(*workspace.sets.keys(table, batch, pairs), candidates)
+
+
+def forward(
+    table: scan.Table, batch: Batch, way: Way, workspace: Workspace, options: scan.Options
+) -> Part:
+    """The interfaces to send each event to, found on the card, so that only these come back."""
+    if batch.n_rows == 0:
+        return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
+    with guarded("forwarding"), workspace.lane.stream:
+        pairs, candidates = _find(table, batch, workspace, options.batch)
+        found = workspace.sets.next_interfaces(batch, pairs, way, workspace.room)
+        return Part(*found, candidates)
 
 
 def _find(

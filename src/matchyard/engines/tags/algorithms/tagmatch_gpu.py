@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from matchyard.device import Lane, guarded, kernel
 from matchyard.engines.tags.algorithms import tagmatch
-from matchyard.engines.tags.algorithms._signed_gpu import SHARED_BYTES, Sets, grown, split
+from matchyard.engines.tags.algorithms._signed_gpu import SHARED_BYTES, Sets
+from matchyard.engines.tags.algorithms._words_on_card import grown, split
 from matchyard.engines.tags.encoder import Batch
 from matchyard.kept import on_card
-from matchyard.matches import Part, end_to_end
+from matchyard.matches import Part, Way, end_to_end
 
 LAUNCH = 1 << 15
 _THREADS = 256
@@ -49,7 +50,7 @@ class Workspace:
         addresses = [copy.data.ptr for copy in self._copies]
         struct = np.array([*addresses, table.words.shape[1]], np.uint64)
         self.partitions = self.lane.send("partitions", struct)
-        self.room = {"forwarded": 1 << 20, "pairs": 1 << 20}  # words of results
+        self.room = dict.fromkeys(("forwarded", "pairs", "interfaces"), 1 << 20)  # words of results
         self._constants = _constants(len(table.words))
         self.batch = min(options.batch, self._constants["BATCH"])
 
@@ -67,6 +68,23 @@ def match(
     table: tagmatch.Table, batch: Batch, workspace: Workspace, options: tagmatch.Options
 ) -> Part:
     """The keys per event."""
+    return _match(table, batch, None, workspace, options)
+
+
+def forward(
+    table: tagmatch.Table, batch: Batch, way: Way, workspace: Workspace, options: tagmatch.Options
+) -> Part:
+    """The interfaces to send each event to, found on the card, so that only these come back."""
+    return _match(table, batch, way, workspace, options)
+
+
+def _match(
+    table: tagmatch.Table,
+    batch: Batch,
+    way: Way | None,
+    workspace: Workspace,
+    options: tagmatch.Options,
+) -> Part:
     if batch.n_rows == 0:
         return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
     lane = workspace.lane
@@ -78,18 +96,31 @@ def match(
             start, numbers = _batches(table, batch.signatures, workspace.forward)
             events = lane.send("events", numbers)
         if start[-1] > _MOST_FORWARDED and batch.n_rows > 1:
-            return _in_halves(table, batch, workspace, options)
+            return _in_halves(table, batch, way, workspace, options)
         pairs, candidates = _subset_match(workspace, start, events, signatures)
-        return Part(*workspace.sets.keys(table, batch, pairs), candidates)
+        if way is None:
+            return Part(*workspace.sets.keys(table, batch, pairs), candidates)
+        found = workspace.sets.next_interfaces(batch, pairs, way, workspace.room)
+        return Part(*found, candidates)
 
 
 def _in_halves(
-    table: tagmatch.Table, batch: Batch, workspace: Workspace, options: tagmatch.Options
+    table: tagmatch.Table,
+    batch: Batch,
+    way: Way | None,
+    workspace: Workspace,
+    options: tagmatch.Options,
 ) -> Part:
     """The same with half as many events at a time."""
     middle = batch.n_rows // 2
-    halves = batch.rows(0, middle), batch.rows(middle, batch.n_rows)
-    return end_to_end([match(table, half, workspace, options) for half in halves])
+    return end_to_end(
+        [
+            _match(
+                table, batch.rows(first, last), way and way.rows(first, last), workspace, options
+            )
+            for first, last in ((0, middle), (middle, batch.n_rows))
+        ]
+    )
 
 
 def _pre_process(
