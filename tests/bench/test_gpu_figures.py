@@ -7,9 +7,10 @@ from tests.bench.figures import FIGURES, tiny
 from typer.testing import CliRunner
 
 import matchyard as my
-from matchyard import device, engine
+from matchyard import device, engine, placement
 from matchyard.bench import claims, figures, reproduce, steps, twig_claims
 from matchyard.cli import app
+from matchyard.device import Place
 
 ON_GPU = [name for name in FIGURES if reproduce.gpu_algorithms(FIGURES[name])]
 QUICK = [name for name in ON_GPU if not name.startswith(("ccm-fig", "twig-fig"))]
@@ -25,6 +26,8 @@ def card(monkeypatch):
     monkeypatch.setattr(
         engine, "find_algorithm", lambda found, name, device="cpu": find(found, name)
     )
+    monkeypatch.setattr(placement, "places", lambda device: (Place(0, 0, 1),))
+    monkeypatch.setattr(placement, "room", lambda place: 1 << 40)
     monkeypatch.setattr(device, "card", lambda: device.Card("a card", 1, 1))
     used = iter(range(1_000, 10**9, 1_000))
     monkeypatch.setattr(device, "used_bytes", lambda: next(used))
