@@ -9,6 +9,10 @@ several sizes and for one, two and four threads, and the time of the kernels alo
 keys of some events with those that `rarest` finds on the CPU. An ALGORITHM is `rarest`, `tagmatch`,
 `scan`, or `plain`, which is `scan` with one event in a launch.
 
+`icn-tagmatch` and `icn-rarest` are routers [thesis §3.4.5 and §3.5]: the thesis has 63 million filters
+of the workload `icn`, and forwards 383 500 packets per second on one GPU. Trees are eight, as there;
+how many interfaces a router has is ours.
+
 Appends JSON lines to benchmarks/results/gpu.jsonl.
 """
 
@@ -22,11 +26,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import parallel_build
+from numpy.typing import NDArray
 
 import matchyard as my
 from matchyard import device, shards
 from matchyard.bench import machine
+from matchyard.matches import Way
 
 RESULTS = Path(__file__).parents[1] / "results" / "gpu.jsonl"
 LAUNCHES = (1 << 14, 1 << 16)
@@ -34,6 +41,7 @@ THREADS = (1, 2, 4)
 PASSES = 5
 MOST_S = 1.0  # of a pass: with more, it takes fewer events
 N_COMPARED = 2000
+N_TREES, N_INTERFACES = 8, 64
 BRUTE_FORCE = 1.38e12  # sets per second that a plain loop over all of them checks on an H200
 
 
@@ -44,6 +52,7 @@ class Case(NamedTuple):
     built_with: dict[str, Any]
     matched_with: dict[str, Any]
     launches: tuple[int, ...]
+    is_router: bool = False
 
 
 CASES = {
@@ -51,36 +60,61 @@ CASES = {
     "tagmatch": Case("tagmatch", {"max_partition": 4000}, {}, LAUNCHES),
     "scan": Case("scan", {}, {}, (1 << 12,)),  # "GPU-only, plain with batching" [TagMatch Table 1]
     "plain": Case("scan", {}, {"batch": 1}, (1 << 8,)),  # "GPU-only, plain"
+    "icn-rarest": Case("rarest", {}, {}, LAUNCHES, is_router=True),
+    "icn-tagmatch": Case("tagmatch", {"max_partition": 4000}, {}, LAUNCHES, is_router=True),
 }
 
 
 def record(kind: str, values: dict[str, Any]) -> None:
-    line = {"kind": kind, **values, "gpu": device.report(), "machine": machine.describe()}
+    line = {"kind": kind, **values, "machine": machine.describe()}
     print(json.dumps(line), flush=True)
     RESULTS.parent.mkdir(exist_ok=True)
     with RESULTS.open("a") as file:
         file.write(json.dumps(line) + "\n")
 
 
+def route_keys(subscribers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A tree and an interface for each subscriber, as keys of a router."""
+    mixed = (subscribers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)
+    place = mixed.astype(np.int64) % (N_TREES * N_INTERFACES)
+    keys: NDArray[np.int64] = my.interface_key(place % N_TREES, place // N_TREES)
+    return keys
+
+
+def came(n_events: int) -> Way:
+    """How events come to a router."""
+    rng = np.random.default_rng(1)
+    return Way(rng.integers(0, N_TREES, n_events), rng.integers(0, N_INTERFACES, n_events))
+
+
 def built(given: argparse.Namespace, case: Case) -> Path:
     """The saved index, which is built if it is not there."""
+    workload, make_keys = ("icn", route_keys) if case.is_router else ("twitter", None)
     algorithm = case.algorithm
-    path: Path = given.folder / f"{algorithm}-{given.size}.index"
+    path: Path = given.folder / f"{workload}-{algorithm}-{given.size}.index"
     if not (path / "CURRENT").exists():
         plan = shards.Plan("tags", algorithm, case.built_with)
         parts = given.folder / "parts"
-        job = parallel_build.Job("twitter", given.size, plan, given.processes, parts)
+        job = parallel_build.Job(workload, given.size, plan, given.processes, parts, make_keys)
         start = time.perf_counter()
         steps = parallel_build.build(path, job)
         took = {"build_s": time.perf_counter() - start, **steps, "processes": given.processes}
-        record("build", {"algorithm": algorithm, "size": given.size, **took})
+        record("build", {"algorithm": algorithm, "workload": workload, "size": given.size, **took})
     return path
+
+
+def reference_of(case: Case) -> Case:
+    """What its answers are compared with."""
+    return CASES["icn-rarest" if case.is_router else "rarest"]
 
 
 class Runner:
     """An index whose batches are encoded once, and matched often."""
 
-    def __init__(self, index: Any, events: Any, matched_with: dict[str, Any]) -> None:
+    def __init__(
+        self, index: Any, events: Any, matched_with: dict[str, Any], way: Way | None = None
+    ) -> None:
+        self.way = way
         (self.segment,) = index.segments()
         self.settings = self.segment.settings
         self.options = self.settings.options._replace(**matched_with)
@@ -88,24 +122,28 @@ class Runner:
         self.batch = self.segment.encode(column)
         self._lent: list[list[Any]] = []
 
-    def batches(self, launch: int) -> list[Any]:
-        """The events, some in each launch."""
-        n_events = self.batch.n_rows
-        return [
-            self.batch.rows(start, min(start + launch, n_events))
-            for start in range(0, n_events, launch)
-        ]
+    def batches(self, launch: int) -> list[tuple[Any, Way | None]]:
+        """The events, some in each launch, and how they came if this is a router."""
+        n_events, found = self.batch.n_rows, []
+        for start in range(0, n_events, launch):
+            rows = start, min(start + launch, n_events)
+            found.append((self.batch.rows(*rows), self.way and self.way.rows(*rows)))
+        return found
 
     def borrow(self) -> list[Any]:
         """What a thread matches with, for each table."""
         return [space for _, space in self.segment.workspaces.borrow()]
 
-    def match(self, batch: Any, spaces: list[Any]) -> Counter[str]:
+    def match(self, given: tuple[Any, Way | None], spaces: list[Any]) -> Counter[str]:
         """Match one batch: what was found, and what went over the bus."""
-        algorithm, done = self.settings.algorithm, Counter(events=batch.n_rows)
+        (batch, way), algorithm = given, self.settings.algorithm
+        done = Counter(events=batch.n_rows)
         sent = batch.tags.nbytes + batch.tag_start.nbytes + batch.signatures.nbytes
         for table, space in zip(self.segment.tables, spaces, strict=True):
-            part = algorithm.match(table, batch, space, self.options)
+            if way is None:
+                part = algorithm.match(table, batch, space, self.options)
+            else:
+                part = algorithm.forward(table, batch, way, space, self.options)
             fetched = part.keys.nbytes + part.event_start.nbytes
             done.update(pairs=len(part.keys), candidates=part.candidates, bus=sent + fetched)
         return done
@@ -160,6 +198,7 @@ def kernels(runner: Runner, launch: int) -> dict[str, Any]:
         space.lane.launch = timed
     times: dict[str, list[float]] = {}
     batch = runner.batches(launch)[0]
+    n_events = batch[0].n_rows
     runner.match(batch, spaces)
     for _ in range(PASSES):
         marks.clear()
@@ -171,32 +210,47 @@ def kernels(runner: Runner, launch: int) -> dict[str, Any]:
             times.setdefault(name, []).append(took)
     found = {name: statistics.median(all_of_it) for name, all_of_it in times.items()}
     total = sum(found.values())
-    return {"launch": launch, "kernels_s": found, "events_per_s": batch.n_rows / max(total, 1e-9)}
+    return {"launch": launch, "kernels_s": found, "events_per_s": n_events / max(total, 1e-9)}
 
 
-def compare(index: Any, reference: Any, events: Any) -> int:
-    """Do both find the same keys? How many these are."""
-    ours, theirs = index.match(events), reference.match(events)
+def compare(index: Any, reference: Any, events: Any, way: Way | None) -> int:
+    """Do both find the same keys, or interfaces? How many these are."""
+    if way is None:
+        ours, theirs = index.match(events), reference.match(events)
+    else:
+        ours, theirs = index.forward(events, *way), reference.forward(events, *way)
     for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
         if sorted(one) != sorted(other):
             sys.exit(f"event {number}: {len(one)} keys, but {len(other)} by rarest on the CPU")
     return int(ours.work.matches)
 
 
+def free_bytes() -> int:
+    """Memory of the card that nobody has."""
+    import cupy
+
+    cupy.get_default_memory_pool().free_all_blocks()
+    return device.card().free_bytes
+
+
 def run(given: argparse.Namespace, name: str) -> None:
-    """Build, compare, and measure one case."""
+    """Compare and measure one case."""
     case = CASES[name]
-    path, by_rarest = built(given, case), built(given, CASES["rarest"])
+    by_rarest, path = built(given, reference_of(case)), built(given, case)
     index, reference = my.open(path, device=given.device), my.open(by_rarest)
     is_gpu, about = given.device == "gpu", {"algorithm": name, "size": given.size}
-    free = device.card().free_bytes if is_gpu else 0
-    for workload in ("twitter", "twitter-popular"):
+    about["gpu"] = device.report()
+    free = free_bytes() if is_gpu else 0
+    for workload in ("icn",) if case.is_router else ("twitter", "twitter-popular"):
         events = my.workload("tags", workload, given.size).events(given.events)
         about["workload"] = workload
         some = events[:N_COMPARED]
-        n_keys = compare(index, reference, some)
+        way = came(len(events)) if case.is_router else None
+        n_keys = compare(index, reference, some, way and way.rows(0, len(some)))
         record("compared", {**about, "events": len(some), "keys": n_keys})
-        runner = Runner(index, events, case.matched_with)
+        if case.is_router and not is_gpu:
+            continue  # the CPU has no step of its own that could be measured
+        runner = Runner(index, events, case.matched_with, way)
         for launch in case.launches:
             for threads in (n for n in THREADS if n * launch <= given.events or n == 1):
                 record("match", {**about, **measure(runner, launch, threads)})
@@ -217,6 +271,9 @@ def main() -> None:
     parser.add_argument("--device", default="gpu")
     parser.add_argument("--events", type=int, default=1 << 20, help="that a pass has at most")
     given = parser.parse_args()
+    for name in given.algorithms:  # all before CUDA begins, which forked processes do not go with
+        built(given, reference_of(CASES[name]))
+        built(given, CASES[name])
     for name in given.algorithms:
         run(given, name)
 
