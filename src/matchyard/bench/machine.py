@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import platform
 import resource
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -39,6 +42,19 @@ class Others:
         """Cores that others kept busy since, on average; 0 where the system does not say."""
         start, used = self._start
         return max(0.0, _others_s() - used) / max(1e-3, time.perf_counter() - start)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Inside, no other process is that has the same file in MATCHYARD_ALONE: several can build side by
+    side and measure one at a time."""
+    path = os.environ.get("MATCHYARD_ALONE")
+    if not path:
+        yield
+        return
+    with Path(path).open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _others_s() -> float:

@@ -18,7 +18,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import matchyard as my
-from matchyard.bench import harness, steps
+from matchyard.bench import harness, machine, steps
 from matchyard.bench.documents import n_xml_bytes
 from matchyard.bench.figures import Figure
 from matchyard.bench.plots import Row
@@ -95,7 +95,7 @@ class Copies:
             self._encoded(documents.slice(start, share))
             for start in range(0, self._n_documents, share)
         ]
-        with ThreadPoolExecutor(self.copies) as pool:
+        with machine.alone(), ThreadPoolExecutor(self.copies) as pool:
             done = list(pool.map(self._match, batches, self._spaces))
         n_matches = sum(number for _, number in done)
         if self._rounds == 1:

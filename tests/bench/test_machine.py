@@ -1,0 +1,37 @@
+"""Processes that build side by side measure one at a time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from matchyard.bench import machine
+
+CHILD = """
+from matchyard.bench import machine
+print("started", flush=True)
+with machine.alone():
+    print("alone", flush=True)
+"""
+
+
+def test_who_measures_waits_for_who_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MATCHYARD_ALONE", str(tmp_path / "lock"))
+    with machine.alone():
+        child = subprocess.Popen([sys.executable, "-c", CHILD], stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        assert child.stdout.readline() == "started\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(0.5)
+    assert child.stdout.readline() == "alone\n"
+    assert child.wait(60) == 0
+    child.stdout.close()
+
+
+def test_without_a_file_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MATCHYARD_ALONE", raising=False)
+    with machine.alone(), machine.alone():
+        pass
