@@ -34,6 +34,7 @@ def forwarded(index: Any, events: list[list[str]], threads: int = 1) -> list[lis
     trees, incoming = numbers % (N_TREES + 1), numbers % N_INTERFACES
     found = index.forward(events, trees, incoming, threads)
     assert found.keys.dtype == np.int64
+    assert all(len(set(one)) == len(one) for one in found)
     return [sorted(one) for one in found]
 
 
