@@ -18,7 +18,11 @@ sys.path.append(str(SCRIPTS))  # a script finds its neighbours so
 
 from parallel_build import Job, build  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("quick_saves")
+pytestmark = [
+    pytest.mark.usefixtures("quick_saves"),
+    # Threads that other tests have left do not matter to processes that never ask them.
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
 
 
 def at_once(source: Any, algorithm: str, options: dict[str, Any]) -> my.TagIndex:
