@@ -52,14 +52,16 @@ class Case(NamedTuple):
     built_with: dict[str, Any]
     matched_with: dict[str, Any]
     launches: tuple[int, ...]
+    threads: tuple[int, ...] = THREADS
     is_router: bool = False
 
 
 CASES = {
     "rarest": Case("rarest", {}, {}, LAUNCHES),
     "tagmatch": Case("tagmatch", {"max_partition": 4000}, {}, LAUNCHES),
-    "scan": Case("scan", {}, {}, (1 << 12,)),  # "GPU-only, plain with batching" [TagMatch Table 1]
-    "plain": Case("scan", {}, {"batch": 1}, (1 << 8,)),  # "GPU-only, plain"
+    # "GPU-only, plain with batching" and "GPU-only, plain" [TagMatch Table 1]
+    "scan": Case("scan", {}, {}, (1 << 12,), (1,)),
+    "plain": Case("scan", {}, {"batch": 1}, (1 << 8,), (1,)),
     "icn-rarest": Case("rarest", {}, {}, LAUNCHES, is_router=True),
     "icn-tagmatch": Case("tagmatch", {"max_partition": 4000}, {}, LAUNCHES, is_router=True),
 }
@@ -252,7 +254,7 @@ def run(given: argparse.Namespace, name: str) -> None:
             continue  # the CPU has no step of its own that could be measured
         runner = Runner(index, events, case.matched_with, way)
         for launch in case.launches:
-            for threads in (n for n in THREADS if n * launch <= given.events or n == 1):
+            for threads in (n for n in case.threads if n * launch <= given.events or n == 1):
                 record("match", {**about, **measure(runner, launch, threads)})
             if is_gpu:
                 record("kernels", {**about, **kernels(runner, launch)})
