@@ -69,7 +69,7 @@ def test_a_table_that_is_too_large_for_a_card_is_cut_and_matched_in_parts(
         assert len(kept) == held
 
 
-def test_an_index_of_many_tables_is_spread() -> None:
+def test_many_tables_of_rarest_are_spread() -> None:
     index = filled("tags", "rarest", "gpu:0,0", shard_size=1000)
     assert len(index.segments()[0].tables) == 6
     checked(index, "tags", "rarest", threads=3)

@@ -19,11 +19,19 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import matchyard as my
 from matchyard import device
-from tests.gpu.kernels import RECORD, hashes, launchers, record
+from matchyard.engine import ENGINES
+from tests.gpu.kernels import RECORD, hashes, record
 
 _TESTS = Path(__file__).parents[1]
 _NOTHING = 5  # pytest's word for a file without a test that is asked for
+_ABOUT = {  # files that are about one engine
+    "test_tags.py": "tags",
+    "test_predicates.py": "predicates",
+    "test_many_predicates.py": "predicates",
+    "test_twigs.py": "twigs",
+}
 _NOT_UNDER = (
     "test_faults.py",
     "test_kernels.py",
@@ -46,11 +54,16 @@ def jobs(tool: str | None) -> list[Job]:
     own = sorted(_TESTS.glob("gpu/test_*.py"))
     if tool:
         return [Job(path, "not an_index_gives") for path in own if path.name not in _NOT_UNDER]
-    names = [path.stem.removesuffix("_gpu") for path, _ in launchers()]
-    conformance = sorted(_TESTS.glob("conformance/test_*.py"))
-    return [Job(path, name) for path in conformance for name in names] + [
-        Job(path, "not what_was_verified_there") for path in own
+    by_algorithm = [*sorted(_TESTS.glob("conformance/test_*.py")), _TESTS / "gpu" / "test_cards.py"]
+    found = [
+        Job(path, name)
+        for path in by_algorithm
+        for engine in ENGINES
+        if _ABOUT.get(path.name, engine) == engine
+        for name in my.algorithms(engine, "gpu")
     ]
+    others = [path for path in own if path not in by_algorithm]
+    return found + [Job(path, "not what_was_verified_there") for path in others]
 
 
 def run(job: Job, tool: str | None) -> tuple[int, str]:
