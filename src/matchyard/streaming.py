@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
+from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED, PENDING
 from time import monotonic
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from matchyard.errors import DeviceError, EventError, MatchyardError, UsageError
 from matchyard.matches import Matches
@@ -28,10 +29,61 @@ class Matching(Protocol):
         """The keys per event."""
 
 
-class _Waiting(NamedTuple):
-    event: Any
-    future: Future[list[Any]]
-    since: float
+class Answer(Future[list[Any]]):
+    """The future of an event. All of a stream have one lock: with one of its own each, to make and to
+    set them would take several times as long as to match the events."""
+
+    def __init__(self, event: Any, over: threading.Condition) -> None:
+        # What `Future` would set, but for the lock.
+        self._condition, self._state = over, PENDING
+        self._result: Any = None
+        self._exception: Any = None
+        self._waiters: list[Any] = []
+        self._done_callbacks: list[Any] = []
+        self.event, self.since = event, monotonic()
+
+    def result(self, timeout: float | None = None) -> list[Any]:
+        """The keys of the event, when they are there."""
+        if self._state != FINISHED:
+            self._wait(timeout)
+        is_plain = self._state == FINISHED and self._exception is None
+        return self._result if is_plain else super().result(0)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """What went wrong with the event, when that is known."""
+        if self._state != FINISHED:
+            self._wait(timeout)
+        return super().exception(0) if self._state != FINISHED else self._exception
+
+    def _wait(self, timeout: float | None) -> None:
+        with self._condition:
+            if not self._condition.wait_for(self._is_over, timeout):
+                raise TimeoutError
+
+    def _is_over(self) -> bool:
+        return self._state in (CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED)
+
+    def _finish(self, found: Any) -> None:
+        """Note the keys, or the error. Whoever calls it has the lock, and tells those who wait."""
+        if isinstance(found, BaseException):
+            self._exception = found
+        else:
+            self._result = found
+        self._state = FINISHED
+        for waiter in self._waiters:
+            (waiter.add_result if self._exception is None else waiter.add_exception)(self)
+
+
+def _answer(batch: Sequence[Answer], found: Sequence[Any]) -> None:
+    """Give all events of a batch their keys, or errors, and call back."""
+    if not batch:
+        return
+    with batch[0]._condition:
+        for one, keys in zip(batch, found, strict=True):
+            one._finish(keys)
+        batch[0]._condition.notify_all()
+    for one in batch:
+        one._invoke_callbacks()  # type: ignore[attr-defined]
 
 
 class Stream:
@@ -52,9 +104,10 @@ class Stream:
         if max_batch < 1 or workers < 1 or not max_delay_ms >= 0:
             raise UsageError("max_batch and workers must be at least 1, max_delay_ms at least 0")
         self._index, self._max_batch, self._max_delay_s = index, max_batch, max_delay_ms / 1e3
-        self._pending: list[_Waiting] = []
+        self._pending: list[Answer] = []
         self._is_closed = False
         self._changed = threading.Condition()
+        self._over = threading.Condition()  # an event, or several
         self._free = threading.Semaphore(workers)
         self._workers = ThreadPoolExecutor(workers, thread_name_prefix="matchyard-stream")
         self._batcher = threading.Thread(
@@ -64,15 +117,15 @@ class Stream:
 
     def submit(self, event: Any) -> Future[list[Any]]:
         """The keys of an event, when its batch is matched. It waits where too many events do."""
-        waiting = _Waiting(event, Future(), monotonic())
+        answer = Answer(event, self._over)
         with self._changed:
             while len(self._pending) >= _AHEAD * self._max_batch and not self._is_closed:
                 self._changed.wait()
             self._refuse_if_closed()
-            self._pending.append(waiting)
+            self._pending.append(answer)
             if len(self._pending) in (1, self._max_batch):
                 self._changed.notify_all()
-        return waiting.future
+        return answer
 
     def submit_many(self, events: Any) -> Future[Matches]:
         """The matches of events that are a batch already: all that `Index.match` takes."""
@@ -105,7 +158,7 @@ class Stream:
 
     def _run(self) -> None:
         """Hand over batches until the stream is closed and nothing is pending."""
-        batch: list[_Waiting] = []
+        batch: list[Answer] = []
         try:
             while batch := self._next_batch():
                 self._workers.submit(self._match, batch)
@@ -114,11 +167,10 @@ class Stream:
                 self._is_closed = True
                 batch, self._pending = batch + self._pending, []
                 self._changed.notify_all()
-            for one in batch:
-                if one.future.set_running_or_notify_cancel():
-                    one.future.set_exception(error)
+            batch = self._begun(batch)
+            _answer(batch, [error] * len(batch))
 
-    def _next_batch(self) -> list[_Waiting]:
+    def _next_batch(self) -> list[Answer]:
         """Wait for a batch and for a worker; none when the stream has ended."""
         with self._changed:
             while not self._pending and not self._is_closed:
@@ -137,17 +189,20 @@ class Stream:
             self._changed.notify_all()
         return batch
 
-    def _match(self, batch: list[_Waiting]) -> None:
+    def _begun(self, batch: list[Answer]) -> list[Answer]:
+        """Those that were not cancelled, which they cannot be from now on."""
+        with self._over:
+            return [one for one in batch if one.set_running_or_notify_cancel()]
+
+    def _match(self, batch: list[Answer]) -> None:
         try:
-            batch = [one for one in batch if one.future.set_running_or_notify_cancel()]
+            batch = self._begun(batch)
             found = self._found([one.event for one in batch])
         finally:
-            self._free.release()  # before futures are set, since whoever waits may submit more
-        for one, keys in zip(batch, found, strict=True):
-            if isinstance(keys, BaseException):
-                one.future.set_exception(keys)
-            else:
-                one.future.set_result(keys)
+            self._free.release()  # before events are answered, since whoever waits may submit more
+        for one in batch:
+            one.event = None  # whoever keeps an answer need not keep the event
+        _answer(batch, found)
 
     def _found(self, events: Sequence[Any]) -> list[Any]:
         """The keys of each event, or the error; an event that is refused fails alone."""

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from matchyard.bench import machine
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _PAUSE_S = 0.0005  # of a thread that submits, between its events that are due
@@ -37,15 +40,11 @@ class _Tally:
         self.seconds: list[float] = []
         self.failures: list[BaseException] = []
 
-    def note(self, due: float) -> Callable[[Future[Any]], None]:
+    def note(self, due: float, future: Future[Any]) -> None:
         """What an event that was due then is to call."""
-
-        def done(future: Future[Any]) -> None:
-            self.seconds.append(time.monotonic() - due)
-            if future.exception() is not None:
-                self.failures.append(future.exception())  # type: ignore[arg-type]
-
-        return done
+        self.seconds.append(time.monotonic() - due)
+        if (failure := future.exception()) is not None:
+            self.failures.append(failure)
 
 
 def latencies(
@@ -60,9 +59,11 @@ def latencies(
     """One after the other, from the lowest share to the highest."""
     with index.stream(max_batch, max_delay_ms) as stream:
         _at_rate(stream, events, None, min(seconds, 0.5), producers)  # compiles what is needed
-        peak, _ = _at_rate(stream, events, None, seconds, producers)
+        with machine.alone():
+            peak, _ = _at_rate(stream, events, None, seconds, producers)
         for share in sorted(shares):
-            rate, tally = _at_rate(stream, events, share * peak, seconds, producers)
+            with machine.alone():
+                rate, tally = _at_rate(stream, events, share * peak, seconds, producers)
             p50, p90, p99, worst = 1e3 * np.percentile(tally.seconds, [50, 90, 99, 100])
             yield Latency(share, rate, *map(float, (p50, p90, p99, worst)))
 
@@ -81,7 +82,7 @@ def _at_rate(
             for i in range(sent[number], due):
                 at = time.monotonic() if rate is None else start + i * producers / rate
                 last = stream.submit(events[(i * producers + number) % len(events)])
-                last.add_done_callback(tally.note(at))
+                last.add_done_callback(partial(tally.note, at))
             sent[number] = due
             if rate is not None:
                 time.sleep(_PAUSE_S)
