@@ -12,7 +12,8 @@ SIZE = 2000
 def tiny(name):
     """A figure with few subscriptions and events."""
     figure = FIGURES[name]
-    settings = figure.settings | ({"pass_s": 0.001} if "pass_s" in figure.settings else {})
+    short = {"pass_s": 0.001, "seconds": 0.05, "loads": [25, 50]}
+    settings = figure.settings | {k: v for k, v in short.items() if k in figure.settings}
     if (
         settings.get("varies") == "attributes"
     ):  # hundreds of them have hundreds of thousands of cells
