@@ -67,9 +67,10 @@ def test_several_segments_and_removals_make_no_difference(algorithm: str) -> Non
 def test_only_interfaces_come_back() -> None:
     _, on_gpu = routes([["a"]] * 1000, 7, "tagmatch")
     (segment,) = on_gpu.segments()
-    (space,) = segment._borrow()
+    borrowed = segment.workspaces.borrow()
+    ((_, space),) = borrowed
     space.room["interfaces"] = 1  # it is found to be too small
-    segment._workspaces.append([space])
+    segment.workspaces.give_back(borrowed)
     found = on_gpu.forward([["a"]] * 20, [0] * 20, [1] * 20)
     assert [sorted(one) for one in found] == [[0, 2, 3, (1 << 32) - 1]] * 20
     assert space.room["interfaces"] > 1
