@@ -18,17 +18,18 @@ _LOW_HALF = np.uint64(0xFFFFFFFF)
 
 def grown(lane: Lane, room: dict[str, int], name: str, run: Callable[..., None]) -> Any:
     """What a kernel appends to a buffer, sorted: it runs again while the buffer is too small."""
-    n_out = lane.empty(f"n_{name}", 1, np.uint64)
+    n_out, size = lane.empty(f"n_{name}", 1, np.uint64), room[name]
     while True:
         n_out.fill(0)
-        out = lane.empty(name, room[name], np.uint64)
-        run(out, n_out, np.uint64(room[name]))
+        out = lane.empty(name, size, np.uint64)
+        run(out, n_out, np.uint64(size))
         n_found = int(lane.fetch(n_out)[0])
-        if n_found <= room[name]:
+        if n_found <= size:
+            room[name] = size  # not before: a size that no card has would be asked for ever after
             found = out[:n_found]
             found.sort()
             return found
-        room[name] = n_found + n_found // 4
+        size = n_found + n_found // 4
         del out  # so that it is free before there is a larger one
 
 
