@@ -9,6 +9,7 @@ import pytest
 
 from matchyard.engine import find_engine
 from matchyard.engines.tags.algorithms import tagmatch
+from matchyard.errors import UsageError
 from matchyard.snapshot import Segment
 from tests.cases import CRAMPED_TAGMATCH, build
 
@@ -50,3 +51,12 @@ def test_a_joined_table_finds_what_its_parts_find(n_tables: int, options: dict[s
         assert sorted(one.keys[first:last]) == sorted(several.keys[first:last])
     stored = tagmatch.subscriptions(joined, np.arange(len(joined.key_start) - 1))
     assert stored.n_rows == sum(len(table.key_start) - 1 for table in tables)
+
+
+def test_more_tags_than_offsets_can_say_are_refused() -> None:
+    (segment,) = build([["a"], ["b"]], None, "tagmatch", {}).segments()
+    (table,) = segment.tables
+    long = table._replace(tag_start=np.array([0, 1, 1 << 30], np.int32))
+    tagmatch.join([long], segment.settings.options)
+    with pytest.raises(UsageError, match="in one table"):
+        tagmatch.join([long, long], segment.settings.options)

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from matchyard.errors import UsageError
+
 _STARTS = ("block_start", "slot_start", "set_start", "tag_start", "key_start")
 _VALUES = ("masks", "prefixes", "words", "tags", "keys")
 
@@ -26,11 +28,18 @@ def join(tables: Sequence[Any], padding: int) -> Any:
     for name in ("words", "masks"):
         joined[name] = np.pad(joined[name], ((0, padding), (0, 0))).T.copy()
     for name in _STARTS:
-        kind = getattr(tables[0], name).dtype
-        joined[name] = np.append(0, np.cumsum(joined[name])).astype(kind)
+        joined[name] = _offsets(joined[name], getattr(tables[0], name).dtype)
     joined["mask_start"] = np.sum([table.mask_start for table in tables], axis=0)
     none = np.empty(0, np.int64)
     return type(tables[0])(**joined, removed_keys=none, removed_at=none)
+
+
+def _offsets(lengths: Any, kind: Any) -> Any:
+    """Where rows of those lengths begin; what offsets of that kind cannot say is refused."""
+    start = np.append(0, np.cumsum(lengths, dtype=np.int64))
+    if start[-1] > np.iinfo(kind).max:
+        raise UsageError("more than 2^31 sets, tags or keys in one table: use more shards")
+    return start.astype(kind)
 
 
 def _cut(table: Any, bit: int) -> dict[str, Any]:
