@@ -12,7 +12,7 @@ import pytest
 
 import matchyard as my
 from matchyard import device
-from matchyard.engine import OnCard
+from matchyard.engine import OnCard, configure
 
 
 @pytest.fixture
@@ -130,3 +130,20 @@ def test_an_algorithm_on_a_card_is_that_of_the_cpu_but_for_matching() -> None:
     assert found.locate_workspace(None, None) == "of the CPU"
     assert not hasattr(found, "match_unique")
     assert not hasattr(OnCard(SimpleNamespace(), on_gpu), "locate")
+
+
+def test_an_index_that_cannot_be_moved_stays_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = my.TagIndex("rarest").add("jazz", key=1).consolidate()
+    options = index.options
+
+    def refused(*_: object) -> None:
+        raise my.DeviceError("no room")
+
+    monkeypatch.setattr("matchyard.consolidation.Segment", refused)
+    monkeypatch.setattr(
+        "matchyard.index.configure",
+        lambda *_: configure("tags", "rarest", options | {"leaf": 7}),
+    )
+    with pytest.raises(my.DeviceError, match="no room"):
+        index.move("cpu")
+    assert index.options == options

@@ -62,9 +62,9 @@ class Changing:
     def _move(self, settings: Configured) -> None:
         """Match with other settings of the same algorithm from now on; what cards have is freed."""
         with self._build_lock, self._lock:
-            was_on_card, self._settings = is_gpu(self._settings.device), settings
-            before = self._snapshot.segments
+            was_on_card, before = is_gpu(self._settings.device), self._snapshot.segments
             after = [Segment(settings, segment.vocabulary, segment.tables) for segment in before]
+            self._settings = settings  # not before: a card may have refused the segments
             self._snapshot = self._snapshot._replace(segments=tuple(after))
         if was_on_card:
             tables = [table for segment in before for table in segment.tables]
