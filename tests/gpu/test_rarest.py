@@ -84,3 +84,9 @@ def test_an_index_moves_between_devices() -> None:
     assert index.match(["jazz oslo"])[0] == [1]
     index.remove(1).add("oslo", key=2).consolidate()
     assert index.move("cpu").match(["jazz oslo"])[0] == [2]
+
+
+def test_a_leaf_may_be_longer_than_any_table() -> None:
+    on_cpu, on_gpu = both(drawn(300, 30, 4, seed=9), None, {"leaf": 1 << 40})
+    events = drawn(40, 30, 8, seed=10)
+    assert counted(on_gpu.match(events)) == counted(on_cpu.match(events))

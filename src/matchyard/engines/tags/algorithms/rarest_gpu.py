@@ -45,7 +45,8 @@ class Workspace:
         # Rows that stand for keys fit into 32 bits.
         self.key_kind = np.dtype(np.int32) if self.has_removals else self._copies[-1].dtype
         addresses = [copy.data.ptr for copy in self._copies]
-        sizes = np.array([len(table.split_ids), options.leaf, self.has_removals, 0], np.int32)
+        leaf = min(options.leaf, np.iinfo(np.int32).max)
+        sizes = np.array([len(table.split_ids), leaf, self.has_removals, 0], np.int32)
         rows = np.concatenate([np.array(addresses, np.uint64), sizes.view(np.uint64)])
         self.rows = self.lane.send("rows", rows)
         self.room = {"interfaces": 1 << 20}  # words of results
