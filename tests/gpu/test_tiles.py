@@ -264,3 +264,20 @@ def test_threads_do_not_disturb_each_other(cramped: None) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert all(found == [wanted] * 5 for found in pool.map(matched, range(4)))
+
+
+def test_an_event_that_visits_a_posting_often_takes_no_place_of_another() -> None:
+    n, constraints = 100, np.arange(201)
+    rows, slots = constraints[: n + 1], np.tile(np.array([0, 1], np.int32), n)
+    low = np.stack([np.full(n, 7), -rows[:n]], axis=1).ravel()  # x = 7 and y >= -i
+    high = np.where(slots == 0, 7, HIGHEST)
+    groups = np.zeros(2 * n, np.int16)
+    filters = Filters(rows, constraints[::2], constraints, groups, slots, low, high)
+    often = np.where(np.arange(400) % 50 == 0, 7, 1000 + np.arange(400))  # too far apart to be seen
+    late = np.where(np.arange(400) == 399, 7, 2000 + np.arange(400))
+    codes = np.concatenate([often, [0], late, [0]])
+    names, none = (np.arange(802) % 401 == 400).astype(np.int32), np.zeros(802, np.int32)
+    batch = Batch(np.array([0, 401, 802]), names, codes, none, none[:1], none[:1])
+    _, found, layout = on_both(filters, np.arange(n), batch)
+    assert layout.n_large == 1
+    assert lists(found) == [list(range(n))] * 2

@@ -60,7 +60,7 @@ struct Filters {
 struct Events {
     long long n_events;
     long long has_places;  // then negated groups are left to the host
-    long long chunk;       // visits that a block of `sift` takes
+    long long chunk;       // visits that a block of `sift` takes, at least
     long long n_chunks;    // blocks per tile
     Word room;             // of pairs
     const long long *start;
@@ -315,11 +315,11 @@ __device__ __forceinline__ void check(
     const Filters &filters, const Events &events, bool is_there, Word pair)
 {
     const bool holds = is_there && filter_holds(filters, events, pair >> 32, (unsigned) pair);
-    const int filter = (unsigned) pair;
-    int first = filter, last = filter + holds;
-    if (holds && events.key_start) {
-        first = events.key_start[filter];
-        last = events.key_start[filter + 1];
+    int first = 0, last = 0;  // of a lane without a pair, too: what it was given is anything
+    if (holds) {
+        const int filter = (unsigned) pair;
+        first = events.key_start ? events.key_start[filter] : filter;
+        last = events.key_start ? events.key_start[filter + 1] : filter + 1;
     }
     for (; __any_sync(ALL, first < last); ++first) {
         const Word at = reserve(events.counters + N_PAIRS, first < last);
@@ -495,8 +495,12 @@ extern "C" __global__ void __launch_bounds__(WARPS * LANES, 2)
     const int number = blockIdx.x / events.n_chunks;
     const int place = filters.tile_place[number];
     const long long start = place ? events.ends[place - 1] : 0;
-    const long long from = start + blockIdx.x % events.n_chunks * events.chunk;
-    const long long to = min(events.ends[place], from + events.chunk);
+    const long long end = events.ends[place];
+    // An event whose values repeat may visit a posting several times: there can be more visits than
+    // events.
+    const long long chunk = max(events.chunk, (end - start + events.n_chunks - 1) / events.n_chunks);
+    const long long from = start + blockIdx.x % events.n_chunks * chunk;
+    const long long to = min(end, from + chunk);
     if (from >= to)
         return;
     Queue queue = {queues[threadIdx.x / LANES], 0, 0};
