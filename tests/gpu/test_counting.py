@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import matchyard as my
+from matchyard.device import Lane
 from matchyard.engines.predicates import workload
 from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Batch, Filters
 from matchyard.engines.predicates.algorithms import _counting_layout, counting, counting_gpu
@@ -225,3 +226,26 @@ def test_threads_do_not_disturb_each_other() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert all(found == [wanted] * 5 for found in pool.map(matched, range(4)))
+
+
+def test_events_without_memory_for_their_hits_do_not_spoil_the_next_ones(
+    cramped: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filters, batch = filters_of_size(2, 9)
+    keys = np.arange(9)
+    table = counting.compile(filters, keys, None, PLAIN)  # type: ignore[arg-type]
+    space = counting_gpu.workspace(table, PLAIN)
+    wanted, empty = expected(filters, keys, batch), Lane.empty
+
+    def scarce(lane: Lane, name: str, size: int, kind: Any) -> Any:
+        if name == "hits" and size > counting_gpu.ROOM:
+            raise my.DeviceError("no memory")
+        return empty(lane, name, size, kind)
+
+    monkeypatch.setattr(Lane, "empty", scarce)
+    with pytest.raises(my.DeviceError, match="no memory"):
+        counting_gpu.match(table, batch, space, PLAIN)
+    bare = batch._replace(event_start=np.zeros(3, np.int64))
+    assert lists(counting_gpu.match(table, bare, space, PLAIN)) == [[], []]
+    monkeypatch.undo()
+    assert lists(counting_gpu.match(table, batch, space, PLAIN)) == wanted

@@ -95,3 +95,21 @@ def test_threads_that_are_new_may_match() -> None:
     for _ in range(3):
         with ThreadPoolExecutor(1) as pool:
             assert pool.submit(one_by_one, table, batch, space, 5).result() == wanted[:5]
+
+
+def test_a_launch_that_fails_leaves_no_counts_to_the_next() -> None:
+    filters, keys, batch = case(6, "several values")
+    table = table_of(filters, keys)
+    space = counting_gpu.workspace(table, PLAIN)
+    wanted = expected(filters, keys, batch)
+    assert one_by_one(table, batch, space, 2) == wanted[:2]
+    launch = space.one._launch
+
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    space.one._launch = fail
+    with pytest.raises(MemoryError):
+        one_by_one(table, batch, space, 1)
+    space.one._launch = launch
+    assert one_by_one(table, batch, space, 5) == wanted[:5]

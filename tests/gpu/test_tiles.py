@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import matchyard as my
+from matchyard.device import Lane
 from matchyard.engines.predicates import workload
 from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Batch, Filters
 from matchyard.engines.predicates.algorithms import _tiles_layout, tiles, tiles_gpu
@@ -281,3 +282,25 @@ def test_an_event_that_visits_a_posting_often_takes_no_place_of_another() -> Non
     _, found, layout = on_both(filters, np.arange(n), batch)
     assert layout.n_large == 1
     assert lists(found) == [list(range(n))] * 2
+
+
+def test_events_without_memory_for_their_pairs_do_not_spoil_the_next_ones(
+    cramped: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filters, batch = intervals_case(500, 60)
+    table = tiles.compile(filters, np.arange(500), None, PLAIN)  # type: ignore[arg-type]
+    space = tiles_gpu.workspace(table, PLAIN)
+    wanted, empty = matches_by_numpy(filters, batch), Lane.empty
+
+    def scarce(lane: Lane, name: str, size: int, kind: Any) -> Any:
+        if name == "pairs" and size > tiles_gpu.ROOM:
+            raise my.DeviceError("no memory")
+        return empty(lane, name, size, kind)
+
+    monkeypatch.setattr(Lane, "empty", scarce)
+    with pytest.raises(my.DeviceError, match="no memory"):
+        tiles_gpu.match(table, batch, space, PLAIN)
+    bare = batch._replace(event_start=np.zeros(3, np.int64))
+    assert lists(tiles_gpu.match(table, bare, space, PLAIN)) == [[], []]
+    monkeypatch.undo()
+    assert lists(tiles_gpu.match(table, batch, space, PLAIN)) == wanted

@@ -74,12 +74,16 @@ class One:
             return None
         if n_threads == 0:
             return np.empty(0, np.int32), 0, has_places
-        self._number = number  # of launches: each clears what the one before counted
         self._set_device(self._device)  # a thread that is new has none
-        self._launch(
-            self._kernel, -(-n_threads // _THREADS), 1, 1, _THREADS, 1, 1, 0,
-            self._lane.stream.ptr, self._arguments, 0,
-        )  # fmt: skip
+        before, self._number = self._number, number  # of launches
+        try:
+            self._launch(
+                self._kernel, -(-n_threads // _THREADS), 1, 1, _THREADS, 1, 1, 0,
+                self._lane.stream.ptr, self._arguments, 0,
+            )  # fmt: skip
+        except Exception:  # each clears what the one before counted: this one has not
+            self._number = before
+            raise
         n_hits = self._wait(number)
         return (np.sort(self._hits[:n_hits]), n_threads, has_places) if n_hits <= ROOM else None
 

@@ -118,15 +118,19 @@ class Space:
         self.lane.stream.synchronize()
         return words.view(there.dtype)[: there.size]
 
-    def launch(self, events: Any, n_events: int, n_entries: int) -> tuple[Any, Any]:
-        """Start the kernel; returns where its cells and its hits will be. The counter of hits that
-        this launch uses is cleared by the next one, as CCM's counters are."""
+    def launch(
+        self, events: Any, n_events: int, n_entries: int, room: int = 0
+    ) -> tuple[Any, Any]:
+        """Start the kernel with at least so much room; returns where its cells and its hits will be.
+        The counter of hits that this launch uses is cleared by the next one, as CCM's counters are."""
         layout, lane = self.layout, self.lane
         assert layout is not None
         n_together = min(n_events, max(1, BLOCKS // layout.n_tiles))
         n_blocks = layout.n_tiles * n_together
         cells = lane.empty("cells", n_events * layout.n_tiles, np.int64)
-        hits = lane.empty("hits", self.room, np.int32)
+        room = max(room, self.room)
+        hits = lane.empty("hits", room, np.int32)
+        self.room = room  # once there is memory for it: other events may need less
         lane.launch(
             self._count_constraints, n_blocks, 1024 if n_blocks <= N_PROCESSORS else 256,
             layout.part_start, layout.low, layout.high, layout.targets, layout.union_filter,
@@ -190,8 +194,7 @@ def _counted(
     if n_hits == 0:
         return hit_start, np.empty(0, np.int32), candidates, has_places
     if n_hits > space.room:
-        space.room = n_hits + n_hits // 4
-        there = space.launch(events, n_events, n_entries)
+        there = space.launch(events, n_events, n_entries, n_hits + n_hits // 4)
         cells = space.fetch("cells", there[0])
     found = space.fetch("hits", there[1][:n_hits])
     return hit_start, _in_order(cells, found), candidates, has_places

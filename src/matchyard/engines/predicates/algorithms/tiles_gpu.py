@@ -100,9 +100,9 @@ class Space:
             held = self._here[name] = words, words.ctypes.data
         return held
 
-    def send(self, batch: Batch, has_places: bool) -> tuple[Any, int]:
+    def send(self, batch: Batch, has_places: bool, room: int) -> tuple[Any, int]:
         """The events on the card, behind a header that says where all is and counters of 0; and how
-        many blocks a tile has."""
+        many blocks a tile has. There will be room for so many pairs."""
         layout, lane = self.layout, self.lane
         n_events, first, last = batch.n_rows, batch.event_start[0], batch.event_start[-1]
         n_entries = int(last - first)
@@ -115,10 +115,12 @@ class Space:
         n_chunks = _n_chunks(n_events, layout.n_tiles)
         places = (start_at, codes_at, slots_at, _HEADER, counts_at)
         words, address = self._pinned("events", n_words)
+        buffers = self._buffers(n_events, n_entries, room)
+        self.room = room  # once there is memory for it: other events may need less
         words[:_HEADER] = [
-            n_events, has_places, -(-n_events // n_chunks), n_chunks, self.room,
+            n_events, has_places, -(-n_events // n_chunks), n_chunks, room,
             *(there.data.ptr + 8 * at for at in places),
-            *(array.data.ptr for array in self._buffers(n_events, n_entries)),
+            *(array.data.ptr for array in buffers),
             self._key_start.data.ptr if self.finds_keys(has_places) else 0,
         ]  # fmt: skip
         words[_HEADER:start_at] = 0
@@ -135,7 +137,7 @@ class Space:
         """Are pairs those of events and keys, not of events and filters?"""
         return self.keys is not None and not has_places
 
-    def _buffers(self, n_events: int, n_entries: int) -> tuple[Any, ...]:
+    def _buffers(self, n_events: int, n_entries: int, room: int) -> tuple[Any, ...]:
         """What kernels write to: an event visits two postings per entry and one more, at most."""
         lane, n_visits = self.lane, n_events + 2 * n_entries
         return (
@@ -144,7 +146,7 @@ class Space:
             lane.empty("signatures", n_events, np.uint64),
             lane.empty("visits", n_visits, np.int32),
             lane.empty("small", n_visits, np.uint64),
-            lane.empty("pairs", self.room, np.uint64),
+            lane.empty("pairs", room, np.uint64),
         )
 
     def launch(self, events: Any, n_events: int, n_chunks: int) -> None:
@@ -245,17 +247,18 @@ def _in_halves(table: Table, batch: Batch, workspace: Space, options: Options) -
 def _pairs(batch: Batch, space: Space, has_places: bool) -> tuple[Any, int, bool] | None:
     """Pairs of event and filter or key on the card, ascending, how many were compared, and whether a pair
     may be there twice; None where there are so many that half the events are enough."""
+    room = space.room
     while True:
-        events, n_chunks = space.send(batch, has_places)
+        events, n_chunks = space.send(batch, has_places, room)
         space.launch(events, batch.n_rows, n_chunks)
         counters = space.fetch("counters", events[_HEADER : _HEADER + _N_COUNTERS])
         n_pairs, _, candidates, may_repeat = counters.tolist()
-        if n_pairs <= space.room:
+        if n_pairs <= room:
             break
         if n_pairs > MOST_PAIRS and batch.n_rows > 1:
             return None
-        space.room = n_pairs + n_pairs // 4
-    pairs = space.lane.empty("pairs", space.room, np.uint64)[:n_pairs]
+        room = n_pairs + n_pairs // 4
+    pairs = space.lane.empty("pairs", room, np.uint64)[:n_pairs]
     if n_pairs > 1:
         pairs.sort()
     return pairs, candidates, bool(may_repeat)
