@@ -106,6 +106,21 @@ def test_a_thread_returns_from_a_card(two_cards: list[int]) -> None:
     assert two_cards == [1, 0]
 
 
+def test_a_card_that_a_thread_cannot_turn_to_is_not_the_one_it_uses(
+    two_cards: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(number: int) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(device.the_cupy().cuda.runtime, "setDevice", fail)
+        with pytest.raises(my.DeviceError), device.on(device.Place(1, 0, 1)):
+            pass
+    assert device.here().number == 0
+    with device.on(device.Place(1, 0, 1)):
+        assert two_cards == [1]
+
+
 def test_moving_keeps_what_is_staged_and_what_is_built() -> None:
     index = my.TagIndex().add("jazz", key=1).consolidate().add("rock", key=2)
     assert index.move("cpu") is index

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import matchyard as my
+from matchyard import snapshot
 
 
 class Broken(Exception):
@@ -50,6 +51,26 @@ def test_a_first_build_that_fails_loses_nothing(monkeypatch: pytest.MonkeyPatch)
     found = index.match(["a b c", "z"])
     assert sorted(found[0]) == [1, 2, 3, 4]
     assert found[1] == [5]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_build_that_fails_when_it_is_all_but_done_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch, is_first: bool
+) -> None:
+    index = my.TagIndex().add("b", 1)
+    if not is_first:
+        index.consolidate()
+    index.add_many([["a"], ["c", "b"]], [2, 3])
+
+    def fail(*arguments: Any) -> None:
+        raise my.DeviceError("the card is gone")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(snapshot, "cut", fail)
+        with pytest.raises(my.DeviceError):
+            index.consolidate()
+    index.consolidate()
+    assert sorted(index.match(["a b c"])[0]) == [1, 2, 3]
 
 
 def column_of(rows: list[str]) -> Any:

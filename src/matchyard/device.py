@@ -116,10 +116,10 @@ class on:
 
 
 def _use(place: Place) -> None:
-    is_other, _used.place = place.number != here().number, place
-    if is_other:
+    if place.number != here().number:
         with guarded(f"turning to card {place.number}"):
             the_cupy().cuda.runtime.setDevice(place.number)
+    _used.place = place
 
 
 def room(place: Place) -> int:

@@ -82,10 +82,10 @@ class Segment:
                 tables.append(
                     settings.algorithm.compile(shards.pop(0), some, vocabulary, settings.options)
                 )
+            return cls(settings, vocabulary, tables)  # asks cards, which may fail
         except BaseException:
             parts.extend([kept] if kept else [])
             raise
-        return cls(settings, vocabulary, tables)
 
     @property
     def n_keys(self) -> int:

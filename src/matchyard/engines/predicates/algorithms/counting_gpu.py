@@ -118,9 +118,7 @@ class Space:
         self.lane.stream.synchronize()
         return words.view(there.dtype)[: there.size]
 
-    def launch(
-        self, events: Any, n_events: int, n_entries: int, room: int = 0
-    ) -> tuple[Any, Any]:
+    def launch(self, events: Any, n_events: int, n_entries: int, room: int = 0) -> tuple[Any, Any]:
         """Start the kernel with at least so much room; returns where its cells and its hits will be.
         The counter of hits that this launch uses is cleared by the next one, as CCM's counters are."""
         layout, lane = self.layout, self.lane
