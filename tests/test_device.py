@@ -79,6 +79,7 @@ def two_cards(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     fake = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
     monkeypatch.setattr(device, "the_cupy", lambda: fake)
     monkeypatch.setattr(device, "_faults", lambda: (MemoryError,))
+    monkeypatch.setattr(device, "_turned_to", {0})
     return turned
 
 

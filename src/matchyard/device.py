@@ -93,6 +93,7 @@ def places(device: str) -> tuple[Place, ...]:
 
 _FIRST = Place(0, 0, 1)
 _used = threading.local()
+_turned_to = {_FIRST.number}  # cards that some thread has used
 
 
 def here() -> Place:
@@ -120,6 +121,7 @@ def _use(place: Place) -> None:
         with guarded(f"turning to card {place.number}"):
             the_cupy().cuda.runtime.setDevice(place.number)
     _used.place = place
+    _turned_to.add(place.number)
 
 
 def room(place: Place) -> int:
@@ -131,10 +133,9 @@ def room(place: Place) -> int:
 def forget_memory() -> None:
     """Give memory that nothing is in back to the cards. One that has failed gives nothing back."""
     cupy = the_cupy()
-    with suppress(DeviceError), guarded("giving memory back"):
-        for number in range(cupy.cuda.runtime.getDeviceCount()):
-            with cupy.cuda.Device(number):
-                cupy.get_default_memory_pool().free_all_blocks()
+    for number in sorted(_turned_to):  # a card that nobody used would be taken into use
+        with suppress(DeviceError), guarded("giving memory back"), cupy.cuda.Device(number):
+            cupy.get_default_memory_pool().free_all_blocks()
 
 
 def report() -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from matchyard.device import guarded
 from matchyard.engines.predicates._coded import Batch
 from matchyard.engines.predicates.algorithms import tiles, tiles_gpu
 from matchyard.engines.predicates.algorithms.auto import SMALL, Options
@@ -32,7 +33,8 @@ class Space:
     @cached_property
     def on_card(self) -> tiles_gpu.Space:
         """The card's."""
-        return tiles_gpu.workspace(self._table, self._options)
+        with guarded("making room for a thread"):
+            return tiles_gpu.workspace(self._table, self._options)
 
 
 def workspace(table: Table, options: Options) -> Space:

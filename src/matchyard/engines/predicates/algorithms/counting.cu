@@ -278,7 +278,10 @@ extern "C" __global__ void __launch_bounds__(256) count_one(
     for (unsigned i = thread; i < table.half_words; i += n_threads)
         stale[i] = 0;
     __syncthreads();
-    if (threadIdx.x == 0 && atomicAdd(table.totals + 1, 1u) == gridDim.x - 1) {
+    if (threadIdx.x != 0)
+        return;
+    __threadfence();  // what this block found comes before the word that it is done
+    if (atomicAdd(table.totals + 1, 1u) == gridDim.x - 1) {
         __threadfence_system();
         const unsigned long long n_hits = atomicExch(table.totals, 0u);
         table.totals[1] = 0;
