@@ -78,7 +78,9 @@ def on_cards(monkeypatch):
 
     def open_shards(path, version, wanted, device):
         opened.append((device, wanted, os.environ.get("CUDA_VISIBLE_DEVICES")))
-        return usual(path, version, wanted)
+        index = usual(path, version, wanted)
+        index._settings = index._settings._replace(device=device)
+        return index
 
     monkeypatch.setattr(shards, "open_shards", open_shards)
     return opened
@@ -99,6 +101,15 @@ def test_tasks_of_a_worker_share_what_is_on_the_card(task, on_cards, tmp_path):
     first = match_job.open_index(*saved_as, "gpu", 0)
     assert match_job.open_index(*saved_as, "auto", 0) is first
     assert on_cards == [("gpu", [0], "0")]
+
+
+def test_a_job_that_must_have_a_gpu_does_not_get_what_another_put_up_with(task, tmp_path):
+    saved_as = saved(tmp_path)
+    task("0")
+    assert match_job.open_index(*saved_as, "auto").device == "cpu"
+    with pytest.raises(my.DeviceError, match="CuPy"):
+        match_job.open_index(*saved_as, "gpu")
+    assert match_job.open_index(*saved_as, "auto").device == "cpu"
 
 
 def test_cards_that_the_cluster_shows_stay_as_they_are(task, on_cards, tmp_path, monkeypatch):

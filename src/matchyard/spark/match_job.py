@@ -101,7 +101,11 @@ def open_index(path: str, version: str, device: str, shard: int | None = None) -
     def make(on: str) -> Any:
         return shards.open_shards(path, version, wanted, on)
 
-    return keep_open(what, lambda: opened_on(gpu, device, make))
+    found = keep_open(what, lambda: opened_on(gpu, device, make))
+    if device == "gpu" and found.device == "cpu":  # another job has put up with that
+        del _opened[what]
+        found = keep_open(what, lambda: opened_on(gpu, device, make))
+    return found
 
 
 def open_for(job: MatchJob, version: str, shard: int | None = None) -> Any:
