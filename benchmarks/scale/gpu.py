@@ -34,6 +34,7 @@ import matchyard as my
 from matchyard import device, shards
 from matchyard.bench import machine
 from matchyard.matches import Way
+from matchyard.snapshot import join
 
 RESULTS = Path(__file__).parents[1] / "results" / "gpu.jsonl"
 LAUNCHES = (1 << 14, 1 << 16)
@@ -139,16 +140,19 @@ class Runner:
     def match(self, given: tuple[Any, Way | None], spaces: list[Any]) -> Counter[str]:
         """Match one batch: what was found, and what went over the bus."""
         (batch, way), algorithm = given, self.settings.algorithm
-        done = Counter(events=batch.n_rows)
         sent = batch.tags.nbytes + batch.tag_start.nbytes + batch.signatures.nbytes
+        parts, bus = [], 0
         for table, space in zip(self.segment.tables, spaces, strict=True):
             if way is None:
                 part = algorithm.match(table, batch, space, self.options)
             else:
                 part = algorithm.forward(table, batch, way, space, self.options)
-            fetched = part.keys.nbytes + part.event_start.nbytes
-            done.update(pairs=len(part.keys), candidates=part.candidates, bus=sent + fetched)
-        return done
+            bus += sent + part.keys.nbytes + part.event_start.nbytes
+            parts.append(part)
+        found = join(parts, batch.n_rows)
+        return Counter(
+            events=batch.n_rows, pairs=len(found.keys), candidates=found.candidates, bus=bus
+        )
 
     def run(self, batches: list[Any], threads: int) -> tuple[float, Counter[str]]:
         """Match batches, each thread every so many-th: the seconds, and what was done."""

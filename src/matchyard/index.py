@@ -257,8 +257,9 @@ class Index(Changing):
         self._readable(snapshot).segments[0].encode(column.rows(0, column.n_rows))
 
     def move(self: Self, device: str) -> Self:
-        """Match on another device from now on: "cpu", "gpu" or "auto". Nothing is built again, so that
-        an index whose GPU failed goes on where it was.
+        """Match on another device from now on: "cpu", "gpu", "gpu:0,1" or "auto". Nothing is built
+        again, but for a table that is too large for a card, so that an index whose GPU failed goes on
+        where it was. What it had on a card is freed.
 
         >>> import matchyard as my
         >>> my.TagIndex().add("jazz", key=1).consolidate().move("cpu").device
@@ -271,7 +272,7 @@ class Index(Changing):
 
     @property
     def device(self) -> str:
-        """Where it matches: "cpu" or "gpu"."""
+        """Where it matches: "cpu", or the cards as they were named."""
         return self._settings.device
 
     @property

@@ -31,7 +31,8 @@ def test_who_measures_waits_for_who_does(tmp_path: Path, monkeypatch: pytest.Mon
     child.stdout.close()
 
 
-def test_without_a_file_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_file_nobody_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MATCHYARD_ALONE", raising=False)
-    with machine.alone(), machine.alone():
-        pass
+    monkeypatch.chdir(tmp_path)
+    with machine.alone(), machine.alone():  # with a file, the second would wait for the first
+        assert list(tmp_path.iterdir()) == []
