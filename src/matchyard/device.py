@@ -24,6 +24,7 @@ from matchyard.errors import DeviceError
 
 DEVICES = ("cpu", "gpu", "auto")
 _FOR_TABLES = 0.8
+_SHARED_KERNELS = Path(__file__).with_name("kernels")
 _log = logging.getLogger(__name__)
 
 
@@ -210,12 +211,29 @@ def used_bytes() -> int:
     return int(the_cupy().get_default_memory_pool().used_bytes())
 
 
+def kernel_source(path: Path) -> str:
+    """The text of a .cu file with that of the files it includes, each once: from beside it, or from
+    `kernels`. CuPy keeps what it compiled by this text, and so sees when one of them changes."""
+    return _with_included(path, path.parent, set())
+
+
+def _with_included(path: Path, folder: Path, seen: set[str]) -> str:
+    lines = []
+    for line in path.read_text("utf-8").splitlines(keepends=True):
+        if not line.startswith("#include"):
+            lines.append(line)
+        elif (name := line.split('"')[1]) not in seen:
+            seen.add(name)
+            beside = folder / name
+            found = beside if beside.exists() else _SHARED_KERNELS / name
+            lines.append(_with_included(found, folder, seen))
+    return "".join(lines)
+
+
 @cache
 def _module(path: Path, constants: tuple[tuple[str, int], ...], card_number: int) -> Any:
     options = ("--std=c++17", *(f"-D{name}={value}" for name, value in constants))
-    return the_cupy().RawModule(
-        code=path.read_text("utf-8"), options=options, name_expressions=None
-    )
+    return the_cupy().RawModule(code=kernel_source(path), options=options, name_expressions=None)
 
 
 def kernel(beside: str, name: str, constants: Mapping[str, int] | None = None) -> Any:

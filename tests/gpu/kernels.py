@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from matchyard.device import kernel_source
 from matchyard.engine import ENGINES
 
 SOURCES = Path(import_module("matchyard").__file__ or "").parent
@@ -54,7 +55,7 @@ def kernels() -> list[Kernel]:
 def hashes() -> dict[str, str]:
     """SHA-256 of everything that decides what runs on a GPU."""
     files = [SOURCES / name for name in ("device.py", "kept.py", *LAYOUTS)]
-    files += SOURCES.glob("engines/*/algorithms/*.cu")
+    files += [path for kind in ("cu", "cuh") for path in SOURCES.rglob(f"*.{kind}")]
     files += [path for path, _ in launchers()]
     return {
         path.relative_to(SOURCES).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -82,7 +83,7 @@ def compiled(kernel: Kernel, architecture: str) -> tuple[bool, str]:
     """Does NVRTC take it, and what it says."""
     library = _nvrtc()
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
-    source, name = kernel.path.read_bytes(), kernel.path.name.encode()
+    source, name = kernel_source(kernel.path).encode(), kernel.path.name.encode()
     library.nvrtcCreateProgram(ctypes.byref(program), source, name, 0, None, None)
     given = [f"--gpu-architecture={architecture}", "--std=c++17"]
     given += [f"-D{name}={value}" for name, value in kernel.constants.items()]

@@ -6,16 +6,9 @@
 //
 // KEY_BITS (of a key, and of a set that stands for one) is given by the launcher.
 
-typedef unsigned long long word_t;
-typedef long long offset_t;
-#if KEY_BITS == 32
-typedef int key_t;
-#else
-typedef long long key_t;
-#endif
+#include "_keys.cuh"
 
-#define ALL_LANES 0xffffffffu
-#define FEW 8  // keys of a set that one lane copies; more are copied by all lanes together
+#define FEW 8  // keys of a set that one lane looks at
 
 struct Sets {
     const int* __restrict__ set_start;
@@ -56,18 +49,6 @@ extern "C" __global__ void count_keys(
     if (n_keys) atomicAdd(event_counts + event, (word_t)n_keys);
 }
 
-// Copy keys: a lane those of its own set, all lanes together those of a set with many.
-__device__ __forceinline__ void copy(const Sets& sets, int lane, int n_keys, int first, key_t* out) {
-    if (n_keys <= FEW)
-        for (int i = 0; i < n_keys; i++) out[i] = sets.as_sets ? first : sets.keys[first + i];
-    for (unsigned many = __ballot_sync(ALL_LANES, n_keys > FEW); many; many &= many - 1) {
-        int owner = __ffs(many) - 1;
-        int begin = __shfl_sync(ALL_LANES, first, owner), n = __shfl_sync(ALL_LANES, n_keys, owner);
-        key_t* to = (key_t*)__shfl_sync(ALL_LANES, (word_t)out, owner);
-        for (int i = lane; i < n; i += 32) to[i] = sets.keys[begin + i];
-    }
-}
-
 // The keys of each pair, behind those of the pairs before it.
 extern "C" __global__ void write_keys(
     const Sets* given, offset_t n_pairs, const word_t* pairs, const offset_t* tag_start,
@@ -75,7 +56,7 @@ extern "C" __global__ void write_keys(
 ) {
     offset_t at = blockIdx.x * (offset_t)blockDim.x + threadIdx.x;
     Sets sets = *given;
-    int lane = threadIdx.x & 31, event = 0, number = 0, last = 0;
+    int event = 0, number = 0, last = 0;
     offset_t place = 0;
     if (at < n_pairs) {
         event = (int)(pairs[at] >> 32);
@@ -91,28 +72,10 @@ extern "C" __global__ void write_keys(
             first = sets.as_sets ? number : sets.key_start[number];
             n_keys = sets.as_sets ? 1 : sets.key_start[number + 1] - first;
         }
-        copy(sets, lane, n_keys, first, out + place);
+        copy_keys<FEW>(sets.keys, sets.as_sets, first, n_keys, out + place);
         place += n_keys;
         number++;
     }
-}
-
-// Write a word of each lane that has one, all next to each other; beyond `room` they are counted only.
-__device__ __forceinline__ void append(
-    bool has_one, word_t value, int lane, word_t* out, word_t* n_out, word_t room
-) {
-    unsigned some = __ballot_sync(ALL_LANES, has_one);
-    if (!some) return;
-    word_t first = 0;
-    if (lane == 0) first = atomicAdd(n_out, (word_t)__popc(some));
-    first = __shfl_sync(ALL_LANES, first, 0);
-    word_t at = first + __popc(some & ((1u << lane) - 1));
-    if (has_one && at < room) out[at] = value;
-}
-
-// What a router asks of a key: is it of the event's tree, and not where the event came from?
-__device__ __forceinline__ bool leads_on(key_t key, offset_t tree, offset_t incoming) {
-    return ((offset_t)key >> 32) == tree && ((offset_t)key & 0xffffffffll) != incoming;
 }
 
 // Words of an event and an interface, for the keys of each pair that lead on; some more than once.
@@ -123,7 +86,7 @@ extern "C" __global__ void next_interfaces(
 ) {
     offset_t at = blockIdx.x * (offset_t)blockDim.x + threadIdx.x;
     Sets sets = *given;
-    int lane = threadIdx.x & 31, event = 0, number = 0, last = 0;
+    int event = 0, number = 0, last = 0;
     if (at < n_pairs) {
         event = (int)(pairs[at] >> 32);
         number = sets.set_start[(int)pairs[at]];
@@ -140,18 +103,18 @@ extern "C" __global__ void next_interfaces(
         for (int i = 0; __any_sync(ALL_LANES, i < n_few); i++) {
             key_t key = i < n_few ? sets.keys[first + i] : 0;
             bool is_next = i < n_few && leads_on(key, trees[event], incoming[event]);
-            append(is_next, ((word_t)event << 32) | (unsigned)key, lane, out, n_out, room);
+            append(is_next, ((word_t)event << 32) | (unsigned)key, out, n_out, room);
         }
         for (unsigned many = __ballot_sync(ALL_LANES, n_keys > FEW); many; many &= many - 1) {
             int owner = __ffs(many) - 1;  // …and all lanes together at those of a set with many
             int begin = __shfl_sync(ALL_LANES, first, owner);
             int end = begin + __shfl_sync(ALL_LANES, n_keys, owner);
             int its_event = __shfl_sync(ALL_LANES, event, owner);
-            for (int i = begin; i < end; i += 32) {
-                key_t key = i + lane < end ? sets.keys[i + lane] : 0;
-                bool is_next =
-                    i + lane < end && leads_on(key, trees[its_event], incoming[its_event]);
-                append(is_next, ((word_t)its_event << 32) | (unsigned)key, lane, out, n_out, room);
+            for (int start = begin; start < end; start += LANES) {
+                int i = start + lane_of();
+                key_t key = i < end ? sets.keys[i] : 0;
+                bool is_next = i < end && leads_on(key, trees[its_event], incoming[its_event]);
+                append(is_next, ((word_t)its_event << 32) | (unsigned)key, out, n_out, room);
             }
         }
         number++;

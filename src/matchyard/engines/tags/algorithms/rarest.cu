@@ -8,16 +8,9 @@
 // WARPS, MOST_IDS, STACK and KEY_BITS (of a key, and of a row that stands for one) are given by the
 // launcher.
 
-typedef unsigned long long word_t;
-typedef long long offset_t;
-#if KEY_BITS == 32
-typedef int key_t;
-#else
-typedef long long key_t;
-#endif
+#include "_keys.cuh"
 
-#define ALL_LANES 0xffffffffu
-#define FEW 4  // keys of a row that one lane copies; more are copied by all lanes together
+#define FEW 4  // keys of a row that one lane copies
 
 struct Rows {
     const word_t* __restrict__ signatures;
@@ -50,18 +43,10 @@ struct Walk {
     Node* stack;
     int n_open;
     word_t missing;
-    int lane;
     offset_t n_keys;  // of this lane where they are counted, of all where they are written
     offset_t candidates;
     key_t* out;
 };
-
-__device__ __forceinline__ word_t mix64(word_t value) {
-    word_t word = value + 0x9E3779B97F4A7C15ull;
-    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9ull;
-    word = (word ^ (word >> 27)) * 0x94D049BB133111EBull;
-    return word ^ (word >> 31);
-}
 
 __device__ __forceinline__ word_t id_bits(int number) {
     word_t code = mix64((word_t)number);
@@ -89,14 +74,6 @@ __device__ __forceinline__ bool is_contained(const Rows& rows, const Walk& walk,
     return true;
 }
 
-__device__ __forceinline__ int sum_up_to(int value, int lane) {
-    for (int step = 1; step < 32; step *= 2) {
-        int before = __shfl_up_sync(ALL_LANES, value, step);
-        if (lane >= step) value += before;
-    }
-    return value;
-}
-
 // Take the keys of the row of every lane that has a hit.
 template <bool WRITES>
 __device__ __forceinline__ void take(const Rows& rows, Walk& walk, bool is_hit, int row) {
@@ -113,29 +90,22 @@ __device__ __forceinline__ void take(const Rows& rows, Walk& walk, bool is_hit, 
     if (!hits) return;
     int up_to;
     if (__any_sync(ALL_LANES, n_keys > 1))
-        up_to = sum_up_to(n_keys, walk.lane);
+        up_to = sum_up_to(n_keys);
     else
-        up_to = __popc(hits & (ALL_LANES >> (31 - walk.lane)));
+        up_to = __popc(hits & (ALL_LANES >> (31 - lane_of())));
     key_t* out = walk.out + walk.n_keys + up_to - n_keys;
-    if (n_keys <= FEW)
-        for (int i = 0; i < n_keys; i++) out[i] = rows.as_rows ? first : rows.keys[first + i];
-    for (unsigned many = __ballot_sync(ALL_LANES, n_keys > FEW); many; many &= many - 1) {
-        int owner = __ffs(many) - 1;
-        int begin = __shfl_sync(ALL_LANES, first, owner), n = __shfl_sync(ALL_LANES, n_keys, owner);
-        key_t* to = (key_t*)__shfl_sync(ALL_LANES, (word_t)out, owner);
-        for (int i = walk.lane; i < n; i += 32) to[i] = rows.keys[begin + i];
-    }
+    copy_keys<FEW>(rows.keys, rows.as_rows, first, n_keys, out);
     walk.n_keys += __shfl_sync(ALL_LANES, up_to, 31);
 }
 
 // Look at the rows of leaves, one leaf [low, low + length) per lane, and some of length 0.
 template <bool WRITES>
 __device__ void scan(const Rows& rows, Walk& walk, int low, int length, int depth) {
-    int up_to = sum_up_to(length, walk.lane);
+    int up_to = sum_up_to(length);
     int total = __shfl_sync(ALL_LANES, up_to, 31);
     walk.candidates += length;
-    for (int first = 0; first < total; first += 32) {
-        int place = first + walk.lane, owner = 0;
+    for (int first = 0; first < total; first += LANES) {
+        int place = first + lane_of(), owner = 0;
         for (int step = 16; step; step >>= 1)
             if (__shfl_sync(ALL_LANES, up_to, owner + step - 1) <= place) owner += step;
         int row = __shfl_sync(ALL_LANES, low, owner) + place
@@ -150,7 +120,7 @@ __device__ __forceinline__ bool push(Walk& walk, bool has_node, int number, int 
     unsigned some = __ballot_sync(ALL_LANES, has_node);
     if (walk.n_open + __popc(some) > STACK) return false;
     if (has_node) {
-        int at = walk.n_open + __popc(some & ((1u << walk.lane) - 1));
+        int at = walk.n_open + __popc(some & lanes_below());
         walk.stack[at] = {number, n_ids, depth};
     }
     walk.n_open += __popc(some);
@@ -161,12 +131,12 @@ __device__ __forceinline__ bool push(Walk& walk, bool has_node, int number, int 
 // Look below a node.
 template <bool WRITES>
 __device__ bool visit(const Rows& rows, Walk& walk, Node node) {
-    bool has_own = walk.lane == 0 && rows.node_own[node.number];
+    bool has_own = lane_of() == 0 && rows.node_own[node.number];
     take<WRITES>(rows, walk, has_own, rows.node_row[node.number]);
     walk.candidates += has_own;
     int start = rows.run_start[node.number], end = rows.run_start[node.number + 1], last_run = -1;
-    for (int first = 0; first < node.n_ids; first += 32) {
-        int i = first + walk.lane, run = -1, low = 0, length = 0, child = -1;
+    for (int first = 0; first < node.n_ids; first += LANES) {
+        int i = first + lane_of(), run = -1, low = 0, length = 0, child = -1;
         if (i < node.n_ids) {
             run = last_at_most(rows.run_id, start, end, walk.ids[i]);
             if (run < start) run = -1;
@@ -174,7 +144,7 @@ __device__ bool visit(const Rows& rows, Walk& walk, Node node) {
         bool is_node = run >= 0 && rows.run_node[run] >= 0;
         if (is_node && rows.run_id[run] == walk.ids[i]) child = rows.run_node[run];
         int before = __shfl_up_sync(ALL_LANES, run, 1);
-        if (walk.lane == 0) before = last_run;
+        if (lane_of() == 0) before = last_run;
         last_run = __shfl_sync(ALL_LANES, run, 31);
         if (run >= 0 && !is_node && run != before) {  // a leaf is scanned once
             low = rows.run_row[run];
@@ -188,7 +158,7 @@ __device__ bool visit(const Rows& rows, Walk& walk, Node node) {
 
 // The tags of an event in ascending order, each once, in shared memory.
 __device__ __forceinline__ void sort_ids(Walk& walk, const int* tags, int n_tags, int* sorted) {
-    for (int i = walk.lane; i < n_tags; i += 32) {
+    for (int i = lane_of(); i < n_tags; i += LANES) {
         int own = tags[i], place = 0;
         for (int j = 0; j < n_tags; j++) place += tags[j] < own || (tags[j] == own && j < i);
         sorted[place] = own;
@@ -196,14 +166,14 @@ __device__ __forceinline__ void sort_ids(Walk& walk, const int* tags, int n_tags
     __syncwarp();
     walk.ids = sorted;
     walk.n_ids = 0;
-    for (int first = 0; first < n_tags; first += 32) {
-        int i = first + walk.lane;
+    for (int first = 0; first < n_tags; first += LANES) {
+        int i = first + lane_of();
         int own = i < n_tags ? sorted[i] : -1;
         int before = i > 0 && i < n_tags ? sorted[i - 1] : -1;
         __syncwarp();
         unsigned kept = __ballot_sync(ALL_LANES, i < n_tags && own != before);
         if (i < n_tags && own != before)
-            sorted[walk.n_ids + __popc(kept & ((1u << walk.lane) - 1))] = own;
+            sorted[walk.n_ids + __popc(kept & lanes_below())] = own;
         walk.n_ids += __popc(kept);
         __syncwarp();
     }
@@ -213,17 +183,17 @@ __device__ __forceinline__ void sort_ids(Walk& walk, const int* tags, int n_tags
 template <bool WRITES>
 __device__ bool walk_event(const Rows& rows, Walk& walk) {
     word_t present = 0;
-    for (int i = walk.lane; i < walk.n_ids; i += 32) present |= id_bits(walk.ids[i]);
+    for (int i = lane_of(); i < walk.n_ids; i += LANES) present |= id_bits(walk.ids[i]);
     for (int step = 16; step; step >>= 1) present |= __shfl_xor_sync(ALL_LANES, present, step);
     walk.missing = ~present;
     int n_empty = rows.posting_start[0];
-    for (int first = 0; first < n_empty; first += 32) {
-        bool is_row = first + walk.lane < n_empty;
-        take<WRITES>(rows, walk, is_row, first + walk.lane);
+    for (int first = 0; first < n_empty; first += LANES) {
+        bool is_row = first + lane_of() < n_empty;
+        take<WRITES>(rows, walk, is_row, first + lane_of());
         walk.candidates += is_row;
     }
-    for (int first = 0; first < walk.n_ids; first += 32) {
-        int i = first + walk.lane, low = 0, length = 0, node = -1;
+    for (int first = 0; first < walk.n_ids; first += LANES) {
+        int i = first + lane_of(), low = 0, length = 0, node = -1;
         if (i < walk.n_ids) {
             int id = walk.ids[i];
             low = rows.posting_start[id];
@@ -255,7 +225,6 @@ __device__ __forceinline__ void match_events(
     int warp = threadIdx.x >> 5, event = blockIdx.x * WARPS + warp;
     if (event >= n_events || (WRITES && is_left[event])) return;
     Walk walk;
-    walk.lane = threadIdx.x & 31;
     walk.stack = stacks[warp];
     walk.n_open = 0;
     walk.n_keys = walk.candidates = 0;
@@ -267,11 +236,9 @@ __device__ __forceinline__ void match_events(
         fits = walk_event<WRITES>(rows, walk);
     }
     if constexpr (!WRITES) {
-        for (int step = 16; step; step >>= 1) {
-            walk.n_keys += __shfl_xor_sync(ALL_LANES, walk.n_keys, step);
-            walk.candidates += __shfl_xor_sync(ALL_LANES, walk.candidates, step);
-        }
-        if (walk.lane == 0) {
+        walk.n_keys = sum_of_all(walk.n_keys);
+        walk.candidates = sum_of_all(walk.candidates);
+        if (lane_of() == 0) {
             counts[event] = fits ? walk.n_keys : 0;
             is_left[event] = !fits;
             if (fits) atomicAdd(candidates, (word_t)walk.candidates);
@@ -293,31 +260,18 @@ extern "C" __global__ void write(
     match_events<true>(*rows, n_events, tag_start, tags, 0, is_left, 0, key_offsets, out);
 }
 
-// Write a word of each lane that has one, all next to each other; beyond `room` they are counted only.
-__device__ __forceinline__ void append(
-    bool has_one, word_t value, int lane, word_t* out, word_t* n_out, word_t room
-) {
-    unsigned some = __ballot_sync(ALL_LANES, has_one);
-    if (!some) return;
-    word_t first = 0;
-    if (lane == 0) first = atomicAdd(n_out, (word_t)__popc(some));
-    first = __shfl_sync(ALL_LANES, first, 0);
-    word_t at = first + __popc(some & ((1u << lane) - 1));
-    if (has_one && at < room) out[at] = value;
-}
-
 // Words of an event and an interface, for the keys on the event's tree that do not lead back
 // [thesis §3.4.5]; a warp takes an event.
 extern "C" __global__ void next_interfaces(
     int n_events, const offset_t* key_offsets, const key_t* keys, const offset_t* trees,
     const offset_t* incoming, word_t* out, word_t* n_out, word_t room
 ) {
-    int lane = threadIdx.x & 31, event = blockIdx.x * WARPS + (threadIdx.x >> 5);
+    int event = blockIdx.x * WARPS + threadIdx.x / LANES;
     if (event >= n_events) return;
     offset_t tree = trees[event], from = incoming[event], end = key_offsets[event + 1];
-    for (offset_t first = key_offsets[event]; first < end; first += 32) {
-        offset_t key = first + lane < end ? keys[first + lane] : 0;
-        bool is_next = first + lane < end && (key >> 32) == tree && (key & 0xffffffffll) != from;
-        append(is_next, ((word_t)event << 32) | (unsigned)key, lane, out, n_out, room);
+    for (offset_t first = key_offsets[event]; first < end; first += LANES) {
+        offset_t at = first + lane_of(), key = at < end ? keys[at] : 0;
+        bool is_next = at < end && leads_on(key, tree, from);
+        append(is_next, ((word_t)event << 32) | (unsigned)key, out, n_out, room);
     }
 }

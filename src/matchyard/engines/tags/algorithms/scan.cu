@@ -6,43 +6,13 @@
 // N_WORDS (of a signature), SLOTS (per thread) and STAGED (events in shared memory) are given by the
 // launcher.
 
-typedef unsigned long long word_t;
-typedef long long offset_t;
-
-#define ALL_LANES 0xffffffffu
-
-// Write a word of each lane that has one, all next to each other; beyond `room` they are counted only.
-__device__ __forceinline__ void append(
-    bool has_one, word_t value, int lane, word_t* out, word_t* n_out, word_t room
-) {
-    unsigned some = __ballot_sync(ALL_LANES, has_one);
-    if (!some) return;
-    word_t first = 0;
-    if (lane == 0) first = atomicAdd(n_out, (word_t)__popc(some));
-    first = __shfl_sync(ALL_LANES, first, 0);
-    word_t at = first + __popc(some & ((1u << lane) - 1));
-    if (has_one && at < room) out[at] = value;
-}
-
-// Which of the signatures of a thread lie in an event, a bit each.
-__device__ __forceinline__ unsigned contained(const word_t (*sets)[N_WORDS], const word_t* absent) {
-    unsigned hits = 0;
-    #pragma unroll
-    for (int i = 0; i < SLOTS; i++) {
-        word_t outside = 0;
-        #pragma unroll
-        for (int word = 0; word < N_WORDS; word++) outside |= sets[i][word] & absent[word];
-        hits |= (unsigned)(outside == 0) << i;
-    }
-    return hits;
-}
+#include "_contained.cuh"
 
 extern "C" __global__ void scan(
     const word_t* words, offset_t stride, offset_t n_slots, int first_event, int n_events,
     const word_t* signatures, word_t* out, word_t* n_out, word_t room
 ) {
     __shared__ word_t absent[STAGED][N_WORDS];
-    int lane = threadIdx.x & 31;
     offset_t first_slot = blockIdx.x * (offset_t)(blockDim.x * SLOTS) + threadIdx.x;
     word_t sets[SLOTS][N_WORDS];
     #pragma unroll
@@ -58,14 +28,14 @@ extern "C" __global__ void scan(
             absent[i / N_WORDS][i % N_WORDS] = ~signatures[(offset_t)(first_event + start) * N_WORDS + i];
         __syncthreads();
         for (int event = 0; event < n_staged; event++) {
-            unsigned hits = contained(sets, absent[event]);
+            unsigned hits = contained<SLOTS>(sets, absent[event]);
             if (!__any_sync(ALL_LANES, hits != 0)) continue;
             #pragma unroll
             for (int i = 0; i < SLOTS; i++) {
                 offset_t slot = first_slot + i * (offset_t)blockDim.x;
                 bool is_hit = (hits >> i & 1) && slot < n_slots;
                 word_t pair = ((word_t)(first_event + start + event) << 32) | (unsigned)slot;
-                append(is_hit, pair, lane, out, n_out, room);
+                append(is_hit, pair, out, n_out, room);
             }
         }
     }

@@ -26,13 +26,15 @@ from matchyard.matches import Part, Way, end_to_end
 LAUNCH = 1 << 15
 _THREADS = 256
 _PARTITIONS = ("words", "block_start", "slot_start", "prefixes")  # as in the .cu file
+_MOST_WORDS = 12  # of signatures that a lane has in registers
 _MOST_FORWARDED = (1 << 31) - 1  # events, each counted once per partition
 
 
 def _constants(n_words: int) -> dict[str, int]:
-    """Of kernels for signatures of that many words: long ones make batches smaller."""
+    """Of kernels for signatures of that many words: of long ones a block and a lane have fewer."""
     most = SHARED_BYTES // (8 * n_words + 4) // 32 * 32
-    return {"N_WORDS": n_words, "BATCH": max(1, min(tagmatch.MAX_BATCH, most))}
+    batch = max(1, min(tagmatch.MAX_BATCH, most))
+    return {"N_WORDS": n_words, "BATCH": batch, "SLOTS": max(1, min(2, _MOST_WORDS // n_words))}
 
 
 VARIANTS = tuple(_constants(n_words) for n_words in (1, 3, 40))
