@@ -107,26 +107,23 @@ _GAP = 0.05  # of the height between two names
 def _name_lines(axes: Any, lines: list[Any]) -> None:
     """A name beside the end of each line, in its colour; moved apart where ends are close."""
     to_axes = axes.transData + axes.transAxes.inverted()
-    ends = []
+    ends: dict[float, list[tuple[float, Any]]] = {}  # heights and lines, by where they end
     for line in lines:
         place, height = to_axes.transform((line.get_xdata()[-1], line.get_ydata()[-1]))
-        if place > 0.9:
-            ends.append([height, line])
-        else:  # a few points somewhere in the middle
+        ends.setdefault(1.0 if place > 0.6 else round(place, 2), []).append((height, line))
+    for place, there in ends.items():
+        there.sort(key=lambda end: end[0])
+        heights = _spread([height for height, _ in there])
+        for (height, line), moved in zip(there, heights):
+            is_moved = abs(moved - height) > _GAP / 4
+            leader = {"arrowstyle": "-", "color": line.get_color(), "linewidth": 0.6, "shrinkB": 3}
             axes.annotate(
-                line.get_label(), (line.get_xdata()[-1], line.get_ydata()[-1]), (7, 4),
-                textcoords="offset points", color=line.get_color(), fontsize=8, zorder=5,
+                line.get_label(), (line.get_xdata()[-1], line.get_ydata()[-1]),
+                (place + 0.03, moved), textcoords="axes fraction", va="center",
+                color=line.get_color(), fontsize=8, arrowprops=leader if is_moved else None,
+                annotation_clip=False, zorder=5,
                 bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1},
             )  # fmt: skip
-    ends.sort(key=lambda end: end[0])
-    heights = _spread([height for height, _ in ends])
-    for (height, line), moved in zip(ends, heights):
-        leader = {"arrowstyle": "-", "color": line.get_color(), "linewidth": 0.6, "shrinkB": 3}
-        axes.annotate(
-            line.get_label(), (line.get_xdata()[-1], line.get_ydata()[-1]), (1.03, moved),
-            textcoords="axes fraction", va="center", color=line.get_color(), fontsize=8,
-            arrowprops=leader if abs(moved - height) > _GAP / 4 else None, annotation_clip=False,
-        )  # fmt: skip
 
 
 def _spread(heights: list[float]) -> list[float]:
