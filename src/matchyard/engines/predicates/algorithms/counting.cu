@@ -12,103 +12,74 @@
 // Macros: COUNTER_BITS (4, 8, 16 or 32) of a counter, WIDE (are codes of 64 bits?), COUNT_SHIFT, see
 // `cells`, and MOST_CODES of a single event.
 
-#if WIDE
-typedef long long Code;
-#else
-typedef int Code;
-#endif
+#include "_codes.cuh"
 
-constexpr int PER_WORD = 32 / COUNTER_BITS;
-constexpr unsigned LARGEST_COUNT = 0xffffffffu >> (32 - COUNTER_BITS);
+#define PER_WORD (32 / COUNTER_BITS)
+#define LARGEST_COUNT (0xffffffffu >> (32 - COUNTER_BITS))
+#define NOT_YET (-1)  // a filter has not all its constraints
 
 extern __shared__ uint4 memory[];  // two halves of counters and stamps, then marks
 
 // Filters and what they are counted in.
 struct Tile {
     int first_filter;
-    int first_union;    // of the constraints that have several entries
-    unsigned fewest;    // constraints that a filter of the tile must satisfy
-    unsigned *counters; // COUNTER_BITS per filter
-    unsigned *stamps;   // a bit per constraint with several entries: has it been counted?
-    unsigned *marks;    // a bit per filter: does it match?
+    int first_union;  // of the constraints that have several entries
+    unsigned fewest;  // constraints that a filter of the tile must satisfy
+    unsigned* counters;  // COUNTER_BITS per filter
+    unsigned* stamps;  // a bit per constraint with several entries: has it been counted?
+    unsigned* marks;  // a bit per filter: does it match?
 };
-
-constexpr int NOT_YET = -1;
-
-// A code as it compares with those of the table: what does not fit into 32 bits is beyond all bounds
-// that are kept in them, and short of having none (see `_stored.narrowed`).
-__device__ __forceinline__ Code narrowed(long long code)
-{
-#if WIDE
-    return code;
-#else
-    return (Code) min(max(code, -0x7fffffffLL), 0x7ffffffeLL);
-#endif
-}
 
 // Is one of the codes between low and high? Where low is above high: not strictly between them.
 __device__ __forceinline__ bool holds(
-    Code low, Code high, const long long *__restrict__ codes, int n_codes)
-{
-    const int wanted = low > high ? 1 : 2;
-    for (int i = 0; i < n_codes; ++i) {
-        const Code code = narrowed(codes[i]);
-        if ((code >= low) + (code <= high) >= wanted)
-            return true;
+    Code low, Code high, const offset_t* __restrict__ codes, int n_codes
+) {
+    int wanted = low > high ? 1 : 2;
+    for (int i = 0; i < n_codes; i++) {
+        Code code = (Code)narrowed(codes[i]);
+        if ((code >= low) + (code <= high) >= wanted) return true;
     }
     return false;
 }
 
 // Count up the filter of a satisfied constraint: the filter, where that completes it.
 __device__ __forceinline__ int count_up(
-    const Tile &tile, int target, const int *__restrict__ union_filter,
-    const int *__restrict__ sizes)
-{
+    const Tile& tile, int target, const int* __restrict__ union_filter,
+    const int* __restrict__ sizes
+) {
     int filter = target;
     if (target < 0) {
-        const int stamp = ~target - tile.first_union;
-        const unsigned bit = 1u << (stamp & 31);
-        if (atomicOr(&tile.stamps[stamp >> 5], bit) & bit)
-            return NOT_YET;
+        int stamp = ~target - tile.first_union;
+        unsigned bit = 1u << (stamp & 31);
+        if (atomicOr(&tile.stamps[stamp >> 5], bit) & bit) return NOT_YET;
         filter = union_filter[~target];
     }
-    const unsigned place = filter - tile.first_filter;
-    const unsigned shift = place % PER_WORD * COUNTER_BITS;
-    const unsigned before = atomicAdd(&tile.counters[place / PER_WORD], 1u << shift);
-    const unsigned count = (before >> shift & LARGEST_COUNT) + 1;
+    unsigned place = filter - tile.first_filter;
+    unsigned shift = place % PER_WORD * COUNTER_BITS;
+    unsigned before = atomicAdd(&tile.counters[place / PER_WORD], 1u << shift);
+    unsigned count = (before >> shift & LARGEST_COUNT) + 1;
     // Most filters are counted once or twice in an event: their sizes are not looked up.
-    return count < tile.fewest || count != (unsigned) sizes[filter] ? NOT_YET : filter;
+    return count < tile.fewest || count != (unsigned)sizes[filter] ? NOT_YET : filter;
 }
 
-__device__ __forceinline__ void mark(const Tile &tile, int filter)
-{
-    const unsigned place = filter - tile.first_filter;
+__device__ __forceinline__ void mark(const Tile& tile, int filter) {
+    unsigned place = filter - tile.first_filter;
     atomicOr(&tile.marks[place >> 5], 1u << (place & 31));
 }
 
-__device__ __forceinline__ void clear(uint4 *quads, int n_quads)
-{
-    for (int i = threadIdx.x; i < n_quads; i += blockDim.x)
-        quads[i] = make_uint4(0, 0, 0, 0);
+__device__ __forceinline__ void clear(uint4* quads, int n_quads) {
+    for (int i = threadIdx.x; i < n_quads; i += blockDim.x) quads[i] = make_uint4(0, 0, 0, 0);
 }
 
 // How many marks the threads before this one have, and how many all of them have.
-__device__ __forceinline__ void sum_up(int n_mine, int *n_before, int *n_all)
-{
-    __shared__ int warp_sums[32];
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    int sum = n_mine;
-    for (int step = 1; step < 32; step *= 2) {
-        const int other = __shfl_up_sync(0xffffffffu, sum, step);
-        if (lane >= step)
-            sum += other;
-    }
-    if (lane == 31)
-        warp_sums[warp] = sum;
+__device__ __forceinline__ void sum_up(int n_mine, int* n_before, int* n_all) {
+    __shared__ int warp_sums[LANES];
+    int warp = threadIdx.x / LANES, sum = sum_up_to(n_mine);
+    if (lane_of() == LANES - 1) warp_sums[warp] = sum;
     __syncthreads();
     *n_before = sum - n_mine;
     *n_all = 0;
-    for (int i = 0; i < (int) blockDim.x >> 5; ++i) {
+    for (int i = 0; i < (int)(blockDim.x / LANES); i++) {
         *n_before += i < warp ? warp_sums[i] : 0;
         *n_all += warp_sums[i];
     }
@@ -118,26 +89,24 @@ __device__ __forceinline__ void sum_up(int n_mine, int *n_before, int *n_all)
 // depends on which block is first; which cell they belong to does not. Those that find no room are
 // counted all the same.
 __device__ void write_down(
-    const Tile &tile, int n_marks, long long *reserved, long long capacity, long long *cell,
-    int *__restrict__ hits)
-{
-    __shared__ long long start;
-    const int share = (n_marks + blockDim.x - 1) / blockDim.x;
-    const int from = min((int) threadIdx.x * share, n_marks), to = min(from + share, n_marks);
+    const Tile& tile, int n_marks, offset_t* reserved, offset_t capacity, offset_t* cell,
+    int* __restrict__ hits
+) {
+    __shared__ offset_t start;
+    int share = (n_marks + blockDim.x - 1) / blockDim.x;
+    int from = min((int)threadIdx.x * share, n_marks), to = min(from + share, n_marks);
     int n_mine = 0, n_before, n_all;
-    for (int i = from; i < to; ++i)
-        n_mine += __popc(tile.marks[i]);
+    for (int i = from; i < to; i++) n_mine += __popc(tile.marks[i]);
     sum_up(n_mine, &n_before, &n_all);
     if (threadIdx.x == 0) {
-        start = (long long) atomicAdd((unsigned long long *) reserved, (unsigned long long) n_all);
+        start = (offset_t)atomicAdd((word_t*)reserved, (word_t)n_all);
         *cell = start << COUNT_SHIFT | n_all;
     }
     __syncthreads();
-    long long at = start + n_before;
-    for (int i = from; i < to; ++i) {
-        for (unsigned left = tile.marks[i]; left; left &= left - 1, ++at)
-            if (at < capacity)
-                hits[at] = tile.first_filter + 32 * i + __ffs(left) - 1;
+    offset_t at = start + n_before;
+    for (int i = from; i < to; i++) {
+        for (unsigned left = tile.marks[i]; left; left &= left - 1, at++)
+            if (at < capacity) hits[at] = tile.first_filter + 32 * i + __ffs(left) - 1;
         tile.marks[i] = 0;
     }
     __syncthreads();
@@ -145,23 +114,22 @@ __device__ void write_down(
 
 // Evaluate the constraints of a tile on the slots of an event; true where a filter was marked.
 __device__ __forceinline__ bool evaluate(
-    const Tile &tile, int number, int n_tiles, int n_slots, const int *__restrict__ part_start,
-    const Code *__restrict__ lows, const Code *__restrict__ highs,
-    const int *__restrict__ targets, const int *__restrict__ union_filter,
-    const int *__restrict__ sizes, const int *__restrict__ slots,
-    const long long *__restrict__ codes, int entry, int last)
-{
+    const Tile& tile, int number, int n_tiles, int n_slots, const int* __restrict__ part_start,
+    const Code* __restrict__ lows, const Code* __restrict__ highs,
+    const int* __restrict__ targets, const int* __restrict__ union_filter,
+    const int* __restrict__ sizes, const int* __restrict__ slots,
+    const offset_t* __restrict__ codes, int entry, int last
+) {
     bool has_marked = false;
     while (entry < last && slots[entry] < n_slots) {
-        const int slot = slots[entry];
+        int slot = slots[entry];
         int after = entry + 1;
-        while (after < last && slots[after] == slot)
-            ++after;
-        const long long part = (long long) slot * n_tiles + number;
-        const unsigned end = part_start[part + 1];
+        while (after < last && slots[after] == slot) after++;
+        offset_t part = (offset_t)slot * n_tiles + number;
+        unsigned end = part_start[part + 1];
         for (unsigned i = part_start[part] + threadIdx.x; i < end; i += blockDim.x)
             if (holds(lows[i], highs[i], codes + entry, after - entry)) {
-                const int filter = count_up(tile, targets[i], union_filter, sizes);
+                int filter = count_up(tile, targets[i], union_filter, sizes);
                 if (filter != NOT_YET) {
                     mark(tile, filter);
                     has_marked = true;
@@ -182,39 +150,38 @@ __device__ __forceinline__ bool evaluate(
 //   reserved      how many hits there are; `stale` is that of the launch before and is cleared
 //   cells         [n_events * n_tiles] where hits start << COUNT_SHIFT | how many there are
 extern "C" __global__ void __launch_bounds__(1024, 1) count_constraints(
-    const int *__restrict__ part_start, const Code *__restrict__ lows,
-    const Code *__restrict__ highs, const int *__restrict__ targets,
-    const int *__restrict__ union_filter, const int *__restrict__ first_union,
-    const int *__restrict__ sizes, int n_slots, int n_tiles, int tile_filters, int stamp_words,
-    const long long *__restrict__ events, int n_events, int n_entries, long long *reserved,
-    long long *stale, long long capacity, long long *__restrict__ cells, int *__restrict__ hits)
-{
-    const long long *codes = events + n_events + 1;
-    const int *slots = (const int *) (codes + n_entries);
-    const int number = blockIdx.x % n_tiles, n_together = gridDim.x / n_tiles;
-    const int counter_words = tile_filters / PER_WORD, n_marks = tile_filters / 32;
-    const int half_quads = (counter_words + stamp_words + 3) / 4;
+    const int* __restrict__ part_start, const Code* __restrict__ lows,
+    const Code* __restrict__ highs, const int* __restrict__ targets,
+    const int* __restrict__ union_filter, const int* __restrict__ first_union,
+    const int* __restrict__ sizes, int n_slots, int n_tiles, int tile_filters, int stamp_words,
+    const offset_t* __restrict__ events, int n_events, int n_entries, offset_t* reserved,
+    offset_t* stale, offset_t capacity, offset_t* __restrict__ cells, int* __restrict__ hits
+) {
+    const offset_t* codes = events + n_events + 1;
+    const int* slots = (const int*)(codes + n_entries);
+    int number = blockIdx.x % n_tiles, n_together = gridDim.x / n_tiles;
+    int counter_words = tile_filters / PER_WORD, n_marks = tile_filters / 32;
+    int half_quads = (counter_words + stamp_words + 3) / 4;
     Tile tile;
     tile.first_filter = number * tile_filters;
     tile.first_union = first_union[number];
     tile.fewest = sizes[tile.first_filter];  // sizes ascend
-    tile.marks = (unsigned *) (memory + 2 * half_quads);
-    if (blockIdx.x == 0 && threadIdx.x == 0)
-        *stale = 0;
+    tile.marks = (unsigned*)(memory + 2 * half_quads);
+    if (blockIdx.x == 0 && threadIdx.x == 0) *stale = 0;
     clear(memory, half_quads);
-    for (int i = threadIdx.x; i < n_marks; i += blockDim.x)
-        tile.marks[i] = 0;
+    for (int i = threadIdx.x; i < n_marks; i += blockDim.x) tile.marks[i] = 0;
     __syncthreads();
     int half = 0;
     for (int event = blockIdx.x / n_tiles; event < n_events; event += n_together) {
-        tile.counters = (unsigned *) (memory + half * half_quads);
+        tile.counters = (unsigned*)(memory + half * half_quads);
         tile.stamps = tile.counters + counter_words;
         half = 1 - half;
         clear(memory + half * half_quads, half_quads);
-        const bool has_marked = evaluate(
+        bool has_marked = evaluate(
             tile, number, n_tiles, n_slots, part_start, lows, highs, targets, union_filter, sizes,
-            slots, codes, (int) events[event], (int) events[event + 1]);
-        long long *cell = cells + (long long) event * n_tiles + number;
+            slots, codes, (int)events[event], (int)events[event + 1]
+        );
+        offset_t* cell = cells + (offset_t)event * n_tiles + number;
         if (__syncthreads_or(has_marked))
             write_down(tile, n_marks, reserved, capacity, cell, hits);
         else if (threadIdx.x == 0)
@@ -224,24 +191,24 @@ extern "C" __global__ void __launch_bounds__(1024, 1) count_constraints(
 
 // What a single event is matched with. Two halves of counters as above, in the card's memory.
 struct Table {
-    const Code *__restrict__ lows;
-    const Code *__restrict__ highs;
-    const int *__restrict__ targets;
-    const int *__restrict__ union_filter;
-    const int *__restrict__ sizes;
-    unsigned *halves;
-    unsigned *totals;                // hits so far, and blocks that are done; both 0 between launches
-    int *hits;                       // in the host's memory
-    volatile unsigned long long *said;  // there, too: the number of the launch << 32 | hits
+    const Code* __restrict__ lows;
+    const Code* __restrict__ highs;
+    const int* __restrict__ targets;
+    const int* __restrict__ union_filter;
+    const int* __restrict__ sizes;
+    unsigned* halves;
+    unsigned* totals;  // hits so far, and blocks that are done; both 0 between launches
+    int* hits;  // in the host's memory
+    volatile word_t* said;  // there, too: the number of the launch << 32 | hits
     unsigned counter_words;
     unsigned half_words;
-    unsigned room;                   // for hits
-    unsigned fewest;                 // constraints that a filter must satisfy
+    unsigned room;  // for hits
+    unsigned fewest;  // constraints that a filter must satisfy
 };
 
 // It comes with the launch itself, so that there is nothing to copy.
 struct Event {
-    long long codes[MOST_CODES];
+    offset_t codes[MOST_CODES];
     unsigned first_thread[MOST_CODES + 1];  // of those that evaluate the constraints of a slot
     unsigned first_entry[MOST_CODES];
     int first_code[MOST_CODES + 1];
@@ -252,39 +219,35 @@ struct Event {
 // The filters that match a single event, in any order: a thread per constraint. The host does not
 // wait for the launch to end but for what the last block says.
 extern "C" __global__ void __launch_bounds__(256) count_one(
-    const __grid_constant__ Table table, const __grid_constant__ Event event)
-{
-    const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x, n_threads = gridDim.x * blockDim.x;
-    unsigned *own = table.halves + (event.number & 1) * table.half_words;
-    unsigned *stale = table.halves + (~event.number & 1) * table.half_words;
+    const __grid_constant__ Table table, const __grid_constant__ Event event
+) {
+    unsigned thread = blockIdx.x * blockDim.x + threadIdx.x, n_threads = gridDim.x * blockDim.x;
+    unsigned* own = table.halves + (event.number & 1) * table.half_words;
+    unsigned* stale = table.halves + (~event.number & 1) * table.half_words;
     int slot = 0;
-    while (slot < event.n_slots && thread >= event.first_thread[slot + 1])
-        ++slot;
+    while (slot < event.n_slots && thread >= event.first_thread[slot + 1]) slot++;
     if (slot < event.n_slots) {
-        const unsigned entry = event.first_entry[slot] + thread - event.first_thread[slot];
-        const Code low = table.lows[entry], high = table.highs[entry];
-        const int target = table.targets[entry], first_code = event.first_code[slot];
+        unsigned entry = event.first_entry[slot] + thread - event.first_thread[slot];
+        Code low = table.lows[entry], high = table.highs[entry];
+        int target = table.targets[entry], first_code = event.first_code[slot];
         if (holds(low, high, event.codes + first_code, event.first_code[slot + 1] - first_code)) {
-            const Tile all = {0, 0, table.fewest, own, own + table.counter_words, 0};
-            const int filter = count_up(all, target, table.union_filter, table.sizes);
+            Tile all = {0, 0, table.fewest, own, own + table.counter_words, 0};
+            int filter = count_up(all, target, table.union_filter, table.sizes);
             if (filter != NOT_YET) {
-                const unsigned at = atomicAdd(table.totals, 1u);
-                if (at < table.room)
-                    table.hits[at] = filter;
+                unsigned at = atomicAdd(table.totals, 1u);
+                if (at < table.room) table.hits[at] = filter;
                 __threadfence_system();
             }
         }
     }
-    for (unsigned i = thread; i < table.half_words; i += n_threads)
-        stale[i] = 0;
+    for (unsigned i = thread; i < table.half_words; i += n_threads) stale[i] = 0;
     __syncthreads();
-    if (threadIdx.x != 0)
-        return;
+    if (threadIdx.x != 0) return;
     __threadfence();  // what this block found comes before the word that it is done
     if (atomicAdd(table.totals + 1, 1u) == gridDim.x - 1) {
         __threadfence_system();
-        const unsigned long long n_hits = atomicExch(table.totals, 0u);
+        word_t n_hits = atomicExch(table.totals, 0u);
         table.totals[1] = 0;
-        *table.said = (unsigned long long) event.number << 32 | n_hits;
+        *table.said = (word_t)event.number << 32 | n_hits;
     }
 }

@@ -13,17 +13,17 @@
 //     write       these rows, in ascending order
 //
 // Given by the launcher: LEVELS, the bits of a word: a document and its elements within each other
-// must not be more; WARPS, SETS and STAGED, events at a time; LANES; DESCENDANT and NEGATED, bits of a
+// must not be more; WARPS, SETS and STAGED, events at a time; DESCENDANT and NEGATED, bits of a
 // personality above those of its prefix; ANY and CLOSE, as in `_coded`.
 
-typedef long long offset_t;
+#include "warp.cuh"
+
 #if LEVELS == 32
 typedef unsigned levels_t;
 #else
-typedef unsigned long long levels_t;
+typedef word_t levels_t;
 #endif
 
-#define ALL_LANES 0xffffffffu
 #define THREADS (WARPS * LANES)
 #define DOCUMENT_OPEN ((levels_t)1)  // the lowest level
 
@@ -82,16 +82,16 @@ __device__ __forceinline__ void satisfy(Node& node, int tag, levels_t top) {
 // One event for all nodes of a warp; returns the level after it.
 __device__ __forceinline__ levels_t step(Node (&nodes)[SETS], int event, levels_t top) {
     if (event >= 0) {
-#pragma unroll
+        #pragma unroll
         for (int i = 0; i < SETS; i++) push(nodes[i], event, top);
         return top << 1;
     }
     if (event == (CLOSE)) {
-#pragma unroll
+        #pragma unroll
         for (int i = 0; i < SETS; i++) pop(nodes[i], top);
         return top >> 1;
     }
-#pragma unroll
+    #pragma unroll
     for (int i = 0; i < SETS; i++) satisfy(nodes[i], -2 - event, top);
     return top;
 }
@@ -104,16 +104,16 @@ __device__ __forceinline__ void add_hit(unsigned* hits, offset_t n_words, int pl
 extern "C" __global__ void __launch_bounds__(THREADS) match(
     const int* __restrict__ tags, const unsigned* __restrict__ personalities,
     const unsigned* __restrict__ children, const unsigned* __restrict__ tops,
-    const int* __restrict__ rows, int n_groups, const int* __restrict__ documents, int first_document,
-    const offset_t* __restrict__ event_start, const int* __restrict__ events,
+    const int* __restrict__ rows, int n_groups, const int* __restrict__ documents,
+    int first_document, const offset_t* __restrict__ event_start, const int* __restrict__ events,
     unsigned* __restrict__ hits, offset_t n_words
 ) {
     __shared__ int staged[STAGED + 1];
-    int lane = threadIdx.x % LANES, document = documents[blockIdx.x / n_groups];
+    int document = documents[blockIdx.x / n_groups];
     offset_t warp = (offset_t)(blockIdx.x % n_groups) * WARPS + threadIdx.x / LANES;
-    offset_t column = warp * SETS * LANES + lane;
+    offset_t column = warp * SETS * LANES + lane_of();
     Node nodes[SETS];
-#pragma unroll
+    #pragma unroll
     for (int i = 0; i < SETS; i++) {
         unsigned personality = personalities[column + i * LANES];
         int tag = tags[column + i * LANES];
@@ -121,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) match(
             tag, kept(tag == (ANY) ? 0 : -1), kept(personality % LANES),
             children[column + i * LANES],
             kept_mask(personality & DESCENDANT), kept_mask(personality & NEGATED),
-            lane == LANES - 1 ? DOCUMENT_OPEN : 0, 0
+            lane_of() == LANES - 1 ? DOCUMENT_OPEN : 0, 0
         };
     }
     levels_t top = DOCUMENT_OPEN;
@@ -138,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) match(
             top = step(nodes, event, top);
         }
     }
-#pragma unroll
+    #pragma unroll
     for (int i = 0; i < SETS; i++) {
         unsigned missing = tops[column + i * LANES] & ~as_asked(nodes[i], DOCUMENT_OPEN);
         int row = rows[column + i * LANES];  // only one node of a tree has it
@@ -260,32 +260,27 @@ extern "C" __global__ void __launch_bounds__(THREADS) count(
     const unsigned* __restrict__ hits, const unsigned* __restrict__ always, offset_t n_words,
     int n_documents, offset_t* __restrict__ counts
 ) {
-    int lane = threadIdx.x % LANES, place = blockIdx.x * WARPS + threadIdx.x / LANES;
+    int place = blockIdx.x * WARPS + threadIdx.x / LANES;
     if (place >= n_documents) return;
     offset_t n_hits = 0;
-    for (offset_t word = lane; word < n_words; word += LANES)
+    for (offset_t word = lane_of(); word < n_words; word += LANES)
         n_hits += __popc(rows_at(hits, always, n_words, place, word));
-    for (int step = LANES / 2; step; step /= 2)
-        n_hits += __shfl_xor_sync(ALL_LANES, n_hits, step);
-    if (lane == 0) counts[place] = n_hits;
+    n_hits = sum_of_all(n_hits);
+    if (lane_of() == 0) counts[place] = n_hits;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) write(
     const unsigned* __restrict__ hits, const unsigned* __restrict__ always, offset_t n_words,
     int n_documents, const offset_t* __restrict__ hit_start, int* __restrict__ rows
 ) {
-    int lane = threadIdx.x % LANES, place = blockIdx.x * WARPS + threadIdx.x / LANES;
+    int place = blockIdx.x * WARPS + threadIdx.x / LANES;
     if (place >= n_documents) return;
     int* out = rows + hit_start[place];
     for (offset_t first = 0; first < n_words; first += LANES) {
-        unsigned word = rows_at(hits, always, n_words, place, first + lane);
-        int up_to = __popc(word);
-        for (int step = 1; step < LANES; step *= 2) {
-            int before = __shfl_up_sync(ALL_LANES, up_to, step);
-            if (lane >= step) up_to += before;
-        }
+        unsigned word = rows_at(hits, always, n_words, place, first + lane_of());
+        int up_to = sum_up_to(__popc(word));
         int* next = out + up_to - __popc(word);
-        for (; word; word &= word - 1) *next++ = (int)(first + lane) * 32 + __ffs(word) - 1;
+        for (; word; word &= word - 1) *next++ = (int)(first + lane_of()) * 32 + __ffs(word) - 1;
         out += __shfl_sync(ALL_LANES, up_to, LANES - 1);
     }
 }

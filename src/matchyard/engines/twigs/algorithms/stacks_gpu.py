@@ -33,7 +33,6 @@ VARIANTS = tuple(
         "WARPS": _WARPS,
         "SETS": _SETS,
         "STAGED": 1024,  # events of a document at a time
-        "LANES": _packed.LANES,
         "DESCENDANT": int(_packed.DESCENDANT),
         "NEGATED": int(_packed.NEGATED),
         "ANY": ANY,
