@@ -250,8 +250,10 @@ class Lane:
 
     def __init__(self) -> None:
         self.cupy = the_cupy()
+        self._runtime = self.cupy.cuda.runtime
         self.stream = self.cupy.cuda.Stream(non_blocking=True)
         self._buffers: dict[str, Any] = {}
+        self._staged: dict[str, tuple[NDArray[np.int64], int]] = {}  # and where they are
 
     def empty(self, name: str, size: int, kind: Any) -> Any:
         """Room on the card for that many values, whatever is in it; that of the same name is used
@@ -278,6 +280,35 @@ class Lane:
         if there.size:
             there.get(stream=self.stream, out=here)
         self.stream.synchronize()
+        return here
+
+    def staged(self, name: str, n_words: int) -> NDArray[np.int64]:
+        """Words of the host's memory that copies are fast with, whatever is in them; those of the same
+        name are used again. Their address is kept, since it takes a microsecond to ask for it."""
+        held = self._staged.get(name)
+        if held is None or len(held[0]) < n_words:
+            import cupyx
+
+            words = cupyx.empty_pinned(n_words + n_words // 4 + 64, np.int64)
+            held = self._staged[name] = words, words.ctypes.data
+        return held[0]
+
+    def upload(self, name: str, there: Any) -> None:
+        """Copy the staged words of that name to the card; they must stay until the stream is done."""
+        self._runtime.memcpyAsync(
+            there.data.ptr, self._staged[name][1], there.nbytes,
+            self._runtime.memcpyHostToDevice, self.stream.ptr,
+        )  # fmt: skip
+
+    def download(self, name: str, there: Any) -> NDArray[Any]:
+        """A copy of an array from the card, good until the next of that name."""
+        words = self.staged(name, -(-there.nbytes // 8))
+        self._runtime.memcpyAsync(
+            self._staged[name][1], there.data.ptr, there.nbytes,
+            self._runtime.memcpyDeviceToHost, self.stream.ptr,
+        )  # fmt: skip
+        self.stream.synchronize()
+        here: NDArray[Any] = words.view(there.dtype)[: there.size]
         return here
 
     def launch(

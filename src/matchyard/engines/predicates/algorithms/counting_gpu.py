@@ -1,10 +1,11 @@
 """counting on a GPU: CCM's kernel [Margara and Cugola, DEBS 2011], many events at once.
 
 The counters of a tile of filters are in shared memory, two copies of them as in the paper; see
-counting.cu. A single event goes another way (`_counting_one`). Kernels evaluate and count all constraints. Filters with negated groups, those
-without constraints to satisfy, and events that reach into arrays of objects are confirmed on the
-host, as by `counting`. A table with so many constraints of several entries on one filter that not
-even 32 filters fit into shared memory is matched on the CPU.
+counting.cu. A single event goes another way (`_counting_one`). Kernels evaluate and count all
+constraints. Filters with negated groups, those without constraints to satisfy, and events that reach
+into arrays of objects are confirmed on the host, as by `counting`. A table with so many constraints
+of several entries on one filter that not even 32 filters fit into shared memory is matched on the
+CPU.
 """
 
 from __future__ import annotations
@@ -46,8 +47,7 @@ VARIANTS = tuple(
 
 
 class Space:
-    """What one thread needs to match: a stream, counters of hits, and memory that copies to and from
-    the card are fast with."""
+    """What one thread needs to match: a stream, and counters of hits."""
 
     def __init__(self, table: Table, options: Options) -> None:
         self.layout = layout_of(table, options.ordered)
@@ -58,7 +58,7 @@ class Space:
 
         self.first = no_slots(_stored.n_slots(table))
         self.room = ROOM
-        self.lane, self._runtime = Lane(), cupy.cuda.runtime
+        self.lane = Lane()
         self._constants = {
             "COUNTER_BITS": self.layout.counter_bits,
             "WIDE": int(table.entry_low.dtype == np.int64),
@@ -67,7 +67,6 @@ class Space:
         }
         self._count_constraints = kernel(__file__, "count_constraints", self._constants)
         self._sizes = table.sizes
-        self._here: dict[str, tuple[NDArray[np.int64], int]] = {}
         with self.lane.stream, guarded("the counters of a thread"):
             self._reserved, self._stale = cupy.zeros(1, np.int64), cupy.zeros(1, np.int64)
             self.lane.stream.synchronize()
@@ -80,43 +79,19 @@ class Space:
         with self.lane.stream:
             return One(self.layout, self._sizes, self.lane, count_one)
 
-    def _pinned(self, name: str, n_words: int) -> tuple[NDArray[np.int64], int]:
-        """Words of memory that stays where it is, and its address; that of the same name is used
-        again."""
-        held = self._here.get(name)
-        if held is None or len(held[0]) < n_words:
-            import cupyx
-
-            words = cupyx.empty_pinned(n_words + n_words // 4 + 64, np.int64)
-            held = self._here[name] = words, words.ctypes.data
-        return held
-
     def send(self, batch: Batch) -> Any:
         """The events on the card: offsets, codes, and slots in half a word each."""
         n_events, first, last = batch.n_rows, batch.event_start[0], batch.event_start[-1]
         n_entries = int(last - first)
         n_words = n_events + 1 + n_entries + (n_entries + 1) // 2
-        words, address = self._pinned("events", n_words)
+        words = self.lane.staged("events", n_words)
         np.subtract(batch.event_start, first, out=words[: n_events + 1])
         codes_end = n_events + 1 + n_entries
         words[n_events + 1 : codes_end] = batch.codes[first:last]
         words[codes_end:].view(np.int32)[:n_entries] = batch.slots[first:last]
         there = self.lane.empty("events", n_words, np.int64)
-        self._runtime.memcpyAsync(
-            there.data.ptr, address, 8 * n_words, self._runtime.memcpyHostToDevice,
-            self.lane.stream.ptr,
-        )  # fmt: skip
+        self.lane.upload("events", there)
         return there
-
-    def fetch(self, name: str, there: Any) -> NDArray[Any]:
-        """A copy of an array from the card, good until the next of that name."""
-        words, address = self._pinned(name, -(-there.nbytes // 8))
-        self._runtime.memcpyAsync(
-            address, there.data.ptr, there.nbytes, self._runtime.memcpyDeviceToHost,
-            self.lane.stream.ptr,
-        )  # fmt: skip
-        self.lane.stream.synchronize()
-        return words.view(there.dtype)[: there.size]
 
     def launch(self, events: Any, n_events: int, n_entries: int, room: int = 0) -> tuple[Any, Any]:
         """Start the kernel with at least so much room; returns where its cells and its hits will be.
@@ -186,15 +161,15 @@ def _counted(
     candidates, has_places = _evaluated(
         batch.event_start, batch.slots, batch.places, table.entry_start
     )
-    cells = space.fetch("cells", there[0])
+    cells = space.lane.download("cells", there[0])
     hit_start = _starts(cells, n_events, layout.n_tiles)
     n_hits = int(hit_start[-1])
     if n_hits == 0:
         return hit_start, np.empty(0, np.int32), candidates, has_places
     if n_hits > space.room:
         there = space.launch(events, n_events, n_entries, n_hits + n_hits // 4)
-        cells = space.fetch("cells", there[0])
-    found = space.fetch("hits", there[1][:n_hits])
+        cells = space.lane.download("cells", there[0])
+    found = space.lane.download("hits", there[1][:n_hits])
     return hit_start, _in_order(cells, found), candidates, has_places
 
 

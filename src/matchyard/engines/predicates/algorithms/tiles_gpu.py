@@ -44,18 +44,17 @@ VARIANTS = tuple(
     {"WARPS": _WARPS, "FEW": 64, "PROBES": _PROBES, "MOST_ROWS": _MOST_ROWS, "WIDE": is_wide}
     for is_wide in (0, 1)
 )
-_ARRAYS = (  # of the table, as `Filters` in the .cu file has them; then come those of the layout
+_ARRAYS = (  # of the table, as `Filters` in _tiles_events.cuh has them; then come the layout's
     "posting_start", "slot_posting", "term_slots", "term_codes", "term_postings", "slot_bit",
     "bound_start", "bounds", "signatures", "filter_start", "piece_start", "groups", "slots", "low",
     "high",
 )  # fmt: skip
-_HEADER = 17  # words of `Events` in the .cu file
+_HEADER = 17  # words of `Events` in _tiles_events.cuh
 _N_COUNTERS = 4
 
 
 class Space:
-    """What one thread needs to match: a stream, where the table is on the card, and memory that
-    copies to and from the card are fast with."""
+    """What one thread needs to match: a stream, and where the table is on the card."""
 
     def __init__(self, table: Table, options: Options) -> None:
         import cupy
@@ -63,7 +62,7 @@ class Space:
         most = cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
         row_bytes = min(_tiles_layout.ROW_BYTES, most - _OTHER_BYTES)
         self.layout = layout_of(table, row_bytes)
-        self.lane, self._runtime = Lane(), cupy.cuda.runtime
+        self.lane = Lane()
         self.room = ROOM
         self.first = no_slots(_stored.n_slots(table))
         constants = VARIANTS[table.low.dtype == np.int64]
@@ -76,7 +75,6 @@ class Space:
             self.keys, self._key_start = keys_on_card(table.keys), on_card(table.key_start)
             name = f"gather_{8 * self.keys.dtype.itemsize}"
             self._gather = kernel(__file__, name, constants)
-        self._here: dict[str, tuple[NDArray[np.int64], int]] = {}
         self._copies = [on_card(getattr(table, name)) for name in _ARRAYS]
         addresses = [
             copy.data.ptr if getattr(table, name).size else 0
@@ -88,17 +86,6 @@ class Space:
         with self.lane.stream:
             self.filters = self.lane.send("filters", np.array(addresses + sizes, np.int64))
             self.lane.stream.synchronize()
-
-    def _pinned(self, name: str, n_words: int) -> tuple[NDArray[np.int64], int]:
-        """Words of memory that stays where it is, and its address; that of the same name is used
-        again."""
-        held = self._here.get(name)
-        if held is None or len(held[0]) < n_words:
-            import cupyx
-
-            words = cupyx.empty_pinned(n_words + n_words // 4 + 64, np.int64)
-            held = self._here[name] = words, words.ctypes.data
-        return held
 
     def send(self, batch: Batch, has_places: bool, room: int) -> tuple[Any, int]:
         """The events on the card, behind a header that says where all is and counters of 0; and how
@@ -114,7 +101,7 @@ class Space:
         there = lane.empty("events", n_words, np.int64)
         n_chunks = _n_chunks(n_events, layout.n_tiles)
         places = (start_at, codes_at, slots_at, _HEADER, counts_at)
-        words, address = self._pinned("events", n_words)
+        words = lane.staged("events", n_words)
         buffers = self._buffers(n_events, n_entries, room)
         self.room = room  # once there is memory for it: other events may need less
         words[:_HEADER] = [
@@ -127,10 +114,7 @@ class Space:
         np.subtract(batch.event_start, first, out=words[start_at:codes_at])
         words[codes_at:slots_at] = batch.codes[first:last]
         words[slots_at:].view(np.int32)[:n_entries] = batch.slots[first:last]
-        self._runtime.memcpyAsync(
-            there.data.ptr, address, 8 * n_words, self._runtime.memcpyHostToDevice,
-            lane.stream.ptr,
-        )  # fmt: skip
+        lane.upload("events", there)
         return there, n_chunks
 
     def finds_keys(self, has_places: bool) -> bool:
@@ -162,16 +146,6 @@ class Space:
             lane.launch(self._sift, n_blocks, 32 * _WARPS, *given, shared=layout.shared_bytes)
         lane.launch(self._compare, _COMPARING, _THREADS, *given)
 
-    def fetch(self, name: str, there: Any) -> NDArray[Any]:
-        """A copy of an array from the card, good until the next of that name."""
-        words, address = self._pinned(name, -(-there.nbytes // 8))
-        self._runtime.memcpyAsync(
-            address, there.data.ptr, there.nbytes, self._runtime.memcpyDeviceToHost,
-            self.lane.stream.ptr,
-        )  # fmt: skip
-        self.lane.stream.synchronize()
-        return words.view(there.dtype)[: there.size]
-
     def gather(self, pairs: Any, n_events: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where the keys of each event begin, and the keys."""
         n_pairs, width = len(pairs), self.keys.dtype.itemsize
@@ -181,7 +155,7 @@ class Space:
             self._gather, -(-n_pairs // _THREADS), _THREADS, pairs, np.int64(n_pairs),
             np.int64(n_events), self.keys, out, out[n_events + 1 :],
         )  # fmt: skip
-        words = self.fetch("keys", out)
+        words = self.lane.download("keys", out)
         keys = words[n_events + 1 :].view(self.keys.dtype)[:n_pairs]
         return words[: n_events + 1].copy(), keys.astype(np.int64)
 
@@ -223,7 +197,7 @@ def match(table: Table, batch: Batch, workspace: Space, options: Options) -> Par
             return Part(np.zeros(n_events + 1, np.int64), np.empty(0, np.int64), candidates)
         if workspace.finds_keys(has_places) and not may_repeat:
             return Part(*workspace.gather(there, n_events), candidates)
-        pairs = workspace.fetch("pairs", there)
+        pairs = workspace.lane.download("pairs", there)
     hit_start, hits = _by_event(pairs, n_events)
     if workspace.finds_keys(has_places):
         return Part(hit_start, table.keys[hits], candidates)
@@ -251,7 +225,7 @@ def _pairs(batch: Batch, space: Space, has_places: bool) -> tuple[Any, int, bool
     while True:
         events, n_chunks = space.send(batch, has_places, room)
         space.launch(events, batch.n_rows, n_chunks)
-        counters = space.fetch("counters", events[_HEADER : _HEADER + _N_COUNTERS])
+        counters = space.lane.download("counters", events[_HEADER : _HEADER + _N_COUNTERS])
         n_pairs, _, candidates, may_repeat = counters.tolist()
         if n_pairs <= room:
             break
