@@ -1,0 +1,93 @@
+"""What the tests of predicates on a GPU share: an algorithm on both devices."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+import matchyard as my
+from matchyard.engines.predicates._coded import Batch, Filters
+from matchyard.engines.predicates.algorithms import (
+    _counting_layout,
+    _tiles_layout,
+    counting,
+    counting_gpu,
+    tiles,
+    tiles_gpu,
+)
+from tests.engines.predicates.test_counting import case, expected, lists
+
+
+class Pair(NamedTuple):
+    """An algorithm, and its module for a GPU."""
+
+    name: str
+    on_cpu: Any
+    on_gpu: Any
+    cramping: tuple[tuple[Any, str, int], ...]  # settings that make a small case a large one
+    found: str  # the buffer whose room may be too small
+    same_work: bool  # are candidates those of the CPU?
+
+    def compile(self, filters: Filters, keys: Any, options: Any = None) -> Any:
+        return self.on_cpu.compile(filters, keys, None, options or self.on_cpu.Options())
+
+    def workspace(self, table: Any, options: Any = None) -> Any:
+        return self.on_gpu.workspace(table, options or self.on_cpu.Options())
+
+    def match(self, table: Any, batch: Batch, space: Any, options: Any = None) -> Any:
+        return self.on_gpu.match(table, batch, space, options or self.on_cpu.Options())
+
+    def on_both(
+        self, filters: Filters, keys: Any, batch: Batch, options: Any = None
+    ) -> tuple[Any, Any, Any]:
+        """What CPU and GPU find, and the layout that the latter had."""
+        options = options or self.on_cpu.Options()
+        table = self.compile(filters, keys, options)
+        space = self.workspace(table, options)
+        on_cpu = self.on_cpu.match(table, batch, self.on_cpu.workspace(table, options), options)
+        return on_cpu, self.match(table, batch, space, options), space.layout
+
+    def check_shape(self, name: str, options: Any = None) -> Any:
+        """Filters of a shape match what they should; returns the layout."""
+        for seed in range(3):
+            filters, keys, batch = case(seed, name)
+            on_cpu, found, layout = self.on_both(filters, keys, batch, options)
+            assert lists(found) == lists(on_cpu) == expected(filters, keys, batch)
+            assert found.candidates == on_cpu.candidates or not self.same_work
+        return layout
+
+    def cramp(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Many tiles and launches, and room for three results."""
+        for module, setting, value in self.cramping:
+            monkeypatch.setattr(module, setting, value)
+
+    def found_by_index(
+        self, conditions: Any, keys: Any, events: Any, device: str, options: Any = None
+    ) -> my.Matches:
+        """What an index without the first of the keys finds."""
+        index = my.PredicateIndex(self.name, device=device, options=options or {})
+        index.add_many(conditions, keys)
+        index.consolidate()
+        index.remove(int(keys[0])).consolidate()
+        return index.match(events)
+
+
+COUNTING = Pair(
+    "counting", counting, counting_gpu,
+    (  # tiles of 32 filters, each of them matched by three blocks at most
+        (_counting_layout, "COUNTER_BYTES", 16),
+        (counting_gpu, "BLOCKS", 15),
+        (counting_gpu, "ROOM", 3),
+    ),
+    found="hits", same_work=True,
+)  # fmt: skip
+TILES = Pair(
+    "tiles", tiles, tiles_gpu,
+    (  # almost all postings have tiles, and a block takes five visits
+        (_tiles_layout, "SMALL", 3),
+        (tiles_gpu, "CHUNK", 5),
+        (tiles_gpu, "ROOM", 3),
+    ),
+    found="pairs", same_work=False,
+)  # fmt: skip
