@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 import matchyard as my
 from matchyard import device
 from matchyard.engine import OnCard, configure
-from tests.gpu.kernels import Kernel, compiled
 
 
 @pytest.fixture
@@ -165,53 +163,3 @@ def test_an_index_that_cannot_be_moved_stays_what_it_was(monkeypatch: pytest.Mon
     with pytest.raises(my.DeviceError, match="no room"):
         index.move("cpu")
     assert index.options == options
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Kernels with a folder of shared ones beside; files of both include each other."""
-    shared, own = tmp_path / "shared", tmp_path / "own"
-    shared.mkdir()
-    own.mkdir()
-    (shared / "types.cuh").write_text("typedef int count_t;\n")
-    (shared / "sums.cuh").write_text('#include "types.cuh"\n#define STEP 2\n')
-    (own / "_part.cuh").write_text('#include "sums.cuh"\n#define PART (STEP + 1)\n')
-    monkeypatch.setattr(device, "_SHARED_KERNELS", shared)
-    return own
-
-
-def test_included_files_are_put_in_place_and_each_of_them_once(folder: Path) -> None:
-    path = folder / "some.cu"
-    path.write_text(
-        '// first\n#include "types.cuh"\n// second\n#include "_part.cuh"\n#include "sums.cuh"\n// last\n'
-    )
-    assert device.kernel_source(path).splitlines() == [
-        "// first", "typedef int count_t;", "// second", "#define STEP 2", "#define PART (STEP + 1)",
-        "// last",
-    ]  # fmt: skip
-
-
-def test_an_included_file_beside_a_kernel_comes_before_a_shared_one(folder: Path) -> None:
-    path = folder / "some.cu"
-    path.write_text('#include "_part.cuh"\n')
-    (folder / "types.cuh").write_text("typedef long long count_t;\n")
-    assert device.kernel_source(path).splitlines()[0] == "typedef long long count_t;"
-
-
-def test_a_kernel_compiles_with_what_it_includes(folder: Path) -> None:
-    path = folder / "some.cu"
-    path.write_text(
-        '#include "_part.cuh"\nextern "C" __global__ void f(count_t* to) { to[0] = PART; }\n'
-    )
-    assert compiled(Kernel(path, {}), "sm_90") == (True, "")
-    (folder / "types.cuh").write_text("")
-    is_compiled, said = compiled(Kernel(path, {}), "sm_90")
-    assert not is_compiled
-    assert "count_t" in said
-
-
-def test_an_included_file_that_is_nowhere_is_an_error(folder: Path) -> None:
-    path = folder / "some.cu"
-    path.write_text('#include "nowhere.cuh"\n')
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.cuh"):
-        device.kernel_source(path)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import matchyard as my
-from matchyard import device, kept
+from matchyard import device, kept, lanes
 from matchyard.engine import ENGINES
 
 ON_GPU = [(engine, name) for engine in ENGINES for name in my.algorithms(engine, "gpu")]
@@ -64,10 +64,10 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
     monkeypatch.setitem(sys.modules, "cupy", found.cupy)
     monkeypatch.setitem(sys.modules, "cupyx", MagicMock())
     monkeypatch.setattr(kept.kept, "_things", {})
-    for cached in (device.the_cupy, device._module):
+    for cached in (device.the_cupy, lanes._module):
         cached.cache_clear()
     yield found
-    for cached in (device.the_cupy, device._module):
+    for cached in (device.the_cupy, lanes._module):
         cached.cache_clear()
 
 

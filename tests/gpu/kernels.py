@@ -11,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from matchyard.device import kernel_source
 from matchyard.engine import ENGINES
+from matchyard.lanes import kernel_source
 
 SOURCES = Path(import_module("matchyard").__file__ or "").parent
 LAYOUTS = (  # what kernels read, where a launcher does not make it itself
@@ -54,7 +54,7 @@ def kernels() -> list[Kernel]:
 
 def hashes() -> dict[str, str]:
     """SHA-256 of everything that decides what runs on a GPU."""
-    files = [SOURCES / name for name in ("device.py", "kept.py", *LAYOUTS)]
+    files = [SOURCES / name for name in ("device.py", "kept.py", "lanes.py", *LAYOUTS)]
     files += [path for kind in ("cu", "cuh") for path in SOURCES.rglob(f"*.{kind}")]
     files += [path for path, _ in launchers()]
     return {

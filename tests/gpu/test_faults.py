@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import matchyard as my
-from matchyard.device import Lane
+from matchyard.lanes import Lane
 
 cupy = pytest.importorskip("cupy")
 pytestmark = pytest.mark.gpu

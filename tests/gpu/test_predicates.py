@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import matchyard as my
-from matchyard.device import Lane
 from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Batch, Filters
 from matchyard.kernels.csr import hash_set, ragged
+from matchyard.lanes import Lane
 from tests.engines.predicates.test_counting import case, expected, lists
 from tests.engines.predicates.test_tiles import intervals_case, matches_by_numpy
 from tests.gpu.predicates import COUNTING, TILES, Pair

@@ -14,10 +14,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.device import Lane
 from matchyard.engines.predicates._coded import Batch
 from matchyard.engines.predicates.algorithms._counting_layout import Layout
 from matchyard.engines.predicates.algorithms.counting import Table
+from matchyard.lanes import Lane
 
 MOST_CODES = 32
 ROOM = 4096  # hits of an event; one with more is matched as a batch

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.device import Lane, guarded, kernel
+from matchyard.device import guarded
 from matchyard.engines.predicates._coded import Batch
 from matchyard.engines.predicates.algorithms import _stored, counting
 from matchyard.engines.predicates.algorithms._counted import n_below, put
@@ -25,6 +25,7 @@ from matchyard.engines.predicates.algorithms._counting_layout import Layout, lay
 from matchyard.engines.predicates.algorithms._counting_one import MOST_CODES, One
 from matchyard.engines.predicates.algorithms._holds import enter, filter_holds, leave, no_slots
 from matchyard.engines.predicates.algorithms.counting import Options, Table
+from matchyard.lanes import Lane, kernel
 from matchyard.matches import Part, end_to_end
 
 LAUNCH = 16384

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.device import Lane, guarded, kernel
+from matchyard.device import guarded
 from matchyard.engines.predicates._coded import Batch
 from matchyard.engines.predicates.algorithms import _stored, _tiles_layout
 from matchyard.engines.predicates.algorithms._holds import enter, filter_holds, leave, no_slots
@@ -24,6 +24,7 @@ from matchyard.engines.predicates.algorithms._tiles_cells import MAX_CELLS
 from matchyard.engines.predicates.algorithms._tiles_layout import layout_of
 from matchyard.engines.predicates.algorithms.tiles import Options, Table
 from matchyard.kept import keys_on_card, on_card
+from matchyard.lanes import Lane, kernel
 from matchyard.matches import Part, end_to_end
 
 LAUNCH = 16384

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.device import Lane, kernel
 from matchyard.engines.tags.algorithms._words_on_card import distinct
 from matchyard.engines.tags.encoder import Batch
 from matchyard.kept import keys_on_card, on_card
 from matchyard.kernels import csr
+from matchyard.lanes import Lane, kernel
 from matchyard.matches import Way
 
 VARIANTS = ({"KEY_BITS": 32}, {"KEY_BITS": 64})

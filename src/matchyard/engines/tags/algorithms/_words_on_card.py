@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.device import Lane
+from matchyard.lanes import Lane
 
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 

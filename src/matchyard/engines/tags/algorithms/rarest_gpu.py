@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.device import Lane, guarded, kernel
+from matchyard.device import guarded
 from matchyard.engines.tags.algorithms import rarest
 from matchyard.engines.tags.algorithms._words_on_card import distinct
 from matchyard.engines.tags.encoder import Batch
 from matchyard.kept import keys_on_card, on_card
 from matchyard.kernels import csr
+from matchyard.lanes import Lane, kernel
 from matchyard.matches import Part, Way
 
 LAUNCH = 1 << 16

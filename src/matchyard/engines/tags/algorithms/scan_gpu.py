@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from matchyard.device import Lane, guarded, kernel
+from matchyard.device import guarded
 from matchyard.engines.tags.algorithms import scan
 from matchyard.engines.tags.algorithms._signed_gpu import SHARED_BYTES, Sets
 from matchyard.engines.tags.algorithms._words_on_card import grown
 from matchyard.engines.tags.encoder import Batch
 from matchyard.kept import on_card
+from matchyard.lanes import Lane, kernel
 from matchyard.matches import Part, Way
 
 LAUNCH = 1 << 14

@@ -15,12 +15,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.device import Lane, guarded, kernel
+from matchyard.device import guarded
 from matchyard.engines.tags.algorithms import tagmatch
 from matchyard.engines.tags.algorithms._signed_gpu import SHARED_BYTES, Sets
 from matchyard.engines.tags.algorithms._words_on_card import grown, split
 from matchyard.engines.tags.encoder import Batch
 from matchyard.kept import on_card
+from matchyard.lanes import Lane, kernel
 from matchyard.matches import Part, Way, end_to_end
 
 LAUNCH = 1 << 15

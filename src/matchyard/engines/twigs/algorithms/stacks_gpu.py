@@ -16,11 +16,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.device import Lane, guarded, kernel
+from matchyard.device import guarded
 from matchyard.engines.twigs._coded import ANY, CLOSE, Batch
 from matchyard.engines.twigs.algorithms import _packed, _stored, stacks
 from matchyard.kept import on_card
 from matchyard.kernels import csr
+from matchyard.lanes import Lane, kernel
 from matchyard.matches import Part
 
 LAUNCH = 4096
