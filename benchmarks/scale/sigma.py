@@ -65,8 +65,13 @@ def measure_stages(index: my.PredicateIndex, events: pa.Array) -> dict[str, floa
     (segment,) = index.segments()
     (table,), settings = segment.tables, segment.settings
     space = settings.algorithm.workspace(table, settings.options)
-    read_s, column = seconds(lambda: settings.engine.encoder.column(events, settings.reading))
-    pieces = [column.rows(at, min(at + STEP, len(events))) for at in range(0, len(events), STEP)]
+    column, starts = (
+        settings.engine.encoder.column(events, settings.reading),
+        range(0, len(events), STEP),
+    )
+    read_s, pieces = seconds(
+        lambda: [column.rows(at, min(at + STEP, len(events))) for at in starts]
+    )
     encode_s, batches = seconds(lambda: [segment.encode(piece) for piece in pieces])
     encoded_s, _ = seconds(
         lambda: [settings.algorithm.match(table, one, space, settings.options) for one in batches]

@@ -326,7 +326,9 @@ class Snapshot(NamedTuple):
         chunk = min(self._chunk(), max(_LEAST, -(-n_events // n_steps)))
 
         def step(first: int) -> Part:
-            rows = column.rows(first, min(first + chunk, n_events))
+            start = perf_counter()
+            rows = column.rows(first, min(first + chunk, n_events))  # which may read them
+            read_s = perf_counter() - start
             try:
                 found = [find(segment, rows, first) for segment in self.segments]
             except EventError as error:
@@ -335,6 +337,7 @@ class Snapshot(NamedTuple):
                 last = first + rows.n_rows - 1
                 raise DeviceError(f"events {first:,} to {last:,}: {error}") from error
             part = join(found, rows.n_rows)
+            part = part._replace(encode_s=part.encode_s + read_s)
             return finish(part) if finish else part
 
         if n_events <= chunk:

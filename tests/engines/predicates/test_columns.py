@@ -14,9 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import matchyard as my
+from matchyard import snapshot
+from matchyard.engines.predicates import _columns
 from matchyard.engines.predicates._columns import column
 from matchyard.errors import ParseError
-from tests.engines.predicates.test_json import OPTIONS, attributes, is_same, leaves
+from tests.engines.predicates.test_json import OPTIONS, attributes, is_same, leaves, read_all
 
 ROWS = [
     {"a": 1, "b": "x", "c": True, "d": 0.5},
@@ -28,7 +31,7 @@ ROWS = [
 
 def check(events: Any, rows: list[dict[str, Any]]) -> None:
     """Nulls are absent attributes."""
-    found = column(events, OPTIONS)
+    found = read_all(events)
     assert found.n_rows == len(rows)
     for row, event in enumerate(rows):
         present = [pair for pair in leaves(event) if pair[1] is not None]
@@ -94,7 +97,7 @@ def test_structs_get_dotted_names_and_lists_go_through_python() -> None:
     rows = [{"a": [1, 2], "b": [{"c": 1}, {"c": 2}]}, {"a": [], "b": None}, {"a": None, "b": []}]
     check(pa.array(rows), rows)
     check(pa.Table.from_pylist(rows), rows)
-    found = column(pa.array(rows), OPTIONS)
+    found = read_all(pa.array(rows))
     assert len(found.place_parent) == 3
 
 
@@ -107,9 +110,9 @@ def test_maps_from_names_to_values_are_events() -> None:
     lists = pa.array([[("a", [1, 2])]], pa.map_(pa.string(), pa.list_(pa.int64())))
     check(lists, [{"a": [1, 2]}])
     with pytest.raises(ParseError, match="event 1 has a name twice"):
-        column(pa.array([[], [("a", 1), ("a", 2)]], kind), OPTIONS)
+        read_all(pa.array([[], [("a", 1), ("a", 2)]], kind))
     with pytest.raises(ParseError, match="names are int64"):
-        column(pa.array([[(1, 1)]], pa.map_(pa.int64(), pa.int64())), OPTIONS)
+        read_all(pa.array([[(1, 1)]], pa.map_(pa.int64(), pa.int64())))
 
 
 @pytest.mark.parametrize("kind", [
@@ -123,7 +126,7 @@ def test_columns_of_json_are_scanned(kind: pa.DataType) -> None:
     check(texts.slice(1), rows[1:])
     check(pa.chunked_array([texts, texts]), rows * 2)
     with pytest.raises(ParseError, match="event 1 is null"):
-        column(pa.array(["{}", None]).cast(kind), OPTIONS)
+        read_all(pa.array(["{}", None]).cast(kind))
 
 
 def test_pandas_and_numpy_hold_events_too() -> None:
@@ -144,16 +147,16 @@ def test_pandas_and_numpy_hold_events_too() -> None:
 def test_two_columns_of_one_name_are_refused() -> None:
     one, lists = pa.array([1]), pa.array([[1]])
     with pytest.raises(ParseError, match="two columns have the name 'x'"):
-        column(pa.table([one, one], ["x", "x"]), OPTIONS)
+        read_all(pa.table([one, one], ["x", "x"]))
     with pytest.raises(ParseError, match="two columns have the name 'x'"):
-        column(pa.table([one, one, lists], ["x", "x", "y"]), OPTIONS)
+        read_all(pa.table([one, one, lists], ["x", "x", "y"]))
     struct = pa.StructArray.from_arrays([one, one], ["x", "x"])
     with pytest.raises(ParseError, match=r"two columns have the name 'a\.x'"):
-        column(pa.table([struct], ["a"]), OPTIONS)
+        read_all(pa.table([struct], ["a"]))
     with pytest.raises(ParseError, match="duplicate field names"):
-        column(pa.table([pa.ListArray.from_arrays([0, 1], struct)], ["a"]), OPTIONS)
+        read_all(pa.table([pa.ListArray.from_arrays([0, 1], struct)], ["a"]))
     with pytest.raises(ParseError, match="Duplicate column names"):
-        column(pd.DataFrame([[1, 2]], columns=["x", "x"]), OPTIONS)
+        read_all(pd.DataFrame([[1, 2]], columns=["x", "x"]))
 
 
 @pytest.mark.parametrize("values", [
@@ -163,4 +166,59 @@ def test_two_columns_of_one_name_are_refused() -> None:
 ])  # fmt: skip
 def test_columns_that_hold_no_events_are_refused(values: Any) -> None:
     with pytest.raises(ParseError):
-        column(values, OPTIONS)
+        read_all(values)
+
+
+FORMS = {
+    "dicts": list,
+    "JSON": lambda events: [json.dumps(event) for event in events],
+    "a column of JSON": lambda events: pa.array(map(json.dumps, events)),
+    "chunks of JSON": lambda events: pa.chunked_array(
+        [list(map(json.dumps, events[:300])), list(map(json.dumps, events[300:]))]
+    ),
+    "structs": pa.array,
+    "a table": pa.Table.from_pylist,
+    "a table of chunks": lambda events: pa.concat_tables(
+        [pa.Table.from_pylist(events[:700]), pa.Table.from_pylist(events[700:])]
+    ),
+    "a table of texts with numbers": lambda events: pa.Table.from_pylist(events).set_column(
+        1, "b", pa.array([event["b"] for event in events]).dictionary_encode()
+    ),
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_some_events_of_a_column_are_read_as_they_are_among_all(form: str) -> None:
+    rows = [{"a": i, "b": f"text {i}"} for i in range(1000)]
+    unread = column(FORMS[form](rows), OPTIONS)
+    assert unread.n_rows == len(rows)
+    for start, stop in ((0, 1000), (0, 1), (290, 310), (699, 702), (999, 1000), (500, 500)):
+        found = unread.rows(start, stop)
+        assert found.n_rows == stop - start
+        for row, event in enumerate(rows[start:stop]):
+            assert is_same(attributes(found, row), leaves(event))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("form", [list, pa.array])
+def test_a_bad_event_is_named_by_its_number_among_all(form: Any, threads: int) -> None:
+    index = my.PredicateIndex().add("a > 1", 1).consolidate()
+    events = ['{"a": 1}'] * 20_000
+    events[17_500] = events[19_000] = '{"a": x}'
+    with pytest.raises(ParseError, match=r"event 17500 .* at byte 6: expected a value"):
+        index.match(form(events), threads=threads)
+
+
+def test_reading_counts_as_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, read_json = [0.0], _columns.read_json
+
+    def read_slowly(*given: Any) -> Any:
+        now[0] += 7
+        return read_json(*given)
+
+    monkeypatch.setattr(_columns, "read_json", read_slowly)
+    monkeypatch.setattr(snapshot, "perf_counter", lambda: now[0])
+    index = my.PredicateIndex().add("a > 1", 1).consolidate()
+    assert index.match([{"a": 2}]).encode_s == 7

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from matchyard.engines.predicates._addresses import address
 from matchyard.engines.predicates._coded import Batch, Kind, Vocabulary
-from matchyard.engines.predicates._columns import column
 from matchyard.engines.predicates._encode import encode
 from matchyard.engines.predicates._patterns import INVERTED, WILDCARD
-from tests.engines.predicates.test_json import OPTIONS, leaves
+from tests.engines.predicates.test_json import leaves, read_all
 from tests.engines.predicates.vocabularies import Slot, codes, make, read
 
 WORDS = ["", "a", "ab", "abc", "Ab", "ABC", "ba", "ß", "SS", "ss", "éa", "aé", "😀", "İ", "İx", "ǰ"]
@@ -93,7 +92,7 @@ def test_entries_are_those_of_the_plain_encoder(
 ) -> None:
     vocabulary, slots, texts = make(asked)
     for form in (events, [json.dumps(event) for event in events]):
-        found = column(form, OPTIONS)
+        found = read_all(form)
         whole = encode(found, vocabulary)
         for row, event in enumerate(events):
             assert entries(whole, row) == expected(event, slots, texts)
@@ -110,7 +109,7 @@ def test_every_way_to_read_a_text_is_that_of_python(kind: Kind, is_ordered: bool
         asked = [(flags, text) for text in asked for flags in FLAGS]
     vocabulary, slots, texts = make([Slot("a", kind, asked, is_ordered)])
     values = [*ADDRESSES, *WORDS, *(one + other for one in WORDS for other in WORDS)]
-    batch = encode(column([{"a": value} for value in values], OPTIONS), vocabulary)
+    batch = encode(read_all([{"a": value} for value in values]), vocabulary)
     for row, value in enumerate(values):
         assert entries(batch, row) == expected({"a": value}, slots, texts)
 
@@ -120,7 +119,7 @@ def test_an_event_of_very_many_values_is_encoded() -> None:
     asked.append(Slot("b", Kind.PATTERN, [(1, "*"), (0, "x"), (3, "y")]))
     vocabulary, slots, texts = make(asked)
     event = {"b": ["x", "z" * 999] * 200, "a": list(range(500))}
-    batch = encode(column([event, {}, event], OPTIONS), vocabulary)
+    batch = encode(read_all([event, {}, event]), vocabulary)
     for row in (0, 2):
         assert entries(batch, row) == expected(event, slots, texts)
     assert batch.event_start[1] == batch.event_start[2]
@@ -128,7 +127,7 @@ def test_an_event_of_very_many_values_is_encoded() -> None:
 
 def test_places_come_along() -> None:
     vocabulary: Vocabulary = make([Slot("a.b", Kind.NUMBER, [1]), Slot("c", Kind.PRESENT, [])])[0]
-    batch = encode(column([{"c": 1, "a": [{"b": 1}, {"b": 2}, {"x": 1}]}], OPTIONS), vocabulary)
+    batch = encode(read_all([{"c": 1, "a": [{"b": 1}, {"b": 2}, {"x": 1}]}]), vocabulary)
     assert batch.slots.tolist() == [0, 0, 1]
     assert batch.places.tolist() == [1, 2, 0]
     assert batch.place_array[1] == batch.place_array[2]

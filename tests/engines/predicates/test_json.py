@@ -37,6 +37,12 @@ VALUES = st.recursive(
 EVENTS = st.dictionaries(NAMES, VALUES, max_size=6)
 
 
+def read_all(events: Any, options: Options = OPTIONS) -> Column:
+    """All events of a column."""
+    unread = column(events, options)
+    return unread.rows(0, unread.n_rows)
+
+
 def attributes(found: Column, row: int) -> list[tuple[str, Any]]:
     """Names and values of one event, in order."""
     pairs = []
@@ -80,7 +86,7 @@ def normal(pairs: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 @given(st.lists(EVENTS, max_size=5))
 @example([{"a": {"b": 1}, "a.b": 2}, {"a.b": 3}])
 def test_dicts_have_the_attributes_of_their_json(events: list[dict[str, Any]]) -> None:
-    found = column(events, OPTIONS)
+    found = read_all(events)
     assert found.n_rows == len(events)
     for row, event in enumerate(events):
         assert is_same(attributes(found, row), leaves(event))
@@ -92,7 +98,7 @@ def test_text_has_the_attributes_that_python_finds(
 ) -> None:
     texts = [json.dumps(event, ensure_ascii=is_ascii, indent=indent) for event in events]
     for form in (texts, [text.encode() for text in texts]):
-        found = column(form, OPTIONS)
+        found = read_all(form)
         for row, event in enumerate(events):
             assert is_same(attributes(found, row), leaves(event))
 
@@ -119,9 +125,9 @@ def check_as_python(text: str) -> None:
         is_good = False
     if not is_good:
         with pytest.raises(ParseError):
-            column([text], OPTIONS)
+            read_all([text])
         return
-    assert is_same(attributes(column([text], OPTIONS), 0), leaves_found)
+    assert is_same(attributes(read_all([text]), 0), leaves_found)
 
 
 NUMERALS = st.from_regex(
@@ -150,7 +156,7 @@ def test_no_beginning_of_an_event_is_an_event(event: dict[str, Any]) -> None:
     data = json.dumps(event, ensure_ascii=False).encode()
     for end in range(len(data)):
         with pytest.raises(ParseError, match=r"event 1 "):
-            column([b"{}", data[:end]], OPTIONS)
+            read_all([b"{}", data[:end]])
 
 
 @given(st.binary(min_size=1, max_size=6))
@@ -160,9 +166,9 @@ def test_strings_must_be_utf_8(data: bytes) -> None:
         expected = json.loads(text.decode())  # strictly, other than json.loads of bytes
     except ValueError:
         with pytest.raises(ParseError):
-            column([text], OPTIONS)
+            read_all([text])
     else:
-        assert attributes(column([text], OPTIONS), 0) == leaves(expected)
+        assert attributes(read_all([text]), 0) == leaves(expected)
 
 
 @pytest.mark.parametrize("text", [
@@ -182,7 +188,7 @@ def test_the_corners_of_json_are_as_in_python(text: str) -> None:
 def test_every_event_of_many_is_the_same_as_alone() -> None:
     shapes = [{"a": 1, "b": "x"}, {"b": 2, "a": {"c": [1, {"d": 2}]}}, {"e\n": None}, {"a": 1}]
     events = [dict(shapes[i % 4], number=i, **{f"k{i}": i}) for i in range(300)]
-    found = column(events, OPTIONS)
+    found = read_all(events)
     for row, event in enumerate(events):
         assert is_same(attributes(found, row), leaves(event))
         assert is_same(attributes(found.rows(row, row + 1), 0), leaves(event))
@@ -190,7 +196,7 @@ def test_every_event_of_many_is_the_same_as_alone() -> None:
 
 def test_elements_of_arrays_of_objects_have_places() -> None:
     text = '{"a":[{"b":1,"c":[{"d":2},{"d":3}]},4,[{"b":5}]],"e":[6],"f":[{"g":7}]}'
-    found = column([text, text], OPTIONS)
+    found = read_all([text, text])
     places = (found.attributes[:, WHERE] & 0xFFFFFFFF).tolist()
     assert places[:7] == [1, 2, 3, 0, 4, 0, 5]
     assert found.place_parent[:6].tolist() == [0, 0, 1, 1, 0, 0]
@@ -217,7 +223,7 @@ PAIRS = st.recursive(
 @given(PAIRS, PAIRS)
 def test_of_a_name_that_comes_again_the_last_value_counts(first: str, second: str) -> None:
     text = f'{{"a":{first},"b":{second},"a":{second},"c":{first},"b":{first}}}'
-    found = column([text, text], OPTIONS)
+    found = read_all([text, text])
     for row in range(2):  # Python has it where the first one stood
         assert sorted(attributes(found, row)) == sorted(leaves(json.loads(text)))
 
@@ -226,7 +232,7 @@ def test_a_name_that_comes_again_and_again_costs_what_others_do() -> None:
     def seconds(names: list[str]) -> float:
         text = "{" + ",".join(f'"{name}":1' for name in names) + "}"
         start = perf_counter()
-        assert column([text], OPTIONS).row_start[-1] == len(set(names))
+        assert read_all([text]).row_start[-1] == len(set(names))
         return perf_counter() - start
 
     seconds(["x", "x"])  # compiles
@@ -237,16 +243,16 @@ def test_a_name_that_comes_again_and_again_costs_what_others_do() -> None:
 
 def test_depth_has_a_limit() -> None:
     text = '{"a":' + "[" * 63 + "]" * 63 + "}"
-    assert column([text], OPTIONS).n_rows == 1
+    assert read_all([text]).n_rows == 1
     with pytest.raises(ParseError, match="max_depth"):
-        column([text], Options(63))
+        read_all([text], Options(63))
 
 
 def test_errors_tell_the_event_the_byte_and_what_is_there() -> None:
     with pytest.raises(ParseError, match=r"event 1 .* at byte 6: expected a value; found \'x\'"):
-        column(["{}", '{"a": x}'], OPTIONS)
+        read_all(["{}", '{"a": x}'])
     with pytest.raises(ParseError, match=r"event 1 .*64 bits"):
-        column([{}, {"a": 2**64}], OPTIONS)
+        read_all([{}, {"a": 2**64}])
 
 
 @pytest.mark.parametrize("value", [
@@ -257,28 +263,28 @@ def test_errors_tell_the_event_the_byte_and_what_is_there() -> None:
 ])  # fmt: skip
 def test_values_that_no_event_has_are_refused(value: Any) -> None:
     with pytest.raises(ParseError, match="event 1 "):
-        column([{"a": 1}, {"a": value}], OPTIONS)
+        read_all([{"a": 1}, {"a": value}])
     with pytest.raises(ParseError, match="event 1 "):
-        column(['{"a": 1}', {"a": value}], OPTIONS)
+        read_all(['{"a": 1}', {"a": value}])
 
 
 def test_an_event_within_itself_is_refused() -> None:
     event: dict[str, Any] = {}
     event["a"] = event
     with pytest.raises(ParseError, match="event 0 is nested too deep"):
-        column([event], OPTIONS)
+        read_all([event])
 
 
 @pytest.mark.parametrize("events", [[1], [None], [[]], 3, {1: 2}, "x", [{"a": 1}, 2]])
 def test_what_is_no_event_is_refused(events: Any) -> None:
     with pytest.raises(ParseError):
-        column(events, OPTIONS)
+        read_all(events)
 
 
 def test_scalars_and_arrays_of_numpy_are_numbers() -> None:
     held = np.array([{"x": 1}, "é"], dtype=object)
-    assert attributes(column([{"a": held}], OPTIONS), 0) == [("a.x", 1), ("a", "é")]
+    assert attributes(read_all([{"a": held}]), 0) == [("a.x", 1), ("a", "é")]
     event = {"a": np.int64(3), "b": np.float32(0.5), "c": np.array([1, 2]), "d": np.bool_(True)}
-    assert attributes(column([event], OPTIONS), 0) == [
+    assert attributes(read_all([event]), 0) == [
         ("a", 3), ("b", 0.5), ("c", 1), ("c", 2), ("d", True),
     ]  # fmt: skip

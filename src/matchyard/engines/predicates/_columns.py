@@ -1,20 +1,21 @@
 """Events in any form that users have them in, as one: flat attributes.
 
-Dicts become JSON text and JSON text is scanned; tables are taken over column by column.
+Dicts become JSON text and JSON text is scanned; tables are taken over column by column. All of this
+happens when some of the events are asked for, in the thread that asks.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates._attributes import Column
+from matchyard.engines.predicates._attributes import VALUES, Column
 from matchyard.engines.predicates._json import NO_OFFSETS, read_json
 from matchyard.engines.predicates._tables import NESTED, from_map, from_table, read_rows
 from matchyard.errors import ParseError, UsageError
@@ -33,30 +34,55 @@ class Limits(Protocol):
         """How many objects and arrays may be within each other."""
 
 
-def column(events: Any, options: Limits) -> Column:
+class Unread(NamedTuple):
+    """Many events, as they came."""
+
+    n_rows: int
+    read: Callable[[int, int], Column]  # from one up to another
+
+    @property
+    def kind(self) -> str:
+        """What this is a column of."""
+        return VALUES
+
+    def rows(self, start: int, stop: int) -> Column:
+        """Some consecutive events; an error says which one it is about, counted from the first of
+        all."""
+        try:
+            return self.read(start, stop)
+        except ParseError:
+            if start:
+                self.read(0, stop)
+            raise
+
+
+def column(events: Any, options: Limits) -> Unread:
     """Events in any form that users have them in: dicts, JSON text, Arrow columns, tables."""
     depth = options.max_depth
-    if isinstance(events, list | tuple):
-        return _from_python(events, depth)
     if isinstance(events, (str, dict, *_BYTES)):
-        return _from_python([events], depth)
-    if isinstance(events, Iterator):
-        return _from_python(list(events), depth)
-    if hasattr(events, "columns") or isinstance(events, pa.RecordBatch | pa.Table):
-        return _from_rows(_as_table(events), depth)
-    if hasattr(events, "to_arrow"):  # polars
+        events = [events]
+    elif isinstance(events, Iterator):
+        events = list(events)
+    elif hasattr(events, "columns") or isinstance(events, pa.RecordBatch | pa.Table):
+        table = _as_table(events)
+        return Unread(
+            table.num_rows,
+            lambda start, stop: _from_rows(table.slice(start, stop - start), depth),
+        )
+    elif hasattr(events, "to_arrow"):  # polars
         events = events.to_arrow()
-    if isinstance(events, pa.ChunkedArray):
-        events = events.combine_chunks()
-        if isinstance(events, pa.ChunkedArray):  # more than 2 GiB of text in 32-bit offsets
-            raise UsageError(
-                "the column is too long for 32-bit offsets; match it in smaller pieces"
-            )
-    if isinstance(events, pa.Array):
-        return _from_arrow(events, depth)
+    if isinstance(events, pa.Array | pa.ChunkedArray):
+        return Unread(
+            len(events),
+            lambda start, stop: _from_arrow(events.slice(start, stop - start), depth),
+        )
     if hasattr(events, "tolist"):  # NumPy and pandas; Arrow would make floats of mixed numbers
-        return _from_python(events.tolist(), depth)
-    raise ParseError(f"not a column of events, but {_shown(events)}; expected a list of objects")
+        events = events.tolist()
+    if not isinstance(events, list | tuple):
+        raise ParseError(
+            f"not a column of events, but {_shown(events)}; expected a list of objects"
+        )
+    return Unread(len(events), lambda start, stop: _from_python(events[start:stop], depth))
 
 
 def _shown(value: Any) -> str:
@@ -171,7 +197,13 @@ def _from_rows(table: pa.Table, depth: int) -> Column:
     return found if found is not NESTED else _from_dicts(read_rows(table), depth)
 
 
-def _from_arrow(events: pa.Array, depth: int) -> Column:
+def _from_arrow(events: pa.Array | pa.ChunkedArray, depth: int) -> Column:
+    if isinstance(events, pa.ChunkedArray):
+        events = events.combine_chunks()
+        if isinstance(events, pa.ChunkedArray):
+            raise UsageError(
+                "the column is too long for 32-bit offsets; match it in smaller pieces"
+            )
     kind = events.type
     if pa.types.is_dictionary(kind):
         events = events.dictionary_decode()

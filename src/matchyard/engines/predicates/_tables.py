@@ -121,6 +121,8 @@ def _fields(names: Sequence[str], arrays: Sequence[pa.Array]) -> Any:
 def _values(array: pa.Array, what_it_is: str) -> _Values:
     kind, n = array.type, len(array)
     if pa.types.is_dictionary(kind):
+        if len(array.dictionary) > n:  # a few rows of many: they do not need all of it
+            return _values(array.dictionary_decode(), what_it_is)
         return _looked_up(array.indices, _values(array.dictionary, what_it_is))
     is_there = np.ones(n, np.bool_)
     if array.null_count:

@@ -1,7 +1,7 @@
 """From predicates and events to numbers: the vocabulary, filters, and batches of entries.
 
     subscriptions ──subscription_column──▶ Subscriptions ──Staging──▶ Filters and a Vocabulary
-    events ──column──▶ Column (JSON text) ──encode──▶ Batch (entries in a vocabulary)
+    events ──column──▶ Unread ──rows──▶ Column (attributes) ──encode──▶ Batch (entries in a vocabulary)
 
 See `_coded` for what the numbers mean.
 """
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from matchyard.engines.predicates import _encode, _subscriptions, language
 from matchyard.engines.predicates._attributes import Column
 from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
-from matchyard.engines.predicates._columns import column
+from matchyard.engines.predicates._columns import Unread, column
 from matchyard.engines.predicates._counts import count, merge_counts
 from matchyard.engines.predicates._decoded import decode_rows
 from matchyard.engines.predicates._pieces import renumber
@@ -87,9 +87,9 @@ def subscription_column(subscriptions: Any, options: Options) -> Subscriptions:
     return _subscriptions.subscription_column(subscriptions, options.max_filters)
 
 
-def encode(column: Column, vocabulary: Vocabulary, *bits: Any) -> Batch:
+def encode(column: Column | Unread, vocabulary: Vocabulary, *bits: Any) -> Batch:
     """Events as a batch over the vocabulary; predicates have no signatures."""
-    return _encode.encode(column, vocabulary)
+    return _encode.encode(column.rows(0, column.n_rows), vocabulary)
 
 
 def encode_known(column: Subscriptions, vocabulary: Vocabulary) -> Filters:
@@ -111,7 +111,7 @@ def parse(value: Any, options: Options) -> language.Predicate:
 def parse_event(value: Any, options: Options) -> language.Event:
     """One event; refuses at once what `column` would refuse later."""
     event = language.parse_event(value)
-    column([event], options)
+    column([event], options).rows(0, 1)
     return event
 
 
