@@ -162,7 +162,7 @@ def test_two_columns_of_one_name_are_refused() -> None:
 @pytest.mark.parametrize("values", [
     pa.array([1]), pa.array([[{"a": 1}]]), pa.table({"a": pa.array([1], pa.timestamp("s"))}),
     pa.table({"a": pa.array([b"x"])}), pa.array([{"a": 1}, None]), pa.nulls(1),
-    pa.array([{"a": [1]}, None]), pa.table({"a": pa.array([[1]], pa.list_(pa.date32()))}),
+    np.array(5), pa.array([{"a": [1]}, None]), pa.table({"a": pa.array([[1]], pa.list_(pa.date32()))}),
 ])  # fmt: skip
 def test_columns_that_hold_no_events_are_refused(values: Any) -> None:
     with pytest.raises(ParseError):

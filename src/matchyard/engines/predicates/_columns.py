@@ -22,6 +22,7 @@ from matchyard.errors import ParseError, UsageError
 
 _EXAMPLE = 'expected an object, e.g. {"area": "north", "temp": 31.5}'
 _BYTES = (bytes, bytearray, memoryview)
+_LISTS = (list, tuple)
 _TIMES = "mM"  # of NumPy, which makes integers of some and objects of others
 _NESTED = (dict, list, tuple, np.ndarray)
 
@@ -59,30 +60,30 @@ class Unread(NamedTuple):
 def column(events: Any, options: Limits) -> Unread:
     """Events in any form that users have them in: dicts, JSON text, Arrow columns, tables."""
     depth = options.max_depth
+    held = events if isinstance(events, _LISTS) else _sliceable(events)
+    if isinstance(held, _LISTS):
+        return Unread(len(held), lambda start, stop: _from_python(held[start:stop], depth))
+    read = _from_rows if isinstance(held, pa.Table) else _from_arrow
+    return Unread(len(held), lambda start, stop: read(held.slice(start, stop - start), depth))
+
+
+def _sliceable(events: Any) -> Any:
+    """A list, or a table, an array or chunks of Arrow."""
     if isinstance(events, (str, dict, *_BYTES)):
-        events = [events]
-    elif isinstance(events, Iterator):
-        events = list(events)
-    elif hasattr(events, "columns") or isinstance(events, pa.RecordBatch | pa.Table):
-        table = _as_table(events)
-        return Unread(
-            table.num_rows,
-            lambda start, stop: _from_rows(table.slice(start, stop - start), depth),
-        )
-    elif hasattr(events, "to_arrow"):  # polars
+        return [events]
+    if isinstance(events, Iterator):
+        return list(events)
+    if hasattr(events, "columns") or isinstance(events, pa.RecordBatch | pa.Table):
+        return _as_table(events)
+    if hasattr(events, "to_arrow"):  # polars
         events = events.to_arrow()
     if isinstance(events, pa.Array | pa.ChunkedArray):
-        return Unread(
-            len(events),
-            lambda start, stop: _from_arrow(events.slice(start, stop - start), depth),
-        )
+        return events
     if hasattr(events, "tolist"):  # NumPy and pandas; Arrow would make floats of mixed numbers
-        events = events.tolist()
-    if not isinstance(events, list | tuple):
-        raise ParseError(
-            f"not a column of events, but {_shown(events)}; expected a list of objects"
-        )
-    return Unread(len(events), lambda start, stop: _from_python(events[start:stop], depth))
+        values = events.tolist()
+        if isinstance(values, list):  # an array without dimensions has none
+            return values
+    raise ParseError(f"not a column of events, but {_shown(events)}; expected a list of objects")
 
 
 def _shown(value: Any) -> str:

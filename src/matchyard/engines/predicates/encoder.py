@@ -89,7 +89,8 @@ def subscription_column(subscriptions: Any, options: Options) -> Subscriptions:
 
 def encode(column: Column | Unread, vocabulary: Vocabulary, *bits: Any) -> Batch:
     """Events as a batch over the vocabulary; predicates have no signatures."""
-    return _encode.encode(column.rows(0, column.n_rows), vocabulary)
+    read = column if isinstance(column, Column) else column.rows(0, column.n_rows)
+    return _encode.encode(read, vocabulary)
 
 
 def encode_known(column: Subscriptions, vocabulary: Vocabulary) -> Filters:
