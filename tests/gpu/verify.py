@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,8 @@ from matchyard.engine import ENGINES
 from tests.gpu.kernels import RECORD, hashes, record
 
 _TESTS = Path(__file__).parents[1]
+_ENVIRONMENT = {**os.environ, "MATCHYARD_TEST_DEVICE": "gpu"}
+_FEW = 12  # tests of a process under a tool
 _NOTHING = 5  # pytest's word for a file without a test that is asked for
 _ABOUT = {  # files that are about one engine
     "test_tags.py": "tags",
@@ -39,40 +41,56 @@ _NOT_UNDER = (
 
 
 class Job(NamedTuple):
-    """Tests of one file."""
+    """Some tests, for one process."""
 
-    path: Path
-    which: str  # as pytest has it
+    name: str
+    given: tuple[str, ...]  # to pytest
 
-    def __str__(self) -> str:
-        return f"{self.path.relative_to(_TESTS)} -k '{self.which}'"
+    @classmethod
+    def of(cls, path: Path, which: str) -> Job:
+        """The tests of a file that an expression of pytest stands for."""
+        return cls(f"{path.relative_to(_TESTS)} -k '{which}'", (str(path), "-k", which))
 
 
 def jobs(tool: str | None) -> list[Job]:
     """All there is to run: of the conformance suite, what is about an algorithm with kernels. Under a
-    tool, the tests of kernels alone."""
+    tool, which takes its time, the tests of kernels alone, a few at a time."""
     own = sorted(_TESTS.glob("gpu/test_*.py"))
     if tool:
-        return [Job(path, "not an_index_gives") for path in own if path.name not in _NOT_UNDER]
+        return [
+            Job(f"{path.relative_to(_TESTS)} from {first + 1}", tuple(tests[first : first + _FEW]))
+            for path in own
+            if path.name not in _NOT_UNDER
+            for tests in [_tests_of(path)]
+            for first in range(0, len(tests), _FEW)
+        ]
     by_algorithm = [*sorted(_TESTS.glob("conformance/test_*.py")), _TESTS / "gpu" / "test_cards.py"]
     found = [
-        Job(path, name)
+        Job.of(path, name)
         for path in by_algorithm
         for engine in ENGINES
         if _ABOUT.get(path.name, engine) == engine
         for name in my.algorithms(engine, "gpu")
     ]
     others = [path for path in own if path not in by_algorithm]
-    return found + [Job(path, "not what_was_verified_there") for path in others]
+    return found + [Job.of(path, "not what_was_verified_there") for path in others]
+
+
+def _tests_of(path: Path) -> list[str]:
+    """The tests of a file one by one, without those of whole indexes."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", str(path), "-k", "not an_index_gives", "--collect-only"],
+        capture_output=True, text=True, check=True, cwd=_TESTS.parent, env=_ENVIRONMENT,
+    )  # fmt: skip
+    return [line for line in done.stdout.splitlines() if "::" in line]
 
 
 def run(job: Job, tool: str | None) -> tuple[int, str]:
-    """How many tests of a file passed, and what was said if some did not."""
+    """How many tests passed, and what was said if some did not."""
     under = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"] if tool else []
     done = subprocess.run(
-        [*under, sys.executable, "-m", "pytest", str(job.path), "-k", job.which],
-        capture_output=True, text=True, check=False, cwd=_TESTS.parent,
-        env={**os.environ, "MATCHYARD_TEST_DEVICE": "gpu"},
+        [*under, sys.executable, "-m", "pytest", *job.given],
+        capture_output=True, text=True, check=False, cwd=_TESTS.parent, env=_ENVIRONMENT,
     )  # fmt: skip
     passed = re.search(r"(\d+) passed", done.stdout)
     failed = "" if done.returncode in (0, _NOTHING) else done.stdout + done.stderr
@@ -81,11 +99,12 @@ def run(job: Job, tool: str | None) -> tuple[int, str]:
 
 def ran(tool: str | None, n_processes: int) -> int | None:
     """How many tests passed; None where one failed."""
-    n_passed, has_failed, all_jobs = 0, False, jobs(tool)
+    n_passed, has_failed = 0, False
     with ThreadPoolExecutor(n_processes) as pool:
-        ends = pool.map(lambda job: run(job, tool), all_jobs)
-        for job, (passed, failed) in zip(all_jobs, ends, strict=True):
-            print(f"{job}: {passed} passed", failed, flush=True)
+        under_way = {pool.submit(run, job, tool): job for job in jobs(tool)}
+        for ended in as_completed(under_way):
+            passed, failed = ended.result()
+            print(f"{under_way[ended].name}: {passed} passed", failed, flush=True)
             n_passed += passed
             has_failed |= bool(failed)
     return None if has_failed else n_passed
