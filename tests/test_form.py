@@ -20,6 +20,7 @@ ROOT = Path(__file__).parent.parent
 # The layer rule: who (a module or folder) may import what of this package. `PUBLIC` stands for the
 # names of `matchyard.__all__` and the modules that users import. Everybody may import itself.
 PUBLIC = ("matchyard", "errors")
+MATCHING = ("device", "errors", "kept", "kernels", "lanes", "matches")
 LAYERS = {
     "errors": (),
     "kernels": ("errors",),
@@ -28,25 +29,9 @@ LAYERS = {
     "kept": ("device",),
     "lanes": ("device",),
     "engines/workloads": ("errors",),
-    "engines/tags": ("kernels", "matches", "device", "kept", "lanes", "errors"),
-    "engines/predicates": (
-        "engines/workloads",
-        "kernels",
-        "matches",
-        "device",
-        "kept",
-        "lanes",
-        "errors",
-    ),
-    "engines/twigs": (
-        "engines/workloads",
-        "kernels",
-        "matches",
-        "device",
-        "kept",
-        "lanes",
-        "errors",
-    ),
+    "engines/tags": MATCHING,
+    "engines/predicates": ("engines/workloads", *MATCHING),
+    "engines/twigs": ("engines/workloads", *MATCHING),
     "engine": ("errors", "kernels", "matches", "device"),
     "keys": ("errors", "kernels"),
     "storage": ("errors", "kernels"),
