@@ -164,6 +164,15 @@ def test_a_segment_without_routes_is_asked_every_time(tmp_path):
     assert list(zip(events.tolist(), places.tolist())) == [(e, s) for e in (0, 1) for s in range(4)]
 
 
+def test_routes_refuse_a_bad_event_also_where_all_shards_are_asked(tmp_path):
+    plan = shards.Plan("predicates")
+    built(tmp_path / "a.index", plan, [(["a > 1"], [1]), (["b > 1"], [2])])
+    routes = shards.Routes(tmp_path / "a.index", "0001")
+    assert routes.of([{"a": 2}, "{}"])[0].tolist() == [0, 0, 1, 1]
+    with pytest.raises(my.ParseError, match="event 1 is not JSON"):
+        routes.of([{"a": 2}, "{"])
+
+
 def test_an_old_format_can_be_carried_on(tmp_path):
     """Changes appended to an index of format 1 make a version of the current one."""
     golden = Path(__file__).parent / "golden" / "format-1" / "rarest-int"

@@ -314,13 +314,14 @@ class Routes:
         encoder = self._settings.engine.encoder
         column = encoder.column(events, self._settings.reading)
         n_events = column.n_rows
+        rows = column.rows(0, n_events)  # also where no name is asked for: bad events are refused
         numbers = np.arange(n_events, dtype=np.int64)
         found = []
         for first, n_shards, vocabulary, routes in self._segments:
             if routes is None:
                 found.append(numbers[:, None] * self.n_shards + range(first, first + n_shards))
                 continue
-            batch = encoder.encode(column.rows(0, n_events), vocabulary)
+            batch = encoder.encode(rows, vocabulary)
             start, names = encoder.names_of(batch, vocabulary)
             shards = routes[1 + names]
             places = np.repeat(numbers, np.diff(start)) * self.n_shards + first + shards
