@@ -91,6 +91,18 @@ def test_rows_with_nulls_are_those_of_python(values: list[tuple[Any, ...]]) -> N
     check(pa.Table.from_pylist(rows, schema), rows)
 
 
+def test_a_dictionary_may_be_longer_than_the_rows_and_of_any_type() -> None:
+    texts = pa.array(["x", None, "é", *map(str, range(9))])
+    for kind in (pa.string(), pa.large_string(), pa.string_view()):
+        encoded = pa.DictionaryArray.from_arrays(pa.array([2, None, 1, 0]), texts.cast(kind))
+        check(pa.table({"t": encoded}), [{"t": "é"}, {}, {}, {"t": "x"}])
+        check(pa.table({"t": encoded}).slice(0, 0), [])
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 4], pa.int32()), pa.array(["x", "y"]))
+    for values in (texts.cast(pa.binary_view()), texts.cast(pa.binary()), runs):
+        with pytest.raises(ParseError, match="column 't' is of type"):
+            read_all(pa.table({"t": pa.DictionaryArray.from_arrays(pa.array([0]), values)}))
+
+
 def test_structs_get_dotted_names_and_lists_go_through_python() -> None:
     rows = [{"a": {"b": 1, "c": {"d": "x"}}}, {"a": {"b": None, "c": None}}, {"a": None}]
     check(pa.array(rows), rows)
@@ -199,6 +211,14 @@ def test_some_events_of_a_column_are_read_as_they_are_among_all(form: str) -> No
         assert found.n_rows == stop - start
         for row, event in enumerate(rows[start:stop]):
             assert is_same(attributes(found, row), leaves(event))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_some_events_of_a_column_of_json_come_with_no_text_of_the_others(kind: pa.DataType) -> None:
+    texts = [json.dumps({"a": f'"{i}"'}) for i in range(1000)]  # escapes, so that text is copied
+    found = column(pa.array(texts, kind), OPTIONS).rows(500, 510)
+    assert len(found.text) <= 2 * sum(map(len, texts[500:510]))
+    assert is_same(attributes(found, 9), [("a", '"509"')])
 
 
 @pytest.mark.parametrize("threads", [1, 3])

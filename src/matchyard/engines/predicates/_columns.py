@@ -240,6 +240,7 @@ def _json_buffers(events: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64
     width = np.int64 if pa.types.is_large_binary(events.type) else np.int32
     _, offsets, data = events.buffers()
     start = np.frombuffer(offsets, width)[events.offset : events.offset + len(events) + 1]
-    text = np.frombuffer(data or b"", np.uint8)
+    # Of a slice only its own text: a copy is made of all of it where there are escapes.
+    text = np.frombuffer(data or b"", np.uint8)[start[0] : start[-1]]
     text.flags.writeable = False  # as that of Python strings, so that kernels are compiled once
-    return text, start.astype(np.int64)
+    return text, start.astype(np.int64) - start[0]

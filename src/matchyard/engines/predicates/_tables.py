@@ -106,6 +106,11 @@ def _is_nested(kind: pa.DataType) -> bool:
     return bool(is_list or pa.types.is_fixed_size_list(kind) or pa.types.is_list_view(kind))
 
 
+def _is_packed(kind: pa.DataType) -> bool:
+    is_view = pa.types.is_string_view(kind) or pa.types.is_binary_view(kind)
+    return bool(is_view or pa.types.is_run_end_encoded(kind))
+
+
 def _fields(names: Sequence[str], arrays: Sequence[pa.Array]) -> Any:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -121,7 +126,8 @@ def _fields(names: Sequence[str], arrays: Sequence[pa.Array]) -> Any:
 def _values(array: pa.Array, what_it_is: str) -> _Values:
     kind, n = array.type, len(array)
     if pa.types.is_dictionary(kind):
-        if len(array.dictionary) > n:  # a few rows of many: they do not need all of it
+        # Of a dictionary longer than the rows most is not needed; Arrow cannot decode all types.
+        if len(array.dictionary) > n and not _is_packed(kind.value_type):
             return _values(array.dictionary_decode(), what_it_is)
         return _looked_up(array.indices, _values(array.dictionary, what_it_is))
     is_there = np.ones(n, np.bool_)
