@@ -231,6 +231,27 @@ def test_a_bad_event_is_named_by_its_number_among_all(form: Any, threads: int) -
         index.match(form(events), threads=threads)
 
 
+def test_a_bad_event_is_named_where_those_before_it_cannot_be_read_at_once() -> None:
+    indices = pa.array(range(100), pa.int8())
+    chunks = [
+        pa.StructArray.from_arrays(
+            [pa.DictionaryArray.from_arrays(indices, pa.array([f"{i} {j}" for j in range(100)]))],
+            ["a"],
+            mask=pa.array([i == 1 and j == 50 for j in range(100)]),
+        )
+        for i in range(2)
+    ]  # 200 texts, which an index of 8 bits has no numbers for
+    with pytest.raises(ParseError, match=r"^event 150 is null"):
+        column(pa.chunked_array(chunks), OPTIONS).rows(100, 200)
+
+
+def test_a_list_may_change_once_it_was_given() -> None:
+    events = [{"a": i} for i in range(10)]
+    unread = column(events, OPTIONS)
+    events.clear()
+    assert is_same(attributes(unread.rows(7, 10), 1), [("a", 8)])
+
+
 def test_reading_counts_as_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     now, read_json = [0.0], _columns.read_json
 

@@ -7,6 +7,7 @@ happens when some of the events are asked for, in the thread that asks.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
@@ -23,6 +24,7 @@ from matchyard.errors import ParseError, UsageError
 _EXAMPLE = 'expected an object, e.g. {"area": "north", "temp": 31.5}'
 _BYTES = (bytes, bytearray, memoryview)
 _LISTS = (list, tuple)
+_NUMBERED = re.compile(r"event (\d+) ")  # how every error about one event begins
 _TIMES = "mM"  # of NumPy, which makes integers of some and objects of others
 _NESTED = (dict, list, tuple, np.ndarray)
 
@@ -51,16 +53,23 @@ class Unread(NamedTuple):
         all."""
         try:
             return self.read(start, stop)
-        except ParseError:
-            if start:
-                self.read(0, stop)
-            raise
+        except ParseError as error:
+            raise _counted_from(error, start) from None
+
+
+def _counted_from(error: ParseError, first: int) -> ParseError:
+    """The same of an event whose number is higher by that of the first of its slice."""
+    text = str(error)
+    numbered = _NUMBERED.match(text)
+    if numbered is None:  # it is about a column as a whole
+        return error
+    return ParseError(f"event {int(numbered[1]) + first} {text[numbered.end() :]}")
 
 
 def column(events: Any, options: Limits) -> Unread:
     """Events in any form that users have them in: dicts, JSON text, Arrow columns, tables."""
     depth = options.max_depth
-    held = events if isinstance(events, _LISTS) else _sliceable(events)
+    held = events[:] if isinstance(events, _LISTS) else _sliceable(events)  # others may change it
     if isinstance(held, _LISTS):
         return Unread(len(held), lambda start, stop: _from_python(held[start:stop], depth))
     read = _from_rows if isinstance(held, pa.Table) else _from_arrow
