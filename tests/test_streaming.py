@@ -108,6 +108,25 @@ def test_an_event_that_is_refused_fails_alone() -> None:
             futures[number].result()
 
 
+def test_the_number_of_a_bad_event_spares_a_search_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    index, sizes = my.PredicateIndex().add("x > 1", key=1).consolidate(), []
+    match = index.match
+
+    def noted(events: Any, threads: int) -> my.Matches:
+        sizes.append(len(events))
+        return match(events, threads)
+
+    monkeypatch.setattr(index, "match", noted)
+    with index.stream(max_batch=64, max_delay_ms=5000) as stream:
+        futures = [stream.submit("{" if i == 40 else {"x": i}) for i in range(64)]
+        with pytest.raises(my.ParseError, match="event 0 is not JSON at byte 1"):
+            futures[40].result()
+    assert [future.result() for i, future in enumerate(futures) if i != 40] == [
+        [1] if i > 1 else [] for i in range(64) if i != 40
+    ]
+    assert sorted(sizes) == [11, 12, 40, 64]
+
+
 def test_a_whole_batch_may_be_bad() -> None:
     index = my.TwigIndex().add("//a", key=1).consolidate()
     with index.stream(max_batch=4096, max_delay_ms=60_000) as stream:

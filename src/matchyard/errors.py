@@ -30,12 +30,26 @@ class ParseError(MatchyardError, ValueError):
     """A subscription or event that the engine's language does not allow."""
 
 
+class JsonError(EventError, ParseError):
+    """An event that is no object of JSON's kinds of values, and why."""
+
+    def __init__(self, reason: str, event: int) -> None:
+        super().__init__(f"event {{event}} {_plain(reason)}", event)
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[JsonError], tuple[str, int]]:
+        return JsonError, (self.reason, self.event)
+
+    def counted_from(self, first: int) -> JsonError:
+        """The same of an event whose number is higher by that of the first of its chunk."""
+        return JsonError(self.reason, self.event + first)
+
+
 class XmlError(EventError, ParseError):
     """A document that is no XML or passes a limit, and where: lines and columns count from 1."""
 
     def __init__(self, reason: str, line: int, column: int, event: int = 0) -> None:
-        what = reason.replace("{", "{{").replace("}", "}}")
-        message = f"document {{event}} at line {line}, column {column}: {what}"
+        message = f"document {{event}} at line {line}, column {column}: {_plain(reason)}"
         super().__init__(message, event)
         self.reason, self.line, self.column = reason, line, column
 
@@ -53,3 +67,8 @@ class StorageError(MatchyardError, OSError):
 
 class DeviceError(MatchyardError, RuntimeError):
     """A device that was asked for and cannot be had."""
+
+
+def _plain(reason: str) -> str:
+    """A text that `format` leaves as it is."""
+    return reason.replace("{", "{{").replace("}", "}}")

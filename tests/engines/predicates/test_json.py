@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 from decimal import Decimal
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -249,8 +250,10 @@ def test_depth_has_a_limit() -> None:
 
 
 def test_errors_tell_the_event_the_byte_and_what_is_there() -> None:
-    with pytest.raises(ParseError, match=r"event 1 .* at byte 6: expected a value; found \'x\'"):
+    with pytest.raises(ParseError, match=r"event 1 .* at byte 6: expected a value") as refused:
         read_all(["{}", '{"a": x}'])
+    assert "found 'x' in '{\"a\": x}'; expected an object, e.g. {" in str(refused.value)
+    assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
     with pytest.raises(ParseError, match=r"event 1 .*64 bits"):
         read_all([{}, {"a": 2**64}])
 

@@ -7,7 +7,6 @@ happens when some of the events are asked for, in the thread that asks.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
@@ -19,12 +18,11 @@ from numpy.typing import NDArray
 from matchyard.engines.predicates._attributes import VALUES, Column
 from matchyard.engines.predicates._json import NO_OFFSETS, read_json
 from matchyard.engines.predicates._tables import NESTED, from_map, from_table, read_rows
-from matchyard.errors import ParseError, UsageError
+from matchyard.errors import JsonError, ParseError, UsageError
 
 _EXAMPLE = 'expected an object, e.g. {"area": "north", "temp": 31.5}'
 _BYTES = (bytes, bytearray, memoryview)
 _LISTS = (list, tuple)
-_NUMBERED = re.compile(r"event (\d+) ")  # how every error about one event begins
 _TIMES = "mM"  # of NumPy, which makes integers of some and objects of others
 _NESTED = (dict, list, tuple, np.ndarray)
 
@@ -49,21 +47,11 @@ class Unread(NamedTuple):
         return VALUES
 
     def rows(self, start: int, stop: int) -> Column:
-        """Some consecutive events; an error says which one it is about, counted from the first of
-        all."""
+        """Some consecutive events; an error counts from the first of all."""
         try:
             return self.read(start, stop)
-        except ParseError as error:
-            raise _counted_from(error, start) from None
-
-
-def _counted_from(error: ParseError, first: int) -> ParseError:
-    """The same of an event whose number is higher by that of the first of its slice."""
-    text = str(error)
-    numbered = _NUMBERED.match(text)
-    if numbered is None:  # it is about a column as a whole
-        return error
-    return ParseError(f"event {int(numbered[1]) + first} {text[numbered.end() :]}")
+        except JsonError as error:
+            raise error.counted_from(start) from None
 
 
 def column(events: Any, options: Limits) -> Unread:
@@ -144,7 +132,7 @@ def _check_names(value: Any, row: int) -> None:
     if isinstance(value, dict):
         for name, inner in value.items():
             if not isinstance(name, str):
-                raise ParseError(f"event {row} has a name that is no text: {_shown(name)}")
+                raise JsonError(f"has a name that is no text: {_shown(name)}", row)
             if isinstance(inner, _NESTED):
                 _check_names(inner, row)
     elif isinstance(value, np.ndarray):
@@ -166,19 +154,19 @@ def _as_bytes(event: Any, row: int) -> bytes:
             return event.encode()
     except UnicodeEncodeError as error:
         found = error.object[max(0, error.start - 20) : error.end + 20]
-        raise ParseError(f"event {row} has text that is not Unicode: {found!r}") from None
+        raise JsonError(f"has text that is not Unicode: {found!r}", row) from None
     except RecursionError:
-        raise ParseError(f"event {row} is nested too deep, or within itself") from None
+        raise JsonError("is nested too deep, or within itself", row) from None
     except TypeError as error:
         expected = "expected numbers, text, true, false, null, objects and arrays"
-        raise ParseError(f"event {row} has a value that is not JSON: {error}; {expected}") from None
+        raise JsonError(f"has a value that is not JSON: {error}; {expected}", row) from None
     except ValueError as error:
         if isinstance(error, ParseError):
             raise
-        raise ParseError(f"event {row} cannot be written as JSON: {error}") from None
+        raise JsonError(f"cannot be written as JSON: {error}", row) from None
     if isinstance(event, _BYTES):
         return bytes(event)
-    raise ParseError(f"event {row} is no object: {_shown(event)}; {_EXAMPLE}")
+    raise JsonError(f"is no object: {_shown(event)}; {_EXAMPLE}", row)
 
 
 def _from_parts(parts: Sequence[bytes], depth: int) -> Column:
@@ -220,7 +208,7 @@ def _from_arrow(events: pa.Array | pa.ChunkedArray, depth: int) -> Column:
         kind = events.type
     if events.null_count:
         row = int(np.flatnonzero(events.is_null().to_numpy(zero_copy_only=False))[0])
-        raise ParseError(f"event {row} is null; {_EXAMPLE}")
+        raise JsonError(f"is null; {_EXAMPLE}", row)
     if pa.types.is_struct(kind):
         names = [field.name for field in kind]
         found = from_table(names, events.flatten(), len(events))

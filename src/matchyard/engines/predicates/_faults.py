@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.errors import ParseError
+from matchyard.errors import JsonError
 
 NO_FAULT = 0
 # No faults of the text: the scanner needs more room for one of these.
@@ -32,12 +32,13 @@ _EXAMPLE = 'e.g. {"area": "north", "temp": 31.5}'
 
 def refuse(
     fault: int, event: int, position: int, text: NDArray[np.uint8], start: int, end: int, limit: int
-) -> ParseError:
+) -> JsonError:
     """The error to raise, with the place and what stands there."""
     message = _MESSAGES[fault].format(limit=limit)
     near = bytes(text[max(start, position - 20) : min(end, position + 20)])
     found = "the end" if position >= end else repr(bytes(text[position : position + 1]))[1:]
-    return ParseError(
-        f"event {event} is not JSON at byte {position - start}: {message}; found {found} "
-        f"in {near.decode(errors='replace')!r}; expected an object, {_EXAMPLE}"
+    return JsonError(
+        f"is not JSON at byte {position - start}: {message}; found {found} "
+        f"in {near.decode(errors='replace')!r}; expected an object, {_EXAMPLE}",
+        event,
     )

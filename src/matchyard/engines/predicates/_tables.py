@@ -24,7 +24,7 @@ from matchyard.engines.predicates._attributes import (
     Column,
 )
 from matchyard.engines.predicates._decimals import split_integers
-from matchyard.errors import ParseError
+from matchyard.errors import JsonError, ParseError
 from matchyard.kernels.names import Interner, string_buffers
 
 NESTED = None  # lists within it: such events go through Python
@@ -75,7 +75,7 @@ def from_map(events: pa.Array) -> Column | None:
     pairs = np.sort(rows << 32 | names)
     if np.any(pairs[1:] == pairs[:-1]):
         row = int(pairs[np.flatnonzero(pairs[1:] == pairs[:-1])[0]] >> 32)
-        raise ParseError(f"event {row} has a name twice")
+        raise JsonError("has a name twice", row)
     n_before = np.zeros(len(keys) + 1, np.int64)
     np.cumsum(found.is_there, out=n_before[1:])
     kept = found.is_there
