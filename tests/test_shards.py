@@ -164,13 +164,19 @@ def test_a_segment_without_routes_is_asked_every_time(tmp_path):
     assert list(zip(events.tolist(), places.tolist())) == [(e, s) for e in (0, 1) for s in range(4)]
 
 
-def test_routes_refuse_a_bad_event_also_where_all_shards_are_asked(tmp_path):
-    plan = shards.Plan("predicates")
-    built(tmp_path / "a.index", plan, [(["a > 1"], [1]), (["b > 1"], [2])])
+@pytest.mark.parametrize(("engine", "subscriptions", "good", "bad", "reason"), [
+    ("predicates", ["a > 1", "b > 1"], '{"a": 2}', "{", "event 1 is not JSON"),
+    ("twigs", ["//a", "//b"], "<a/>", "<a>", "document 1 at line 1"),
+])  # fmt: skip
+def test_routes_refuse_a_bad_event_also_where_all_shards_are_asked(
+    engine, subscriptions, good, bad, reason, tmp_path
+):
+    first, second = subscriptions
+    built(tmp_path / "a.index", shards.Plan(engine), [([first], [1]), ([second], [2])])
     routes = shards.Routes(tmp_path / "a.index", "0001")
-    assert routes.of([{"a": 2}, "{}"])[0].tolist() == [0, 0, 1, 1]
-    with pytest.raises(my.ParseError, match="event 1 is not JSON"):
-        routes.of([{"a": 2}, "{"])
+    assert routes.of([good, good])[0].tolist() == [0, 0, 1, 1]
+    with pytest.raises(my.ParseError, match=reason):
+        routes.of([good, bad])
 
 
 def test_an_old_format_can_be_carried_on(tmp_path):

@@ -314,7 +314,9 @@ class Routes:
         encoder = self._settings.engine.encoder
         column = encoder.column(events, self._settings.reading)
         n_events = column.n_rows
-        rows = column.rows(0, n_events)  # also where no name is asked for: bad events are refused
+        rows = column.rows(0, n_events)
+        if self.n_shards > 1 and all(routes is None for *_, routes in self._segments):
+            encoder.encode(rows, self._segments[0][2])  # or each shard would refuse bad events
         numbers = np.arange(n_events, dtype=np.int64)
         found = []
         for first, n_shards, vocabulary, routes in self._segments:
