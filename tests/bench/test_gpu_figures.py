@@ -1,6 +1,7 @@
 """Figures on a GPU, which the CPU stands in for: what is written, judged and drawn with the rest."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from tests.bench.figures import FIGURES, tiny
@@ -15,7 +16,12 @@ from matchyard.device import Place
 ON_GPU = [name for name in FIGURES if reproduce.gpu_algorithms(FIGURES[name])]
 QUICK = [name for name in ON_GPU if not name.startswith(("ccm-fig", "twig-fig"))]
 ONE_OF_EACH = [*QUICK, "ccm-fig8", "twig-fig7", "twig-fig10"]
-LONG = [pytest.param(name, marks=pytest.mark.slow) for name in ON_GPU if name not in ONE_OF_EACH]
+STEPS = "ccm-fig5"  # of a launch, which the CPU cannot stand in for
+LONG = [
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in ON_GPU
+    if name not in (*ONE_OF_EACH, STEPS)
+]
 
 
 @pytest.fixture
@@ -78,6 +84,59 @@ def test_both_are_judged_and_drawn_together(name, card, quick, tmp_path, monkeyp
     assert both["rows"] == alone["rows"] == drawn[0]
     assert drawn[1] == alone["rows"] + read(tmp_path / f"{name}.gpu.json")["rows"]
     assert "a card" in both["reason"]
+
+
+class Launches:
+    """What `counting` has for single events, without a card."""
+
+    def __init__(self):
+        self.done, self._lane = [], SimpleNamespace(stream="a stream")
+        self._halves, self._totals = (
+            SimpleNamespace(nbytes=n_bytes, data=SimpleNamespace(memset_async=self.reset))
+            for n_bytes in (800, 8)
+        )
+
+    def reset(self, value, n_bytes, stream):
+        self.done.append((value, n_bytes, stream))
+
+    def _launch(self, event):
+        self.done.append(event)
+
+    def _wait(self, number):
+        return number
+
+    def match(self, event):
+        if event:  # one without constraints is not launched
+            self._launch(event)
+            self._wait(event)
+
+
+@pytest.mark.parametrize("by_memset", [False, True])
+def test_the_steps_of_an_event_are_those_of_its_launch(by_memset):
+    code, one = figures.load(FIGURES[STEPS]), Launches()
+    found = code._steps(one.match, [1, 0, 2, 3], one, by_memset)
+    assert list(found) == ["there", "kernel", "back"]
+    assert min(found.values()) > 0
+    resets = [(0, 800, "a stream"), (0, 8, "a stream")] if by_memset else []
+    assert one.done == [*resets, 1, *resets, 2, *resets, 3]
+    one.done.clear()
+    one.match(4)
+    assert one.done == [4]  # it is as it was
+
+
+def test_steps_without_a_gpu_reproduce_nothing():
+    judge = figures.load(FIGURES[STEPS]).judge
+    rows = [{"series": "here", "panel": "counting", "x": "all", "y": 200.0}]
+    assert judge(FIGURES[STEPS], rows)[0] == "not"
+    for reset, there in (("in the kernel", 2.0), ("by memset", 9.0)):
+        rows += [
+            {"series": "here", "panel": f"counting (GPU), reset {reset}", "x": step, "y": y}
+            for step, y in (("there", there), ("kernel", 10.0), ("back", 4.0))
+        ]
+    word, reason = judge(FIGURES[STEPS]._replace(card="a card"), rows)
+    assert word == "reproduced"
+    assert "of 16.0 µs on a card the kernel takes 62%" in reason
+    assert "with memset an event takes 1.44× as long" in reason
 
 
 def test_a_gpu_with_another_size_is_left_out(card, quick, tmp_path, monkeypatch):

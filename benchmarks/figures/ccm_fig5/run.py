@@ -1,0 +1,113 @@
+"""The steps of a single event of `counting` on a GPU: there, kernel and back.
+
+There is no copy on the way there: what CCM calls its input is an argument of the launch. The kernel
+writes what it found to the host's memory, so that the way back is to put it in order and to look up
+keys. With memset, two of them reset counters before every launch; the kernel clears those of the
+event before all the same, which takes it next to no time.
+"""
+
+from itertools import pairwise
+from statistics import median
+from time import perf_counter
+
+import matchyard as my
+from matchyard.bench import machine, sweeps
+from matchyard.bench.claims import Claim, verdict
+
+RESETS = {"in the kernel": False, "by memset": True}
+
+
+def run(figure):
+    source = my.workload("predicates", "ccm", figure.size)
+    index, _ = sweeps.built(source, "counting", device=figure.device)
+    (segment,) = index.segments()
+    (table,), settings = segment.tables, segment.settings
+    column = settings.engine.encoder.column(
+        source.events(figure.settings["events"]), settings.reading
+    )
+    events = [segment.encode(column.rows(i, i + 1)) for i in range(column.n_rows)]
+    space = settings.algorithm.workspace(table, settings.options)
+
+    def match(event):
+        settings.algorithm.match(table, event, space, settings.options)
+
+    with machine.alone():
+        if figure.device != "gpu":
+            yield {"series": "here", "panel": "counting", "x": "all",
+                   "y": 1e6 * median(_seconds(match, events)[len(events) // 2 :])}  # fmt: skip
+            return
+        for reset, by_memset in RESETS.items():
+            for step, took in _steps(match, events, space.one, by_memset).items():
+                yield {"series": "here", "panel": f"counting, reset {reset}",
+                       "x": step, "y": 1e6 * took}  # fmt: skip
+
+
+def _seconds(match, events):
+    found = []
+    for event in events:
+        start = perf_counter()
+        match(event)
+        found.append(perf_counter() - start)
+    return found
+
+
+def _steps(match, events, one, by_memset):
+    """The medians of each step, in seconds, of those events that have constraints to look at."""
+    launch, wait, marks = one._launch, one._wait, []
+
+    def launched(*given):
+        if by_memset:
+            one._halves.data.memset_async(0, one._halves.nbytes, one._lane.stream)
+            one._totals.data.memset_async(0, one._totals.nbytes, one._lane.stream)
+        marks.append(perf_counter())
+        launch(*given)
+
+    def waited(number):
+        n_hits = wait(number)
+        marks.append(perf_counter())
+        return n_hits
+
+    one._launch, one._wait = launched, waited
+    found = []
+    try:
+        for event in events:
+            marks[:] = [perf_counter()]
+            match(event)
+            marks.append(perf_counter())
+            if len(marks) == 4:
+                found.append([after - before for before, after in pairwise(marks)])
+    finally:
+        one._launch, one._wait = launch, wait
+    warm = found[len(found) // 2 :]
+    return dict(zip(("there", "kernel", "back"), map(median, zip(*warm))))
+
+
+def judge(figure, rows):
+    on_gpu = {(row["panel"], row["x"]): row["y"] for row in rows if "(GPU)" in row["panel"]}
+    if not on_gpu:
+        return "not", "it is about the steps of a GPU, and none was measured"
+    totals = {
+        reset: sum(y for (panel, _), y in on_gpu.items() if panel.endswith(reset))
+        for reset in RESETS
+    }
+    (on_cpu,) = [row["y"] for row in rows if row["panel"] == "counting"]
+    fastest = totals["in the kernel"]
+    kernel = on_gpu["counting (GPU), reset in the kernel", "kernel"]
+    slower = totals["by memset"] / fastest
+    others = {"there": "6 %", "back": "2 %"}
+    shares = ", ".join(
+        f"the way {step} {on_gpu['counting (GPU), reset in the kernel', step] / fastest:.0%} "
+        f"(paper: about {paper})"
+        for step, paper in others.items()
+    )
+    return verdict(
+        Claim(
+            f"of {fastest:.1f} µs on {figure.card} the kernel takes {kernel / fastest:.0%} "
+            f"(paper: 92 % of 144), {shares}",
+            kernel > fastest / 2,
+        ),
+        Claim(
+            f"with memset an event takes {slower:.2f}× as long (paper: about 1.4×)", slower > 1.1
+        ),
+        besides=f"one thread of the CPU takes {on_cpu:.0f} µs, {on_cpu / fastest:.0f}× as long",
+    )
