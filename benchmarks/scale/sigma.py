@@ -19,7 +19,7 @@ import json
 import statistics
 import sys
 import time
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +65,9 @@ def measure_stages(index: my.PredicateIndex, events: pa.Array) -> dict[str, floa
     (segment,) = index.segments()
     (table,), settings = segment.tables, segment.settings
     space = settings.algorithm.workspace(table, settings.options)
-    column, starts = (
-        settings.engine.encoder.column(events, settings.reading),
-        range(0, len(events), STEP),
-    )
-    read_s, pieces = seconds(
-        lambda: [column.rows(at, min(at + STEP, len(events))) for at in starts]
-    )
+    column = settings.engine.encoder.column(events, settings.reading)
+    ends = [*range(0, len(events), STEP), len(events)]
+    read_s, pieces = seconds(lambda: [column.rows(*some) for some in pairwise(ends)])
     encode_s, batches = seconds(lambda: [segment.encode(piece) for piece in pieces])
     encoded_s, _ = seconds(
         lambda: [settings.algorithm.match(table, one, space, settings.options) for one in batches]

@@ -57,11 +57,9 @@ def jobs(tool: str | None) -> list[Job]:
     tool, which takes its time, the tests of kernels alone, a few at a time."""
     own = sorted(_TESTS.glob("gpu/test_*.py"))
     if tool:
+        tests = _tests_of([path for path in own if path.name not in _NOT_UNDER])
         return [
-            Job(f"{path.relative_to(_TESTS)} from {first + 1}", tuple(tests[first : first + _FEW]))
-            for path in own
-            if path.name not in _NOT_UNDER
-            for tests in [_tests_of(path)]
+            Job(f"from {tests[first]}", tuple(tests[first : first + _FEW]))
             for first in range(0, len(tests), _FEW)
         ]
     by_algorithm = [*sorted(_TESTS.glob("conformance/test_*.py")), _TESTS / "gpu" / "test_cards.py"]
@@ -76,10 +74,10 @@ def jobs(tool: str | None) -> list[Job]:
     return found + [Job.of(path, "not what_was_verified_there") for path in others]
 
 
-def _tests_of(path: Path) -> list[str]:
-    """The tests of a file one by one, without those of whole indexes."""
+def _tests_of(paths: list[Path]) -> list[str]:
+    """The tests of files one by one, without those of whole indexes."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", str(path), "-k", "not an_index_gives", "--collect-only"],
+        [sys.executable, "-m", "pytest", *map(str, paths), "-k", "not an_index_gives", "--collect-only"],
         capture_output=True, text=True, check=True, cwd=_TESTS.parent, env=_ENVIRONMENT,
     )  # fmt: skip
     return [line for line in done.stdout.splitlines() if "::" in line]

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates._attributes import VALUES, Column
+from matchyard.engines.predicates._attributes import Column
 from matchyard.engines.predicates._json import NO_OFFSETS, read_json
 from matchyard.engines.predicates._tables import NESTED, from_map, from_table, read_rows
 from matchyard.errors import JsonError, ParseError, UsageError
@@ -40,11 +40,6 @@ class Unread(NamedTuple):
 
     n_rows: int
     read: Callable[[int, int], Column]  # from one up to another
-
-    @property
-    def kind(self) -> str:
-        """What this is a column of."""
-        return VALUES
 
     def rows(self, start: int, stop: int) -> Column:
         """Some consecutive events; an error counts from the first of all."""
@@ -198,7 +193,7 @@ def _from_rows(table: pa.Table, depth: int) -> Column:
 def _from_arrow(events: pa.Array | pa.ChunkedArray, depth: int) -> Column:
     if isinstance(events, pa.ChunkedArray):
         events = events.combine_chunks()
-        if isinstance(events, pa.ChunkedArray):
+        if isinstance(events, pa.ChunkedArray):  # more than 2 GiB of text
             raise UsageError(
                 "the column is too long for 32-bit offsets; match it in smaller pieces"
             )
