@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ import matchyard as my
 from tests.spark.frames import TAGS, found
 
 PER_FILE = 20
+LATE = 8  # files that come after the last kill, so that there is something left, whenever that was
 EVERYTHING = 1 << 40  # keys whose subscription has no tags
 JOB = Path(__file__).with_name("stream_job.py")
 
@@ -27,6 +29,14 @@ def n_committed(folder: Path) -> int:
     """Micro-batches that Spark has written off as done."""
     commits = folder / "checkpoint" / "commits"
     return sum(entry.name.isdigit() for entry in commits.iterdir()) if commits.exists() else 0
+
+
+def write(folder: Path, rows: list[Any], numbers: range) -> None:
+    """Some of the files of events."""
+    for number in numbers:
+        some = range(number * PER_FILE, (number + 1) * PER_FILE)
+        table = pa.table({"id": list(some), "tags": pa.array([rows[n] for n in some], TAGS)})
+        pq.write_table(table, folder / "in" / f"{number:04}.parquet")
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
@@ -39,7 +49,7 @@ def start(folder: Path) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("n_files", "n_kills"), [(30, 1), pytest.param(200, 5, marks=pytest.mark.slow)]
+    ("n_files", "n_kills"), [(60, 1), pytest.param(200, 5, marks=pytest.mark.slow)]
 )
 def test_killed_drivers_lose_nothing_and_repeat_nothing(spark, tmp_path, n_files, n_kills):
     workload = my.workload("tags", "peers", 2000)
@@ -48,10 +58,7 @@ def test_killed_drivers_lose_nothing_and_repeat_nothing(spark, tmp_path, n_files
     (tmp_path / "in").mkdir()
     rows = workload.events(n_files * PER_FILE).to_pylist()
     rows[:: 10 * PER_FILE] = [None] * (n_files // 10)  # a bad event in every tenth file
-    for number in range(n_files):
-        some = range(number * PER_FILE, (number + 1) * PER_FILE)
-        table = pa.table({"id": list(some), "tags": pa.array([rows[n] for n in some], TAGS)})
-        pq.write_table(table, tmp_path / "in" / f"{number:04}.parquet")
+    write(tmp_path, rows, range(n_files - LATE))
 
     chance, log = random.Random(7), tmp_path / "log"
     for kill in range(n_kills):
@@ -65,6 +72,7 @@ def test_killed_drivers_lose_nothing_and_repeat_nothing(spark, tmp_path, n_files
         job.wait()
         # From here on everything matches one subscription more: a replay must not see it.
         my.open(tmp_path / "a.index").add([], EVERYTHING + kill).save(tmp_path / "a.index")
+    write(tmp_path, rows, range(n_files - LATE, n_files))
     job = start(tmp_path)
     assert job.wait(timeout=180) == 0, log.read_text()[-4000:]
 
