@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import (
     FIRST_COMPLETED,
     CancelledError,
@@ -23,6 +25,15 @@ from matchyard.streaming import Answer, _answer
 def answers(n: int) -> list[Answer]:
     over = threading.Condition()
     return [Answer(None, over) for _ in range(n)]
+
+
+@pytest.fixture
+def hasty() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
 
 
 def test_they_have_what_futures_have() -> None:
@@ -76,6 +87,58 @@ def test_callbacks_come_once_and_also_afterwards() -> None:
     _answer([answer], [[7]])
     answer.add_done_callback(lambda one: seen.append(one.result()))
     assert seen == [[7], [7]]
+
+
+def test_callbacks_come_once_also_where_they_are_added_meanwhile(hasty: None) -> None:
+    asked, seen = answers(5000), []
+
+    def add() -> None:
+        for number, answer in enumerate(asked):
+            answer.add_done_callback(lambda _, number=number: seen.append(number))
+
+    adding = [threading.Thread(target=add) for _ in range(2)]
+    for thread in adding:
+        thread.start()
+    for first in range(0, len(asked), 10):
+        _answer(asked[first : first + 10], [[]] * 10)
+    for thread in adding:
+        thread.join()
+    assert sorted(seen) == sorted([*range(5000)] * 2)
+
+
+def test_a_callback_that_fails_does_not_keep_others_from_theirs() -> None:
+    first, second = answers(2)
+    seen: list[Any] = []
+    first.add_done_callback(lambda one: one.result()["no"])  # type: ignore[call-overload]
+    for one in (first, second):
+        one.add_done_callback(lambda one: seen.append(one.result()))
+    _answer([first, second], [[1], [2]])
+    assert seen == [[1], [2]]
+
+
+def test_what_is_submitted_while_a_stream_closes_is_matched_or_refused(hasty: None) -> None:
+    index = my.TagIndex().add("jazz", 1).consolidate()
+    for max_batch in (1, 3, 100):
+        taken: list[Future[list[Any]]] = []
+        stream = index.stream(max_batch, max_delay_ms=1)
+
+        def work(stream: Any = stream, taken: list[Future[list[Any]]] = taken) -> None:
+            while True:
+                try:
+                    taken.append(stream.submit("jazz"))
+                except my.UsageError:
+                    return
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        while len(taken) < 50:
+            threading.Event().wait(0.001)
+        stream.close()
+        for thread in threads:
+            thread.join(30)
+        assert all(future.result(timeout=0) == [1] for future in taken)
+        assert not stream._pending
 
 
 def test_the_library_can_wait_for_them() -> None:

@@ -100,14 +100,14 @@ class Lane:
             held = self._staged[name] = words, words.ctypes.data
         return held[0]
 
-    def upload(self, name: str, there: Any) -> None:
+    def send_staged(self, name: str, there: Any) -> None:
         """Copy the staged words of that name to the card; they must stay until the stream is done."""
         self._runtime.memcpyAsync(
             there.data.ptr, self._staged[name][1], there.nbytes,
             self._runtime.memcpyHostToDevice, self.stream.ptr,
         )  # fmt: skip
 
-    def download(self, name: str, there: Any) -> NDArray[Any]:
+    def fetch_staged(self, name: str, there: Any) -> NDArray[Any]:
         """A copy of an array from the card, good until the next of that name."""
         words = self.staged(name, -(-there.nbytes // 8))
         self._runtime.memcpyAsync(

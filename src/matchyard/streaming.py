@@ -4,14 +4,26 @@
 
 Two workers take turns, so that one encodes while the other matches; on a GPU each has a stream of its
 own, and copies overlap with kernels.
+
+A thread that submits takes no lock unless it has to wait or to wake the batcher: threads that queue up
+for a lock hand over the interpreter with it, and to hand it over takes longer than all the rest. What
+takes its place is the order of two steps: whoever adds something looks afterwards whether somebody
+waits for it, and whoever waits says so and looks again before.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
-from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED, PENDING
+from concurrent.futures._base import (
+    CANCELLED,
+    CANCELLED_AND_NOTIFIED,
+    FINISHED,
+    LOGGER,
+    PENDING,
+    RUNNING,
+)
 from time import monotonic
 from types import TracebackType
 from typing import Any, Protocol
@@ -20,6 +32,9 @@ from matchyard.errors import DeviceError, EventError, MatchyardError, UsageError
 from matchyard.matches import Matches
 
 _AHEAD = 4  # batches that may wait before `submit` does, too
+_NONE = 1 << 62  # as many events are never pending
+_CLOSED = "the stream is closed"
+_OVER = frozenset({CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED})
 
 
 class Matching(Protocol):
@@ -61,7 +76,25 @@ class Answer(Future[list[Any]]):
                 raise TimeoutError
 
     def _is_over(self) -> bool:
-        return self._state in (CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED)
+        return self._state in _OVER
+
+    def add_done_callback(self, fn: Callable[[Future[list[Any]]], object]) -> None:
+        """Call this with the future when it is over; at once where it is."""
+        self._done_callbacks.append(fn)
+        if self._state in _OVER:
+            self._invoke_callbacks()
+
+    def _invoke_callbacks(self) -> None:
+        """Call those that nobody has called yet: who takes one from the list does."""
+        while self._done_callbacks:
+            try:
+                callback = self._done_callbacks.pop(0)
+            except IndexError:  # another thread has just taken the last one
+                return
+            try:
+                callback(self)
+            except Exception:
+                LOGGER.exception("exception calling callback for %r", self)
 
     def _finish(self, found: Any) -> None:
         """Note the keys, or the error. Whoever calls it has the lock, and tells those who wait."""
@@ -83,7 +116,8 @@ def _answer(batch: Sequence[Answer], found: Sequence[Any]) -> None:
             one._finish(keys)
         batch[0]._condition.notify_all()
     for one in batch:
-        one._invoke_callbacks()  # type: ignore[attr-defined]
+        if one._done_callbacks:
+            one._invoke_callbacks()
 
 
 class Stream:
@@ -104,9 +138,12 @@ class Stream:
         if max_batch < 1 or workers < 1 or not max_delay_ms >= 0:
             raise UsageError("max_batch and workers must be at least 1, max_delay_ms at least 0")
         self._index, self._max_batch, self._max_delay_s = index, max_batch, max_delay_ms / 1e3
-        self._pending: list[Answer] = []
+        self._pending: list[Answer] = []  # only the batcher takes from it, and what was refused
+        self._wanted = _NONE  # how many have to be pending for the batcher to be woken
         self._is_closed = False
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._wake = threading.Condition(self._lock)  # the batcher
+        self._has_room = threading.Condition(self._lock)  # for whoever submits
         self._over = threading.Condition()  # an event, or several
         self._free = threading.Semaphore(workers)
         self._workers = ThreadPoolExecutor(workers, thread_name_prefix="matchyard-stream")
@@ -117,27 +154,27 @@ class Stream:
 
     def submit(self, event: Any) -> Future[list[Any]]:
         """The keys of an event, when its batch is matched. It waits where too many events do."""
+        if len(self._pending) >= _AHEAD * self._max_batch:
+            self._wait_for_room()
         answer = Answer(event, self._over)
-        with self._changed:
-            while len(self._pending) >= _AHEAD * self._max_batch and not self._is_closed:
-                self._changed.wait()
-            self._refuse_if_closed()
-            self._pending.append(answer)
-            if len(self._pending) in (1, self._max_batch):
-                self._changed.notify_all()
+        self._pending.append(answer)
+        if self._is_closed:
+            self._refuse(answer)
+        elif len(self._pending) >= self._wanted:
+            self._wake_batcher()
         return answer
 
     def submit_many(self, events: Any) -> Future[Matches]:
         """The matches of events that are a batch already: all that `Index.match` takes."""
-        with self._changed:
-            self._refuse_if_closed()
+        with self._lock:
+            if self._is_closed:
+                raise UsageError(_CLOSED)
             return self._workers.submit(self._index.match, events, 1)
 
     def close(self) -> None:
         """Match what is pending, and end."""
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
+        self._is_closed = True
+        self._wake_batcher()
         self._batcher.join()
         self._workers.shutdown()
 
@@ -152,9 +189,22 @@ class Stream:
     ) -> None:
         self.close()
 
-    def _refuse_if_closed(self) -> None:
-        if self._is_closed:
-            raise UsageError("the stream is closed")
+    def _wait_for_room(self) -> None:
+        with self._has_room:
+            while len(self._pending) >= _AHEAD * self._max_batch and not self._is_closed:
+                self._has_room.wait()
+
+    def _wake_batcher(self) -> None:
+        with self._wake:
+            self._wanted = _NONE  # once is enough
+            self._wake.notify()
+
+    def _refuse(self, answer: Answer) -> None:
+        """Take back what came after the stream was closed, unless the batcher has it already."""
+        with self._lock:
+            if answer in self._pending:
+                self._pending.remove(answer)
+                raise UsageError(_CLOSED)
 
     def _run(self) -> None:
         """Hand over batches until the stream is closed and nothing is pending."""
@@ -163,36 +213,48 @@ class Stream:
             while batch := self._next_batch():
                 self._workers.submit(self._match, batch)
         except BaseException as error:  # nobody would match what is pending
-            with self._changed:
-                self._is_closed = True
-                batch, self._pending = batch + self._pending, []
-                self._changed.notify_all()
-            batch = self._begun(batch)
+            self._is_closed = True
+            batch = self._begun(batch + self._taken(len(self._pending)))
             _answer(batch, [error] * len(batch))
 
     def _next_batch(self) -> list[Answer]:
         """Wait for a batch and for a worker; none when the stream has ended."""
-        with self._changed:
-            while not self._pending and not self._is_closed:
-                self._changed.wait()
-            if not self._pending:
-                return []
-            while len(self._pending) < self._max_batch and not self._is_closed:
-                left = self._pending[0].since + self._max_delay_s - monotonic()
-                if left <= 0:
-                    break
-                self._changed.wait(min(left, threading.TIMEOUT_MAX))
+        self._wait_for(1, None)
+        if not self._pending:
+            return []
+        self._wait_for(self._max_batch, self._pending[0].since + self._max_delay_s)
         self._free.acquire()  # what comes while all workers are busy goes with the same batch
-        with self._changed:
-            batch = self._pending[: self._max_batch]
-            del self._pending[: self._max_batch]
-            self._changed.notify_all()
-        return batch
+        return self._taken(self._max_batch)
+
+    def _wait_for(self, n_events: int, until: float | None) -> None:
+        """Wait until so many are pending, or until a moment, or until the stream is closed."""
+        with self._wake:
+            while len(self._pending) < n_events and not self._is_closed:
+                left = None if until is None else until - monotonic()
+                if left is not None and left <= 0:
+                    break
+                self._wanted = n_events
+                if len(self._pending) < n_events and not self._is_closed:
+                    self._wake.wait(None if left is None else min(left, threading.TIMEOUT_MAX))
+            self._wanted = _NONE
+
+    def _taken(self, n_events: int) -> list[Answer]:
+        """The first of what is pending, which is not from now on."""
+        with self._lock:
+            taken = self._pending[:n_events]
+            del self._pending[:n_events]
+            self._has_room.notify_all()
+        return taken
 
     def _begun(self, batch: list[Answer]) -> list[Answer]:
         """Those that were not cancelled, which they cannot be from now on."""
         with self._over:
-            return [one for one in batch if one.set_running_or_notify_cancel()]
+            for one in batch:
+                if one._state == PENDING:
+                    one._state = RUNNING
+                else:
+                    one.set_running_or_notify_cancel()
+        return [one for one in batch if one._state == RUNNING]
 
     def _match(self, batch: list[Answer]) -> None:
         try:

@@ -91,7 +91,7 @@ class Space:
         words[n_events + 1 : codes_end] = batch.codes[first:last]
         words[codes_end:].view(np.int32)[:n_entries] = batch.slots[first:last]
         there = self.lane.empty("events", n_words, np.int64)
-        self.lane.upload("events", there)
+        self.lane.send_staged("events", there)
         return there
 
     def launch(self, events: Any, n_events: int, n_entries: int, room: int = 0) -> tuple[Any, Any]:
@@ -162,15 +162,15 @@ def _counted(
     candidates, has_places = _evaluated(
         batch.event_start, batch.slots, batch.places, table.entry_start
     )
-    cells = space.lane.download("cells", there[0])
+    cells = space.lane.fetch_staged("cells", there[0])
     hit_start = _starts(cells, n_events, layout.n_tiles)
     n_hits = int(hit_start[-1])
     if n_hits == 0:
         return hit_start, np.empty(0, np.int32), candidates, has_places
     if n_hits > space.room:
         there = space.launch(events, n_events, n_entries, n_hits + n_hits // 4)
-        cells = space.lane.download("cells", there[0])
-    found = space.lane.download("hits", there[1][:n_hits])
+        cells = space.lane.fetch_staged("cells", there[0])
+    found = space.lane.fetch_staged("hits", there[1][:n_hits])
     return hit_start, _in_order(cells, found), candidates, has_places
 
 

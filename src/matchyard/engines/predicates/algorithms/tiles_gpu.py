@@ -115,7 +115,7 @@ class Space:
         np.subtract(batch.event_start, first, out=words[start_at:codes_at])
         words[codes_at:slots_at] = batch.codes[first:last]
         words[slots_at:].view(np.int32)[:n_entries] = batch.slots[first:last]
-        lane.upload("events", there)
+        lane.send_staged("events", there)
         return there, n_chunks
 
     def finds_keys(self, has_places: bool) -> bool:
@@ -156,7 +156,7 @@ class Space:
             self._gather, -(-n_pairs // _THREADS), _THREADS, pairs, np.int64(n_pairs),
             np.int64(n_events), self.keys, out, out[n_events + 1 :],
         )  # fmt: skip
-        words = self.lane.download("keys", out)
+        words = self.lane.fetch_staged("keys", out)
         keys = words[n_events + 1 :].view(self.keys.dtype)[:n_pairs]
         return words[: n_events + 1].copy(), keys.astype(np.int64)
 
@@ -198,7 +198,7 @@ def match(table: Table, batch: Batch, workspace: Space, options: Options) -> Par
             return Part(np.zeros(n_events + 1, np.int64), np.empty(0, np.int64), candidates)
         if workspace.finds_keys(has_places) and not may_repeat:
             return Part(*workspace.gather(there, n_events), candidates)
-        pairs = workspace.lane.download("pairs", there)
+        pairs = workspace.lane.fetch_staged("pairs", there)
     hit_start, hits = _by_event(pairs, n_events)
     if workspace.finds_keys(has_places):
         return Part(hit_start, table.keys[hits], candidates)
@@ -226,7 +226,7 @@ def _pairs(batch: Batch, space: Space, has_places: bool) -> tuple[Any, int, bool
     while True:
         events, n_chunks = space.send(batch, has_places, room)
         space.launch(events, batch.n_rows, n_chunks)
-        counters = space.lane.download("counters", events[_HEADER : _HEADER + _N_COUNTERS])
+        counters = space.lane.fetch_staged("counters", events[_HEADER : _HEADER + _N_COUNTERS])
         n_pairs, _, candidates, may_repeat = counters.tolist()
         if n_pairs <= room:
             break
