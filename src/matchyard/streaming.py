@@ -133,7 +133,7 @@ class Stream:
     """
 
     def __init__(
-        self, index: Matching, max_batch: int = 4096, max_delay_ms: float = 2.0, workers: int = 2
+        self, index: Matching, max_batch: int = 1024, max_delay_ms: float = 2.0, workers: int = 2
     ) -> None:
         if max_batch < 1 or workers < 1 or not max_delay_ms >= 0:
             raise UsageError("max_batch and workers must be at least 1, max_delay_ms at least 0")

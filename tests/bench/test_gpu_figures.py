@@ -115,7 +115,7 @@ class Launches:
 def test_the_steps_of_an_event_are_those_of_its_launch(by_memset):
     code, one = figures.load(FIGURES[STEPS]), Launches()
     found = code._steps(one.match, [1, 0, 2, 3], one, by_memset)
-    assert list(found) == ["there", "kernel", "back"]
+    assert list(found) == ["there", "kernel", "back", "all"]
     assert min(found.values()) > 0
     resets = [(0, 800, "a stream"), (0, 8, "a stream")] if by_memset else []
     assert one.done == [*resets, 1, *resets, 2, *resets, 3]
@@ -131,7 +131,7 @@ def test_steps_without_a_gpu_reproduce_nothing():
     for reset, there in (("in the kernel", 2.0), ("by memset", 9.0)):
         rows += [
             {"series": "here", "panel": f"counting (GPU), reset {reset}", "x": step, "y": y}
-            for step, y in (("there", there), ("kernel", 10.0), ("back", 4.0))
+            for step, y in (("there", there), ("kernel", 10.0), ("back", 4.0), ("all", there + 14))
         ]
     word, reason = judge(FIGURES[STEPS]._replace(card="a card"), rows)
     assert word == "reproduced"

@@ -1,8 +1,9 @@
 """Run everything that a GPU has to pass, and record it: `python -m tests.gpu.verify`.
 
 With `--under memcheck` or `--under racecheck`, the tests of the kernels run under NVIDIA's
-compute-sanitizer, and the record of the same files says so. Tests are dealt out to processes, since
-most of the time goes into compiling for the CPU and into asking the oracle.
+compute-sanitizer, and the record of the same files says so; random cases are fewer then, since
+racecheck makes a kernel take thousands of times as long. Tests are dealt out to processes, since most
+of the time goes into compiling for the CPU and into asking the oracle.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -26,7 +28,11 @@ from tests.gpu.kernels import RECORD, hashes, record
 
 _TESTS = Path(__file__).parents[1]
 _ENVIRONMENT = {**os.environ, "MATCHYARD_TEST_DEVICE": "gpu"}
-_FEW = 12  # tests of a process under a tool
+_FEW = 8  # tests of a process under a tool
+_SANITIZER = (
+    "compute-sanitizer", "--error-exitcode", "9",
+    "--show-backtrace", "no",  # keeps the frames of Python for ever, and all that they refer to
+)  # fmt: skip
 _NOTHING = 5  # pytest's word for a file without a test that is asked for
 _ABOUT = {  # files that are about one engine
     "test_tags.py": "tags",
@@ -58,10 +64,8 @@ def jobs(tool: str | None) -> list[Job]:
     own = sorted(_TESTS.glob("gpu/test_*.py"))
     if tool:
         tests = _tests_of([path for path in own if path.name not in _NOT_UNDER])
-        return [
-            Job(f"from {tests[first]}", tuple(tests[first : first + _FEW]))
-            for first in range(0, len(tests), _FEW)
-        ]
+        n_jobs = -(-len(tests) // _FEW)  # some of every file in each, since those of one are alike
+        return [Job(f"from {tests[n]}", tuple(tests[n::n_jobs])) for n in range(n_jobs)]
     by_algorithm = [*sorted(_TESTS.glob("conformance/test_*.py")), _TESTS / "gpu" / "test_cards.py"]
     found = [
         Job.of(path, name)
@@ -85,10 +89,11 @@ def _tests_of(paths: list[Path]) -> list[str]:
 
 def run(job: Job, tool: str | None) -> tuple[int, str]:
     """How many tests passed, and what was said if some did not."""
-    under = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"] if tool else []
+    under = [*_SANITIZER, "--tool", tool] if tool else []
+    environment = {**_ENVIRONMENT, "MATCHYARD_TEST_UNDER": tool or ""}
     done = subprocess.run(
         [*under, sys.executable, "-m", "pytest", *job.given],
-        capture_output=True, text=True, check=False, cwd=_TESTS.parent, env=_ENVIRONMENT,
+        capture_output=True, text=True, check=False, cwd=_TESTS.parent, env=environment,
     )  # fmt: skip
     passed = re.search(r"(\d+) passed", done.stdout)
     failed = "" if done.returncode in (0, _NOTHING) else done.stdout + done.stderr
@@ -97,12 +102,13 @@ def run(job: Job, tool: str | None) -> tuple[int, str]:
 
 def ran(tool: str | None, n_processes: int) -> int | None:
     """How many tests passed; None where one failed."""
-    n_passed, has_failed = 0, False
+    n_passed, has_failed, start = 0, False, time.monotonic()
     with ThreadPoolExecutor(n_processes) as pool:
         under_way = {pool.submit(run, job, tool): job for job in jobs(tool)}
         for ended in as_completed(under_way):
             passed, failed = ended.result()
-            print(f"{under_way[ended].name}: {passed} passed", failed, flush=True)
+            after = f"after {time.monotonic() - start:.0f} s"
+            print(f"{under_way[ended].name}: {passed} passed {after}", failed, flush=True)
             n_passed += passed
             has_failed |= bool(failed)
     return None if has_failed else n_passed

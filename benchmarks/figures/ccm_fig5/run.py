@@ -1,4 +1,4 @@
-"""The steps of a single event of `counting` on a GPU: there, kernel and back.
+"""The steps of a single event of `counting` on a GPU: there, kernel and back, and all of them.
 
 There is no copy on the way there: what CCM calls its input is an argument of the launch. The kernel
 writes what it found to the host's memory, so that the way back is to put it in order and to look up
@@ -52,7 +52,7 @@ def _seconds(match, events):
 
 
 def _steps(match, events, one, by_memset):
-    """The medians of each step, in seconds, of those events that have constraints to look at."""
+    """The medians of each step and of all, in seconds, of events that have constraints to look at."""
     launch, wait, marks = one._launch, one._wait, []
 
     def launched(*given):
@@ -75,21 +75,19 @@ def _steps(match, events, one, by_memset):
             match(event)
             marks.append(perf_counter())
             if len(marks) == 4:
-                found.append([after - before for before, after in pairwise(marks)])
+                steps = [after - before for before, after in pairwise(marks)]
+                found.append([*steps, marks[-1] - marks[0]])
     finally:
         one._launch, one._wait = launch, wait
     warm = found[len(found) // 2 :]
-    return dict(zip(("there", "kernel", "back"), map(median, zip(*warm))))
+    return dict(zip(("there", "kernel", "back", "all"), map(median, zip(*warm))))
 
 
 def judge(figure, rows):
     on_gpu = {(row["panel"], row["x"]): row["y"] for row in rows if "(GPU)" in row["panel"]}
     if not on_gpu:
         return "not", "it is about the steps of a GPU, and none was measured"
-    totals = {
-        reset: sum(y for (panel, _), y in on_gpu.items() if panel.endswith(reset))
-        for reset in RESETS
-    }
+    totals = {reset: on_gpu[f"counting (GPU), reset {reset}", "all"] for reset in RESETS}
     (on_cpu,) = [row["y"] for row in rows if row["panel"] == "counting"]
     fastest = totals["in the kernel"]
     kernel = on_gpu["counting (GPU), reset in the kernel", "kernel"]

@@ -165,7 +165,6 @@ some of it does, *not* that it does not. Sizes are those of a small machine: the
 two GPUs and 212 million sets (TagMatch), one core and a million predicates (HEM), or a GPU for the
 stacks and 12 cores for YFilter (XML twigs). Where a series is called *(GPU)*, `matchyard reproduce NAME
 --device gpu` measured it, on the card that the reason names and in another machine than the rest; it
-answers what the paper claims of a GPU. Series of CCM's were measured when to read an event still counted
-as to match it, about 1 µs here and 2 µs on the machine with the GPU. Published numbers are those of the papers' text and tables;
+answers what the paper claims of a GPU. Published numbers are those of the papers' text and tables;
 nothing was read off a chart.
 """

@@ -58,7 +58,7 @@ def draw(
     size = _size_of_bars(rows, len(panels)) if is_bars else (3.2 + 3.4 * len(panels), 4.4)
     plot, grid = pyplot.subplots(
         1, len(panels), figsize=(8.2, size[1]) if len(panels) == 1 else size, layout="constrained",
-        sharey=shape.shared_y, squeeze=False,
+        sharex=is_bars and shape.shared_y, sharey=shape.shared_y, squeeze=False,
     )  # fmt: skip
     names = list(series_of(rows)), list(series_of(published))
     for panel, axes in zip(panels, grid[0]):
@@ -66,7 +66,7 @@ def draw(
         theirs = [row for row in published if row.get("panel", panel) == panel]
         axes.set_title(panel, loc="left", fontsize=9)
         if is_bars:
-            _bars(axes, ours, theirs)
+            _bars(axes, ours, theirs, _bar_names(rows, published) if shape.shared_y else None)
             continue
         lines = _lines(axes, ours, theirs, *names)
         _frame(axes, shape, ours + theirs)
@@ -87,15 +87,22 @@ def _size_of_bars(rows: Sequence[Row], n_panels: int) -> tuple[float, float]:
     return (3.0 + 0.06 * max(0, max(map(len, names)) - 12)) * n_panels, max(2.6, 0.4 * len(names))
 
 
-def _bars(axes: Any, ours: list[Row], theirs: list[Row]) -> None:
-    """One below the other, each with its value; the published ones are grey."""
-    rows = ours + theirs
+def _bar_names(ours: Sequence[Row], theirs: Sequence[Row]) -> list[str]:
     names = [row["x"] for row in ours] + [f"paper: {row['x']}" for row in theirs]
+    return list(dict.fromkeys(names))
+
+
+def _bars(axes: Any, ours: list[Row], theirs: list[Row], shared: list[str] | None) -> None:
+    """One below the other, each with its value; the published ones are grey. Where panels share the
+    names beside them, a bar is in the same place in all of them."""
+    rows, names = ours + theirs, shared or _bar_names(ours, theirs)
+    places = [names.index(row["x"]) for row in ours]
+    places += [names.index(f"paper: {row['x']}") for row in theirs]
     colours = ["C0"] * len(ours) + ["0.7"] * len(theirs)
-    bars = axes.barh(range(len(rows)), [row["y"] for row in rows], color=colours)
+    bars = axes.barh(places, [row["y"] for row in rows], color=colours)
     axes.bar_label(bars, [short(row["y"]) for row in rows], padding=3, fontsize=8)
-    axes.set_yticks(range(len(rows)), names, fontsize=8)
-    axes.invert_yaxis()
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.set_ylim(len(names) - 0.5, -0.5)
     axes.margins(x=0.25)
     axes.xaxis.set_visible(False)
     axes.spines[["top", "right", "bottom"]].set_visible(False)
