@@ -175,6 +175,22 @@ def test_a_callback_may_submit_more() -> None:
     assert [future.result() for future in found] == [[2]] * 20
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_callbacks_that_submit_do_not_wait_for_the_workers_that_they_keep(workers: int) -> None:
+    over = threading.Semaphore(0)
+    with INDEX.stream(max_batch=2, max_delay_ms=0, workers=workers) as stream:
+
+        def more(left: int) -> None:
+            future = stream.submit("a")
+            if left:
+                future.add_done_callback(lambda _: [more(0) for _ in range(left)])
+            future.add_done_callback(lambda _: over.release())
+
+        for _ in range(10):
+            more(20)
+        assert all(over.acquire(timeout=30) for _ in range(210))
+
+
 def test_an_event_of_the_wrong_kind_fails_alone() -> None:
     with INDEX.stream(max_batch=64, max_delay_ms=50) as stream:
         futures = [stream.submit(event) for event in ("a", 17, ["a", "b"], "b")]

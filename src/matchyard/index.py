@@ -182,7 +182,7 @@ class Index(Changing):
         no_names = self._settings.engine.encoder.Staging().take()[1]
         return snapshot._replace(segments=(Segment(self._settings, no_names, ()),))
 
-    def stream(self, max_batch: int = 1024, max_delay_ms: float = 2.0, workers: int = 2) -> Stream:
+    def stream(self, max_batch: int = 256, max_delay_ms: float = 2.0, workers: int = 2) -> Stream:
         """Match events that come one by one, from many threads: they wait for at most `max_delay_ms`
         until `max_batch` of them are matched at once.
 

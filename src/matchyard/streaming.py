@@ -31,7 +31,6 @@ from typing import Any, Protocol
 from matchyard.errors import DeviceError, EventError, MatchyardError, UsageError
 from matchyard.matches import Matches
 
-_AHEAD = 4  # batches that may wait before `submit` does, too
 _NONE = 1 << 62  # as many events are never pending
 _CLOSED = "the stream is closed"
 _OVER = frozenset({CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED})
@@ -133,7 +132,7 @@ class Stream:
     """
 
     def __init__(
-        self, index: Matching, max_batch: int = 1024, max_delay_ms: float = 2.0, workers: int = 2
+        self, index: Matching, max_batch: int = 256, max_delay_ms: float = 2.0, workers: int = 2
     ) -> None:
         if max_batch < 1 or workers < 1 or not max_delay_ms >= 0:
             raise UsageError("max_batch and workers must be at least 1, max_delay_ms at least 0")
@@ -146,15 +145,18 @@ class Stream:
         self._has_room = threading.Condition(self._lock)  # for whoever submits
         self._over = threading.Condition()  # an event, or several
         self._free = threading.Semaphore(workers)
-        self._workers = ThreadPoolExecutor(workers, thread_name_prefix="matchyard-stream")
+        self._worker_ids: set[int] = set()
+        self._workers = ThreadPoolExecutor(
+            workers, "matchyard-stream", lambda: self._worker_ids.add(threading.get_ident())
+        )
         self._batcher = threading.Thread(
             target=self._run, name="matchyard-stream-batcher", daemon=True
         )
         self._batcher.start()
 
     def submit(self, event: Any) -> Future[list[Any]]:
-        """The keys of an event, when its batch is matched. It waits where too many events do."""
-        if len(self._pending) >= _AHEAD * self._max_batch:
+        """The keys of an event, when its batch is matched. It waits where a whole batch does."""
+        if len(self._pending) >= self._max_batch:
             self._wait_for_room()
         answer = Answer(event, self._over)
         self._pending.append(answer)
@@ -190,8 +192,10 @@ class Stream:
         self.close()
 
     def _wait_for_room(self) -> None:
+        if threading.get_ident() in self._worker_ids:  # a callback would wait for its own thread
+            return
         with self._has_room:
-            while len(self._pending) >= _AHEAD * self._max_batch and not self._is_closed:
+            while len(self._pending) >= self._max_batch and not self._is_closed:
                 self._has_room.wait()
 
     def _wake_batcher(self) -> None:
@@ -220,9 +224,10 @@ class Stream:
     def _next_batch(self) -> list[Answer]:
         """Wait for a batch and for a worker; none when the stream has ended."""
         self._wait_for(1, None)
-        if not self._pending:
+        first = self._pending[:1]  # none also where it was just refused
+        if not first:
             return []
-        self._wait_for(self._max_batch, self._pending[0].since + self._max_delay_s)
+        self._wait_for(self._max_batch, first[0].since + self._max_delay_s)
         self._free.acquire()  # what comes while all workers are busy goes with the same batch
         return self._taken(self._max_batch)
 

@@ -55,7 +55,7 @@ def latencies(
     shares: Sequence[float] = SHARES,
     seconds: float = 2.0,
     producers: int = 2,
-    max_batch: int = 1024,
+    max_batch: int = 256,
     max_delay_ms: float = 2.0,
 ) -> Iterator[Latency]:
     """One after the other, from the lowest share to the highest. What is there before is kept from

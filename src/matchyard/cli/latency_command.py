@@ -30,7 +30,7 @@ def latency(
     events: Annotated[str, typer.Option(help="How many different events there are.")] = "20k",
     seconds: Annotated[float, typer.Option(min=0.1, help="How long each rate is kept up.")] = 2.0,
     producers: Annotated[int, typer.Option(min=1, help="Threads that submit events.")] = 2,
-    max_batch: Annotated[int, typer.Option(min=1, help="Events of a batch at most.")] = 1024,
+    max_batch: Annotated[int, typer.Option(min=1, help="Events of a batch at most.")] = 256,
     max_delay_ms: Annotated[
         float, typer.Option(min=0, help="How long an event waits for others at most.")
     ] = 2.0,
