@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.predicates._attributes import (
@@ -28,12 +29,13 @@ from matchyard.errors import JsonError, ParseError
 from matchyard.kernels.names import Interner, string_buffers
 
 NESTED = None  # lists within it: such events go through Python
+_NO_TEXT = np.empty(0, np.uint8)
 
 
 class _Values(NamedTuple):
     values: NDArray[np.int64]
     what: NDArray[np.int64]  # as in `Column`
-    is_there: NDArray[np.bool_]
+    is_there: NDArray[np.bool_] | None  # where not all of them are
     text: NDArray[np.uint8]  # `values` of texts count from its start
 
 
@@ -45,18 +47,33 @@ def from_table(names: Sequence[str], arrays: Sequence[pa.Array], n_rows: int) ->
     found = [_values(array, f"column {name!r}") for name, array in fields]
     n = len(found)
     text, starts = _joined([one.text for one in found])
-    is_there = np.empty((n_rows, n), np.bool_)
     attributes = np.empty((n_rows, n, 3), np.int64)
     for i, (one, start) in enumerate(zip(found, starts)):
-        is_there[:, i] = one.is_there
-        attributes[:, i, VALUE] = one.values + start if len(one.text) else one.values
-        attributes[:, i, WHERE] = i << 32
-        attributes[:, i, WHAT] = one.what
-    row_start = np.zeros(n_rows + 1, np.int64)
-    np.cumsum(is_there.sum(axis=1), out=row_start[1:])
-    flat = attributes.reshape(-1, 3)
-    kept = flat if is_there.all() else flat[is_there.ravel()]
-    return _column(row_start, kept, [name for name, _ in fields], text)
+        _put(attributes, i, one.values, start if len(one.text) else 0, one.what)
+    row_start, flat = np.arange(n_rows + 1) * n, attributes.reshape(-1, 3)
+    if any(one.is_there is not None for one in found):
+        is_there = np.ones((n_rows, n), np.bool_)
+        for i, one in enumerate(found):
+            if one.is_there is not None:
+                is_there[:, i] = one.is_there
+        np.cumsum(is_there.sum(axis=1), out=row_start[1:])
+        flat = flat[is_there.ravel()]
+    return _column(row_start, flat, [name for name, _ in fields], text)
+
+
+@njit(nogil=True, cache=True)
+def _put(
+    attributes: NDArray[np.int64],
+    column: int,
+    values: NDArray[np.int64],
+    start: int,
+    what: NDArray[np.int64],
+) -> None:
+    """Fill in a column: one call for all of it, since many threads read events at a time."""
+    for row in range(len(values)):
+        attributes[row, column, VALUE] = values[row] + start
+        attributes[row, column, WHERE] = column << 32
+        attributes[row, column, WHAT] = what[row]
 
 
 def from_map(events: pa.Array) -> Column | None:
@@ -76,9 +93,9 @@ def from_map(events: pa.Array) -> Column | None:
     if np.any(pairs[1:] == pairs[:-1]):
         row = int(pairs[np.flatnonzero(pairs[1:] == pairs[:-1])[0]] >> 32)
         raise JsonError("has a name twice", row)
+    kept = np.ones(len(keys), np.bool_) if found.is_there is None else found.is_there
     n_before = np.zeros(len(keys) + 1, np.int64)
-    np.cumsum(found.is_there, out=n_before[1:])
-    kept = found.is_there
+    np.cumsum(kept, out=n_before[1:])
     known = interner.names()
     attributes = np.stack([found.values, names.astype(np.int64) << 32, found.what], axis=1)
     words = [known.name(i) for i in range(known.n_names)]
@@ -130,23 +147,35 @@ def _values(array: pa.Array, what_it_is: str) -> _Values:
         if len(array.dictionary) > n and not _is_packed(kind.value_type):
             return _values(array.dictionary_decode(), what_it_is)
         return _looked_up(array.indices, _values(array.dictionary, what_it_is))
-    is_there = np.ones(n, np.bool_)
-    if array.null_count:
-        is_there = array.is_valid().to_numpy(zero_copy_only=False)
-    values, what = np.zeros(n, np.int64), np.full(n, NUMBER, np.int64)
-    text = np.empty(0, np.uint8)
-    if pa.types.is_boolean(kind):
-        what = pc.fill_null(array, False).cast(pa.int64()).to_numpy() + FALSE
-    elif pa.types.is_floating(kind):
-        values = pc.fill_null(array, 0).to_numpy().astype(np.float64).view(np.int64)
-    elif pa.types.is_integer(kind):
+    is_there = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+    if pa.types.is_integer(kind):
         wide = np.uint64 if kind == pa.uint64() else np.int64
-        values, rests = split_integers(pc.fill_null(array, 0).to_numpy().astype(wide))
-        what = rests << 8 | NUMBER
-    elif not pa.types.is_null(kind):
-        values, lengths, text = _texts(array, what_it_is)
-        what = lengths << 8 | TEXT
-    return _Values(values, what, is_there, text)
+        values, what = _integers(_filled(array, 0).to_numpy().astype(wide, copy=False))
+        return _Values(values, what, is_there, _NO_TEXT)
+    if pa.types.is_floating(kind):
+        values = _filled(array, 0).to_numpy().astype(np.float64, copy=False).view(np.int64)
+        return _Values(values, np.full(n, NUMBER, np.int64), is_there, _NO_TEXT)
+    if pa.types.is_boolean(kind):
+        what = _filled(array, False).cast(pa.int64()).to_numpy() + FALSE
+        return _Values(np.zeros(n, np.int64), what, is_there, _NO_TEXT)
+    if pa.types.is_null(kind):
+        nothing = np.zeros(n, np.int64)
+        return _Values(nothing, nothing, np.zeros(n, np.bool_), _NO_TEXT)
+    values, lengths, text = _texts(array, what_it_is)
+    return _Values(values, lengths << 8 | TEXT, is_there, text)
+
+
+def _filled(array: pa.Array, value: Any) -> pa.Array:
+    return pc.fill_null(array, value) if array.null_count else array
+
+
+@njit(nogil=True, cache=True)
+def _integers(integers: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Their values, and what they are."""
+    values, rests = split_integers(integers)
+    for i in range(len(rests)):
+        rests[i] = rests[i] << 8 | NUMBER
+    return values, rests
 
 
 def _looked_up(indices: pa.Array, known: _Values) -> _Values:
@@ -155,8 +184,10 @@ def _looked_up(indices: pa.Array, known: _Values) -> _Values:
     if not is_there.any():  # there may be nothing to point to
         nothing = np.zeros(len(indices), np.int64)
         return _Values(nothing, nothing, is_there, known.text)
-    at = pc.fill_null(indices, 0).to_numpy()
-    return _Values(known.values[at], known.what[at], is_there & known.is_there[at], known.text)
+    at = _filled(indices, 0).to_numpy()
+    if known.is_there is not None:
+        is_there &= known.is_there[at]
+    return _Values(known.values[at], known.what[at], is_there, known.text)
 
 
 def _texts(
