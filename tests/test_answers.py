@@ -1,10 +1,12 @@
-"""The futures of a stream, which share a lock, behave as those of the standard library."""
+"""The futures of a stream, which hardly ever have a lock, behave as those of the standard library."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -19,12 +21,17 @@ from typing import Any
 import pytest
 
 import matchyard as my
-from matchyard.streaming import Answer, _answer
+from matchyard.answers import Answer, begin, give
 
 
 def answers(n: int) -> list[Answer]:
-    over = threading.Condition()
-    return [Answer(None, over) for _ in range(n)]
+    return [Answer(None) for _ in range(n)]
+
+
+def answer(batch: list[Answer], found: list[Any]) -> None:
+    begun, _ = begin(batch)
+    assert begun == batch
+    give(batch, found)
 
 
 @pytest.fixture
@@ -37,10 +44,10 @@ def hasty() -> Iterator[None]:
 
 
 def test_they_have_what_futures_have() -> None:
-    (answer,) = answers(1)
-    assert vars(answer).keys() - {"event", "since"} == vars(Future()).keys()
-    assert isinstance(answer, Future)
-    assert not answer.done()
+    (one,) = answers(1)
+    assert all(hasattr(one, name) for name in ("_condition", *vars(Future())))
+    assert isinstance(one, Future)
+    assert not one.done()
 
 
 def test_who_waits_for_one_is_not_woken_by_another() -> None:
@@ -48,10 +55,10 @@ def test_who_waits_for_one_is_not_woken_by_another() -> None:
     with ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(one.result, 60) for one in (second, third)]
         assert first.cancel()
-        _answer([third], [[3]])
+        answer([third], [[3]])
         assert waiting[1].result(60) == [3]
         assert not waiting[0].done()
-        _answer([second], [[2]])
+        answer([second], [[2]])
         assert waiting[0].result(60) == [2]
     with pytest.raises(CancelledError):
         first.result()
@@ -60,32 +67,32 @@ def test_who_waits_for_one_is_not_woken_by_another() -> None:
 
 
 def test_an_answer_that_does_not_come_is_a_timeout() -> None:
-    (answer,) = answers(1)
+    (one,) = answers(1)
     with pytest.raises(TimeoutError):
-        answer.result(0.01)
+        one.result(0.01)
     with pytest.raises(TimeoutError):
-        answer.exception(0.01)
-    _answer([answer], [[1]])
-    assert (answer.result(0), answer.exception(0)) == ([1], None)
+        one.exception(0.01)
+    answer([one], [[1]])
+    assert (one.result(0), one.exception(0)) == ([1], None)
 
 
 def test_an_error_is_raised_and_told() -> None:
     good, bad = answers(2)
     error = my.UsageError("no")
-    _answer([good, bad], [[1], error])
+    answer([good, bad], [[1], error])
     assert bad.exception() is error
     with pytest.raises(my.UsageError, match="no"):
         bad.result()
     assert good.result() == [1]
-    _answer([], [])
+    answer([], [])
 
 
 def test_callbacks_come_once_and_also_afterwards() -> None:
-    (answer,) = answers(1)
+    (one,) = answers(1)
     seen: list[Any] = []
-    answer.add_done_callback(lambda one: seen.append(one.result()))
-    _answer([answer], [[7]])
-    answer.add_done_callback(lambda one: seen.append(one.result()))
+    one.add_done_callback(lambda one: seen.append(one.result()))
+    answer([one], [[7]])
+    one.add_done_callback(lambda one: seen.append(one.result()))
     assert seen == [[7], [7]]
 
 
@@ -93,52 +100,97 @@ def test_callbacks_come_once_also_where_they_are_added_meanwhile(hasty: None) ->
     asked, seen = answers(5000), []
 
     def add() -> None:
-        for number, answer in enumerate(asked):
-            answer.add_done_callback(lambda _, number=number: seen.append(number))
+        for number, one in enumerate(asked):
+            one.add_done_callback(lambda _, number=number: seen.append(number))
 
     adding = [threading.Thread(target=add) for _ in range(2)]
     for thread in adding:
         thread.start()
     for first in range(0, len(asked), 10):
-        _answer(asked[first : first + 10], [[]] * 10)
+        answer(asked[first : first + 10], [[]] * 10)
     for thread in adding:
         thread.join()
     assert sorted(seen) == sorted([*range(5000)] * 2)
 
 
-def test_a_callback_that_fails_does_not_keep_others_from_theirs() -> None:
+@pytest.mark.parametrize("failure", [ValueError, SystemExit, asyncio.CancelledError])
+def test_a_callback_that_fails_does_not_keep_others_from_theirs(
+    failure: type[BaseException],
+) -> None:
+    def fail(_: Any) -> None:
+        raise failure
+
     first, second = answers(2)
     seen: list[Any] = []
-    first.add_done_callback(lambda one: one.result()["no"])  # type: ignore[call-overload]
+    first.add_done_callback(fail)
     for one in (first, second):
         one.add_done_callback(lambda one: seen.append(one.result()))
-    _answer([first, second], [[1], [2]])
+    answer([first, second], [[1], [2]])
     assert seen == [[1], [2]]
 
 
-def test_what_is_submitted_while_a_stream_closes_is_matched_or_refused(hasty: None) -> None:
-    index = my.TagIndex().add("jazz", 1).consolidate()
-    for max_batch in (1, 3, 100):
-        taken: list[Future[list[Any]]] = []
-        stream = index.stream(max_batch, max_delay_ms=1)
+def test_a_thread_calls_its_own_callback_and_no_others() -> None:
+    first, second = answers(2)
+    seen: list[Any] = []
+    begin([first, second])
+    first.add_done_callback(lambda _: second.add_done_callback(lambda _: seen.append("mine")))
+    second.add_done_callback(lambda _: seen.append("theirs"))
+    give([first, second], [[], []])  # of the second, nothing is called when the first calls back
+    assert seen == ["mine", "theirs"]
 
-        def work(stream: Any = stream, taken: list[Future[list[Any]]] = taken) -> None:
-            while True:
-                try:
-                    taken.append(stream.submit("jazz"))
-                except my.UsageError:
-                    return
 
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        while len(taken) < 50:
-            threading.Event().wait(0.001)
-        stream.close()
-        for thread in threads:
-            thread.join(30)
-        assert all(future.result(timeout=0) == [1] for future in taken)
-        assert not stream._pending
+def test_what_is_cancelled_is_not_matched_and_what_is_matched_not_cancelled(hasty: None) -> None:
+    for _ in range(300):
+        asked = answers(10)
+        with ThreadPoolExecutor(1) as pool:
+            cancelling = pool.map(Answer.cancel, asked)
+            begun, events = begin(asked)
+            give(begun, [[1]] * len(begun))
+        cancelled = list(cancelling)
+        assert len(events) == len(begun)
+        assert [one not in begun for one in asked] == cancelled
+        assert [one.cancelled() for one in asked] == cancelled
+        assert all(one.done() for one in asked)
+    (one,) = answers(1)
+    assert (one.cancel(), one.cancel(), begin([one])) == (True, True, ([], []))
+
+
+def test_waits_for_answers_and_others_cross_without_a_deadlock() -> None:
+    asked = answers(200)
+    never: Future[None] = Future()
+    low = [one for one in asked if id(one) < id(never)] or asked[:100]
+    high = [one for one in asked if id(one) > id(never)] or asked[100:]
+
+    def work(some: list[Any]) -> None:
+        for _ in range(200):
+            wait([*some, never], timeout=0)
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(work, some) for some in (low, high)]:
+            done.result(timeout=60)
+
+
+def test_an_answer_keeps_nothing_that_it_has_not_to() -> None:
+    class Thing:
+        pass
+
+    gc.disable()
+    try:
+        for end in (lambda one: one.cancel(), lambda one: answer([one], [[1]])):
+            thing = Thing()
+            one, kept = Answer(thing), weakref.ref(thing)
+            del thing
+            end(one)  # type: ignore[no-untyped-call]
+            assert kept() is None
+        (one,) = answers(1)
+        answer([one], [my.UsageError("no")])
+        with pytest.raises(my.UsageError):
+            one.result()
+        ended = weakref.ref(one)
+        del one
+        assert ended() is None
+    finally:
+        gc.enable()
 
 
 def test_the_library_can_wait_for_them() -> None:

@@ -41,7 +41,8 @@ LAYERS = {
     "snapshot": ("engine", "errors", "kernels", "matches", "placement"),
     "changes": ("engine", "snapshot"),
     "interrupts": (),
-    "streaming": ("errors", "matches"),
+    "answers": (),
+    "streaming": ("answers", "errors", "matches"),
     "consolidation": ("changes", "device", "engine", "interrupts", "kept", "keys", "snapshot"),
     "index": (
         "consolidation",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 import matchyard as my
-from matchyard.errors import DeviceError
+from matchyard.errors import DeviceError, EventError
 from matchyard.matches import Matches
 from matchyard.streaming import Stream
 
@@ -146,6 +147,34 @@ def test_an_error_of_the_result_reaches_everyone_in_the_batch() -> None:
 
     with Stream(Unreadable(), max_delay_ms=0) as stream, pytest.raises(MemoryError):
         stream.submit("a").result(timeout=30)
+
+
+@pytest.mark.parametrize("found", [SystemExit(), [[1]] * 3, EventError("event {event}", 99)])
+def test_whatever_an_index_does_events_are_answered(found: Any) -> None:
+    class Odd:
+        def match(self, events: Any, threads: int | None = None) -> Any:
+            if isinstance(found, BaseException):
+                raise found
+            return self
+
+        def to_lists(self) -> Any:
+            return found
+
+    with Stream(Odd(), max_delay_ms=0) as stream:
+        assert stream.submit("a").exception(timeout=30) is not None
+
+
+def test_an_idle_stream_keeps_nothing() -> None:
+    with INDEX.stream(max_delay_ms=0) as stream:
+        future = stream.submit("a")
+        future.result(timeout=30)
+        kept = weakref.ref(future)
+        del future
+        for _ in range(1000):
+            if kept() is None:
+                break
+            threading.Event().wait(0.01)
+        assert kept() is None
 
 
 def test_a_stream_whose_batcher_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,26 +14,18 @@ waits for it, and whoever waits says so and looks again before.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
-from concurrent.futures._base import (
-    CANCELLED,
-    CANCELLED_AND_NOTIFIED,
-    FINISHED,
-    LOGGER,
-    PENDING,
-    RUNNING,
-)
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from time import monotonic
 from types import TracebackType
 from typing import Any, Protocol
 
+from matchyard.answers import Answer, begin, give
 from matchyard.errors import DeviceError, EventError, MatchyardError, UsageError
 from matchyard.matches import Matches
 
 _NONE = 1 << 62  # as many events are never pending
 _CLOSED = "the stream is closed"
-_OVER = frozenset({CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED})
 
 
 class Matching(Protocol):
@@ -41,82 +33,6 @@ class Matching(Protocol):
 
     def match(self, events: Any, threads: int | None = None) -> Matches:
         """The keys per event."""
-
-
-class Answer(Future[list[Any]]):
-    """The future of an event. All of a stream have one lock: with one of its own each, to make and to
-    set them would take several times as long as to match the events."""
-
-    def __init__(self, event: Any, over: threading.Condition) -> None:
-        # What `Future` would set, but for the lock.
-        self._condition, self._state = over, PENDING
-        self._result: Any = None
-        self._exception: Any = None
-        self._waiters: list[Any] = []
-        self._done_callbacks: list[Any] = []
-        self.event, self.since = event, monotonic()
-
-    def result(self, timeout: float | None = None) -> list[Any]:
-        """The keys of the event, when they are there."""
-        if self._state != FINISHED:
-            self._wait(timeout)
-        is_plain = self._state == FINISHED and self._exception is None
-        return self._result if is_plain else super().result(0)
-
-    def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What went wrong with the event, when that is known."""
-        if self._state != FINISHED:
-            self._wait(timeout)
-        return super().exception(0) if self._state != FINISHED else self._exception
-
-    def _wait(self, timeout: float | None) -> None:
-        with self._condition:
-            if not self._condition.wait_for(self._is_over, timeout):
-                raise TimeoutError
-
-    def _is_over(self) -> bool:
-        return self._state in _OVER
-
-    def add_done_callback(self, fn: Callable[[Future[list[Any]]], object]) -> None:
-        """Call this with the future when it is over; at once where it is."""
-        self._done_callbacks.append(fn)
-        if self._state in _OVER:
-            self._invoke_callbacks()
-
-    def _invoke_callbacks(self) -> None:
-        """Call those that nobody has called yet: who takes one from the list does."""
-        while self._done_callbacks:
-            try:
-                callback = self._done_callbacks.pop(0)
-            except IndexError:  # another thread has just taken the last one
-                return
-            try:
-                callback(self)
-            except Exception:
-                LOGGER.exception("exception calling callback for %r", self)
-
-    def _finish(self, found: Any) -> None:
-        """Note the keys, or the error. Whoever calls it has the lock, and tells those who wait."""
-        if isinstance(found, BaseException):
-            self._exception = found
-        else:
-            self._result = found
-        self._state = FINISHED
-        for waiter in self._waiters:
-            (waiter.add_result if self._exception is None else waiter.add_exception)(self)
-
-
-def _answer(batch: Sequence[Answer], found: Sequence[Any]) -> None:
-    """Give all events of a batch their keys, or errors, and call back."""
-    if not batch:
-        return
-    with batch[0]._condition:
-        for one, keys in zip(batch, found, strict=True):
-            one._finish(keys)
-        batch[0]._condition.notify_all()
-    for one in batch:
-        if one._done_callbacks:
-            one._invoke_callbacks()
 
 
 class Stream:
@@ -143,7 +59,6 @@ class Stream:
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)  # the batcher
         self._has_room = threading.Condition(self._lock)  # for whoever submits
-        self._over = threading.Condition()  # an event, or several
         self._free = threading.Semaphore(workers)
         self._worker_ids: set[int] = set()
         self._workers = ThreadPoolExecutor(
@@ -158,7 +73,7 @@ class Stream:
         """The keys of an event, when its batch is matched. It waits where a whole batch does."""
         if len(self._pending) >= self._max_batch:
             self._wait_for_room()
-        answer = Answer(event, self._over)
+        answer = Answer(event)
         self._pending.append(answer)
         if self._is_closed:
             self._refuse(answer)
@@ -176,6 +91,8 @@ class Stream:
     def close(self) -> None:
         """Match what is pending, and end."""
         self._is_closed = True
+        with self._lock:
+            self._has_room.notify_all()
         self._wake_batcher()
         self._batcher.join()
         self._workers.shutdown()
@@ -200,8 +117,8 @@ class Stream:
 
     def _wake_batcher(self) -> None:
         with self._wake:
-            self._wanted = _NONE  # once is enough
             self._wake.notify()
+            self._wanted = _NONE  # once is enough; not before, since Ctrl-C may come in between
 
     def _refuse(self, answer: Answer) -> None:
         """Take back what came after the stream was closed, unless the batcher has it already."""
@@ -216,10 +133,11 @@ class Stream:
         try:
             while batch := self._next_batch():
                 self._workers.submit(self._match, batch)
+                batch = []  # while nothing comes, nothing is kept
         except BaseException as error:  # nobody would match what is pending
             self._is_closed = True
-            batch = self._begun(batch + self._taken(len(self._pending)))
-            _answer(batch, [error] * len(batch))
+            batch, _ = begin(batch + self._taken(len(self._pending)))
+            give(batch, [error] * len(batch))
 
     def _next_batch(self) -> list[Answer]:
         """Wait for a batch and for a worker; none when the stream has ended."""
@@ -247,29 +165,21 @@ class Stream:
         """The first of what is pending, which is not from now on."""
         with self._lock:
             taken = self._pending[:n_events]
-            del self._pending[:n_events]
+            del self._pending[: len(taken)]  # others may have come since
             self._has_room.notify_all()
         return taken
 
-    def _begun(self, batch: list[Answer]) -> list[Answer]:
-        """Those that were not cancelled, which they cannot be from now on."""
-        with self._over:
-            for one in batch:
-                if one._state == PENDING:
-                    one._state = RUNNING
-                else:
-                    one.set_running_or_notify_cancel()
-        return [one for one in batch if one._state == RUNNING]
-
     def _match(self, batch: list[Answer]) -> None:
+        batch, events = begin(batch)
         try:
-            batch = self._begun(batch)
-            found = self._found([one.event for one in batch])
+            found = self._found(events)
+            if len(found) != len(batch):
+                raise UsageError(f"{len(found)} results for {len(batch)} events")
+        except BaseException as error:  # whatever it is, somebody waits for it
+            found = [error] * len(batch)
         finally:
             self._free.release()  # before events are answered, since whoever waits may submit more
-        for one in batch:
-            one.event = None  # whoever keeps an answer need not keep the event
-        _answer(batch, found)
+        give(batch, found)
 
     def _found(self, events: Sequence[Any]) -> list[Any]:
         """The keys of each event, or the error; an event that is refused fails alone."""

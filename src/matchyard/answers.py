@@ -1,0 +1,156 @@
+"""Answer: the future of an event of a stream.
+
+To make a `Future` and to set it takes several times as long as to match an event, most of it for the
+lock that each one has. An answer gets one when somebody waits for it, and else does without: a step of
+the interpreter is whole, so that of two who pop from a list of one only one gets it, and the order of
+steps does the rest. Who sets an answer looks afterwards for those who wait; who waits has made the lock
+before he looks whether there is something to wait for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, TimeoutError
+from concurrent.futures._base import (
+    CANCELLED,
+    CANCELLED_AND_NOTIFIED,
+    FINISHED,
+    LOGGER,
+    PENDING,
+    RUNNING,
+)
+from time import monotonic
+from typing import Any
+
+_WAS_CANCELLED = frozenset({CANCELLED, CANCELLED_AND_NOTIFIED})
+_OVER = _WAS_CANCELLED | {FINISHED}
+_MAKING = threading.Lock()  # of the locks of answers
+
+
+class Answer(Future[list[Any]]):
+    """A future that is made, set and called back without a lock, where nobody waits for it."""
+
+    # What `Future` sets for each: most answers never have another state while somebody looks.
+    _state = PENDING
+    _result: Any = None
+    _exception: Any = None
+    _lock: threading.Condition | None = None
+
+    def __init__(self, event: Any) -> None:
+        self._asked = [event]  # who takes it has the answer to give, or has cancelled it
+        self._done_callbacks: list[Any] = []
+        self.since = monotonic()
+
+    @property
+    def _condition(self) -> threading.Condition:  # type: ignore[override]
+        """What the library locks before it looks at the state or at those who wait."""
+        if self._lock is None:
+            with _MAKING:
+                if self._lock is None:
+                    self._waiters: list[Any] = []
+                    self._lock = threading.Condition()
+        return self._lock
+
+    def result(self, timeout: float | None = None) -> list[Any]:
+        """The keys of the event, when they are there."""
+        self._wait(timeout)
+        if self._state == FINISHED and self._exception is None:
+            return self._result  # type: ignore[no-any-return]
+        try:
+            return super().result(0)
+        finally:
+            del self  # which the error that is raised has a way to, otherwise
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """What went wrong with the event, when that is known."""
+        self._wait(timeout)
+        return self._exception if self._state == FINISHED else super().exception(0)
+
+    def done(self) -> bool:
+        """Is it answered or cancelled?"""
+        return self._state in _OVER
+
+    def cancelled(self) -> bool:
+        """Was it cancelled?"""
+        return self._state in _WAS_CANCELLED
+
+    def cancel(self) -> bool:
+        """Take the event back, unless it is being matched already."""
+        with self._condition:
+            try:
+                self._asked.pop()
+            except IndexError:
+                return self._state in _WAS_CANCELLED
+            self._state = CANCELLED
+            self._condition.notify_all()
+        self._invoke_callbacks()
+        return True
+
+    def add_done_callback(self, fn: Callable[[Future[list[Any]]], object]) -> None:
+        """Call this with the future when it is over; at once where it is."""
+        self._done_callbacks.append(fn)
+        if self._state in _OVER:
+            try:
+                self._done_callbacks.remove(fn)
+            except ValueError:  # it is being called already
+                return
+            self._call_back(fn)
+
+    def _wait(self, timeout: float | None) -> None:
+        if self._state not in _OVER:
+            with self._condition:
+                if not self._condition.wait_for(self.done, timeout):
+                    raise TimeoutError
+
+    def _finish(self, found: Any) -> None:
+        if isinstance(found, BaseException):
+            self._exception = found
+        else:
+            self._result = found
+        self._state = FINISHED
+        if self._lock is not None:
+            with self._lock:
+                for waiter in self._waiters:
+                    (waiter.add_result if self._exception is None else waiter.add_exception)(self)
+                self._lock.notify_all()
+
+    def _invoke_callbacks(self) -> None:
+        """Call those that nobody has called yet."""
+        while self._done_callbacks:
+            try:
+                callback = self._done_callbacks.pop(0)
+            except IndexError:  # another thread has just taken the last one
+                return
+            self._call_back(callback)
+
+    def _call_back(self, callback: Callable[[Future[list[Any]]], object]) -> None:
+        try:
+            callback(self)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # those of other events are still to be called
+            LOGGER.exception("exception calling callback for %r", self)
+
+
+def begin(batch: Iterable[Answer]) -> tuple[list[Answer], list[Any]]:
+    """Those that were not cancelled, which they cannot be from now on, and their events."""
+    begun, events = [], []
+    for one in batch:
+        try:
+            events.append(one._asked.pop())
+        except IndexError:
+            one.set_running_or_notify_cancel()
+            continue
+        one._state = RUNNING
+        begun.append(one)
+    return begun, events
+
+
+def give(batch: Sequence[Answer], found: Iterable[Any]) -> None:
+    """Give each event its keys, or its error, and then call back."""
+    for one, keys in zip(batch, found):
+        one._finish(keys)
+    for one in batch:
+        if one._done_callbacks:
+            one._invoke_callbacks()

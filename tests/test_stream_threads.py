@@ -1,0 +1,125 @@
+"""Threads that submit, match and close a stream, each at the worst moment for the others."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+import matchyard as my
+
+INDEX = my.TagIndex().add_many([["a"], ["b"]], [1, 2]).consolidate()
+
+
+@pytest.fixture
+def hasty() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_what_is_submitted_while_a_stream_closes_is_matched_or_refused(hasty: None) -> None:
+    for max_batch in (1, 3, 100):
+        taken: list[Future[list[Any]]] = []
+        stream = INDEX.stream(max_batch, max_delay_ms=1)
+
+        def work(stream: Any = stream, taken: list[Future[list[Any]]] = taken) -> None:
+            while True:
+                try:
+                    taken.append(stream.submit("a"))
+                except my.UsageError:
+                    return
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        while len(taken) < 50:
+            threading.Event().wait(0.001)
+        stream.close()
+        for thread in threads:
+            thread.join(30)
+        assert all(future.result(timeout=0) == [1] for future in taken)
+        assert not stream._pending
+
+
+class Interleaved(list[Any]):
+    """What is pending, and what happens right after a step of another thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.after_slice: Any = None
+        self.after_append: Any = None
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        if isinstance(place, slice) and place.stop > 1 and found and self.after_slice:
+            then, self.after_slice = self.after_slice, None
+            then()
+        return found
+
+    def append(self, answer: Any) -> None:
+        super().append(answer)
+        if self.after_append:
+            then, self.after_append = self.after_append, None
+            then()
+
+
+def test_an_event_that_comes_while_a_batch_is_taken_is_in_the_next() -> None:
+    later: list[Any] = []
+    with INDEX.stream(max_delay_ms=0) as stream:
+        stream._pending = pending = Interleaved()
+        pending.after_slice = lambda: later.append(stream.submit("b"))
+        assert stream.submit("a").result(timeout=30) == [1]
+        assert later[0].result(timeout=30) == [2]
+
+
+def test_who_waits_for_room_is_told_when_the_stream_closes() -> None:
+    refused, waits, go = [], threading.Event(), threading.Event()
+    stream = INDEX.stream(max_batch=1, max_delay_ms=0)
+    stream._pending = pending = Interleaved()
+    pending.after_append = lambda: (waits.set(), go.wait())
+
+    def submit() -> None:
+        try:
+            stream.submit("a")
+        except my.UsageError as error:
+            refused.append(str(error))
+
+    threads = [threading.Thread(target=submit, daemon=True) for _ in range(2)]
+    threads[0].start()
+    waits.wait()  # it has come, and nobody knows of it
+    threads[1].start()
+    while not stream._has_room._waiters:  # type: ignore[attr-defined]
+        threading.Event().wait(0.001)
+    wake = stream._wake_batcher
+
+    def late() -> None:
+        go.set()
+        threads[0].join(30)
+        wake()
+
+    stream._wake_batcher = late  # type: ignore[method-assign]
+    stream.close()
+    threads[1].join(30)
+    assert not threads[1].is_alive()
+    assert refused == ["the stream is closed"] * 2
+
+
+def test_a_stream_goes_on_after_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(n: int = 1) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    with INDEX.stream(max_delay_ms=0) as stream:
+        while stream._wanted != 1:
+            threading.Event().wait(0.001)
+        monkeypatch.setattr(stream._wake, "notify", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            stream.submit("a")
+        assert stream.submit("b").result(timeout=30) == [2]
