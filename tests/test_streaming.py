@@ -220,6 +220,21 @@ def test_callbacks_that_submit_do_not_wait_for_the_workers_that_they_keep(worker
         assert all(over.acquire(timeout=30) for _ in range(210))
 
 
+def test_callbacks_of_two_streams_may_submit_to_each_other() -> None:
+    over = threading.Semaphore(0)
+    with INDEX.stream(2, 0) as first, INDEX.stream(2, 0) as second:
+
+        def more(here: Stream, there: Stream, left: int) -> None:
+            future = here.submit("a")
+            if left:
+                future.add_done_callback(lambda _: more(there, here, left - 1))
+            future.add_done_callback(lambda _: over.release())
+
+        for _ in range(40):
+            more(first, second, 20)
+        assert all(over.acquire(timeout=30) for _ in range(40 * 21))
+
+
 def test_an_event_of_the_wrong_kind_fails_alone() -> None:
     with INDEX.stream(max_batch=64, max_delay_ms=50) as stream:
         futures = [stream.submit(event) for event in ("a", 17, ["a", "b"], "b")]

@@ -26,6 +26,7 @@ from matchyard.matches import Matches
 
 _NONE = 1 << 62  # as many events are never pending
 _CLOSED = "the stream is closed"
+_thread = threading.local()
 
 
 class Matching(Protocol):
@@ -60,9 +61,8 @@ class Stream:
         self._wake = threading.Condition(self._lock)  # the batcher
         self._has_room = threading.Condition(self._lock)  # for whoever submits
         self._free = threading.Semaphore(workers)
-        self._worker_ids: set[int] = set()
         self._workers = ThreadPoolExecutor(
-            workers, "matchyard-stream", lambda: self._worker_ids.add(threading.get_ident())
+            workers, "matchyard-stream", lambda: setattr(_thread, "is_worker", True)
         )
         self._batcher = threading.Thread(
             target=self._run, name="matchyard-stream-batcher", daemon=True
@@ -73,6 +73,8 @@ class Stream:
         """The keys of an event, when its batch is matched. It waits where a whole batch does."""
         if len(self._pending) >= self._max_batch:
             self._wait_for_room()
+        if self._is_closed:
+            raise UsageError(_CLOSED)
         answer = Answer(event)
         self._pending.append(answer)
         if self._is_closed:
@@ -109,7 +111,7 @@ class Stream:
         self.close()
 
     def _wait_for_room(self) -> None:
-        if threading.get_ident() in self._worker_ids:  # a callback would wait for its own thread
+        if getattr(_thread, "is_worker", False):  # a callback would keep a worker, and wait for it
             return
         with self._has_room:
             while len(self._pending) >= self._max_batch and not self._is_closed:
