@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Iterator
 from concurrent.futures import (
     FIRST_COMPLETED,
+    FIRST_EXCEPTION,
     CancelledError,
     Future,
     ThreadPoolExecutor,
@@ -91,9 +92,14 @@ def test_callbacks_come_once_and_also_afterwards() -> None:
     (one,) = answers(1)
     seen: list[Any] = []
     one.add_done_callback(lambda one: seen.append(one.result()))
+    one.add_done_callback(lambda one: seen.append("second"))
     answer([one], [[7]])
-    one.add_done_callback(lambda one: seen.append(one.result()))
-    assert seen == [[7], [7]]
+    one.add_done_callback(lambda one: seen.append("late"))
+    assert seen == [[7], "second", "late"]
+    (one,) = answers(1)
+    one.cancel()
+    one.add_done_callback(lambda one: seen.append(one.cancelled()))
+    assert seen[3:] == [True]
 
 
 def test_callbacks_come_once_also_where_they_are_added_meanwhile(hasty: None) -> None:
@@ -203,6 +209,18 @@ def test_the_library_can_wait_for_them() -> None:
     (never,) = answers(1)
     done, left = wait([never, futures[0]], timeout=60, return_when=FIRST_COMPLETED)
     assert (done, left) == ({futures[0]}, {never})
+
+
+def test_the_library_is_told_of_errors() -> None:
+    never, good, bad = answers(3)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(wait, [never, good, bad], 60, FIRST_EXCEPTION)
+        while any(one._lock is None or not one._waiters for one in (never, good, bad)):
+            threading.Event().wait(0.001)
+        answer([good], [[1]])
+        assert not waiting.done()
+        answer([bad], [my.UsageError("no")])
+        assert waiting.result(60) == ({good, bad}, {never})
 
 
 def test_a_coroutine_can_await_them() -> None:

@@ -79,6 +79,13 @@ def test_an_event_that_comes_while_a_batch_is_taken_is_in_the_next() -> None:
         assert later[0].result(timeout=30) == [2]
 
 
+def test_an_event_that_was_matched_is_not_refused_though_the_stream_has_closed() -> None:
+    stream = INDEX.stream(max_delay_ms=0)
+    stream._pending = pending = Interleaved()
+    pending.after_append = stream.close
+    assert stream.submit("a").result(timeout=30) == [1]
+
+
 def test_who_waits_for_room_is_told_when_the_stream_closes() -> None:
     refused, waits, go = [], threading.Event(), threading.Event()
     stream = INDEX.stream(max_batch=1, max_delay_ms=0)

@@ -81,18 +81,21 @@ def test_what_comes_while_workers_are_busy_goes_together() -> None:
 
 
 def test_submit_waits_where_too_many_events_do() -> None:
-    recorder, done = Recorder(INDEX), threading.Event()
+    recorder, done, submitted = Recorder(INDEX), threading.Event(), []
     recorder.may_match.clear()
     with Stream(recorder, max_batch=2, max_delay_ms=0, workers=1) as stream:
 
         def work() -> None:
             for _ in range(40):
-                stream.submit("a")
+                submitted.append(stream.submit("a"))
             done.set()
 
         thread = threading.Thread(target=work)
         thread.start()
         assert not done.wait(0.2)
+        assert (
+            3 <= len(submitted) <= 4
+        )  # a batch that is matched, of one event or two, and one more
         recorder.may_match.set()
         thread.join(30)
     assert done.is_set()
