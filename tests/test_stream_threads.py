@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import matchyard as my
+from matchyard.streaming import Stream
 
 INDEX = my.TagIndex().add_many([["a"], ["b"]], [1, 2]).consolidate()
 
@@ -130,3 +131,46 @@ def test_a_stream_goes_on_after_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(KeyboardInterrupt):
             stream.submit("a")
         assert stream.submit("b").result(timeout=30) == [2]
+
+
+def test_a_callback_may_submit_more() -> None:
+    found: list[Future[list[Any]]] = []
+    with INDEX.stream(max_batch=1, max_delay_ms=0, workers=1) as stream:
+        for _ in range(20):
+            future = stream.submit("a")
+            future.add_done_callback(lambda _: found.append(stream.submit("b")))
+            future.result(timeout=30)
+        while len(found) < 20:
+            threading.Event().wait(0.01)
+    assert [future.result() for future in found] == [[2]] * 20
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_callbacks_that_submit_do_not_wait_for_the_workers_that_they_keep(workers: int) -> None:
+    over = threading.Semaphore(0)
+    with INDEX.stream(max_batch=2, max_delay_ms=0, workers=workers) as stream:
+
+        def more(left: int) -> None:
+            future = stream.submit("a")
+            if left:
+                future.add_done_callback(lambda _: [more(0) for _ in range(left)])
+            future.add_done_callback(lambda _: over.release())
+
+        for _ in range(10):
+            more(20)
+        assert all(over.acquire(timeout=30) for _ in range(210))
+
+
+def test_callbacks_of_two_streams_may_submit_to_each_other() -> None:
+    over = threading.Semaphore(0)
+    with INDEX.stream(2, 0) as first, INDEX.stream(2, 0) as second:
+
+        def more(here: Stream, there: Stream, left: int) -> None:
+            future = here.submit("a")
+            if left:
+                future.add_done_callback(lambda _: more(there, here, left - 1))
+            future.add_done_callback(lambda _: over.release())
+
+        for _ in range(40):
+            more(first, second, 20)
+        assert all(over.acquire(timeout=30) for _ in range(40 * 21))

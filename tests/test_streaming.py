@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import matchyard as my
+from matchyard.answers import Answer
 from matchyard.errors import DeviceError, EventError
 from matchyard.matches import Matches
 from matchyard.streaming import Stream
@@ -63,6 +64,8 @@ def test_a_batch_is_full_or_old_enough() -> None:
         assert [future.result(timeout=30) for future in full] == [[1]] * 10
         assert recorder.sizes == [10]
         left = [stream.submit("b") for _ in range(3)]
+        with pytest.raises(TimeoutError):
+            left[0].result(timeout=0.05)
     assert [future.result() for future in left] == [[2]] * 3  # closing does not wait for the delay
     assert recorder.sizes == [10, 3]
     with Stream(recorder, max_batch=10, max_delay_ms=0) as stream:
@@ -78,6 +81,19 @@ def test_what_comes_while_workers_are_busy_goes_together() -> None:
         recorder.may_match.set()
         assert [future.result(timeout=30) for future in (first, *futures)] == [[1]] * 51
     assert len(recorder.sizes) <= 4
+    assert max(recorder.sizes) > 10
+
+
+def test_no_batch_is_larger_than_it_may_be() -> None:
+    recorder = Recorder(INDEX)
+    with Stream(recorder, max_batch=7, max_delay_ms=0) as stream:
+        many = stream.submit("a")
+        many.add_done_callback(
+            lambda _: [stream.submit("a") for _ in range(100)]
+        )  # which never wait
+        many.result(timeout=30)
+    assert sum(recorder.sizes) > 1
+    assert max(recorder.sizes) <= 7
 
 
 def test_submit_waits_where_too_many_events_do() -> None:
@@ -186,56 +202,17 @@ def test_a_stream_whose_batcher_fails_says_so(monkeypatch: pytest.MonkeyPatch) -
 
     stream = INDEX.stream(max_delay_ms=float("inf"), max_batch=2)
     monkeypatch.setattr(stream._workers, "submit", refuse)
-    futures = [stream.submit("a") for _ in range(2)]
+    futures = [stream.submit("a")]
+    with stream._lock:  # nothing is taken before there is more than a batch
+        futures += [Answer("a") for _ in range(3)]
+        stream._pending += futures[1:]
+        stream._wake.notify()
     for future in futures:
         with pytest.raises(RuntimeError, match="new thread"):
             future.result(timeout=30)
     with pytest.raises(my.UsageError, match="closed"):
         stream.submit("a")
     stream.close()
-
-
-def test_a_callback_may_submit_more() -> None:
-    found: list[Future[list[Any]]] = []
-    with INDEX.stream(max_batch=1, max_delay_ms=0, workers=1) as stream:
-        for _ in range(20):
-            future = stream.submit("a")
-            future.add_done_callback(lambda _: found.append(stream.submit("b")))
-            future.result(timeout=30)
-        while len(found) < 20:
-            threading.Event().wait(0.01)
-    assert [future.result() for future in found] == [[2]] * 20
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_callbacks_that_submit_do_not_wait_for_the_workers_that_they_keep(workers: int) -> None:
-    over = threading.Semaphore(0)
-    with INDEX.stream(max_batch=2, max_delay_ms=0, workers=workers) as stream:
-
-        def more(left: int) -> None:
-            future = stream.submit("a")
-            if left:
-                future.add_done_callback(lambda _: [more(0) for _ in range(left)])
-            future.add_done_callback(lambda _: over.release())
-
-        for _ in range(10):
-            more(20)
-        assert all(over.acquire(timeout=30) for _ in range(210))
-
-
-def test_callbacks_of_two_streams_may_submit_to_each_other() -> None:
-    over = threading.Semaphore(0)
-    with INDEX.stream(2, 0) as first, INDEX.stream(2, 0) as second:
-
-        def more(here: Stream, there: Stream, left: int) -> None:
-            future = here.submit("a")
-            if left:
-                future.add_done_callback(lambda _: more(there, here, left - 1))
-            future.add_done_callback(lambda _: over.release())
-
-        for _ in range(40):
-            more(first, second, 20)
-        assert all(over.acquire(timeout=30) for _ in range(40 * 21))
 
 
 def test_an_event_of_the_wrong_kind_fails_alone() -> None:
