@@ -66,3 +66,14 @@ def test_the_command_prints_a_line_per_share() -> None:
     assert len(shown.output.strip().splitlines()) == 7
     lines = CliRunner().invoke(app, [*given, "--json"]).output.strip().splitlines()
     assert [json.loads(line)["share"] for line in lines] == [0.1, 0.25, 0.5, 0.75, 0.9]
+
+
+def test_a_stream_that_takes_no_more_is_no_latency() -> None:
+    class Closed(Slow):
+        def stream(self, *settings: Any) -> Stream:
+            stream = super().stream(*settings)
+            stream.close()
+            return stream
+
+    with pytest.raises(my.UsageError, match="closed"):
+        list(latencies(Closed(), ["a"], [0.5], seconds=0.1))

@@ -44,9 +44,10 @@ class _Tally:
 
     def note(self, due: float, future: Future[Any]) -> None:
         """What an event that was due then is to call."""
-        self.seconds.append(time.monotonic() - due)
+        took = time.monotonic() - due
         if (failure := future.exception()) is not None:
             self.failures.append(failure)
+        self.seconds.append(took)  # last: with that of the last event, all is known
 
 
 def latencies(
@@ -102,12 +103,18 @@ def _at_rate(
         if last is not None:
             last.exception()  # waits for it
 
-    threads = [threading.Thread(target=produce, args=(number,)) for number in range(producers)]
+    def guarded(number: int) -> None:
+        try:
+            produce(number)
+        except BaseException as failure:
+            tally.failures.append(failure)
+
+    threads = [threading.Thread(target=guarded, args=(number,)) for number in range(producers)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    while len(tally.seconds) < sum(sent):
+    while len(tally.seconds) < sum(sent) and not tally.failures:
         time.sleep(_PAUSE_S)
     if tally.failures:
         raise tally.failures[0]
