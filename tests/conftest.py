@@ -1,9 +1,10 @@
-"""What every test can use: a quick Hypothesis profile, the marks `slow` and `gpu`, and `build_index`."""
+"""What every test can use: a quick Hypothesis profile, the marks `slow` and `gpu`, `build_index` and `hasty`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -57,3 +58,12 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
 def quick_saves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Saving does not wait for the disk; for tests that save often and cut no power."""
     monkeypatch.setattr("os.fsync", lambda descriptor: None)
+
+
+@pytest.fixture
+def hasty() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)

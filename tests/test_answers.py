@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import sys
 import threading
 import weakref
-from collections.abc import Iterator
 from concurrent.futures import (
     FIRST_COMPLETED,
     FIRST_EXCEPTION,
@@ -33,15 +31,6 @@ def answer(batch: list[Answer], found: list[Any]) -> None:
     begun, _ = begin(batch)
     assert begun == batch
     give(batch, found)
-
-
-@pytest.fixture
-def hasty() -> Iterator[None]:
-    """Threads take turns as often as they can."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
 
 
 def test_they_have_what_futures_have() -> None:

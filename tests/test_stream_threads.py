@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
 
@@ -14,15 +12,6 @@ import matchyard as my
 from matchyard.streaming import Stream
 
 INDEX = my.TagIndex().add_many([["a"], ["b"]], [1, 2]).consolidate()
-
-
-@pytest.fixture
-def hasty() -> Iterator[None]:
-    """Threads take turns as often as they can."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
 
 
 def test_what_is_submitted_while_a_stream_closes_is_matched_or_refused(hasty: None) -> None:
