@@ -59,10 +59,12 @@ def latencies(
     max_batch: int = 256,
     max_delay_ms: float = 2.0,
 ) -> Iterator[Latency]:
-    """One after the other, from the lowest share to the highest. What is there before is kept from
-    the garbage collector, as servers do: to walk all of it takes a tenth of a second."""
+    """One after the other, from the lowest share to the highest. What is there before, and what is
+    compiled for the first events, is kept from the garbage collector, as servers do: to walk all of
+    it takes a tenth of a second."""
+    with index.stream(max_batch, max_delay_ms) as stream:
+        _at_rate(stream, events, None, min(seconds, 0.5), producers)
     with _frozen(), index.stream(max_batch, max_delay_ms) as stream:
-        _at_rate(stream, events, None, min(seconds, 0.5), producers)  # compiles what is needed
         with machine.alone():
             peak, _ = _at_rate(stream, events, None, seconds, producers)
         for share in sorted(shares):
