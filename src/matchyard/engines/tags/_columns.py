@@ -6,8 +6,7 @@ Lists, NumPy arrays, Arrow arrays, pandas and polars columns; each row a set of 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,16 +135,23 @@ def _from_python(values: Sequence[Any], options: Options) -> Column:
         raise
     except UnicodeEncodeError as error:
         raise ParseError(f"a tag is not valid Unicode: {error.object!r}; {_EXAMPLE}") from None
-    lengths = [len(tag) for tag in tags]
-    if len(data) != sum(lengths):  # some tag is not plain ASCII
-        lengths = [len(tag.encode()) for tag in tags]
+    text_start = _ends(map(len, tags), len(tags))
+    if len(data) != text_start[-1]:  # some tag is not plain ASCII
+        text_start = _ends((len(tag.encode()) for tag in tags), len(tags))
     built = Column(
         np.array(ends, np.int64),
-        np.array(list(accumulate(lengths, initial=0)), np.int64),
+        text_start,
         np.frombuffer(data, np.uint8),
         no_signatures(len(values)),
     )
     return _normalized(built, options)
+
+
+def _ends(lengths: Iterable[int], n_texts: int) -> NDArray[np.int64]:
+    """Where texts of the given lengths end, after a 0."""
+    ends = np.zeros(n_texts + 1, np.int64)
+    np.cumsum(np.fromiter(lengths, np.int64, n_texts), out=ends[1:])
+    return ends
 
 
 def _parsed(value: Any, row: int) -> frozenset[str]:
