@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import Future
 from typing import Any
@@ -163,3 +166,58 @@ def test_callbacks_of_two_streams_may_submit_to_each_other() -> None:
         for _ in range(40):
             more(first, second, 20)
         assert all(over.acquire(timeout=30) for _ in range(40 * 21))
+
+
+FORKED = """
+import os
+import matchyard as my
+
+index = my.TagIndex().add("jazz", key=1).consolidate()
+with index.stream() as stream:
+    print(stream.submit("jazz").result(60), flush=True)
+    stream._lock.acquire()  # as a thread may have it that the other process has not
+    child = os.fork()
+    if child == 0:
+        try:
+            stream.submit("jazz")
+        except my.UsageError as error:
+            print(error)
+        stream.close()
+        with index.stream() as another:
+            print(another.submit("jazz").result(60), flush=True)
+        os._exit(0)
+    stream._lock.release()
+    os.waitpid(child, 0)
+    print(stream.submit("jazz").result(60))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_forked_process_is_told_that_a_stream_is_not_its_own() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORKED]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.stdout.splitlines() == ["[1]", "the stream is closed", "[1]", "[1]"], done.stderr
+
+
+def test_a_stream_that_gets_no_threads_is_refused_and_leaves_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = threading.active_count()
+    n_started = 0
+    start = threading.Thread.start
+
+    def some(thread: threading.Thread) -> None:
+        nonlocal n_started
+        n_started += 1
+        if n_started > 2:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", some)
+    with pytest.raises(RuntimeError, match="start new thread"):
+        Stream(INDEX, workers=3)
+    assert threading.active_count() == before
+    n_started = 0
+    with pytest.raises(RuntimeError, match="start new thread"):
+        Stream(INDEX, workers=2)  # but no batcher
+    assert threading.active_count() == before

@@ -259,7 +259,10 @@ def test_a_closed_stream_takes_nothing() -> None:
             submit("a")
 
 
-@pytest.mark.parametrize("settings", [(0, 1, 1), (1, -1, 1), (1, 1, 0), (1, float("nan"), 1)])
+@pytest.mark.parametrize(
+    "settings",
+    [(0, 1, 1), (1, -1, 1), (1, 1, 0), (1, float("nan"), 1), (100.0, 1, 1), (1, 1, 2.5)],
+)
 def test_settings_that_make_no_sense_are_refused(settings: Any) -> None:
     with pytest.raises(my.UsageError):
         INDEX.stream(*settings)

@@ -8,14 +8,18 @@ own, and copies overlap with kernels.
 A thread that submits takes no lock unless it has to wait or to wake the batcher: threads that queue up
 for a lock hand over the interpreter with it, and to hand it over takes longer than all the rest. What
 takes its place is the order of two steps: whoever adds something looks afterwards whether somebody
-waits for it, and whoever waits says so and looks again before.
+waits for it, and whoever waits says so and looks again before. Steps of the interpreter are whole only
+where it has a lock of its own: a build without it ("free-threaded") is not supported.
 """
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from numbers import Integral
 from time import monotonic
 from types import TracebackType
 from typing import Any, Protocol
@@ -51,23 +55,26 @@ class Stream:
     def __init__(
         self, index: Matching, max_batch: int = 256, max_delay_ms: float = 2.0, workers: int = 2
     ) -> None:
-        if max_batch < 1 or workers < 1 or not max_delay_ms >= 0:
-            raise UsageError("max_batch and workers must be at least 1, max_delay_ms at least 0")
+        if not all(isinstance(number, Integral) and number >= 1 for number in (max_batch, workers)):
+            raise UsageError("max_batch and workers must be whole numbers, at least 1")
+        if not max_delay_ms >= 0:
+            raise UsageError("max_delay_ms must be at least 0")
         self._index, self._max_batch, self._max_delay_s = index, max_batch, max_delay_ms / 1e3
         self._pending: list[Answer] = []  # only the batcher takes from it, and what was refused
         self._wanted = _NONE  # how many have to be pending for the batcher to be woken
         self._is_closed = False
-        self._lock = threading.Lock()
-        self._wake = threading.Condition(self._lock)  # the batcher
-        self._has_room = threading.Condition(self._lock)  # for whoever submits
+        self._make_locks()
         self._free = threading.Semaphore(workers)
-        self._workers = ThreadPoolExecutor(
-            workers, "matchyard-stream", lambda: setattr(_thread, "is_worker", True)
-        )
+        self._workers = _started(workers)
         self._batcher = threading.Thread(
             target=self._run, name="matchyard-stream-batcher", daemon=True
         )
-        self._batcher.start()
+        try:
+            self._batcher.start()
+        except BaseException:
+            self._workers.shutdown()
+            raise
+        _streams.add(self)
 
     def submit(self, event: Any) -> Future[list[Any]]:
         """The keys of an event, when its batch is matched. It waits where a whole batch does."""
@@ -109,6 +116,18 @@ class Stream:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _make_locks(self) -> None:
+        self._lock = threading.Lock()
+        self._wake = threading.Condition(self._lock)  # the batcher
+        self._has_room = threading.Condition(self._lock)  # for whoever submits
+
+    def _after_fork(self) -> None:
+        """A process that was forked has none of the threads, and takes nothing."""
+        self._is_closed = True
+        self._pending = []
+        self._make_locks()  # somebody may have had them
+        self._workers = ThreadPoolExecutor(1)  # and those of the other
 
     def _wait_for_room(self) -> None:
         if getattr(_thread, "is_worker", False):  # a callback would keep a worker, and wait for it
@@ -205,6 +224,32 @@ class Stream:
                 else:
                     found[start:stop] = [error] * (stop - start)
         return found
+
+
+def _started(n_workers: int) -> ThreadPoolExecutor:
+    """A pool whose threads all run: one that cannot start a thread later would still keep the batch."""
+    pool = ThreadPoolExecutor(
+        n_workers, "matchyard-stream", lambda: setattr(_thread, "is_worker", True)
+    )
+    all_run = threading.Barrier(n_workers)
+    try:
+        for _ in range(n_workers):
+            pool.submit(all_run.wait)
+    except BaseException:
+        all_run.abort()
+        pool.shutdown()
+        raise
+    return pool
+
+
+def _forked() -> None:
+    for stream in list(_streams):
+        stream._after_fork()
+
+
+_streams: weakref.WeakSet[Stream] = weakref.WeakSet()  # that are in use
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def _is_of_one_event(error: Exception) -> bool:
