@@ -43,13 +43,19 @@ def _module(path: Path, constants: tuple[tuple[str, int], ...], card_number: int
     return the_cupy().RawModule(code=kernel_source(path), options=options, name_expressions=None)
 
 
-def kernel(beside: str, name: str, constants: Mapping[str, int] | None = None) -> Any:
-    """A kernel of the .cu file beside a module NAME_gpu, compiled once. `constants` become macros."""
+@cache
+def _function(
+    beside: str, name: str, constants: tuple[tuple[str, int], ...], card_number: int
+) -> Any:
     path = Path(beside)
     path = path.with_name(path.stem.removesuffix("_gpu") + ".cu")
-    given = tuple(sorted((constants or {}).items()))
     with guarded(f"compiling {path.name}"):
-        return _module(path, given, here().number).get_function(name)
+        return _module(path, constants, card_number).get_function(name)
+
+
+def kernel(beside: str, name: str, constants: Mapping[str, int] | None = None) -> Any:
+    """A kernel of the .cu file beside a module NAME_gpu, compiled once. `constants` become macros."""
+    return _function(beside, name, tuple(sorted((constants or {}).items())), here().number)
 
 
 class Lane:
@@ -99,6 +105,11 @@ class Lane:
             words = cupyx.empty_pinned(n_words + n_words // 4 + 64, np.int64)
             held = self._staged[name] = words, words.ctypes.data
         return held[0]
+
+    def address_of(self, name: str) -> int:
+        """Where the staged words of that name are. Kernels can read and write there; what they wrote
+        is to be seen when the stream is done."""
+        return self._staged[name][1]
 
     def send_staged(self, name: str, there: Any) -> None:
         """Copy the staged words of that name to the card; they must stay until the stream is done."""

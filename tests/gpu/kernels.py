@@ -19,6 +19,7 @@ LAYOUTS = (  # what kernels read, where a launcher does not make it itself
     "engines/predicates/algorithms/_counting_layout.py",
     "engines/predicates/algorithms/_counting_one.py",
     "engines/predicates/algorithms/_tiles_layout.py",
+    "engines/tags/algorithms/_few_on_card.py",
     "engines/tags/algorithms/_words_on_card.py",
     "engines/twigs/algorithms/_packed.py",
 )

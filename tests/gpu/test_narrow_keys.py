@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import matchyard as my
+from matchyard.engines.tags.algorithms import _few_on_card
 from tests.cases import build, counted
 
 pytestmark = pytest.mark.gpu
@@ -16,6 +17,12 @@ every_algorithm = pytest.mark.parametrize("algorithm", ["rarest", "tagmatch", "s
 LOWEST, HIGHEST = -(1 << 31), (1 << 31) - 1
 ROWS = [["a"], ["a", "b"], ["a"], ["c"], *[["b"]] * 40]
 EVENTS = [["a", "b"], ["c"], ["a", "b", "c"], [], ["b"]]
+
+
+@pytest.fixture(autouse=True)
+def _many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keys of few events are looked up on the host by some."""
+    monkeypatch.setattr(_few_on_card, "MOST_EVENTS", 0)
 
 
 def keys_from(first: int, *others: int) -> list[int]:

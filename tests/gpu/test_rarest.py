@@ -8,10 +8,19 @@ import numpy as np
 import pytest
 
 import matchyard as my
-from matchyard.engines.tags.algorithms import rarest_gpu
+from matchyard.engines.tags.algorithms import _few_on_card, rarest_gpu
 from tests.cases import build, counted
 
 pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(autouse=True, params=["few", "many"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Few events go another way than many."""
+    if request.param == "many":
+        monkeypatch.setattr(_few_on_card, "MOST_EVENTS", 0)
+    way: str = request.param
+    return way
 
 
 def both(rows: list[list[str]], keys: Any, options: dict[str, Any]) -> tuple[Any, Any]:
@@ -70,6 +79,36 @@ def test_a_small_result_after_a_large_one_is_right() -> None:
     _, on_gpu = both([["a"]] * 100_000 + [["b"]], None, {})
     assert len(on_gpu.match([["a"]] * 50)[49]) == 100_000
     assert on_gpu.match([["b"]])[0] == [100_000]
+    assert sorted(on_gpu.match([["b"], ["a", "b"]])[1]) == list(range(100_001))
+
+
+def test_a_result_that_outgrows_its_room_is_found_again(way: str) -> None:
+    on_cpu, on_gpu = both(drawn(2000, 60, 4, seed=11), None, {})
+    (segment,) = on_gpu.segments()
+    borrowed = segment.workspaces.borrow()
+    ((_, space),) = borrowed
+    space.room_of_few = 100
+    segment.workspaces.give_back(borrowed)
+    events = drawn(400, 60, 20, seed=12)
+    wanted, found = on_cpu.match(events), on_gpu.match(events)
+    assert counted(found) == counted(wanted)
+    assert found.work == wanted.work
+    assert (space.room_of_few > 100) == (way == "few")
+    assert counted(on_gpu.match(events[:9])) == counted(wanted)[:9]
+
+
+def test_some_rows_of_a_batch_are_matched_without_the_others() -> None:
+    _, on_gpu = both(drawn(2000, 60, 4, seed=13), None, {})
+    (segment,) = on_gpu.segments()
+    settings, table = segment.settings, segment.tables[0]
+    column = settings.engine.encoder.column(drawn(90, 60, 9, seed=14), settings.reading)
+    batch = segment.encode(column)
+    space = rarest_gpu.workspace(table, settings.options)
+    whole = rarest_gpu.match(table, batch, space, settings.options)
+    some = rarest_gpu.match(table, batch.rows(30, 50), space, settings.options)
+    start = whole.event_start[30:51]
+    assert some.event_start.tolist() == (start - start[0]).tolist()
+    assert some.keys.tolist() == whole.keys[start[0] : start[-1]].tolist()
 
 
 def test_threads_share_the_table_and_not_their_buffers() -> None:

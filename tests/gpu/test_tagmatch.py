@@ -7,12 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from matchyard.engines.tags.algorithms import tagmatch_gpu
+from matchyard.engines.tags.algorithms import _few_on_card, tagmatch_gpu
 from tests.cases import build, counted
 from tests.gpu.test_rarest import drawn
 
 pytestmark = pytest.mark.gpu
-every_way = pytest.mark.parametrize("pre_process", ["cpu", "gpu"])
+
+
+@pytest.fixture(params=["cpu", "gpu", "few"])
+def pre_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where events are put into batches: few, on the card, have no step of their own for it."""
+    if request.param == "few":
+        return "gpu"
+    monkeypatch.setattr(_few_on_card, "MOST_EVENTS", 0)
+    way: str = request.param
+    return way
 
 
 def both(rows: list[list[str]], keys: Any, options: dict[str, Any]) -> tuple[Any, Any]:
@@ -20,7 +29,6 @@ def both(rows: list[list[str]], keys: Any, options: dict[str, Any]) -> tuple[Any
     return tuple(build(rows, keys, "tagmatch", options, device=name) for name in ("cpu", "gpu"))  # type: ignore[return-value]
 
 
-@every_way
 @pytest.mark.parametrize("max_partition", [3, 100, 10_000])
 @pytest.mark.parametrize("n_bits", [40, 192])
 def test_it_finds_what_the_cpu_finds_and_looks_at_as_much(
@@ -35,7 +43,6 @@ def test_it_finds_what_the_cpu_finds_and_looks_at_as_much(
     assert found.to_lists() == on_gpu.match(events).to_lists()
 
 
-@every_way
 def test_a_result_that_outgrows_its_buffer_is_found_again(pre_process: str) -> None:
     options = {"pre_process": pre_process, "max_partition": 1, "n_bits": 20, "n_hashes": 1}
     on_cpu, on_gpu = both(drawn(2000, 60, 4, seed=3), None, options)
@@ -43,14 +50,18 @@ def test_a_result_that_outgrows_its_buffer_is_found_again(pre_process: str) -> N
     borrowed = segment.workspaces.borrow()
     ((_, space),) = borrowed
     space.room.update(forwarded=1, pairs=1)
+    space.room_of_few = 1
     segment.workspaces.give_back(borrowed)
     events = drawn(400, 60, 30, seed=4)
-    assert counted(on_gpu.match(events)) == counted(on_cpu.match(events))
-    assert space.room["pairs"] > 1
-    assert (space.room["forwarded"] > 1) == (pre_process == "gpu")
+    wanted, found = on_cpu.match(events), on_gpu.match(events)
+    assert counted(found) == counted(wanted)
+    assert found.work == wanted.work
+    is_few = _few_on_card.MOST_EVENTS > 0 and pre_process == "gpu"
+    assert (space.room_of_few > 1) == is_few
+    assert (space.room["pairs"] > 1) == (not is_few)
+    assert (space.room["forwarded"] > 1) == (pre_process == "gpu" and not is_few)
 
 
-@every_way
 def test_a_set_may_have_many_keys_and_a_slot_many_sets(pre_process: str) -> None:
     rows = [["a"]] * 1000 + [["a", "b"]] * 33 + [[name] for name in "bcdefghij"] + [[]] * 70
     options = {"pre_process": pre_process, "n_bits": 3, "n_hashes": 1}
@@ -59,14 +70,12 @@ def test_a_set_may_have_many_keys_and_a_slot_many_sets(pre_process: str) -> None
     assert counted(on_gpu.match(events)) == counted(on_cpu.match(events))
 
 
-@every_way
 def test_threads_share_the_table_and_not_their_buffers(pre_process: str) -> None:
     rows, events = drawn(5000, 300, 5, seed=5), drawn(3000, 300, 9, seed=6)
     on_cpu, on_gpu = both(rows, None, {"pre_process": pre_process})
     assert counted(on_gpu.match(events, threads=4)) == counted(on_cpu.match(events))
 
 
-@every_way
 @pytest.mark.parametrize("n_bits", [2000, 5000])
 def test_signatures_may_be_long_and_few_events_forwarded_at_a_time(
     pre_process: str, n_bits: int, monkeypatch: pytest.MonkeyPatch
@@ -77,3 +86,15 @@ def test_signatures_may_be_long_and_few_events_forwarded_at_a_time(
     wanted, found = on_cpu.match(events), on_gpu.match(events)
     assert counted(found) == counted(wanted)
     assert found.work == wanted.work
+
+
+def test_much_for_few_events_is_found_the_way_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_few_on_card, "MOST_ROOM", 20_000)
+    for algorithm in ("rarest", "tagmatch"):
+        rows = [["a", str(number)] for number in range(300)] + [["a"]] * 50
+        on_cpu, on_gpu = (build(rows, None, algorithm, {}, device=name) for name in ("cpu", "gpu"))
+        events = [["a", *map(str, range(300))]] * 100 + [["a"]]
+        wanted, found = on_cpu.match(events), on_gpu.match(events)
+        assert counted(found) == counted(wanted)
+        assert found.work == wanted.work
+        assert counted(on_gpu.match([["a", "7"]])) == counted(on_cpu.match([["a", "7"]]))

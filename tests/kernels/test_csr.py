@@ -66,6 +66,13 @@ def test_ragged_and_take_rows_follow_the_lengths(some: list[list[int]]) -> None:
     assert lists(*csr.take_rows(start, values, order)) == some[::-1]
 
 
+@given(st.lists(st.lists(st.integers(-(2**31), 2**31 - 1), max_size=5), min_size=1, max_size=6))
+def test_words_are_rows_by_their_upper_half(some: list[list[int]]) -> None:
+    words = [row << 32 | (half & 0xFFFFFFFF) for row, halves in enumerate(some) for half in halves]
+    found = lists(*csr.by_upper_half(np.array(sorted(words), np.uint64), len(some)))
+    assert [sorted(row) for row in found] == [sorted(set(halves)) for halves in some]
+
+
 @given(
     sets=st.lists(st.lists(keys, min_size=1, max_size=4), min_size=1, max_size=8),
     gone=st.lists(keys, max_size=2),

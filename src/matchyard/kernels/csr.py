@@ -67,6 +67,25 @@ def take_rows(start, values, rows):
     return new_start, taken
 
 
+@njit(nogil=True, cache=True)
+def by_upper_half(words, n_rows):
+    """Sorted words of two halves as rows by the upper one: (start, lower halves); a word that is
+    there twice counts once."""
+    start = np.zeros(n_rows + 1, np.int64)
+    halves = np.empty(len(words), np.int32)
+    end, row = 0, 0
+    for i in range(len(words)):
+        if i > 0 and words[i] == words[i - 1]:
+            continue
+        while row < np.int64(words[i] >> np.uint64(32)):
+            row += 1
+            start[row] = end
+        halves[end] = np.int64(words[i] & np.uint64(0xFFFFFFFF))
+        end += 1
+    start[row + 1 :] = end
+    return start, halves[:end]
+
+
 def hash_set(values: NDArray[np.int64]) -> NDArray[np.int64]:
     """An open-addressed set of 64-bit integers; no values make an array of length 0."""
     if len(values) == 0:

@@ -24,6 +24,7 @@ from matchyard.engines.predicates.algorithms._tiles_cells import MAX_CELLS
 from matchyard.engines.predicates.algorithms._tiles_layout import layout_of
 from matchyard.engines.predicates.algorithms.tiles import Options, Table
 from matchyard.kept import keys_on_card, on_card
+from matchyard.kernels import csr
 from matchyard.lanes import Lane, kernel
 from matchyard.matches import Part, end_to_end
 
@@ -199,7 +200,7 @@ def match(table: Table, batch: Batch, workspace: Space, options: Options) -> Par
         if workspace.finds_keys(has_places) and not may_repeat:
             return Part(*workspace.gather(there, n_events), candidates)
         pairs = workspace.lane.fetch_staged("pairs", there)
-    hit_start, hits = _by_event(pairs, n_events)
+    hit_start, hits = csr.by_upper_half(pairs, n_events)
     if workspace.finds_keys(has_places):
         return Part(hit_start, table.keys[hits], candidates)
     if has_places:
@@ -237,24 +238,6 @@ def _pairs(batch: Batch, space: Space, has_places: bool) -> tuple[Any, int, bool
     if n_pairs > 1:
         pairs.sort()
     return pairs, candidates, bool(may_repeat)
-
-
-@njit(nogil=True, cache=True)
-def _by_event(pairs, n_events):
-    """The filters or keys of each event; a pair that was found twice counts once."""
-    start = np.zeros(n_events + 1, np.int64)
-    filters = np.empty(len(pairs), np.int32)
-    end, event = 0, 0
-    for i in range(len(pairs)):
-        if i > 0 and pairs[i] == pairs[i - 1]:
-            continue
-        while event < np.int64(pairs[i] >> np.uint64(32)):
-            event += 1
-            start[event] = end
-        filters[end] = np.int64(pairs[i] & np.uint64(0xFFFFFFFF))
-        end += 1
-    start[event + 1 :] = end
-    return start, filters[:end]
 
 
 @njit(nogil=True, cache=True)

@@ -49,6 +49,32 @@ extern "C" __global__ void count_keys(
     if (n_keys) atomicAdd(event_counts + event, (word_t)n_keys);
 }
 
+// Of few events, words of an event and a set that holds: `n_pairs` is on the card, since nobody has
+// looked at it yet, and pairs beyond `most` found no room.
+extern "C" __global__ void find_sets(
+    const Sets* given, const word_t* n_pairs, word_t most, const word_t* pairs,
+    const offset_t* tag_start, const int* tags, word_t* out, word_t* n_out, word_t room
+) {
+    Sets sets = *given;
+    word_t end = *n_pairs < most ? *n_pairs : most, n_threads = gridDim.x * (word_t)blockDim.x;
+    word_t thread = blockIdx.x * (word_t)blockDim.x + threadIdx.x;
+    for (word_t first = thread - lane_of(); first < end; first += n_threads) {
+        word_t at = first + lane_of();
+        int event = 0, number = 0, last = 0;
+        if (at < end) {
+            event = (int)(pairs[at] >> 32);
+            number = sets.set_start[(int)pairs[at]];
+            last = sets.set_start[(int)pairs[at] + 1];
+        }
+        for (; __any_sync(ALL_LANES, number < last); number++) {
+            bool holds = number < last
+                && (!sets.is_exact
+                    || has_all(sets, number, tags, tag_start[event], tag_start[event + 1]));
+            append(holds, ((word_t)event << 32) | (unsigned)number, out, n_out, room);
+        }
+    }
+}
+
 // The keys of each pair, behind those of the pairs before it.
 extern "C" __global__ void write_keys(
     const Sets* given, offset_t n_pairs, const word_t* pairs, const offset_t* tag_start,

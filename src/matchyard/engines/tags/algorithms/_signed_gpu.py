@@ -1,6 +1,6 @@
 """What the algorithms over signatures share on a GPU: from pairs (event, slot) to keys.
 
-A pair is one word, the event above the slot; they come sorted.
+A pair is one word, the event above the slot; they come sorted, where they are not those of few events.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from matchyard.engines.tags.algorithms._few_on_card import Few
 from matchyard.engines.tags.algorithms._words_on_card import distinct
 from matchyard.engines.tags.encoder import Batch
 from matchyard.kept import keys_on_card, on_card
@@ -20,6 +21,7 @@ from matchyard.matches import Way
 VARIANTS = ({"KEY_BITS": 32}, {"KEY_BITS": 64})
 SHARED_BYTES = 48 << 10  # that a block can have without asking
 _THREADS = 256
+_FEW_BLOCKS = 264  # two per processor
 _FIELDS = ("set_start", "tag_start", "tags", "key_start")  # as in the .cu file, before the keys
 
 
@@ -66,6 +68,15 @@ class Sets:
         if self._has_removals:
             return csr.gather(table, event_start, lane.fetch(keys))
         return event_start, lane.fetch(keys)
+
+    def find(self, events: Few, pairs: Any, out: int, room: int) -> None:
+        """Start to find the sets of pairs of few events: words of an event and a set are written to
+        the host's memory, and counted by the third counter; the first has counted the pairs."""
+        self._lane.launch(
+            self._kernel("find_sets"), _FEW_BLOCKS, _THREADS, self._struct, events.counters,
+            np.uint64(len(pairs)), pairs, events.tag_start, events.tags, out,
+            events.counters + 16, np.uint64(room),
+        )  # fmt: skip
 
     def next_interfaces(
         self, batch: Batch, pairs: Any, way: Way, room: dict[str, int]

@@ -2,8 +2,9 @@
 //
 // The rows of leaves are laid end to end and dealt out to the lanes, whatever tags they belong to,
 // since most postings are much shorter than a warp. The same walk runs twice: `count` says how many
-// keys an event gets, and `write` puts them where a sum over these says. What does not fit (an event
-// of more than MOST_IDS tags, a walk that passes STACK open nodes) is marked, for the CPU.
+// keys an event gets, and `write` puts them where a sum over these says; `match_few` does both in one
+// launch. What does not fit (an event of more than MOST_IDS tags, a walk that passes STACK open nodes)
+// is marked, for the CPU.
 //
 // WARPS, MOST_IDS, STACK and KEY_BITS (of a key, and of a row that stands for one) are given by the
 // launcher.
@@ -11,6 +12,7 @@
 #include "_keys.cuh"
 
 #define FEW 4  // keys of a row that one lane copies
+#define LEFT (-1)  // in place of how many keys an event has
 
 struct Rows {
     const word_t* __restrict__ signatures;
@@ -179,9 +181,23 @@ __device__ __forceinline__ void sort_ids(Walk& walk, const int* tags, int n_tags
     }
 }
 
+// Make ready for the walk of an event: does it fit?
+__device__ __forceinline__ bool begin(
+    Walk& walk, const offset_t* tag_start, const int* tags, int event, int* ids, Node* stack
+) {
+    offset_t n_tags = tag_start[event + 1] - tag_start[event];
+    walk.stack = stack;
+    walk.n_keys = walk.candidates = 0;
+    if (n_tags > MOST_IDS) return false;
+    sort_ids(walk, tags + tag_start[event], (int)n_tags, ids);
+    return true;
+}
+
 // The whole walk of one event: did it fit?
 template <bool WRITES>
 __device__ bool walk_event(const Rows& rows, Walk& walk) {
+    walk.n_open = 0;
+    walk.n_keys = walk.candidates = 0;
     word_t present = 0;
     for (int i = lane_of(); i < walk.n_ids; i += LANES) present |= id_bits(walk.ids[i]);
     for (int step = 16; step; step >>= 1) present |= __shfl_xor_sync(ALL_LANES, present, step);
@@ -215,49 +231,68 @@ __device__ bool walk_event(const Rows& rows, Walk& walk) {
     return true;
 }
 
-template <bool WRITES>
-__device__ __forceinline__ void match_events(
-    Rows rows, int n_events, const offset_t* tag_start, const int* tags,
-    offset_t* counts, int* is_left, word_t* candidates, const offset_t* key_offsets, key_t* out
-) {
-    __shared__ int all_ids[WARPS][MOST_IDS];
-    __shared__ Node stacks[WARPS][STACK];
-    int warp = threadIdx.x >> 5, event = blockIdx.x * WARPS + warp;
-    if (event >= n_events || (WRITES && is_left[event])) return;
-    Walk walk;
-    walk.stack = stacks[warp];
-    walk.n_open = 0;
-    walk.n_keys = walk.candidates = 0;
-    walk.out = WRITES ? out + key_offsets[event] : 0;
-    offset_t n_tags = tag_start[event + 1] - tag_start[event];
-    bool fits = n_tags <= MOST_IDS;
-    if (fits) {
-        sort_ids(walk, tags + tag_start[event], (int)n_tags, all_ids[warp]);
-        fits = walk_event<WRITES>(rows, walk);
-    }
-    if constexpr (!WRITES) {
-        walk.n_keys = sum_of_all(walk.n_keys);
-        walk.candidates = sum_of_all(walk.candidates);
-        if (lane_of() == 0) {
-            counts[event] = fits ? walk.n_keys : 0;
-            is_left[event] = !fits;
-            if (fits) atomicAdd(candidates, (word_t)walk.candidates);
-        }
-    }
-}
-
+// How many keys each event has; whether it is left to the CPU.
 extern "C" __global__ void count(
     const Rows* rows, int n_events, const offset_t* tag_start, const int* tags,
     offset_t* counts, int* is_left, word_t* candidates
 ) {
-    match_events<false>(*rows, n_events, tag_start, tags, counts, is_left, candidates, 0, 0);
+    __shared__ int ids[WARPS][MOST_IDS];
+    __shared__ Node stacks[WARPS][STACK];
+    int warp = threadIdx.x / LANES, event = blockIdx.x * WARPS + warp;
+    if (event >= n_events) return;
+    Walk walk;
+    bool fits = begin(walk, tag_start, tags, event, ids[warp], stacks[warp])
+        && walk_event<false>(*rows, walk);
+    walk.n_keys = sum_of_all(walk.n_keys);
+    walk.candidates = sum_of_all(walk.candidates);
+    if (lane_of() == 0) {
+        counts[event] = fits ? walk.n_keys : 0;
+        is_left[event] = !fits;
+        if (fits) atomicAdd(candidates, (word_t)walk.candidates);
+    }
 }
 
+// The keys of each event that is not left to the CPU.
 extern "C" __global__ void write(
     const Rows* rows, int n_events, const offset_t* tag_start, const int* tags,
     int* is_left, const offset_t* key_offsets, key_t* out
 ) {
-    match_events<true>(*rows, n_events, tag_start, tags, 0, is_left, 0, key_offsets, out);
+    __shared__ int ids[WARPS][MOST_IDS];
+    __shared__ Node stacks[WARPS][STACK];
+    int warp = threadIdx.x / LANES, event = blockIdx.x * WARPS + warp;
+    if (event >= n_events || is_left[event]) return;
+    Walk walk;
+    walk.out = out + key_offsets[event];
+    if (begin(walk, tag_start, tags, event, ids[warp], stacks[warp])) walk_event<true>(*rows, walk);
+}
+
+// Both, for few events: the keys of one lie behind those of the events that were counted before it.
+//
+//   taken  how many keys there are; 0 before
+//   found  [n_events, 3] where its keys are, how many, or LEFT to the CPU, and its candidates
+//   out    the keys, where there is room for all of an event's; both are in the host's memory
+extern "C" __global__ void match_few(
+    const Rows* rows, int n_events, const offset_t* tag_start, const int* tags, word_t* taken,
+    offset_t* found, key_t* out, offset_t room
+) {
+    __shared__ int ids[WARPS][MOST_IDS];
+    __shared__ Node stacks[WARPS][STACK];
+    int warp = threadIdx.x / LANES, event = blockIdx.x * WARPS + warp;
+    if (event >= n_events) return;
+    Walk walk;
+    bool fits = begin(walk, tag_start, tags, event, ids[warp], stacks[warp])
+        && walk_event<false>(*rows, walk);
+    offset_t n_keys = sum_of_all(walk.n_keys), candidates = sum_of_all(walk.candidates), place = 0;
+    if (lane_of() == 0) {
+        if (fits && n_keys) place = (offset_t)atomicAdd(taken, (word_t)n_keys);
+        found[3 * event] = place;
+        found[3 * event + 1] = fits ? n_keys : LEFT;
+        found[3 * event + 2] = fits ? candidates : 0;
+    }
+    place = __shfl_sync(ALL_LANES, place, 0);
+    if (!fits || !n_keys || place + n_keys > room) return;
+    walk.out = out + place;
+    walk_event<true>(*rows, walk);
 }
 
 // Words of an event and an interface, for the keys on the event's tree that do not lead back

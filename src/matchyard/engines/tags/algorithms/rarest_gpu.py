@@ -1,7 +1,8 @@
 """rarest on a GPU: events are encoded on the host, and their postings walked on the card.
 
 A warp takes an event (`rarest.cu`). Keys come back in the order of the events. Events with more tags,
-or with more open nodes on the way, than a warp has room for are matched by the CPU.
+or with more open nodes on the way, than a warp has room for are matched by the CPU. Few events at a
+time, as they come from a stream, take one launch, which writes to the host's memory.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.device import guarded
-from matchyard.engines.tags.algorithms import rarest
+from matchyard.engines.tags.algorithms import _few_on_card, rarest
 from matchyard.engines.tags.algorithms._words_on_card import distinct
 from matchyard.engines.tags.encoder import Batch
 from matchyard.kept import keys_on_card, on_card
@@ -51,6 +53,7 @@ class Workspace:
         rows = np.concatenate([np.array(addresses, np.uint64), sizes.view(np.uint64)])
         self.rows = self.lane.send("rows", rows)
         self.room = {"interfaces": 1 << 20}  # words of results
+        self.room_of_few = _few_on_card.ROOM  # keys
 
 
 def workspace(table: rarest.Table, options: rarest.Options) -> Workspace:
@@ -117,16 +120,67 @@ def _match(
     batch: Batch, workspace: Workspace
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int32], int]:
     """Where the keys of each event begin, the keys, what is left to the CPU, the candidates."""
+    if batch.n_rows <= _few_on_card.MOST_EVENTS and (few := _match_few(batch, workspace)):
+        return few
     found = _walk(batch, workspace)
     keys = workspace.lane.fetch(found.keys)
     return found.event_start, keys, found.is_left, found.candidates
 
 
+def _match_few(
+    batch: Batch, workspace: Workspace
+) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int32], int] | None:
+    """The same with one launch, and another where there is too little room; None where it is much."""
+    lane, n_events, room = workspace.lane, batch.n_rows, workspace.room_of_few
+    function = kernel(__file__, "match_few", _constants_for(batch, workspace))
+    while room <= _few_on_card.MOST_ROOM:
+        words = lane.staged("found", 3 * n_events + room)
+        workspace.room_of_few = room  # once there is memory for it
+        events, address = _few_on_card.send(lane, batch), lane.address_of("found")
+        lane.launch(
+            function, -(-n_events // _WARPS), 32 * _WARPS, workspace.rows, np.int32(n_events),
+            events.tag_start, events.tags, events.counters, address, address + 24 * n_events,
+            np.int64(room),
+        )  # fmt: skip
+        lane.stream.synchronize()
+        found = words[: 3 * n_events], words[3 * n_events :].view(workspace.key_kind)[:room]
+        event_start, keys, is_left, candidates = _in_order(*found)
+        if event_start[-1] <= room:
+            return event_start, keys, is_left, candidates
+        room = int(event_start[-1] + event_start[-1] // 4)
+    return None
+
+
+@njit(nogil=True, cache=True)
+def _in_order(found, keys):
+    """What `match_few` found, event by event; no keys where there was no room for all."""
+    n_events = len(found) // 3
+    start, is_left = np.zeros(n_events + 1, np.int64), np.zeros(n_events, np.int32)
+    candidates = 0
+    for event in range(n_events):
+        n_keys = found[3 * event + 1]
+        is_left[event] = n_keys < 0
+        start[event + 1] = start[event] + max(0, n_keys)
+        candidates += found[3 * event + 2]
+    ordered = np.empty(start[-1] if start[-1] <= len(keys) else 0, keys.dtype)
+    if len(ordered):
+        for event in range(n_events):
+            shift = found[3 * event] - start[event]
+            for at in range(start[event], start[event + 1]):
+                ordered[at] = keys[at + shift]
+    return start, ordered, is_left, candidates
+
+
+def _constants_for(batch: Batch, workspace: Workspace) -> dict[str, int]:
+    """Of kernels that have room for the longest event."""
+    longest = int(np.diff(batch.tag_start).max())
+    return _constants(_ROOM[longest > _ROOM[0][0]], 8 * workspace.key_kind.itemsize)
+
+
 def _walk(batch: Batch, workspace: Workspace) -> Found:
     """Walk the postings twice: once to count the keys, once to write them."""
     lane, n_events = workspace.lane, batch.n_rows
-    longest = int(np.diff(batch.tag_start).max())
-    constants = _constants(_ROOM[longest > _ROOM[0][0]], 8 * workspace.key_kind.itemsize)
+    constants = _constants_for(batch, workspace)
     n_blocks = -(-n_events // _WARPS)
     events = (
         workspace.rows,

@@ -2,8 +2,8 @@
 //
 // A block takes a batch of one partition, whose events lie in shared memory. A warp takes a block of
 // sets with a common prefix: 32 events at a time are tested against the prefix, and those that have
-// it against 32 * SLOTS sets at a time. What is found is a pair (event, slot) in one word; the
-// host sorts these, so that results are the same on every run.
+// it against 32 * SLOTS sets at a time. What is found is a pair (event, slot) in one word; these are
+// sorted afterwards, so that results are the same on every run.
 //
 // N_WORDS (of a signature), BATCH (events at most) and SLOTS (sets per lane) are given by the launcher.
 
@@ -62,26 +62,22 @@ __device__ __forceinline__ unsigned survivors(
     return __ballot_sync(ALL_LANES, outside == 0);
 }
 
-// `items` has the partition of a batch, and where its events begin and end in `events`.
-extern "C" __global__ void subset_match(
-    const Partitions* given, const int* items, const int* events, const word_t* signatures,
+// A batch of events, as a block has it in shared memory.
+struct Batch {
+    word_t absent[N_WORDS][BATCH];
+    int numbers[BATCH];
+    int n_events;
+};
+
+// Match a batch against a share of the blocks of sets of a partition.
+__device__ __forceinline__ void match_batch(
+    const Partitions& table, int partition, const Batch& batch, int share, int n_shares,
     word_t* out, word_t* n_out, word_t room, word_t* candidates
 ) {
-    __shared__ word_t absent[N_WORDS][BATCH];
-    __shared__ int numbers[BATCH];
-    Partitions table = *given;
-    int partition = items[3 * blockIdx.x], begin = items[3 * blockIdx.x + 1];
-    int n_events = items[3 * blockIdx.x + 2] - begin;
-    for (int i = threadIdx.x; i < n_events; i += blockDim.x) {
-        int event = numbers[i] = events[begin + i];
-        for (int word = 0; word < N_WORDS; word++)
-            absent[word][i] = ~signatures[(offset_t)event * N_WORDS + word];
-    }
-    __syncthreads();
-    int n_warps = blockDim.x / LANES;
+    int n_warps = blockDim.x / LANES, n_events = batch.n_events;
     offset_t n_looked = 0, last = table.block_start[partition + 1];
-    for (offset_t block = table.block_start[partition] + threadIdx.x / LANES; block < last;
-         block += n_warps) {
+    for (offset_t block = table.block_start[partition] + share * n_warps + threadIdx.x / LANES;
+         block < last; block += n_shares * n_warps) {
         offset_t first = table.slot_start[block], stop = table.slot_start[block + 1];
         word_t prefix[N_WORDS], sets[SLOTS][N_WORDS], own[N_WORDS];
         for (int word = 0; word < N_WORDS; word++)
@@ -90,7 +86,7 @@ extern "C" __global__ void subset_match(
         offset_t n_alive = 0;
         #pragma unroll
         for (int chunk = 0; chunk < CHUNKS; chunk++) {
-            alive[chunk] = survivors(prefix, absent, LANES * chunk + lane_of(), n_events);
+            alive[chunk] = survivors(prefix, batch.absent, LANES * chunk + lane_of(), n_events);
             n_alive += __popc(alive[chunk]);
         }
         if (!n_alive) continue;
@@ -101,17 +97,73 @@ extern "C" __global__ void subset_match(
             for (int chunk = 0; chunk < CHUNKS; chunk++)
                 for (unsigned rest = alive[chunk]; rest; rest &= rest - 1) {
                     int event = LANES * chunk + __ffs(rest) - 1;
-                    for (int word = 0; word < N_WORDS; word++) own[word] = absent[word][event];
+                    for (int word = 0; word < N_WORDS; word++) own[word] = batch.absent[word][event];
                     unsigned hits = contained<SLOTS>(sets, own);
                     if (!__any_sync(ALL_LANES, hits)) continue;
                     #pragma unroll
                     for (int i = 0; i < SLOTS; i++) {
                         offset_t slot = tile + LANES * i + lane_of();
-                        word_t pair = ((word_t)numbers[event] << 32) | (unsigned)slot;
+                        word_t pair = ((word_t)batch.numbers[event] << 32) | (unsigned)slot;
                         append(hits >> i & 1 && slot < stop, pair, out, n_out, room);
                     }
                 }
         }
     }
     if (lane_of() == 0 && n_looked) atomicAdd(candidates, (word_t)n_looked);
+}
+
+// Batches that were made before: `items` has the partition of each, and where its events begin and
+// end in `events`.
+extern "C" __global__ void subset_match(
+    const Partitions* given, const int* items, const int* events, const word_t* signatures,
+    word_t* out, word_t* n_out, word_t room, word_t* candidates
+) {
+    __shared__ Batch batch;
+    Partitions table = *given;
+    int partition = items[3 * blockIdx.x], begin = items[3 * blockIdx.x + 1];
+    int n_events = items[3 * blockIdx.x + 2] - begin;
+    if (threadIdx.x == 0) batch.n_events = n_events;
+    for (int i = threadIdx.x; i < n_events; i += blockDim.x) {
+        int event = batch.numbers[i] = events[begin + i];
+        for (int word = 0; word < N_WORDS; word++)
+            batch.absent[word][i] = ~signatures[(offset_t)event * N_WORDS + word];
+    }
+    __syncthreads();
+    match_batch(table, partition, batch, 0, 1, out, n_out, room, candidates);
+}
+
+// Few events: a block makes the batches of its partition itself. There are n_partitions blocks for a
+// share of each partition, as many again for another, and so on.
+extern "C" __global__ void match_few(
+    const Partitions* given, const word_t* masks, offset_t stride, int n_partitions, int n_events,
+    const word_t* signatures, word_t* out, word_t* n_out, word_t room, word_t* candidates
+) {
+    __shared__ Batch batch;
+    Partitions table = *given;
+    int partition = blockIdx.x % n_partitions;
+    for (int first = 0; first < n_events; first += BATCH) {
+        if (threadIdx.x == 0) batch.n_events = 0;
+        __syncthreads();
+        for (int i = threadIdx.x; i < (BATCH + LANES - 1) / LANES * LANES; i += blockDim.x) {
+            int event = first + i;
+            const word_t* its = signatures + (offset_t)event * N_WORDS;
+            bool is_here = i < BATCH && event < n_events;
+            for (int word = 0; word < N_WORDS && is_here; word++)
+                is_here = !(masks[word * stride + partition] & ~its[word]);
+            unsigned some = __ballot_sync(ALL_LANES, is_here);
+            int at = 0;
+            if (lane_of() == 0 && some) at = atomicAdd(&batch.n_events, __popc(some));
+            at = __shfl_sync(ALL_LANES, at, 0) + __popc(some & lanes_below());
+            if (!is_here) continue;
+            batch.numbers[at] = event;
+            for (int word = 0; word < N_WORDS; word++) batch.absent[word][at] = ~its[word];
+        }
+        __syncthreads();
+        if (batch.n_events)
+            match_batch(
+                table, partition, batch, blockIdx.x / n_partitions, gridDim.x / n_partitions,
+                out, n_out, room, candidates
+            );
+        __syncthreads();
+    }
 }

@@ -4,7 +4,9 @@
     slot), sorted by event ─▶ exact check and key look-up ─▶ keys per event
 
 The pre-process is a kernel of its own [§4.5] or, with the option `pre_process="cpu"`, that of the
-CPU. Where a result outgrows its buffer, the kernel runs again with a larger one.
+CPU. Where a result outgrows its buffer, the kernel runs again with a larger one. Few events at a time,
+as they come from a stream, go another way, which has fewer steps: a block finds the events of its
+partition itself, sets that hold are written to the host's memory, and keys are looked up there.
 """
 
 from __future__ import annotations
@@ -16,16 +18,18 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.device import guarded
-from matchyard.engines.tags.algorithms import tagmatch
+from matchyard.engines.tags.algorithms import _few_on_card, tagmatch
 from matchyard.engines.tags.algorithms._signed_gpu import SHARED_BYTES, Sets
 from matchyard.engines.tags.algorithms._words_on_card import grown, split
 from matchyard.engines.tags.encoder import Batch
 from matchyard.kept import on_card
+from matchyard.kernels import csr
 from matchyard.lanes import Lane, kernel
 from matchyard.matches import Part, Way, end_to_end
 
 LAUNCH = 1 << 15
 _THREADS = 256
+_FEW_BLOCKS = 1056  # at least, where partitions have blocks of sets enough
 _PARTITIONS = ("words", "block_start", "slot_start", "prefixes")  # as in the .cu file
 _MOST_WORDS = 12  # of signatures that a lane has in registers
 _MOST_FORWARDED = (1 << 31) - 1  # events, each counted once per partition
@@ -54,6 +58,7 @@ class Workspace:
         struct = np.array([*addresses, table.words.shape[1]], np.uint64)
         self.partitions = self.lane.send("partitions", struct)
         self.room = dict.fromkeys(("forwarded", "pairs", "interfaces"), 1 << 20)  # words of results
+        self.room_of_few = _few_on_card.ROOM  # likewise
         self._constants = _constants(len(table.words))
         self.batch = min(options.batch, self._constants["BATCH"])
 
@@ -92,6 +97,13 @@ def _match(
         return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
     lane = workspace.lane
     with guarded("matching"), lane.stream:
+        is_few = (
+            batch.n_rows <= _few_on_card.MOST_EVENTS
+            and way is None
+            and options.pre_process == "gpu"
+        )
+        if is_few and (few := _match_few(table, batch, workspace)):
+            return few
         signatures = lane.send("signatures", batch.signatures)
         if options.pre_process == "gpu":
             start, events = _pre_process(table, batch.n_rows, signatures, workspace)
@@ -105,6 +117,31 @@ def _match(
             return Part(*workspace.sets.keys(table, batch, pairs), candidates)
         found = workspace.sets.next_interfaces(batch, pairs, way, workspace.room)
         return Part(*found, candidates)
+
+
+def _match_few(table: tagmatch.Table, batch: Batch, workspace: Workspace) -> Part | None:
+    """The keys of few events; None where there are many."""
+    lane, n_partitions, room = workspace.lane, len(table.block_start) - 1, workspace.room_of_few
+    n_blocks = n_partitions * max(1, _FEW_BLOCKS // n_partitions)
+    given = (
+        workspace.partitions, workspace.masks, np.int64(table.masks.shape[1]),
+        np.int32(n_partitions), np.int32(batch.n_rows),
+    )  # fmt: skip
+    while room <= _few_on_card.MOST_ROOM:
+        events, pairs = _few_on_card.send(lane, batch), lane.empty("few_pairs", room, np.uint64)
+        words = lane.staged("sets", room).view(np.uint64)
+        workspace.room_of_few = room  # once there is memory for it
+        lane.launch(
+            workspace.kernel("match_few"), n_blocks, _THREADS, *given, events.signatures, pairs,
+            events.counters, np.uint64(room), events.counters + 8,
+        )  # fmt: skip
+        workspace.sets.find(events, pairs, lane.address_of("sets"), room)
+        n_pairs, candidates, n_sets = _few_on_card.counters(lane)[:3].tolist()
+        if max(n_pairs, n_sets) <= room:
+            hits = csr.by_upper_half(np.sort(words[:n_sets]), batch.n_rows)
+            return Part(*csr.gather(table, *hits), candidates)
+        room = max(n_pairs, n_sets) * 5 // 4
+    return None
 
 
 def _in_halves(
