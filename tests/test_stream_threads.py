@@ -97,14 +97,14 @@ def test_who_waits_for_room_is_told_when_the_stream_closes() -> None:
     threads[1].start()
     while not stream._has_room._waiters:  # type: ignore[attr-defined]
         threading.Event().wait(0.001)
-    wake = stream._wake_batcher
+    wake = stream._wake_worker
 
     def late() -> None:
         go.set()
         threads[0].join(30)
         wake()
 
-    stream._wake_batcher = late  # type: ignore[method-assign]
+    stream._wake_worker = late  # type: ignore[method-assign]
     stream.close()
     threads[1].join(30)
     assert not threads[1].is_alive()
@@ -192,6 +192,33 @@ with index.stream() as stream:
 """
 
 
+NOT_CLOSED = """
+import matchyard as my
+
+index = my.TagIndex().add("jazz", key=1).consolidate()
+stream = index.stream(max_delay_ms=60_000)
+stream.submit("jazz").add_done_callback(lambda future: print(future.result(), flush=True))
+"""
+
+
+def test_what_is_pending_is_matched_though_nobody_closes_the_stream() -> None:
+    command = [sys.executable, "-c", NOT_CLOSED]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert (done.stdout, done.returncode) == ("[1]\n", 0), done.stderr
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_whole_batches_and_events_take_turns(workers: int) -> None:
+    with INDEX.stream(max_batch=1, max_delay_ms=0, workers=workers) as stream:
+        found = []
+        for _ in range(50):
+            found += [stream.submit_many(["a", "b"]), stream.submit("b")]
+        assert all(one.result(timeout=30).to_lists() == [[1], [2]] for one in found[::2])  # type: ignore[attr-defined]
+        assert all(one.result(timeout=30) == [2] for one in found[1::2])
+        late = stream.submit_many(["a"])
+    assert late.result(timeout=0).to_lists() == [[1]]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_a_forked_process_is_told_that_a_stream_is_not_its_own() -> None:
     command = [sys.executable, "-W", "ignore", "-c", FORKED]
@@ -216,8 +243,4 @@ def test_a_stream_that_gets_no_threads_is_refused_and_leaves_none(
     monkeypatch.setattr(threading.Thread, "start", some)
     with pytest.raises(RuntimeError, match="start new thread"):
         Stream(INDEX, workers=3)
-    assert threading.active_count() == before
-    n_started = 0
-    with pytest.raises(RuntimeError, match="start new thread"):
-        Stream(INDEX, workers=2)  # but no batcher
     assert threading.active_count() == before

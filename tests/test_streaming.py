@@ -6,6 +6,7 @@ import threading
 import weakref
 from concurrent.futures import Future
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ import matchyard as my
 from matchyard.answers import Answer
 from matchyard.errors import DeviceError, EventError
 from matchyard.matches import Matches
-from matchyard.streaming import Stream
+from matchyard.streaming import Stream, _Whole
 
 INDEX = my.TagIndex().add_many([["a"], ["b"], ["a", "b"]], [1, 2, 3]).consolidate()
 
@@ -196,22 +197,27 @@ def test_an_idle_stream_keeps_nothing() -> None:
         assert kept() is None
 
 
-def test_a_stream_whose_batcher_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*call: Any) -> None:
-        raise RuntimeError("can't start new thread")
-
+def test_a_stream_whose_worker_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = INDEX.stream(max_delay_ms=float("inf"), max_batch=2)
-    monkeypatch.setattr(stream._workers, "submit", refuse)
-    futures = [stream.submit("a")]
+
+    def fail(n_events: int) -> None:
+        monkeypatch.undo()
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(stream, "_taken", fail)
+    futures: list[Any] = [stream.submit("a")]
     with stream._lock:  # nothing is taken before there is more than a batch
         futures += [Answer("a") for _ in range(3)]
         stream._pending += futures[1:]
+        stream._whole.append(_Whole(["a"], Future(), monotonic()))
+        futures.append(stream._whole[0].future)
         stream._wake.notify()
     for future in futures:
-        with pytest.raises(RuntimeError, match="new thread"):
+        with pytest.raises(RuntimeError, match="a fault"):
             future.result(timeout=30)
-    with pytest.raises(my.UsageError, match="closed"):
-        stream.submit("a")
+    for submit in (stream.submit, stream.submit_many):
+        with pytest.raises(my.UsageError, match="closed"):
+            submit("a")
     stream.close()
 
 

@@ -1,11 +1,12 @@
 """Stream: events one by one from many threads, matched in batches.
 
-    submit ──▶ pending ──batcher: full, or old enough──▶ workers: index.match ──▶ a future each
+    submit ──▶ pending ──full, or old enough──▶ a worker: index.match ──▶ a future each
 
-Two workers take turns, so that one encodes while the other matches; on a GPU each has a stream of its
-own, and copies overlap with kernels.
+Two workers take turns: one waits for a batch and then matches it, while the other waits for the next.
+So one encodes while the other matches; on a GPU each has a stream of its own, and copies overlap with
+kernels.
 
-A thread that submits takes no lock unless it has to wait or to wake the batcher: threads that queue up
+A thread that submits takes no lock unless it has to wait or to wake a worker: threads that queue up
 for a lock hand over the interpreter with it, and to hand it over takes longer than all the rest. What
 takes its place is the order of two steps: whoever adds something looks afterwards whether somebody
 waits for it, and whoever waits says so and looks again before. Steps of the interpreter are whole only
@@ -14,15 +15,17 @@ where it has a lock of its own: a build without it ("free-threaded") is not supp
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import weakref
+from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from numbers import Integral
 from time import monotonic
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from matchyard.answers import Answer, begin, give
 from matchyard.errors import DeviceError, EventError, MatchyardError, UsageError
@@ -38,6 +41,14 @@ class Matching(Protocol):
 
     def match(self, events: Any, threads: int | None = None) -> Matches:
         """The keys per event."""
+
+
+class _Whole(NamedTuple):
+    """Events that were submitted as a batch."""
+
+    events: Any
+    future: Future[Matches]
+    since: float
 
 
 class Stream:
@@ -60,21 +71,22 @@ class Stream:
         if not max_delay_ms >= 0:
             raise UsageError("max_delay_ms must be at least 0")
         self._index, self._max_batch, self._max_delay_s = index, max_batch, max_delay_ms / 1e3
-        self._pending: list[Answer] = []  # only the batcher takes from it, and what was refused
-        self._wanted = _NONE  # how many have to be pending for the batcher to be woken
+        self._pending: list[Answer] = []  # only a worker takes from it, and what was refused
+        self._whole: deque[_Whole] = deque()
+        self._wanted = _NONE  # how many have to be pending for a worker to be woken
         self._is_closed = False
+        self._workers: list[threading.Thread] = []
         self._make_locks()
-        self._free = threading.Semaphore(workers)
-        self._workers = _started(workers)
-        self._batcher = threading.Thread(
-            target=self._run, name="matchyard-stream-batcher", daemon=True
-        )
-        try:
-            self._batcher.start()
-        except BaseException:
-            self._workers.shutdown()
-            raise
         _streams.add(self)
+        try:
+            for number in range(workers):
+                name = f"matchyard-stream-{number}"
+                worker = threading.Thread(target=self._run, name=name, daemon=True)
+                worker.start()
+                self._workers.append(worker)
+        except BaseException:
+            self.close()
+            raise
 
     def submit(self, event: Any) -> Future[list[Any]]:
         """The keys of an event, when its batch is matched. It waits where a whole batch does."""
@@ -87,24 +99,28 @@ class Stream:
         if self._is_closed:
             self._refuse(answer)
         elif len(self._pending) >= self._wanted:
-            self._wake_batcher()
+            self._wake_worker()
         return answer
 
     def submit_many(self, events: Any) -> Future[Matches]:
-        """The matches of events that are a batch already: all that `Index.match` takes."""
+        """The matches of events that are a batch already: all that `Index.match` takes. It never
+        waits."""
+        whole = _Whole(events, Future(), monotonic())
         with self._lock:
             if self._is_closed:
                 raise UsageError(_CLOSED)
-            return self._workers.submit(self._index.match, events, 1)
+            self._whole.append(whole)
+            self._wake.notify()
+        return whole.future
 
     def close(self) -> None:
         """Match what is pending, and end."""
         self._is_closed = True
         with self._lock:
             self._has_room.notify_all()
-        self._wake_batcher()
-        self._batcher.join()
-        self._workers.shutdown()
+        self._wake_worker()
+        for worker in self._workers:
+            worker.join()
 
     def __enter__(self) -> Stream:
         return self
@@ -118,16 +134,16 @@ class Stream:
         self.close()
 
     def _make_locks(self) -> None:
+        self._turn = threading.Lock()  # of the worker that waits for a batch
         self._lock = threading.Lock()
-        self._wake = threading.Condition(self._lock)  # the batcher
+        self._wake = threading.Condition(self._lock)  # for this worker
         self._has_room = threading.Condition(self._lock)  # for whoever submits
 
     def _after_fork(self) -> None:
         """A process that was forked has none of the threads, and takes nothing."""
         self._is_closed = True
-        self._pending = []
+        self._pending, self._whole, self._workers = [], deque(), []
         self._make_locks()  # somebody may have had them
-        self._workers = ThreadPoolExecutor(1)  # and those of the other
 
     def _wait_for_room(self) -> None:
         if getattr(_thread, "is_worker", False):  # a callback would keep a worker, and wait for it
@@ -136,44 +152,55 @@ class Stream:
             while len(self._pending) >= self._max_batch and not self._is_closed:
                 self._has_room.wait()
 
-    def _wake_batcher(self) -> None:
+    def _wake_worker(self) -> None:
         with self._wake:
             self._wake.notify()
             self._wanted = _NONE  # once is enough; not before, since Ctrl-C may come in between
 
     def _refuse(self, answer: Answer) -> None:
-        """Take back what came after the stream was closed, unless the batcher has it already."""
+        """Take back what came after the stream was closed, unless a worker has it already."""
         with self._lock:
             if answer in self._pending:
                 self._pending.remove(answer)
                 raise UsageError(_CLOSED)
 
     def _run(self) -> None:
-        """Hand over batches until the stream is closed and nothing is pending."""
-        batch: list[Answer] = []
+        """Match batches until the stream is closed and nothing is pending."""
+        _thread.is_worker = True
         try:
-            while batch := self._next_batch():
-                self._workers.submit(self._match, batch)
-                batch = []  # while nothing comes, nothing is kept
+            while True:
+                with self._turn:
+                    batch = self._next_batch()
+                if isinstance(batch, _Whole):
+                    self._match_whole(batch)
+                elif batch:
+                    self._match(batch)
+                else:
+                    return
+                del batch  # while nothing comes, nothing is kept
         except BaseException as error:  # nobody would match what is pending
             self._is_closed = True
-            batch, _ = begin(batch + self._taken(len(self._pending)))
-            give(batch, [error] * len(batch))
+            left, _ = begin(self._taken(len(self._pending)))
+            give(left, [error] * len(left))
+            while self._whole:
+                self._whole.popleft().future.set_exception(error)
 
-    def _next_batch(self) -> list[Answer]:
-        """Wait for a batch and for a worker; none when the stream has ended."""
+    def _next_batch(self) -> list[Answer] | _Whole:
+        """Wait for a batch; none when the stream has ended."""
         self._wait_for(1, None)
         first = self._pending[:1]  # none also where it was just refused
+        if self._whole and not (first and first[0].since < self._whole[0].since):
+            return self._whole.popleft()
         if not first:
             return []
         self._wait_for(self._max_batch, first[0].since + self._max_delay_s)
-        self._free.acquire()  # what comes while all workers are busy goes with the same batch
         return self._taken(self._max_batch)
 
     def _wait_for(self, n_events: int, until: float | None) -> None:
-        """Wait until so many are pending, or until a moment, or until the stream is closed."""
+        """Wait until so many are pending, or a whole batch, or until a moment, or until the stream is
+        closed."""
         with self._wake:
-            while len(self._pending) < n_events and not self._is_closed:
+            while len(self._pending) < n_events and not self._whole and not self._is_closed:
                 left = None if until is None else until - monotonic()
                 if left is not None and left <= 0:
                     break
@@ -198,9 +225,17 @@ class Stream:
                 raise UsageError(f"{len(found)} results for {len(batch)} events")
         except BaseException as error:  # whatever it is, somebody waits for it
             found = [error] * len(batch)
-        finally:
-            self._free.release()  # before events are answered, since whoever waits may submit more
         give(batch, found)
+
+    def _match_whole(self, batch: _Whole) -> None:
+        if not batch.future.set_running_or_notify_cancel():
+            return
+        try:
+            found = self._index.match(batch.events, 1)
+        except BaseException as error:
+            batch.future.set_exception(error)
+        else:
+            batch.future.set_result(found)
 
     def _found(self, events: Sequence[Any]) -> list[Any]:
         """The keys of each event, or the error; an event that is refused fails alone."""
@@ -226,28 +261,18 @@ class Stream:
         return found
 
 
-def _started(n_workers: int) -> ThreadPoolExecutor:
-    """A pool whose threads all run: one that cannot start a thread later would still keep the batch."""
-    pool = ThreadPoolExecutor(
-        n_workers, "matchyard-stream", lambda: setattr(_thread, "is_worker", True)
-    )
-    all_run = threading.Barrier(n_workers)
-    try:
-        for _ in range(n_workers):
-            pool.submit(all_run.wait)
-    except BaseException:
-        all_run.abort()
-        pool.shutdown()
-        raise
-    return pool
-
-
 def _forked() -> None:
     for stream in list(_streams):
         stream._after_fork()
 
 
-_streams: weakref.WeakSet[Stream] = weakref.WeakSet()  # that are in use
+def _ended() -> None:
+    for stream in list(_streams):
+        stream.close()
+
+
+_streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+atexit.register(_ended)  # what was submitted is matched though nobody has closed the stream
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
