@@ -34,6 +34,7 @@ def latency(
     max_delay_ms: Annotated[
         float, typer.Option(min=0, help="How long an event waits for others at most.")
     ] = 2.0,
+    workers: Annotated[int, typer.Option(min=1, help="Threads that match them.")] = 2,
     seed: Seed = 1,
     option: AlgorithmOption = None,
     as_json: AsJson = False,
@@ -55,7 +56,7 @@ def latency(
         print(f"{'load':>6}{'events/s':>12}{'p50':>11}{'p90':>11}{'p99':>11}{'worst':>11}")
     for found in latencies(
         index, asked, seconds=seconds, producers=producers, max_batch=max_batch,
-        max_delay_ms=max_delay_ms,
+        max_delay_ms=max_delay_ms, workers=workers,
     ):  # fmt: skip
         if as_json:
             print(json.dumps({"engine": engine, "workload": name, **found._asdict()}), flush=True)
