@@ -88,10 +88,11 @@ COUNTING = Pair(
 )  # fmt: skip
 TILES = Pair(
     "tiles", tiles, tiles_gpu,
-    (  # almost all postings have tiles, and a block takes five visits
+    (  # almost all postings have tiles, a block takes five visits, and no events are few
         (_tiles_layout, "SMALL", 3),
         (tiles_gpu, "CHUNK", 5),
         (tiles_gpu, "ROOM", 3),
+        (tiles_gpu, "FEW_EVENTS", 0),
     ),
     found="pairs", same_work=False,
 )  # fmt: skip

@@ -10,6 +10,8 @@ import pytest
 import matchyard as my
 from matchyard import placement
 from matchyard.engine import ENGINES
+from matchyard.engines.predicates.algorithms import tiles_gpu
+from matchyard.engines.tags.algorithms import _few_on_card
 from matchyard.kept import kept
 from matchyard.kernels.names import n_bytes
 
@@ -18,6 +20,13 @@ pytestmark = pytest.mark.gpu
 ON_CARD = [(engine, name) for engine in ENGINES for name in my.algorithms(engine, "gpu")]
 KINDS = {"tags": my.TagIndex, "predicates": my.PredicateIndex, "twigs": my.TwigIndex}
 SIZE, EVENTS = 6000, 2000
+
+
+@pytest.fixture(autouse=True)
+def _many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These are many events, whatever number of them a thread has."""
+    monkeypatch.setattr(_few_on_card, "MOST_EVENTS", 300)
+    monkeypatch.setattr(tiles_gpu, "FEW_EVENTS", 300)
 
 
 def source_of(engine: str) -> Any:

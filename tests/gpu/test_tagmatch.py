@@ -76,7 +76,7 @@ def test_threads_share_the_table_and_not_their_buffers(pre_process: str) -> None
     assert counted(on_gpu.match(events, threads=4)) == counted(on_cpu.match(events))
 
 
-@pytest.mark.parametrize("n_bits", [2000, 5000])
+@pytest.mark.parametrize("n_bits", [2000, 5000, 13_000])
 def test_signatures_may_be_long_and_few_events_forwarded_at_a_time(
     pre_process: str, n_bits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,7 +89,8 @@ def test_signatures_may_be_long_and_few_events_forwarded_at_a_time(
 
 
 def test_much_for_few_events_is_found_the_way_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_few_on_card, "MOST_ROOM", 20_000)
+    for most in ("MOST_RESULTS", "MOST_SORTED"):
+        monkeypatch.setattr(_few_on_card, most, 20_000)
     for algorithm in ("rarest", "tagmatch"):
         rows = [["a", str(number)] for number in range(300)] + [["a"]] * 50
         on_cpu, on_gpu = (build(rows, None, algorithm, {}, device=name) for name in ("cpu", "gpu"))
@@ -98,3 +99,30 @@ def test_much_for_few_events_is_found_the_way_of_many(monkeypatch: pytest.Monkey
         assert counted(found) == counted(wanted)
         assert found.work == wanted.work
         assert counted(on_gpu.match([["a", "7"]])) == counted(on_cpu.match([["a", "7"]]))
+
+
+def test_more_sets_than_pairs_have_room(pre_process: str) -> None:
+    rows = [[str(number)] for number in range(400)]
+    options = {"pre_process": pre_process, "n_bits": 3, "n_hashes": 1, "exact": False}
+    on_cpu, on_gpu = both(rows, None, options)
+    (segment,) = on_gpu.segments()
+    borrowed = segment.workspaces.borrow()
+    ((_, space),) = borrowed
+    space.room_of_few = 100  # of 30 events, with up to three slots each
+    segment.workspaces.give_back(borrowed)
+    events = [[str(number)] for number in range(30)]
+    assert counted(on_gpu.match(events)) == counted(on_cpu.match(events))
+
+
+def test_some_rows_of_a_batch_are_matched_without_the_others(pre_process: str) -> None:
+    _, on_gpu = both(drawn(2000, 60, 4, seed=9), None, {"pre_process": pre_process})
+    (segment,) = on_gpu.segments()
+    settings, table = segment.settings, segment.tables[0]
+    column = settings.engine.encoder.column(drawn(90, 60, 9, seed=10), settings.reading)
+    batch = segment.encode(column)
+    space = tagmatch_gpu.workspace(table, settings.options)
+    whole = tagmatch_gpu.match(table, batch, space, settings.options)
+    some = tagmatch_gpu.match(table, batch.rows(30, 50), space, settings.options)
+    start = whole.event_start[30:51]
+    assert some.event_start.tolist() == (start - start[0]).tolist()
+    assert some.keys.tolist() == whole.keys[start[0] : start[-1]].tolist()

@@ -34,6 +34,12 @@ OPTIONS = {
 }
 
 
+@pytest.fixture(params=["few", "many"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "many":
+        monkeypatch.setattr(tiles_gpu, "FEW_EVENTS", 0)
+
+
 @pytest.fixture
 def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
     TILES.cramp(monkeypatch)
@@ -41,10 +47,55 @@ def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("option", OPTIONS)
-def test_keys_are_those_of_the_cpu(name: str, option: str) -> None:
-    layout = TILES.check_shape(name, OPTIONS[option])
-    if option == "scanned":
-        assert (layout.n_large, layout.n_tiles, layout.shared_bytes) == (1, 1, 0)
+def test_keys_are_those_of_the_cpu(name: str, option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for few in (tiles_gpu.FEW_EVENTS, 0):
+        monkeypatch.setattr(tiles_gpu, "FEW_EVENTS", few)
+        layout = TILES.check_shape(name, OPTIONS[option])
+        if option == "scanned":
+            assert (layout.n_large, layout.n_tiles, layout.shared_bytes) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("name", ["plain", "objects"])
+def test_much_for_few_events_is_found_the_way_of_many(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles_gpu, "FEW_PAIRS", 3)
+    TILES.check_shape(name)
+    filters, batch = intervals_case(500, 60)
+    table = TILES.compile(filters, np.arange(500))
+    space, wanted = TILES.workspace(table), matches_by_numpy(filters, batch)
+    for first, last in (
+        (0, 60),
+        (0, 1),
+        (1, 2),
+        (3, 60),
+    ):  # some have more than three, some have not
+        some = batch._replace(event_start=batch.event_start[first : last + 1])
+        assert lists(TILES.match(table, some, space)) == wanted[first:last]
+
+
+def test_visits_to_more_postings_than_a_block_has_threads_are_added_up() -> None:
+    n_values, n_filters = 2500, 70 * 2500  # each value has a posting with a tile
+    numbers, pieces = np.arange(n_filters), np.arange(2 * n_filters + 1)
+    values, none = numbers % n_values, np.zeros(2 * n_filters, np.int32)
+    low, high = (
+        np.stack([values, other], axis=1).ravel() for other in (none[::2], numbers // n_values)
+    )
+    slots = np.tile(np.array([0, 1], np.int32), n_filters)
+    filters = Filters(
+        np.arange(n_filters + 1), pieces[::2], pieces, none.astype(np.int16), slots, low, high
+    )
+    codes = np.arange(0, n_values, 7)
+    n_events = len(codes)
+    entries = np.stack([codes, np.full(n_events, 3)], axis=1).ravel()
+    batch = Batch(
+        2 * np.arange(n_events + 1), slots[: 2 * n_events], entries, none[: 2 * n_events],
+        none[:1], none[:1],
+    )  # fmt: skip
+    on_cpu, found, layout = TILES.on_both(filters, numbers, batch)
+    assert layout.n_large == n_values
+    assert lists(found) == lists(on_cpu)
+    assert lists(found)[-1] == list(range(3 * n_values + int(codes[-1]), n_filters, n_values))
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -109,7 +160,7 @@ def test_events_are_cut_where_there_are_too_many_pairs_or_visits(
     assert cut.candidates == whole.candidates
 
 
-def test_a_value_that_an_event_has_often_is_matched_once() -> None:
+def test_a_value_that_an_event_has_often_is_matched_once(either_way: None) -> None:
     rows, none = np.arange(101), np.zeros(100, np.int32)
     codes = np.full(100, 7)
     filters = Filters(rows, rows, rows, none.astype(np.int16), none, codes, codes)
@@ -121,7 +172,7 @@ def test_a_value_that_an_event_has_often_is_matched_once() -> None:
             assert lists(found) == [list(range(n))]
 
 
-def test_an_event_that_visits_a_posting_often_takes_no_place_of_another() -> None:
+def test_an_event_that_visits_a_posting_often_takes_no_place_of_another(either_way: None) -> None:
     n, constraints = 100, np.arange(201)
     rows, slots = constraints[: n + 1], np.tile(np.array([0, 1], np.int32), n)
     low = np.stack([np.full(n, 7), -rows[:n]], axis=1).ravel()  # x = 7 and y >= -i
@@ -139,7 +190,7 @@ def test_an_event_that_visits_a_posting_often_takes_no_place_of_another() -> Non
 
 
 @pytest.mark.parametrize("base", [0, 1 << 40])
-def test_keys_are_looked_up_where_filters_have_few(base: int) -> None:
+def test_keys_are_looked_up_where_filters_have_few(base: int, either_way: None) -> None:
     filters, batch = intervals_case(3000, 100)
     table = TILES.compile(filters, base + np.arange(3000))
     space = TILES.workspace(table)

@@ -47,7 +47,7 @@ struct Events {
     const int* slots;
     word_t* counters;  // N_PAIRS, N_SMALL, N_COMPARED, N_UNSURE
     word_t* counts;  // visits to each large posting
-    const offset_t* ends;  // the same added up
+    offset_t* ends;  // the same added up
     unsigned char* cells;  // [n_events][n_bit_slots]
     word_t* signatures;
     int* visits;  // events, posting by posting

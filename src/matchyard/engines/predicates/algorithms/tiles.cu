@@ -1,10 +1,10 @@
 // tiles: which filters an event may match, 1024 at a time, by ANDs of rows of bits on the chip.
 //
-// `enter` finds the cells, the signature and the postings of each event, a thread per event; `fill`
-// lays the visits to large postings down posting by posting. `sift` has a block per tile of a
-// large posting and some of the events that visit it: the tile's rows are in shared memory, a warp
-// takes an event, and a lane 32 filters. What survives is queued per warp, so that 32 lanes check 32
-// filters exactly. `compare` checks the filters of small postings, a warp per visit. Pairs of event
+// `enter` finds the cells, the signature and the postings of each event, a thread per event; `add_up`
+// says where the visits to each large posting end, and `fill` lays them down there. `sift` has a block
+// per tile of a large posting and some of the events that visit it: the tile's rows are in shared
+// memory, a warp takes an event, and a lane 32 filters. What survives is queued per warp, so that 32
+// lanes check 32 filters exactly. `compare` checks the filters of small postings, a warp per visit. Pairs of event
 // and filter, or key, are appended in any order; the launcher sorts them.
 //
 // Macros: WARPS of a block of `sift`, FEW (events for which a block does not load its rows), PROBES
@@ -18,6 +18,25 @@ extern __shared__ uint4 memory[];  // the rows of a tile
 
 extern "C" __global__ void enter(const Filters* filters, const Events* events) {
     visit_all<false>(*filters, *events);
+}
+
+// One block.
+extern "C" __global__ void add_up(const Events* events, offset_t n_large) {
+    __shared__ int sums[LANES];
+    int n_warps = blockDim.x / LANES, warp = threadIdx.x / LANES, before = 0;
+    for (offset_t first = 0; first < n_large; first += blockDim.x) {
+        offset_t at = first + threadIdx.x;
+        int sum = sum_up_to(at < n_large ? (int)events->counts[at] : 0);
+        if (lane_of() == LANES - 1) sums[warp] = sum;
+        __syncthreads();
+        sum += before;
+        for (int other = 0; other < n_warps; other++) {
+            sum += other < warp ? sums[other] : 0;
+            before += sums[other];
+        }
+        if (at < n_large) events->ends[at] = sum;
+        __syncthreads();
+    }
 }
 
 extern "C" __global__ void fill(const Filters* filters, const Events* events) {

@@ -3,6 +3,9 @@
     events ─▶ enter: cells, signatures, postings ─▶ visits by posting ─▶ sift: tiles of 1024 filters,
     and the exact check of what is left ─▶ pairs (event, filter), sorted ─▶ keys per event
 
+Those of few events, as they come from a stream, are written to the host's memory and sorted there,
+which takes fewer calls of CUDA: each of them gives the interpreter away.
+
 The table is that of the CPU; `_tiles_layout` makes larger tiles of it, in a table made for many
 matches, too. Filters of small postings are checked without rows. Events that reach into arrays of
 objects are confirmed on the host. Where pairs outgrow their room, the kernels run again.
@@ -33,6 +36,8 @@ CHUNK = 4096  # visits that a block takes, at most…
 LEAST_CHUNK = 256  # …and at least
 BLOCKS = 2048  # of `sift`, at least, where there are enough visits
 ROOM = 1 << 20  # pairs of a launch, before it is known how many there are
+FEW_EVENTS = 2048
+FEW_PAIRS = 1 << 16
 MOST_VISITS = 1 << 29  # that events could make in a launch, of 12 bytes each
 MOST_PAIRS = 1 << 28
 MOST_KEYS = 8  # of a filter, up to which keys are found on the card
@@ -66,10 +71,12 @@ class Space:
         self.layout = layout_of(table, row_bytes)
         self.lane = Lane()
         self.room = ROOM
+        self.found_each = 0.0  # pairs per event, lately
         self.first = no_slots(_stored.n_slots(table))
         constants = VARIANTS[table.low.dtype == np.int64]
-        self._enter, self._fill, self._sift, self._compare = (
-            kernel(__file__, name, constants) for name in ("enter", "fill", "sift", "compare")
+        self._enter, self._add_up, self._fill, self._sift, self._compare = (
+            kernel(__file__, name, constants)
+            for name in ("enter", "add_up", "fill", "sift", "compare")
         )
         self._sift.max_dynamic_shared_size_bytes = row_bytes
         self.keys: Any = None  # where each filter has few, they are found on the card
@@ -89,9 +96,9 @@ class Space:
             self.filters = self.lane.send("filters", np.array(addresses + sizes, np.int64))
             self.lane.stream.synchronize()
 
-    def send(self, batch: Batch, has_places: bool, room: int) -> tuple[Any, int]:
+    def send(self, batch: Batch, has_places: bool, room: int, are_few: bool) -> tuple[Any, int]:
         """The events on the card, behind a header that says where all is and counters of 0; and how
-        many blocks a tile has. There will be room for so many pairs."""
+        many blocks a tile has. There will be room for so many pairs, on the host if they are few."""
         layout, lane = self.layout, self.lane
         n_events, first, last = batch.n_rows, batch.event_start[0], batch.event_start[-1]
         n_entries = int(last - first)
@@ -104,12 +111,17 @@ class Space:
         n_chunks = _n_chunks(n_events, layout.n_tiles)
         places = (start_at, codes_at, slots_at, _HEADER, counts_at)
         words = lane.staged("events", n_words)
-        buffers = self._buffers(n_events, n_entries, room)
-        self.room = room  # once there is memory for it: other events may need less
+        buffers = self._buffers(n_events, n_entries)
+        if are_few:
+            lane.staged("pairs", room)
+            pairs_at = lane.address_of("pairs")
+        else:
+            pairs_at = lane.empty("pairs", room, np.uint64).data.ptr
+            self.room = room  # once there is memory for it: other events may need less
         words[:_HEADER] = [
             n_events, has_places, -(-n_events // n_chunks), n_chunks, room,
             *(there.data.ptr + 8 * at for at in places),
-            *(array.data.ptr for array in buffers),
+            *(array.data.ptr for array in buffers), pairs_at,
             self._key_start.data.ptr if self.finds_keys(has_places) else 0,
         ]  # fmt: skip
         words[_HEADER:start_at] = 0
@@ -123,7 +135,7 @@ class Space:
         """Are pairs those of events and keys, not of events and filters?"""
         return self.keys is not None and not has_places
 
-    def _buffers(self, n_events: int, n_entries: int, room: int) -> tuple[Any, ...]:
+    def _buffers(self, n_events: int, n_entries: int) -> tuple[Any, ...]:
         """What kernels write to: an event visits two postings per entry and one more, at most."""
         lane, n_visits = self.lane, n_events + 2 * n_entries
         return (
@@ -132,7 +144,6 @@ class Space:
             lane.empty("signatures", n_events, np.uint64),
             lane.empty("visits", n_visits, np.int32),
             lane.empty("small", n_visits, np.uint64),
-            lane.empty("pairs", room, np.uint64),
         )
 
     def launch(self, events: Any, n_events: int, n_chunks: int) -> None:
@@ -141,8 +152,7 @@ class Space:
         n_blocks = -(-n_events // _THREADS)
         lane.launch(self._enter, n_blocks, _THREADS, *given)
         if layout.n_large:
-            counts = events[_HEADER + _N_COUNTERS :][: layout.n_large]
-            counts.cumsum(out=lane.empty("ends", layout.n_large, np.int64))
+            lane.launch(self._add_up, 1, 1024, events, np.int64(layout.n_large))
             lane.launch(self._fill, n_blocks, _THREADS, *given)
             n_blocks = layout.n_tiles * n_chunks
             lane.launch(self._sift, n_blocks, 32 * _WARPS, *given, shared=layout.shared_bytes)
@@ -194,12 +204,13 @@ def match(table: Table, batch: Batch, workspace: Space, options: Options) -> Par
         found = _pairs(batch, workspace, has_places)
         if found is None:
             return _in_halves(table, batch, workspace, options)
-        there, candidates, may_repeat = found
-        if len(there) == 0:
+        pairs, candidates, may_repeat = found
+        if len(pairs) == 0:
             return Part(np.zeros(n_events + 1, np.int64), np.empty(0, np.int64), candidates)
-        if workspace.finds_keys(has_places) and not may_repeat:
-            return Part(*workspace.gather(there, n_events), candidates)
-        pairs = workspace.lane.fetch_staged("pairs", there)
+        if not isinstance(pairs, np.ndarray):
+            if workspace.finds_keys(has_places) and not may_repeat:
+                return Part(*workspace.gather(pairs, n_events), candidates)
+            pairs = workspace.lane.fetch_staged("pairs", pairs)
     hit_start, hits = csr.by_upper_half(pairs, n_events)
     if workspace.finds_keys(has_places):
         return Part(hit_start, table.keys[hits], candidates)
@@ -221,19 +232,27 @@ def _in_halves(table: Table, batch: Batch, workspace: Space, options: Options) -
 
 
 def _pairs(batch: Batch, space: Space, has_places: bool) -> tuple[Any, int, bool] | None:
-    """Pairs of event and filter or key on the card, ascending, how many were compared, and whether a pair
-    may be there twice; None where there are so many that half the events are enough."""
-    room = space.room
+    """Pairs of event and filter or key, ascending, how many were compared, and whether a pair may be
+    there twice. They are on the card, unless they are few; None where there are so many that half the
+    events are enough."""
+    n_events = batch.n_rows
+    are_few = n_events <= FEW_EVENTS and n_events * space.found_each <= FEW_PAIRS
+    room = FEW_PAIRS if are_few else space.room
     while True:
-        events, n_chunks = space.send(batch, has_places, room)
-        space.launch(events, batch.n_rows, n_chunks)
+        events, n_chunks = space.send(batch, has_places, room, are_few)
+        space.launch(events, n_events, n_chunks)
         counters = space.lane.fetch_staged("counters", events[_HEADER : _HEADER + _N_COUNTERS])
         n_pairs, _, candidates, may_repeat = counters.tolist()
         if n_pairs <= room:
             break
-        if n_pairs > MOST_PAIRS and batch.n_rows > 1:
+        if n_pairs > MOST_PAIRS and n_events > 1:
             return None
-        room = n_pairs + n_pairs // 4
+        are_few = False
+        room = max(space.room, n_pairs + n_pairs // 4)
+    space.found_each = n_pairs / n_events
+    if are_few:
+        here = space.lane.staged("pairs", room)[:n_pairs].view(np.uint64)
+        return np.sort(here), candidates, bool(may_repeat)
     pairs = space.lane.empty("pairs", room, np.uint64)[:n_pairs]
     if n_pairs > 1:
         pairs.sort()

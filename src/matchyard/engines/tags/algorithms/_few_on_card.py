@@ -16,8 +16,14 @@ from matchyard.lanes import Lane
 
 MOST_EVENTS = 2048
 N_COUNTERS = 4
-ROOM = 1 << 14  # words of results, before it is known how many there are
-MOST_ROOM = 1 << 20  # more than that is found the way of many events
+ROOM = 1 << 14  # results, before it is known how many there are
+MOST_RESULTS = 1 << 20  # more than that are found the way of many events…
+MOST_SORTED = 1 << 17  # …and if they are sorted on the host
+
+
+def are_few(n_events: int, found_each: float, most: int) -> bool:
+    """Are so many events few, if as much is found for each as for the last ones?"""
+    return n_events <= MOST_EVENTS and n_events * found_each <= most
 
 
 class Few(NamedTuple):

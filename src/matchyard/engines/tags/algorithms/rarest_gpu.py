@@ -54,6 +54,7 @@ class Workspace:
         self.rows = self.lane.send("rows", rows)
         self.room = {"interfaces": 1 << 20}  # words of results
         self.room_of_few = _few_on_card.ROOM  # keys
+        self.found_each = 0.0  # keys per event, lately
 
 
 def workspace(table: rarest.Table, options: rarest.Options) -> Workspace:
@@ -120,11 +121,15 @@ def _match(
     batch: Batch, workspace: Workspace
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int32], int]:
     """Where the keys of each event begin, the keys, what is left to the CPU, the candidates."""
-    if batch.n_rows <= _few_on_card.MOST_EVENTS and (few := _match_few(batch, workspace)):
-        return few
-    found = _walk(batch, workspace)
-    keys = workspace.lane.fetch(found.keys)
-    return found.event_start, keys, found.is_left, found.candidates
+    found = None
+    if _few_on_card.are_few(batch.n_rows, workspace.found_each, _few_on_card.MOST_RESULTS):
+        found = _match_few(batch, workspace)
+    if found is None:
+        walked = _walk(batch, workspace)
+        keys = workspace.lane.fetch(walked.keys)
+        found = walked.event_start, keys, walked.is_left, walked.candidates
+    workspace.found_each = len(found[1]) / batch.n_rows
+    return found
 
 
 def _match_few(
@@ -133,7 +138,7 @@ def _match_few(
     """The same with one launch, and another where there is too little room; None where it is much."""
     lane, n_events, room = workspace.lane, batch.n_rows, workspace.room_of_few
     function = kernel(__file__, "match_few", _constants_for(batch, workspace))
-    while room <= _few_on_card.MOST_ROOM:
+    while room <= _few_on_card.MOST_RESULTS:
         words = lane.staged("found", 3 * n_events + room)
         workspace.room_of_few = room  # once there is memory for it
         events, address = _few_on_card.send(lane, batch), lane.address_of("found")

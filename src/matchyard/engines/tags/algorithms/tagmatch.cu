@@ -132,8 +132,9 @@ extern "C" __global__ void subset_match(
     match_batch(table, partition, batch, 0, 1, out, n_out, room, candidates);
 }
 
-// Few events: a block makes the batches of its partition itself. There are n_partitions blocks for a
-// share of each partition, as many again for another, and so on.
+// Few events: a block makes the batches of its partition itself, which BATCH must be a multiple of 32
+// for. There are n_partitions blocks for a share of each partition, as many again for another, and so
+// on.
 extern "C" __global__ void match_few(
     const Partitions* given, const word_t* masks, offset_t stride, int n_partitions, int n_events,
     const word_t* signatures, word_t* out, word_t* n_out, word_t room, word_t* candidates
@@ -144,10 +145,10 @@ extern "C" __global__ void match_few(
     for (int first = 0; first < n_events; first += BATCH) {
         if (threadIdx.x == 0) batch.n_events = 0;
         __syncthreads();
-        for (int i = threadIdx.x; i < (BATCH + LANES - 1) / LANES * LANES; i += blockDim.x) {
+        for (int i = threadIdx.x; i < BATCH; i += blockDim.x) {
             int event = first + i;
             const word_t* its = signatures + (offset_t)event * N_WORDS;
-            bool is_here = i < BATCH && event < n_events;
+            bool is_here = event < n_events;
             for (int word = 0; word < N_WORDS && is_here; word++)
                 is_here = !(masks[word * stride + partition] & ~its[word]);
             unsigned some = __ballot_sync(ALL_LANES, is_here);

@@ -29,6 +29,7 @@ from matchyard.matches import Part, Way, end_to_end
 
 LAUNCH = 1 << 15
 _THREADS = 256
+_LANES = 32  # of a warp
 _FEW_BLOCKS = 1056  # at least, where partitions have blocks of sets enough
 _PARTITIONS = ("words", "block_start", "slot_start", "prefixes")  # as in the .cu file
 _MOST_WORDS = 12  # of signatures that a lane has in registers
@@ -59,8 +60,10 @@ class Workspace:
         self.partitions = self.lane.send("partitions", struct)
         self.room = dict.fromkeys(("forwarded", "pairs", "interfaces"), 1 << 20)  # words of results
         self.room_of_few = _few_on_card.ROOM  # likewise
+        self.found_each = 0.0  # pairs per event, lately
         self._constants = _constants(len(table.words))
         self.batch = min(options.batch, self._constants["BATCH"])
+        self.makes_batches = self._constants["BATCH"] >= _LANES  # then whole warps do it
 
     def kernel(self, name: str) -> Any:
         """A kernel for signatures of this width."""
@@ -97,12 +100,13 @@ def _match(
         return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
     lane = workspace.lane
     with guarded("matching"), lane.stream:
-        is_few = (
-            batch.n_rows <= _few_on_card.MOST_EVENTS
-            and way is None
+        if (
+            way is None
             and options.pre_process == "gpu"
-        )
-        if is_few and (few := _match_few(table, batch, workspace)):
+            and workspace.makes_batches
+            and _few_on_card.are_few(batch.n_rows, workspace.found_each, _few_on_card.MOST_SORTED)
+            and (few := _match_few(table, batch, workspace))
+        ):
             return few
         signatures = lane.send("signatures", batch.signatures)
         if options.pre_process == "gpu":
@@ -113,6 +117,7 @@ def _match(
         if start[-1] > _MOST_FORWARDED and batch.n_rows > 1:
             return _in_halves(table, batch, way, workspace, options)
         pairs, candidates = _subset_match(workspace, start, events, signatures)
+        workspace.found_each = len(pairs) / batch.n_rows
         if way is None:
             return Part(*workspace.sets.keys(table, batch, pairs), candidates)
         found = workspace.sets.next_interfaces(batch, pairs, way, workspace.room)
@@ -122,12 +127,12 @@ def _match(
 def _match_few(table: tagmatch.Table, batch: Batch, workspace: Workspace) -> Part | None:
     """The keys of few events; None where there are many."""
     lane, n_partitions, room = workspace.lane, len(table.block_start) - 1, workspace.room_of_few
-    n_blocks = n_partitions * max(1, _FEW_BLOCKS // n_partitions)
+    n_blocks = n_partitions * max(1, _FEW_BLOCKS // max(1, n_partitions))
     given = (
         workspace.partitions, workspace.masks, np.int64(table.masks.shape[1]),
         np.int32(n_partitions), np.int32(batch.n_rows),
     )  # fmt: skip
-    while room <= _few_on_card.MOST_ROOM:
+    while room <= _few_on_card.MOST_SORTED:
         events, pairs = _few_on_card.send(lane, batch), lane.empty("few_pairs", room, np.uint64)
         words = lane.staged("sets", room).view(np.uint64)
         workspace.room_of_few = room  # once there is memory for it
@@ -138,6 +143,7 @@ def _match_few(table: tagmatch.Table, batch: Batch, workspace: Workspace) -> Par
         workspace.sets.find(events, pairs, lane.address_of("sets"), room)
         n_pairs, candidates, n_sets = _few_on_card.counters(lane)[:3].tolist()
         if max(n_pairs, n_sets) <= room:
+            workspace.found_each = n_sets / batch.n_rows
             hits = csr.by_upper_half(np.sort(words[:n_sets]), batch.n_rows)
             return Part(*csr.gather(table, *hits), candidates)
         room = max(n_pairs, n_sets) * 5 // 4
