@@ -220,3 +220,51 @@ def test_a_coroutine_can_await_them() -> None:
 
     with my.TagIndex().add("jazz", 1).consolidate().stream(max_delay_ms=1) as stream:
         assert asyncio.run(matched(stream)) == [[1], [], [1]]
+
+
+def test_one_that_is_answered_while_the_library_looks_is_counted_once() -> None:
+    """Its state changes under the lock, if it has one: `wait` and `as_completed` hold that."""
+    (one,) = answers(1)
+    begin([one])
+    told: list[Any] = []
+
+    class Waiter:
+        add_result = add_exception = told.append
+
+    with one._condition:
+        giving = threading.Thread(target=give, args=([one], [[1]]))
+        giving.start()
+        while not one._is_given:
+            threading.Event().wait(0.001)
+        counted = one._state == "FINISHED"
+        one._waiters.append(Waiter())
+    giving.join(30)
+    assert counted + len(told) == 1
+    assert (one.result(0), one.done(), one._state) == ([1], True, "FINISHED")
+
+
+def test_one_without_a_lock_is_settled_when_it_gets_one() -> None:
+    good, bad, gone = answers(3)
+    assert gone.cancel()
+    begin([good, bad])
+    give([good, bad], [[1], my.UsageError("no")])
+    assert not good.running()
+    assert "finished" in repr(good)
+    assert wait([good, bad, gone], 0).not_done == {gone}  # until its batch is begun
+    assert begin([gone]) == ([], [])
+    assert wait([good, bad, gone], 0).done == {good, bad, gone}
+
+
+def test_all_are_completed_once_while_they_are_answered(hasty: None) -> None:
+    for _ in range(60):
+        asked = answers(60)
+
+        def work(asked: list[Answer] = asked) -> None:
+            for first in range(0, 60, 6):
+                answer(asked[first : first + 6], [[]] * 6)
+
+        answering = threading.Thread(target=work)
+        answering.start()
+        assert set(as_completed(asked, 60)) == set(asked)
+        assert wait(asked, 60).not_done == set()
+        answering.join()

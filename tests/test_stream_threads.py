@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 from concurrent.futures import Future
 from typing import Any
@@ -12,6 +9,7 @@ from typing import Any
 import pytest
 
 import matchyard as my
+from matchyard.answers import Answer
 from matchyard.streaming import Stream
 
 INDEX = my.TagIndex().add_many([["a"], ["b"]], [1, 2]).consolidate()
@@ -168,79 +166,23 @@ def test_callbacks_of_two_streams_may_submit_to_each_other() -> None:
         assert all(over.acquire(timeout=30) for _ in range(40 * 21))
 
 
-FORKED = """
-import os
-import matchyard as my
+class Late(Stream):
+    """An event comes right before a worker says what it waits for."""
 
-index = my.TagIndex().add("jazz", key=1).consolidate()
-with index.stream() as stream:
-    print(stream.submit("jazz").result(60), flush=True)
-    stream._lock.acquire()  # as a thread may have it that the other process has not
-    child = os.fork()
-    if child == 0:
-        try:
-            stream.submit("jazz")
-        except my.UsageError as error:
-            print(error)
-        stream.close()
-        with index.stream() as another:
-            print(another.submit("jazz").result(60), flush=True)
-        os._exit(0)
-    stream._lock.release()
-    os.waitpid(child, 0)
-    print(stream.submit("jazz").result(60))
-"""
+    @property
+    def _wanted(self) -> int:  # type: ignore[override]
+        return self._said
+
+    @_wanted.setter
+    def _wanted(self, wanted: int) -> None:
+        if wanted == 1 and not hasattr(self, "late"):
+            self.late = Answer("a")
+            self._pending.append(self.late)
+        self._said = wanted
 
 
-NOT_CLOSED = """
-import matchyard as my
-
-index = my.TagIndex().add("jazz", key=1).consolidate()
-stream = index.stream(max_delay_ms=60_000)
-stream.submit("jazz").add_done_callback(lambda future: print(future.result(), flush=True))
-"""
-
-
-def test_what_is_pending_is_matched_though_nobody_closes_the_stream() -> None:
-    command = [sys.executable, "-c", NOT_CLOSED]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert (done.stdout, done.returncode) == ("[1]\n", 0), done.stderr
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_whole_batches_and_events_take_turns(workers: int) -> None:
-    with INDEX.stream(max_batch=1, max_delay_ms=0, workers=workers) as stream:
-        found = []
-        for _ in range(50):
-            found += [stream.submit_many(["a", "b"]), stream.submit("b")]
-        assert all(one.result(timeout=30).to_lists() == [[1], [2]] for one in found[::2])  # type: ignore[attr-defined]
-        assert all(one.result(timeout=30) == [2] for one in found[1::2])
-        late = stream.submit_many(["a"])
-    assert late.result(timeout=0).to_lists() == [[1]]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
-def test_a_forked_process_is_told_that_a_stream_is_not_its_own() -> None:
-    command = [sys.executable, "-W", "ignore", "-c", FORKED]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.stdout.splitlines() == ["[1]", "the stream is closed", "[1]", "[1]"], done.stderr
-
-
-def test_a_stream_that_gets_no_threads_is_refused_and_leaves_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    before = threading.active_count()
-    n_started = 0
-    start = threading.Thread.start
-
-    def some(thread: threading.Thread) -> None:
-        nonlocal n_started
-        n_started += 1
-        if n_started > 2:
-            raise RuntimeError("can't start new thread")
-        start(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", some)
-    with pytest.raises(RuntimeError, match="start new thread"):
-        Stream(INDEX, workers=3)
-    assert threading.active_count() == before
+def test_an_event_that_comes_before_a_worker_waits_wakes_it() -> None:
+    with Late(INDEX, max_delay_ms=0) as stream:
+        while not hasattr(stream, "late"):
+            threading.Event().wait(0.001)
+        assert stream.late.result(timeout=30) == [1]

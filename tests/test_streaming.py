@@ -6,7 +6,6 @@ import threading
 import weakref
 from concurrent.futures import Future
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ import matchyard as my
 from matchyard.answers import Answer
 from matchyard.errors import DeviceError, EventError
 from matchyard.matches import Matches
-from matchyard.streaming import Stream, _Whole
+from matchyard.streaming import Stream
 
 INDEX = my.TagIndex().add_many([["a"], ["b"], ["a", "b"]], [1, 2, 3]).consolidate()
 
@@ -209,8 +208,8 @@ def test_a_stream_whose_worker_fails_says_so(monkeypatch: pytest.MonkeyPatch) ->
     with stream._lock:  # nothing is taken before there is more than a batch
         futures += [Answer("a") for _ in range(3)]
         stream._pending += futures[1:]
-        stream._whole.append(_Whole(["a"], Future(), monotonic()))
-        futures.append(stream._whole[0].future)
+        stream._whole.append(Answer(["a"]))
+        futures.append(stream._whole[0])
         stream._wake.notify()
     for future in futures:
         with pytest.raises(RuntimeError, match="a fault"):

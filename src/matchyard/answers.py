@@ -4,11 +4,14 @@ To make a `Future` and to set it takes several times as long as to match an even
 lock that each one has. An answer gets one when somebody waits for it, and else does without: a step of
 the interpreter is whole, so that of two who pop from a list of one only one gets it, and the order of
 steps does the rest. Who sets an answer looks afterwards for those who wait; who waits has made the lock
-before he looks whether there is something to wait for.
+before he looks whether there is something to wait for. The library, which looks at the state under the
+lock and then leaves word where it wants to be told, finds the state of an answer with a lock changed
+under it, once.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, TimeoutError
@@ -24,11 +27,19 @@ from time import monotonic
 from typing import Any
 
 _WAS_CANCELLED = frozenset({CANCELLED, CANCELLED_AND_NOTIFIED})
-_OVER = _WAS_CANCELLED | {FINISHED}
 _MAKING = threading.Lock()  # of the locks of answers
 
 
-class Answer(Future[list[Any]]):
+def _after_fork() -> None:
+    global _MAKING
+    _MAKING = threading.Lock()  # a thread that this process has not may have had it
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class Answer(Future[Any]):
     """A future that is made, set and called back without a lock, where nobody waits for it."""
 
     # What `Future` sets for each: most answers never have another state while somebody looks.
@@ -36,6 +47,7 @@ class Answer(Future[list[Any]]):
     _result: Any = None
     _exception: Any = None
     _lock: threading.Condition | None = None
+    _is_given = False  # there is a result or an error, though the state may not say so yet
 
     def __init__(self, event: Any) -> None:
         self._asked = [event]  # who takes it has the answer to give, or has cancelled it
@@ -50,13 +62,15 @@ class Answer(Future[list[Any]]):
                 if self._lock is None:
                     self._waiters: list[Any] = []
                     self._lock = threading.Condition()
+        if self._is_given and self._state != FINISHED:
+            self._settle(self._lock)
         return self._lock
 
-    def result(self, timeout: float | None = None) -> list[Any]:
-        """The keys of the event, when they are there."""
+    def result(self, timeout: float | None = None) -> Any:
+        """What was found for the event, when it is there."""
         self._wait(timeout)
-        if self._state == FINISHED and self._exception is None:
-            return self._result  # type: ignore[no-any-return]
+        if self._is_given and self._exception is None:
+            return self._result
         try:
             return super().result(0)
         finally:
@@ -65,11 +79,11 @@ class Answer(Future[list[Any]]):
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """What went wrong with the event, when that is known."""
         self._wait(timeout)
-        return self._exception if self._state == FINISHED else super().exception(0)
+        return self._exception if self._is_given else super().exception(0)
 
     def done(self) -> bool:
         """Is it answered or cancelled?"""
-        return self._state in _OVER
+        return self._is_given or self._state in _WAS_CANCELLED
 
     def cancelled(self) -> bool:
         """Was it cancelled?"""
@@ -87,10 +101,10 @@ class Answer(Future[list[Any]]):
         self._invoke_callbacks()
         return True
 
-    def add_done_callback(self, fn: Callable[[Future[list[Any]]], object]) -> None:
+    def add_done_callback(self, fn: Callable[[Future[Any]], object]) -> None:
         """Call this with the future when it is over; at once where it is."""
         self._done_callbacks.append(fn)
-        if self._state in _OVER:
+        if self._is_given or self._state in _WAS_CANCELLED:  # as `done` says, without a call of it
             try:
                 self._done_callbacks.remove(fn)
             except ValueError:  # it is being called already
@@ -98,9 +112,10 @@ class Answer(Future[list[Any]]):
             self._call_back(fn)
 
     def _wait(self, timeout: float | None) -> None:
-        if self._state not in _OVER:
-            with self._condition:
-                if not self._condition.wait_for(self.done, timeout):
+        if not self.done():
+            condition = self._condition
+            with condition:
+                if not condition.wait_for(self.done, timeout):
                     raise TimeoutError
 
     def _finish(self, found: Any) -> None:
@@ -108,12 +123,19 @@ class Answer(Future[list[Any]]):
             self._exception = found
         else:
             self._result = found
-        self._state = FINISHED
+        self._is_given = True
         if self._lock is not None:
-            with self._lock:
+            self._settle(self._lock)
+
+    def _settle(self, lock: threading.Condition) -> None:
+        """Change the state and tell those who wait, unless that was done."""
+        with lock:
+            if self._state != FINISHED:
+                self._state = FINISHED
                 for waiter in self._waiters:
-                    (waiter.add_result if self._exception is None else waiter.add_exception)(self)
-                self._lock.notify_all()
+                    told = waiter.add_result if self._exception is None else waiter.add_exception
+                    told(self)
+                lock.notify_all()
 
     def _invoke_callbacks(self) -> None:
         """Call those that nobody has called yet."""
@@ -124,7 +146,7 @@ class Answer(Future[list[Any]]):
                 return
             self._call_back(callback)
 
-    def _call_back(self, callback: Callable[[Future[list[Any]]], object]) -> None:
+    def _call_back(self, callback: Callable[[Future[Any]], object]) -> None:
         try:
             callback(self)
         except KeyboardInterrupt:

@@ -25,7 +25,7 @@ from concurrent.futures import Future
 from numbers import Integral
 from time import monotonic
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from matchyard.answers import Answer, begin, give
 from matchyard.errors import DeviceError, EventError, MatchyardError, UsageError
@@ -41,14 +41,6 @@ class Matching(Protocol):
 
     def match(self, events: Any, threads: int | None = None) -> Matches:
         """The keys per event."""
-
-
-class _Whole(NamedTuple):
-    """Events that were submitted as a batch."""
-
-    events: Any
-    future: Future[Matches]
-    since: float
 
 
 class Stream:
@@ -72,7 +64,7 @@ class Stream:
             raise UsageError("max_delay_ms must be at least 0")
         self._index, self._max_batch, self._max_delay_s = index, max_batch, max_delay_ms / 1e3
         self._pending: list[Answer] = []  # only a worker takes from it, and what was refused
-        self._whole: deque[_Whole] = deque()
+        self._whole: deque[Answer] = deque()  # batches that were submitted as such
         self._wanted = _NONE  # how many have to be pending for a worker to be woken
         self._is_closed = False
         self._workers: list[threading.Thread] = []
@@ -105,20 +97,19 @@ class Stream:
     def submit_many(self, events: Any) -> Future[Matches]:
         """The matches of events that are a batch already: all that `Index.match` takes. It never
         waits."""
-        whole = _Whole(events, Future(), monotonic())
+        whole = Answer(events)
         with self._lock:
             if self._is_closed:
                 raise UsageError(_CLOSED)
             self._whole.append(whole)
             self._wake.notify()
-        return whole.future
+        return whole
 
     def close(self) -> None:
         """Match what is pending, and end."""
-        self._is_closed = True
-        with self._lock:
-            self._has_room.notify_all()
-        self._wake_worker()
+        if threading.current_thread() in self._workers:
+            raise UsageError("a callback cannot close its stream, which waits for callbacks")
+        self._close()
         for worker in self._workers:
             worker.join()
 
@@ -132,6 +123,12 @@ class Stream:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _close(self) -> None:
+        self._is_closed = True
+        with self._lock:
+            self._has_room.notify_all()
+        self._wake_worker()
 
     def _make_locks(self) -> None:
         self._turn = threading.Lock()  # of the worker that waits for a batch
@@ -171,29 +168,27 @@ class Stream:
             while True:
                 with self._turn:
                     batch = self._next_batch()
-                if isinstance(batch, _Whole):
+                if isinstance(batch, Answer):
                     self._match_whole(batch)
                 elif batch:
                     self._match(batch)
-                else:
+                elif self._is_closed and not self._pending and not self._whole:
                     return
                 del batch  # while nothing comes, nothing is kept
         except BaseException as error:  # nobody would match what is pending
-            self._is_closed = True
-            left, _ = begin(self._taken(len(self._pending)))
+            self._close()
+            left, _ = begin([*self._taken(len(self._pending)), *self._whole])
+            self._whole.clear()
             give(left, [error] * len(left))
-            while self._whole:
-                self._whole.popleft().future.set_exception(error)
 
-    def _next_batch(self) -> list[Answer] | _Whole:
-        """Wait for a batch; none when the stream has ended."""
+    def _next_batch(self) -> list[Answer] | Answer:
+        """Wait for a batch; an empty one where the stream may have ended."""
         self._wait_for(1, None)
         first = self._pending[:1]  # none also where it was just refused
         if self._whole and not (first and first[0].since < self._whole[0].since):
             return self._whole.popleft()
-        if not first:
-            return []
-        self._wait_for(self._max_batch, first[0].since + self._max_delay_s)
+        if first:
+            self._wait_for(self._max_batch, first[0].since + self._max_delay_s)
         return self._taken(self._max_batch)
 
     def _wait_for(self, n_events: int, until: float | None) -> None:
@@ -224,18 +219,16 @@ class Stream:
             if len(found) != len(batch):
                 raise UsageError(f"{len(found)} results for {len(batch)} events")
         except BaseException as error:  # whatever it is, somebody waits for it
-            found = [error] * len(batch)
+            found = [_without_frames(error)] * len(batch)
         give(batch, found)
 
-    def _match_whole(self, batch: _Whole) -> None:
-        if not batch.future.set_running_or_notify_cancel():
-            return
+    def _match_whole(self, whole: Answer) -> None:
+        batch, events = begin([whole])
         try:
-            found = self._index.match(batch.events, 1)
+            found: list[Any] = [self._index.match(one, 1) for one in events]
         except BaseException as error:
-            batch.future.set_exception(error)
-        else:
-            batch.future.set_result(found)
+            found = [_without_frames(error)]
+        give(batch, found)
 
     def _found(self, events: Sequence[Any]) -> list[Any]:
         """The keys of each event, or the error; an event that is refused fails alone."""
@@ -249,7 +242,7 @@ class Stream:
                 found[start:stop] = self._index.match(events[start:stop], 1).to_lists()
             except EventError as error:
                 bad = start + error.event
-                found[bad] = error.counted_from(-error.event)
+                found[bad] = _without_frames(error.counted_from(-error.event))
                 middle = (bad + 1 + stop) // 2  # halves, since where one is bad many may be
                 left += [(start, bad), (bad + 1, middle), (middle, stop)]
             except Exception as error:
@@ -257,7 +250,7 @@ class Stream:
                     middle = (start + stop) // 2
                     left += [(start, middle), (middle, stop)]
                 else:
-                    found[start:stop] = [error] * (stop - start)
+                    found[start:stop] = [_without_frames(error)] * (stop - start)
         return found
 
 
@@ -267,7 +260,10 @@ def _forked() -> None:
 
 
 def _ended() -> None:
-    for stream in list(_streams):
+    streams = list(_streams)
+    for stream in streams:
+        stream._close()
+    for stream in streams:
         stream.close()
 
 
@@ -275,6 +271,15 @@ _streams: weakref.WeakSet[Stream] = weakref.WeakSet()
 atexit.register(_ended)  # what was submitted is matched though nobody has closed the stream
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
+
+
+def _without_frames(error: BaseException) -> BaseException:
+    """An error that says all by its words keeps no events: frames of its traceback have the batch."""
+    one: BaseException | None = error
+    while one is not None and isinstance(error, MatchyardError):
+        one = one.with_traceback(None)
+        one = one.__cause__ or one.__context__
+    return error
 
 
 def _is_of_one_event(error: Exception) -> bool:
