@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from array import array
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -39,7 +40,7 @@ class _Tally:
     """When events were done, as it is said by the threads that match."""
 
     def __init__(self) -> None:
-        self.seconds: list[float] = []
+        self.seconds = array("d")  # a list of objects would be walked by the garbage collector
         self.failures: list[BaseException] = []
 
     def note(self, due: float, future: Future[Any]) -> None:
