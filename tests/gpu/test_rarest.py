@@ -97,18 +97,22 @@ def test_a_result_that_outgrows_its_room_is_found_again(way: str) -> None:
     assert counted(on_gpu.match(events[:9])) == counted(wanted)[:9]
 
 
-def test_some_rows_of_a_batch_are_matched_without_the_others() -> None:
-    _, on_gpu = both(drawn(2000, 60, 4, seed=13), None, {})
-    (segment,) = on_gpu.segments()
+def check_some_rows(launcher: Any, index: Any, events: list[list[str]]) -> None:
+    """Some rows of a batch are matched without the others."""
+    (segment,) = index.segments()
     settings, table = segment.settings, segment.tables[0]
-    column = settings.engine.encoder.column(drawn(90, 60, 9, seed=14), settings.reading)
-    batch = segment.encode(column)
-    space = rarest_gpu.workspace(table, settings.options)
-    whole = rarest_gpu.match(table, batch, space, settings.options)
-    some = rarest_gpu.match(table, batch.rows(30, 50), space, settings.options)
+    batch = segment.encode(settings.engine.encoder.column(events, settings.reading))
+    space = launcher.workspace(table, settings.options)
+    whole = launcher.match(table, batch, space, settings.options)
+    some = launcher.match(table, batch.rows(30, 50), space, settings.options)
     start = whole.event_start[30:51]
     assert some.event_start.tolist() == (start - start[0]).tolist()
     assert some.keys.tolist() == whole.keys[start[0] : start[-1]].tolist()
+
+
+def test_some_rows_of_a_batch_are_matched_without_the_others() -> None:
+    _, on_gpu = both(drawn(2000, 60, 4, seed=13), None, {})
+    check_some_rows(rarest_gpu, on_gpu, drawn(90, 60, 9, seed=14))
 
 
 def test_threads_share_the_table_and_not_their_buffers() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from matchyard.engines.tags.algorithms import _few_on_card, tagmatch_gpu
 from tests.cases import build, counted
-from tests.gpu.test_rarest import drawn
+from tests.gpu.test_rarest import check_some_rows, drawn
 
 pytestmark = pytest.mark.gpu
 
@@ -116,13 +116,4 @@ def test_more_sets_than_pairs_have_room(pre_process: str) -> None:
 
 def test_some_rows_of_a_batch_are_matched_without_the_others(pre_process: str) -> None:
     _, on_gpu = both(drawn(2000, 60, 4, seed=9), None, {"pre_process": pre_process})
-    (segment,) = on_gpu.segments()
-    settings, table = segment.settings, segment.tables[0]
-    column = settings.engine.encoder.column(drawn(90, 60, 9, seed=10), settings.reading)
-    batch = segment.encode(column)
-    space = tagmatch_gpu.workspace(table, settings.options)
-    whole = tagmatch_gpu.match(table, batch, space, settings.options)
-    some = tagmatch_gpu.match(table, batch.rows(30, 50), space, settings.options)
-    start = whole.event_start[30:51]
-    assert some.event_start.tolist() == (start - start[0]).tolist()
-    assert some.keys.tolist() == whole.keys[start[0] : start[-1]].tolist()
+    check_some_rows(tagmatch_gpu, on_gpu, drawn(90, 60, 9, seed=10))
