@@ -268,3 +268,32 @@ def test_all_are_completed_once_while_they_are_answered(hasty: None) -> None:
         assert set(as_completed(asked, 60)) == set(asked)
         assert wait(asked, 60).not_done == set()
         answering.join()
+
+
+def test_one_that_goes_may_cancel_another_whenever_it_goes() -> None:
+    class Owner:
+        def __init__(self, answer: Answer) -> None:
+            self.answer, self.own = answer, self  # a cycle, which goes while a lock is made
+
+        def __del__(self) -> None:
+            self.answer.cancel()
+
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for one in answers(300):
+            Owner(Answer(None))
+            assert not one.running()
+    finally:
+        gc.set_threshold(*before)
+
+
+def test_an_event_whose_cancelling_was_interrupted_is_not_waited_for() -> None:
+    (one,) = answers(1)
+    one._asked.pop()  # and then Ctrl-C came
+    seen: list[Any] = []
+    one.add_done_callback(seen.append)
+    assert begin([one]) == ([], [])
+    with pytest.raises(CancelledError):
+        one.result(timeout=30)
+    assert seen == [one]

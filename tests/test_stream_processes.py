@@ -18,13 +18,11 @@ INDEX = my.TagIndex().add_many([["a"], ["b"]], [1, 2]).consolidate()
 FORKED = """
 import os
 import matchyard as my
-from matchyard import answers
 
 index = my.TagIndex().add("jazz", key=1).consolidate()
 with index.stream() as stream:
     print(stream.submit("jazz").result(60), flush=True)
-    stream._lock.acquire()  # as threads may have them that the other process has not
-    answers._MAKING.acquire()
+    stream._lock.acquire()  # as a thread may have it that the other process has not
     child = os.fork()
     if child == 0:
         try:
@@ -36,7 +34,6 @@ with index.stream() as stream:
             print(another.submit("jazz").result(60), flush=True)
         os._exit(0)
     stream._lock.release()
-    answers._MAKING.release()
     os.waitpid(child, 0)
     print(stream.submit("jazz").result(60))
 """

@@ -82,6 +82,7 @@ def test_who_waits_for_room_is_told_when_the_stream_closes() -> None:
     stream = INDEX.stream(max_batch=1, max_delay_ms=0)
     stream._pending = pending = Interleaved()
     pending.after_append = lambda: (waits.set(), go.wait())
+    stream._wake.notify = lambda n=1: None  # type: ignore[method-assign]
 
     def submit() -> None:
         try:
@@ -100,6 +101,7 @@ def test_who_waits_for_room_is_told_when_the_stream_closes() -> None:
     def late() -> None:
         go.set()
         threads[0].join(30)
+        del stream._wake.notify
         wake()
 
     stream._wake_worker = late  # type: ignore[method-assign]
@@ -121,6 +123,16 @@ def test_a_stream_goes_on_after_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(KeyboardInterrupt):
             stream.submit("a")
         assert stream.submit("b").result(timeout=30) == [2]
+
+
+def test_who_waits_for_room_wakes_a_worker_that_nobody_has_woken() -> None:
+    with INDEX.stream(max_batch=1, max_delay_ms=0) as stream:
+        while stream._wanted != 1:
+            threading.Event().wait(0.001)
+        first = Answer("a")
+        stream._pending.append(first)  # and then Ctrl-C came
+        assert stream.submit("b").result(timeout=30) == [2]
+        assert first.result(timeout=30) == [1]
 
 
 def test_a_callback_may_submit_more() -> None:

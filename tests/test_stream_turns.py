@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 import threading
 import weakref
 from typing import Any
@@ -99,10 +98,16 @@ def test_a_whole_batch_is_matched_though_the_event_before_it_is_refused() -> Non
 
 
 @pytest.mark.parametrize("submit", ["submit", "submit_many"])
-def test_a_callback_that_wants_to_end_the_program_does_not_end_the_stream(submit: str) -> None:
+@pytest.mark.parametrize("failure", [SystemExit, KeyboardInterrupt])
+def test_a_callback_that_wants_to_end_the_program_does_not_end_the_stream(
+    submit: str, failure: type[BaseException]
+) -> None:
+    def fail(_: Any) -> None:
+        raise failure
+
     with INDEX.stream(max_delay_ms=0) as stream:
         future = getattr(stream, submit)("a" if submit == "submit" else ["a"])
-        future.add_done_callback(lambda _: sys.exit())
+        future.add_done_callback(fail)
         future.result(timeout=30)
         for _ in range(5):
             assert stream.submit("b").result(timeout=30) == [2]

@@ -11,10 +11,9 @@ under it, once.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, TimeoutError
+from concurrent.futures import CancelledError, Future, TimeoutError
 from concurrent.futures._base import (
     CANCELLED,
     CANCELLED_AND_NOTIFIED,
@@ -27,16 +26,6 @@ from time import monotonic
 from typing import Any
 
 _WAS_CANCELLED = frozenset({CANCELLED, CANCELLED_AND_NOTIFIED})
-_MAKING = threading.Lock()  # of the locks of answers
-
-
-def _after_fork() -> None:
-    global _MAKING
-    _MAKING = threading.Lock()  # a thread that this process has not may have had it
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Answer(Future[Any]):
@@ -47,6 +36,7 @@ class Answer(Future[Any]):
     _result: Any = None
     _exception: Any = None
     _lock: threading.Condition | None = None
+    _waiters: list[Any]
     _is_given = False  # there is a result or an error, though the state may not say so yet
 
     def __init__(self, event: Any) -> None:
@@ -57,14 +47,13 @@ class Answer(Future[Any]):
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
         """What the library locks before it looks at the state or at those who wait."""
-        if self._lock is None:
-            with _MAKING:
-                if self._lock is None:
-                    self._waiters: list[Any] = []
-                    self._lock = threading.Condition()
+        lock = self._lock
+        if lock is None:  # of two who make one, both get that of the first
+            self.__dict__.setdefault("_waiters", [])
+            lock = self.__dict__.setdefault("_lock", threading.Condition())
         if self._is_given and self._state != FINISHED:
-            self._settle(self._lock)
-        return self._lock
+            self._settle(lock)
+        return lock
 
     def result(self, timeout: float | None = None) -> Any:
         """What was found for the event, when it is there."""
@@ -131,11 +120,11 @@ class Answer(Future[Any]):
         """Change the state and tell those who wait, unless that was done."""
         with lock:
             if self._state != FINISHED:
+                lock.notify_all()  # first, since Ctrl-C may come in between
                 self._state = FINISHED
                 for waiter in self._waiters:
                     told = waiter.add_result if self._exception is None else waiter.add_exception
                     told(self)
-                lock.notify_all()
 
     def _invoke_callbacks(self) -> None:
         """Call those that nobody has called yet."""
@@ -149,10 +138,15 @@ class Answer(Future[Any]):
     def _call_back(self, callback: Callable[[Future[Any]], object]) -> None:
         try:
             callback(self)
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # those of other events are still to be called
+        except BaseException as error:  # those of other events are still to be called
+            if isinstance(error, KeyboardInterrupt) and _may_be_interrupted():
+                raise
             LOGGER.exception("exception calling callback for %r", self)
+
+
+def _may_be_interrupted() -> bool:
+    """Does Ctrl-C come to this thread?"""
+    return threading.current_thread() is threading.main_thread()
 
 
 def begin(batch: Iterable[Answer]) -> tuple[list[Answer], list[Any]]:
@@ -162,7 +156,8 @@ def begin(batch: Iterable[Answer]) -> tuple[list[Answer], list[Any]]:
         try:
             events.append(one._asked.pop())
         except IndexError:
-            one.set_running_or_notify_cancel()
+            if one.set_running_or_notify_cancel():  # who cancelled it was interrupted
+                give([one], [CancelledError()])
             continue
         one._state = RUNNING
         begun.append(one)

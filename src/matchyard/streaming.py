@@ -22,6 +22,7 @@ import weakref
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from numbers import Integral
 from time import monotonic
 from types import TracebackType
@@ -147,6 +148,7 @@ class Stream:
             return
         with self._has_room:
             while len(self._pending) >= self._max_batch and not self._is_closed:
+                self._wake.notify()  # who was to do it may have been interrupted
                 self._has_room.wait()
 
     def _wake_worker(self) -> None:
@@ -177,8 +179,11 @@ class Stream:
                 del batch  # while nothing comes, nothing is kept
         except BaseException as error:  # nobody would match what is pending
             self._close()
-            left, _ = begin([*self._taken(len(self._pending)), *self._whole])
-            self._whole.clear()
+            left = self._taken(len(self._pending))
+            with suppress(IndexError):
+                while True:  # another worker may take some meanwhile
+                    left.append(self._whole.popleft())
+            left, _ = begin(left)
             give(left, [error] * len(left))
 
     def _next_batch(self) -> list[Answer] | Answer:
@@ -275,10 +280,11 @@ if hasattr(os, "register_at_fork"):
 
 def _without_frames(error: BaseException) -> BaseException:
     """An error that says all by its words keeps no events: frames of its traceback have the batch."""
-    one: BaseException | None = error
-    while one is not None and isinstance(error, MatchyardError):
-        one = one.with_traceback(None)
-        one = one.__cause__ or one.__context__
+    chain: list[BaseException] = []
+    one: BaseException | None = error if isinstance(error, MatchyardError) else None
+    while one is not None and one not in chain:
+        chain.append(one)
+        one = one.with_traceback(None).__cause__ or one.__context__
     return error
 
 
