@@ -125,12 +125,16 @@ class Runner:
         self.batch = self.segment.encode(column)
         self._lent: list[list[Any]] = []
 
+    def rows(self, first: int, last: int) -> Any:
+        """Some of the events."""
+        return self.batch.rows(first, last)
+
     def batches(self, launch: int) -> list[tuple[Any, Way | None]]:
         """The events, some in each launch, and how they came if this is a router."""
         n_events, found = self.batch.n_rows, []
         for start in range(0, n_events, launch):
             rows = start, min(start + launch, n_events)
-            found.append((self.batch.rows(*rows), self.way and self.way.rows(*rows)))
+            found.append((self.rows(*rows), self.way and self.way.rows(*rows)))
         return found
 
     def borrow(self) -> list[Any]:
@@ -140,7 +144,7 @@ class Runner:
     def match(self, given: tuple[Any, Way | None], spaces: list[Any]) -> Counter[str]:
         """Match one batch: what was found, and what went over the bus."""
         (batch, way), algorithm = given, self.settings.algorithm
-        sent = batch.tags.nbytes + batch.tag_start.nbytes + batch.signatures.nbytes
+        sent = sum(array.nbytes for array in batch)
         parts, bus = [], 0
         for table, space in zip(self.segment.tables, spaces, strict=True):
             if way is None:

@@ -1,0 +1,144 @@
+"""Predicates and twigs on one GPU: the defaults of HEM, of CCM and of the paper about twigs.
+
+    python benchmarks/scale/gpu_engines.py [CASE …] [--size N] [--events N] [--device cpu]
+
+Measures encoded batches to keys in the host's memory: medians of at least five passes after a first,
+for one, two and four threads, and the time of the kernels alone; and compares the keys of some events
+with those that the CPU finds. `one` gives an event at a time, and takes the median and the 90th
+percentile of all; `twigs` compares with one thread of the CPU.
+
+Appends JSON lines to benchmarks/results/gpu.jsonl.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from typing import Any, NamedTuple
+
+import gpu
+import numpy as np
+
+import matchyard as my
+from matchyard import device
+from matchyard.bench import harness
+from matchyard.bench.documents import n_xml_bytes
+
+N_COMPARED = 500
+WARM, SINGLE = 300, 3000  # single events that go before, and that are counted
+N_DOCUMENTS_ON_CPU = 20
+
+
+class Case(NamedTuple):
+    """What is measured."""
+
+    engine: str
+    workload: str
+    algorithm: str
+    size: int
+    n_events: int
+    launch: int
+    settings: dict[str, Any] | None = None  # of the workload
+
+
+CASES = {
+    "hem": Case("predicates", "hem", "tiles", 1_000_000, 1 << 17, 1 << 14),
+    "ccm-counting": Case("predicates", "ccm", "counting", 250_000, 1 << 17, 1 << 14),
+    "ccm-tiles": Case("predicates", "ccm", "tiles", 250_000, 1 << 17, 1 << 14),
+    "one": Case("predicates", "ccm", "counting", 250_000, WARM + SINGLE, 1),
+    "twigs": Case(
+        "twigs", "dblp", "stacks", 2_000, 1_000, 1_000, {"document_bytes": 25_000, "nodes": 10}
+    ),
+}
+
+
+class Runner(gpu.Runner):
+    """An index of predicates or twigs whose events are encoded."""
+
+    def rows(self, first: int, last: int) -> Any:
+        """Some of the events."""
+        rows = {"event_start": self.batch.event_start[first : last + 1]}
+        if hasattr(self.batch, "depth"):
+            rows["depth"] = self.batch.depth[first:last]
+        return self.batch._replace(**rows)
+
+
+def filled(case: Case, source: Any, where: str) -> Any:
+    """The index."""
+    index = my.create(case.engine, case.algorithm, {}, where)
+    harness.build(index, source)
+    return index
+
+
+def compare(index: Any, reference: Any, events: Any) -> int:
+    """Do both find the same keys? How many these are."""
+    ours, theirs = index.match(events), reference.match(events)
+    for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        if sorted(one) != sorted(other):
+            sys.exit(f"event {number}: {len(one)} keys, but {len(other)} on the CPU")
+    return int(ours.work.matches)
+
+
+def one_by_one(runner: Runner) -> dict[str, Any]:
+    """Microseconds of single events, from encoded to keys."""
+    (space,), (table,), times = runner.borrow(), runner.segment.tables, []
+    match = runner.settings.algorithm.match
+    for batch, _ in runner.batches(1):
+        start = time.perf_counter()
+        match(table, batch, space, runner.options)
+        times.append(1e6 * (time.perf_counter() - start))
+    p50, p90, p99 = np.percentile(times[WARM:], [50, 90, 99]).tolist()
+    return {"launch": 1, "events": len(times) - WARM, "p50_us": p50, "p90_us": p90, "p99_us": p99}
+
+
+def one_thread_of_the_cpu(index: Any, events: Any) -> float:
+    """Bytes of XML that one thread matches in a second, parsed before."""
+    some = events[:N_DOCUMENTS_ON_CPU]
+    runner = Runner(index, some, {})
+    passes = [runner.run(runner.batches(len(some)), 1)[0] for _ in range(1 + gpu.PASSES)][1:]
+    return n_xml_bytes(some) / statistics.median(passes)
+
+
+def run(name: str, size: int | None, n_events: int | None, where: str) -> None:
+    """Compare and measure one case."""
+    case = CASES[name]
+    case = case._replace(size=size or case.size, n_events=n_events or case.n_events)
+    source = my.workload(case.engine, case.workload, case.size, 1, case.settings)
+    events = source.events(case.n_events)
+    index, on_cpu = filled(case, source, where), filled(case, source, "cpu")
+    about = {"case": name, "workload": case.workload, "algorithm": case.algorithm,
+             "size": case.size, "gpu": device.report()}  # fmt: skip
+    n_compared = min(N_COMPARED if case.engine == "predicates" else 20, case.n_events)
+    n_keys = compare(index, on_cpu, events[:n_compared])
+    gpu.record("compared", {**about, "events": n_compared, "keys": n_keys})
+    runner = Runner(index, events, {})
+    if case.launch == 1:
+        gpu.record("one by one", {**about, **one_by_one(runner)})
+        return
+    xml = {}
+    if case.engine == "twigs":
+        by_cpu = one_thread_of_the_cpu(on_cpu, events)
+        xml = {"xml_bytes": n_xml_bytes(events), "cpu_bytes_per_s": by_cpu}
+    for threads in (n for n in gpu.THREADS if n * case.launch <= case.n_events or n == 1):
+        found = gpu.measure(runner, case.launch, threads)
+        if xml:
+            rate = xml["xml_bytes"] / case.n_events * found["events_per_s"]
+            found |= {**xml, "xml_bytes_per_s": rate, "to_one_cpu_thread": rate / by_cpu}
+        gpu.record("match", {**about, **found})
+    if where == "gpu":
+        gpu.record("kernels", {**about, **gpu.kernels(runner, case.launch)})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("cases", nargs="*", default=list(CASES), metavar="CASE", choices=[*CASES])
+    parser.add_argument("--size", type=int, help="subscriptions, in place of the paper's")
+    parser.add_argument("--events", type=int, help="that a pass has at most")
+    parser.add_argument("--device", default="gpu")
+    given = parser.parse_args()
+    for name in given.cases:
+        run(name, given.size, given.events, given.device)
+
+
+if __name__ == "__main__":
+    main()
