@@ -204,7 +204,7 @@ def test_the_library_is_told_of_errors() -> None:
     never, good, bad = answers(3)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(wait, [never, good, bad], 60, FIRST_EXCEPTION)
-        while any(one._lock is None or not one._waiters for one in (never, good, bad)):
+        while any(not one._locks or not one._waiters for one in (never, good, bad)):
             threading.Event().wait(0.001)
         answer([good], [[1]])
         assert not waiting.done()

@@ -28,6 +28,14 @@ from typing import Any
 _WAS_CANCELLED = frozenset({CANCELLED, CANCELLED_AND_NOTIFIED})
 
 
+class _Lock(threading.Condition):
+    """That of an answer, with those who are to be told of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[Any] = []
+
+
 class Answer(Future[Any]):
     """A future that is made, set and called back without a lock, where nobody waits for it."""
 
@@ -35,25 +43,28 @@ class Answer(Future[Any]):
     _state = PENDING
     _result: Any = None
     _exception: Any = None
-    _lock: threading.Condition | None = None
-    _waiters: list[Any]
     _is_given = False  # there is a result or an error, though the state may not say so yet
 
     def __init__(self, event: Any) -> None:
         self._asked = [event]  # who takes it has the answer to give, or has cancelled it
         self._done_callbacks: list[Any] = []
+        self._locks: list[_Lock] = []  # of several that are made at once, the first counts
         self.since = monotonic()
 
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
         """What the library locks before it looks at the state or at those who wait."""
-        lock = self._lock
-        if lock is None:  # of two who make one, both get that of the first
-            self.__dict__.setdefault("_waiters", [])
-            lock = self.__dict__.setdefault("_lock", threading.Condition())
+        if not self._locks:
+            self._locks.append(_Lock())
+        lock = self._locks[0]
         if self._is_given and self._state != FINISHED:
             self._settle(lock)
         return lock
+
+    @property
+    def _waiters(self) -> list[Any]:  # type: ignore[override]
+        """Where the library leaves word under the lock."""
+        return self._locks[0].told
 
     def result(self, timeout: float | None = None) -> Any:
         """What was found for the event, when it is there."""
@@ -113,16 +124,16 @@ class Answer(Future[Any]):
         else:
             self._result = found
         self._is_given = True
-        if self._lock is not None:
-            self._settle(self._lock)
+        if self._locks:
+            self._settle(self._locks[0])
 
-    def _settle(self, lock: threading.Condition) -> None:
+    def _settle(self, lock: _Lock) -> None:
         """Change the state and tell those who wait, unless that was done."""
         with lock:
             if self._state != FINISHED:
                 lock.notify_all()  # first, since Ctrl-C may come in between
                 self._state = FINISHED
-                for waiter in self._waiters:
+                for waiter in lock.told:
                     told = waiter.add_result if self._exception is None else waiter.add_exception
                     told(self)
 
