@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import matchyard as my
-from matchyard import consolidation, placement
+from matchyard import placement
 from matchyard.device import Place
 from matchyard.engine import configure
 from matchyard.kernels.names import n_bytes
-from matchyard.snapshot import Segment
+from matchyard.snapshot import Removals, Segment
 
 CARDS = Place(0, 0, 1), Place(1, 0, 1)
 EVENTS = ["a b c", "b c d", "x", "c d e f g"]
@@ -32,7 +32,6 @@ class Cards:
         monkeypatch.setattr(placement, "room", lambda place: self.room)
         monkeypatch.setattr(placement, "on", self.on)
         monkeypatch.setattr(placement, "forget", self.forgotten.extend)
-        monkeypatch.setattr(consolidation, "forget", self.forgotten.extend)
 
     @contextmanager
     def on(self, place: Place) -> Iterator[None]:
@@ -156,3 +155,29 @@ def test_an_index_that_moves_away_frees_what_cards_have(
     index.move("cpu")
     assert cards.forgotten == [table]
     assert index.match(["jazz"])[0] == [1]
+
+
+def test_who_matches_while_an_index_moves_away_leaves_nothing_on_a_card(cards: Cards) -> None:
+    index = my.TagIndex().add("jazz", 1).consolidate()
+    index._move(configure("tags", None, {})._replace(device="gpu:0,1"))
+    (before,) = index.segments()
+    index.move("cpu")
+    cards.forgotten.clear()
+    borrowed = before.workspaces.borrow()  # by a match that began before
+    before.workspaces.give_back(borrowed)
+    assert cards.forgotten == list(before.tables)
+    assert not borrowed  # and nobody has the workspace
+    assert before.workspaces.borrow()
+
+
+def test_removals_are_seen_without_asking_a_card(
+    cards: Cards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segment = segment_of(2)
+    asked: list[Place] = []
+    monkeypatch.setattr(placement, "room", asked.append)
+    fewer = segment.remove(Removals(np.array([2, 3]), []))
+    assert found(fewer) == [[0, 1], [1], [], [4, 5]]
+    assert not asked
+    places = {place for _ in range(2) for place, _ in fewer.workspaces.borrow()}
+    assert places == set(CARDS)

@@ -30,3 +30,19 @@ def test_too_many_negations_are_refused_when_they_are_added() -> None:
     with pytest.raises(my.ParseError, match="32768 negated groups"):
         index.add(many, key=2)
     assert len(index.consolidate()) == 1
+
+
+@pytest.mark.parametrize("live", [False, True])
+@pytest.mark.parametrize("where", ["Segment.remove", "cut"])
+def test_changes_stay_staged_where_a_card_is_gone(where: str, live: bool, monkeypatch: Any) -> None:
+    index = my.TagIndex(live=live).add("jazz", key=1).add("rock", key=2).consolidate()
+    index.add("blues", key=3).remove(1)
+
+    def fail(*_: Any) -> Any:
+        raise my.DeviceError("the card is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"matchyard.snapshot.{where}", fail)
+        with pytest.raises(my.DeviceError, match="gone"):
+            index.match(["jazz blues"]) if live else index.consolidate()
+    assert sorted(index.consolidate().match(["jazz blues rock"])[0]) == [2, 3]

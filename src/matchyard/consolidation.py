@@ -17,7 +17,6 @@ from matchyard.changes import Changes
 from matchyard.device import is_gpu
 from matchyard.engine import Configured
 from matchyard.interrupts import shielded
-from matchyard.kept import forget
 from matchyard.keys import Keys
 from matchyard.snapshot import Removals, Rows, Segment, Snapshot
 
@@ -67,9 +66,8 @@ class Changing:
             self._settings = settings  # not before: a card may have refused the segments
             self._snapshot = self._snapshot._replace(segments=tuple(after))
         if was_on_card:
-            tables = [table for segment in before for table in segment.tables]
-            del before
-            forget(tables)
+            for segment in before:
+                segment.workspaces.close()
 
     def _consolidated(self) -> Segment:
         """Consolidate; returns the segment that was built, whatever has changed since."""
@@ -83,7 +81,7 @@ class Changing:
             with self._lock:
                 removals, rows = self._take() if staged else Changes(self._settings).everything()
                 before = self._snapshot.segments
-                segments = [segment.remove(removals) for segment in before]
+                segments = self._without(removals, before, rows)
                 if not len(rows.keys) and len(before) == 1 and not segments[0].n_tombstones:
                     return before[0]
                 self._since_build, self._n_building = [], len(before)
@@ -111,6 +109,16 @@ class Changing:
         removals, rows = self._changes.everything()
         self._changes = Changes(self._settings)
         return removals, rows
+
+    def _without(
+        self, removals: Removals, segments: Sequence[Segment], rows: Rows
+    ) -> list[Segment]:
+        """Segments with removals; if that fails, all that was taken is staged again."""
+        try:
+            return [segment.remove(removals) for segment in segments]
+        except BaseException:
+            self._changes.put_back(rows, removals)
+            raise
 
     def _built(
         self, segments: Sequence[Segment], staged: list[Rows], restore: Callable[[list[Rows]], None]
@@ -149,7 +157,7 @@ class Changing:
 
     def _add_side(self) -> Snapshot:
         removals, rows = self._take()
-        segments = [segment.remove(removals) for segment in self._snapshot.segments]
+        segments = self._without(removals, self._snapshot.segments, rows)
         if len(rows.keys):
             # Fold small neighbours, so that the number of segments grows with the logarithm; never
             # the base, nor what a consolidation is working on.

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,17 +27,37 @@ from matchyard.matches import Part
 IN_TURNS = 16  # times as many events in a batch where every batch copies all tables
 
 
+class Plan(NamedTuple):
+    """The cards of the tables, for one thread after the other; where tables take turns there is one
+    card at a time. None is the CPU."""
+
+    rounds: Sequence[Sequence[Place | None]]
+    in_turns: bool = False
+
+
 class Workspaces:
     """Those of the tables of one segment; threads borrow them."""
 
-    def __init__(self, settings: Configured, tables: Sequence[Any]) -> None:
+    def __init__(
+        self, settings: Configured, tables: Sequence[Any], plan: Plan | None = None
+    ) -> None:
         self._settings, self._tables = settings, tables
-        self._free: list[list[tuple[Place | None, Any]]] = []
-        self._rounds: Iterator[Sequence[Place | None]] = itertools.repeat([None] * len(tables))
-        self.in_turns = False
+        self._plan = plan or _plan(settings, tables)
+        self.in_turns = self._plan.in_turns
+        self._rounds = itertools.cycle(self._plan.rounds)
         self._turn = threading.Lock()
-        if is_gpu(settings.device) and tables:
-            self._rounds, self.in_turns = _rounds(tables, places(settings.device))
+        self._free: list[list[tuple[Place | None, Any]]] = []
+        self._is_closed = False
+
+    def of(self, tables: Sequence[Any]) -> Workspaces:
+        """Those of the same tables with other removals, on the same cards, which are not asked."""
+        return Workspaces(self._settings, tables, self._plan)
+
+    def close(self) -> None:
+        """Leave the cards: now, and again when one who matches meanwhile is done."""
+        self._is_closed = True
+        self._free.clear()
+        forget(self._tables)
 
     def match(self, match: Callable[..., Part], batch: Any) -> list[Part]:
         """What each table finds in a batch, by one thread."""
@@ -72,7 +92,11 @@ class Workspaces:
 
     def give_back(self, borrowed: list[tuple[Place | None, Any]]) -> None:
         """Let others have them."""
-        self._free.append(borrowed)
+        if self._is_closed:
+            borrowed.clear()  # so that nothing holds what is forgotten
+            self.close()
+        else:
+            self._free.append(borrowed)
 
     def _make(self, table: Any, place: Place | None) -> Any:
         with nullcontext() if place is None else on(place):
@@ -92,22 +116,21 @@ class Workspaces:
         return found
 
 
-def _rounds(
-    tables: Sequence[Any], cards: Sequence[Place]
-) -> tuple[Iterator[Sequence[Place]], bool]:
-    """The cards of the tables, for one thread after the other, and whether tables take turns: then
-    there is one card at a time."""
+def _plan(settings: Configured, tables: Sequence[Any]) -> Plan:
+    if not is_gpu(settings.device) or not tables:
+        return Plan([[None] * len(tables)])
+    cards = places(settings.device)
     sizes, most = [n_bytes(table) for table in tables], [room(card) for card in cards]
     if sum(sizes) <= min(most):
-        return itertools.cycle([card] * len(tables) for card in cards), False
+        return Plan([[card] * len(tables) for card in cards])
     dealt, left = [], list(most)
     for size in sizes:  # each to the card that has most room
         best = max(range(len(cards)), key=left.__getitem__)
         left[best] -= size
         dealt.append(cards[best])
     if min(left) >= 0:
-        return itertools.repeat(dealt), False
-    return itertools.cycle([card] for card in cards), True
+        return Plan([dealt])
+    return Plan([[card] for card in cards], in_turns=True)
 
 
 def cut(settings: Configured, vocabulary: Any, tables: Sequence[Any]) -> list[Any]:

@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -55,6 +56,14 @@ class Segment:
         self.settings, self.vocabulary = settings, freeze(vocabulary)
         self.tables = tuple(freeze(table) for table in cut(settings, vocabulary, tables))
         self.workspaces = Workspaces(settings, self.tables)
+
+    def _with(self, tables: Sequence[Any]) -> Segment:
+        """The same segment with other removals in its tables. No card is asked, since a card that has
+        failed must not keep changes from being seen."""
+        found = copy(self)
+        found.tables = tuple(freeze(table) for table in tables)
+        found.workspaces = self.workspaces.of(found.tables)
+        return found
 
     @classmethod
     def compile(cls, settings: Configured, parts: list[Rows], shard_size: int) -> Segment:
@@ -171,7 +180,7 @@ class Segment:
             )
             for table, positions in zip(self.tables, gone, strict=True)
         ]
-        return Segment(self.settings, self.vocabulary, tables)
+        return self._with(tables)
 
     def _locate(self, pairs: list[tuple[Any, int]]) -> list[NDArray[np.int64]]:
         """Where the pairs stand in the key table of each of the tables."""
