@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -63,19 +64,111 @@ def test_auto_takes_the_cpu_and_says_why(
     assert "prefix_tree runs on the CPU alone" in caplog.records[1].getMessage()
 
 
-@pytest.mark.parametrize("name", ["gpu", "tpu"])
-def test_what_an_algorithm_does_not_run_on_is_an_error(name: str) -> None:
+def test_what_an_algorithm_does_not_run_on_is_an_error() -> None:
     with pytest.raises(
-        my.DeviceError, match=r"prefix_tree does not run on device .* it runs on: cpu"
+        my.DeviceError, match=r"prefix_tree does not run on device 'gpu'; it runs on: cpu"
     ):
-        my.TagIndex("prefix_tree", device=name)
+        my.TagIndex("prefix_tree", device="gpu")
+
+
+@pytest.mark.parametrize(
+    "name", ["tpu", "", "cpu:", "cpu:3", "auto:0", "gpu:", "gpu:all", "gpu:0,", "gpu:-1", None, 0]
+)
+def test_what_is_no_device_is_an_error_wherever_one_is_named(name: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.index"
+    index = my.TagIndex().add("jazz", key=1).save(path)
+    for use in (
+        lambda: my.TagIndex(device=name),
+        lambda: my.open(path, device=name),
+        lambda: my.algorithms("tags", name),
+        lambda: index.move(name),
+    ):
+        with pytest.raises(my.DeviceError, match=r"no device .*; expected .* such as 'gpu:0,1'"):
+            use()
+    assert index.device == "cpu"
+
+
+def test_algorithms_are_those_of_the_device_whatever_its_cards() -> None:
+    assert my.algorithms("tags", "gpu:0,1") == my.algorithms("tags", "gpu")
+    assert "prefix_tree" in my.algorithms("tags", "cpu")
+
+
+class FakeCuda:
+    """A card, and how it is."""
+
+    def __init__(self) -> None:
+        self.free, self.own, self.current = 8 << 30, 0, 0
+        pool = SimpleNamespace(total_bytes=lambda: self.own)
+        self.runtime = SimpleNamespace(
+            getDeviceCount=lambda: 2,
+            getDevice=lambda: self.current,
+            setDevice=lambda number: setattr(self, "current", number),
+            memGetInfo=lambda: (self.free, 10 << 30),
+            getDeviceProperties=lambda number: {"name": b"a card"},
+        )
+        self.nvrtc = SimpleNamespace(getVersion=lambda: (12, 9))
+        self.cupy = SimpleNamespace(cuda=self, get_default_memory_pool=lambda: pool)
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCuda]:
+    """There seem to be cards."""
+    fake = FakeCuda()
+    monkeypatch.setitem(sys.modules, "cupy", fake.cupy)  # type: ignore[arg-type]
+    monkeypatch.setattr(device, "_faults", lambda: (MemoryError,))
+    monkeypatch.setattr(device, "_turned_to", {0})
+    device.the_cupy.cache_clear()
+    yield fake
+    device.the_cupy.cache_clear()
+
+
+def test_without_nvrtc_a_card_is_none(cuda: FakeCuda) -> None:
+    def missing() -> None:
+        raise RuntimeError("CuPy failed to load libnvrtc.so.12")
+
+    cuda.nvrtc.getVersion = missing  # type: ignore[assignment]
+    assert device.pick("auto", ("cpu", "gpu"), "tags/rarest") == "cpu"
+    with pytest.raises(my.DeviceError, match=r"not NVRTC.*cupy-cuda12x\[ctk\].*libnvrtc.so.12"):
+        device.pick("gpu", ("cpu", "gpu"), "tags/rarest")
+
+
+def test_what_other_processes_have_on_a_card_is_no_room(cuda: FakeCuda) -> None:
+    place = device.Place(0, 0, 1)
+    assert device.room(place) == (8 << 30)  # four fifths of it
+    cuda.free = 3 << 30
+    assert device.room(place) == 3 << 30
+    cuda.own = 2 << 30  # which is one's own to use again
+    assert device.room(place) == 5 << 30
+    assert device.room(device.Place(0, 1, 2)) == 5 << 29
+
+
+def test_auto_takes_no_card_that_is_full(cuda: FakeCuda, caplog: pytest.LogCaptureFixture) -> None:
+    def picked() -> str:
+        return device.pick("auto", ("cpu", "gpu"), "tags/rarest")
+
+    assert picked() == "gpu"
+    cuda.free = 1 << 20
+    with caplog.at_level(logging.INFO, "matchyard.device"):
+        assert picked() == "cpu"
+    assert "too little memory: a card, 0.0 of 10.0 GiB free" in caplog.messages[-1]
+
+
+def test_a_card_that_others_have_turned_to_is_turned_back_to(cuda: FakeCuda) -> None:
+    cuda.current = 1  # by a user's own code
+    with device.on(device.Place(0, 0, 1)):
+        assert cuda.current == 0
+    assert cuda.current == 1
 
 
 @pytest.fixture
 def two_cards(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """There are two cards; the list has those that were turned to."""
     turned: list[int] = []
-    runtime = SimpleNamespace(getDeviceCount=lambda: 2, setDevice=turned.append)
+    runtime = SimpleNamespace(
+        getDeviceCount=lambda: 2,
+        getDevice=lambda: turned[-1] if turned else 0,
+        setDevice=turned.append,
+    )
     fake = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
     monkeypatch.setattr(device, "the_cupy", lambda: fake)
     monkeypatch.setattr(device, "_faults", lambda: (MemoryError,))
@@ -93,8 +186,6 @@ def test_cards_are_named_by_their_numbers(two_cards: list[int]) -> None:
 def test_a_card_that_is_not_there_is_an_error(two_cards: list[int]) -> None:
     with pytest.raises(my.DeviceError, match="there is no card 2, but 2 cards"):
         my.TagIndex(device="gpu:0,2")
-    with pytest.raises(my.DeviceError, match="expected such as 'gpu:0,1'"):
-        my.TagIndex(device="gpu:all")
 
 
 def test_a_thread_returns_from_a_card(two_cards: list[int]) -> None:

@@ -43,7 +43,7 @@ LAYERS = {
     "interrupts": (),
     "answers": (),
     "streaming": ("answers", "errors", "matches"),
-    "consolidation": ("changes", "device", "engine", "interrupts", "kept", "keys", "snapshot"),
+    "consolidation": ("changes", "device", "engine", "interrupts", "keys", "snapshot"),
     "index": (
         "consolidation",
         "engine",
@@ -56,7 +56,17 @@ LAYERS = {
         "streaming",
         "versions",
     ),
-    "indexes": ("engine", "errors", "index", "kernels", "matches", "remote", "storage", "versions"),
+    "indexes": (
+        "device",
+        "engine",
+        "errors",
+        "index",
+        "kernels",
+        "matches",
+        "remote",
+        "storage",
+        "versions",
+    ),
     "plans": ("engine",),
     "carried": (
         "errors",

@@ -39,10 +39,12 @@ class Card:
         self.cupy.zeros = lambda size, kind: np.zeros(size, kind).view(OnCard)
         runtime = self.cupy.cuda.runtime
         runtime.getDeviceCount = lambda: 1
+        runtime.getDevice = lambda: 0
         runtime.memGetInfo = lambda: (1 << 40, 1 << 40)
         runtime.getDeviceProperties = lambda number: {"name": b"a card"}
         self.cupy.cuda.Device().attributes = {"MaxSharedMemoryPerBlockOptin": 1 << 16}
         self.cupy.get_default_memory_pool().free_all_blocks = self.free
+        self.cupy.get_default_memory_pool().total_bytes = lambda: 0
 
     def copy(self, array: Any) -> Any:
         there = np.array(array).view(OnCard)

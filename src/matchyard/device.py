@@ -19,6 +19,7 @@ from matchyard.errors import DeviceError
 
 DEVICES = ("cpu", "gpu", "auto")
 _FOR_TABLES = 0.8
+_LEAST_ROOM = 1 << 30  # for "auto" to take a card
 _log = logging.getLogger(__name__)
 
 
@@ -49,7 +50,29 @@ def the_cupy() -> Any:
         raise DeviceError(f"CuPy finds no GPU: {error}") from error
     if n_cards == 0:
         raise DeviceError("CuPy finds no GPU")
+    try:
+        cupy.cuda.nvrtc.getVersion()
+    except Exception as error:
+        raise DeviceError(
+            "CuPy finds a GPU, but not NVRTC, with which kernels are compiled: install the CUDA "
+            f"Toolkit, or pip install 'cupy-cuda12x[ctk]' (or 13x): {error}"
+        ) from error
     return cupy
+
+
+def kind_of(device: str) -> str:
+    """What a device is by its name: one of `DEVICES`; a DeviceError where it is none.
+
+    >>> kind_of("gpu:0,1")
+    'gpu'
+    """
+    kind, colon, cards = str(device).partition(":")
+    names_cards = kind == "gpu" and all(number.isdecimal() for number in cards.split(","))
+    if not isinstance(device, str) or kind not in DEVICES or (colon and not names_cards):
+        raise DeviceError(
+            f"no device {device!r}; expected 'cpu', 'gpu', 'auto', or cards such as 'gpu:0,1'"
+        )
+    return kind
 
 
 def card() -> Card:
@@ -72,8 +95,6 @@ class Place(NamedTuple):
 def places(device: str) -> tuple[Place, ...]:
     """The cards that "gpu" or "gpu:0,1" stand for; a DeviceError where there is no such card."""
     _, _, given = device.partition(":")
-    if not all(number.isdecimal() for number in given.split(",")) and given:
-        raise DeviceError(f"device {device!r} does not name cards; expected such as 'gpu:0,1'")
     numbers = [int(number) for number in given.split(",")] if given else [0]
     n_cards = the_cupy().cuda.runtime.getDeviceCount()
     if max(numbers) >= n_cards:
@@ -104,25 +125,32 @@ class on:
         self._place = place
 
     def __enter__(self) -> None:
-        self._before = here()
-        _use(self._place)
+        self._before, self._card_before = here(), _turn_to(self._place.number)
+        _used.place = self._place
 
     def __exit__(self, *_: object) -> None:
-        _use(self._before)
+        if self._card_before != self._place.number:  # else nothing is asked, which could fail
+            _turn_to(self._card_before)
+        _used.place = self._before
 
 
-def _use(place: Place) -> None:
-    if place.number != here().number:
-        with guarded(f"turning to card {place.number}"):
-            the_cupy().cuda.runtime.setDevice(place.number)
-    _used.place = place
-    _turned_to.add(place.number)
+def _turn_to(number: int) -> int:
+    """Use a card from now on; returns which one was used before, be it by others than us."""
+    runtime = the_cupy().cuda.runtime
+    with guarded(f"turning to card {number}"):
+        before: int = runtime.getDevice()
+        if before != number:
+            runtime.setDevice(number)
+    _turned_to.add(number)
+    return before
 
 
 def room(place: Place) -> int:
-    """Bytes of a card that tables may take; the rest is for batches."""
+    """Bytes of a card that tables may take: the rest, and what other processes have, is not theirs."""
     with on(place):
-        return int(_FOR_TABLES * card().total_bytes) // place.n_parts
+        found, own = card(), the_cupy().get_default_memory_pool().total_bytes()
+        most = min(int(_FOR_TABLES * found.total_bytes), found.free_bytes + int(own))
+        return most // place.n_parts
 
 
 def forget_memory() -> None:
@@ -131,6 +159,8 @@ def forget_memory() -> None:
     for number in sorted(_turned_to):  # a card that nobody used would be taken into use
         with suppress(DeviceError), guarded("giving memory back"), cupy.cuda.Device(number):
             cupy.get_default_memory_pool().free_all_blocks()
+    with suppress(DeviceError), guarded("giving memory of the host back"):
+        cupy.get_default_pinned_memory_pool().free_all_blocks()
 
 
 def report() -> str:
@@ -142,18 +172,22 @@ def report() -> str:
 
 
 def pick(device: str, runs_on: tuple[str, ...], what: str) -> str:
-    """The device that a name stands for: "auto" is a GPU where there is one that `what` runs on."""
-    if device == "auto":
+    """The device that a name stands for: "auto" is a GPU where there is one that `what` runs on, and
+    that has room."""
+    kind = kind_of(device)
+    if kind == "auto":
         reason = f"{what} runs on the CPU alone"
         if "gpu" in runs_on:
             try:
-                _log.info("%s runs on %s", what, card())
-                return "gpu"
+                if room(_FIRST) >= _LEAST_ROOM:
+                    _log.info("%s runs on %s", what, card())
+                    return "gpu"
+                reason = f"too little memory: {card()}"
             except DeviceError as error:
                 reason = str(error)
         _log.info("%s runs on the CPU: %s", what, reason)
         return "cpu"
-    if device.partition(":")[0] not in runs_on:
+    if kind not in runs_on:
         raise DeviceError(
             f"{what} does not run on device {device!r}; it runs on: {', '.join(runs_on)}"
         )

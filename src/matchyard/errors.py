@@ -66,7 +66,7 @@ class StorageError(MatchyardError, OSError):
 
 
 class DeviceError(MatchyardError, RuntimeError):
-    """A device that was asked for and cannot be had."""
+    """A device that cannot be had, has too little memory, or has failed."""
 
 
 def _plain(reason: str) -> str:

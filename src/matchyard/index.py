@@ -398,7 +398,7 @@ class Index(Changing):
             vocabularies = [storage.restored(one.vocabulary, names) for one in saved.segments]
         except (KeyError, TypeError, UsageError, StorageError) as error:
             raise StorageError(f"this index does not fit this version: {error}") from error
-        index = cls(algorithm, options, device, live, threads)
+        index = cls(algorithm, options, settings.device, live, threads)
         has_keys = any(len(table.keys) for tables in found for table in tables)
         index._keys = Keys.load(saved.key_names, has_keys)
         segments = tuple(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchyard import versions
+from matchyard.device import kind_of
 from matchyard.engine import find_algorithm, find_engine
 from matchyard.errors import ParseError, StorageError, UsageError, XmlError
 from matchyard.index import Estimate, Index
@@ -237,11 +238,11 @@ def algorithms(engine: str, device: str = "auto") -> tuple[str, ...]:
     >>> algorithms("tags")[0], algorithms("tags", "gpu")
     ('rarest', ('rarest', 'tagmatch', 'scan'))
     """
-    found = find_engine(engine)
+    found, kind = find_engine(engine), kind_of(device)
     return tuple(
         name
         for name in found.algorithms
-        if device == "auto" or device in find_algorithm(found, name).DEVICES
+        if kind == "auto" or kind in find_algorithm(found, name).DEVICES
     )
 
 

@@ -112,11 +112,34 @@ def test_a_job_that_must_have_a_gpu_does_not_get_what_another_put_up_with(task, 
     assert match_job.open_index(*saved_as, "auto").device == "cpu"
 
 
-def test_cards_that_the_cluster_shows_stay_as_they_are(task, on_cards, tmp_path, monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-ab")
-    task("0")
+@pytest.mark.parametrize(
+    ("shown", "address", "card"),
+    [
+        ("GPU-ab", "0", "GPU-ab"),
+        ("0,1,2,3", "2", "2"),
+        ("GPU-ab,GPU-cd", "GPU-cd", "GPU-cd"),
+        ("4,5", "1", "5"),
+        ("-1", "7", "-1"),  # none is to be used
+        ("", "0", ""),
+    ],
+)
+def test_of_the_cards_that_the_cluster_shows_a_task_takes_its_own(
+    shown, address, card, task, on_cards, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
+    task(address)
     match_job.open_index(*saved(tmp_path), "gpu")
-    assert on_cards == [("gpu", None, "GPU-ab")]
+    assert on_cards == [("gpu", None, card)]
+
+
+def test_a_worker_stays_with_its_card(task, on_cards, tmp_path, monkeypatch):
+    saved_as = saved(tmp_path)
+    task("3")
+    match_job.open_index(*saved_as, "gpu", 0)
+    monkeypatch.setitem(sys.modules, "cupy", None)  # it has looked for cards
+    task("4")
+    match_job.open_index(*saved_as, "gpu", 1)
+    assert [card for *_, card in on_cards] == ["3", "3"]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -18,6 +19,7 @@ from matchyard.errors import DeviceError
 
 _log = logging.getLogger("matchyard")
 DEVICES = ("auto", "cpu", "gpu")
+_SHOWN = "CUDA_VISIBLE_DEVICES"
 
 
 def gpu_for(device: str) -> str | None:
@@ -41,7 +43,8 @@ def opened_on(gpu: str | None, device: str, make: Callable[[str], Any]) -> Any:
     cannot be used and need not be."""
     if gpu is None:
         return make("cpu")
-    os.environ.setdefault("CUDA_VISIBLE_DEVICES", gpu)  # before CuPy looks for cards
+    if "cupy" not in sys.modules:  # which looks for cards once
+        os.environ[_SHOWN] = shown(gpu, os.environ.get(_SHOWN))
     try:
         return make("gpu")
     except DeviceError as error:
@@ -49,6 +52,21 @@ def opened_on(gpu: str | None, device: str, make: Callable[[str], Any]) -> Any:
             raise
         _say_once(f"matching on the CPU, though Spark has given this task GPU {gpu}: {error}")
         return make("cpu")
+
+
+def shown(gpu: str, cards: str | None) -> str:
+    """The card to show to CUDA for an address of Spark's, where the cluster shows some already: an
+    address may be the name of one of these, or its place among them.
+
+    >>> shown("2", None), shown("2", "0,1,2"), shown("1", "GPU-ab,GPU-cd")
+    ('2', '2', 'GPU-cd')
+    """
+    if cards is None:
+        return gpu
+    names = [name.strip() for name in cards.split(",")]
+    if gpu in names:
+        return gpu
+    return names[int(gpu)] if gpu.isdecimal() and int(gpu) < len(names) else cards
 
 
 @cache

@@ -12,7 +12,7 @@ from functools import cached_property
 from matchyard.device import guarded
 from matchyard.engines.predicates._coded import Batch
 from matchyard.engines.predicates.algorithms import tiles, tiles_gpu
-from matchyard.engines.predicates.algorithms.auto import SMALL, Options
+from matchyard.engines.predicates.algorithms.auto import Options
 from matchyard.engines.predicates.algorithms.tiles import Table
 from matchyard.matches import Part
 
@@ -48,14 +48,12 @@ def is_worth_a_launch(n_filters: int, n_events: int) -> bool:
     >>> [is_worth_a_launch(100_000, n_events) for n_events in (1, 63, 64)]
     [False, False, True]
     """
-    if n_filters <= SMALL:
-        return False
     return n_events >= (EVENTS if n_filters < MANY_FILTERS else EVENTS_MANY_FILTERS)
 
 
 def match(table: Table, batch: Batch, workspace: Space, options: Options) -> Part:
     """The keys per event."""
-    given = tiles.Options(*options)
-    if is_worth_a_launch(len(table.filter_start) - 1, batch.n_rows):
+    given, n_filters = tiles.Options(*options), len(table.filter_start) - 1
+    if n_filters > options.small and is_worth_a_launch(n_filters, batch.n_rows):
         return tiles_gpu.match(table, batch, workspace.on_card, given)
     return tiles.match(table, batch, workspace.on_cpu, given)

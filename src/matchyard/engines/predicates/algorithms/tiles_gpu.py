@@ -158,8 +158,8 @@ class Space:
             lane.launch(self._sift, n_blocks, 32 * _WARPS, *given, shared=layout.shared_bytes)
         lane.launch(self._compare, _COMPARING, _THREADS, *given)
 
-    def gather(self, pairs: Any, n_events: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the keys of each event begin, and the keys."""
+    def gather(self, pairs: Any, n_events: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Where the keys of each event begin, and the keys, of 32 bits where all fit."""
         n_pairs, width = len(pairs), self.keys.dtype.itemsize
         n_words = n_events + 1 + -(-n_pairs * width // 8)
         out = self.lane.empty("keys", n_words, np.int64)
@@ -167,9 +167,8 @@ class Space:
             self._gather, -(-n_pairs // _THREADS), _THREADS, pairs, np.int64(n_pairs),
             np.int64(n_events), self.keys, out, out[n_events + 1 :],
         )  # fmt: skip
-        words = self.lane.fetch_staged("keys", out)
-        keys = words[n_events + 1 :].view(self.keys.dtype)[:n_pairs]
-        return words[: n_events + 1].copy(), keys.astype(np.int64)
+        words = self.lane.fetch(out)
+        return words[: n_events + 1], words[n_events + 1 :].view(self.keys.dtype)[:n_pairs]
 
 
 def _has_few_keys(table: Table) -> bool:

@@ -100,17 +100,20 @@ def _joined(on_card: Part, on_cpu: Part, is_deep: NDArray[np.bool_]) -> Part:
 
 def _match(table: stacks.Table, batch: Batch, workspace: Workspace) -> Part:
     lane, step = workspace.lane, workspace.n_documents
-    counts, rows = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
+    counts, rows, n_updates = [np.empty(0, np.int64)], [np.empty(0, np.int32)], 0
     with guarded("matching documents"), lane.stream:
         events = lane.send("event_start", batch.event_start), lane.send("events", batch.events)
         for first in range(0, batch.n_rows, step):
             last = min(first + step, batch.n_rows)
             hits = _find(batch, range(first, last), events, workspace)
-            n_rows, its_rows = _fetch(hits, last - first, workspace)
+            its_events = batch.events[batch.event_start[first] : batch.event_start[last]]
+            n_updates += _count_updates(table.named_start, len(table.prefix), its_events)
+            n_rows, its_rows = _fetch(
+                hits, last - first, workspace
+            )  # the card was at work meanwhile
             counts.append(n_rows)
             rows.append(its_rows)
     hit_start = csr.ragged(np.concatenate(counts))
-    n_updates = _count_updates(table.named_start, len(table.prefix), batch.events)
     return _stored.finish(table, hit_start, np.concatenate(rows), n_updates)
 
 
