@@ -266,7 +266,16 @@ def test_a_closed_stream_takes_nothing() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [(0, 1, 1), (1, -1, 1), (1, 1, 0), (1, float("nan"), 1), (100.0, 1, 1), (1, 1, 2.5)],
+    [
+        (0, 1, 1),
+        (1, -1, 1),
+        (1, 1, 0),
+        (1, float("nan"), 1),
+        (100.0, 1, 1),
+        (1, 1, 2.5),
+        (1, "2", 1),
+        (1, None, 1),
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: Any) -> None:
     with pytest.raises(my.UsageError):

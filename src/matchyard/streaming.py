@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from numbers import Integral
+from numbers import Integral, Real
 from time import monotonic
 from types import TracebackType
 from typing import Any, Protocol
@@ -35,6 +35,11 @@ from matchyard.matches import Matches
 _NONE = 1 << 62  # as many events are never pending
 _CLOSED = "the stream is closed"
 _thread = threading.local()
+
+
+def _is_number(value: Any) -> bool:
+    """Is it a real number, of Python or NumPy?"""
+    return isinstance(value, Real)
 
 
 class Matching(Protocol):
@@ -61,8 +66,8 @@ class Stream:
     ) -> None:
         if not all(isinstance(number, Integral) and number >= 1 for number in (max_batch, workers)):
             raise UsageError("max_batch and workers must be whole numbers, at least 1")
-        if not max_delay_ms >= 0:
-            raise UsageError("max_delay_ms must be at least 0")
+        if not (_is_number(max_delay_ms) and max_delay_ms >= 0):
+            raise UsageError("max_delay_ms must be a number, at least 0")
         self._index, self._max_batch, self._max_delay_s = index, max_batch, max_delay_ms / 1e3
         self._pending: list[Answer] = []  # only a worker takes from it, and what was refused
         self._whole: deque[Answer] = deque()  # batches that were submitted as such

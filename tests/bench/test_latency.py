@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import matchyard as my
-from matchyard.bench.latency import latencies
+from matchyard.bench.latency import _at_rate, latencies
 from matchyard.cli import app
 from matchyard.matches import Matches
 from matchyard.streaming import Stream
@@ -47,6 +47,12 @@ def test_the_time_of_every_event_counts_from_when_it_was_due() -> None:
     assert index.n_events > 0
 
 
+def test_an_event_is_submitted_when_it_is_due_and_not_a_period_later() -> None:
+    with INDEX.stream() as stream:
+        _, tally = _at_rate(stream, ["a"], rate=2, seconds=0.5, producers=2)
+    assert len(tally.seconds) == 2  # the first of each thread is due at once, the second after 1 s
+
+
 def test_shares_come_in_order_and_a_higher_one_is_a_higher_rate() -> None:
     found = list(latencies(INDEX, ["a"], [0.5, 0.1], seconds=0.3))
     assert [one.share for one in found] == [0.1, 0.5]
@@ -66,6 +72,8 @@ def test_the_command_prints_a_line_per_share() -> None:
     assert len(shown.output.strip().splitlines()) == 7
     lines = CliRunner().invoke(app, [*given, "--json"]).output.strip().splitlines()
     assert [json.loads(line)["share"] for line in lines] == [0.1, 0.25, 0.5, 0.75, 0.9]
+    refused = CliRunner().invoke(app, ["latency", "tags", "--size", "200", "--events", "0"])
+    assert isinstance(refused.exception, my.UsageError)
 
 
 def test_a_stream_that_takes_no_more_is_no_latency() -> None:

@@ -33,6 +33,11 @@ def music(tmp_path):
     return path
 
 
+def test_events_are_matched_on_the_device_that_is_named(music):
+    assert "ada" in run("match", music, "--device", "auto", input='["jazz", "live"]').output
+    assert isinstance(run("match", music, "--device", "tpu").exception, my.DeviceError)
+
+
 def test_every_command_has_help_and_a_line_in_the_docs():
     documented = DOCS.read_text(encoding="utf-8")
     for command in app.registered_commands:
@@ -187,7 +192,7 @@ def test_bench_fails_when_the_algorithms_disagree(monkeypatch):
         (["bench", "nothing"], "no engine 'nothing'"),
         (["bench", "tags", "--workload", "nothing", "--size", "10"], "no tags workload 'nothing'"),
         (["bench", "tags", "--algorithms", "nothing", "--size", "10"], "no algorithm 'nothing'"),
-        (["bench", "tags", "--device", "tpu", "--size", "10"], "does not run on device 'tpu'"),
+        (["bench", "tags", "--device", "tpu", "--size", "10"], "no device 'tpu'"),
         (["bench", "tags", "--size", "10", "--option", "leaf"], "not an option: 'leaf'"),
         (["bench", "tags", "--size", "10", "--option", "nothing=1"], "no option 'nothing'"),
         (["match", "nothing.index"], "not a Matchyard index"),

@@ -97,7 +97,7 @@ def _at_rate(
     def produce(number: int) -> None:
         last: Future[Any] | None = None
         while (now := time.monotonic() - start) < seconds:
-            due = sent[number] + 64 if rate is None else int(now * rate / producers)
+            due = sent[number] + 64 if rate is None else 1 + int(now * rate / producers)
             for i in range(sent[number], due):
                 at = time.monotonic() if rate is None else start + i * producers / rate
                 last = stream.submit(events[(i * producers + number) % len(events)])

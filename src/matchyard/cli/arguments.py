@@ -26,6 +26,9 @@ AlgorithmOption = Annotated[
 Size = Annotated[str, typer.Option(help="How many subscriptions, e.g. 250k, 1M or 20M.")]
 Seed = Annotated[int, typer.Option(help="Seed of the workload: the same seed, the same rows.")]
 Threads = Annotated[int, typer.Option(min=1, help="Threads that match.")]
+Device = Annotated[
+    str, typer.Option(help="Where to match: cpu, gpu, auto, or cards such as gpu:0,1.")
+]
 Format = Annotated[
     str | None,
     typer.Option(

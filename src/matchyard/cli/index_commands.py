@@ -10,7 +10,15 @@ from typing import Annotated
 
 import typer
 
-from matchyard.cli.arguments import AlgorithmOption, AsJson, Engine, Format, Threads, read_options
+from matchyard.cli.arguments import (
+    AlgorithmOption,
+    AsJson,
+    Device,
+    Engine,
+    Format,
+    Threads,
+    read_options,
+)
 from matchyard.cli.terminal import clear, progress
 
 
@@ -112,6 +120,7 @@ def match(
         ),
     ] = None,
     threads: Threads = 1,
+    device: Device = "cpu",
     format: Format = None,
     output_format: Annotated[
         str | None,
@@ -123,7 +132,7 @@ def match(
     from matchyard.batches import located, pairs, pairs_schema, rows_of
     from matchyard.files import Writer
 
-    opened = my.open(index, threads=threads)
+    opened = my.open(index, threads=threads, device=device)
     find = opened.match_unique if unique else opened.match
     n_events = n_matches = 0
     column = column or opened.event_column

@@ -11,6 +11,7 @@ from matchyard.cli.arguments import (
     WORKLOADS,
     AlgorithmOption,
     AsJson,
+    Device,
     Engine,
     Seed,
     read_count,
@@ -26,7 +27,7 @@ def latency(
     algorithm: Annotated[
         str | None, typer.Option(help="The algorithm; by default the engine's own.")
     ] = None,
-    device: Annotated[str, typer.Option(help="Where to match: cpu, gpu or auto.")] = "cpu",
+    device: Device = "cpu",
     events: Annotated[str, typer.Option(help="How many different events there are.")] = "20k",
     seconds: Annotated[float, typer.Option(min=0.1, help="How long each rate is kept up.")] = 2.0,
     producers: Annotated[int, typer.Option(min=1, help="Threads that submit events.")] = 2,
@@ -44,12 +45,14 @@ def latency(
     from matchyard.bench import harness
     from matchyard.bench.latency import latencies
 
-    name = workload or harness.default_workload(engine)
+    name, n_events = workload or harness.default_workload(engine), read_count(events)
+    if n_events < 1:
+        raise my.UsageError(f"there must be an event to submit, not {n_events}")
     source = my.workload(engine, name, read_count(size) if size else harness.size_of(name), seed)
     index = my.create(engine, algorithm, read_options(option), device)
     progress(f"building {index.algorithm} over {source.size:,} subscriptions")
     harness.build(index, source)
-    asked = source.events(read_count(events)).to_pylist()
+    asked = source.events(n_events).to_pylist()
     clear()
     if not as_json:
         print(f"{name} · {source.size:,} subscriptions · {index.algorithm} on the {index.device}")

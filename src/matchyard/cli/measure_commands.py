@@ -11,6 +11,7 @@ from matchyard.cli.arguments import (
     WORKLOADS,
     AlgorithmOption,
     AsJson,
+    Device,
     Parameter,
     Seed,
     Size,
@@ -53,7 +54,7 @@ def bench(
             help="Threads that match; in Spark, its cores; for twigs also several numbers, e.g. 1,2."
         ),
     ] = "2",
-    device: Annotated[str, typer.Option(help="Where to match: cpu, gpu or auto.")] = "cpu",
+    device: Device = "cpu",
     events: Annotated[
         str | None,
         typer.Option(
