@@ -167,11 +167,6 @@ def test_a_wrong_setting_is_refused_with_what_would_be_right(settings: Any, foun
         my.TagIndex(**settings)
 
 
-def test_a_device_that_the_algorithm_lacks_is_refused() -> None:
-    with pytest.raises(my.DeviceError, match="it runs on: cpu"):
-        my.TagIndex("scan", device="tpu")
-
-
 @pytest.mark.parametrize(
     ("kind", "subscription", "events", "found"),
     [

@@ -85,6 +85,34 @@ def test_threads_spread_over_the_cards(cards: Cards) -> None:
         assert all(one == WANTED for one in pool.map(lambda _: found(segment), range(40)))
 
 
+def test_threads_take_the_card_that_the_fewest_are_using(cards: Cards) -> None:
+    workspaces = segment_of(2).workspaces
+    lent = [workspaces.borrow() for _ in range(4)]
+    first, second = ([one for one in lent if one[0][0] == card] for card in CARDS)
+    assert len(first) == len(second) == 2
+    for one in (*first, *second):  # the last of which are both of one card
+        workspaces.give_back(one)
+    two = workspaces.borrow(), workspaces.borrow()
+    assert {one[0][0] for one in two} == set(CARDS)
+    assert all(any(one is other for other in lent) for one in two)
+
+
+def test_a_workspace_that_cannot_be_made_is_not_reckoned_with(
+    cards: Cards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspaces = segment_of(2).workspaces
+
+    def fail(*_: Any) -> Any:
+        raise my.DeviceError("no room")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(workspaces, "_make", fail)
+        for _ in range(3):
+            with pytest.raises(my.DeviceError, match="no room"):
+                workspaces.borrow()
+    assert {workspaces.borrow()[0][0] for _ in range(2)} == set(CARDS)
+
+
 def test_tables_are_dealt_out_where_no_card_has_room_for_all(cards: Cards) -> None:
     cards.room = int(2.5 * max(n_bytes(table) for table in segment_of(4).tables))
     segment = segment_of(4)

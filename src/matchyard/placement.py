@@ -44,9 +44,10 @@ class Workspaces:
         self._settings, self._tables = settings, tables
         self._plan = plan or _plan(settings, tables)
         self.in_turns = self._plan.in_turns
-        self._rounds = itertools.cycle(self._plan.rounds)
+        self._cards = itertools.cycle(self._plan.rounds)
         self._turn = threading.Lock()
-        self._free: list[list[tuple[Place | None, Any]]] = []
+        self._free: list[list[list[tuple[Place | None, Any]]]] = [[] for _ in self._plan.rounds]
+        self._n_made = [0] * len(self._free)
         self._is_closed = False
 
     def of(self, tables: Sequence[Any]) -> Workspaces:
@@ -56,7 +57,8 @@ class Workspaces:
     def close(self) -> None:
         """Leave the cards: now, and again when one who matches meanwhile is done."""
         self._is_closed = True
-        self._free.clear()
+        for free in self._free:
+            free.clear()
         forget(self._tables)
 
     def match(self, match: Callable[..., Part], batch: Any) -> list[Part]:
@@ -81,14 +83,29 @@ class Workspaces:
     def borrow(self) -> list[tuple[Place | None, Any]]:
         """A workspace for each table, and its card, for one thread until it gives them back."""
         try:
-            return self._free.pop()  # atomic: two threads never get the same one
+            return self._free[
+                self._least_busy()
+            ].pop()  # atomic: two threads never get the same one
         except IndexError:
             with self._turn:
-                these = next(self._rounds)
+                number = self._least_busy()
+                self._n_made[number] += 1
+        try:
             return [
                 (place, self._make(table, place))
-                for table, place in zip(self._tables, these, strict=True)
+                for table, place in zip(self._tables, self._plan.rounds[number], strict=True)
             ]
+        except BaseException:
+            with self._turn:
+                self._n_made[number] -= 1
+            raise
+
+    def _least_busy(self) -> int:
+        """The round of the plan whose cards the fewest threads are using."""
+        if len(self._free) == 1:
+            return 0
+        numbers = range(len(self._free))
+        return min(numbers, key=lambda number: self._n_made[number] - len(self._free[number]))
 
     def give_back(self, borrowed: list[tuple[Place | None, Any]]) -> None:
         """Let others have them."""
@@ -96,7 +113,8 @@ class Workspaces:
             borrowed.clear()  # so that nothing holds what is forgotten
             self.close()
         else:
-            self._free.append(borrowed)
+            these = [place for place, _ in borrowed]
+            self._free[self._plan.rounds.index(these)].append(borrowed)
 
     def _make(self, table: Any, place: Place | None) -> Any:
         with nullcontext() if place is None else on(place):
@@ -106,7 +124,7 @@ class Workspaces:
         found = []
         for table in self._tables:
             with self._turn:
-                (place,) = next(self._rounds)
+                (place,) = next(self._cards)
                 try:
                     space = self._make(table, place)
                     found.append(self._match(match, table, batch, place, space))
