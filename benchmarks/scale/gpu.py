@@ -7,7 +7,8 @@ Builds `twitter` at SIZE into FOLDER with as many processes as there are cores (
 batches to keys in the host's memory: medians of at least five passes after a first, for launches of
 several sizes and for one, two and four threads, and the time of the kernels alone; and compares the
 keys of some events with those that `rarest` finds on the CPU. An ALGORITHM is `rarest`, `tagmatch`,
-`scan`, or `plain`, which is `scan` with one event in a launch.
+`tagmatch-cpu`, which is `tagmatch` with the pre-process on the CPU, `scan`, or `plain`, which is `scan`
+with one event in a launch.
 
 `icn-tagmatch` and `icn-rarest` are routers [thesis §3.4.5 and §3.5]: the thesis has 63 million filters
 of the workload `icn`, and forwards 383 500 packets per second on one GPU. Trees are eight, as there;
@@ -60,6 +61,8 @@ class Case(NamedTuple):
 CASES = {
     "rarest": Case("rarest", {}, {}, LAUNCHES),
     "tagmatch": Case("tagmatch", {"max_partition": 4000}, {}, LAUNCHES),
+    # the pre-process on the CPU, as in the paper, and not on the card [TagMatch §4.5]
+    "tagmatch-cpu": Case("tagmatch", {"max_partition": 4000}, {"pre_process": "cpu"}, LAUNCHES),
     # "GPU-only, plain with batching" and "GPU-only, plain" [TagMatch Table 1]
     "scan": Case("scan", {}, {}, (1 << 12,), (1,)),
     "plain": Case("scan", {}, {"batch": 1}, (1 << 8,), (1,)),

@@ -39,12 +39,18 @@ class Case(NamedTuple):
     n_events: int
     launch: int
     settings: dict[str, Any] | None = None  # of the workload
+    options: dict[str, Any] | None = None  # of the index
 
 
 CASES = {
     "hem": Case("predicates", "hem", "tiles", 1_000_000, 1 << 17, 1 << 14),
     "ccm-counting": Case("predicates", "ccm", "counting", 250_000, 1 << 17, 1 << 14),
     "ccm-tiles": Case("predicates", "ccm", "tiles", 250_000, 1 << 17, 1 << 14),
+    # names by Zipf's law; the constraints of a name as they come, and in order of their values
+    "zipf": Case("predicates", "ccm-zipf", "counting", 250_000, 1 << 15, 1 << 14),
+    "zipf-ordered": Case(
+        "predicates", "ccm-zipf", "counting", 250_000, 1 << 15, 1 << 14, options={"ordered": True}
+    ),
     "one": Case("predicates", "ccm", "counting", 250_000, WARM + SINGLE, 1),
     "twigs": Case(
         "twigs", "dblp", "stacks", 2_000, 1_000, 1_000, {"document_bytes": 25_000, "nodes": 10}
@@ -65,7 +71,7 @@ class Runner(gpu.Runner):
 
 def filled(case: Case, source: Any, where: str) -> Any:
     """The index."""
-    index = my.create(case.engine, case.algorithm, {}, where)
+    index = my.create(case.engine, case.algorithm, case.options, where)
     harness.build(index, source)
     return index
 

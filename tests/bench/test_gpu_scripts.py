@@ -28,6 +28,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("hem", 300, 60, "match"),
         ("ccm-counting", 300, 60, "match"),
         ("ccm-tiles", 300, 60, "match"),
+        ("zipf-ordered", 300, 60, "match"),
         ("one", 300, 60, "one by one"),
         ("twigs", 30, 8, "match"),
     ],

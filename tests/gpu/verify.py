@@ -120,8 +120,16 @@ def noted(tool: str | None, n_passed: int) -> dict[str, Any]:
     if tool:
         known = before if before.get("files") == hashes() else {"files": hashes()}
         return {**known, tool: n_passed}
-    today = datetime.date.today().isoformat()
-    return {"gpu": device.card().name, "date": today, "passed": n_passed, "files": hashes()}
+    today, cupy = datetime.date.today().isoformat(), device.the_cupy()
+    return {
+        "gpu": device.card().name,
+        "cupy": cupy.__version__,
+        "cuda": cupy.cuda.runtime.runtimeGetVersion(),
+        "driver": cupy.cuda.runtime.driverGetVersion(),
+        "date": today,
+        "passed": n_passed,
+        "files": hashes(),
+    }
 
 
 def main(given: Sequence[str]) -> int:

@@ -9,9 +9,9 @@ import resource
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,18 @@ def describe() -> dict[str, Any]:
         "cores": cores(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "python": platform.python_version(),
-        "versions": {"matchyard": __version__}
-        | {name: version(name) for name in ("numpy", "numba", "pyarrow")},
+        "versions": _versions(),
         "commit": _commit(),
         "date": datetime.now(UTC).date().isoformat(),
     }
+
+
+def _versions() -> dict[str, str]:
+    found = {"matchyard": __version__}
+    for name in ("numpy", "numba", "pyarrow", "cupy-cuda12x", "cupy-cuda13x"):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 class Others:
