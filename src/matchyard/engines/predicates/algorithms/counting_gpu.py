@@ -30,7 +30,7 @@ from matchyard.matches import Part, end_to_end
 
 LAUNCH = 16384
 BLOCKS = 4096  # in a launch of many events: several times as many as run at once
-N_PROCESSORS = 132  # up to as many blocks are alone on theirs, and may be large
+N_PROCESSORS = 132  # of an H200: up to as many blocks are alone on theirs, and may be large
 CELLS = 1 << 24  # of a launch, one for each event and tile: 128 MB
 ROOM = 1 << 20  # hits of a launch, before it is known how many there are
 _COUNT_SHIFT = 20

@@ -30,7 +30,7 @@ from matchyard.matches import Part, Way, end_to_end
 LAUNCH = 1 << 15
 _THREADS = 256
 _LANES = 32  # of a warp
-_FEW_BLOCKS = 1056  # at least, where partitions have blocks of sets enough
+_FEW_BLOCKS = 1056  # at least, where partitions have sets enough: eight per processor of an H200
 _PARTITIONS = ("words", "block_start", "slot_start", "prefixes")  # as in the .cu file
 _MOST_WORDS = 12  # of signatures that a lane has in registers
 _MOST_FORWARDED = (1 << 31) - 1  # events, each counted once per partition
