@@ -1,16 +1,19 @@
-"""Predicates and twigs on one GPU: the defaults of HEM, of CCM and of the paper about twigs.
+"""Predicates and twigs on one GPU: the defaults of HEM, of CCM and of the paper about twigs; and others.
 
     python benchmarks/scale/gpu_engines.py [CASE …] [--size N] [--events N] [--device cpu]
 
 Measures encoded batches to keys in the host's memory: medians of at least five passes after a first,
-for one, two and four threads, and the time of the kernels alone; and compares the keys of some events
-with those that the CPU finds. `one` gives an event at a time, and takes the median and the 90th
-percentile of all; `twigs` compares with one thread of the CPU.
+for one, two and four threads, and the time of the kernels alone, beside one thread of the CPU; and
+compares the keys of some events with those that the CPU finds. `one` gives an event at a time, and
+takes the median and the 90th percentile of all. Any other workload is a case, too, as
+ENGINE:WORKLOAD:ALGORITHM:SIZE[:PARAMETER=VALUE,…], also of tags, which are built at once here; what
+is compared with is `rarest` then.
 
 Appends JSON lines to benchmarks/results/gpu.jsonl.
 """
 
 import argparse
+import json
 import statistics
 import sys
 import time
@@ -24,9 +27,8 @@ from matchyard import device
 from matchyard.bench import harness
 from matchyard.bench.documents import n_xml_bytes
 
-N_COMPARED = 500
+N_ON_CPU = {"tags": 2000, "predicates": 500, "twigs": 20}  # events
 WARM, SINGLE = 300, 3000  # single events that go before, and that are counted
-N_DOCUMENTS_ON_CPU = 20
 
 
 class Case(NamedTuple):
@@ -58,11 +60,31 @@ CASES = {
 }
 
 
+def case_of(name: str) -> Case:
+    """The case of that name, or the one that it describes.
+
+    >>> case_of("predicates:hem:tiles:1000:width=0.5").settings
+    {'width': 0.5}
+    """
+    if name in CASES:
+        return CASES[name]
+    engine, workload, algorithm, size, *parameters = name.split(":")
+    settings = [entry.split("=") for entry in parameters for entry in entry.split(",")]
+    n_events, launch = (500, 500) if engine == "twigs" else (1 << 16, 1 << 14)
+    return Case(
+        engine, workload, algorithm, int(size), n_events, launch,
+        {key: json.loads(value) for key, value in settings} or None,
+        {"max_partition": 4000} if algorithm == "tagmatch" else None,
+    )  # fmt: skip
+
+
 class Runner(gpu.Runner):
-    """An index of predicates or twigs whose events are encoded."""
+    """An index whose events are encoded."""
 
     def rows(self, first: int, last: int) -> Any:
         """Some of the events."""
+        if hasattr(self.batch, "rows"):
+            return self.batch.rows(first, last)
         rows = {"event_start": self.batch.event_start[first : last + 1]}
         if hasattr(self.batch, "depth"):
             rows["depth"] = self.batch.depth[first:last]
@@ -71,7 +93,8 @@ class Runner(gpu.Runner):
 
 def filled(case: Case, source: Any, where: str) -> Any:
     """The index."""
-    index = my.create(case.engine, case.algorithm, case.options, where)
+    options = {**(case.options or {}), **getattr(source, "options", {})}
+    index = my.create(case.engine, case.algorithm, options, where)
     harness.build(index, source)
     return index
 
@@ -98,38 +121,36 @@ def one_by_one(runner: Runner) -> dict[str, Any]:
 
 
 def one_thread_of_the_cpu(index: Any, events: Any) -> float:
-    """Bytes of XML that one thread matches in a second, parsed before."""
-    some = events[:N_DOCUMENTS_ON_CPU]
-    runner = Runner(index, some, {})
-    passes = [runner.run(runner.batches(len(some)), 1)[0] for _ in range(1 + gpu.PASSES)][1:]
-    return n_xml_bytes(some) / statistics.median(passes)
+    """Events that one thread matches in a second, encoded before."""
+    runner = Runner(index, events, {})
+    passes = [runner.run(runner.batches(len(events)), 1)[0] for _ in range(1 + gpu.PASSES)][1:]
+    return len(events) / statistics.median(passes)
 
 
 def run(name: str, size: int | None, n_events: int | None, where: str) -> None:
     """Compare and measure one case."""
-    case = CASES[name]
+    case = case_of(name)
     case = case._replace(size=size or case.size, n_events=n_events or case.n_events)
     source = my.workload(case.engine, case.workload, case.size, 1, case.settings)
     events = source.events(case.n_events)
-    index, on_cpu = filled(case, source, where), filled(case, source, "cpu")
+    as_on_cpu = case._replace(algorithm="rarest", options=None) if case.engine == "tags" else case
+    index, on_cpu = filled(case, source, where), filled(as_on_cpu, source, "cpu")
     about = {"case": name, "workload": case.workload, "algorithm": case.algorithm,
              "size": case.size, "gpu": device.report()}  # fmt: skip
-    n_compared = min(N_COMPARED if case.engine == "predicates" else 20, case.n_events)
-    n_keys = compare(index, on_cpu, events[:n_compared])
-    gpu.record("compared", {**about, "events": n_compared, "keys": n_keys})
+    some = events[: N_ON_CPU[case.engine]]
+    gpu.record("compared", {**about, "events": len(some), "keys": compare(index, on_cpu, some)})
     runner = Runner(index, events, {})
     if case.launch == 1:
         gpu.record("one by one", {**about, **one_by_one(runner)})
         return
-    xml = {}
-    if case.engine == "twigs":
-        by_cpu = one_thread_of_the_cpu(on_cpu, events)
-        xml = {"xml_bytes": n_xml_bytes(events), "cpu_bytes_per_s": by_cpu}
+    by_cpu = one_thread_of_the_cpu(on_cpu, some)
     for threads in (n for n in gpu.THREADS if n * case.launch <= case.n_events or n == 1):
         found = gpu.measure(runner, case.launch, threads)
-        if xml:
-            rate = xml["xml_bytes"] / case.n_events * found["events_per_s"]
-            found |= {**xml, "xml_bytes_per_s": rate, "to_one_cpu_thread": rate / by_cpu}
+        rate = found["events_per_s"]
+        found |= {"cpu_events_per_s": by_cpu, "to_one_cpu_thread": rate / by_cpu}
+        if case.engine == "twigs":
+            n_bytes = n_xml_bytes(events)
+            found |= {"xml_bytes": n_bytes, "xml_bytes_per_s": rate * n_bytes / case.n_events}
         gpu.record("match", {**about, **found})
     if where == "gpu":
         gpu.record("kernels", {**about, **gpu.kernels(runner, case.launch)})
@@ -137,7 +158,7 @@ def run(name: str, size: int | None, n_events: int | None, where: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("cases", nargs="*", default=list(CASES), metavar="CASE", choices=[*CASES])
+    parser.add_argument("cases", nargs="*", default=list(CASES), metavar="CASE")
     parser.add_argument("--size", type=int, help="subscriptions, in place of the paper's")
     parser.add_argument("--events", type=int, help="that a pass has at most")
     parser.add_argument("--device", default="gpu")

@@ -31,6 +31,8 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("zipf-ordered", 300, 60, "match"),
         ("one", 300, 60, "one by one"),
         ("twigs", 30, 8, "match"),
+        ("tags:peers:tagmatch:1000000", 300, 60, "match"),
+        ("predicates:hem:tiles:1000000:width=0.5,event_size=12", 300, 60, "match"),
     ],
 )
 def test_predicates_and_twigs_are_compared_and_measured(
@@ -39,12 +41,13 @@ def test_predicates_and_twigs_are_compared_and_measured(
     gpu_engines.run(case, size, n_events, "cpu")
     compared, *measured = map(json.loads, results.read_text().splitlines())
     assert compared["kind"] == "compared"
-    assert compared["events"] == min(n_events, 20 if case == "twigs" else n_events)
+    assert compared["events"] == n_events
     assert [line["kind"] for line in measured] == [kind]
     assert measured[0]["size"] == size
     assert measured[0]["events"] == (n_events - 10 if case == "one" else n_events)
     if case == "twigs":
         assert measured[0]["xml_bytes"] > n_events * 20_000
+    if kind == "match":
         assert measured[0]["to_one_cpu_thread"] > 0
 
 
@@ -59,6 +62,6 @@ def test_what_differs_from_the_cpu_ends_the_script(
         return indexes[0].remove(0).consolidate() if len(indexes) == 1 else indexes[-1]
 
     monkeypatch.setattr(gpu_engines, "filled", without_some)
-    monkeypatch.setattr(gpu_engines, "N_COMPARED", 4000)
+    monkeypatch.setitem(gpu_engines.N_ON_CPU, "predicates", 4000)
     with pytest.raises(SystemExit, match="keys, but"):
         gpu_engines.run("hem", 1, 4000, "cpu")
