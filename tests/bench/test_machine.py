@@ -1,4 +1,4 @@
-"""Processes that build side by side measure one at a time."""
+"""Processes that build side by side measure one at a time, and say what they measured."""
 
 from __future__ import annotations
 
@@ -36,3 +36,22 @@ def test_without_a_file_nobody_waits(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     with machine.alone(), machine.alone():  # with a file, the second would wait for the first
         assert list(tmp_path.iterdir()) == []
+
+
+def test_a_result_that_was_written_makes_no_commit_dirty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert machine.describe()["commit"] == "unknown"
+    for name in ("src/code.py", "results/lines.jsonl"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("1")
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for given in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", "first"]):
+        subprocess.run(["git", *given], check=True)
+    clean = machine.describe()["commit"]
+    (tmp_path / "results" / "lines.jsonl").write_text("2")
+    assert machine.describe()["commit"] == clean
+    (tmp_path / "src" / "more.py").write_text("3")
+    monkeypatch.chdir(tmp_path / "results")
+    assert machine.describe()["commit"] == f"{clean}-dirty"

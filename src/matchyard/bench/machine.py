@@ -93,10 +93,13 @@ def _cpu() -> str:
 
 
 def _commit() -> str:
+    """The commit, "-dirty" where the code is another; results that were written before are no code."""
     try:
-        found = subprocess.run(
-            ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=True
-        )
+        found = _git("describe", "--always").strip()
+        return f"{found}-dirty" if _git("status", "--porcelain", "--", ":/src") else found
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return found.stdout.strip()
+
+
+def _git(*given: str) -> str:
+    return subprocess.run(["git", *given], capture_output=True, text=True, check=True).stdout
