@@ -82,10 +82,8 @@ class Workspaces:
 
     def borrow(self) -> list[tuple[Place | None, Any]]:
         """A workspace for each table, and its card, for one thread until it gives them back."""
-        try:
-            return self._free[
-                self._least_busy()
-            ].pop()  # atomic: two threads never get the same one
+        try:  # which is atomic: two threads never get the same one
+            return self._free[self._least_busy()].pop()
         except IndexError:
             with self._turn:
                 number = self._least_busy()
