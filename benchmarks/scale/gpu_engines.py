@@ -13,7 +13,6 @@ Appends JSON lines to benchmarks/results/gpu.jsonl.
 """
 
 import argparse
-import json
 import statistics
 import sys
 import time
@@ -26,6 +25,7 @@ import matchyard as my
 from matchyard import device
 from matchyard.bench import harness
 from matchyard.bench.documents import n_xml_bytes
+from matchyard.cli.arguments import read_count, read_options
 
 N_ON_CPU = {"tags": 2000, "predicates": 500, "twigs": 20}  # events
 WARM, SINGLE = 300, 3000  # single events that go before, and that are counted
@@ -68,12 +68,14 @@ def case_of(name: str) -> Case:
     """
     if name in CASES:
         return CASES[name]
-    engine, workload, algorithm, size, *parameters = name.split(":")
-    settings = [entry.split("=") for entry in parameters for entry in entry.split(",")]
+    try:
+        engine, workload, algorithm, size, *parameters = name.split(":")
+    except ValueError:
+        raise my.UsageError(f"no case {name!r}; there are: {', '.join(CASES)}") from None
     n_events, launch = (500, 500) if engine == "twigs" else (1 << 16, 1 << 14)
     return Case(
-        engine, workload, algorithm, int(size), n_events, launch,
-        {key: json.loads(value) for key, value in settings} or None,
+        engine, workload, algorithm, read_count(size), n_events, launch,
+        read_options([entry for some in parameters for entry in some.split(",")]),
         {"max_partition": 4000} if algorithm == "tagmatch" else None,
     )  # fmt: skip
 
@@ -85,7 +87,12 @@ class Runner(gpu.Runner):
         """Some of the events."""
         if hasattr(self.batch, "rows"):
             return self.batch.rows(first, last)
-        rows = {"event_start": self.batch.event_start[first : last + 1]}
+        start = self.batch.event_start[first : last + 1]
+        entries = slice(int(start[0]), int(start[-1]))
+        rows = {"event_start": start - start[0]}
+        for name in ("slots", "codes", "places", "events"):  # of predicates, and of twigs
+            if hasattr(self.batch, name):
+                rows[name] = getattr(self.batch, name)[entries]
         if hasattr(self.batch, "depth"):
             rows["depth"] = self.batch.depth[first:last]
         return self.batch._replace(**rows)

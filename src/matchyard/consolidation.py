@@ -17,6 +17,7 @@ from matchyard.changes import Changes
 from matchyard.device import is_gpu
 from matchyard.engine import Configured
 from matchyard.interrupts import shielded
+from matchyard.kept import forget
 from matchyard.keys import Keys
 from matchyard.snapshot import Removals, Rows, Segment, Snapshot
 
@@ -65,7 +66,9 @@ class Changing:
             after = [Segment(settings, segment.vocabulary, segment.tables) for segment in before]
             self._settings = settings  # not before: a card may have refused the segments
             self._snapshot = self._snapshot._replace(segments=tuple(after))
-        if was_on_card:
+        if was_on_card and is_gpu(settings.device):  # others have copies by now, which stay
+            forget(table for segment in before for table in segment.tables)
+        elif was_on_card:
             for segment in before:
                 segment.workspaces.close()
 
@@ -89,8 +92,7 @@ class Changing:
             def restore(lost: list[Rows]) -> None:
                 with self._lock:
                     self._since_build = None
-                    for taken in lost:
-                        self._changes.put_back(taken, removals)
+                    self._put_back(lost, removals)
 
             handed_over = [rows]
             del rows
@@ -117,8 +119,13 @@ class Changing:
         try:
             return [segment.remove(removals) for segment in segments]
         except BaseException:
-            self._changes.put_back(rows, removals)
+            self._put_back([rows], removals)
             raise
+
+    def _put_back(self, lost: list[Rows], removals: Removals) -> None:
+        """Stage again what was taken: removals also where the rows were too many to be kept."""
+        for rows in lost or [Changes(self._settings).take()]:
+            self._changes.put_back(rows, removals)
 
     def _built(
         self, segments: Sequence[Segment], staged: list[Rows], restore: Callable[[list[Rows]], None]
@@ -171,8 +178,7 @@ class Changing:
                 n_keys += folded[0].n_keys
 
             def restore(lost: list[Rows]) -> None:  # the caller has the lock
-                for taken in lost:
-                    self._changes.put_back(taken, removals)
+                self._put_back(lost, removals)
 
             segments.append(self._built(folded, [rows], restore))
         if removals and self._since_build is not None:

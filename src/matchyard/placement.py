@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from matchyard.device import Place, is_gpu, on, places, room
 from matchyard.engine import Configured
+from matchyard.errors import DeviceError
 from matchyard.kept import forget
 from matchyard.kernels import csr
 from matchyard.kernels.names import freeze, n_bytes
 from matchyard.matches import Part
 
+_MOST_PARTS = 64  # of a table: a card that is that full is of no use
 IN_TURNS = 16  # times as many events in a batch where every batch copies all tables
 
 
@@ -39,24 +41,25 @@ class Workspaces:
     """Those of the tables of one segment; threads borrow them."""
 
     def __init__(
-        self, settings: Configured, tables: Sequence[Any], plan: Plan | None = None
+        self, settings: Configured, tables: Sequence[Any], before: Workspaces | None = None
     ) -> None:
         self._settings, self._tables = settings, tables
-        self._plan = plan or _plan(settings, tables)
+        self._plan: Plan = before._plan if before else _plan(settings, tables)
+        self._is_closed: threading.Event = before._is_closed if before else threading.Event()
         self.in_turns = self._plan.in_turns
         self._cards = itertools.cycle(self._plan.rounds)
         self._turn = threading.Lock()
         self._free: list[list[list[tuple[Place | None, Any]]]] = [[] for _ in self._plan.rounds]
         self._n_made = [0] * len(self._free)
-        self._is_closed = False
 
     def of(self, tables: Sequence[Any]) -> Workspaces:
         """Those of the same tables with other removals, on the same cards, which are not asked."""
-        return Workspaces(self._settings, tables, self._plan)
+        return Workspaces(self._settings, tables, before=self)
 
     def close(self) -> None:
-        """Leave the cards: now, and again when one who matches meanwhile is done."""
-        self._is_closed = True
+        """Leave the cards: now, and again when one who matches meanwhile is done, also with other
+        removals."""
+        self._is_closed.set()
         for free in self._free:
             free.clear()
         forget(self._tables)
@@ -107,12 +110,13 @@ class Workspaces:
 
     def give_back(self, borrowed: list[tuple[Place | None, Any]]) -> None:
         """Let others have them."""
-        if self._is_closed:
+        if self._is_closed.is_set():
             borrowed.clear()  # so that nothing holds what is forgotten
-            self.close()
         else:
             these = [place for place, _ in borrowed]
             self._free[self._plan.rounds.index(these)].append(borrowed)
+        if self._is_closed.is_set():
+            self.close()
 
     def _make(self, table: Any, place: Place | None) -> Any:
         with nullcontext() if place is None else on(place):
@@ -149,6 +153,13 @@ def _plan(settings: Configured, tables: Sequence[Any]) -> Plan:
     return Plan([[card] for card in cards], in_turns=True)
 
 
+def ask_cards(settings: Configured) -> None:
+    """A DeviceError where a card that is to be used is gone."""
+    if is_gpu(settings.device):
+        for card in places(settings.device):
+            room(card)
+
+
 def cut(settings: Configured, vocabulary: Any, tables: Sequence[Any]) -> list[Any]:
     """The tables, and in place of those that are too large for a card several of part of it each."""
     if not is_gpu(settings.device) or not tables:
@@ -156,7 +167,12 @@ def cut(settings: Configured, vocabulary: Any, tables: Sequence[Any]) -> list[An
     most = min(room(card) for card in places(settings.device))
     found = []
     for table in tables:
-        n_parts = -(-n_bytes(table) // most)
+        n_parts = -(-n_bytes(table) // max(1, most))
+        if n_parts > _MOST_PARTS:
+            raise DeviceError(
+                f"the GPU has too little memory: room for {most:,} bytes, and a table has "
+                f"{n_bytes(table):,}"
+            )
         positions = csr.living(table) if n_parts > 1 else None
         if positions is None or len(positions) < n_parts:
             found.append(table)

@@ -23,7 +23,7 @@ from matchyard.errors import DeviceError, EventError
 from matchyard.kernels import csr
 from matchyard.kernels.names import freeze, n_bytes
 from matchyard.matches import Matches, Part, Way
-from matchyard.placement import IN_TURNS, Workspaces, cut
+from matchyard.placement import IN_TURNS, Workspaces, ask_cards, cut
 
 _KEPT_BYTES = 1 << 30  # of rows; a larger build frees them half way, and cannot be undone
 CHUNK = 4096  # events per step of a thread: enough to share the work, small enough for the cache
@@ -72,11 +72,12 @@ class Segment:
         Empties `parts` to free memory early. When it fails it puts what it had back there, joined,
         unless that is too large to have been kept.
         """
+        ask_cards(settings)  # while nothing is lost
         keys = parts[0].keys if len(parts) == 1 else np.concatenate([p.keys for p in parts])
-        merging = [(part.batch, part.vocabulary) for part in parts]
+        batch, vocabulary = settings.engine.encoder.merge(
+            [(part.batch, part.vocabulary) for part in parts]
+        )
         parts.clear()
-        batch, vocabulary = settings.engine.encoder.merge(merging)
-        merging.clear()
         kept = Rows(batch, vocabulary, keys) if n_bytes(batch) <= _KEPT_BYTES else None
         shards = [
             batch.rows(start, min(start + shard_size, len(keys)))

@@ -1,6 +1,7 @@
 """Figures on a GPU, which the CPU stands in for: what is written, judged and drawn with the rest."""
 
 import json
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -34,6 +35,7 @@ def card(monkeypatch):
     )
     monkeypatch.setattr(placement, "places", lambda device: (Place(0, 0, 1),))
     monkeypatch.setattr(placement, "room", lambda place: 1 << 40)
+    monkeypatch.setattr(placement, "on", lambda place: nullcontext())
     monkeypatch.setattr(device, "card", lambda: device.Card("a card", 1, 1))
     used = iter(range(1_000, 10**9, 1_000))
     monkeypatch.setattr(device, "used_bytes", lambda: next(used))

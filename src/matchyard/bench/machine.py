@@ -96,7 +96,8 @@ def _commit() -> str:
     """The commit, "-dirty" where the code is another; results that were written before are no code."""
     try:
         found = _git("describe", "--always").strip()
-        return f"{found}-dirty" if _git("status", "--porcelain", "--", ":/src") else found
+        code = _git("status", "--porcelain", "--", ":/src", ":/benchmarks/**/*.py")
+        return f"{found}-dirty" if code else found
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 

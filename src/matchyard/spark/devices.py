@@ -45,6 +45,8 @@ def opened_on(gpu: str | None, device: str, make: Callable[[str], Any]) -> Any:
         return make("cpu")
     if "cupy" not in sys.modules:  # which looks for cards once
         os.environ[_SHOWN] = shown(gpu, os.environ.get(_SHOWN))
+    else:
+        os.environ.setdefault(_SHOWN, gpu)  # somebody has imported it, and may not have used it yet
     try:
         return make("gpu")
     except DeviceError as error:
