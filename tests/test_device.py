@@ -98,7 +98,12 @@ class FakeCuda:
 
     def __init__(self) -> None:
         self.free, self.own, self.current = 8 << 30, 0, 0
-        pool = SimpleNamespace(total_bytes=lambda: self.own)
+        self.given_back: list[object] = []
+        pool = SimpleNamespace(
+            total_bytes=lambda: self.own,
+            free_all_blocks=lambda: self.given_back.append(self.current),
+        )
+        pinned = SimpleNamespace(free_all_blocks=lambda: self.given_back.append("host"))
         self.runtime = SimpleNamespace(
             getDeviceCount=lambda: 2,
             getDevice=lambda: self.current,
@@ -107,7 +112,14 @@ class FakeCuda:
             getDeviceProperties=lambda number: {"name": b"a card"},
         )
         self.nvrtc = SimpleNamespace(getVersion=lambda: (12, 9))
-        self.cupy = SimpleNamespace(cuda=self, get_default_memory_pool=lambda: pool)
+        self.cupy = SimpleNamespace(
+            cuda=self,
+            get_default_memory_pool=lambda: pool,
+            get_default_pinned_memory_pool=lambda: pinned,
+        )
+
+    def Device(self, number: int) -> Any:
+        return device.on(device.Place(number, 0, 1))
 
 
 @pytest.fixture
@@ -151,6 +163,22 @@ def test_auto_takes_no_card_that_is_full(cuda: FakeCuda, caplog: pytest.LogCaptu
     with caplog.at_level(logging.INFO, "matchyard.device"):
         assert picked() == "cpu"
     assert "too little memory: a card, 0.0 of 10.0 GiB free" in caplog.messages[-1]
+
+
+def test_memory_is_given_back_by_every_card_that_was_used_and_by_the_host(cuda: FakeCuda) -> None:
+    with device.on(device.Place(1, 0, 1)):
+        pass
+    device.forget_memory()
+    assert cuda.given_back == [0, 1, "host"]
+
+
+def test_auto_is_picked_once_when_an_index_is_opened(
+    without_card: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    my.TagIndex().add("jazz", key=1).save(tmp_path / "a.index")
+    with caplog.at_level(logging.INFO, "matchyard.device"):
+        assert my.open(tmp_path / "a.index", device="auto").device == "cpu"
+    assert len(caplog.messages) == 1
 
 
 def test_a_card_that_others_have_turned_to_is_turned_back_to(cuda: FakeCuda) -> None:

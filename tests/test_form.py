@@ -43,7 +43,7 @@ LAYERS = {
     "interrupts": (),
     "answers": (),
     "streaming": ("answers", "errors", "matches"),
-    "consolidation": ("changes", "device", "engine", "interrupts", "kept", "keys", "snapshot"),
+    "consolidation": ("changes", "device", "engine", "interrupts", "keys", "snapshot"),
     "index": (
         "consolidation",
         "engine",

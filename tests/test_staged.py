@@ -46,3 +46,26 @@ def test_changes_stay_staged_where_a_card_is_gone(where: str, live: bool, monkey
         with pytest.raises(my.DeviceError, match="gone"):
             index.match(["jazz blues"]) if live else index.consolidate()
     assert sorted(index.consolidate().match(["jazz blues rock"])[0]) == [2, 3]
+
+
+@pytest.mark.parametrize("live", [False, True])
+@pytest.mark.parametrize(
+    "where", ["snapshot.ask_cards", "engines.tags.encoder.merge", "snapshot.cut"]
+)
+def test_removals_are_kept_where_rows_are_too_many(
+    where: str, live: bool, monkeypatch: Any
+) -> None:
+    index = my.TagIndex(live=live).add("jazz", key=1).add("rock", key=2).consolidate()
+    index.add("blues", key=3).remove(1)
+
+    def fail(*_: Any) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("matchyard.snapshot._KEPT_BYTES", -1)
+        patched.setattr(f"matchyard.{where}", fail)
+        with pytest.raises(MemoryError):
+            index.match(["jazz"]) if live else index.consolidate()
+    is_late = where == "snapshot.cut" and live  # then rows are lost, which are all of a segment
+    found = sorted(index.consolidate().match(["jazz blues rock"])[0])
+    assert found == ([2] if is_late else [2, 3])

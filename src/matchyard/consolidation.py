@@ -17,7 +17,6 @@ from matchyard.changes import Changes
 from matchyard.device import is_gpu
 from matchyard.engine import Configured
 from matchyard.interrupts import shielded
-from matchyard.kept import forget
 from matchyard.keys import Keys
 from matchyard.snapshot import Removals, Rows, Segment, Snapshot
 
@@ -66,10 +65,10 @@ class Changing:
             after = [Segment(settings, segment.vocabulary, segment.tables) for segment in before]
             self._settings = settings  # not before: a card may have refused the segments
             self._snapshot = self._snapshot._replace(segments=tuple(after))
-        if was_on_card and is_gpu(settings.device):  # others have copies by now, which stay
-            forget(table for segment in before for table in segment.tables)
-        elif was_on_card:
-            for segment in before:
+        for segment in before if was_on_card else ():
+            if is_gpu(settings.device):  # others may have new copies already, which are to stay
+                segment.workspaces.leave()
+            else:
                 segment.workspaces.close()
 
     def _consolidated(self) -> Segment:

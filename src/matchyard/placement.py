@@ -56,13 +56,17 @@ class Workspaces:
         """Those of the same tables with other removals, on the same cards, which are not asked."""
         return Workspaces(self._settings, tables, before=self)
 
-    def close(self) -> None:
-        """Leave the cards: now, and again when one who matches meanwhile is done, also with other
-        removals."""
-        self._is_closed.set()
+    def leave(self) -> None:
+        """Leave nothing on the cards; who matches meanwhile still does."""
         for free in self._free:
             free.clear()
         forget(self._tables)
+
+    def close(self) -> None:
+        """Leave nothing on the cards: now, and again when one who matches meanwhile is done, also
+        with other removals."""
+        self._is_closed.set()
+        self.leave()
 
     def match(self, match: Callable[..., Part], batch: Any) -> list[Part]:
         """What each table finds in a batch, by one thread."""
@@ -116,7 +120,7 @@ class Workspaces:
             these = [place for place, _ in borrowed]
             self._free[self._plan.rounds.index(these)].append(borrowed)
         if self._is_closed.is_set():
-            self.close()
+            self.leave()
 
     def _make(self, table: Any, place: Place | None) -> Any:
         with nullcontext() if place is None else on(place):

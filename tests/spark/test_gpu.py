@@ -135,11 +135,20 @@ def test_of_the_cards_that_the_cluster_shows_a_task_takes_its_own(
 def test_a_worker_stays_with_its_card(task, on_cards, tmp_path, monkeypatch):
     saved_as = saved(tmp_path)
     task("3")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,4")
     match_job.open_index(*saved_as, "gpu", 0)
     monkeypatch.setitem(sys.modules, "cupy", None)  # it has looked for cards
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,4")
     task("4")
     match_job.open_index(*saved_as, "gpu", 1)
-    assert [card for *_, card in on_cards] == ["3", "3"]
+    assert [card for *_, card in on_cards] == ["3", "2,3,4"]
+
+
+def test_a_card_is_shown_to_a_worker_that_has_imported_cupy(task, on_cards, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    task("3")
+    match_job.open_index(*saved(tmp_path), "gpu")
+    assert on_cards == [("gpu", None, "3")]
 
 
 @pytest.mark.parametrize(
