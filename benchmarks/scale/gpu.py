@@ -226,7 +226,7 @@ def kernels(runner: Runner, launch: int) -> dict[str, Any]:
     return {"launch": launch, "kernels_s": found, "events_per_s": n_events / max(total, 1e-9)}
 
 
-def compare(index: Any, reference: Any, events: Any, way: Way | None) -> int:
+def compare(index: Any, reference: Any, events: Any, way: Way | None = None) -> int:
     """Do both find the same keys, or interfaces? How many these are."""
     if way is None:
         ours, theirs = index.match(events), reference.match(events)
@@ -234,7 +234,7 @@ def compare(index: Any, reference: Any, events: Any, way: Way | None) -> int:
         ours, theirs = index.forward(events, *way), reference.forward(events, *way)
     for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
         if sorted(one) != sorted(other):
-            sys.exit(f"event {number}: {len(one)} keys, but {len(other)} by rarest on the CPU")
+            sys.exit(f"event {number}: {len(one)} keys, but {len(other)} on the CPU")
     return int(ours.work.matches)
 
 

@@ -14,7 +14,6 @@ Appends JSON lines to benchmarks/results/gpu.jsonl.
 
 import argparse
 import statistics
-import sys
 import time
 from typing import Any, NamedTuple
 
@@ -86,7 +85,7 @@ class Runner(gpu.Runner):
     def rows(self, first: int, last: int) -> Any:
         """Some of the events."""
         if hasattr(self.batch, "rows"):
-            return self.batch.rows(first, last)
+            return super().rows(first, last)
         start = self.batch.event_start[first : last + 1]
         entries = slice(int(start[0]), int(start[-1]))
         rows = {"event_start": start - start[0]}
@@ -104,15 +103,6 @@ def filled(case: Case, source: Any, where: str) -> Any:
     index = my.create(case.engine, case.algorithm, options, where)
     harness.build(index, source)
     return index
-
-
-def compare(index: Any, reference: Any, events: Any) -> int:
-    """Do both find the same keys? How many these are."""
-    ours, theirs = index.match(events), reference.match(events)
-    for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
-        if sorted(one) != sorted(other):
-            sys.exit(f"event {number}: {len(one)} keys, but {len(other)} on the CPU")
-    return int(ours.work.matches)
 
 
 def one_by_one(runner: Runner) -> dict[str, Any]:
@@ -145,7 +135,8 @@ def run(name: str, size: int | None, n_events: int | None, where: str) -> None:
     about = {"case": name, "workload": case.workload, "algorithm": case.algorithm,
              "size": case.size, "gpu": device.report()}  # fmt: skip
     some = events[: N_ON_CPU[case.engine]]
-    gpu.record("compared", {**about, "events": len(some), "keys": compare(index, on_cpu, some)})
+    n_keys = gpu.compare(index, on_cpu, some)
+    gpu.record("compared", {**about, "events": len(some), "keys": n_keys})
     runner = Runner(index, events, {})
     if case.launch == 1:
         gpu.record("one by one", {**about, **one_by_one(runner)})
