@@ -146,12 +146,13 @@ def test_without_nvrtc_a_card_is_none(cuda: FakeCuda) -> None:
 
 def test_what_other_processes_have_on_a_card_is_no_room(cuda: FakeCuda) -> None:
     place = device.Place(0, 0, 1)
-    assert device.room(place) == (8 << 30)  # four fifths of it
-    cuda.free = 3 << 30
-    assert device.room(place) == 3 << 30
-    cuda.own = 2 << 30  # which is one's own to use again
-    assert device.room(place) == 5 << 30
-    assert device.room(device.Place(0, 1, 2)) == 5 << 29
+    cuda.free = 10 << 30
+    assert device.room(place) == 8 << 30  # four fifths of it
+    cuda.free = 5 << 29
+    assert device.room(place) == 4 << 29
+    cuda.own = 5 << 29  # which is one's own to use again
+    assert device.room(place) == 4 << 30
+    assert device.room(device.Place(0, 1, 2)) == 4 << 29
 
 
 def test_auto_takes_no_card_that_is_full(cuda: FakeCuda, caplog: pytest.LogCaptureFixture) -> None:
@@ -169,6 +170,8 @@ def test_memory_is_given_back_by_every_card_that_was_used_and_by_the_host(cuda: 
     with device.on(device.Place(1, 0, 1)):
         pass
     device.forget_memory()
+    assert cuda.given_back == [0, 1]
+    device.forget_host_memory()
     assert cuda.given_back == [0, 1, "host"]
 
 

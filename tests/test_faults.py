@@ -15,6 +15,7 @@ from typing import NoReturn
 import pytest
 
 import matchyard as my
+from matchyard.kept import kept
 from tests.cases import ONE_EACH, Case, build
 
 ROWS = [[f"t{number % 7}", f"u{number % 5}"] for number in range(300)]
@@ -184,3 +185,16 @@ def test_a_forked_child_matches_with_threads_of_its_own(small_chunks: int) -> No
 
     assert exit_code(in_child(match_again)) == 0
     assert index.match(events, threads=2).to_lists() == before
+
+
+def test_a_forked_child_waits_for_nothing_that_another_thread_was_at() -> None:
+    index = build(ROWS, None)
+    (segment,) = index.segments()
+
+    def match_and_forget() -> bool:
+        kept.forget(segment.tables[0])
+        return answers(index) == answers(build(ROWS, None))
+
+    with segment.workspaces._turn, kept._lock:  # a copy to a card is under way
+        child = in_child(match_and_forget)
+    assert exit_code(child) == 0

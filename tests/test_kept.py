@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 import weakref
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -139,3 +140,27 @@ def test_an_index_that_moves_to_the_cpu_leaves_nothing_on_the_card(
     assert one.device == "cpu"
     other.move("cpu")
     assert card.left[-1] == len(kept.kept) == 0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_index_that_moves_while_its_failure_is_handled_leaves_nothing_there(
+    threads: int, card: Card, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = my.TagIndex(device="gpu").add("jazz", key=1).consolidate()
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(device, "_faults", lambda: (MemoryError,))
+    monkeypatch.setattr(lanes.Lane, "staged", fail)
+    try:
+        index.match(["jazz"] * 600, threads)
+    except my.DeviceError as error:
+        assert card.n_arrays > 0
+        index.move("cpu")
+        assert card.left[-1] == 0
+        names = [frame.name for frame in traceback.extract_tb(error.__cause__.__traceback__)]  # type: ignore[union-attr]
+        assert "match" in names  # where it was is still told
+    else:
+        raise AssertionError("no error")
+    assert index.match(["jazz"])[0] == [1]

@@ -32,6 +32,7 @@ class Cards:
         monkeypatch.setattr(placement, "room", lambda place: self.room)
         monkeypatch.setattr(placement, "on", self.on)
         monkeypatch.setattr(placement, "forget", self.forgotten.extend)
+        monkeypatch.setattr(placement, "forget_host_memory", lambda: None)
 
     @contextmanager
     def on(self, place: Place) -> Iterator[None]:

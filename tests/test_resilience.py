@@ -11,6 +11,7 @@ import pytest
 
 import matchyard as my
 from matchyard import snapshot
+from matchyard.kernels import csr
 
 
 class Broken(Exception):
@@ -156,3 +157,32 @@ def test_packets_are_signed_as_subscriptions_are() -> None:
 def test_explain_owns_up_to_a_false_positive() -> None:
     index = my.TagIndex("scan", {"exact": False, "n_bits": 1, "n_hashes": 1}).add("jazz", 1)
     assert "a false positive" in index.consolidate().explain("rock", 1)
+
+
+MANY = {
+    "tags": [["a", "b"], ["b", "c"], ["d"], ["a", "c"]],
+    "predicates": ["x in [1, 2] and y in [3, 4]", "y in [1, 9]", "x > 1", "z < 3"],
+    "twigs": ["//a/b", "//b/c", "//d", "/a"],
+}
+
+
+@pytest.mark.parametrize(
+    ("engine", "algorithm"), [(engine, name) for engine in MANY for name in my.algorithms(engine)]
+)
+def test_more_than_the_offsets_of_a_table_can_say_is_refused_and_stays_staged(
+    engine: str, algorithm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = my.create(engine, algorithm).add_many(MANY[engine], range(4))
+    with monkeypatch.context() as small:
+        small.setattr(csr, "LARGEST_OFFSET", 3)
+        with pytest.raises(my.UsageError, match="in one table: use a smaller shard_size"):
+            index.consolidate()
+    assert len(index.consolidate()) == 4
+
+
+def test_keys_that_are_too_many_when_tables_are_joined_are_refused() -> None:
+    (segment,) = my.TagIndex("rarest").add("a", 1).add("b", 2).consolidate().segments()
+    (table,) = segment.tables
+    long = table._replace(key_start=np.array([0, 1, 1 << 30], np.int32))
+    with pytest.raises(my.UsageError, match="in one table"):
+        segment.settings.algorithm.join([long, long], segment.settings.options)

@@ -7,7 +7,8 @@ for one, two and four threads, and the time of the kernels alone, beside one thr
 compares the keys of some events with those that the CPU finds. `one` gives an event at a time, and
 takes the median and the 90th percentile of all. Any other workload is a case, too, as
 ENGINE:WORKLOAD:ALGORITHM:SIZE[:PARAMETER=VALUE,…], also of tags, which are built at once here; what
-is compared with is `rarest` then.
+is compared with is `rarest` then. Several with the name of one file in MATCHYARD_ALONE build side by
+side and measure one after the other.
 
 Appends JSON lines to benchmarks/results/gpu.jsonl.
 """
@@ -22,7 +23,7 @@ import numpy as np
 
 import matchyard as my
 from matchyard import device
-from matchyard.bench import harness
+from matchyard.bench import harness, machine
 from matchyard.bench.documents import n_xml_bytes
 from matchyard.cli.arguments import read_count, read_options
 
@@ -137,11 +138,17 @@ def run(name: str, size: int | None, n_events: int | None, where: str) -> None:
     some = events[: N_ON_CPU[case.engine]]
     n_keys = gpu.compare(index, on_cpu, some)
     gpu.record("compared", {**about, "events": len(some), "keys": n_keys})
+    with machine.alone():  # others may build meanwhile
+        record_all(case, about, index, on_cpu, events)
+
+
+def record_all(case: Case, about: dict[str, Any], index: Any, on_cpu: Any, events: Any) -> None:
+    """Measure an index, and one thread of the CPU beside it."""
     runner = Runner(index, events, {})
     if case.launch == 1:
         gpu.record("one by one", {**about, **one_by_one(runner)})
         return
-    by_cpu = one_thread_of_the_cpu(on_cpu, some)
+    by_cpu = one_thread_of_the_cpu(on_cpu, events[: N_ON_CPU[case.engine]])
     for threads in (n for n in gpu.THREADS if n * case.launch <= case.n_events or n == 1):
         found = gpu.measure(runner, case.launch, threads)
         rate = found["events_per_s"]
@@ -150,7 +157,7 @@ def run(name: str, size: int | None, n_events: int | None, where: str) -> None:
             n_bytes = n_xml_bytes(events)
             found |= {"xml_bytes": n_bytes, "xml_bytes_per_s": rate * n_bytes / case.n_events}
         gpu.record("match", {**about, **found})
-    if where == "gpu":
+    if index.device != "cpu":
         gpu.record("kernels", {**about, **gpu.kernels(runner, case.launch)})
 
 

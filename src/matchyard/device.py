@@ -129,9 +129,9 @@ class on:
         _used.place = self._place
 
     def __exit__(self, *_: object) -> None:
+        _used.place = self._before
         if self._card_before != self._place.number:  # else nothing is asked, which could fail
             _turn_to(self._card_before)
-        _used.place = self._before
 
 
 def _turn_to(number: int) -> int:
@@ -146,11 +146,11 @@ def _turn_to(number: int) -> int:
 
 
 def room(place: Place) -> int:
-    """Bytes of a card that tables may take: the rest, and what other processes have, is not theirs."""
+    """Bytes of a card that tables may take: some is for batches, and what other processes have is
+    not ours."""
     with on(place):
-        found, own = card(), the_cupy().get_default_memory_pool().total_bytes()
-        most = min(int(_FOR_TABLES * found.total_bytes), found.free_bytes + int(own))
-        return most // place.n_parts
+        ours = card().free_bytes + int(the_cupy().get_default_memory_pool().total_bytes())
+        return int(_FOR_TABLES * ours) // place.n_parts
 
 
 def forget_memory() -> None:
@@ -159,8 +159,12 @@ def forget_memory() -> None:
     for number in sorted(_turned_to):  # a card that nobody used would be taken into use
         with suppress(DeviceError), guarded("giving memory back"), cupy.cuda.Device(number):
             cupy.get_default_memory_pool().free_all_blocks()
+
+
+def forget_host_memory() -> None:
+    """Give memory back that copies were fast with and that nobody has."""
     with suppress(DeviceError), guarded("giving memory of the host back"):
-        cupy.get_default_pinned_memory_pool().free_all_blocks()
+        the_cupy().get_default_pinned_memory_pool().free_all_blocks()
 
 
 def report() -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 
 class MatchyardError(Exception):
     """The parent of every error that this package raises on purpose."""
@@ -67,6 +69,16 @@ class StorageError(MatchyardError, OSError):
 
 class DeviceError(MatchyardError, RuntimeError):
     """A device that cannot be had, has too little memory, or has failed."""
+
+
+def forget_locals(error: BaseException | None) -> None:
+    """Let the frames that an error and its causes came through hold nothing, those that run yet
+    aside; the lines that they were at are still told."""
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        seen.append(error)
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def _plain(reason: str) -> str:

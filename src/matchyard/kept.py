@@ -6,6 +6,7 @@ each card, when first asked for, and goes when the array goes or is told to.
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterable
@@ -30,6 +31,10 @@ class Kept:
     def __init__(self) -> None:
         # With what takes a thing away when its array goes.
         self._things: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+        self.start_fresh()
+
+    def start_fresh(self) -> None:
+        """The lock, which a forked child must not inherit half way."""
         self._lock = threading.RLock()  # what is made may be made of things that are kept
 
     def of(self, array: NDArray[Any], what: Hashable, make: Callable[[], Any]) -> Any:
@@ -56,6 +61,7 @@ class Kept:
 
 
 kept = Kept()
+os.register_at_fork(after_in_child=kept.start_fresh)
 
 
 def on_card(array: NDArray[Any]) -> Any:

@@ -102,6 +102,7 @@ class Lane:
         if held is None or len(held[0]) < n_words:
             import cupyx
 
+            self.stream.synchronize()  # a launch that was interrupted may still write to the old ones
             words = cupyx.empty_pinned(n_words + n_words // 4 + 64, np.int64)
             held = self._staged[name] = words, words.ctypes.data
         return held[0]

@@ -9,7 +9,9 @@ large for a card is cut first.
 from __future__ import annotations
 
 import itertools
+import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
@@ -17,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.device import Place, is_gpu, on, places, room
+from matchyard.device import Place, forget_host_memory, is_gpu, on, places, room
 from matchyard.engine import Configured
 from matchyard.errors import DeviceError
 from matchyard.kept import forget
@@ -48,9 +50,14 @@ class Workspaces:
         self._is_closed: threading.Event = before._is_closed if before else threading.Event()
         self.in_turns = self._plan.in_turns
         self._cards = itertools.cycle(self._plan.rounds)
-        self._turn = threading.Lock()
+        self._start_fresh()
+        _workspaces.add(self)
         self._free: list[list[list[tuple[Place | None, Any]]]] = [[] for _ in self._plan.rounds]
         self._n_made = [0] * len(self._free)
+
+    def _start_fresh(self) -> None:
+        """The lock, which a forked child must not inherit half way."""
+        self._turn = threading.Lock()
 
     def of(self, tables: Sequence[Any]) -> Workspaces:
         """Those of the same tables with other removals, on the same cards, which are not asked."""
@@ -61,6 +68,7 @@ class Workspaces:
         for free in self._free:
             free.clear()
         forget(self._tables)
+        forget_host_memory()
 
     def close(self) -> None:
         """Leave nothing on the cards: now, and again when one who matches meanwhile is done, also
@@ -138,6 +146,15 @@ class Workspaces:
                     space = None  # so that nothing holds what is forgotten
                     forget([table])
         return found
+
+
+def _after_fork() -> None:
+    for workspaces in list(_workspaces):
+        workspaces._start_fresh()
+
+
+_workspaces: weakref.WeakSet[Workspaces] = weakref.WeakSet()
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def _plan(settings: Configured, tables: Sequence[Any]) -> Plan:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.engine import Configured
-from matchyard.errors import DeviceError, EventError
+from matchyard.errors import DeviceError, EventError, forget_locals
 from matchyard.kernels import csr
 from matchyard.kernels.names import freeze, n_bytes
 from matchyard.matches import Matches, Part, Way
@@ -345,6 +345,7 @@ class Snapshot(NamedTuple):
                 raise error.counted_from(first) from None
             except DeviceError as error:
                 last = first + rows.n_rows - 1
+                forget_locals(error)  # which hold what is on the card
                 raise DeviceError(f"events {first:,} to {last:,}: {error}") from error
             part = join(found, rows.n_rows)
             part = part._replace(encode_s=part.encode_s + read_s)

@@ -78,11 +78,13 @@ class Pair(NamedTuple):
 
 COUNTING = Pair(
     "counting", counting, counting_gpu,
-    (  # tiles of 32 filters, each of them matched by three blocks at most, as if there were many
+    (  # tiles of 32 filters, each of them matched by three blocks at most, as if there were many, and
+        # no hits are few
         (_counting_layout, "COUNTER_BYTES", 16),
         (counting_gpu, "BLOCKS", 15),
         (counting_gpu, "N_PROCESSORS", 0),
         (counting_gpu, "ROOM", 3),
+        (counting_gpu, "FEW_HITS", 0),
     ),
     found="hits", same_work=True,
 )  # fmt: skip

@@ -12,7 +12,9 @@ from matchyard.engines.predicates import workload
 from matchyard.engines.predicates._coded import HIGHEST, Batch, Filters
 from matchyard.engines.predicates.algorithms import _counting_layout, counting, counting_gpu
 from matchyard.kept import kept
+from matchyard.kernels.csr import hash_set
 from tests.engines.predicates.test_counting import SHAPES, case, expected, lists
+from tests.engines.predicates.test_tiles import intervals_case, matches_by_numpy
 from tests.gpu.predicates import COUNTING
 
 pytest.importorskip("cupy")
@@ -89,6 +91,26 @@ def test_what_fits_into_no_tile_is_matched_on_the_cpu(monkeypatch: pytest.Monkey
     assert found.candidates == on_cpu.candidates
 
 
+@pytest.mark.parametrize("most", [1, 8, 9])
+@pytest.mark.parametrize("base", [0, 1 << 40])
+def test_keys_are_looked_up_where_filters_have_few(base: int, most: int, cramped: None) -> None:
+    filters, batch = intervals_case(300, 100)
+    filters = filters.take(np.repeat(np.arange(300), np.arange(300) % most + 1))
+    table = COUNTING.compile(filters, base + np.arange(filters.n_rows))
+    some = batch._replace(
+        slots=np.where(np.arange(400) < 300, batch.slots, 9)
+    )  # nothing at the end
+    wanted = [[base + key for key in row] for row in matches_by_numpy(filters, batch)]
+    space = COUNTING.workspace(table)
+    parts = [COUNTING.match(table, some, space) for _ in range(2)]
+    for part in parts:
+        assert lists(part) == wanted[:75] + [[]] * 25
+        assert part.keys.dtype == (np.int64 if base or most > counting_gpu.MOST_KEYS else np.int32)
+    table = table._replace(removed_keys=hash_set(np.array([base + 2])))
+    wanted = [[key for key in row if key != base + 2] for row in wanted]
+    assert lists(COUNTING.match(table, batch, COUNTING.workspace(table))) == wanted
+
+
 def test_an_index_that_leaves_the_card_leaves_nothing_there() -> None:
     index = my.PredicateIndex("counting", device="gpu").add("x > 1", 1).consolidate()
     held = len(kept)
@@ -117,6 +139,7 @@ def test_an_index_gives_what_it_gives_on_the_cpu(
 ) -> None:
     monkeypatch.setattr(_counting_layout, "COUNTER_BYTES", 512)
     monkeypatch.setattr(counting_gpu, "LAUNCH", 300)
+    monkeypatch.setattr(counting_gpu, "FEW_HITS", 100)
     model = workload.generate(name, 20_000, 7, {"names": 30})
     events, (conditions, keys) = model.events(1000), model.subscriptions(0, 20_000)
     on_cpu = COUNTING.found_by_index(conditions, keys, events, "cpu")

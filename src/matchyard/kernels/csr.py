@@ -16,9 +16,17 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from matchyard.errors import UsageError
 from matchyard.kernels.hashing import mix64, prefetch
 
 FREE = np.int64(np.iinfo(np.int64).min)  # a free slot of a hash set; its last entry says…
+LARGEST_OFFSET = (1 << 31) - 1  # that tables can store, which have 32 bits for one
+
+
+def check_offsets(*ends: int) -> None:
+    """Refuse a table of more rows or values than its offsets can say."""
+    if max(ends) > LARGEST_OFFSET:
+        raise UsageError("more than 2^31 values in one table: use a smaller shard_size")
 
 
 @njit(nogil=True, cache=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.errors import UsageError
+from matchyard.kernels.csr import check_offsets
 from matchyard.kernels.hashing import prefetch
 from matchyard.kernels.subset import LEAF, SubsetIndex, id_bits
 
@@ -35,7 +35,7 @@ def build(sets: list[Any], n_ids: int, leaf: int = LEAF) -> Built:
     set_start, set_ids = sets
     sets.clear()
     lengths = sort_sets(set_start, set_ids)
-    _check_size(len(lengths), lengths)
+    check_offsets(len(lengths), int(lengths.sum(dtype=np.int64)))
     posting_count, order = _file_under_rarest(set_start, lengths, set_ids, n_ids)
     sorted_start, sorted_ids = _gather(set_start, lengths, set_ids, order)
     del set_start, set_ids, lengths
@@ -50,8 +50,7 @@ def build(sets: list[Any], n_ids: int, leaf: int = LEAF) -> Built:
 def join(parts: Sequence[SubsetIndex], leaf: int = LEAF) -> SubsetIndex:
     """One index from several over the same ids, each with a range of rarest ids above the one
     before it: their rows one after the other, which is what one build over all sets gives."""
-    n_rows, n_ids = (sum(len(part[field]) for part in parts) for field in (0, 2))
-    _check_size(n_rows, np.array([n_ids]))
+    check_offsets(sum(len(part.signatures) for part in parts))
     signatures = np.concatenate([part.signatures for part in parts])
     id_start = join_offsets([part.id_start for part in parts])
     ids = np.concatenate([part.ids for part in parts])
@@ -65,14 +64,9 @@ def join(parts: Sequence[SubsetIndex], leaf: int = LEAF) -> SubsetIndex:
 def join_offsets(parts: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
     """Offsets into values that are joined, from the offsets into those of each part."""
     ends = np.cumsum([0, *(int(part[-1]) for part in parts)])
+    check_offsets(int(ends[-1]))
     moved = [part[:-1] + end for part, end in zip(parts, ends)]
     return np.concatenate([*moved, ends[-1:]]).astype(np.int32)
-
-
-def _check_size(n_sets: int, lengths: NDArray[np.int32]) -> None:
-    limit = (1 << 31) - 1  # offsets have 32 bits
-    if n_sets > limit or int(lengths.sum(dtype=np.int64)) > limit:
-        raise UsageError("more than 2^31 sets or ids in one table: use a smaller shard_size")
 
 
 @njit(nogil=True, cache=True)

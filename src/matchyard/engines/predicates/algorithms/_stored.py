@@ -62,6 +62,7 @@ def store(found: Distinct, order: NDArray[np.int64] | None = None) -> Stored:
     """The arrays of a table, with the filters in the given order."""
     filters, key_start, keys = found
     n_filters = int(filters.row_start[-1])
+    csr.check_offsets(n_filters, len(filters.groups), len(filters.slots), len(keys))
     is_plain = n_filters == filters.n_rows and (np.diff(filters.row_start) == 1).all()
     if order is None:
         order = np.arange(n_filters)
@@ -190,6 +191,13 @@ def finish(
         hit_start, hits = _rows_of(table.filter_row, hit_start, hits)
     event_start, keys = csr.gather(table, hit_start, hits)
     return Part(event_start, keys, candidates)
+
+
+def has_few_keys(table: Any, most: int) -> bool:
+    """Are filters those of one row each, with so many keys at most, of which none is removed?"""
+    if len(table.filter_row) or len(table.removed_keys) or len(table.removed_at):
+        return False
+    return 1 <= int(np.diff(table.key_start).max(initial=0)) <= most
 
 
 def n_slots(table: Any) -> int:

@@ -17,6 +17,7 @@
 #define PER_WORD (32 / COUNTER_BITS)
 #define LARGEST_COUNT (0xffffffffu >> (32 - COUNTER_BITS))
 #define NOT_YET (-1)  // a filter has not all its constraints
+#define NO_FILTER (-1)  // for this lane
 
 extern __shared__ uint4 memory[];  // two halves of counters and stamps, then marks
 
@@ -187,6 +188,80 @@ extern "C" __global__ void __launch_bounds__(1024, 1) count_constraints(
         else if (threadIdx.x == 0)
             *cell = 0;
     }
+}
+
+// What is done for the hits of an event by a warp, a lane for each: those of a tile after those of the
+// tile before.
+template <class Body>
+__device__ __forceinline__ void for_hits(
+    offset_t event, int n_tiles, const offset_t* __restrict__ cells, const int* __restrict__ hits,
+    Body body
+) {
+    for (int tile = 0; tile < n_tiles; tile++) {
+        offset_t cell = cells[event * n_tiles + tile], first = cell >> COUNT_SHIFT;
+        int n_hits = (int)(cell & ((1 << COUNT_SHIFT) - 1));
+        for (int from = 0; from < n_hits; from += LANES) {
+            int i = from + lane_of();
+            body(i < n_hits ? hits[first + i] : NO_FILTER);
+        }
+    }
+}
+
+__device__ __forceinline__ offset_t warp_number() {
+    return ((offset_t)blockIdx.x * blockDim.x + threadIdx.x) / LANES;
+}
+
+// How many keys each event has. A sum over them is where its keys end.
+//
+//   key_start  [n_filters + 1] keys of a filter
+//   n_keys     [n_events]
+extern "C" __global__ void count_keys(
+    const offset_t* __restrict__ cells, int n_events, int n_tiles, const int* __restrict__ hits,
+    const int* __restrict__ key_start, offset_t* __restrict__ n_keys
+) {
+    offset_t event = warp_number(), n_mine = 0;
+    if (event >= n_events) return;
+    for_hits(event, n_tiles, cells, hits, [&](int filter) {
+        if (filter != NO_FILTER) n_mine += key_start[filter + 1] - key_start[filter];
+    });
+    offset_t n_all = sum_of_all(n_mine);
+    if (lane_of() == 0) n_keys[event] = n_all;
+}
+
+// The keys of each event, where the others end.
+template <class Key>
+__device__ __forceinline__ void write_keys(
+    const offset_t* __restrict__ cells, int n_events, int n_tiles, const int* __restrict__ hits,
+    const int* __restrict__ key_start, const Key* __restrict__ keys,
+    const offset_t* __restrict__ ends, Key* __restrict__ found
+) {
+    offset_t event = warp_number();
+    if (event >= n_events) return;
+    offset_t at = event ? ends[event - 1] : 0;
+    for_hits(event, n_tiles, cells, hits, [&](int filter) {
+        int first = 0, n_mine = 0;
+        if (filter != NO_FILTER) {
+            first = key_start[filter];
+            n_mine = key_start[filter + 1] - first;
+        }
+        int up_to = sum_up_to(n_mine);
+        for (int i = 0; i < n_mine; i++) found[at + up_to - n_mine + i] = keys[first + i];
+        at += __shfl_sync(ALL_LANES, up_to, LANES - 1);
+    });
+}
+
+extern "C" __global__ void write_keys_32(
+    const offset_t* cells, int n_events, int n_tiles, const int* hits, const int* key_start,
+    const int* keys, const offset_t* ends, int* found
+) {
+    write_keys(cells, n_events, n_tiles, hits, key_start, keys, ends, found);
+}
+
+extern "C" __global__ void write_keys_64(
+    const offset_t* cells, int n_events, int n_tiles, const int* hits, const int* key_start,
+    const offset_t* keys, const offset_t* ends, offset_t* found
+) {
+    write_keys(cells, n_events, n_tiles, hits, key_start, keys, ends, found);
 }
 
 // What a single event is matched with. Two halves of counters as above, in the card's memory.

@@ -3,7 +3,8 @@
 The counters of a tile of filters are in shared memory, two copies of them as in the paper; see
 counting.cu. A single event goes another way (`_counting_one`). Kernels evaluate and count all
 constraints. Filters with negated groups, those without constraints to satisfy, and events that reach
-into arrays of objects are confirmed on the host, as by `counting`. A table with so many constraints
+into arrays of objects are confirmed on the host, as by `counting`. Where no such thing is in the way
+and hits are many, the card looks up their keys, too. A table with so many constraints
 of several entries on one filter that not even 32 filters fit into shared memory is matched on the
 CPU.
 """
@@ -25,6 +26,7 @@ from matchyard.engines.predicates.algorithms._counting_layout import Layout, lay
 from matchyard.engines.predicates.algorithms._counting_one import MOST_CODES, One
 from matchyard.engines.predicates.algorithms._holds import enter, filter_holds, leave, no_slots
 from matchyard.engines.predicates.algorithms.counting import Options, Table
+from matchyard.kept import keys_on_card, on_card
 from matchyard.lanes import Lane, kernel
 from matchyard.matches import Part, end_to_end
 
@@ -33,6 +35,9 @@ BLOCKS = 4096  # in a launch of many events: several times as many as run at onc
 N_PROCESSORS = 132  # of an H200: up to as many blocks are alone on theirs, and may be large
 CELLS = 1 << 24  # of a launch, one for each event and tile: 128 MB
 ROOM = 1 << 20  # hits of a launch, before it is known how many there are
+FEW_HITS = 1 << 14  # of a launch, up to which the host looks up their keys: it is done sooner
+MOST_KEYS = 8  # of a filter, up to which the card does so
+_WARPS = 8  # of a block that looks up keys
 _COUNT_SHIFT = 20
 _COUNT_MASK = (1 << _COUNT_SHIFT) - 1
 VARIANTS = tuple(
@@ -68,6 +73,12 @@ class Space:
         }
         self._count_constraints = kernel(__file__, "count_constraints", self._constants)
         self._sizes = table.sizes
+        self._keys: Any = None  # where the card may look them up
+        if _stored.has_few_keys(table, MOST_KEYS) and not must_confirm(table):
+            self._keys, self._key_start = keys_on_card(table.keys), on_card(table.key_start)
+            width = 8 * self._keys.dtype.itemsize
+            self._count_keys = kernel(__file__, "count_keys", self._constants)
+            self._write_keys = kernel(__file__, f"write_keys_{width}", self._constants)
         with self.lane.stream, guarded("the counters of a thread"):
             self._reserved, self._stale = cupy.zeros(1, np.int64), cupy.zeros(1, np.int64)
             self.lane.stream.synchronize()
@@ -116,6 +127,31 @@ class Space:
         self._reserved, self._stale = self._stale, self._reserved
         return cells, hits
 
+    def finds_keys(self, n_hits: int, has_places: bool) -> bool:
+        """Does the card look up the keys of so many hits?"""
+        return self._keys is not None and not has_places and n_hits > FEW_HITS
+
+    def keys_of(self, cells: Any, hits: Any, n_events: int) -> tuple[Any, Any]:
+        """Where the keys of each event begin, and the keys, of 32 bits where all fit."""
+        assert self.layout is not None
+        lane = self.lane
+        given = cells, np.int32(n_events), np.int32(self.layout.n_tiles), hits, self._key_start
+        n_blocks = -(-n_events // _WARPS)
+        counts = lane.empty("counts", n_events, np.int64)
+        ends = lane.empty("ends", n_events, np.int64)
+        lane.launch(self._count_keys, n_blocks, 32 * _WARPS, *given, counts)
+        counts.cumsum(out=ends)
+        event_start = np.zeros(n_events + 1, np.int64)
+        event_start[1:] = lane.fetch_staged("ends", ends)
+        found = lane.empty("keys", int(event_start[-1]), self._keys.dtype)
+        lane.launch(self._write_keys, n_blocks, 32 * _WARPS, *given, self._keys, ends, found)
+        return event_start, lane.fetch(found)
+
+
+def must_confirm(table: Table) -> bool:
+    """Is there more to a match than counts?"""
+    return bool(len(table.groups)) or table.sizes[0] == 0
+
 
 def workspace(table: Table, options: Options) -> Space:
     """What one thread mutates."""
@@ -138,11 +174,14 @@ def match(table: Table, batch: Batch, workspace: Space, options: Options) -> Par
         one = workspace.one.match(table, batch) if batch.n_rows == 1 else None
         if one is None:
             with workspace.lane.stream:
-                hit_start, hits, candidates, has_places = _counted(table, layout, batch, workspace)
+                counted = _counted(table, layout, batch, workspace)
+                if isinstance(counted, Part):
+                    return counted
+                hit_start, hits, candidates, has_places = counted
         else:
             hits, candidates, has_places = one
             hit_start = np.array([0, len(hits)])
-    if has_places or len(table.groups) or table.sizes[0] == 0:
+    if has_places or must_confirm(table):
         batch = _stored.narrowed(table, batch)
         hit_start, hits = _confirmed(table, batch, hit_start, hits, workspace.first)
     if len(hits) == 0:
@@ -152,9 +191,9 @@ def match(table: Table, batch: Batch, workspace: Space, options: Options) -> Par
 
 def _counted(
     table: Table, layout: Layout, batch: Batch, space: Space
-) -> tuple[NDArray[np.int64], NDArray[np.int32], int, bool]:
+) -> tuple[NDArray[np.int64], NDArray[np.int32], int, bool] | Part:
     """The filters with full counts per event, the constraints evaluated, and whether an event
-    reaches into arrays of objects."""
+    reaches into arrays of objects; or the keys, where the card looks them up."""
     n_events, n_entries = batch.n_rows, int(batch.event_start[-1] - batch.event_start[0])
     events = space.send(batch)
     there = space.launch(events, n_events, n_entries)
@@ -170,6 +209,8 @@ def _counted(
     if n_hits > space.room:
         there = space.launch(events, n_events, n_entries, n_hits + n_hits // 4)
         cells = space.lane.fetch_staged("cells", there[0])
+    if space.finds_keys(n_hits, has_places):
+        return Part(*space.keys_of(*there, n_events), candidates)
     found = space.lane.fetch_staged("hits", there[1][:n_hits])
     return hit_start, _in_order(cells, found), candidates, has_places
 

@@ -80,7 +80,7 @@ class Space:
         )
         self._sift.max_dynamic_shared_size_bytes = row_bytes
         self.keys: Any = None  # where each filter has few, they are found on the card
-        if _has_few_keys(table):
+        if _stored.has_few_keys(table, MOST_KEYS):
             self.keys, self._key_start = keys_on_card(table.keys), on_card(table.key_start)
             name = f"gather_{8 * self.keys.dtype.itemsize}"
             self._gather = kernel(__file__, name, constants)
@@ -169,13 +169,6 @@ class Space:
         )  # fmt: skip
         words = self.lane.fetch(out)
         return words[: n_events + 1], words[n_events + 1 :].view(self.keys.dtype)[:n_pairs]
-
-
-def _has_few_keys(table: Table) -> bool:
-    """Are filters those of one row each, with few keys, of which none is removed?"""
-    if len(table.filter_row) or len(table.removed_keys) or len(table.removed_at):
-        return False
-    return 1 <= int(np.diff(table.key_start).max(initial=0)) <= MOST_KEYS
 
 
 def _n_chunks(n_events: int, n_tiles: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from matchyard.errors import UsageError
+from matchyard.kernels.csr import check_offsets
 
 _STARTS = ("block_start", "slot_start", "set_start", "tag_start", "key_start")
 _VALUES = ("masks", "prefixes", "words", "tags", "keys")
@@ -37,8 +37,8 @@ def join(tables: Sequence[Any], padding: int) -> Any:
 def _offsets(lengths: Any, kind: Any) -> Any:
     """Where rows of those lengths begin; what offsets of that kind cannot say is refused."""
     start = np.append(0, np.cumsum(lengths, dtype=np.int64))
-    if start[-1] > np.iinfo(kind).max:
-        raise UsageError("more than 2^31 sets, tags or keys in one table: use more shards")
+    if kind == np.int32:
+        check_offsets(int(start[-1]))
     return start.astype(kind)
 
 

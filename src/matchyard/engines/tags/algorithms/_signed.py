@@ -90,9 +90,9 @@ def _signed(
     keys: NDArray[np.int64],
 ) -> Signed:
     """Offsets in 32 bits, which is what tables store."""
-    set_start, tag_start, key_start = (
-        offsets.astype(np.int32) for offsets in (set_start, tag_start, key_start)
-    )
+    starts = set_start, tag_start, key_start
+    csr.check_offsets(*(int(start[-1]) for start in starts))
+    set_start, tag_start, key_start = (start.astype(np.int32) for start in starts)
     return Signed(signatures, set_start, tag_start, tags, key_start, keys)
 
 

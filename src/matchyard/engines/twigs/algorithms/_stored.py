@@ -53,6 +53,7 @@ def distinct(twigs: Twigs, keys: NDArray[np.int64]) -> Distinct:
 def store(found: Distinct) -> Stored:
     """The arrays of a table."""
     twigs, key_start, keys = found
+    csr.check_offsets(len(twigs.tree_start), len(twigs.tag), len(keys))
     none = np.empty(0, np.int64)
     return Stored(
         twigs.row_start.astype(np.int32),
