@@ -149,8 +149,9 @@ def record_all(case: Case, about: dict[str, Any], index: Any, on_cpu: Any, event
         gpu.record("one by one", {**about, **one_by_one(runner)})
         return
     by_cpu = one_thread_of_the_cpu(on_cpu, events[: N_ON_CPU[case.engine]])
-    for threads in (n for n in gpu.THREADS if n * case.launch <= case.n_events or n == 1):
-        found = gpu.measure(runner, case.launch, threads)
+    launch = runner.segment.at_once(case.launch)  # fewer events where they find very much
+    for threads in (n for n in gpu.THREADS if n * launch <= case.n_events or n == 1):
+        found = gpu.measure(runner, launch, threads)
         rate = found["events_per_s"]
         found |= {"cpu_events_per_s": by_cpu, "to_one_cpu_thread": rate / by_cpu}
         if case.engine == "twigs":
@@ -158,7 +159,7 @@ def record_all(case: Case, about: dict[str, Any], index: Any, on_cpu: Any, event
             found |= {"xml_bytes": n_bytes, "xml_bytes_per_s": rate * n_bytes / case.n_events}
         gpu.record("match", {**about, **found})
     if index.device != "cpu":
-        gpu.record("kernels", {**about, **gpu.kernels(runner, case.launch)})
+        gpu.record("kernels", {**about, **gpu.kernels(runner, launch)})
 
 
 def main() -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from itertools import chain
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ from matchyard.placement import IN_TURNS, Workspaces, ask_cards, cut
 _KEPT_BYTES = 1 << 30  # of rows; a larger build frees them half way, and cannot be undone
 CHUNK = 4096  # events per step of a thread: enough to share the work, small enough for the cache
 _STEPS = 2  # of a thread, at least, so that one that is slower than others does not hold them up
+_MOST_KEYS = 1 << 27  # that a step should find: results of gigabytes are slow to put together
 _LEAST = 256  # fewer are not shared among threads: events can be slow, but handing over costs, too
 
 
@@ -56,6 +58,7 @@ class Segment:
         self.settings, self.vocabulary = settings, freeze(vocabulary)
         self.tables = tuple(freeze(table) for table in cut(settings, vocabulary, tables))
         self.workspaces = Workspaces(settings, self.tables)
+        self._found_each: float | None = None  # keys per event, lately
 
     def _with(self, tables: Sequence[Any]) -> Segment:
         """The same segment with other removals in its tables. No card is asked, since a card that has
@@ -161,6 +164,7 @@ class Segment:
         batch = self.encode(column)
         encode_s = perf_counter() - start
         joined = join(self.workspaces.match(find, batch), column.n_rows)
+        self._found_each = len(joined.keys) / max(1, column.n_rows)
         return Part(joined.event_start, joined.keys, joined.candidates, encode_s)
 
     @property
@@ -168,6 +172,15 @@ class Segment:
         """Events that are worth a step of a thread: a GPU wants more of them than the CPU."""
         n_events: int = getattr(self.settings.algorithm, "LAUNCH", CHUNK)
         return n_events * IN_TURNS if self.workspaces.in_turns else n_events
+
+    def at_once(self, n_events: int) -> int:
+        """How many of so many events to match at once, that a result does not get too large; few, as
+        long as nothing is known of what they find."""
+        if n_events <= _LEAST:
+            return n_events
+        if self._found_each is None:
+            return min(n_events, CHUNK)
+        return max(_LEAST, int(min(n_events, _MOST_KEYS / max(self._found_each, 1.0))))
 
     def remove(self, removals: Removals) -> Segment:
         """The same segment with more tombstones."""
@@ -335,9 +348,19 @@ class Snapshot(NamedTuple):
         n_steps = _STEPS * threads if threads > 1 else 1
         chunk = min(self._chunk(), max(_LEAST, -(-n_events // n_steps)))
 
-        def step(first: int) -> Part:
+        def step(first: int) -> Iterator[Part]:
+            last = min(first + chunk, n_events)
+            while True:  # no events have a part, too
+                at_once = [segment.at_once(last - first) for segment in self.segments]
+                n_rows = min(at_once, default=last - first)
+                yield part_of(first, n_rows)
+                first += n_rows
+                if first == last:
+                    return
+
+        def part_of(first: int, n_rows: int) -> Part:
             start = perf_counter()
-            rows = column.rows(first, min(first + chunk, n_events))  # which may read them
+            rows = column.rows(first, first + n_rows)  # which may read them
             read_s = perf_counter() - start
             try:
                 found = [find(segment, rows, first) for segment in self.segments]
@@ -352,11 +375,12 @@ class Snapshot(NamedTuple):
             return finish(part) if finish else part
 
         if n_events <= chunk:
-            return Matches((step(0),), self.key_names)
+            return Matches(list(step(0)), self.key_names)
         starts = range(0, n_events, chunk)
         if threads == 1:
-            return Matches([step(first) for first in starts], self.key_names)
-        return Matches(list(_pool(threads).map(step, starts)), self.key_names)
+            return Matches(list(chain.from_iterable(map(step, starts))), self.key_names)
+        found = _pool(threads).map(lambda first: list(step(first)), starts)
+        return Matches(list(chain.from_iterable(found)), self.key_names)
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}
