@@ -29,7 +29,7 @@ from matchyard.placement import IN_TURNS, Workspaces, ask_cards, cut
 _KEPT_BYTES = 1 << 30  # of rows; a larger build frees them half way, and cannot be undone
 CHUNK = 4096  # events per step of a thread: enough to share the work, small enough for the cache
 _STEPS = 2  # of a thread, at least, so that one that is slower than others does not hold them up
-_MOST_KEYS = 1 << 27  # that a step should find: results of gigabytes are slow to put together
+_MOST_KEYS = 1 << 26  # that a step should find: results of gigabytes are slow to put together
 _LEAST = 256  # fewer are not shared among threads: events can be slow, but handing over costs, too
 
 

@@ -62,9 +62,8 @@ def test_judge_can_say_not(name):
     report = json.loads((FIGURES[name].folder / f"{name}.json").read_text())
     figure = FIGURES[name]._replace(threads=report["threads"], size=report["size"])
     on_gpu = reproduce._of_same_size(figure.folder / f"{name}.gpu.json", figure)
-    figure = figure._replace(
-        cores=report["machine"]["cores"], card=reproduce.card_of(on_gpu, report["threads"])
-    )
+    card, fed = reproduce.card_of(on_gpu, report["threads"])
+    figure = figure._replace(cores=report["machine"]["cores"], card=card, fed=fed)
     contrary = [
         row
         | {"y": 1e9 if row.get("beside") else 1 / row["y"]}

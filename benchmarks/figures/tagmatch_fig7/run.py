@@ -41,7 +41,7 @@ def judge(figure, rows):
     if on_gpu:
         top = max(on_gpu, key=lambda point: point["y"])
         text += (
-            f"; on {figure.card} the best is {top['x']:,}, {top['x'] / figure.size:.2%}, and the "
+            f"; on {figure.card}{figure.fed} the best is {top['x']:,}, {top['x'] / figure.size:.2%}, and the "
             f"largest reaches {on_gpu[-1]['y'] / top['y']:.0%} of it"
         )
     holds = [first < 0.95, last > 0.8, apart < 0.25]  # trade-off, stable beyond, verbs alike

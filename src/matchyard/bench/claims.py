@@ -45,7 +45,7 @@ def of_gpu(figure: Figure, found: Mapping[str, Any], name: str) -> tuple[Any, st
     algorithm, *rest = name.split(" ", 1)
     on_gpu = " ".join([algorithm + ON_GPU, *rest])
     return (
-        (found[on_gpu], f"{algorithm} on {figure.card}")
+        (found[on_gpu], f"{algorithm} on {figure.card}{figure.fed}")
         if on_gpu in found
         else (found[name], algorithm)
     )

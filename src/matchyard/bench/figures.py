@@ -53,7 +53,8 @@ class Figure(NamedTuple):
     gpu_engine: str  # whose algorithms are measured on a GPU as well; empty: none is
     device: str = "cpu"  # that is measured
     cores: int = 1  # of the machine that measured on the CPU…
-    card: str = ""  # …and the GPU, where rows of one are judged
+    card: str = ""  # …and the GPU, where rows of one are judged…
+    fed: str = ""  # …" with 16 threads", where these are not those of the CPU
 
 
 def find_figures(start: Path | None = None) -> dict[str, Figure]:

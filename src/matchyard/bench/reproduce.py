@@ -146,8 +146,8 @@ def _finish(
     """Judge and draw what the CPU did and, where it is there, the GPU."""
     folder = output or figure.folder
     on_gpu = _of_same_size(folder / f"{figure.name}.gpu.json", figure)
-    card = card_of(on_gpu, report["threads"])
-    figure = figure._replace(cores=report["machine"]["cores"], card=card)
+    card, fed = card_of(on_gpu, report["threads"])
+    figure = figure._replace(cores=report["machine"]["cores"], card=card, fed=fed)
     rows = [*report["rows"], *on_gpu.get("rows", [])]
     verdict, reason = load(figure).judge(figure, rows)
     if verdict not in VERDICTS:
@@ -164,15 +164,15 @@ def _finish(
     return str(verdict)
 
 
-def card_of(on_gpu: Report, threads: int) -> str:
+def card_of(on_gpu: Report, threads: int) -> tuple[str, str]:
     """The GPU of a report; and how many threads gave it work, where the CPU had others.
 
     >>> card_of({"card": "a card", "threads": 16}, 2), card_of({}, 2)
-    ('a card with 16 threads', '')
+    (('a card', ' with 16 threads'), ('', ''))
     """
     if not on_gpu or on_gpu["threads"] == threads:
-        return str(on_gpu.get("card", ""))
-    return f"{on_gpu['card']} with {on_gpu['threads']} threads"
+        return on_gpu.get("card", ""), ""
+    return on_gpu["card"], f" with {on_gpu['threads']} threads"
 
 
 def _of_same_size(path: Path, figure: Figure) -> Report:
