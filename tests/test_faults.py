@@ -195,6 +195,17 @@ def test_a_forked_child_waits_for_nothing_that_another_thread_was_at() -> None:
         kept.forget(segment.tables[0])
         return answers(index) == answers(build(ROWS, None))
 
-    with segment.workspaces._turn, kept._lock:  # a copy to a card is under way
-        child = in_child(match_and_forget)
+    has_begun, is_over = threading.Event(), threading.Event()
+
+    def copy_to_a_card() -> None:
+        with segment.workspaces._turn, kept._lock:
+            has_begun.set()
+            is_over.wait(60)
+
+    other = threading.Thread(target=copy_to_a_card)
+    other.start()
+    assert has_begun.wait(60)
+    child = in_child(match_and_forget)
+    is_over.set()
+    other.join()
     assert exit_code(child) == 0

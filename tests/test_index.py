@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import matchyard as my
-from matchyard import snapshot
 from matchyard.snapshot import Segment
 from tests.cases import build
 
@@ -249,27 +248,3 @@ def test_threads_are_checked_by_open_too(tmp_path: Path) -> None:
     my.TagIndex().add("a", 1).save(tmp_path / "a.index")
     with pytest.raises(my.UsageError, match="threads"):
         my.open(tmp_path / "a.index", threads=0)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_events_that_find_many_keys_are_matched_fewer_at_a_time(
-    threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(snapshot, "_LEAST", 2)
-    monkeypatch.setattr(snapshot, "_MOST_KEYS", 100)
-    monkeypatch.setattr(snapshot, "CHUNK", 16)
-    index = my.TagIndex().add_many([["jazz"]] * 30, my.interface_key(0, np.arange(30)))
-    events = [["jazz"]] * 20
-    before = index.consolidate().match(events, threads)  # nothing is known of them yet
-    after = index.match(events, threads)
-    for found in (before, after):
-        assert [sorted(row) for row in found] == [list(range(30))] * 20
-        assert found.work.matches == 600
-    sizes = [[len(part.event_start) - 1 for part in found.parts] for found in (before, after)]
-    assert sizes[1] == ([3, 3, 3, 3, 3, 1, 3, 1] if threads == 1 else [3, 2] * 4)
-    assert threads > 1 or sizes[0] == [16, 3, 1]
-    wanted = [[key for key in range(30) if key != i] for i in range(20)]
-    assert [sorted(row) for row in index.forward(events, [0] * 20, range(20), threads)] == wanted
-    assert index.match([], threads).to_lists() == []
-    with pytest.raises(my.ParseError, match="document 29"):
-        my.TwigIndex().add("//a", 1).match(["<a/>"] * 29 + ["<a>"] * 2, threads)

@@ -164,3 +164,28 @@ def test_an_index_that_moves_while_its_failure_is_handled_leaves_nothing_there(
     else:
         raise AssertionError("no error")
     assert index.match(["jazz"])[0] == [1]
+
+
+def test_an_error_that_comes_while_another_is_handled_leaves_that_alone(
+    card: Card, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = my.TagIndex(device="gpu").add("jazz", key=1).consolidate()
+    monkeypatch.setattr(device, "_faults", lambda: (MemoryError,))
+    monkeypatch.setattr(lanes.Lane, "staged", MagicMock(side_effect=MemoryError))
+
+    def numbers() -> Iterator[Any]:
+        for number in range(3):
+            try:
+                raise KeyError(number)
+            except KeyError as error:
+                yield error
+
+    seen = []
+    for error in numbers():
+        try:
+            raise error
+        except KeyError:
+            with pytest.raises(my.DeviceError):
+                index.match(["jazz"])
+            seen.append(error.args[0])
+    assert seen == [0, 1, 2]

@@ -69,3 +69,17 @@ def test_removals_are_kept_where_rows_are_too_many(
     is_late = where == "snapshot.cut" and live  # then rows are lost, which are all of a segment
     found = sorted(index.consolidate().match(["jazz blues rock"])[0])
     assert found == ([2] if is_late else [2, 3])
+
+
+@pytest.mark.parametrize(("most_kept", "said"), [(1 << 30, "nothing has changed"), (-1, "is lost")])
+def test_a_build_that_fails_says_what_became_of_its_rows(
+    most_kept: int, said: str, monkeypatch: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    index = my.TagIndex().add("jazz", key=1)
+    with monkeypatch.context() as patched:
+        patched.setattr("matchyard.snapshot._KEPT_BYTES", most_kept)
+        patched.setattr("matchyard.kernels.csr.LARGEST_OFFSET", 0)
+        with pytest.raises(my.UsageError, match="in one table"):
+            index.consolidate()
+    assert said in caplog.text
+    assert len(index.consolidate()) == (most_kept > 0)

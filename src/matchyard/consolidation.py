@@ -144,8 +144,12 @@ class Changing:
             del rows
             built = Segment.compile(self._settings, parts, self._shard_size)
         except BaseException as error:
-            restore(lent or parts)
-            _log.warning("consolidation failed, nothing has changed: %s", error)
+            kept = lent or parts
+            restore(kept)
+            outcome = (
+                "nothing has changed" if kept else "what was added is lost, too large to be kept"
+            )
+            _log.warning("consolidation failed, %s: %s", outcome, error)
             raise
         seconds = perf_counter() - start
         _log.info("consolidated %d subscriptions in %.2f s", built.n_keys, seconds)

@@ -73,12 +73,11 @@ class DeviceError(MatchyardError, RuntimeError):
 
 def forget_locals(error: BaseException | None) -> None:
     """Let the frames that an error and its causes came through hold nothing, those that run yet
-    aside; the lines that they were at are still told."""
-    seen: list[BaseException] = []
-    while error is not None and error not in seen:
-        seen.append(error)
+    aside; the lines that they were at are still told. What was being handled when it came, which
+    Python calls its context, is of others."""
+    while error is not None:
         traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
+        error = error.__cause__
 
 
 def _plain(reason: str) -> str:

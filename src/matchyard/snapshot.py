@@ -164,7 +164,8 @@ class Segment:
         batch = self.encode(column)
         encode_s = perf_counter() - start
         joined = join(self.workspaces.match(find, batch), column.n_rows)
-        self._found_each = len(joined.keys) / max(1, column.n_rows)
+        if column.n_rows:
+            self._found_each = len(joined.keys) / column.n_rows
         return Part(joined.event_start, joined.keys, joined.candidates, encode_s)
 
     @property
@@ -174,13 +175,15 @@ class Segment:
         return n_events * IN_TURNS if self.workspaces.in_turns else n_events
 
     def at_once(self, n_events: int) -> int:
-        """How many of so many events to match at once, that a result does not get too large; few, as
-        long as nothing is known of what they find."""
-        if n_events <= _LEAST:
+        """How many of so many events to match at once, where there may be more than the CPU takes: not
+        so many that a result gets too large, and few as long as nothing is known of what they find."""
+        if n_events <= _LEAST or self.launch <= CHUNK:
             return n_events
+        times = IN_TURNS if self.workspaces.in_turns else 1  # each step then copies all tables
         if self._found_each is None:
-            return min(n_events, CHUNK)
-        return max(_LEAST, int(min(n_events, _MOST_KEYS / max(self._found_each, 1.0))))
+            return min(n_events, CHUNK * times)
+        fitting = int(_MOST_KEYS * times / max(self._found_each, 1.0))
+        return min(n_events, max(_LEAST, fitting))
 
     def remove(self, removals: Removals) -> Segment:
         """The same segment with more tombstones."""
@@ -374,6 +377,8 @@ class Snapshot(NamedTuple):
             part = part._replace(encode_s=part.encode_s + read_s)
             return finish(part) if finish else part
 
+        if n_events <= min(chunk, _LEAST):
+            return Matches((part_of(0, n_events),), self.key_names)
         if n_events <= chunk:
             return Matches(list(step(0)), self.key_names)
         starts = range(0, n_events, chunk)
