@@ -104,6 +104,20 @@ def test_an_index_from_which_was_removed_is_as_good_as_new(
 
 
 @pytest.mark.parametrize("algorithm", find_engine("predicates").algorithms)
+def test_keys_that_saving_numbers_anew_make_the_table_of_a_new_index(
+    algorithm: str, tmp_path: Path
+) -> None:
+    index = build(["x > 1", "x > 2"], ["ada", "bob"], algorithm, engine="predicates", live=True)
+    index.add("x > 3", "bob").remove("ada").add("x > 1", "ada").save(tmp_path / "an.index")
+    opened = my.open(tmp_path / "an.index")
+    rows, numbers = stored_in(opened)
+    (one,), (other,) = (
+        found.segments() for found in (opened, build(rows, numbers, algorithm, engine="predicates"))
+    )
+    assert_same_arrays(one.tables, other.tables)
+
+
+@pytest.mark.parametrize("algorithm", find_engine("predicates").algorithms)
 def test_nothing_of_a_removed_predicate_is_found_in_memory(algorithm: str) -> None:
     index = build(["x > 1"], [1], algorithm, engine="predicates")
     before = index.info()

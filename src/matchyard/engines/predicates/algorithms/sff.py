@@ -96,9 +96,12 @@ def compile(
 
 def _interfaces(stored: _stored.Stored) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     none = np.empty(0, np.int32)
-    distinct, interface = np.unique(stored.keys, return_inverse=True)
+    distinct, first, interface = np.unique(stored.keys, return_index=True, return_inverse=True)
     if not 0 < len(distinct) <= MOST_INTERFACES:
         return none, none
+    interface = np.argsort(np.argsort(first))[
+        interface
+    ]  # as they come: saving may number keys anew
     of_row = np.full(len(stored.key_start) - 1, SEVERAL, np.int32)
     has_one = np.diff(stored.key_start) == 1
     of_row[has_one] = interface[stored.key_start[:-1][has_one]]
