@@ -141,7 +141,9 @@ def test_a_live_index_under_writes_can_be_saved(tmp_path: Path) -> None:
 def test_bare_signatures_that_start_with_zeros_take_more_of_their_kind(tmp_path: Path) -> None:
     index = my.TagIndex("tagmatch", {"exact": False}).add_many(np.zeros((1, 3), np.uint64), [0])
     index.save(tmp_path / "a.index")
-    again = my.open(tmp_path / "a.index").add_many(np.array([[4, 5, 6]], np.uint64), [9])
+    again = my.open(tmp_path / "a.index", verify=True).add_many(
+        np.array([[4, 5, 6]], np.uint64), [9]
+    )
     assert sorted(again.consolidate().match(np.full((1, 3), 7, np.uint64))[0]) == [0, 9]
     with pytest.raises(my.UsageError, match="nothing can be explained"):
         again.explain("a", 9)

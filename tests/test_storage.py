@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import re
 import shutil
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import matchyard as my
 from matchyard import storage, versions
 from matchyard.engine import find_algorithm, find_engine
+from matchyard.storage import content
 from tests.cases import ONE_EACH, build
 from tests.golden import make
 
@@ -113,13 +115,13 @@ def test_a_current_that_names_no_version_is_refused(saved: Path) -> None:
 def rewrite_manifest(path: Path, **changes: object) -> None:
     file = version_of(path) / "manifest.json"
     manifest = {**json.loads(file.read_text()), **changes}
-    manifest["sha256"] = storage._self_hash(manifest)
+    manifest["sha256"] = storage.self_hash(manifest)
     file.write_text(json.dumps(manifest))
 
 
 def test_a_newer_format_is_refused_and_says_what_to_do(saved: Path) -> None:
     rewrite_manifest(saved, format=storage.FORMAT + 1)
-    with pytest.raises(my.StorageError, match=r"format 3; .* install a newer one"):
+    with pytest.raises(my.StorageError, match=r"format 4; .* install a newer one"):
         my.open(saved)
 
 
@@ -195,16 +197,16 @@ def test_a_reader_goes_on_after_two_newer_versions(tmp_path: Path, quick_saves: 
 def test_a_version_that_goes_while_it_is_read_is_read_again(
     tmp_path: Path, quick_saves: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, check, rivals = tmp_path / "a.index", storage._check, []
+    path, of, rivals = tmp_path / "a.index", content.Contents.of, []
     save(path)
 
-    def check_late(*arguments: object) -> None:
-        if len(rivals) < 2:
+    def late(contents: content.Contents, name: str, size_bytes: int | None = None) -> object:
+        if len(rivals) < 2 and "writing" not in str(contents.folder("")):
             rivals.append(1)
             save(path, "new") if len(rivals) == 2 else save(path)
-        check(*arguments)
+        return of(contents, name, size_bytes)
 
-    monkeypatch.setattr(storage, "_check", check_late)
+    monkeypatch.setattr(content.Contents, "of", late)
     assert answers(path)[2] == ["m", "new"]
 
 
@@ -222,15 +224,19 @@ def test_opening_writes_nothing_until_save(saved: Path) -> None:
 
 
 @pytest.mark.parametrize("case", ONE_EACH, ids=lambda case: case.algorithm)
-def test_arrays_of_an_opened_index_are_mapped_and_read_only(tmp_path: Path, case: object) -> None:
+def test_large_arrays_of_an_opened_index_are_mapped_and_all_are_read_only(
+    tmp_path: Path, case: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     build(ROWS, KEYS, *case[:2]).save(tmp_path / "a.index")  # type: ignore[index]
-    segment = my.open(tmp_path / "a.index")._snapshot.segments[0]
-    for array in (*segment.tables[0], *segment.vocabulary):
-        assert not array.flags.writeable
-    mapped = segment.tables[0].keys
-    while not isinstance(mapped, np.memmap):
-        mapped = mapped.base
-        assert mapped is not None
+    for most, is_mapped in ((1 << 20, False), (64, True)):
+        monkeypatch.setattr(content, "READ_BYTES", most)
+        segment = my.open(tmp_path / "a.index")._snapshot.segments[0]
+        for array in (*segment.tables[0], *segment.vocabulary):
+            assert not array.flags.writeable
+        owner = segment.tables[0].keys
+        while isinstance(owner, np.ndarray) and owner.base is not None:
+            owner = owner.base
+        assert isinstance(getattr(owner, "obj", owner), mmap.mmap) == is_mapped
 
 
 def test_nothing_is_ever_pickled() -> None:

@@ -12,6 +12,8 @@ from pathlib import Path as _Path
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from matchyard.forks import loading as _loading
+
 if _TYPE_CHECKING:
     from matchyard.engine import ENGINES
     from matchyard.engines.predicates.language import field
@@ -80,7 +82,8 @@ __all__ = [
 def __getattr__(name: str) -> _Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'matchyard' has no attribute {name!r}")
-    value = getattr(_import_module(f"matchyard.{_HOMES[name]}"), name)
+    with _loading:
+        value = getattr(_import_module(f"matchyard.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

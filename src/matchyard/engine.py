@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from matchyard.device import guarded, is_gpu, pick
 from matchyard.errors import UsageError
+from matchyard.forks import loading
 from matchyard.matches import Part
 
+LARGEST_OPTION = 1 << 48  # kernels add and multiply options in 64 bits
 ENGINES = ("tags", "predicates", "twigs")
 
 
@@ -46,6 +48,9 @@ class Algorithm(Protocol):
 
     def check(self, options: Any) -> None:
         """Refuse options that make no sense, when an index is made rather than when it is built."""
+
+    def inspect(self, look: Any, table: Any, vocabulary: Any, options: Any) -> None:
+        """Refuse a table from disk that does not fit together; `look` is a `kernels.inspection`."""
 
     def compile(
         self, subscriptions: Any, keys: NDArray[np.int64], vocabulary: Any, options: Any
@@ -77,13 +82,19 @@ class Engine(NamedTuple):
     default: str
 
 
+def _load(path: str) -> ModuleType:
+    """The module of that path; a fork waits until it is loaded."""
+    with loading:
+        return import_module(path)
+
+
 def find_engine(name: str) -> Engine:
     """The engine of that name."""
     if name not in ENGINES:
         raise UsageError(f"no engine {name!r}; expected one of: {', '.join(ENGINES)}")
-    package = import_module(f"matchyard.engines.{name}")
+    package = _load(f"matchyard.engines.{name}")
     language, oracle, encoder, workload = (
-        import_module(f"matchyard.engines.{name}.{part}")
+        _load(f"matchyard.engines.{name}.{part}")
         for part in ("language", "oracle", "encoder", "workload")
     )
     return Engine(name, language, oracle, encoder, workload, package.ALGORITHMS, package.DEFAULT)
@@ -98,9 +109,9 @@ def find_algorithm(engine: Engine, name: str | None, device: str = "cpu") -> Alg
             f"{', '.join(engine.algorithms)}"
         )
     path = f"matchyard.engines.{engine.name}.algorithms.{name}"
-    algorithm: Any = import_module(path)
+    algorithm: Any = _load(path)
     if is_gpu(device):
-        algorithm = OnCard(algorithm, import_module(f"{path}_gpu"))
+        algorithm = OnCard(algorithm, _load(f"{path}_gpu"))
     found: Algorithm = algorithm
     return found
 
@@ -140,6 +151,15 @@ class Configured(NamedTuple):
     def encode(self, column: Any, vocabulary: Any) -> Any:
         """A column of events as a batch, with the signatures that the algorithm wants."""
         return self.engine.encoder.encode(column, vocabulary, *self._signature_bits())
+
+    def encode_some(self, column: Any, vocabulary: Any) -> tuple[Any, int]:
+        """The first events of a column as a batch, and how many: all, unless the engine says that
+        they would take too much memory at once."""
+        find = getattr(self.engine.encoder, "encode_some", None)
+        if find is None:
+            return self.encode(column, vocabulary), column.n_rows
+        found: tuple[Any, int] = find(column, vocabulary, *self._signature_bits())
+        return found
 
     def accept(self, column: Any) -> None:
         """Refuse subscriptions that the algorithm cannot hold, before they are staged."""
@@ -186,5 +206,7 @@ def read_options(given: Mapping[str, Any], *kinds: type[Any]) -> list[Any]:
         is_number_for_flag = isinstance(value, bool) != (wanted is bool)
         if not isinstance(value, wanted) or is_number_for_flag:
             raise UsageError(f"option {name!r} takes {wanted.__name__}, not {value!r}")
+        if wanted is int and abs(value) > LARGEST_OPTION:
+            raise UsageError(f"option {name!r} takes at most {LARGEST_OPTION}, in size")
         chosen[known[name]][name] = value
     return [kind(**chosen[kind]) for kind in kinds]

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -71,15 +71,14 @@ def read(
             source = pq.ParquetFile(
                 pa.BufferReader(sys.stdin.buffer.read()) if path == "-" else path
             )
-            for part in source.iter_batches(batch):
-                yield pa.Table.from_batches([part])
+            yield from _tables(source.iter_batches(batch), source.schema_arrow)
         elif kind == "csv":
             yield from _read_csv(path)
         elif kind == XML:
             yield from _read_xml(path, split)
         else:
             yield from _read_arrow(path)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
         raise ParseError(f"{path}: not a readable {kind} file: {error}") from None
 
 
@@ -109,8 +108,17 @@ def _read_csv(path: str) -> Iterator[pa.Table]:
         pa_csv.ReadOptions(block_size=_BATCH_BYTES),
         pa_csv.ParseOptions(newlines_in_values=True),  # as documents have
     ) as reader:
-        for part in reader:
-            yield pa.Table.from_batches([part])
+        yield from _tables(reader, reader.schema)
+
+
+def _tables(parts: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """A table of each part; one without rows where there is none, since it has columns."""
+    is_empty, names = True, schema.names  # raises where they are not UTF-8
+    for part in parts:
+        is_empty = False
+        yield pa.Table.from_batches([part])
+    if is_empty and names:
+        yield schema.empty_table()
 
 
 def _read_xml(path: str, split: Split | None) -> Iterator[pa.Table]:
@@ -146,8 +154,8 @@ def _open_bytes(path: str) -> Iterator[Any]:
 
 def _read_arrow(path: str) -> Iterator[pa.Table]:
     if path == "-":
-        for part in pa.ipc.open_stream(sys.stdin.buffer):
-            yield pa.Table.from_batches([part])
+        stream = pa.ipc.open_stream(sys.stdin.buffer)
+        yield from _tables(stream, stream.schema)
         return
     with pa.memory_map(path) as source:
         try:
@@ -155,9 +163,19 @@ def _read_arrow(path: str) -> Iterator[pa.Table]:
             parts = (reader.get_batch(i) for i in range(reader.num_record_batches))
         except pa.ArrowInvalid:  # the streaming form
             source.seek(0)
-            parts = iter(pa.ipc.open_stream(source))
-        for part in parts:
-            yield pa.Table.from_batches([part])
+            reader = parts = pa.ipc.open_stream(source)
+        yield from _tables(parts, reader.schema)
+
+
+def open_to_write(path: str | Path) -> IO[bytes]:
+    """A new file, or an empty one in place of what was there."""
+    try:
+        return open(path, "wb")
+    except (OSError, ValueError) as error:  # a null byte is a ValueError
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(
+            f"{path}: cannot be written: {reason}; expected a file in a folder that exists"
+        ) from None
 
 
 class Writer:
@@ -174,7 +192,7 @@ class Writer:
         self._stream: Any = None
 
     def __enter__(self) -> Writer:
-        self._stream = sys.stdout.buffer if self._path == "-" else open(self._path, "wb")
+        self._stream = sys.stdout.buffer if self._path == "-" else open_to_write(self._path)
         return self
 
     def write_lines(self, lines: pa.Array) -> None:

@@ -19,9 +19,11 @@ from matchyard import storage, versions
 from matchyard.consolidation import Changing
 from matchyard.engine import configure
 from matchyard.errors import StorageError, UsageError
+from matchyard.interrupts import interruptible
 from matchyard.kernels.names import n_bytes
 from matchyard.keys import Keys, key_column
 from matchyard.matches import Matches
+from matchyard.opening import restore
 from matchyard.snapshot import Segment, Snapshot
 from matchyard.streaming import Stream
 
@@ -37,6 +39,7 @@ class Estimate(NamedTuple):
     build_bytes: int  # at the peak of the build
 
 
+@interruptible
 class Index(Changing):
     """Standing subscriptions, and the events that they match; see `matchyard.TagIndex`,
     `matchyard.PredicateIndex` and `matchyard.TwigIndex`."""
@@ -45,6 +48,9 @@ class Index(Changing):
     # Where files have subscriptions and events unless told otherwise; None is the whole row.
     subscription_column: str = "subscription"
     event_column: str | None = None
+
+    def __init_subclass__(cls) -> None:
+        interruptible(cls)
 
     def __init__(
         self,
@@ -214,14 +220,17 @@ class Index(Changing):
         ]
         if not found:
             return f"key {key!r} has no subscription"
-        if len(found) == 1:
-            text = str(engine.oracle.explain(found[0], seen))
-        else:
-            text = "\n".join(
-                f"{engine.language.format(one)}: {engine.oracle.explain(one, seen)}"
-                for one in sorted(found, key=engine.language.format)
-            )
-        is_match = any(engine.oracle.is_match(one, seen) for one in found)
+        try:
+            if len(found) == 1:
+                text = str(engine.oracle.explain(found[0], seen))
+            else:
+                text = "\n".join(
+                    f"{engine.language.format(one)}: {engine.oracle.explain(one, seen)}"
+                    for one in sorted(found, key=engine.language.format)
+                )
+            is_match = any(engine.oracle.is_match(one, seen) for one in found)
+        except RecursionError:
+            raise StorageError(f"a subscription of key {key!r} is nested too deeply") from None
         if not is_match and key in matched:
             text += f"\nbut {self.algorithm} matches it: a false positive, since it is not exact"
         return text
@@ -253,8 +262,8 @@ class Index(Changing):
         """Refuse what `match` would refuse, without matching."""
         snapshot = self._refresh() if self.live else self._snapshot
         column = self._settings.engine.encoder.column(events, self._settings.reading)
-        # What is wrong with an event is so for all vocabularies.
-        self._readable(snapshot).segments[0].encode(column.rows(0, column.n_rows))
+        for segment in self._readable(snapshot).segments:  # some limits depend on the vocabulary
+            segment.check(column.rows(0, column.n_rows))
 
     def move(self: Self, device: str) -> Self:
         """Match on another device from now on: "cpu", "gpu", "gpu:0,1" or "auto". Nothing is built
@@ -387,24 +396,21 @@ class Index(Changing):
         cls: type[Self], saved: storage.Saved, live: bool, threads: int, device: str
     ) -> Self:
         """The index of a version that was loaded from disk."""
-        manifest = saved.manifest
+        engine, algorithm, options = (
+            saved.manifest[name] for name in ("engine", "algorithm", "options")
+        )
         try:
-            engine, algorithm, options = (
-                manifest[name] for name in ("engine", "algorithm", "options")
-            )
             settings = configure(engine, algorithm, options, device)
-            kind, names = settings.algorithm.Table, settings.engine.encoder.Vocabulary
-            found = [[kind(**arrays) for arrays in segment.tables] for segment in saved.segments]
-            vocabularies = [storage.restored(one.vocabulary, names) for one in saved.segments]
-        except (KeyError, TypeError, UsageError, StorageError) as error:
+            found = restore(saved, settings)
+        except UsageError as error:
             raise StorageError(f"this index does not fit this version: {error}") from error
         index = cls(algorithm, options, settings.device, live, threads)
-        has_keys = any(len(table.keys) for tables in found for table in tables)
+        has_keys = any(len(table.keys) for one in found for table in one.tables)
         index._keys = Keys.load(saved.key_names, has_keys)
         segments = tuple(
-            Segment(index._settings, vocabulary, tables)
-            for vocabulary, tables in zip(vocabularies, found, strict=True)
-            if tables  # none where only some shards were loaded
+            Segment(index._settings, one.vocabulary, one.tables)
+            for one in found
+            if one.tables  # none where only some shards were loaded
         )
         index._snapshot = Snapshot(segments, index._keys.names())
         return index

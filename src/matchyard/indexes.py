@@ -14,9 +14,10 @@ from matchyard.device import kind_of
 from matchyard.engine import find_algorithm, find_engine
 from matchyard.errors import ParseError, StorageError, UsageError, XmlError
 from matchyard.index import Estimate, Index
+from matchyard.interrupts import told_plainly
 from matchyard.matches import Matches, Way
 from matchyard.remote import open_stream
-from matchyard.storage import Saved
+from matchyard.storage import Saved, Verify
 
 
 class TagIndex(Index):
@@ -264,18 +265,26 @@ def workload(
     return found.generate(name or next(iter(found.MODELS)), size, seed, parameters or {})
 
 
+@told_plainly
 def open(
     path: str | PathLike[str],
-    verify: bool = False,
+    verify: Verify = "auto",
     live: bool = False,
     threads: int = 1,
     device: str = "cpu",
     version: str | None = None,
 ) -> Index:
-    """Open a saved index, memory-mapped; `verify` compares every file's SHA-256 first.
+    """Open a saved index: the current version, or the one that is named. Small arrays are read, large
+    ones are mapped. The folder is not written to until `save` is called. An address such as
+    `s3://bucket/music.index` is fetched into a local cache first.
 
-    The current version, or the one that is named. The folder is not written to until `save` is
-    called. An address such as `s3://bucket/music.index` is fetched into a local cache first.
+    Sizes, and what arrays must have in common, are always compared. `verify` says what else:
+
+    * "auto" finds damage: a fast checksum of all files up to 128 MiB, of a larger index that much
+      of its smallest files. For an index in an object store it is the same as True.
+    * True is for an index that somebody else made: the SHA-256 of every file, and every value.
+      Whatever is in its files, such an index can give wrong answers and do nothing worse.
+    * False compares no checksum.
     """
     return from_saved(path, versions.load(path, verify, version), live, threads, device)
 

@@ -14,6 +14,7 @@ from matchyard.kernels.names import Interner, Names, find_names, rank_names
 
 _EXPECTED = "expected 64-bit integers or strings, the same kind throughout an index"
 _LIMIT = 1 << 63
+_SCALARS = (str, bytes, int, float, np.generic, type(None))
 
 
 class Keys:
@@ -118,7 +119,7 @@ def key_column(keys: Any) -> pa.Array:
         keys = keys.to_arrow()
     if not isinstance(keys, pa.Array | pa.ChunkedArray):
         try:
-            keys = pa.array(keys, from_pandas=True)
+            keys = pa.array(_without_objects(keys), from_pandas=True)
         except (pa.ArrowInvalid, TypeError, OverflowError, UnicodeEncodeError) as error:
             raise UsageError(f"not keys: {error}; {_EXPECTED}") from None
     if isinstance(keys, pa.ChunkedArray):
@@ -133,6 +134,19 @@ def key_column(keys: Any) -> pa.Array:
         keys = keys.cast(pa.large_string())
     if not pa.types.is_large_string(keys.type):
         raise UsageError(f"not keys: a column of {keys.type}; {_EXPECTED}")
+    return keys
+
+
+def _without_objects(keys: Any) -> Any:
+    """Keys, unless some are lists or objects: Arrow, which looks for their type, ends the process where
+    one contains itself."""
+    kind = getattr(keys, "dtype", None)
+    if isinstance(keys, range) or (kind is not None and not getattr(kind, "hasobject", False)):
+        return keys
+    keys = keys if hasattr(keys, "__len__") else list(keys)
+    odd = [kind for kind in set(map(type, keys)) if not issubclass(kind, _SCALARS)]
+    if odd:
+        raise UsageError(f"not keys: some are of the type {odd[0].__name__}; {_EXPECTED}")
     return keys
 
 

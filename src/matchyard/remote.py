@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import tempfile
 import uuid
 from collections.abc import Collection, Iterator, Sequence
@@ -28,27 +29,42 @@ from pyarrow.fs import (
     PyFileSystem,
 )
 
-from matchyard.errors import StorageError
-from matchyard.storage import File, needed, parse_manifest
+from matchyard.errors import StorageError, UsageError
+from matchyard.storage import MANIFEST_BYTES, File, is_version, needed, parse_manifest
 
 try:
     import fcntl
 except ImportError:  # not a POSIX system: a file may be fetched twice there
     fcntl = None  # type: ignore[assignment]
 
+CURRENT_BYTES = 64  # a longer file CURRENT is none
 _CACHED_VERSIONS = 2  # of one index, on one machine
 _CACHED_DRAFTS = 16  # vocabularies and routes of versions that are being made
 
 
 def is_remote(path: Any) -> bool:
     """Does the path have a scheme other than `file`?"""
-    scheme, found, _ = str(path).partition("://")
+    scheme, found, _ = path_text(path).partition("://")
     return bool(found) and scheme != "file"
 
 
 def local_path(path: Any) -> Path:
     """A path of this machine, also when written as `file://…`."""
-    return Path(str(path).removeprefix("file://"))
+    return Path(path_text(path).removeprefix("file://"))
+
+
+def path_text(path: Any) -> str:
+    """A path or address as a string that a file system can take."""
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(text, str) or not text:
+        raise UsageError(f"not a path: {path!r}; expected a string or a Path, e.g. 'music.index'")
+    try:
+        is_name = b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        is_name = False
+    if not is_name:
+        raise UsageError(f"not a path: {text!r} has a character that no file name can have")
+    return text
 
 
 def cache_folder() -> Path:
@@ -63,7 +79,7 @@ class Remote:
     """A folder at an address such as `s3://bucket/music.index`; a query string stays with it."""
 
     def __init__(self, address: Any) -> None:
-        self.address = str(address)
+        self.address = path_text(address)
         self._files, self._root = _file_system(self.address)
 
     def below(self, name: str) -> str:
@@ -76,10 +92,12 @@ class Remote:
 
     # ---------------------------------------------------------------- files
 
-    def read(self, name: str) -> bytes:
-        """The bytes of a file; FileNotFoundError where there is none."""
+    def read(self, name: str, most: int) -> bytes:
+        """The bytes of a file that has at most so many; FileNotFoundError where there is none."""
         with self._files.open_input_stream(self._at(name)) as source:
-            data: bytes = source.read()
+            data: bytes = source.read(most + 1)
+        if len(data) > most:
+            raise StorageError(f"{self.below(name)} has more than {most} bytes: it is damaged")
         return data
 
     def write(self, name: str, data: bytes) -> None:
@@ -121,7 +139,7 @@ class Remote:
     def manifest(self, version: str) -> tuple[dict[str, Any], bytes]:
         """What a version says of itself, read and as it is written."""
         try:
-            data = self.read(f"versions/{version}/manifest.json")
+            data = self.read(f"versions/{version}/manifest.json", MANIFEST_BYTES)
         except FileNotFoundError:
             raise StorageError(f"{self.address} has no version {version}") from None
         return parse_manifest(data, self.below(f"versions/{version}")), data
@@ -129,18 +147,29 @@ class Remote:
     def fetch(self, version: str, shards: Collection[int] | None = None) -> Path:
         """A folder of this machine with a version, as far as some shards need it."""
         manifest, data = self.manifest(version)
-        name = hashlib.sha256(self.address.encode()).hexdigest()[:16]
-        index = cache_folder() / "indexes" / name
-        # By its content too: an index may have been removed and made anew, from version 1 on.
-        folder = index / f"{version}-{hashlib.sha256(data).hexdigest()[:16]}"
+        folder = self._cached(version, data)
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "manifest.json").exists():
             _place(folder / "manifest.json", data)
         inside = Remote(self.below(f"versions/{version}"))
         inside.fetch_files(needed(manifest, shards), folder)
         os.utime(folder)
-        _forget(index, _CACHED_VERSIONS)
+        _forget(folder.parent, _CACHED_VERSIONS)
         return folder
+
+    def forget(self, version: str) -> None:
+        """Remove a version from the cache, with its files: one of them may be damaged."""
+        manifest, data = self.manifest(version)
+        shutil.rmtree(self._cached(version, data), ignore_errors=True)
+        for file in manifest["files"]:
+            (cache_folder() / "files" / file.sha256).unlink(missing_ok=True)
+
+    def _cached(self, version: str, data: bytes) -> Path:
+        """Where the cache has a version. By its content too: an index may have been removed and made
+        anew, from version 1 on."""
+        name = hashlib.sha256(self.address.encode()).hexdigest()[:16]
+        of_content = hashlib.sha256(data).hexdigest()[:16]
+        return cache_folder() / "indexes" / name / f"{version}-{of_content}"
 
     def fetch_files(self, files: Sequence[File], folder: Path | None = None) -> Path:
         """Link some files of this folder, fetched or found in the cache, into a local one."""
@@ -163,16 +192,22 @@ class Remote:
         return folder
 
     def _download(self, file: File, cached: Path) -> None:
-        digest = hashlib.sha256()
+        digest, n_bytes = hashlib.sha256(), 0
         descriptor, draft = tempfile.mkstemp(dir=cached.parent, prefix=".fetching-")
         try:
             with (
                 os.fdopen(descriptor, "wb") as target,
                 self._files.open_input_stream(self._at(file.name)) as source,
             ):
-                while chunk := source.read(1 << 22):
+                while n_bytes <= file.size_bytes and (chunk := source.read(1 << 22)):
                     digest.update(chunk)
                     target.write(chunk)
+                    n_bytes += len(chunk)
+            if n_bytes != file.size_bytes:
+                raise StorageError(
+                    f"{self.below(file.name)} is damaged: it has not the {file.size_bytes} bytes "
+                    "that its manifest says"
+                )
             if digest.hexdigest() != file.sha256:
                 raise StorageError(
                     f"{self.below(file.name)} is damaged: its SHA-256 is {digest.hexdigest()}, "
@@ -215,7 +250,7 @@ class Remote:
             )
         number = int(current)
         found = {place.split("/")[1] for place in self.names("versions")}
-        numbers = sorted(int(version) for version in found if version.isdigit())
+        numbers = sorted(int(version) for version in found if is_version(version))
         for left in [old for old in numbers if old > number]:  # by a writer that was killed
             self.remove(f"versions/{left:04}")
         version = f"{number + 1:04}"
@@ -228,9 +263,12 @@ class Remote:
 
     def _current(self) -> str:
         try:
-            return self.read("CURRENT").decode().strip()
+            version = self.read("CURRENT", CURRENT_BYTES).decode(errors="replace").strip()
         except FileNotFoundError:
             return "0"
+        if not is_version(version):
+            raise StorageError(f"{self.below('CURRENT')} is damaged: it says {version!r}")
+        return version
 
 
 @contextmanager
@@ -280,15 +318,27 @@ def _link(cached: Path, target: Path) -> None:
         os.link(cached, target)
     except (FileExistsError, FileNotFoundError):  # another process was faster, or tidied up
         return
-    except OSError:
-        shutil.copyfile(cached, target)
+    except OSError:  # no links there: copied whole or not at all
+        draft = target.with_name(f".{target.name}-{uuid.uuid4().hex[:8]}")
+        shutil.copyfile(cached, draft)
+        os.replace(draft, target)
+
+
+def open_lock(path: Path) -> Any:
+    """A file to lock, made where there is none. A link there is not followed, and no pipe is waited for."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+    file = os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise StorageError(f"{path} is no regular file")
+    return file
 
 
 @contextmanager
 def _locked(cached: Path) -> Iterator[None]:
     """One process at a time for a file of the cache."""
     cached.parent.mkdir(parents=True, exist_ok=True)
-    with (cached.parent / f".lock-{cached.name[:2]}").open("w") as lock:
+    with open_lock(cached.parent / f".lock-{cached.name[:2]}") as lock:
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -297,7 +347,10 @@ def _locked(cached: Path) -> Iterator[None]:
 def _forget(folders: Path, n_kept: int) -> None:
     """Remove folders that were used least recently from the cache, and files that none has any more.
     What is mapped stays readable."""
-    found = sorted(folders.iterdir(), key=lambda entry: entry.stat().st_mtime)
+    try:
+        found = sorted(folders.iterdir(), key=lambda entry: entry.stat().st_mtime)
+    except FileNotFoundError:  # another process tidies up
+        return
     stale = found[:-n_kept]
     for folder in stale:
         shutil.rmtree(folder, ignore_errors=True)

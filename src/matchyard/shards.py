@@ -44,6 +44,7 @@ from matchyard.index import Index
 from matchyard.indexes import from_saved
 from matchyard.kernels.names import Interner, Names
 from matchyard.keys import number_keys
+from matchyard.opening import inspect_routes, vocabulary_of
 from matchyard.plans import Plan, plan_of, resolve
 from matchyard.storage import File
 from matchyard.versions import (
@@ -193,7 +194,8 @@ def scratch() -> str:
 def open_routes(folder: Any, file: File) -> NDArray[np.int32]:
     """Map what `write_routes` wrote, in whatever task needs it."""
     file = File(*file)
-    routes: NDArray[np.int32] = storage.map_array(versions.readable(folder, [file]) / file.name)
+    local = versions.readable(folder, [file])
+    routes: NDArray[np.int32] = storage.map_array(local, file.name.removesuffix(".npy"))
     return routes
 
 
@@ -238,7 +240,10 @@ def join(
     tables = []
     for files in written:
         local = versions.readable(folder, files)
-        arrays = {Path(file.name).stem: storage.map_array(local / file.name) for file in files}
+        arrays = {
+            Path(file.name).stem: storage.map_array(local, file.name.removesuffix(".npy"))
+            for file in files
+        }
         tables.append(algorithm.Table(**arrays))
     table = algorithm.join(tables, options)  # type: ignore[attr-defined]
     with versions.writable(folder) as to:
@@ -301,11 +306,14 @@ class Routes:
         self.n_shards = sum(saved.manifest["segments"])
         exact = saved.manifest["options"].get("exact", True)
         encoder = self._settings.engine.encoder
-        self._segments = []
+        self._segments: list[Any] = []
         first = 0
         for segment, n_shards in zip(saved.segments, saved.manifest["segments"], strict=True):
             routes = segment.routes if exact and n_shards > 1 else None
-            vocabulary = storage.restored(segment.vocabulary, encoder.Vocabulary)
+            number = len(self._segments)
+            vocabulary = vocabulary_of(saved, number, self._settings)
+            if routes is not None:
+                inspect_routes(routes, int(encoder.n_ids(vocabulary)), n_shards)
             self._segments.append((first, n_shards, vocabulary, routes))
             first += n_shards
 

@@ -6,10 +6,7 @@ added since, and removals as tombstones in the key tables of the older ones.
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from itertools import chain
 from time import perf_counter
@@ -20,11 +17,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.engine import Configured
-from matchyard.errors import DeviceError, EventError, forget_locals
+from matchyard.errors import DeviceError, EventError, StorageError, forget_locals
 from matchyard.kernels import csr
 from matchyard.kernels.names import freeze, n_bytes
 from matchyard.matches import Matches, Part, Way
 from matchyard.placement import IN_TURNS, Workspaces, ask_cards, cut
+from matchyard.pools import pool
 
 _KEPT_BYTES = 1 << 30  # of rows; a larger build frees them half way, and cannot be undone
 CHUNK = 4096  # events per step of a thread: enough to share the work, small enough for the cache
@@ -160,13 +158,34 @@ class Segment:
 
     def _ask(self, column: Any, find: Callable[[Any, Any, Any, Any], Part]) -> Part:
         """What all tables say of the events, joined."""
-        start = perf_counter()
-        batch = self.encode(column)
-        encode_s = perf_counter() - start
-        joined = join(self.workspaces.match(find, batch), column.n_rows)
+        found, encode_s, first = [], 0.0, 0
+        while True:  # no events are a batch, too
+            start = perf_counter()
+            batch, n_rows = self._encode_from(column, first)
+            encode_s += perf_counter() - start
+            found.append(join(self.workspaces.match(find, batch), n_rows))
+            first += n_rows
+            if first >= column.n_rows:
+                break
+        joined = found[0] if len(found) == 1 else in_order(found)
         if column.n_rows:
             self._found_each = len(joined.keys) / column.n_rows
         return Part(joined.event_start, joined.keys, joined.candidates, encode_s)
+
+    def _encode_from(self, column: Any, first: int) -> tuple[Any, int]:
+        """A batch of the events from `first` on, and how many there are in it. No generator: Ctrl-C
+        in one that is being closed would be ignored."""
+        rows = column.rows(first, column.n_rows) if first else column
+        try:
+            return self.settings.encode_some(rows, self.vocabulary)
+        except EventError as error:
+            raise error.counted_from(first) from None
+
+    def check(self, column: Any) -> None:
+        """Refuse what cannot be encoded."""
+        first = self._encode_from(column, 0)[1]
+        while first < column.n_rows:
+            first += self._encode_from(column, first)[1]
 
     @property
     def launch(self) -> int:
@@ -215,8 +234,7 @@ class Segment:
         positions = csr.positions_of(table.keys, csr.hash_set(np.array(list(values), np.int64)))
         rows, number = np.unique(csr.rows_at(table.key_start, positions), return_inverse=True)
         batch = self.settings.algorithm.subscriptions(table, rows)
-        decode = self.settings.engine.encoder.decode
-        stored = [decode(batch, row, self.vocabulary) for row in range(len(rows))]
+        stored = self._decoded(batch, len(rows))
         keys = table.keys[positions].tolist()
         gone = [stored[row] in values[key] for row, key in zip(number, keys, strict=True)]
         found: NDArray[np.int64] = positions[np.array(gone, np.bool_)]
@@ -267,9 +285,16 @@ class Segment:
             at = at[[not csr.is_removed(keyed, position) for position in at]]
             rows = csr.rows_at(table.key_start, at)
             batch = self.settings.algorithm.subscriptions(table, rows)
-            decode = self.settings.engine.encoder.decode
-            found += [decode(batch, row, self.vocabulary) for row in range(len(rows))]
+            found += self._decoded(batch, len(rows))
         return found
+
+    def _decoded(self, batch: Any, n_rows: int) -> list[Any]:
+        """Encoded subscriptions as values. What a forged table holds may stand for none."""
+        decode = self.settings.engine.encoder.decode
+        try:
+            return [decode(batch, row, self.vocabulary) for row in range(n_rows)]
+        except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise StorageError(f"a stored subscription cannot be read: {error!r}") from error
 
 
 def _extended(table: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -282,6 +307,14 @@ def unique(part: Part) -> Part:
     """Each key once per event."""
     event_start, keys = csr.unique(part.event_start, part.keys)
     return part._replace(event_start=event_start, keys=keys)
+
+
+def in_order(parts: Sequence[Part]) -> Part:
+    """Results for consecutive events, one after the other."""
+    counts = [np.diff(part.event_start) for part in parts]
+    event_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))])
+    keys = np.concatenate([part.keys for part in parts])
+    return Part(event_start, keys, sum(part.candidates for part in parts))
 
 
 def join(parts: Sequence[Part], n_events: int) -> Part:
@@ -384,28 +417,5 @@ class Snapshot(NamedTuple):
         starts = range(0, n_events, chunk)
         if threads == 1:
             return Matches(list(chain.from_iterable(map(step, starts))), self.key_names)
-        found = _pool(threads).map(lambda first: list(step(first)), starts)
+        found = pool(threads).map(lambda first: list(step(first)), starts)
         return Matches(list(chain.from_iterable(found)), self.key_names)
-
-
-_pools: dict[int, ThreadPoolExecutor] = {}
-_pools_lock = threading.Lock()
-
-
-def _pool(threads: int) -> ThreadPoolExecutor:
-    """A pool of that many threads, the same for everyone who asks for as many.
-
-    A forked child starts with none, since threads do not fork.
-    """
-    with _pools_lock:
-        if threads not in _pools:
-            _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="matchyard")
-        return _pools[threads]
-
-
-def _after_fork() -> None:
-    global _pools, _pools_lock
-    _pools, _pools_lock = {}, threading.Lock()
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -19,9 +19,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from matchyard.errors import StorageError
-from matchyard.remote import Remote, is_remote, local_path
-from matchyard.storage import File, Saved, load_version, read_manifest, write_manifest
+from matchyard.errors import StorageError, UsageError
+from matchyard.remote import CURRENT_BYTES, Remote, is_remote, local_path, open_lock
+from matchyard.storage import (
+    Contents,
+    File,
+    Saved,
+    Verify,
+    is_version,
+    load_version,
+    read_manifest,
+    write_manifest,
+)
 
 AnyPath = str | os.PathLike[str]
 _log = logging.getLogger("matchyard")
@@ -46,35 +55,45 @@ def current_version(path: AnyPath) -> str:
     root = path if is_remote(path) else local_path(path)
     try:
         line = (
-            Remote(path).read("CURRENT")
+            Remote(path).read("CURRENT", CURRENT_BYTES)
             if is_remote(path)
-            else (local_path(path) / "CURRENT").read_bytes()
+            else Contents(local_path(path)).read("CURRENT", CURRENT_BYTES)
         )
     except FileNotFoundError:
         raise StorageError(f"{root} is not a Matchyard index: it has no file CURRENT") from None
+    except StorageError:
+        raise
     except OSError as error:
         raise StorageError(f"{root} cannot be read: {error}") from None
-    version = line.strip()
-    if not version.isdigit() or line != version + b"\n":
+    version = line.decode(errors="replace").removesuffix("\n")
+    if not is_version(version) or line != f"{version}\n".encode():
         raise StorageError(
             f"{root}/CURRENT is damaged: it says {line[:40]!r}, expected e.g. '0001'"
         )
-    return version.decode()
+    return version
 
 
 def load(
     path: AnyPath,
-    verify: bool = False,
+    verify: Verify = "auto",
     version: str | None = None,
     shards: Collection[int] | None = None,
 ) -> Saved:
-    """Map a version, by default the current one, or some of its shards; `verify` reads every file
-    and compares its SHA-256."""
+    """Open a version, by default the current one, or some of its shards. `verify` is "auto" (against
+    damage; of an index in an object store the same as True), True (against malice) or False."""
+    if not (isinstance(verify, bool) or verify == "auto"):
+        raise UsageError(f'verify is "auto", True or False, not {verify!r}')
+    verify = True if verify == "auto" and is_remote(path) else verify
+    is_fetched_anew = not is_remote(path)
     while True:
-        chosen = version or current_version(path)
+        chosen = current_version(path) if version is None else version
         try:
             return load_version(version_folder(path, chosen, shards), verify, shards)
         except StorageError:
+            if not is_fetched_anew:  # the copy in the cache may be damaged
+                is_fetched_anew = True
+                Remote(path).forget(_number(chosen))
+                continue
             # A writer may have published and tidied up since CURRENT was read.
             if version is not None or current_version(path) == chosen:
                 raise
@@ -83,16 +102,23 @@ def load(
 def manifest_of(path: AnyPath, version: str) -> dict[str, Any]:
     """What a version says of itself."""
     if is_remote(path):
-        return Remote(path).manifest(version)[0]
+        return Remote(path).manifest(_number(version))[0]
     return read_manifest(version_folder(path, version))
+
+
+def _number(version: Any) -> str:
+    """The number of a version as it was given, which becomes part of a path."""
+    if not isinstance(version, str) or not is_version(version):
+        raise StorageError(f"not a version: {version!r}; expected its number, e.g. '0001'")
+    return version
 
 
 def version_folder(path: AnyPath, version: str, shards: Collection[int] | None = None) -> Path:
     """The folder of a version on this machine; fetched first, as far as some shards need it, where
     the index lies elsewhere."""
     if is_remote(path):
-        return Remote(path).fetch(version, shards)
-    folder = local_path(path) / "versions" / version
+        return Remote(path).fetch(_number(version), shards)
+    folder = Contents(local_path(path)).folder(f"versions/{_number(version)}")
     if not folder.is_dir():
         raise StorageError(
             f"{path} has no version {version}: it was removed, or never was; "
@@ -127,9 +153,9 @@ def new_version(path: AnyPath) -> Iterator[Any]:
 def _locked_version(root: Path) -> Iterator[Path]:
     if root.exists() and not (root / "CURRENT").exists() and not _is_unfinished(root):
         raise StorageError(f"{root} exists and is not a Matchyard index; choose another path")
-    versions = root / "versions"
+    versions = Contents(root).folder("versions")
     versions.mkdir(parents=True, exist_ok=True)
-    with (root / ".lock").open("w") as lock:
+    with open_lock(root / ".lock") as lock:
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX)
         left = [place for name in (".writing-*", ".old-*") for place in versions.glob(name)]
@@ -156,7 +182,7 @@ def _unpublished(root: Path) -> list[Path]:
 
 
 def _versions(root: Path) -> list[Path]:
-    found = (path for path in (root / "versions").iterdir() if path.name.isdigit())
+    found = (path for path in (root / "versions").iterdir() if is_version(path.name))
     return sorted(found, key=lambda path: int(path.name))
 
 
@@ -224,7 +250,8 @@ def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequ
     folder.rename(root / "versions" / version)
     _sync(root / "versions")
     line = root / "CURRENT.new"
-    with line.open("wb") as file:
+    line.unlink(missing_ok=True)
+    with line.open("xb") as file:  # a new file: a link that is there would be followed
         file.write(f"{version}\n".encode())
         file.flush()
         os.fsync(file.fileno())
@@ -253,7 +280,7 @@ def _remove_old(root: Path, versions: Sequence[Path]) -> None:
                 place.rename(version)
             else:
                 shutil.rmtree(place, ignore_errors=True)
-    except OSError as error:  # the new version is published all the same
+    except (OSError, ValueError) as error:  # the new version is published all the same
         _log.warning("old versions of %s stay: %s", root, error)
 
 
@@ -301,7 +328,13 @@ def version_of_batch(
                     raise StorageError(f"{path} has no version {version}: it was removed")
                 continue
             _forget_batches(folder, batch, by_number=bool(stream))
-    return file.read_text().strip()
+    return _version_in(file)
+
+
+def _version_in(record: Path) -> str:
+    """The version that a record of a micro-batch names."""
+    line = Contents(record.parent).read(record.name, CURRENT_BYTES)
+    return line.decode(errors="replace").strip()
 
 
 def _is_first(file: Path, version: str) -> bool:
@@ -332,7 +365,8 @@ def _forget_batches(folder: Path, batch: int, by_number: bool) -> None:
 
 def _recorded(stream: Path) -> list[Path]:
     """The batches of a stream, in their order."""
-    found = (entry for entry in stream.iterdir() if entry.name.isdigit())
+    names = (entry for entry in stream.iterdir() if entry.name.isascii())
+    found = (entry for entry in names if entry.name.isdecimal())
     return sorted(found, key=lambda entry: int(entry.name))
 
 
@@ -347,5 +381,5 @@ def _in_use(root: Path) -> set[str]:
         asked = batches[-2:]
         if stream.name == _NAMELESS:
             asked += [b for b in batches if time.time() - b.stat().st_mtime < _NAMELESS_KEPT_S]
-        found |= {batch.read_text().strip() for batch in asked}
+        found |= {_version_in(batch) for batch in asked}
     return found

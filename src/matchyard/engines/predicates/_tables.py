@@ -220,4 +220,13 @@ def _column(
     text = text.view()
     text.flags.writeable = False
     nowhere = np.zeros(1, np.int32)
-    return Column(row_start, attributes, name_start, name_text, text, nowhere, nowhere)
+    return Column(
+        row_start,
+        attributes,
+        name_start,
+        np.full(len(names), -1),
+        name_text,
+        text,
+        nowhere,
+        nowhere,
+    )

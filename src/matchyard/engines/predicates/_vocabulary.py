@@ -27,6 +27,7 @@ from matchyard.engines.predicates._patterns import build
 from matchyard.engines.predicates._pieces import Pieces, renumber, used
 from matchyard.errors import UsageError
 from matchyard.kernels.csr import ragged
+from matchyard.kernels.inspection import Inspection
 from matchyard.kernels.names import Names, freeze, rank_names
 
 _N_KINDS = len(Kind)
@@ -67,6 +68,29 @@ def _in_order(texts: Names, uses: NDArray[np.int64]) -> tuple[Names, NDArray[np.
     places[order] = np.arange(len(order), 0, -1)
     found, rank = rank_names(texts, places)
     return freeze(found._replace(uses=_UNCOUNTED)), rank
+
+
+def inspect(vocabulary: Vocabulary, place: str, is_thorough: bool) -> None:
+    """Refuse a vocabulary that encoding must not be given: see `kernels.inspection`."""
+    look = Inspection(vocabulary, place, is_thorough)
+    n_names, n_texts = look.names("names"), look.names("texts")
+    n_slots, n_domain = look.length("kind"), look.length("domain")
+    look.offsets("slot_start", n_names, n_slots)
+    look.values("kind", 0, _N_KINDS)
+    look.values("mode", 0, len(Mode), n_slots)
+    look.offsets("domain_start", n_slots, n_domain)
+    look.shape("domain_rest", n_domain)
+    for name in ("gram_slots", "gram_patterns"):
+        look.length(name)
+    if is_thorough:
+        is_pattern = np.repeat(
+            vocabulary.kind >= Kind.PATTERN.value, np.diff(vocabulary.domain_start)
+        )
+        texts = vocabulary.domain_rest[is_pattern] >> 2
+        is_so = (texts >= 0) & (texts < n_texts)
+        look.expect("domain_rest", is_so.all(), f"names more than {n_texts} texts")
+        look.same(lambda: _with_grams(vocabulary))
+    look.finish()
 
 
 def slots_of(vocabulary: Vocabulary) -> NDArray[np.int32]:

@@ -23,7 +23,7 @@ from matchyard.engines.predicates._counts import count, merge_counts
 from matchyard.engines.predicates._decoded import decode_rows
 from matchyard.engines.predicates._pieces import renumber
 from matchyard.engines.predicates._subscriptions import VALUES, Staging, Subscriptions, merge
-from matchyard.engines.predicates._vocabulary import code
+from matchyard.engines.predicates._vocabulary import code, inspect
 from matchyard.errors import UsageError
 from matchyard.kernels.names import find_names
 
@@ -44,6 +44,7 @@ __all__ = [
     "encode",
     "encode_known",
     "estimate",
+    "inspect",
     "keep",
     "kind",
     "merge",
@@ -68,6 +69,7 @@ class Options(NamedTuple):
     """How predicates and events are read, the same for every algorithm."""
 
     max_filters: int = language.MAX_FILTERS  # that one predicate may be expanded to
+    max_tests: int = language.MAX_TESTS  # in the filters of one predicate, where `or` multiplies
     max_depth: int = 64  # objects and arrays within each other in an event
 
 
@@ -84,7 +86,7 @@ def check(options: Options) -> None:
 
 def subscription_column(subscriptions: Any, options: Options) -> Subscriptions:
     """Subscriptions in any form that users have them in."""
-    return _subscriptions.subscription_column(subscriptions, options.max_filters)
+    return _subscriptions.subscription_column(subscriptions, options.max_filters, options.max_tests)
 
 
 def encode(column: Column | Unread, vocabulary: Vocabulary, *bits: Any) -> Batch:
@@ -106,7 +108,7 @@ def accept(column: Subscriptions, *bits: Any) -> None:
 
 def parse(value: Any, options: Options) -> language.Predicate:
     """One subscription as the options want it."""
-    return _subscriptions.checked(language.parse(value, options.max_filters))
+    return _subscriptions.checked(language.parse(value, options.max_filters, options.max_tests))
 
 
 def parse_event(value: Any, options: Options) -> language.Event:

@@ -29,6 +29,7 @@ from matchyard.engines.tags._columns import (
 from matchyard.errors import UsageError
 from matchyard.kernels.bitset import add_name, n_words_for
 from matchyard.kernels.csr import count_values, ragged
+from matchyard.kernels.inspection import inspect_names as inspect
 from matchyard.kernels.names import BLOCK, Interner, Names, find_block, find_names, rank_names
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "encode_known",
     "estimate",
     "fold",
+    "inspect",
     "is_known",
     "keep",
     "kind",

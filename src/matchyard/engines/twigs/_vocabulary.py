@@ -19,6 +19,7 @@ from matchyard.engines.twigs._coded import ANY, Source, Twigs, Vocabulary
 from matchyard.engines.twigs._terms import is_test, read_tests, terms_of
 from matchyard.errors import UsageError
 from matchyard.kernels.csr import count_values
+from matchyard.kernels.inspection import Inspection
 from matchyard.kernels.names import Interner, Names, freeze, rank_names
 
 _UNCOUNTED = np.empty((0, 2), np.int64)
@@ -29,6 +30,32 @@ def encode(twigs: Twigs, terms: pa.Array) -> tuple[Twigs, Vocabulary]:
     """Twigs over terms as twigs over a new vocabulary with just what they use."""
     vocabulary, tags = build(terms, count_values(twigs.tag, len(terms)))
     return renumber(twigs, tags), vocabulary
+
+
+def inspect(vocabulary: Vocabulary, place: str, is_thorough: bool) -> None:
+    """Refuse a vocabulary that encoding must not be given: see `kernels.inspection`."""
+    look = Inspection(vocabulary, place, is_thorough)
+    look.names("names")
+    n_attributes, n_texts = look.names("attributes"), look.names("texts")
+    n_tests = look.length("source")
+    look.values("source", 0, len(Source))
+    look.values("attribute", -1, n_attributes, n_tests)
+    look.values("test", 0, len(coded.Test), n_tests)
+    look.values("text", -1, n_texts, n_tests)
+    look.shape("number", n_tests)
+    if is_thorough:
+        # Terms tell names from tests by their first character, and attributes end with a blank.
+        for field, names in (("names", vocabulary.names), ("attributes", vocabulary.attributes)):
+            look.expect(field, (np.diff(names.text_start) > 0).all(), "has an empty name")
+        first = vocabulary.names.text[vocabulary.names.text_start[:-1]]
+        look.expect("names", (first > ord("9")).all(), "has what is no name of XML")
+        is_so = not (vocabulary.attributes.text <= ord(" ")).any()
+        look.expect("attributes", is_so, "has what is no name of XML")
+        is_so = (vocabulary.source == Source.ATTRIBUTE.value) == (vocabulary.attribute >= 0)
+        look.expect("attribute", is_so.all(), "is there for other sources, or missing")
+        is_so = np.isin(vocabulary.test, _OF_TEXT) == (vocabulary.text >= 0)
+        look.expect("text", is_so.all(), "is there for other tests, or missing")
+    look.finish()
 
 
 def renumber(twigs: Twigs, numbers: NDArray[np.int32]) -> Twigs:

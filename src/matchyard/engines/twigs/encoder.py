@@ -23,7 +23,7 @@ from matchyard.engines.twigs._documents import Column
 from matchyard.engines.twigs._expat import REFUSE
 from matchyard.engines.twigs._subscriptions import VALUES, Staging, Subscriptions, merge
 from matchyard.engines.twigs._tree import Read, read
-from matchyard.engines.twigs._vocabulary import merge_counts
+from matchyard.engines.twigs._vocabulary import inspect, merge_counts
 from matchyard.errors import ParseError, UsageError, XmlError
 
 __all__ = [
@@ -42,7 +42,9 @@ __all__ = [
     "decode",
     "encode",
     "encode_known",
+    "encode_some",
     "estimate",
+    "inspect",
     "keep",
     "kind",
     "merge",
@@ -60,6 +62,7 @@ __all__ = [
     "texts",
 ]
 
+_MOST_EVENTS = 1 << 22  # of a batch that is matched, about: its last document may add what it has
 _MOST_LEVELS = 1 << 16  # there is room for all of them whenever documents are read
 _DOCUMENTS = _documents.Options()
 _NO_NAMES = Staging().take()[1]  # whether a document is XML does not depend on the vocabulary
@@ -73,6 +76,7 @@ class Options(NamedTuple):
     max_depth: int = _DOCUMENTS.max_depth
     max_document_bytes: int = _DOCUMENTS.max_document_bytes
     max_entity_expansion: int = _DOCUMENTS.max_entity_expansion
+    max_value_hits: int = _DOCUMENTS.max_value_hits
     undefined_entities: str = _DOCUMENTS.undefined_entities
     malformed: str = _DOCUMENTS.malformed
 
@@ -112,6 +116,13 @@ def encode(column: Column, vocabulary: Vocabulary, *bits: Any) -> Batch:
     return _documents.encode(column, vocabulary)
 
 
+def encode_some(column: Column, vocabulary: Vocabulary, *bits: Any) -> tuple[Batch, int]:
+    """The first documents as a batch, and how many: so many that a batch takes little memory,
+    however much entities and tests make of them."""
+    batch = _documents.encode(column, vocabulary, _MOST_EVENTS)
+    return batch, batch.n_rows
+
+
 def encode_known(column: Subscriptions, vocabulary: Vocabulary) -> Twigs:
     """Subscriptions as twigs over a vocabulary that must have all that they name."""
     return _vocabulary.encode_known(column.twigs, column.terms, vocabulary)
@@ -149,7 +160,7 @@ def read_event(value: Any, options: Options) -> Read:
 
 def parse_column(values: Any, options: Options) -> list[language.Twig]:
     """The subscriptions of a column one by one, as `parse` gives them."""
-    return [parse(value, options) for value in values.to_pylist()]
+    return [parse(value, options) for value in _subscriptions.listed(values)]
 
 
 def kind(twigs: Twigs) -> str:

@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.predicates.algorithms import _intervals
+from matchyard.kernels.inspection import Inspection
 
 GROWING = ("cell_start", "cell_size", "cell_room", "used", "ids", "values")
 
@@ -27,6 +28,15 @@ class Cells(NamedTuple):
     used: NDArray[np.int64]  # [1] from here on there are no cells yet
     ids: NDArray[np.int32]
     values: NDArray[np.signedinteger]  # bounds; empty where rows are stored without
+
+
+def inspect(look: Inspection, n_cells: int, has_values: bool) -> None:
+    """Refuse cells that matching must not be given: see `kernels.inspection`."""
+    for name in ("cell_start", "cell_size", "cell_room"):
+        look.shape(name, n_cells)
+    look.shape("used", 1)
+    n_ids = look.length("ids")
+    look.shape("values", n_ids if has_values else 0)
 
 
 def empty(n_rows: NDArray[np.int32], dtype: Any) -> Cells:

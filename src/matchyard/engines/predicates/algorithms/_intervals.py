@@ -15,12 +15,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates._coded import Batch, Filters, Kind
+from matchyard.engines.predicates._coded import Batch, Filters, Kind, Vocabulary
 from matchyard.engines.predicates.algorithms import _stored
 from matchyard.engines.predicates.algorithms._stored import Stored
 from matchyard.errors import EventError, UsageError
 from matchyard.kernels import csr
 from matchyard.kernels.bitset import ALL, ONE, WORD, ZERO, count_ones, lowest_one
+from matchyard.kernels.inspection import Inspection
 
 SUPPORTS = "intervals"
 NO_ATTRIBUTE = np.int32(-1)
@@ -84,6 +85,17 @@ def store(filters: Filters, keys: NDArray[np.int64], algorithm: str) -> Stored:
     """The filters of a table, equal ones put together."""
     checked(filters, algorithm)
     return _stored.store(_stored.distinct(filters, keys))
+
+
+def inspect(look: Inspection, table: Any, vocabulary: Vocabulary) -> int:
+    """Refuse filters and domains that matching must not be given: see `kernels.inspection`. Returns
+    how many attributes there are."""
+    n_filters = _stored.inspect(look, table, vocabulary)
+    look.expect("filter_row", n_filters == len(table.key_start) - 1, "has filters without a row")
+    n_attributes = look.length("lowest")
+    look.shape("scale", n_attributes)
+    look.values("attribute_of", int(NO_ATTRIBUTE), n_attributes)
+    return n_attributes
 
 
 def domains(stored: Any) -> Domains:

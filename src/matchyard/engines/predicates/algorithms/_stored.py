@@ -12,11 +12,20 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Batch, Filters
+from matchyard.engines.predicates._coded import (
+    HIGHEST,
+    LOWEST,
+    Batch,
+    Filters,
+    Kind,
+    Mode,
+    Vocabulary,
+)
 from matchyard.kernels import csr
 from matchyard.kernels.csr import ragged
 from matchyard.kernels.equal_rows import first_alike, grouped_keys
 from matchyard.kernels.hashing import mix64, prefetch
+from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -203,6 +212,70 @@ def has_few_keys(table: Any, most: int) -> bool:
 def n_slots(table: Any) -> int:
     """Slots that the filters of a table ask for: one more than the last."""
     return int(table.slots.max(initial=-1)) + 1
+
+
+def inspect(look: Inspection, table: Any, vocabulary: Vocabulary) -> int:
+    """Refuse filters and a key table that matching must not be given: see `kernels.inspection`.
+    Returns how many filters there are."""
+    n_filters, n_rows = look.length("filter_start") - 1, look.length("key_start") - 1
+    look.expect("filter_start", min(n_filters, n_rows) >= 0, "is empty")
+    n_constraints, n_pieces = int(table.filter_start[-1]), look.length("slots")
+    look.offsets("filter_start", n_filters, n_constraints)
+    look.expect("filter_start", 0 <= n_constraints <= n_pieces, f"ends beyond {n_pieces} pieces")
+    if look.length("filter_row"):
+        look.values("filter_row", 0, n_rows, n_filters)
+    else:  # no filters at all may be of several rows
+        look.expect("filter_row", n_filters in (0, n_rows), f"is empty for {n_rows} rows")
+    if look.length("piece_start"):
+        look.offsets("piece_start", n_constraints, n_pieces)
+        look.rising("piece_start", is_strict=True)
+    else:
+        look.expect("piece_start", n_constraints == n_pieces, f"is empty for {n_pieces} pieces")
+    if look.length("groups"):
+        look.values("groups", 0, 1 << 15, n_constraints)
+    look.values("slots", 0, vocabulary.n_slots)
+    for name in ("low", "high"):
+        look.shape(name, n_pieces)
+        look.expect(
+            name, table.low.dtype == table.high.dtype, "is of another type than its other end"
+        )
+    look.key_table(n_rows)
+    if look.is_thorough:
+        _inspect_codes(look, table, vocabulary)
+    return n_filters
+
+
+def _inspect_codes(look: Inspection, table: Any, vocabulary: Vocabulary) -> None:
+    """Codes are read back as texts, constants and patterns of the vocabulary: do they name any?"""
+    kind = vocabulary.kind[table.slots]  # plain numbers: NumPy may swallow Ctrl-C at an IntEnum
+    is_ranked = (kind == Kind.NUMBER.value) & (vocabulary.mode[table.slots] == Mode.RANKED.value)
+    is_text, is_pattern = (
+        (kind >= Kind.TEXT.value) & (kind < Kind.PATTERN.value),
+        kind >= Kind.PATTERN.value,
+    )
+    n_own = np.diff(vocabulary.domain_start)[table.slots]  # constants or patterns of the slot
+    n_texts = vocabulary.texts.n_names
+    limits = np.iinfo(table.low.dtype)
+    for name, unbounded, first in (("low", limits.min, 1), ("high", limits.max, 0)):
+        codes, largest = getattr(table, name), np.zeros(len(kind), np.int64)
+        least = np.where(is_text | is_ranked, first, 0)
+        least[kind == Kind.OTHER.value] = -1
+        largest[is_text] = 2 * n_texts + 1 + first
+        largest[is_ranked] = 2 * n_own[is_ranked] - 1 + first
+        largest[is_pattern] = n_own[is_pattern] - 1
+        largest[kind == Kind.OTHER.value] = 3  # one beyond either end: `except` leaves some out
+        is_free = (codes == unbounded) | ((kind == Kind.NUMBER.value) & ~is_ranked)
+        is_right = is_free | ((codes >= least) & (codes <= largest))
+        look.expect(
+            name, is_right.all(), "refers to texts or constants that the vocabulary does not have"
+        )
+
+
+def build_anew(compile: Any, table: Any, vocabulary: Vocabulary, options: Any) -> Any:
+    """The table as it is built from its own subscriptions; removals are kept."""
+    rows = np.repeat(np.arange(len(table.key_start) - 1), np.diff(table.key_start))
+    built = compile(subscriptions(table, rows), table.keys, vocabulary, options)
+    return built._replace(removed_keys=table.removed_keys, removed_at=table.removed_at)
 
 
 def estimate(n_subscriptions: int, n_constraints: int) -> int:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from matchyard.engines.predicates.algorithms._holds import pieces_of
 from matchyard.engines.predicates.algorithms._tiles_cells import Cells
+from matchyard.kernels.inspection import Inspection
 
 TILE_WORDS = 8  # a row is one cache line and one vector
 TILE = 64 * TILE_WORDS
@@ -32,6 +33,23 @@ class Bits(NamedTuple):
     list_slot: NDArray[np.uint8]  # their number among the slots that have bits
     list_at: NDArray[np.int64]  # where their bits begin: the row of cell 0, then one per cell
     bits: NDArray[np.uint64]
+
+
+def inspect(look: Inspection, table: Any, kind: str, n_lists: int, group: int) -> None:
+    """Refuse the bits of tiles or blocks that matching must not be given, which reads the lists of
+    tiles in groups: see `kernels.inspection`."""
+    n_listed, n_bits = look.length(f"{kind}_list_slot"), look.length(f"{kind}_bits")
+    look.offsets(f"{kind}_list_start", n_lists, n_listed)
+    look.values(f"{kind}_list_slot", 0, len(table.bound_start) - 1)
+    look.shape(f"{kind}_list_at", n_listed)
+    if look.is_thorough:
+        start, slot, at = (
+            getattr(table, f"{kind}_list_{name}") for name in ("start", "slot", "at")
+        )
+        look.expect(f"{kind}_list_start", not (start % group).any(), "has half a group")
+        n_rows = (np.diff(table.bound_start) + 3)[slot] * (TILE_WORDS if group > 1 else 1)
+        is_inside = (at >= 0) & (at <= n_bits - n_rows)
+        look.expect(f"{kind}_list_at", is_inside.all(), f"leads out of {n_bits} words")
 
 
 @njit(nogil=True, cache=True)

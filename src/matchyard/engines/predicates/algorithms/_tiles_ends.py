@@ -19,6 +19,7 @@ from matchyard.engines.predicates.algorithms._holds import pieces_of
 from matchyard.engines.predicates.algorithms._tiles_bits import TILE, TILE_WORDS
 from matchyard.engines.predicates.algorithms._tiles_cells import Cells
 from matchyard.kernels.bitset import flip
+from matchyard.kernels.inspection import Inspection
 
 _ONES = ~np.uint64(0)
 _MOST_ON_SLOT = (
@@ -39,6 +40,32 @@ class Lists(NamedTuple):
     end_filters: NDArray[np.uint16]  # within the tile
     cell_at: NDArray[np.int64]  # [n_lists] where in `cell_ends` the cells of each begin
     cell_ends: NDArray[np.int32]  # per cell, the ends before it; and behind the last, all
+
+
+def inspect(look: Inspection, table: Any, n_tiles: int) -> None:
+    """Refuse lists that sweeping must not be given; -1 tiles have none: see `kernels.inspection`."""
+    n_lists, n_rows, n_ends = (
+        look.length(name) for name in ("list_slot", "list_rows", "end_codes")
+    )
+    look.offsets("tile_start", n_tiles, n_lists) if n_tiles >= 0 else look.shape("tile_start", 0)
+    look.values("list_slot", 0, len(table.bound_start) - 1)
+    look.shape("list_row_at", n_lists)
+    look.shape("end_start", n_lists + 1 if n_tiles >= 0 else 0)
+    if n_tiles >= 0:
+        look.offsets("end_start", n_lists, n_ends)
+    look.values("end_filters", 0, TILE, n_ends)
+    look.shape("cell_at", n_lists)
+    n_cells = look.length("cell_ends")
+    if look.is_thorough and n_tiles >= 0:
+        width = (np.diff(table.bound_start) + 2)[table.list_slot].astype(np.int64)
+        row_end, cell_end = np.cumsum(width) * TILE_WORDS, np.cumsum(width + 1)
+        is_so = np.array_equal(table.list_row_at, row_end - width * TILE_WORDS)
+        look.expect("list_row_at", is_so and n_rows == width.sum() * TILE_WORDS, "has other widths")
+        is_so = np.array_equal(table.cell_at, cell_end - width - 1)
+        look.expect("cell_at", is_so and n_cells == (width + 1).sum(), "has other widths")
+        most = np.repeat(np.diff(table.end_start), width + 1)
+        is_so = (table.cell_ends >= 0) & (table.cell_ends <= most)
+        look.expect("cell_ends", is_so.all(), "counts more ends than there are")
 
 
 def no_lists() -> Lists:

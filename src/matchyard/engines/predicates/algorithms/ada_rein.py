@@ -14,10 +14,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
-from matchyard.engines.predicates.algorithms import _ends, _intervals, _stored, rein
+from matchyard.engines.predicates.algorithms import _cells, _ends, _intervals, _stored, rein
 from matchyard.engines.predicates.algorithms._intervals import Domains
 from matchyard.errors import UsageError
 from matchyard.kernels.bitset import WORD
+from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
@@ -74,6 +75,16 @@ def check(options: Options) -> None:
 def accept(column: Any, options: Options) -> None:
     """Refuse what is no interval when it is added."""
     _intervals.accept_column(column, "ada_rein")
+
+
+def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
+    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    n_attributes = _intervals.inspect(look, table, vocabulary)
+    _cells.inspect(look, n_attributes * 2 * options.n_cells, has_values=True)
+    look.shape("gone", -(-(len(table.filter_start) - 1) // WORD))
+    look.flags("is_skipped", n_attributes)
+    look.shape("rate", 1)
+    look.same(lambda: _stored.build_anew(compile, table, vocabulary, options))
 
 
 def compile(

@@ -26,6 +26,7 @@ from matchyard.engines.predicates.algorithms._counted import (
 )
 from matchyard.engines.predicates.algorithms._holds import enter, filter_holds, leave
 from matchyard.kernels.csr import count_values, ragged
+from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu", "gpu")
@@ -63,6 +64,18 @@ class Table(NamedTuple):
 
 def check(options: Options) -> None:
     """There is nothing to refuse."""
+
+
+def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
+    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    n_filters = _stored.inspect(look, table, vocabulary)
+    look.shape("sizes", n_filters)
+    look.length("union_filter")
+    n_entries = look.length("entry_target")
+    look.offsets("entry_start", look.length("entry_start") - 1, n_entries)
+    for name in ("entry_low", "entry_high"):
+        look.shape(name, n_entries)
+    look.same(lambda: _stored.build_anew(compile, table, vocabulary, options))
 
 
 def compile(

@@ -20,6 +20,7 @@ from matchyard.engines.predicates.algorithms._ends import HIGH, LOW
 from matchyard.engines.predicates.algorithms._intervals import Domains, cell_of
 from matchyard.errors import UsageError
 from matchyard.kernels.bitset import ALL, ONE, WORD
+from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
@@ -78,6 +79,17 @@ def check(options: Options) -> None:
 def accept(column: Any, options: Options) -> None:
     """Refuse what is no interval when it is added."""
     _intervals.accept_column(column, "hem")
+
+
+def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
+    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    n_attributes = _intervals.inspect(look, table, vocabulary)
+    _cells.inspect(look, n_attributes * 2 * options.n_cells, has_values=True)
+    n_words = _n_words(len(table.filter_start) - 1)
+    look.shape("bitsets", n_attributes, 2, options.n_groups, n_words)
+    look.shape("gone", n_words)
+    look.shape("built", 2)
+    look.same(lambda: _stored.build_anew(compile, table, vocabulary, options))
 
 
 def compile(

@@ -20,6 +20,7 @@ from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
 from matchyard.engines.predicates.algorithms import _intervals, _stored
 from matchyard.errors import UsageError
 from matchyard.kernels import csr
+from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
@@ -70,6 +71,21 @@ def check(options: Options) -> None:
 def accept(column: Any, options: Options) -> None:
     """Refuse what is no interval when it is added."""
     _intervals.accept_column(column, "opindex")
+
+
+def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
+    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    n_rows = _stored.inspect(look, table, vocabulary)
+    look.length("attribute_of")
+    n_parts, n_lists = look.length("part_pivots"), look.length("list_attributes")
+    look.offsets("part_start", n_parts, n_rows, first=None)
+    look.offsets("list_start", n_parts, n_lists)
+    n_bounds = look.length("low_bounds")
+    look.offsets("bound_start", n_lists, n_bounds)
+    for name in ("low_rows", "high_bounds", "high_rows"):
+        look.shape(name, n_bounds)
+    look.shape("n_wanted", n_rows)
+    look.same(lambda: _stored.build_anew(compile, table, vocabulary, options))
 
 
 def compile(

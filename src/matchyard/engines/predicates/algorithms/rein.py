@@ -15,6 +15,7 @@ from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
 from matchyard.engines.predicates.algorithms import _cells, _ends, _intervals, _stored
 from matchyard.errors import UsageError
 from matchyard.kernels.bitset import ALL, WORD
+from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
@@ -65,6 +66,15 @@ def check(options: Options) -> None:
 def accept(column: Any, options: Options) -> None:
     """Refuse what is no interval when it is added."""
     _intervals.accept_column(column, "rein")
+
+
+def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
+    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    n_attributes = _intervals.inspect(look, table, vocabulary)
+    _cells.inspect(look, n_attributes * 2 * options.n_cells, has_values=True)
+    look.shape("gone", -(-(len(table.filter_start) - 1) // WORD))
+    look.shape("built", 2)
+    look.same(lambda: _stored.build_anew(compile, table, vocabulary, options))
 
 
 def compile(

@@ -35,6 +35,7 @@ from matchyard.engines.predicates.algorithms._holds import enter, filter_holds, 
 from matchyard.engines.predicates.algorithms._runs import END, REPEATS, START, find_runs, new_runs
 from matchyard.kernels import csr
 from matchyard.kernels.csr import is_removed
+from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
@@ -81,6 +82,32 @@ class Table(NamedTuple):
 
 def check(options: Options) -> None:
     """There is nothing to refuse."""
+
+
+def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
+    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    n_filters, n_keys = _stored.inspect(look, table, vocabulary), len(table.keys)
+    look.shape("sizes", n_filters)
+    look.length("union_filter")
+    n_slots, n_plain, n_spans = look.length("root"), look.length("bounds"), look.length("span_low")
+    look.offsets("shape_start", _runs.N_SORTED * n_slots, n_plain)
+    look.shape("targets", n_plain + 2 * n_spans)
+    n_nodes = look.length("node_center")
+    for name in ("node_left", "node_right"):
+        look.shape(name, n_nodes)
+    look.offsets("node_start", n_nodes, n_spans)
+    for name in ("span_high", "span_place"):
+        look.shape(name, n_spans)
+    has_interfaces = look.length("key_interface") > 0
+    # How interfaces are numbered has changed before: any numbers do.
+    look.values("key_interface", 0, n_keys, n_keys if has_interfaces else 0)
+    n_interfaces = int(table.key_interface.max(initial=-1)) + 1
+    n_told = n_filters or len(table.key_start) - 1  # without filters there is one for each row
+    look.values("filter_interface", int(SEVERAL), n_interfaces, n_told if has_interfaces else 0)
+    look.same(
+        lambda: _stored.build_anew(compile, table, vocabulary, options),
+        but=("key_interface", "filter_interface"),
+    )
 
 
 def compile(

@@ -17,6 +17,7 @@ from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
 from matchyard.engines.predicates.algorithms import _cells, _intervals, _stored
 from matchyard.engines.predicates.algorithms._intervals import cell_of
 from matchyard.errors import UsageError
+from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
@@ -71,6 +72,15 @@ def check(options: Options) -> None:
 def accept(column: Any, options: Options) -> None:
     """Refuse what is no interval when it is added."""
     _intervals.accept_column(column, "tama")
+
+
+def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
+    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    n_attributes = _intervals.inspect(look, table, vocabulary)
+    _cells.inspect(look, n_attributes * 3 << (options.n_levels - 1), has_values=False)
+    look.shape("n_wanted", len(table.filter_start) - 1)
+    look.shape("built", 2)
+    look.same(lambda: _stored.build_anew(compile, table, vocabulary, options))
 
 
 def compile(

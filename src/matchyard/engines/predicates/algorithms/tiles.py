@@ -17,7 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
-from matchyard.engines.predicates.algorithms import _stored
+from matchyard.engines.predicates.algorithms import _stored, _tiles_bits, _tiles_ends
 from matchyard.engines.predicates.algorithms._holds import no_slots
 from matchyard.engines.predicates.algorithms._tiles_bits import (
     TILE,
@@ -26,6 +26,7 @@ from matchyard.engines.predicates.algorithms._tiles_bits import (
     tile_bits,
 )
 from matchyard.engines.predicates.algorithms._tiles_cells import (
+    MAX_BIT_SLOTS,
     MAX_CELLS,
     Cells,
     Shares,
@@ -47,6 +48,7 @@ from matchyard.engines.predicates.algorithms._tiles_walk import ONE, select, ver
 from matchyard.errors import UsageError
 from matchyard.kernels import csr
 from matchyard.kernels.hashing import mix64
+from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu", "gpu")
@@ -128,6 +130,41 @@ def check(options: Options) -> None:
         raise UsageError(f'option "dense" must be at least 0, not {options.dense}')
     if options.small < 0:
         raise UsageError(f'option "small" must be at least 0, not {options.small}')
+
+
+def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
+    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    n_filters = _stored.inspect(look, table, vocabulary)
+    n_postings = look.length("posting_start") - 1
+    look.expect("posting_start", n_postings >= 1, "has no posting")
+    look.offsets("posting_start", n_postings, n_filters)
+    n_slots = look.length("slot_posting")
+    look.values("slot_posting", -1, n_postings)
+    n_terms = look.length("term_slots")
+    look.expect("term_slots", n_terms and not n_terms & (n_terms - 1), "is no hash table")
+    look.shape("term_codes", n_terms)
+    look.values("term_postings", 0, n_postings, n_terms)
+    n_bit_slots = look.length("bound_start") - 1
+    look.expect("bound_start", 0 <= n_bit_slots <= MAX_BIT_SLOTS, "has too many slots")
+    look.values("slot_bit", -1, n_bit_slots, n_slots)
+    look.offsets("bound_start", n_bit_slots, look.length("bounds"))
+    n_tiles = -(-n_filters // TILE)
+    has_lists = look.length("tile_start") > 0
+    look.shape("signatures", 0 if has_lists else n_filters)
+    if look.is_thorough:
+        look.expect("term_slots", (table.term_slots < 0).any(), "has no free slot")
+        # An event looks at a posting once, whatever leads there; all look at the first anyway.
+        by_slot = table.slot_posting[table.slot_posting >= 0]
+        by_term = table.term_postings[table.term_slots >= 0]
+        look.distinct("slot_posting", np.append(by_slot, 0), n_postings)
+        is_apart = not np.isin(by_term, np.append(by_slot, 0)).any()
+        look.expect("term_postings", is_apart, "leads to a posting that a slot leads to")
+        most = np.diff(table.bound_start).max(initial=0)
+        look.expect("bound_start", most <= MAX_CELLS, f"has more than {MAX_CELLS} cells")
+    n_bits = 0 if has_lists else n_tiles
+    _tiles_bits.inspect(look, table, "tile", n_bits, _tiles_bits.GROUP)
+    _tiles_bits.inspect(look, table, "block", -(-n_bits // 64), 1)
+    _tiles_ends.inspect(look, table, n_tiles if has_lists else -1)
 
 
 def compile(

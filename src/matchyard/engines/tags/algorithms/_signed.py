@@ -18,10 +18,12 @@ from matchyard.engines.tags.encoder import Batch, Vocabulary
 from matchyard.errors import UsageError
 from matchyard.kernels import csr, subset
 from matchyard.kernels.bitset import ONE, ZERO, count_ones, lowest_one, n_words_for, sign_sets
+from matchyard.kernels.inspection import Inspection
 from matchyard.kernels.names import hash_names
 from matchyard.matches import Part
 
 N_BITS, N_HASHES = 192, 7  # [TagMatch §3]
+MOST_BITS, MOST_HASHES = 1 << 20, 1 << 10
 
 
 class Signed(NamedTuple):
@@ -39,6 +41,22 @@ def check(n_bits: int, n_hashes: int) -> None:
     """Refuse widths and hashes that make no signature."""
     if n_bits < 1 or n_hashes < 1:
         raise UsageError(f"signatures need bits and hashes, not {n_bits} bits, {n_hashes} hashes")
+    if n_bits > MOST_BITS or n_hashes > MOST_HASHES:
+        raise UsageError(
+            f"signatures have at most {MOST_BITS} bits and {MOST_HASHES} hashes, "
+            f"not {n_bits} bits, {n_hashes} hashes"
+        )
+
+
+def inspect(look: Inspection, table: Any, vocabulary: Vocabulary, n_slots: int) -> None:
+    """Refuse fields that the tables of all algorithms here end in: see `kernels.inspection`."""
+    n_sets, n_tags = look.length("tag_start") - 1, look.length("tags")
+    look.offsets("set_start", n_slots, n_sets)
+    look.offsets("tag_start", n_sets, n_tags)
+    look.values("tags", 0, vocabulary.n_names)
+    # Without tags signatures are bare, and each has one set.
+    look.expect("tags", n_tags or n_sets == n_slots, "is empty")
+    look.key_table(n_sets)
 
 
 def sign(

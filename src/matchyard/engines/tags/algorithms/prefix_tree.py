@@ -24,7 +24,16 @@ from numpy.typing import NDArray
 from matchyard.engines.tags.algorithms import _signed
 from matchyard.engines.tags.encoder import Batch, Vocabulary
 from matchyard.errors import UsageError
-from matchyard.kernels.bitset import ONE, WORD, first_lanes, lanes_8, lowest_one, weights
+from matchyard.kernels.bitset import (
+    ONE,
+    WORD,
+    first_lanes,
+    lanes_8,
+    lowest_one,
+    n_words_for,
+    weights,
+)
+from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
@@ -68,6 +77,40 @@ def check(options: Options) -> None:
 def signature_bits(options: Options) -> tuple[int, int, bool]:
     """Width and hashes of the signatures of a batch, and whether they may come without tags."""
     return options.n_bits, options.n_hashes, not options.exact
+
+
+def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
+    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    n_nodes = look.shape("children", None, 2)[0]
+    n_slots = look.shape("entries", n_words_for(options.n_bits), None)[1] - LANES - n_nodes
+    look.expect("entries", n_slots >= 0, f"has fewer columns than {n_nodes} nodes need")
+    n_trees = look.length("roots")
+    look.shape("weights", n_trees)
+    look.offsets("tree_start", n_trees, n_slots)
+    look.values("roots", 0, n_nodes)
+    _signed.inspect(look, table, vocabulary, n_slots)
+    if look.is_thorough:
+        _inspect_nodes(look, table, n_slots)
+
+
+def _inspect_nodes(look: Inspection, table: Table, n_slots: int) -> None:
+    """A tree has the nodes from its root to the next, and its own slots; children come after their
+    parents, and nothing has two parents."""
+    n_nodes, first, last = len(table.children), *table.children.T.astype(np.int64)
+    look.rising("roots", is_strict=True)
+    look.expect("roots", not n_nodes or (len(table.roots) and table.roots[0] == 0), "misses nodes")
+    tree = np.searchsorted(table.roots, np.arange(n_nodes), side="right") - 1
+    is_inner = first < n_nodes
+    low = np.where(is_inner, np.arange(n_nodes) + 1, n_nodes + table.tree_start[tree])
+    next_root = np.append(table.roots[1:], n_nodes)[tree]
+    high = np.where(is_inner, next_root, n_nodes + table.tree_start[tree + 1])
+    is_inside = (low <= first) & (first <= last) & (last <= high)
+    look.expect("children", is_inside.all(), "leads out of its tree")
+    n_parents = np.bincount(first, minlength=n_nodes + n_slots + 1)
+    n_parents -= np.bincount(last, minlength=len(n_parents))
+    n_parents = np.cumsum(n_parents)
+    n_parents[table.roots] += 1
+    look.expect("children", n_parents.max(initial=0) <= 1, "gives a node two parents")
 
 
 def compile(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from matchyard.engines.tags.encoder import Batch, Vocabulary
 from matchyard.errors import UsageError
 from matchyard.kernels import csr, subset
+from matchyard.kernels.inspection import Inspection
 from matchyard.kernels.subset_build import build, join_offsets
 from matchyard.kernels.subset_build import join as join_parts
 from matchyard.matches import Part
@@ -68,6 +69,49 @@ def check(options: Options) -> None:
 def signature_bits(options: Options) -> tuple[int, int, bool]:
     """Width and hashes of the signatures of a batch: none here, and no bare ones."""
     return 0, 0, False
+
+
+def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
+    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    n_rows, n_ids = look.length("signatures"), look.length("ids")
+    look.offsets("id_start", n_rows, n_ids)
+    look.values("ids", 0, vocabulary.n_names)
+    look.offsets("posting_start", vocabulary.n_names, n_rows, first=None)
+    look.expect("posting_start", table.posting_start[0] >= 0, "starts below 0")
+    n_nodes, n_runs = look.length("node_row"), look.length("run_id")
+    look.values("node_row", 0, n_rows)
+    look.shape("node_own", n_nodes)
+    look.offsets("run_start", n_nodes, n_runs)
+    look.values("run_row", 0, n_rows + 1, n_runs)
+    look.values("run_end", 0, n_rows + 1, n_runs)
+    look.values("run_node", -1, n_nodes, n_runs)
+    n_splits = look.length("split_ids")
+    look.expect("split_ids", n_splits <= n_nodes, f"has more than {n_nodes} ids")
+    look.key_table(n_rows)
+    if look.is_thorough:
+        _inspect_nodes(look, table, options.leaf)
+
+
+def _inspect_nodes(look: Inspection, table: Table, leaf: int) -> None:
+    """Long postings are nodes, and no others; nodes make trees, and their leaves are short."""
+    is_long = np.diff(table.posting_start) > leaf
+    look.expect(
+        "split_ids",
+        np.array_equal(np.flatnonzero(is_long), table.split_ids),
+        f"does not list the ids with more than {leaf} rows",
+    )
+    look.rising("run_start", is_strict=True)
+    node_of = np.repeat(np.arange(len(table.node_row)), np.diff(table.run_start))
+    inner = table.run_node >= 0
+    children = table.run_node[inner]
+    is_after = (children > node_of[inner]) & (children >= len(table.split_ids))
+    look.expect("run_node", is_after.all(), "leads back")
+    look.distinct("run_node", children, len(table.node_row))
+    first, last = table.run_row[~inner], table.run_end[~inner]
+    look.expect("run_end", (last - first <= leaf).all(), f"has runs of more than {leaf} rows")
+    order = np.argsort(first, kind="stable")
+    is_apart = first[order][1:] >= last[order][:-1]
+    look.expect("run_row", is_apart.all(), "has runs that overlap")
 
 
 def compile(

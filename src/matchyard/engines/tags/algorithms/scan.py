@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 from matchyard.engines.tags.algorithms import _signed
 from matchyard.engines.tags.encoder import Batch, Vocabulary
 from matchyard.errors import UsageError
-from matchyard.kernels.bitset import ZERO, first_lanes, lanes_64
+from matchyard.kernels.bitset import (
+    ZERO,
+    first_lanes,
+    lanes_64,
+    n_words_for,
+)
+from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu", "gpu")
@@ -56,6 +62,13 @@ def check(options: Options) -> None:
 def signature_bits(options: Options) -> tuple[int, int, bool]:
     """Width and hashes of the signatures of a batch, and whether they may come without tags."""
     return options.n_bits, options.n_hashes, not options.exact
+
+
+def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
+    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    n_slots = look.shape("words", n_words_for(options.n_bits), None)[1] - LANES
+    look.expect("words", n_slots >= 0, f"has fewer than {LANES} columns")
+    _signed.inspect(look, table, vocabulary, n_slots)
 
 
 def compile(

@@ -31,7 +31,9 @@ from matchyard.kernels.bitset import (
     lanes_64,
     leftmost_one,
     lowest_one,
+    n_words_for,
 )
+from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu", "gpu")
@@ -95,6 +97,19 @@ def check(options: Options) -> None:
 def signature_bits(options: Options) -> tuple[int, int, bool]:
     """Width and hashes of the signatures of a batch, and whether they may come without tags."""
     return options.n_bits, options.n_hashes, not options.exact
+
+
+def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
+    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    n_words = n_words_for(options.n_bits)
+    n_slots = look.shape("words", n_words, None)[1] - LANES
+    n_partitions = look.shape("masks", n_words, None)[1] - LANES
+    look.expect("words", min(n_slots, n_partitions) >= 0, f"has fewer than {LANES} columns")
+    look.offsets("mask_start", n_words * WORD + 1, n_partitions)
+    n_blocks = look.shape("prefixes", None, n_words)[0]
+    look.offsets("block_start", n_partitions, n_blocks)
+    look.offsets("slot_start", n_blocks, n_slots)
+    _signed.inspect(look, table, vocabulary, n_slots)
 
 
 def compile(

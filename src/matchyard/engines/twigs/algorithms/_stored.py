@@ -12,10 +12,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.twigs._coded import Twigs
+from matchyard.engines.twigs._coded import ANY, DOCUMENT, Axis, Twigs, Vocabulary
 from matchyard.kernels import csr
 from matchyard.kernels.equal_rows import first_alike, grouped_keys
 from matchyard.kernels.hashing import mix64
+from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -77,6 +78,31 @@ def finish(
     """From the rows that each document satisfies to their keys."""
     event_start, keys = csr.gather(table, hit_start, rows)
     return Part(event_start, keys, candidates)
+
+
+def inspect(look: Inspection, table: Any, vocabulary: Vocabulary) -> None:
+    """Refuse twigs and a key table that matching must not be given: see `kernels.inspection`."""
+    n_rows, n_trees = look.length("row_start") - 1, look.length("tree_start") - 1
+    look.expect("row_start", min(n_rows, n_trees) >= 0, "is empty")
+    n_nodes = look.length("tag")
+    look.offsets("row_start", n_rows, n_trees)
+    look.offsets("tree_start", n_trees, n_nodes)
+    look.shape("parent", n_nodes)
+    look.values("axis", 0, len(Axis), n_nodes)
+    look.flags("is_negated", n_nodes)
+    look.values("tag", ANY, vocabulary.n_tags)
+    look.key_table(n_rows)
+    if look.is_thorough:
+        first = np.repeat(table.tree_start[:-1], np.diff(table.tree_start))
+        is_before = (table.parent >= DOCUMENT) & (table.parent < np.arange(n_nodes) - first)
+        look.expect("parent", is_before.all(), "has nodes before their parents")
+
+
+def build_anew(compile: Any, table: Any, vocabulary: Vocabulary, options: Any) -> Any:
+    """The table as it is built from its own subscriptions; removals are kept."""
+    rows = np.repeat(np.arange(len(table.key_start) - 1), np.diff(table.key_start))
+    built = compile(subscriptions(table, rows), table.keys, vocabulary, options)
+    return built._replace(removed_keys=table.removed_keys, removed_at=table.removed_at)
 
 
 def estimate(n_subscriptions: int, n_nodes: int) -> int:

@@ -37,7 +37,7 @@ from matchyard.engines.twigs.algorithms._levels import (
     meet,
     new_levels,
 )
-from matchyard.engines.twigs.algorithms._requirements import requirements
+from matchyard.engines.twigs.algorithms._requirements import N_OTHERS, requirements
 from matchyard.engines.twigs.algorithms._rows import append_rows
 from matchyard.engines.twigs.algorithms._states import (
     document_scope,
@@ -46,6 +46,7 @@ from matchyard.engines.twigs.algorithms._states import (
     n_words_at_most,
 )
 from matchyard.errors import UsageError
+from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
@@ -97,6 +98,24 @@ def check(options: Options) -> None:
     for name, value in options._asdict().items():
         if value < 0:
             raise UsageError(f'option "{name}" must be at least 0, not {value}')
+
+
+def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
+    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    _stored.inspect(look, table, vocabulary)
+    n_numbers, n_words = look.length("lead"), look.length("is_deep")
+    look.shape("others", n_numbers, N_OTHERS)
+    look.offsets("tag_start", look.length("tag_start") - 1, n_numbers - 1)
+    look.offsets("more_start", n_numbers, look.length("more"))
+    for name in ("has_more", "is_free"):
+        look.shape(name, n_words)
+    look.offsets("led_start", n_numbers, look.length("led"))
+    look.length("tops")
+    n_trees = look.shape("tree_row", len(table.tree_start) - 1)[0]
+    look.offsets("asking_start", n_trees, look.length("asking_conditions"))
+    look.offsets("asked_start", 64 * n_words, look.length("asked"))
+    look.length("free_trees")
+    look.same(lambda: _stored.build_anew(compile, table, vocabulary, options))
 
 
 def compile(

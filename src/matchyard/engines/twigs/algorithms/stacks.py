@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from matchyard.engines.twigs._coded import ANY, CLOSE, DOCUMENT, Axis, Batch, Twigs, Vocabulary
 from matchyard.engines.twigs.algorithms import _stored
 from matchyard.kernels.csr import count_values, ragged
+from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu", "gpu")
@@ -72,6 +73,17 @@ class Table(NamedTuple):
 
 def check(options: Options) -> None:
     """Nothing can be wrong."""
+
+
+def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
+    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    _stored.inspect(look, table, vocabulary)
+    n_columns = look.length("prefix")
+    look.shape("personality", n_columns + 1)
+    for name in ("named", "below"):
+        n_lists = look.length(f"{name}_start") - 1
+        look.offsets(f"{name}_start", n_lists, look.length(name))
+    look.same(lambda: _stored.build_anew(compile, table, vocabulary, options))
 
 
 def compile(

@@ -25,6 +25,7 @@ from matchyard.engines.twigs.algorithms import _shared_paths, _stored
 from matchyard.engines.twigs.algorithms import _shared_sections as sections
 from matchyard.engines.twigs.algorithms._shared_paths import Paths, enter, leave, reach, room
 from matchyard.errors import UsageError
+from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
@@ -67,6 +68,22 @@ def check(options: Options) -> None:
     """Refuse options that make no sense."""
     if options.section < 1:
         raise UsageError(f'option "section" must be at least 1, not {options.section}')
+
+
+def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
+    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    _stored.inspect(look, table, vocabulary)
+    n_nodes, n_trees = len(table.tag), len(table.tree_start) - 1
+    look.shape("state_of", n_nodes)
+    n_states = look.length("state_axis")
+    for name in ("state_kind", "any_child", "any_descendant"):
+        look.shape(name, n_states)
+    n_steps = look.length("step_keys")
+    look.shape("step_states", n_steps)
+    look.shape("nodes", n_nodes, 2)
+    look.offsets("wanted_start", n_trees, look.length("wanted"))
+    look.flags("is_final", n_trees)
+    look.same(lambda: _stored.build_anew(compile, table, vocabulary, options))
 
 
 def compile(

@@ -1,0 +1,348 @@
+"""The files of one version of a saved index.
+
+music.index/
+  CURRENT                     one line: the version that readers take
+  versions/0001/manifest.json format, settings, and size and checksums of every file
+                vocabulary.arrow  vocabulary.slots.npy      names, counts; the table over them,
+                vocabulary/FIELD.*                          or a file of names or an array each
+                routes.npy                                  which shard has whose rarest name
+                shards/0000/FIELD.npy                       one file per array of a Table
+                segments/0001/                              the same again for what was appended
+                keys.arrow  keys.slots.npy                  only where keys are strings
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matchyard.errors import StorageError
+from matchyard.kernels.hashing import xxh64
+from matchyard.kernels.names import Names, freeze
+from matchyard.storage.content import Contents, unreadable
+from matchyard.storage.manifest import (
+    MANIFEST_BYTES,
+    File,
+    compose,
+    needed,
+    numbered,
+    parse_manifest,
+    segment_folder,
+    shard_folder,
+)
+
+AUTO_BYTES = 1 << 27  # `verify="auto"` compares checksums of so much, from the smallest file on
+Verify = bool | Literal["auto"]
+# The header of an array file as NumPy writes it; its last byte is before a multiple of 64. NumPy reads
+# it as a Python literal, which takes most of the time of opening a small index.
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00..\{'descr': '(?P<kind>[|<](?:b1|[iu][1248]|f[48]))', "
+    rb"'fortran_order': False, 'shape': \((?P<shape>|[0-9]{1,18},|[0-9]{1,18}(?:, [0-9]{1,18}){1,7})\), \} *\n",
+    re.DOTALL,
+)
+_LONGEST_HEADER = 1024
+_ALIGNMENT = 64
+
+
+class SavedSegment(NamedTuple):
+    """Tables over one vocabulary, read or mapped from disk."""
+
+    vocabulary: Any  # names, or names and arrays by field: see `restored`
+    tables: list[dict[str, NDArray[Any]]]
+    routes: NDArray[np.int32] | None  # see `matchyard.shards.cut`
+
+
+class Saved(NamedTuple):
+    """An opened version: settings, and arrays read or mapped from disk."""
+
+    folder: Path
+    manifest: dict[str, Any]
+    key_names: Names | None
+    segments: list[SavedSegment]
+    is_thorough: bool  # is every value to be looked at, not only shapes and ends?
+
+
+# -------------------------------------------------------------------- writing
+
+
+class _Hashed(io.RawIOBase):
+    """A file that remembers the hash of what is written to it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder, self._name = folder, name
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        self._file = (folder / name).open("wb")
+        self._hash = hashlib.sha256()
+        self.size_bytes = 0
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        self._hash.update(view)
+        self._file.write(view)
+        self.size_bytes += view.nbytes
+        return view.nbytes
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.size_bytes
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def finish(self) -> File:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        fast = fast_checksum(Contents(self._folder).of(self._name, self.size_bytes))
+        return File(self._name, self.size_bytes, self._hash.hexdigest(), fast)
+
+
+def fast_checksum(data: NDArray[np.uint8]) -> str:
+    """The XXH64 of a file, in hexadecimal digits."""
+    return f"{int(xxh64(data, 0, len(data))):016x}"
+
+
+def write_array(folder: Path, name: str, array: NDArray[Any]) -> File:
+    """Write one array as NAME.npy."""
+    array = np.ascontiguousarray(array)
+    header = np.lib.format.header_data_from_array_1_0(array)
+    with _Hashed(folder, f"{name}.npy") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        if array.size:
+            file.write(array)
+        return file.finish()
+
+
+def write_table(
+    folder: Path, number: int, table: Any, segment: int = 0, below: str = ""
+) -> list[File]:
+    """Write one shard: a NamedTuple of arrays."""
+    return [
+        write_array(folder, f"{below}{shard_folder(number, segment)}{field}", array)
+        for field, array in table._asdict().items()
+    ]
+
+
+def write_names(folder: Path, name: str, names: Names) -> list[File]:
+    """Write names and their counts (run-end encoded) as an Arrow file, and the slots as an array."""
+    columns = {"name": names.to_arrow()}
+    if len(names.uses):
+        ends, counts = pa.array(names.uses[:, 0]), pa.array(names.uses[:, 1])
+        columns["count"] = pa.RunEndEncodedArray.from_arrays(ends, counts)
+    batch = pa.record_batch(columns)
+    with _Hashed(folder, f"{name}.arrow") as file:
+        with pa.ipc.new_file(pa.PythonFile(file, "w"), batch.schema) as writer:
+            writer.write_batch(batch)
+        written = file.finish()
+    return [written, write_array(folder, f"{name}.slots", names.slots)]
+
+
+def write_vocabulary(folder: Path, name: str, vocabulary: Any) -> list[File]:
+    """Write names, or a NamedTuple of names and arrays field by field."""
+    if isinstance(vocabulary, Names):
+        return write_names(folder, name, vocabulary)
+    files = []
+    for field, value in vocabulary._asdict().items():
+        if isinstance(value, Names):
+            files += write_names(folder, f"{name}/{field}", value)
+        else:
+            files.append(write_array(folder, f"{name}/{field}", value))
+    return files
+
+
+def write_manifest(folder: Path, settings: Mapping[str, Any], files: Sequence[File]) -> None:
+    """Write what makes the files a version."""
+    with _Hashed(folder, "manifest.json") as file:
+        file.write(compose(settings, files))
+        file.finish()
+
+
+# -------------------------------------------------------------------- reading
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The checked manifest of one version."""
+    try:
+        data = Contents(folder).read("manifest.json", MANIFEST_BYTES)
+    except StorageError:
+        raise
+    except OSError as error:
+        raise unreadable(folder / "manifest.json", error) from None
+    return parse_manifest(data, str(folder))
+
+
+def load_version(
+    folder: Path, verify: Verify = "auto", shards: Collection[int] | None = None
+) -> Saved:
+    """Open a version, or some of its shards. Sizes are always compared; checksums as `verify` says:
+    "auto" the fast ones of the smallest files, AUTO_BYTES together; True the SHA-256 of all."""
+    manifest = read_manifest(folder)
+    opened = _Opened(folder, needed(manifest, shards), verify)
+    tables: list[list[dict[str, NDArray[Any]]]] = [[] for _ in manifest["segments"]]
+    for first, segment, number in numbered(manifest):
+        if shards is None or first + number in shards:
+            tables[segment].append(opened.arrays(shard_folder(number, segment)))
+    segments = []
+    for segment, found in enumerate(tables):
+        place = segment_folder(segment)
+        routes = opened.array(f"{place}routes") if f"{place}routes.npy" in opened.files else None
+        segments.append(SavedSegment(opened.vocabulary(f"{place}vocabulary"), found, routes))
+    key_names = opened.names("keys") if "keys.arrow" in opened.files else None
+    return Saved(folder, manifest, key_names, segments, verify is True)
+
+
+class _Opened:
+    """The checked bytes of some files of a version, and what they hold."""
+
+    def __init__(self, folder: Path, files: Sequence[File], verify: Verify) -> None:
+        self._folder = folder
+        self.files: dict[str, NDArray[np.uint8]] = {}
+        left, contents = AUTO_BYTES, Contents(folder)
+        for file in sorted(files, key=lambda file: file.size_bytes):
+            data = contents.of(file.name, file.size_bytes)
+            left -= file.size_bytes
+            if verify is True or (verify == "auto" and left >= 0):
+                _check(f"{folder}/{file.name}", data, file, verify is True)
+            self.files[file.name] = data
+
+    def array(self, name: str) -> NDArray[Any]:
+        """The array NAME.npy."""
+        return as_array(self._find(f"{name}.npy"), f"{self._folder}/{name}.npy")
+
+    def names(self, name: str) -> Names:
+        """The names that `write_names` wrote."""
+        path = f"{self._folder}/{name}.arrow"
+        return as_names(self._find(f"{name}.arrow"), self.array(f"{name}.slots"), path)
+
+    def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
+        """All arrays below a folder, by field."""
+        return {
+            name[len(prefix) : -len(".npy")]: self.array(name[: -len(".npy")])
+            for name in self.files
+            if name.startswith(prefix)
+        }
+
+    def vocabulary(self, name: str) -> Any:
+        """What `write_vocabulary` wrote: names, or names and arrays by field."""
+        prefix = f"{name}/"
+        fields = {file[len(prefix) :] for file in self.files if file.startswith(prefix)}
+        if not fields:
+            return self.names(name)
+        named = {field.removesuffix(".arrow") for field in fields if field.endswith(".arrow")}
+        arrays = {field.removesuffix(".npy") for field in fields if field.endswith(".npy")}
+        arrays -= {f"{field}.slots" for field in named}
+        return {
+            **{field: self.names(prefix + field) for field in named},
+            **{field: self.array(prefix + field) for field in arrays},
+        }
+
+    def _find(self, name: str) -> NDArray[np.uint8]:
+        if name not in self.files:
+            raise StorageError(f"{self._folder}/{name} is missing: the manifest does not list it")
+        return self.files[name]
+
+
+def _check(path: str, data: NDArray[np.uint8], file: File, is_thorough: bool) -> None:
+    """Compare a checksum: the SHA-256, or where that is enough, the fast one."""
+    if file.xxh64 and not is_thorough:
+        kind, found, expected = "XXH64", fast_checksum(data), file.xxh64
+    else:
+        kind, found, expected = "SHA-256", hashlib.sha256(data.data).hexdigest(), file.sha256
+    if found != expected:
+        raise StorageError(f"{path} is damaged: its {kind} is {found}, expected {expected}")
+
+
+def as_array(data: NDArray[np.uint8], path: str) -> NDArray[Any]:
+    """The array in the bytes of an array file (NumPy's format 1.0), without a copy."""
+    found = _HEADER.match(data[:_LONGEST_HEADER].tobytes())
+    if found is None or found.end() % _ALIGNMENT:
+        raise StorageError(
+            f"{path} is not an array file: expected NumPy's format 1.0 with numbers in C order"
+        )
+    kind = np.dtype(found["kind"].decode())
+    shape = tuple(int(length) for length in found["shape"].decode().split(",") if length.strip())
+    n_bytes = len(data) - found.end()
+    if math.prod(shape) * kind.itemsize != n_bytes:
+        raise StorageError(f"{path} is not an array file: {n_bytes} bytes are not of shape {shape}")
+    try:
+        values: NDArray[Any] = data[found.end() :].view(kind).reshape(shape)
+    except ValueError as error:  # no values, but lengths that no array has
+        raise StorageError(f"{path} is not an array file: {error}") from None
+    return values
+
+
+def as_names(data: NDArray[np.uint8], slots: NDArray[Any], path: str) -> Names:
+    """The names in the bytes of an Arrow file, without a copy, and the table over them."""
+    try:
+        file = pa.ipc.open_file(pa.py_buffer(data))
+        if file.num_record_batches != 1 or not set(file.schema.names) <= {"name", "count"}:
+            raise ValueError("expected one batch with the columns name and count")
+        table = file.read_all()
+        table.validate()  # lengths against buffers, which reading does not compare
+        words = table["name"].chunk(0)
+        if words.type not in (pa.string(), pa.large_string()) or words.null_count:
+            raise ValueError(f"names are {words.type}, expected strings without null")
+        uses = np.empty((0, 2), np.int64)
+        if "count" in table.column_names:
+            runs = table["count"].chunk(0)
+            if {runs.run_ends.type, runs.values.type} != {pa.int64()}:
+                raise ValueError(f"counts are {runs.type}, expected runs of 64-bit integers")
+            uses = np.stack([runs.run_ends.to_numpy(), runs.values.to_numpy()], axis=1)
+        _, offsets, text = words.buffers()
+        width: Any = np.int64 if pa.types.is_large_string(words.type) else np.int32
+        start = np.frombuffer(offsets, width)[: len(words) + 1] if offsets else np.zeros(1, width)
+        if len(start) != len(words) + 1 or not start.flags.aligned:
+            raise ValueError(f"{len(words)} names, but {len(start)} offsets")
+        if text is not None and text.size and not _is_within(text, data):
+            raise ValueError("compressed, expected plain")
+    except (pa.ArrowException, ValueError, OSError, LookupError, AttributeError) as error:
+        raise StorageError(f"{path} is not a file of names: {str(error)[:200]}") from None
+    return freeze(Names(slots, start, np.frombuffer(text or b"", np.uint8), uses))
+
+
+def _is_within(part: pa.Buffer, data: NDArray[np.uint8]) -> bool:
+    """Does a buffer lie in the bytes of a file? What was decompressed lies elsewhere."""
+    start = data.ctypes.data
+    return bool(start <= part.address and part.address + part.size <= start + len(data))
+
+
+def map_array(folder: Path, name: str) -> NDArray[Any]:
+    """The array NAME.npy of a version that is being made."""
+    return as_array(Contents(folder).of(f"{name}.npy"), f"{folder}/{name}.npy")
+
+
+def map_names(folder: Path, name: str) -> Names:
+    """The names that `write_names` wrote into a version that is being made."""
+    return _unchecked(folder, [f"{name}.arrow", f"{name}.slots.npy"]).names(name)
+
+
+def map_vocabulary(folder: Path, name: str, files: Collection[str]) -> Any:
+    """The vocabulary that `write_vocabulary` wrote into a version that is being made."""
+    return _unchecked(folder, [file for file in files if file.startswith(name)]).vocabulary(name)
+
+
+def _unchecked(folder: Path, names: Sequence[str]) -> _Opened:
+    opened, contents = _Opened(folder, (), False), Contents(folder)
+    opened.files = {name: contents.of(name) for name in names}
+    return opened
+
+
+def restored(vocabulary: Any, kind: type[Any]) -> Any:
+    """A vocabulary from disk as the engine's type."""
+    if isinstance(vocabulary, kind):
+        return vocabulary
+    if not isinstance(vocabulary, dict) or set(vocabulary) != set(kind._fields):
+        raise StorageError(f"its vocabulary has not the fields {', '.join(kind._fields)}")
+    return kind(**vocabulary)
