@@ -39,6 +39,26 @@ with index.stream() as stream:
 """
 
 
+LEFT_BEHIND = """
+import os
+from concurrent.futures import wait
+import matchyard as my
+
+index = my.TagIndex().add("jazz", key=1).consolidate()
+with index.stream(max_delay_ms=60_000) as stream:
+    futures = [stream.submit("jazz") for _ in range(3)]
+    child = os.fork()
+    if child == 0:
+        try:
+            futures[0].result(60)
+        except my.UsageError as error:
+            print(str(error)[:23], futures[1].done(), len(wait(futures, 60).done), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+print([future.result(60) for future in futures])
+"""
+
+
 NOT_CLOSED = """
 import os
 import matchyard as my
@@ -61,6 +81,13 @@ def test_a_forked_process_is_told_that_a_stream_is_not_its_own() -> None:
     command = [sys.executable, "-W", "ignore", "-c", FORKED]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.stdout.splitlines() == ["[1]", "the stream is closed", "[1]", "[1]"], done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_forked_process_does_not_wait_for_answers_of_its_parent() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", LEFT_BEHIND]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.stdout.splitlines() == ["this process was forked True 3", "[[1], [1], [1]]"]
 
 
 def test_a_stream_that_gets_no_threads_is_refused_and_leaves_none(

@@ -82,7 +82,7 @@ def test_who_waits_for_room_is_told_when_the_stream_closes() -> None:
     stream = INDEX.stream(max_batch=1, max_delay_ms=0)
     stream._pending = pending = Interleaved()
     pending.after_append = lambda: (waits.set(), go.wait())
-    stream._wake.notify = lambda n=1: None  # type: ignore[method-assign]
+    stream._wake.ring = lambda: None  # type: ignore[method-assign]
 
     def submit() -> None:
         try:
@@ -94,17 +94,16 @@ def test_who_waits_for_room_is_told_when_the_stream_closes() -> None:
     threads[0].start()
     waits.wait()  # it has come, and nobody knows of it
     threads[1].start()
-    while not stream._has_room._waiters:  # type: ignore[attr-defined]
+    while not stream._has_room._tickets:
         threading.Event().wait(0.001)
-    wake = stream._wake_worker
 
     def late() -> None:
         go.set()
         threads[0].join(30)
-        del stream._wake.notify
-        wake()
+        del stream._wake.ring
+        stream._wake.ring()
 
-    stream._wake_worker = late  # type: ignore[method-assign]
+    stream._wake.ring = late  # type: ignore[method-assign]
     stream.close()
     threads[1].join(30)
     assert not threads[1].is_alive()
@@ -112,14 +111,14 @@ def test_who_waits_for_room_is_told_when_the_stream_closes() -> None:
 
 
 def test_a_stream_goes_on_after_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(n: int = 1) -> None:
+    def interrupt() -> None:
         monkeypatch.undo()
         raise KeyboardInterrupt
 
     with INDEX.stream(max_delay_ms=0) as stream:
         while stream._wanted != 1:
             threading.Event().wait(0.001)
-        monkeypatch.setattr(stream._wake, "notify", interrupt)
+        monkeypatch.setattr(stream._wake, "ring", interrupt)
         with pytest.raises(KeyboardInterrupt):
             stream.submit("a")
         assert stream.submit("b").result(timeout=30) == [2]

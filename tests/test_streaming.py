@@ -210,7 +210,7 @@ def test_a_stream_whose_worker_fails_says_so(monkeypatch: pytest.MonkeyPatch) ->
         stream._pending += futures[1:]
         stream._whole.append(Answer(["a"]))
         futures.append(stream._whole[0])
-        stream._wake.notify()
+        stream._wake.ring()
     for future in futures:
         with pytest.raises(RuntimeError, match="a fault"):
             future.result(timeout=30)

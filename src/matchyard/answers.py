@@ -11,6 +11,8 @@ under it, once.
 
 from __future__ import annotations
 
+import _thread
+import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future, TimeoutError
@@ -25,15 +27,21 @@ from concurrent.futures._base import (
 from time import monotonic
 from typing import Any
 
+from matchyard.errors import UsageError
+from matchyard.waiting import Bell
+
 _WAS_CANCELLED = frozenset({CANCELLED, CANCELLED_AND_NOTIFIED})
 
 
-class _Lock(threading.Condition):
-    """That of an answer, with those who are to be told of it."""
+class _Lock(_thread.RLock):  # type: ignore[misc]
+    """That of an answer, for the library, with those who are to be told of it. It is left by C code,
+    so that Ctrl-C does not leave it taken; whoever waits for the answer waits for its bell."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.told: list[Any] = []
+
+    def notify_all(self) -> None:
+        """As a condition has it, for which nobody waits."""
 
 
 class Answer(Future[Any]):
@@ -44,6 +52,7 @@ class Answer(Future[Any]):
     _result: Any = None
     _exception: Any = None
     _is_given = False  # there is a result or an error, though the state may not say so yet
+    _bell: Bell | None = None  # of those who wait
 
     def __init__(self, event: Any) -> None:
         self._asked = [event]  # who takes it has the answer to give, or has cancelled it
@@ -54,12 +63,13 @@ class Answer(Future[Any]):
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
         """What the library locks before it looks at the state or at those who wait."""
+        self._is_left_behind()
         if not self._locks:
             self._locks.append(_Lock())
         lock = self._locks[0]
         if self._is_given and self._state != FINISHED:
             self._settle(lock)
-        return lock
+        return lock  # type: ignore[return-value]
 
     @property
     def _waiters(self) -> list[Any]:  # type: ignore[override]
@@ -83,7 +93,20 @@ class Answer(Future[Any]):
 
     def done(self) -> bool:
         """Is it answered or cancelled?"""
-        return self._is_given or self._state in _WAS_CANCELLED
+        return self._is_given or self._state in _WAS_CANCELLED or self._is_left_behind()
+
+    def _is_left_behind(self) -> bool:
+        """Was this process forked while the event waited? Then only the parent gets the answer, and
+        whoever waits here is told so."""
+        if self.since >= _forked_at or self._is_given or self._state in _WAS_CANCELLED:
+            return False
+        self._locks, self._bell = [], None  # which a thread of the parent may have
+        self._exception = UsageError(
+            "this process was forked while the event waited for its batch: only the parent gets the "
+            "answer; expected a stream of this process, e.g. index.stream()"
+        )
+        self._is_given = True
+        return True
 
     def cancelled(self) -> bool:
         """Was it cancelled?"""
@@ -97,7 +120,7 @@ class Answer(Future[Any]):
             except IndexError:
                 return self._state in _WAS_CANCELLED
             self._state = CANCELLED
-            self._condition.notify_all()
+        self._ring()
         self._invoke_callbacks()
         return True
 
@@ -112,11 +135,20 @@ class Answer(Future[Any]):
             self._call_back(fn)
 
     def _wait(self, timeout: float | None) -> None:
-        if not self.done():
-            condition = self._condition
-            with condition:
-                if not condition.wait_for(self.done, timeout):
-                    raise TimeoutError
+        if self.done():
+            return
+        until = None if timeout is None else monotonic() + timeout
+        bell = self.__dict__.setdefault("_bell", Bell())  # the first counts
+        while True:
+            ticket = bell.ticket()
+            if self.done():
+                return
+            if not bell.wait(ticket, None if until is None else until - monotonic()):
+                raise TimeoutError
+
+    def _ring(self) -> None:
+        if self._bell is not None:
+            self._bell.ring()
 
     def _finish(self, found: Any) -> None:
         if isinstance(found, BaseException):
@@ -124,6 +156,8 @@ class Answer(Future[Any]):
         else:
             self._result = found
         self._is_given = True
+        if self._bell is not None:
+            self._bell.ring()
         if self._locks:
             self._settle(self._locks[0])
 
@@ -131,7 +165,6 @@ class Answer(Future[Any]):
         """Change the state and tell those who wait, unless that was done."""
         with lock:
             if self._state != FINISHED:
-                lock.notify_all()  # first, since Ctrl-C may come in between
                 self._state = FINISHED
                 for waiter in lock.told:
                     told = waiter.add_result if self._exception is None else waiter.add_exception
@@ -153,6 +186,18 @@ class Answer(Future[Any]):
             if isinstance(error, KeyboardInterrupt) and _may_be_interrupted():
                 raise
             LOGGER.exception("exception calling callback for %r", self)
+
+
+_forked_at = 0.0  # when this process was; answers from before are given in its parent
+
+
+def _after_fork() -> None:
+    global _forked_at
+    _forked_at = monotonic()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _may_be_interrupted() -> bool:

@@ -36,7 +36,7 @@ def rows_of(
     """
     first = 0
     if bad is not None:
-        bad.write_bytes(b"")
+        files.open_to_write(bad).close()
     for batch in files.read(path, format, split=split):
         n_rows = len(batch)
         if isinstance(batch, pa.Table):

@@ -7,15 +7,15 @@ segments and tombstones, and is consolidated in the background when these grow.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from weakref import WeakSet
 
 from matchyard.changes import Changes
 from matchyard.device import is_gpu
 from matchyard.engine import Configured
+from matchyard.errors import UsageError
+from matchyard.forks import start_fresh_in_child
 from matchyard.interrupts import shielded
 from matchyard.keys import Keys
 from matchyard.snapshot import Removals, Rows, Segment, Snapshot
@@ -25,16 +25,12 @@ _SIDE_SHARE = 16  # a live index consolidates when its changes pass 1/16 of the 
 _SIDE_LEAST = 4096  # …and this many
 
 
+_FORKED = (
+    "this process was forked while another thread consolidated, and what was staged then is only in "
+    "the parent; expected a fork before or after, or all of it added again here"
+)
+
 _log = logging.getLogger("matchyard")
-_indexes: WeakSet[Changing] = WeakSet()
-
-
-def _after_fork() -> None:
-    for index in list(_indexes):
-        index._start_fresh()
-
-
-os.register_at_fork(after_in_child=_after_fork)
 
 
 class Changing:
@@ -46,20 +42,26 @@ class Changing:
         self._keys = Keys()
         self._changes = Changes(settings)
         self._snapshot = Snapshot((), None)
+        self._is_in_hand = False  # a consolidation has what was staged
         self._start_fresh()
-        _indexes.add(self)
+        start_fresh_in_child(self)
 
     def _start_fresh(self) -> None:
         """Locks and threads, which a forked child must not inherit half way."""
-        self._lock = threading.RLock()  # staged changes and the switch
+        self._lock = self._fork_lock = threading.RLock()  # staged changes and the switch
         self._build_lock = threading.Lock()  # one consolidation at a time
         self._since_build: list[Removals] | None = None  # removals during a consolidation…
         self._n_building = 0  # …of so many segments
         self._background: threading.Thread | None = None
-        self._failure: BaseException | None = None
+        # Raised by the next call that looks. In a child that has no thread to go on with it:
+        self._failure: BaseException | None = UsageError(_FORKED) if self._is_in_hand else None
+        self._is_in_hand = False
 
     def _move(self, settings: Configured) -> None:
         """Match with other settings of the same algorithm from now on; what cards have is freed."""
+        shielded(lambda: self._moved(settings))
+
+    def _moved(self, settings: Configured) -> None:
         with self._build_lock, self._lock:
             was_on_card, before = is_gpu(self._settings.device), self._snapshot.segments
             after = [Segment(settings, segment.vocabulary, segment.tables) for segment in before]
@@ -73,7 +75,7 @@ class Changing:
 
     def _consolidated(self) -> Segment:
         """Consolidate; returns the segment that was built, whatever has changed since."""
-        if self.live:
+        if self.live or self._failure is not None:
             self._refresh()  # what is staged stays visible while the build runs
         return shielded(lambda: self._fold(staged=not self.live))
 
@@ -87,10 +89,11 @@ class Changing:
                 if not len(rows.keys) and len(before) == 1 and not segments[0].n_tombstones:
                     return before[0]
                 self._since_build, self._n_building = [], len(before)
+                self._is_in_hand = staged
 
             def restore(lost: list[Rows]) -> None:
                 with self._lock:
-                    self._since_build = None
+                    self._since_build, self._is_in_hand = None, False
                     self._put_back(lost, removals)
 
             handed_over = [rows]
@@ -98,6 +101,7 @@ class Changing:
             built = self._built(segments, handed_over, restore)
             with self._lock:  # in one step: no removal may come between the last one and the switch
                 missed, self._since_build = self._since_build or [], None
+                self._is_in_hand = False
                 current = built
                 for later in missed:
                     current = current.remove(later)
@@ -158,12 +162,16 @@ class Changing:
     def _refresh(self) -> Snapshot:
         """Make staged changes of a live index visible: a side segment, and tombstones."""
         with self._lock:
+            if self._failure is None and not self._changes:
+                return self._snapshot
+        return shielded(self._show_changes)
+
+    def _show_changes(self) -> Snapshot:
+        with self._lock:
             if self._failure is not None:
                 failure, self._failure = self._failure, None
                 raise failure
-            if not self._changes:
-                return self._snapshot
-            return shielded(self._add_side)
+            return self._add_side() if self._changes else self._snapshot
 
     def _add_side(self) -> Snapshot:
         removals, rows = self._take()

@@ -1,54 +1,126 @@
-"""Ctrl-C, kept away from work that must not be left half done."""
+"""Ctrl-C: a KeyboardInterrupt, always, and never in the middle of work that must not be half done."""
 
 from __future__ import annotations
 
+import _thread
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from functools import wraps
+from types import FunctionType
+from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+Kind = TypeVar("Kind", bound=type)
+
+
+class _Work:
+    """Something that runs once, in a thread where no interrupt arrives."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._work = work
+        self.results: list[Any] = []
+        self.failures: list[BaseException] = []
+        self.threads: list[int] = []  # one where it was started
+        self.is_running = _thread.allocate_lock()
+
+    def start(self) -> None:
+        """Begin, or raise."""
+        self.is_running.acquire()
+        # One call of C code: Ctrl-C comes before the thread is started, or after it is remembered.
+        # `threading.Thread.start` is Python code, which Ctrl-C leaves half way.
+        self.threads.extend(map(_thread.start_new_thread, (self._start_thread,), ((),)))
+
+    def _start_thread(self) -> None:
+        """Start a thread that has a name and is listed: that which runs this is neither."""
+        try:
+            threading.Thread(target=self._run, name="matchyard-build", daemon=True).start()
+        except BaseException as error:
+            self.failures.append(error)
+            self.is_running.release()
+
+    def _run(self) -> None:
+        try:
+            self.results.append(self._work())
+        except BaseException as error:
+            self.failures.append(error)
+        finally:
+            self.is_running.release()
 
 
 def shielded(work: Callable[[], Result]) -> Result:
     """Run to the end, then raise the interrupt that came meanwhile.
 
     Python delivers Ctrl-C to the main thread only, and there between any two steps; so the work
-    gets a thread of its own.
+    gets a thread of its own. It takes and leaves all locks there: where interrupts come so quickly
+    that one of them ends the wait, the work still runs to its end.
 
     >>> shielded(lambda: 7)
     7
     """
     if threading.current_thread() is not threading.main_thread():
         return work()
-    results: list[Result] = []
-    failures: list[BaseException] = []
-    once, ended = threading.Lock(), threading.Event()
-
-    def run() -> None:
-        if not once.acquire(blocking=False):  # started twice: see below
-            return
+    running = _Work(work)
+    interrupt: BaseException | None = None
+    try:
+        running.start()
+        running.is_running.acquire()
+    except BaseException as error:
+        if not running.threads:  # nothing has begun
+            raise
+        interrupt = error
+    while interrupt is not None and not (running.results or running.failures):
         try:
-            results.append(work())
+            with running.is_running:
+                break
         except BaseException as error:
-            failures.append(error)
-        finally:
-            ended.set()
-
-    thread = threading.Thread(target=run, name="matchyard-build", daemon=True)
-    interrupt: KeyboardInterrupt | None = None
-    while not ended.is_set():
-        try:
-            # An interrupt inside of `start` leaves open whether it has started.
-            if not once.locked() and not thread.is_alive():
-                thread.start()
-            ended.wait()
-        except KeyboardInterrupt as error:
             interrupt = error
-        except RuntimeError:
-            if not once.locked() and not thread.is_alive():
-                raise
-    if failures:
-        raise failures[0]
+    failure = running.failures[0] if running.failures else None
     if interrupt is not None:
-        raise interrupt
-    return results[0]
+        raise interrupt from failure
+    if failure is not None:
+        raise failure
+    found: Result = running.results[0]
+    return found
+
+
+def interruptible(kind: Kind) -> Kind:
+    """Let all public functions of a class raise what a signal has raised, e.g. KeyboardInterrupt.
+
+    Where a program has used Numba before this package was imported (see `kernels.compiler`), what is
+    raised while a kernel hands back its result is hidden behind a SystemError.
+    """
+    for name, verb in list(vars(kind).items()):
+        if isinstance(verb, FunctionType) and not name.startswith("_"):
+            setattr(kind, name, told_plainly(verb))
+    return kind
+
+
+def told_plainly(verb: Callable[..., Result]) -> Callable[..., Result]:
+    """The same function, which raises what a signal has raised: see `interruptible`."""
+
+    @wraps(verb)
+    def run(*given: Any, **named: Any) -> Result:
+        try:
+            return verb(*given, **named)
+        except SystemError as error:
+            raised = raised_behind(error)
+            if raised is error:
+                raise
+            raise raised from None
+
+    return run
+
+
+def raised_behind(error: BaseException) -> BaseException:
+    """What a signal has raised where compiled code went on regardless; any other error as it is.
+
+    >>> raised_behind(SystemError("unknown opcode"))
+    SystemError('unknown opcode')
+    """
+    found = error
+    while isinstance(found, SystemError) and str(found).endswith("with an exception set"):
+        behind = found.__cause__ or found.__context__
+        if behind is None:
+            return error
+        found = behind
+    return found

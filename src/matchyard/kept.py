@@ -6,7 +6,6 @@ each card, when first asked for, and goes when the array goes or is told to.
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterable
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchyard.device import forget_memory, guarded, here, the_cupy
+from matchyard.forks import start_fresh_in_child
 
 
 def owner_of(array: NDArray[Any]) -> NDArray[Any]:
@@ -31,9 +31,9 @@ class Kept:
     def __init__(self) -> None:
         # With what takes a thing away when its array goes.
         self._things: dict[tuple[Any, ...], tuple[Any, Any]] = {}
-        self.start_fresh()
+        self._start_fresh()
 
-    def start_fresh(self) -> None:
+    def _start_fresh(self) -> None:
         """The lock, which a forked child must not inherit half way."""
         self._lock = threading.RLock()  # what is made may be made of things that are kept
 
@@ -61,7 +61,7 @@ class Kept:
 
 
 kept = Kept()
-os.register_at_fork(after_in_child=kept.start_fresh)
+start_fresh_in_child(kept)
 
 
 def on_card(array: NDArray[Any]) -> Any:

@@ -9,9 +9,7 @@ large for a card is cut first.
 from __future__ import annotations
 
 import itertools
-import os
 import threading
-import weakref
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
@@ -22,6 +20,7 @@ from numpy.typing import NDArray
 from matchyard.device import Place, forget_host_memory, is_gpu, on, places, room
 from matchyard.engine import Configured
 from matchyard.errors import DeviceError
+from matchyard.forks import start_fresh_in_child
 from matchyard.kept import forget
 from matchyard.kernels import csr
 from matchyard.kernels.names import freeze, n_bytes
@@ -51,7 +50,7 @@ class Workspaces:
         self.in_turns = self._plan.in_turns
         self._cards = itertools.cycle(self._plan.rounds)
         self._start_fresh()
-        _workspaces.add(self)
+        start_fresh_in_child(self)
         self._free: list[list[list[tuple[Place | None, Any]]]] = [[] for _ in self._plan.rounds]
         self._n_made = [0] * len(self._free)
 
@@ -146,15 +145,6 @@ class Workspaces:
                     space = None  # so that nothing holds what is forgotten
                     forget([table])
         return found
-
-
-def _after_fork() -> None:
-    for workspaces in list(_workspaces):
-        workspaces._start_fresh()
-
-
-_workspaces: weakref.WeakSet[Workspaces] = weakref.WeakSet()
-os.register_at_fork(after_in_child=_after_fork)
 
 
 def _plan(settings: Configured, tables: Sequence[Any]) -> Plan:

@@ -16,7 +16,6 @@ where it has a lock of its own: a build without it ("free-threaded") is not supp
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 import weakref
 from collections import deque
@@ -30,7 +29,10 @@ from typing import Any, Protocol
 
 from matchyard.answers import Answer, begin, give
 from matchyard.errors import DeviceError, EventError, MatchyardError, UsageError
+from matchyard.forks import start_fresh_in_child
+from matchyard.interrupts import shielded
 from matchyard.matches import Matches
+from matchyard.waiting import Bell
 
 _NONE = 1 << 62  # as many events are never pending
 _CLOSED = "the stream is closed"
@@ -75,16 +77,20 @@ class Stream:
         self._is_closed = False
         self._workers: list[threading.Thread] = []
         self._make_locks()
-        _streams.add(self)
+        _streams.add(weakref.ref(self, _streams.discard))
+        start_fresh_in_child(self)
         try:
-            for number in range(workers):
-                name = f"matchyard-stream-{number}"
-                worker = threading.Thread(target=self._run, name=name, daemon=True)
-                worker.start()
-                self._workers.append(worker)
+            shielded(lambda: self._start_workers(workers))
         except BaseException:
             self.close()
             raise
+
+    def _start_workers(self, workers: int) -> None:
+        for number in range(workers):
+            name = f"matchyard-stream-{number}"
+            worker = threading.Thread(target=self._run, name=name, daemon=True)
+            worker.start()
+            self._workers.append(worker)
 
     def submit(self, event: Any) -> Future[list[Any]]:
         """The keys of an event, when its batch is matched. It waits where a whole batch does."""
@@ -95,20 +101,21 @@ class Stream:
         answer = Answer(event)
         self._pending.append(answer)
         if self._is_closed:
-            self._refuse(answer)
+            self._refuse(answer, self._pending)
         elif len(self._pending) >= self._wanted:
-            self._wake_worker()
+            self._wake.ring()
         return answer
 
     def submit_many(self, events: Any) -> Future[Matches]:
         """The matches of events that are a batch already: all that `Index.match` takes. It never
         waits."""
+        if self._is_closed:
+            raise UsageError(_CLOSED)
         whole = Answer(events)
-        with self._lock:
-            if self._is_closed:
-                raise UsageError(_CLOSED)
-            self._whole.append(whole)
-            self._wake.notify()
+        self._whole.append(whole)
+        if self._is_closed:  # the workers may have looked before, and ended
+            self._refuse(whole, self._whole)
+        self._wake.ring()
         return whole
 
     def close(self) -> None:
@@ -132,17 +139,16 @@ class Stream:
 
     def _close(self) -> None:
         self._is_closed = True
-        with self._lock:
-            self._has_room.notify_all()
-        self._wake_worker()
+        self._has_room.ring()
+        self._wake.ring()
 
     def _make_locks(self) -> None:
         self._turn = threading.Lock()  # of the worker that waits for a batch
-        self._lock = threading.Lock()
-        self._wake = threading.Condition(self._lock)  # for this worker
-        self._has_room = threading.Condition(self._lock)  # for whoever submits
+        self._lock = threading.Lock()  # of whoever takes from what is pending
+        self._wake = Bell()  # for this worker
+        self._has_room = Bell()  # for whoever submits
 
-    def _after_fork(self) -> None:
+    def _start_fresh(self) -> None:
         """A process that was forked has none of the threads, and takes nothing."""
         self._is_closed = True
         self._pending, self._whole, self._workers = [], deque(), []
@@ -151,22 +157,20 @@ class Stream:
     def _wait_for_room(self) -> None:
         if getattr(_thread, "is_worker", False):  # a callback would keep a worker, and wait for it
             return
-        with self._has_room:
-            while len(self._pending) >= self._max_batch and not self._is_closed:
-                self._wake.notify()  # who was to do it may have been interrupted
-                self._has_room.wait()
+        while len(self._pending) >= self._max_batch and not self._is_closed:
+            ticket = self._has_room.ticket()
+            if len(self._pending) >= self._max_batch and not self._is_closed:
+                self._wake.ring()  # whoever was to do it may have been interrupted
+                self._has_room.wait(ticket)
 
-    def _wake_worker(self) -> None:
-        with self._wake:
-            self._wake.notify()
-            self._wanted = _NONE  # once is enough; not before, since Ctrl-C may come in between
-
-    def _refuse(self, answer: Answer) -> None:
+    def _refuse(self, answer: Answer, where: list[Answer] | deque[Answer]) -> None:
         """Take back what came after the stream was closed, unless a worker has it already."""
         with self._lock:
-            if answer in self._pending:
-                self._pending.remove(answer)
-                raise UsageError(_CLOSED)
+            try:
+                where.remove(answer)
+            except ValueError:
+                return
+        raise UsageError(_CLOSED)
 
     def _run(self) -> None:
         """Match batches until the stream is closed and nothing is pending."""
@@ -195,8 +199,9 @@ class Stream:
         """Wait for a batch; an empty one where the stream may have ended."""
         self._wait_for(1, None)
         first = self._pending[:1]  # none also where it was just refused
-        if self._whole and not (first and first[0].since < self._whole[0].since):
-            return self._whole.popleft()
+        with self._lock:
+            if self._whole and not (first and first[0].since < self._whole[0].since):
+                return self._whole.popleft()
         if first:
             self._wait_for(self._max_batch, first[0].since + self._max_delay_s)
         return self._taken(self._max_batch)
@@ -204,22 +209,26 @@ class Stream:
     def _wait_for(self, n_events: int, until: float | None) -> None:
         """Wait until so many are pending, or a whole batch, or until a moment, or until the stream is
         closed."""
-        with self._wake:
-            while len(self._pending) < n_events and not self._whole and not self._is_closed:
-                left = None if until is None else until - monotonic()
-                if left is not None and left <= 0:
-                    break
-                self._wanted = n_events
-                if len(self._pending) < n_events and not self._is_closed:
-                    self._wake.wait(None if left is None else min(left, threading.TIMEOUT_MAX))
-            self._wanted = _NONE
+        while not self._has(n_events):
+            left = None if until is None else until - monotonic()
+            if left is not None and left <= 0:
+                break
+            ticket = self._wake.ticket()
+            self._wanted = n_events
+            if not self._has(n_events):
+                self._wake.wait(ticket, left)
+        self._wanted = _NONE
+
+    def _has(self, n_events: int) -> bool:
+        """Are so many pending, or is there a whole batch, or nothing to wait for?"""
+        return len(self._pending) >= n_events or bool(self._whole) or self._is_closed
 
     def _taken(self, n_events: int) -> list[Answer]:
         """The first of what is pending, which is not from now on."""
         with self._lock:
             taken = self._pending[:n_events]
             del self._pending[: len(taken)]  # others may have come since
-            self._has_room.notify_all()
+        self._has_room.ring()
         return taken
 
     def _match(self, batch: list[Answer]) -> None:
@@ -264,23 +273,16 @@ class Stream:
         return found
 
 
-def _forked() -> None:
-    for stream in list(_streams):
-        stream._after_fork()
-
-
 def _ended() -> None:
-    streams = list(_streams)
+    streams = [stream for reference in list(_streams) if (stream := reference())]
     for stream in streams:
         stream._close()
     for stream in streams:
         stream.close()
 
 
-_streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+_streams: set[weakref.ref[Stream]] = set()
 atexit.register(_ended)  # what was submitted is matched though nobody has closed the stream
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
 
 
 def _without_frames(error: BaseException) -> BaseException:
