@@ -97,7 +97,7 @@ class Changing(RuleBasedStateMachine):
     def save_and_open(self) -> None:
         path = Path(self.folder.name, "an.index")
         self.index.save(path)
-        self.index = my.open(path, live=self.live, device=self.index.device)
+        self.index = my.open(path, verify=True, live=self.live, device=self.index.device)
         self.visible = list(self.rows)
 
     @rule(data=st.data(), unique=st.booleans())

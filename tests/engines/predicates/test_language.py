@@ -61,7 +61,7 @@ WRITTEN = [
     ("x contains 'A' ignoring case", [("contains ignore-case", "a")]),
     ("x wildcard 'A*' ignoring case", [("wildcard ignore-case", "a*")]),
     ("x = 'A' ignoring case", [("ignore-case", "a")]),
-    ("x != 'A' ignoring case", [("not ignore-case", ("a",))]),
+    ("x except 'A' ignoring case", [("not ignore-case", ("a",))]),
     ("x in cidr '10.0.0.0/8'", [("cidr", "10.0.0.0/8")]),
     ("exists x", [("exists", None)]),
     ("x exists", [("exists", None)]),

@@ -109,7 +109,7 @@ def test_keys_that_saving_numbers_anew_make_the_table_of_a_new_index(
 ) -> None:
     index = build(["x > 1", "x > 2"], ["ada", "bob"], algorithm, engine="predicates", live=True)
     index.add("x > 3", "bob").remove("ada").add("x > 1", "ada").save(tmp_path / "an.index")
-    opened = my.open(tmp_path / "an.index")
+    opened = my.open(tmp_path / "an.index", verify=True)
     rows, numbers = stored_in(opened)
     (one,), (other,) = (
         found.segments() for found in (opened, build(rows, numbers, algorithm, engine="predicates"))

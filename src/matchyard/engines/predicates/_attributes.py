@@ -22,7 +22,8 @@ class Column(NamedTuple):
 
     row_start: NDArray[np.int64]  # [n_rows + 1] offsets into the attributes
     attributes: NDArray[np.int64]  # [n_attributes, 3] columns below
-    name_start: NDArray[np.int64]  # [n_names + 1] dotted names; one may be there twice
+    name_start: NDArray[np.int64]  # [n_names + 1] names, or their last parts; may be there twice
+    name_parent: NDArray[np.int64]  # [n_names] the name before the dot, if there is one, or -1
     name_text: NDArray[np.uint8]
     text: NDArray[np.uint8]  # UTF-8 of the texts, among other things; read-only
     place_parent: NDArray[np.int32]  # [n_places] as in `Batch`

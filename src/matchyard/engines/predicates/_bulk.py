@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 from numba import njit
 from numpy.typing import NDArray
 
+from matchyard.engines.predicates._alternatives import alternatives
 from matchyard.engines.predicates._coded import Kind
 from matchyard.engines.predicates._coding import pair_of
-from matchyard.engines.predicates._constraints import alternatives, check_operator, make_test
+from matchyard.engines.predicates._constraints import check_operator, make_test
 from matchyard.engines.predicates._operands import (
     EXAMPLE,
     Operand,

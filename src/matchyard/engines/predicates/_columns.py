@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.engines.predicates._attributes import Column
+from matchyard.engines.predicates._constraints import nearest, shorten
 from matchyard.engines.predicates._json import NO_OFFSETS, read_json
 from matchyard.engines.predicates._tables import NESTED, from_map, from_table, read_rows
 from matchyard.errors import JsonError, ParseError, UsageError
@@ -79,8 +80,7 @@ def _sliceable(events: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
-    return f"{type(value).__name__} {text if len(text) < 80 else text[:77] + '...'}"
+    return f"{type(value).__name__} {shorten(value)}"
 
 
 def _plain(value: Any) -> Any:
@@ -113,12 +113,10 @@ def _from_dicts(events: Sequence[dict[Any, Any]], depth: int) -> Column:
             for row, event in enumerate(events):
                 _check_names(event, row)
         text = np.frombuffer(data.encode(), np.uint8)
-    except (TypeError, ValueError, RecursionError) as error:
-        if isinstance(error, ParseError):
-            raise
-        for row, event in enumerate(events):
-            _as_bytes(event, row)
+    except ParseError:
         raise
+    except Exception:  # classes of users may fail in any way
+        return _from_parts([_as_bytes(event, row) for row, event in enumerate(events)], depth)
     return read_json(text, NO_OFFSETS, len(events), depth)
 
 
@@ -142,11 +140,10 @@ def _check_names(value: Any, row: int) -> None:
 def _as_bytes(event: Any, row: int) -> bytes:
     try:
         if isinstance(event, dict):
-            data = _JSON.encode(event)
             _check_names(event, row)
-            return data.encode()
+            return _encoded(event).encode()
         if isinstance(event, str):
-            return event.encode()
+            return str.encode(event)
     except UnicodeEncodeError as error:
         found = error.object[max(0, error.start - 20) : error.end + 20]
         raise JsonError(f"has text that is not Unicode: {found!r}", row) from None
@@ -155,13 +152,29 @@ def _as_bytes(event: Any, row: int) -> bytes:
     except TypeError as error:
         expected = "expected numbers, text, true, false, null, objects and arrays"
         raise JsonError(f"has a value that is not JSON: {error}; {expected}", row) from None
-    except ValueError as error:
-        if isinstance(error, ParseError):
-            raise
-        raise JsonError(f"cannot be written as JSON: {error}", row) from None
+    except ParseError:
+        raise
+    except Exception as error:
+        raise JsonError(f"cannot be written as JSON: {error}", row) from error
     if isinstance(event, _BYTES):
         return bytes(event)
     raise JsonError(f"is no object: {_shown(event)}; {_EXAMPLE}", row)
+
+
+def _encoded(event: dict[Any, Any]) -> str:
+    try:
+        return _JSON.encode(event)
+    except ValueError:  # Python writes no more than thousands of digits
+        return _JSON.encode(_with_doubles(event))
+
+
+def _with_doubles(value: Any) -> Any:
+    """The same with the nearest doubles for integers beyond 64 bits."""
+    if isinstance(value, dict):
+        return {name: _with_doubles(inner) for name, inner in value.items()}
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:
+        return _with_doubles(value.tolist())
+    return [_with_doubles(one) for one in value] if isinstance(value, _LISTS) else nearest(value)
 
 
 def _from_parts(parts: Sequence[bytes], depth: int) -> Column:
@@ -178,10 +191,28 @@ def _as_table(events: Any) -> pa.Table:
     try:
         if hasattr(events, "to_arrow"):
             return events.to_arrow()
-        return pa.Table.from_pandas(events, preserve_index=False)
-    except (ValueError, pa.ArrowException, AttributeError) as error:
+        return _from_pandas(events)
+    except RecursionError:
+        raise ParseError("not a table of events: a value nested too deep, or in itself") from None
+    except Exception as error:  # of pandas, of Arrow, or of a class of users
         reasons = "; ".join(map(str, error.args))  # of pandas: what, and in which column
         raise ParseError(f"not a table of events: {reasons}") from None
+
+
+def _from_pandas(events: Any) -> pa.Table:
+    """Arrow does not survive objects within themselves, and has no integers beyond 64 bits."""
+    mixed = [place for place, kind in enumerate(events.dtypes) if str(kind) == "object"]
+    for place in mixed:
+        for value in events.iloc[:, place]:
+            if isinstance(value, _NESTED):
+                _with_doubles(value)  # a RecursionError, where it is nested too deep
+    try:
+        return pa.Table.from_pandas(events, preserve_index=False)
+    except OverflowError:
+        doubled = events.copy(deep=False)
+        for place in mixed:
+            doubled.isetitem(place, events.iloc[:, place].map(_with_doubles))
+        return pa.Table.from_pandas(doubled, preserve_index=False)
 
 
 def _from_rows(table: pa.Table, depth: int) -> Column:

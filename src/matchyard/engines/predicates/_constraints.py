@@ -6,11 +6,11 @@ Two constraints that were written differently and hold for the same values by th
 * `between` with equal closed ends is `=`; texts from `s` to just before the `successor` of `s` are
   `prefix s`; a prefix that has no successor (the empty one) is `>=`;
 * `!= true` is `= false` and the other way round; `!= null` holds for nothing and is refused;
-* `< v` and `> v` in one constraint are `!= v`; `< s` and `>= successor(s)` are `not prefix s`;
+* `< v` and `> v` in one constraint are `!= v`;
 * texts that are compared without regard to case are kept folded (`str.casefold`), networks as
   `ipaddress` writes them, and runs of `*` in a wildcard as one `*`;
 * of the prefixes (suffixes) in `not prefix` (`not suffix`), those that another one covers are left
-  out; prefixes without a gap between them become `<` and `>=`;
+  out;
 * `except` with true, false, null, a number and a text becomes comparisons;
 * `exists` makes the other tests of its constraint superfluous; `except` and `not …` stand alone in a
   constraint: where there are other alternatives, these become filters of their own.
@@ -25,7 +25,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from ipaddress import ip_network
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +34,7 @@ from matchyard.errors import ParseError
 _BELOW = 2**63  # whole floats under it are kept as integers
 _LIMIT = 2**64
 ALONE = frozenset({"except", "not prefix", "not suffix", "not wildcard", "not ignore-case"})
+EXAMPLES = {"cidr": "10.0.0.0/8", "wildcard": "a*b"}  # of operands; others take "ab"
 _WILDCARD = re.compile(r"(?:[^\\]|\\[*\\])*", re.DOTALL)
 
 
@@ -78,6 +78,15 @@ class Predicate(NamedTuple):
     filters: tuple[Filter, ...]
 
 
+class Kept(Predicate):
+    """A predicate that `parse` made: it is in order and need not be checked again."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Predicate(filters={self.filters!r})"
+
+
 def make_test(op: str, value: Any) -> Test:
     """One test in its kept form; raises `ParseError` for a value that the operator does not take."""
     check_operator(op)
@@ -90,27 +99,12 @@ def check_operator(op: str) -> None:
         raise ParseError(f"no operator {op!r}; expected one of: {', '.join(_MAKERS)}")
 
 
-def alternatives(name: str, tests: Iterable[Test]) -> list[Constraint]:
-    """The constraints, one of which must hold, that stand for some tests of an attribute."""
-    tests = list(tests)
-    if len(tests) == 1 and tests[0].op not in ("except", "not prefix"):
-        return [Constraint(name, (tests[0],))]
-    if not tests:
-        raise ParseError(f"no test on {name!r}; expected at least one, such as > 30")
-    if any(test.op == "exists" for test in tests):
-        return [Constraint(name, (Test("exists", None),))]
-    alone = {sort_key(t): t for test in tests for t in _expand(test) if t.op in ALONE}
-    rest = _unite([t for test in tests for t in _expand(test) if t.op not in ALONE])
-    found = [Constraint(name, (alone[key],)) for key in sorted(alone)]
-    if rest:
-        found.append(Constraint(name, rest))
-    return found
-
-
 def check_name(name: Any) -> str:
     """The name of an attribute, if it is one."""
     if not isinstance(name, str):
-        raise ParseError(f"not a name: {name!r}; expected text such as 'temp' or 'detail.temp'")
+        raise ParseError(
+            f"not a name: {shorten(name)}; expected text such as 'temp' or 'detail.temp'"
+        )
     return _text(name)
 
 
@@ -133,6 +127,20 @@ def scalar(value: Any) -> Any:
             raise ParseError("nan compares with nothing; expected a number such as 30 or inf")
         return int(value) if value.is_integer() and -_BELOW <= value < _BELOW else float(value)
     raise ParseError(f"not a value: {shorten(value)}; expected a number, text, true, false or null")
+
+
+def nearest(value: Any) -> Any:
+    """A value of an event as it is compared: an integer beyond 64 bits is the nearest double.
+
+    >>> nearest(2**64 + 1), nearest(10**400), nearest(3)
+    (1.8446744073709552e+19, inf, 3)
+    """
+    if not isinstance(value, int) or -_BELOW <= value < _LIMIT:
+        return value
+    try:
+        return float(value)
+    except OverflowError:  # past the largest double
+        return math.inf if value > 0 else -math.inf
 
 
 def successor(text: str) -> str | None:
@@ -159,7 +167,7 @@ def kind(value: Any) -> str:
 
 def sort_key(test: Test) -> tuple[Any, ...]:
     """What tests are put in order by: values of different types do not compare."""
-    return (test.op, *_rank(test.value))
+    return (test.op, *rank(test.value))
 
 
 def constraint_key(constraint: Constraint) -> tuple[Any, ...]:
@@ -171,8 +179,10 @@ def shorten(value: Any) -> str:
     """A value for a message, cut where it is long."""
     try:
         text = repr(value)
-    except ValueError:  # an integer of thousands of digits
-        text = "of thousands of digits"
+    except Exception as error:  # of thousands of digits, nested too deeply, or a fault of its own
+        text = (
+            f"a value of type {type(value).__name__} that cannot be shown ({type(error).__name__})"
+        )
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
@@ -182,7 +192,8 @@ def _is_same(a: Any, b: Any) -> bool:
     return isinstance(a, bool) == isinstance(b, bool)
 
 
-def _rank(value: Any) -> tuple[Any, ...]:
+def rank(value: Any) -> tuple[Any, ...]:
+    """What values are put in order by."""
     if isinstance(value, str):
         return (3, value)
     if isinstance(value, bool):
@@ -190,7 +201,7 @@ def _rank(value: Any) -> tuple[Any, ...]:
     if value is None:
         return (0, 0)
     if isinstance(value, tuple):
-        return (4, tuple(_rank(one) for one in value))
+        return (4, tuple(rank(one) for one in value))
     return (2, value)
 
 
@@ -207,8 +218,29 @@ def _text(value: str) -> str:
 
 def _string(op: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise ParseError(f'{op} takes text, not {shorten(value)}; for example {op} "ab"')
+        raise ParseError(
+            f"{_said(op)} takes text, not {_literal(value)}; for example {_said(op, EXAMPLES)}"
+        )
     return _text(value)
+
+
+def _literal(value: Any) -> str:
+    """A value for a message, as texts and JSON have it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return shorten(value)
+
+
+def _said(op: str, examples: dict[str, str] | None = None) -> str:
+    """An operator as text has it, perhaps with an example of what it takes."""
+    kind = op.removeprefix("not ").removesuffix("ignore-case").rstrip()
+    ignores = " ignoring case" if op.endswith("ignore-case") else ""
+    words = ["except" if op.startswith("not ") else "", kind]
+    if not kind and not words[0]:
+        words[1] = "="
+    if examples is not None:
+        words.append(f'"{examples.get(kind, "ab")}"')
+    return " ".join(filter(None, words)) + ignores
 
 
 def _equal(op: str, value: Any) -> Test:
@@ -225,7 +257,10 @@ def _unequal(op: str, value: Any) -> Test:
 def _ordered(op: str, value: Any) -> Any:
     value = scalar(value)
     if value is None or isinstance(value, bool):
-        raise ParseError(f"{op} takes a number or text, not {value!r}; for example {op} 30")
+        raise ParseError(
+            f"{op} takes a number or text, not {_literal(value)}; for example {op} "
+            + ("[1, 9]" if op == "in" else "30")
+        )
     return value
 
 
@@ -242,10 +277,12 @@ def _between(op: str, value: Any) -> Test:
     low_open, high_open = bool(value[1]), bool(value[3])
     if isinstance(low, str) != isinstance(high, str):
         raise ParseError(
-            f"{low!r} and {high!r} are of different types; expected two numbers or two texts"
+            f"{shorten(low)} and {shorten(high)} are of different types; expected two numbers or two texts"
         )
     if low > high or (low == high and (low_open or high_open)):
-        ends = f"{'(' if low_open else '['}{low!r}, {high!r}{')' if high_open else ']'}"
+        ends = (
+            f"{'(' if low_open else '['}{shorten(low)}, {shorten(high)}{')' if high_open else ']'}"
+        )
         raise ParseError(f"no value lies in {ends}; expected the lower end first, such as [1, 9]")
     if low == high:
         return Test("=", low)
@@ -290,7 +327,9 @@ def _cidr(op: str, value: Any) -> Test:
             raise ValueError
         return Test(op, str(ip_network(text, strict=False)))
     except ValueError:
-        raise ParseError(f"not a network: {text!r}; expected one such as 10.0.0.0/8") from None
+        raise ParseError(
+            f"not a network: {shorten(text)}; expected one such as 10.0.0.0/8"
+        ) from None
 
 
 def _exists(op: str, value: Any) -> Test:
@@ -305,7 +344,7 @@ def _several(op: str, value: Any) -> Sequence[Any]:
 
 
 def _except(op: str, value: Any) -> Test:
-    kept = {_rank(one): one for one in map(scalar, _several(op, value))}
+    kept = {rank(one): one for one in map(scalar, _several(op, value))}
     return Test(op, tuple(kept[key] for key in sorted(kept)))
 
 
@@ -319,10 +358,19 @@ def _none_of(op: str, value: Any) -> Test:
         return Test(op, tuple(sorted({text.casefold() for text in texts})))
     if "" in texts:
         raise ParseError(f'every text has the {kind} ""; expected one of at least one character')
-    has: Callable[[str, str], bool] = str.startswith if kind == "prefix" else str.endswith
-    return Test(
-        op, tuple(text for text in texts if not any(has(text, o) for o in texts if o != text))
-    )
+    if kind == "prefix":
+        return Test(op, _without_longer(texts))
+    turned = _without_longer(sorted(text[::-1] for text in texts))
+    return Test(op, tuple(sorted(text[::-1] for text in turned)))
+
+
+def _without_longer(texts: Iterable[str]) -> tuple[str, ...]:
+    """Texts in order, without those that begin with another: what a text covers comes after it."""
+    found: list[str] = []
+    for text in texts:
+        if not found or not text.startswith(found[-1]):
+            found.append(text)
+    return tuple(found)
 
 
 _MAKERS: dict[str, Callable[[str, Any], Test]] = {
@@ -334,66 +382,3 @@ _MAKERS: dict[str, Callable[[str, Any], Test]] = {
     "not prefix": _none_of, "not suffix": _none_of, "not wildcard": _none_of,
     "not ignore-case": _none_of,
 }  # fmt: skip
-
-
-def _expand(test: Test) -> list[Test]:
-    """Comparisons instead of an `except` or `not prefix` that could not be told from them."""
-    if test.op == "except":
-        numbers = [v for v in test.value if isinstance(v, (int, float)) and not isinstance(v, bool)]
-        texts = [v for v in test.value if isinstance(v, str)]
-        if numbers and texts and len(test.value) == len(numbers) + len(texts) + 3:
-            return _around(numbers) + _around(texts)
-    if test.op == "not prefix":
-        ends = [successor(text) for text in test.value]
-        if any(end is None or end in test.value for end in ends):
-            return _chain(test.value, ends)
-    return [test]
-
-
-def _around(values: Sequence[Any]) -> list[Test]:
-    """Everything but these values, which are in order."""
-    inner = [Test("between", (a, True, b, True)) for a, b in pairwise(values)]
-    return [Test("<", values[0]), *inner, Test(">", values[-1])]
-
-
-def _chain(texts: Sequence[str], ends: Sequence[str | None]) -> list[Test]:
-    """Every text but those with these prefixes, which are in order."""
-    found = [Test("<", texts[0])]
-    for end, text in zip(ends, texts[1:], strict=False):
-        if end != text:
-            found.append(make_test("between", (end, False, text, True)))
-    return found if ends[-1] is None else [*found, Test(">=", ends[-1])]
-
-
-def _unite(tests: list[Test]) -> tuple[Test, ...]:
-    """Several tests as they are kept: distinct, in order, `<` and `>` as `!=`."""
-    kept = {sort_key(test): test for test in tests}
-    for test in tests:
-        if test.op == "!=" or (test.op == "<" and (">", *_rank(test.value)) in kept):
-            for op in "<>":
-                kept.pop((op, *_rank(test.value)), None)
-            kept[("!=", *_rank(test.value))] = Test("!=", test.value)
-    found = tuple(kept[key] for key in sorted(kept))
-    prefixes = _missing_prefixes(found)
-    return (Test("not prefix", prefixes),) if prefixes else found
-
-
-def _missing_prefixes(tests: tuple[Test, ...]) -> tuple[str, ...]:
-    """The prefixes that are left out, if the tests are exactly all other texts."""
-    start = [test.value for test in tests if test.op == "<" and isinstance(test.value, str)]
-    if len(tests) < 2 or len(start) != 1:
-        return ()
-    pieces: dict[str | None, str | None] = {}
-    for test in tests:
-        if test.op == "prefix":
-            pieces[test.value] = successor(test.value)
-        elif test.op == "between" and test.value[1] is False and test.value[3] is True:
-            pieces[test.value[0]] = test.value[2]
-        elif test.op == ">=":
-            pieces[test.value] = None
-    found, end = [start[0]], successor(start[0])
-    while (gap_end := pieces.get(end)) is not None:
-        found.append(gap_end)
-        end = successor(gap_end)
-    is_all = len(found) + 1 == len(tests) == len(pieces) + 1 and end in pieces
-    return tuple(found) if is_all else ()

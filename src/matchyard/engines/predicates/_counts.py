@@ -111,7 +111,9 @@ def merge_counts(parts: Iterable[pa.Table]) -> Vocabulary:
     staging = Staging()
     for some in (
         _read_single(names.filter(is_single)),
-        subscription_column(sorted(names.filter(pc.invert(is_single)).to_pylist()), 1),
+        subscription_column(
+            sorted(names.filter(pc.invert(is_single)).to_pylist()), 1, language.MAX_TESTS
+        ),
     ):
         staging.add(some, np.zeros(some.n_rows, np.int64))
     return staging.take()[1]

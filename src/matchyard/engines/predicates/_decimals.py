@@ -12,7 +12,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from matchyard.engines.predicates._attributes import NUMBER, SLOW
-from matchyard.engines.predicates._faults import ENDS, LARGE, NO_FAULT, NO_VALUE
+from matchyard.engines.predicates._faults import ENDS, NO_FAULT, NO_VALUE
 from matchyard.engines.predicates._numbers import bits_of
 from matchyard.kernels.hashing import is_equal
 
@@ -159,10 +159,10 @@ def read_number(text, position, end):
             last = np.uint64(text[first + 19] - 48)
             top = np.uint64(1844674407370955161)
             if n_digits > 20 or digits > top or (digits == top and last > np.uint64(5)):
-                return LARGE, start, NUMBER, 0, 0
+                return NO_FAULT, position, SLOW, start, position - start
             digits = digits * np.uint64(10) + last
-        if is_negative and digits > _TWO_63:
-            return LARGE, start, NUMBER, 0, 0
+        if is_negative and digits > _TWO_63:  # beyond 64 bits: the nearest double
+            return NO_FAULT, position, SLOW, start, position - start
         value, rest = split_integer(digits, is_negative)
         return NO_FAULT, position, NUMBER, value, rest
     power, n_significant = 0, n_digits if digits > np.uint64(0) else 0

@@ -27,6 +27,8 @@ _REVERSED, _FOLDED, _FOLDED_REVERSED = (
     int(Kind.FOLDED_REVERSED),
 )
 _ADDRESS, _PATTERN, _FOLDED_PATTERN = int(Kind.ADDRESS), int(Kind.PATTERN), int(Kind.FOLDED_PATTERN)
+_DOT = np.uint8(46)
+_NAME = 256  # bytes of a dotted name for which there is room at once
 _UNASKED = -2  # a name of the column that was not looked up yet
 _SHORT = 48  # so few entries are sorted by insertion
 _NO_TEXTS = np.empty((0, 2), np.int64)
@@ -37,7 +39,7 @@ def encode(column: Column, vocabulary: Vocabulary) -> Batch:
     """The events as entries over the slots of the vocabulary."""
     # One by one: taking arrays out of tuples would cost more than a small event does.
     names, texts = vocabulary.names, vocabulary.texts
-    given = (*column[:5], *names[:3], *texts[:3], *vocabulary[2:])
+    given = (*column[:6], *names[:3], *texts[:3], *vocabulary[2:])
     event_start, slots, codes, places, unfolded = _encode(*given, _NO_TEXTS, _NO_BYTES)
     if len(unfolded):  # their case is Python's to fold: only ASCII is folded in the kernel
         folds = _folded(column, np.unique(unfolded[:, 0]))
@@ -171,8 +173,36 @@ def _find_fold(folds, attribute):
 
 
 @njit(nogil=True, cache=True)
+def _longest(names_start):
+    """Bytes of the longest name, and some more."""
+    found = np.int64(_NAME)
+    for i in range(len(names_start) - 1):
+        found = max(found, np.int64(names_start[i + 1]) - np.int64(names_start[i]))
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _dotted(node, name_start, name_parent, name_text, out):
+    """Write a name with those before its dots; returns its length, past `out` where it is longer."""
+    length, above = np.int64(-1), node
+    while above >= 0 and length < len(out):
+        length += name_start[above + 1] - name_start[above] + 1
+        above = name_parent[above]
+    if length > len(out):
+        return length
+    end = length
+    while node >= 0:
+        start = end - (name_start[node + 1] - name_start[node])
+        out[start:end] = name_text[name_start[node] : name_start[node + 1]]
+        if start > 0:
+            out[start - 1] = _DOT
+        end, node = start - 1, name_parent[node]
+    return length
+
+
+@njit(nogil=True, cache=True)
 def _encode(
-    row_start, attributes, name_start, name_text, text,
+    row_start, attributes, name_start, name_parent, name_text, text,
     names_table, names_start, names_text, texts_table, texts_start, texts_text,
     slot_start, kinds, modes, domain_start, domain, domain_rest, gram_slots, gram_patterns,
     folds, fold_text,
@@ -184,6 +214,7 @@ def _encode(
         longest = max(longest, row_start[event + 1] - row_start[event])
     order = np.empty(longest, np.int64)
     name_of = np.full(len(name_start) - 1, _UNASKED, np.int64)
+    dotted, is_longest = np.empty(_NAME, np.uint8), False
     event_start = np.zeros(n_events + 1, np.int64)
     room = 2 * (row_start[-1] - row_start[0]) + 16
     slots, codes = np.empty(room, np.int32), np.empty(room, np.int64)
@@ -197,8 +228,13 @@ def _encode(
         for i in range(first, row_start[event + 1]):
             node = attributes[i, WHERE] >> 32
             if name_of[node] == _UNASKED:
-                start, end = name_start[node], name_start[node + 1]
-                name_of[node] = _find(names_table, names_start, names_text, name_text, start, end)
+                length = _dotted(node, name_start, name_parent, name_text, dotted)
+                if length > len(dotted) and not is_longest:
+                    dotted, is_longest = np.empty(_longest(names_start), np.uint8), True
+                    length = _dotted(node, name_start, name_parent, name_text, dotted)
+                name_of[node] = -1
+                if length <= len(dotted):  # no name of the vocabulary is longer
+                    name_of[node] = _find(names_table, names_start, names_text, dotted, 0, length)
             if name_of[node] >= 0:
                 order[n_known] = (name_of[node] << 32) | (i - first)
                 n_known += 1

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from matchyard.engines.predicates._constraints import scalar, shorten
-from matchyard.errors import ParseError
+from matchyard.engines.predicates._constraints import nearest, scalar, shorten
+from matchyard.engines.predicates._faults import foreign_encoding
+from matchyard.errors import MatchyardError, ParseError
 
+_DIGITS = 20  # with a sign or without; what is longer has more than 64 bits
 _EXAMPLE = 'expected an object such as {"area": "north", "temp": 31}'
 
 
@@ -19,14 +21,42 @@ def check_event(value: Any) -> dict[str, Any]:
     """An event as a plain dict, from a mapping or from JSON."""
     try:
         if isinstance(value, (str, bytes, bytearray, memoryview)):
-            text = bytes(value) if isinstance(value, memoryview) else value
-            value = read_json(text, "an event", _EXAMPLE)
+            text = value if isinstance(value, str) else _decoded(bytes(value))
+            value = read_json(text, "an event", _EXAMPLE, parse_int=_whole)
         if not isinstance(value, dict):
             raise ParseError(f"not an event: {shorten(value)}; {_EXAMPLE}")
         found: dict[str, Any] = _checked(value, "")
         return found
     except RecursionError:
         raise ParseError(f"not an event: too many objects within each other; {_EXAMPLE}") from None
+    except MatchyardError:
+        raise
+    except Exception as error:  # of a class of users
+        raise ParseError(
+            f"not an event: {shorten(value)} cannot be read: {shorten(error)}; {_EXAMPLE}"
+        ) from error
+
+
+def _decoded(data: bytes) -> str:
+    """JSON is UTF-8 without a byte order mark (RFC 8259, 8.1), whatever else Python would guess."""
+    try:
+        if foreign := foreign_encoding(data):
+            raise ParseError(f"not JSON of an event: {foreign}; {_EXAMPLE}")
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ParseError(f"not JSON of an event: {error}; {_EXAMPLE}") from None
+
+
+def _whole(digits: str) -> int | float:
+    """An integer of an event; Python reads no more than thousands of digits."""
+    return int(digits) if len(digits) <= _DIGITS else float(digits)
+
+
+def whole(digits: str) -> int:
+    """An integer of a pattern."""
+    if len(digits) > _DIGITS:  # Python reads no more than thousands of digits
+        raise ValueError(f"the integer {shorten(digits)} has more than 64 bits")
+    return int(digits)
 
 
 def finite(number: str) -> float:
@@ -37,18 +67,22 @@ def finite(number: str) -> float:
 
 
 def read_json(
-    text: str | bytes | bytearray,
+    text: str,
     what: str,
     example: str,
     parse_float: Callable[[str], float] | None = None,
+    parse_int: Callable[[str], float] | None = None,
+    pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
 ) -> Any:
     """JSON text, with an error that tells the place."""
     try:
-        return json.loads(text, parse_float=parse_float)
+        return json.loads(
+            text, parse_float=parse_float, parse_int=parse_int, object_pairs_hook=pairs
+        )
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise ParseError(f"not JSON of {what}: {where}: {error.msg}; {example}") from None
-    except ValueError as error:  # no UTF-8, or a number that is none here
+    except ValueError as error:  # a number or an object that is none here
         raise ParseError(f"not JSON of {what}: {error}; {example}") from None
 
 
@@ -60,7 +94,9 @@ def _checked(value: Any, path: str) -> Any:
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
-                raise ParseError(f"not an event: the key {key!r} in {path or 'it'}; {_EXAMPLE}")
+                raise ParseError(
+                    f"not an event: the key {shorten(key)} in {path or 'it'}; {_EXAMPLE}"
+                )
         inner = f"{path}." if path else ""
         return {_scalar(k, inner): _checked(v, inner + k) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -70,7 +106,8 @@ def _checked(value: Any, path: str) -> Any:
 
 def _scalar(value: Any, path: str) -> Any:
     try:
-        kept = scalar(value)
+        value = nearest(value)
+        kept = scalar(value) if not isinstance(value, float) else value
     except ParseError as error:
         raise ParseError(f"not an event: {path or 'a key'}: {error}; {_EXAMPLE}") from None
     return float(value) if isinstance(value, float) else kept

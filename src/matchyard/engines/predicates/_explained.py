@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from matchyard.engines.predicates._constraints import Constraint, Filter, Predicate, kind
+from matchyard.engines.predicates._constraints import ALONE, Constraint, Filter, Predicate, kind
 from matchyard.engines.predicates._formatted import (
     format_constraint,
     format_filter,
@@ -94,7 +94,7 @@ def _values(name: str, value: Any, at: str | None = None) -> Iterator[Any]:
 def _of_another_type(value: Any, constraint: Constraint) -> str:
     wanted = set()
     for op, operand in constraint.tests:
-        if op in ("except", "exists") or kind(value) == "nan":
+        if op in ALONE or op == "exists" or kind(value) == "nan":
             return ""
         wanted.add(kind(operand[0] if isinstance(operand, tuple) else operand))
     return "" if kind(value) in wanted else f", not {' or '.join(sorted(wanted))}"

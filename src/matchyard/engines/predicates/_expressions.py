@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from matchyard.engines.predicates._constraints import Constraint, Test, check_name, make_test
+from matchyard.engines.predicates._constraints import (
+    Constraint,
+    Test,
+    check_name,
+    make_test,
+    shorten,
+)
 from matchyard.engines.predicates._formatted import format_predicate
 from matchyard.engines.predicates._normal import And, Condition, Not, Or, constrain, normalise
 from matchyard.errors import ParseError, UsageError
@@ -42,7 +48,10 @@ class Expression:
         )
 
     def __repr__(self) -> str:
-        return f"<{format_predicate(normalise(self.condition))}>"
+        try:
+            return f"<{format_predicate(normalise(self.condition))}>"
+        except ParseError:
+            return "<a condition of more filters or tests than are shown>"
 
 
 class Field:
@@ -74,8 +83,8 @@ class Field:
 
     def between(self, low: Any, high: Any, closed: str = "both") -> Expression:
         """A value from `low` to `high`; `closed` says which ends are within."""
-        if closed not in _OPEN:
-            raise UsageError(f"closed={closed!r}; expected one of: {', '.join(_OPEN)}")
+        if not isinstance(closed, str) or closed not in _OPEN:
+            raise UsageError(f"closed={shorten(closed)}; expected one of: {', '.join(_OPEN)}")
         low_open, high_open = _OPEN[closed]
         return self._where("between", (low, low_open, high, high_open))
 
@@ -89,7 +98,7 @@ class Field:
         return Expression(constrain(self.name, tests))
 
     def is_not_any_of(self, values: Iterable[Any], ignore_case: bool = False) -> Expression:
-        """A value, of any type, that is none of these; where case is ignored, a text."""
+        """A value, of any type, that is none of these."""
         return self._where("not ignore-case" if ignore_case else "except", _collection(values))
 
     def equals(self, value: Any, ignore_case: bool = False) -> Expression:
@@ -113,15 +122,15 @@ class Field:
         return self._match("wildcard", pattern, ignore_case)
 
     def startswith_none_of(self, texts: Iterable[str]) -> Expression:
-        """A text that begins with none of these."""
+        """A value, of any type, that is no text beginning with one of these."""
         return self._where("not prefix", _collection(texts))
 
     def endswith_none_of(self, texts: Iterable[str]) -> Expression:
-        """A text that ends with none of these."""
+        """A value, of any type, that is no text ending with one of these."""
         return self._where("not suffix", _collection(texts))
 
     def wildcard_none_of(self, patterns: Iterable[str]) -> Expression:
-        """A text that none of the patterns covers."""
+        """A value, of any type, that is no text which one of the patterns covers."""
         return self._where("not wildcard", _collection(patterns))
 
     def in_network(self, network: str) -> Expression:
@@ -170,15 +179,20 @@ def field(name: str) -> Field:
 def _collection(values: Iterable[Any]) -> tuple[Any, ...]:
     """Several values; one text would be taken for its characters."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise ParseError(f"not a collection of values: {values!r}; expected one such as [1, 2]")
-    return tuple(values)
+        raise ParseError(
+            f"not a collection of values: {shorten(values)}; expected one such as [1, 2]"
+        )
+    try:
+        return tuple(values)
+    except Exception as error:
+        raise ParseError(f"not a collection of values: {shorten(error)}") from error
 
 
 def _parts(kind: type[And | Or], value: object, sign: str) -> tuple[Condition, ...]:
     """What an operand adds to a conjunction or disjunction; long chains stay flat."""
     if not isinstance(value, Expression):
         raise TypeError(
-            f"{value!r} is no condition; {sign} binds more tightly than comparisons, so put each in"
+            f"{shorten(value)} is no condition; {sign} binds more tightly than comparisons, so put each in"
             " parentheses: (field('a') == 1) & (field('b') > 2)"
         )
     condition = value.condition

@@ -11,7 +11,7 @@ NO_FAULT = 0
 # No faults of the text: the scanner needs more room for one of these.
 FULL_ATTRIBUTES, FULL_NODES, FULL_PLACES, FULL_UNESCAPED = -1, -2, -3, -4
 ENDS, OBJECT, NAME, COLON, COMMA, NO_VALUE, TRAILING = 2, 3, 4, 5, 6, 7, 8
-CONTROL, ESCAPE, SURROGATE, NOT_UTF8, DEEP, LARGE = 9, 10, 11, 12, 13, 14
+CONTROL, ESCAPE, SURROGATE, NOT_UTF8, DEEP = 9, 10, 11, 12, 13
 _MESSAGES = {
     ENDS: "the text ends too early",
     OBJECT: "expected an object",
@@ -25,16 +25,33 @@ _MESSAGES = {
     SURROGATE: "half of a surrogate pair stands for no character",
     NOT_UTF8: "these bytes are not UTF-8",
     DEEP: 'nested deeper than {limit} levels (option "max_depth")',
-    LARGE: "an integer must fit in 64 bits",
+}
+_MARKS = {
+    b"\xef\xbb\xbf": "UTF-8",
+    b"\xff\xfe\0\0": "UTF-32",
+    b"\0\0\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
 }
 _EXAMPLE = 'e.g. {"area": "north", "temp": 31.5}'
+
+
+def foreign_encoding(data: bytes) -> str:
+    """What is wrong with the first bytes of a text, if they are not those of plain UTF-8."""
+    for mark, name in _MARKS.items():
+        if data.startswith(mark):
+            return f"it begins with a byte order mark of {name}; JSON is UTF-8 without one"
+    if b"\0" in data[:4]:
+        return "there is a zero byte at its beginning, as in UTF-16 or UTF-32; JSON is UTF-8"
+    return ""
 
 
 def refuse(
     fault: int, event: int, position: int, text: NDArray[np.uint8], start: int, end: int, limit: int
 ) -> JsonError:
     """The error to raise, with the place and what stands there."""
-    message = _MESSAGES[fault].format(limit=limit)
+    message = foreign_encoding(bytes(text[start : min(end, start + 4)]))
+    message = message or _MESSAGES[fault].format(limit=limit)
     near = bytes(text[max(start, position - 20) : min(end, position + 20)])
     found = "the end" if position >= end else repr(bytes(text[position : position + 1]))[1:]
     return JsonError(

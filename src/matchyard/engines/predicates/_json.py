@@ -40,6 +40,7 @@ from matchyard.engines.predicates._nodes import (
     AGAIN_AT,
     AGAIN_IN,
     FIRST,
+    KEY_END,
     KEY_START,
     N_ARRAYS,
     N_ATTRIBUTES,
@@ -50,7 +51,6 @@ from matchyard.engines.predicates._nodes import (
     N_UNESCAPED,
     NEXT,
     PARENT,
-    PATH_END,
     POSITION,
     SEEN_IN,
     Room,
@@ -114,13 +114,16 @@ def _finished(text: NDArray[np.uint8], room: Room) -> Column:
         text = np.concatenate([text, room.unescaped[: counts[N_UNESCAPED]]])
         text.flags.writeable = False
     name_start = np.zeros(counts[N_NODES] + 1, np.int64)
-    name_start[1:] = room.nodes[: counts[N_NODES], PATH_END]
+    name_start[1:] = room.nodes[: counts[N_NODES], KEY_END]
+    name_parent = room.nodes[: counts[N_NODES], PARENT].copy()
+    name_parent[name_parent == 0] = -1  # the first node is the event itself
     parents, arrays = room.places
     n_places = counts[N_PLACES]
     return Column(
         room.row_start,
         attributes,
         name_start,
+        name_parent,
         room.paths,
         text,
         parents[:n_places],
@@ -247,7 +250,7 @@ def _event(text, position, end, stack, attributes, places, nodes, slots, paths, 
                 is_guess = False
                 if node > 0:
                     key_start = nodes[node, KEY_START]
-                    stop = position + nodes[node, PATH_END] - key_start
+                    stop = position + nodes[node, KEY_END] - key_start
                     is_guess = stop < end and text[stop] == QUOTE
                     is_guess = is_guess and is_equal(
                         text, position, paths, key_start, stop - position

@@ -26,10 +26,10 @@ from matchyard.kernels.hashing import is_equal, mix64, xxh64
 
 # Counters of `Room.counts`.
 N_ATTRIBUTES, N_PLACES, N_NODES, N_ARRAYS, N_OBJECTS, N_UNESCAPED, N_SLOW, POSITION = range(8)
-# Columns of `nodes`: the path is the dotted name, the key its last part; which nodes came next in
-# the same object and first within it, last time; which object it was last seen in; and where it was
-# there again: in which object, and before which attribute its values no longer count.
-PARENT, PATH_START, KEY_START, PATH_END, NEXT, FIRST, SEEN_IN, HASH, AGAIN_IN, AGAIN_AT = range(10)
+# Columns of `nodes`: the node of the object that has the key, and where the key stands; which nodes
+# came next in the same object and first within it, last time; which object it was last seen in; and
+# where it was there again: in which object, and before which attribute its values no longer count.
+PARENT, KEY_START, KEY_END, NEXT, FIRST, SEEN_IN, HASH, AGAIN_IN, AGAIN_AT = range(9)
 
 
 class Room(NamedTuple):
@@ -38,9 +38,12 @@ class Room(NamedTuple):
     row_start: NDArray[np.int64]
     attributes: NDArray[np.int64]
     places: NDArray[np.int32]  # [2, n_places] the element that contains it, and its array
-    nodes: NDArray[np.int64]  # [n_nodes, 10] the first is the event itself; see above
+    nodes: NDArray[np.int64]  # [n_nodes, 9] the first is the event itself; see above
     slots: NDArray[np.int32]  # hash table of (parent, key): node, 0 is free
-    paths: NDArray[np.uint8]  # text of the nodes' paths, one after the other
+    paths: NDArray[
+        np.uint8
+    ]  # text of the nodes' keys, one after the other; with those of the nodes
+    # above them, many nodes in a long name would take the square of the event
     unescaped: NDArray[np.uint8]  # strings without their escapes
     counts: NDArray[np.int64]  # [16] how much of the above is used; the same before this event
 
@@ -49,7 +52,7 @@ def new_room(n_events: int, n_bytes: int) -> Room:
     """Room for so many events of so many bytes, as far as that can be told."""
     counts = np.zeros(16, np.int64)
     counts[N_PLACES] = counts[N_NODES] = counts[POSITION] = 1
-    nodes = np.empty((64, 10), np.int64)
+    nodes = np.empty((64, 9), np.int64)
     nodes[0] = 0
     return Room(
         np.zeros(n_events + 1, np.int64),
@@ -97,25 +100,20 @@ def find_node(nodes, slots, paths, counts, parent, text, start, end):
         key_start = nodes[node, KEY_START]
         if (
             nodes[node, PARENT] == parent
-            and nodes[node, PATH_END] - key_start == length
+            and nodes[node, KEY_END] - key_start == length
             and is_equal(paths, key_start, text, start, length)
         ):
             return node
         slot = (slot + 1) & mask
     node = counts[N_NODES]
-    above, stop = nodes[parent, PATH_START], nodes[parent, PATH_END]
-    path_end = nodes[node - 1, PATH_END]
-    if node == len(nodes) or path_end + stop - above + 1 + length > len(paths):
+    key_start = nodes[node - 1, KEY_END]
+    if node == len(nodes) or key_start + length > len(paths):
         return -1
     slots[slot] = node
     nodes[node] = -1
-    nodes[node, PARENT], nodes[node, PATH_START] = parent, path_end
-    if parent > 0:
-        paths[path_end : path_end + stop - above] = paths[above:stop]
-        path_end += stop - above + 1
-        paths[path_end - 1] = 46  # a dot
-    paths[path_end : path_end + length] = text[start:end]
-    nodes[node, KEY_START], nodes[node, PATH_END] = path_end, path_end + length
+    paths[key_start : key_start + length] = text[start:end]
+    nodes[node, PARENT], nodes[node, KEY_START] = parent, key_start
+    nodes[node, KEY_END] = key_start + length
     nodes[node, HASH] = np.int64(code)
     counts[N_NODES] = node + 1
     return node

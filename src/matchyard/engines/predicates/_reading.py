@@ -31,7 +31,7 @@ def read_constraint(pieces: Sequence[Piece], text: Text) -> tuple[Test, ...]:
         slots.setdefault(piece[0], []).append(piece)
     others = slots.get(Kind.OTHER, [])
     if any(forms >> HIGH == Form.NONE for _, forms, _, _ in others):
-        return (_read_except(slots, text),)
+        return (_read_alone(slots, text),)
     found = [test for kind, some in slots.items() for test in _read_slot(kind, some, text)]
     return tuple(sorted(found, key=sort_key)) if len(found) > 1 else tuple(found)
 
@@ -103,6 +103,7 @@ def _gaps(pieces: list[Piece], text: Text) -> list[Any]:
 
 
 def _read_chain(kind: int, pieces: list[Piece], text: Text) -> Test:
+    """`!=`, or the texts that a `not …` leaves."""
     values = _gaps(pieces, text)
     if kind in (Kind.NUMBER, Kind.TEXT) and pieces[1][1] & _MASK >= OPEN:
         return Test("!=", values[0])
@@ -111,6 +112,17 @@ def _read_chain(kind: int, pieces: list[Piece], text: Text) -> Test:
     if kind in READ_BACKWARDS:
         values = sorted(value[::-1] for value in values)
     return Test(f"not {OP_OF_PREFIX[kind]}", tuple(values))
+
+
+def _read_alone(slots: dict[int, list[Piece]], text: Text) -> Test:
+    """An `except` or a `not …`: of the latter a slot says which, or gaps that are no single texts."""
+    for kind, pieces in slots.items():
+        if kind >= Kind.PATTERN:
+            return _read_single(kind, pieces[0], text)
+        is_range = len(pieces) > 1 and pieces[1][1] & _MASK < OPEN
+        if kind > Kind.TEXT or (kind == Kind.TEXT and is_range):
+            return _read_chain(kind, pieces, text)
+    return _read_except(slots, text)
 
 
 def _read_except(slots: dict[int, list[Piece]], text: Text) -> Test:

@@ -9,10 +9,13 @@ pattern.
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from matchyard.engines.predicates._constraints import (
+    EXAMPLES,
     Constraint,
     Test,
     check_name,
@@ -26,6 +29,7 @@ _EXAMPLE = 'for example: {"area": ["north"], "temp": [{"numeric": [">", 30]}]}'
 _NUMERIC = ("=", "<", "<=", ">", ">=")
 _COMPARE = (*_NUMERIC, "!=")
 _MAX_DEPTH = 100
+_OF_TEXT = ("prefix", "suffix", "contains", "wildcard", "cidr", "")  # "" compares without case
 _SCALARS = (str, int, float, bool, type(None))
 _NONE_OF = {
     "prefix": "not prefix", "suffix": "not suffix", "wildcard": "not wildcard",
@@ -43,6 +47,25 @@ def _fail(path: str, message: str) -> NoReturn:
     raise ParseError(f"not a pattern: {f'{path}: ' if path else ''}{message}; {_EXAMPLE}")
 
 
+def _shown(value: Any) -> str:
+    """A value as JSON has it, cut where it is long."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except Exception:  # no JSON: of another type, within itself, or with a fault of its own
+        return shorten(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of a JSON pattern, in which a key that comes twice would hide the first."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        n_times = Counter(key for key, _ in pairs)
+        twice = next(key for key in n_times if n_times[key] > 1)
+        raise ValueError(f"the key {_shown(twice)} twice in an object; expected each key once")
+    return found
+
+
 def _object(rule: dict[str, Any], name: str, path: str, depth: int) -> list[Condition]:
     """The conditions on the fields of an object; `name` ends in a dot unless it is empty."""
     if not rule:
@@ -54,7 +77,7 @@ def _object(rule: dict[str, Any], name: str, path: str, depth: int) -> list[Cond
         if type(value) is list and type(key) is str and key[:1] != "$":
             found.append(_field(value, name + key, path + key))
         elif not isinstance(key, str):
-            _fail(path.rstrip("."), f"the key {key!r}; expected text")
+            _fail(path.rstrip("."), f"the key {_shown(key)}; expected text")
         elif key in ("$or", "$and"):
             found.append(_combined(key, value, name, path, depth))
         elif key == "$not":
@@ -66,21 +89,28 @@ def _object(rule: dict[str, Any], name: str, path: str, depth: int) -> list[Cond
         else:
             _fail(
                 path + key,
-                f"found {shorten(value)}; expected a list of values, such as [{shorten(value)}]",
+                f"found {_shown(value)}; expected a list of values, such as [{_shown(value)}]",
             )
     return found
 
 
 def _inner(value: Any, name: str, path: str, depth: int) -> Condition:
     if not isinstance(value, dict):
-        _fail(path, f"found {shorten(value)}; expected an object")
+        _fail(path, f"found {_shown(value)}; expected an object")
+    for key in value:
+        if isinstance(key, str) and key in _OPERATORS:
+            _fail(
+                f"{path}.{key}",
+                "an operator without a field; expected a field with it, such as"
+                f' {{"temp": [{{"{key}": …}}]}}; an attribute of that name is asked for as text',
+            )
     parts = _object(value, name, f"{path}.", depth + 1)
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
 def _combined(key: str, value: Any, name: str, path: str, depth: int) -> Condition:
     if not isinstance(value, (list, tuple)) or not value:
-        _fail(f"{path}{key}", f"found {shorten(value)}; expected a list of objects")
+        _fail(f"{path}{key}", f"found {_shown(value)}; expected a list of objects")
     parts = tuple(
         _inner(one, name, f"{path}{key}[{place}]", depth) for place, one in enumerate(value)
     )
@@ -116,9 +146,9 @@ def _operator(value: dict[str, Any], path: str) -> Test:
     if len(value) != 1:
         _fail(path, f"an object with {len(value)} keys; expected one operator")
     [(op, operand)] = value.items()
-    make = _OPERATORS.get(op)
+    make = _OPERATORS.get(op) if isinstance(op, str) else None
     if make is None:
-        _fail(path, f"no operator {op!r}; expected one of: {', '.join(_OPERATORS)}")
+        _fail(path, f"no operator {_shown(op)}; expected one of: {', '.join(_OPERATORS)}")
     return make(operand, f"{path}.{op}")
 
 
@@ -126,7 +156,7 @@ def _numeric(operand: Any, path: str) -> Test:
     """Comparisons with numbers."""
     for value in operand[1::2] if isinstance(operand, (list, tuple)) else ():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            _fail(path, f"found {shorten(value)}; expected a number")
+            _fail(path, f"found {_shown(value)}; expected a number")
     return _compared(operand, path, _NUMERIC)
 
 
@@ -139,11 +169,11 @@ def _compared(operand: Any, path: str, known: tuple[str, ...]) -> Test:
     if not isinstance(operand, (list, tuple)) or len(operand) not in (2, 4):
         _fail(
             path,
-            f'found {shorten(operand)}; expected one or two comparisons, such as [">=", 1, "<", 9]',
+            f'found {_shown(operand)}; expected one or two comparisons, such as [">=", 1, "<", 9]',
         )
     for op in operand[::2]:
-        if op not in known:
-            _fail(path, f"no comparison {op!r}; expected one of: {', '.join(known)}")
+        if not isinstance(op, str) or op not in known:
+            _fail(path, f"no comparison {_shown(op)}; expected one of: {', '.join(known)}")
     if len(operand) == 2:
         return _test(operand[0], operand[1], path)
     low_op, low, high_op, high = operand
@@ -152,7 +182,7 @@ def _compared(operand: Any, path: str, known: tuple[str, ...]) -> Test:
     if low_op[0] != ">" or high_op[0] != "<":
         _fail(
             path,
-            f'found {shorten(operand)}; expected a lower and an upper end, such as [">=", 1, "<", 9]',
+            f'found {_shown(operand)}; expected a lower and an upper end, such as [">=", 1, "<", 9]',
         )
     return _test("between", (low, low_op == ">", high, high_op == "<"), path)
 
@@ -165,7 +195,7 @@ def _cased(op: str) -> Callable[[Any, str], Test]:
             if list(operand) != ["equals-ignore-case"]:
                 _fail(
                     path,
-                    f'found {shorten(operand)}; expected text or {{"equals-ignore-case": text}}',
+                    f'found {_shown(operand)}; expected text or {{"equals-ignore-case": text}}',
                 )
             return _test(f"{op} ignore-case", operand["equals-ignore-case"], path)
         return _test(op, operand, path)
@@ -179,7 +209,7 @@ def _plain(op: str) -> Callable[[Any, str], Test]:
 
 def _exists(operand: Any, path: str) -> Test:
     if operand is not True:  # false is no test of a value and was seen before
-        _fail(path, f"found {shorten(operand)}; expected true or false")
+        _fail(path, f"found {_shown(operand)}; expected true or false")
     return Test("exists", None)
 
 
@@ -187,9 +217,9 @@ def _anything_but(operand: Any, path: str) -> Test:
     op = "except"
     if isinstance(operand, dict):
         kind = next(iter(operand), None)
-        if len(operand) != 1 or kind not in _NONE_OF:
+        if len(operand) != 1 or not isinstance(kind, str) or kind not in _NONE_OF:
             _fail(
-                path, f"found {shorten(operand)}; expected values, or one of: {', '.join(_NONE_OF)}"
+                path, f"found {_shown(operand)}; expected values, or one of: {', '.join(_NONE_OF)}"
             )
         op, operand, path = _NONE_OF[kind], operand[kind], f"{path}.{kind}"
     values = operand if isinstance(operand, (list, tuple)) else [operand]
@@ -214,7 +244,15 @@ _OPERATORS: dict[str, Callable[[Any, str], Test]] = {
 
 def _test(op: str, value: Any, path: str) -> Test:
     if op == "=" and not isinstance(value, _SCALARS):
-        _fail(path, f"found {shorten(value)}; expected a value or an operator")
+        _fail(path, f"found {_shown(value)}; expected a value or an operator")
+    kind = op.removeprefix("not ").removesuffix("ignore-case").rstrip()
+    if kind in _OF_TEXT:
+        for one in value if op.startswith("not ") else (value,):
+            if not isinstance(one, str):
+                _fail(
+                    path,
+                    f'found {_shown(one)}; expected text, such as "{EXAMPLES.get(kind, "ab")}"',
+                )
     try:
         return make_test(op, value)
     except ParseError as error:

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from matchyard.engines.predicates._constraints import Test, kind
+from matchyard.engines.predicates._constraints import Test, kind, nearest
 
 
 def satisfies(value: Any, test: Test) -> bool:
     """Does a value (a number, text, bool or None) satisfy a test?"""
     op, wanted = test
+    value = nearest(value)
     if op == "exists":
         return True
     if kind(value) == "nan":  # it is there, and that is all
@@ -25,10 +26,10 @@ def satisfies(value: Any, test: Test) -> bool:
         return satisfies(value, Test(*low)) and satisfies(value, Test(*high))
     if op in _ORDER:  # values of different types are never equal nor in order
         return kind(value) == kind(wanted) and _ORDER[op](value, wanted)
+    if op.startswith("not "):  # as `except`, for values of all types
+        return not any(satisfies(value, Test(op[4:], one)) for one in wanted)
     if not isinstance(value, str):
         return False
-    if op.startswith("not "):
-        return not any(satisfies(value, Test(op[4:], one)) for one in wanted)
     if op.endswith("ignore-case"):
         op, value = op.removesuffix("ignore-case").rstrip(), value.casefold()
     return _TEXT[op](value, wanted)

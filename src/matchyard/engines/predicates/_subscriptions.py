@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from matchyard.engines.predicates._bulk import from_lists, is_list
 from matchyard.engines.predicates._coded import Filters, Vocabulary
-from matchyard.engines.predicates._constraints import Constraint, Predicate, shorten
+from matchyard.engines.predicates._constraints import Constraint, Kept, Predicate, shorten
 from matchyard.engines.predicates._operands import is_text
 from matchyard.engines.predicates._pieces import Pieces, join, renumber
 from matchyard.engines.predicates._tests import COMPARISONS, constant, write_constraint
@@ -43,7 +44,7 @@ class Subscriptions(NamedTuple):
         return VALUES
 
 
-def subscription_column(values: Any, max_filters: int) -> Subscriptions:
+def subscription_column(values: Any, max_filters: int, max_tests: int) -> Subscriptions:
     """Predicates in any form that users have them in."""
     if isinstance(values, Iterator):
         values = list(values)
@@ -58,14 +59,14 @@ def subscription_column(values: Any, max_filters: int) -> Subscriptions:
                 f"row {row} has {n_filters[row]} filters, more than max_filters={max_filters}"
             )
         return found
-    return _from_python(values, max_filters)
+    return _from_python(values, max_filters, max_tests)
 
 
 def _as_rows(values: Any) -> Any:
     """A column as a list, or as Arrow where its rows are lists of constraints."""
     if isinstance(values, str | bytes | set | frozenset | dict):  # their parts are not rows
         raise ParseError(
-            f"not a column of predicates, but one {type(values).__name__}: {str(values)[:80]!r}; "
+            f"not a column of predicates, but one {type(values).__name__}: {shorten(values)}; "
             f"{_EXAMPLE}"
         )
     if hasattr(values, "columns"):
@@ -84,7 +85,10 @@ def _as_rows(values: Any) -> Any:
         return values if is_list(values.type) else values.to_pylist()
     if not isinstance(values, Iterable):
         raise ParseError(f"not a column of predicates, but {shorten(values)}; {_EXAMPLE}")
-    return list(values)
+    try:
+        return list(values)
+    except TypeError:  # an array without dimensions
+        raise ParseError(f"not a column of predicates, but {shorten(values)}; {_EXAMPLE}") from None
 
 
 def checked(predicate: Predicate) -> Predicate:
@@ -95,7 +99,7 @@ def checked(predicate: Predicate) -> Predicate:
     return predicate
 
 
-def _from_python(values: Sequence[Any], max_filters: int) -> Subscriptions:
+def _from_python(values: Sequence[Any], max_filters: int, max_tests: int) -> Subscriptions:
     writer = Writer()
     for row, value in enumerate(values):
         if isinstance(value, list | tuple) and value and isinstance(value[0], dict):
@@ -104,7 +108,8 @@ def _from_python(values: Sequence[Any], max_filters: int) -> Subscriptions:
                 "constraints are taken as an Arrow column, pyarrow.array(rows)"
             )
         try:
-            writer.add(checked(value if type(value) is Predicate else parse(value, max_filters)))
+            is_kept = type(value) is Kept and len(value.filters) <= max_filters
+            writer.add(checked(value if is_kept else parse(value, max_filters, max_tests)))
         except ParseError as error:
             raise ParseError(f"row {row}: {error}") from None
     return writer.subscriptions()
@@ -116,38 +121,37 @@ class Writer:
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
         self._texts: dict[str, int] = {}
-        self._words: list[int] = []  # name, kind, forms, low and high of each piece
-        self._groups: list[int] = []
-        self._piece_ends, self._filter_ends, self._row_ends = [0], [0], [0]
+        # Machine words: lists of Python's integers would take five times the memory.
+        self._words = array("q")  # name, kind, forms, low and high of each piece
+        self._groups = array("h")
+        self._piece_ends, self._filter_ends, self._row_ends = (array("q", [0]) for _ in range(3))
 
     def add(self, predicate: Predicate) -> None:
-        """One more row."""
+        """One more row; a constraint may be in many of its filters, and is written out once."""
+        words, groups, piece_ends = self._words, self._groups, self._piece_ends
+        known: dict[int, array[int]] = {}
         for holds, fails in predicate.filters:
-            for constraint in holds:
-                self._add_constraint(constraint)
-                self._groups.append(0)
-            for group, constraints in enumerate(fails, 1):
+            for group, constraints in enumerate((holds, *fails)):
                 for constraint in constraints:
-                    self._add_constraint(constraint)
-                    self._groups.append(group)
-            self._filter_ends.append(len(self._groups))
+                    found = known.get(id(constraint))
+                    if found is None:
+                        found = known[id(constraint)] = array("q", self._written(constraint))
+                    words += found
+                    groups.append(group)
+                    piece_ends.append(len(words) // 5)
+            self._filter_ends.append(len(groups))
         self._row_ends.append(len(self._filter_ends) - 1)
 
-    def _add_constraint(self, constraint: Constraint) -> None:
+    def _written(self, constraint: Constraint) -> Sequence[int]:
         name, tests = constraint
-        names, words = self._names, self._words
-        number = names.get(name)
-        if number is None:
-            number = names[name] = len(names)
+        number = self._names.setdefault(name, len(self._names))
         op, value = tests[0]
         if len(tests) == 1 and op in COMPARISONS:  # as `write` does it, without lists
             kind, form, word = constant(value, self._text_id)
             times, plus = COMPARISONS[op]
-            words += (number, kind, form * times + plus, word, word)
-        else:
-            for piece in write_constraint(tests, self._text_id):
-                words += (number, *piece)
-        self._piece_ends.append(len(words) // 5)
+            return number, kind, form * times + plus, word, word
+        pieces = write_constraint(tests, self._text_id)
+        return [word for piece in pieces for word in (number, *piece)]
 
     def _text_id(self, text: str) -> int:
         return self._texts.setdefault(text, len(self._texts))

@@ -2,6 +2,8 @@
 
 Within a constraint `<` comes after every other test of one piece, and tests of several pieces come
 last. So the pieces of the latter, from the first without a low end on, cannot be taken for others.
+`except` and `not …` stand alone and take all values that are no texts: only they have a piece without
+an end among true, false and null.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from matchyard.engines.predicates._pieces import HIGH, OPEN, Form
 _OTHER = {False: 0, True: 1, None: 2}
 VALUES = (False, True, None)
 _HALF, _SIZE = 1 << 63, 1 << 64
-_LAST = {"<": 1, "!=": 2, "not prefix": 2, "not suffix": 2, "not ignore-case": 2}  # else 0
+_LAST = {"<": 1, "!=": 2}  # else 0
 _AS_DOUBLE, _AS_INTEGER = struct.Struct("<d"), struct.Struct("<q")
 
 Piece = tuple[int, int, int, int]  # kind, forms, low and high word
@@ -28,6 +30,7 @@ TextId = Callable[[str], int]
 End = tuple[int, int]  # form and word
 
 _NONE: End = (Form.NONE, 0)
+_NO_TEXTS: list[Piece] = [(Kind.NUMBER, 0, 0, 0), (Kind.OTHER, 0, 0, 0)]  # all of either kind
 READ_BACKWARDS = {Kind.REVERSED, Kind.FOLDED_REVERSED}
 _OTHER_KIND, _TEXT_KIND, _NUMBER_KIND = int(Kind.OTHER), int(Kind.TEXT), int(Kind.NUMBER)
 _CODE, _TEXT, _FLOAT = int(Form.CODE), int(Form.TEXT), int(Form.FLOAT)
@@ -83,31 +86,40 @@ def write(op: str, value: Any, text_id: TextId) -> list[Piece]:
         return [_piece(kind, (form | OPEN * low_open, word), (above | OPEN * high_open, end))]
     if op == "exists":
         return [(Kind.PRESENT, Form.CODE | Form.CODE << HIGH, 0, 0)]
-    if op in _PATTERNS:
-        kind, flags = _PATTERNS[op]
-        text = _SEPARATOR.join(value) if isinstance(value, tuple) else value
-        word = text_id(text) << 2 | flags
-        return [(kind, Form.PATTERN | Form.PATTERN << HIGH, word, word)]
+    if op == "except":
+        return _write_except(value, text_id)
+    if op.startswith("not "):
+        return [*_NO_TEXTS, *_write_others(op, value, text_id)]
     return _write_text(op, value, text_id)
 
 
 def _write_text(op: str, value: Any, text_id: TextId) -> list[Piece]:
+    if op in _PATTERNS:
+        return [_pattern(op, value, text_id)]
     if op in _PREFIXES:
         low, high = _range(_PREFIXES[op], value, text_id)
         return [_piece(_PREFIXES[op], low, (high[0] | OPEN, high[1]))]
     if op == "ignore-case":
         return [_point(Kind.FOLDED, value, text_id)]
-    if op == "cidr":
-        first, last = addresses(ip_network(value))
-        return [_piece(Kind.ADDRESS, (Form.TEXT, text_id(first)), (Form.TEXT, text_id(last)))]
+    first, last = addresses(ip_network(value))  # of cidr
+    return [_piece(Kind.ADDRESS, (Form.TEXT, text_id(first)), (Form.TEXT, text_id(last)))]
+
+
+def _write_others(op: str, values: Sequence[str], text_id: TextId) -> list[Piece]:
+    """The texts that a `not …` leaves."""
+    if op == "not wildcard":
+        return [_pattern(op, _SEPARATOR.join(values), text_id)]
     if op == "not ignore-case":
-        points = [text_id(text) for text in value]
-        return _around(Kind.FOLDED, [_gap(Form.TEXT, point) for point in points])
-    if op == "except":
-        return _write_except(value, text_id)
+        return _around(Kind.FOLDED, [_gap(Form.TEXT, text_id(text)) for text in values])
     kind = _PREFIXES[op.removeprefix("not ")]
-    ordered = sorted(text[::-1] for text in value) if kind in READ_BACKWARDS else sorted(value)
+    ordered = sorted(text[::-1] for text in values) if kind in READ_BACKWARDS else sorted(values)
     return _around(kind, [_range(kind, text, text_id, True) for text in ordered])
+
+
+def _pattern(op: str, text: str, text_id: TextId) -> Piece:
+    kind, flags = _PATTERNS[op]
+    word = text_id(text) << 2 | flags
+    return kind, Form.PATTERN | Form.PATTERN << HIGH, word, word
 
 
 def _write_except(values: Iterable[Any], text_id: TextId) -> list[Piece]:

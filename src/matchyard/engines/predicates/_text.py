@@ -169,9 +169,11 @@ class _Parser:
         at = self.at = self.at + 1
         value = self.value()
         if self.tokens[self.at].lower() == "ignoring" and self.ignoring_case():
-            if op not in ("=", "!="):
-                self.fail(at - 1, "= or != where case is ignored")
-            op = "ignore-case" if op == "=" else "not ignore-case"
+            if op != "=":
+                self.fail(
+                    at - 1, '= or except where case is ignored, as in: x except "ab" ignoring case'
+                )
+            op = "ignore-case"
         return self.test(at, op, value)
 
     def operation(self, op: str) -> Test:
@@ -250,7 +252,7 @@ class _Parser:
         first = token[:1]
         if first in ('"', "'") and len(token) > 1:
             return self.unquote(token)
-        if first.isdecimal() or (first in ("-", "+", ".") and len(token) > 1):
+        if ("0" <= first <= "9") or (first in ("-", "+", ".") and len(token) > 1):  # ASCII only
             try:
                 return int(token)
             except ValueError:

@@ -12,26 +12,33 @@ from __future__ import annotations
 
 from typing import Any
 
+from matchyard.engines.predicates._alternatives import alternatives
 from matchyard.engines.predicates._constraints import (
     Constraint,
     Filter,
     Predicate,
     Test,
-    alternatives,
     make_test,
     shorten,
     successor,
 )
-from matchyard.engines.predicates._events import check_event, finite, read_json
+from matchyard.engines.predicates._events import check_event, finite, read_json, whole
 from matchyard.engines.predicates._expressions import Expression, Field, field
 from matchyard.engines.predicates._formatted import format_predicate
-from matchyard.engines.predicates._normal import MAX_FILTERS, Condition, condition_of, normalise
-from matchyard.engines.predicates._rules import parse_rule
+from matchyard.engines.predicates._normal import (
+    MAX_FILTERS,
+    MAX_TESTS,
+    Condition,
+    condition_of,
+    normalise,
+)
+from matchyard.engines.predicates._rules import once, parse_rule
 from matchyard.engines.predicates._text import EXAMPLE, parse_text
-from matchyard.errors import ParseError
+from matchyard.errors import MatchyardError, ParseError
 
 __all__ = [
     "MAX_FILTERS",
+    "MAX_TESTS",
     "Constraint",
     "Event",
     "Filter",
@@ -51,13 +58,13 @@ Subscription = Predicate
 Event = dict[str, Any]
 
 
-def parse(value: Any, max_filters: int = MAX_FILTERS) -> Predicate:
+def parse(value: Any, max_filters: int = MAX_FILTERS, max_tests: int = MAX_TESTS) -> Predicate:
     """The predicate that a text, pattern, expression or predicate stands for.
 
     >>> format(parse("temp > 30.0 and area in {'north'}"))
     'area = "north" and temp > 30'
     """
-    return normalise(_condition(value), max_filters)
+    return normalise(_condition(value), max_filters, max_tests)
 
 
 def parse_event(value: Any) -> Event:
@@ -81,13 +88,12 @@ def format(predicate: Predicate) -> str:
 def _condition(value: Any) -> Condition:
     try:
         if isinstance(value, str):
-            return parse_text(value) if value.lstrip()[:1] != "{" else parse_rule(_rule(value))
-        if isinstance(value, dict):
-            return parse_rule(value)
+            text = str.__str__(value)  # a class of users may read otherwise than it is written
+            return parse_text(text) if text.lstrip()[:1] != "{" else parse_rule(_rule(text))
         if isinstance(value, Expression):
             return value.condition
-        if isinstance(value, (Predicate, Filter, Constraint)):
-            return condition_of(value)
+        if isinstance(value, (dict, Predicate, Filter, Constraint)):
+            return _of_object(value)
     except RecursionError:
         raise ParseError(f"not a predicate: nested too deeply; {EXAMPLE}") from None
     if isinstance(value, Field):
@@ -99,7 +105,22 @@ def _condition(value: Any) -> Condition:
     )
 
 
+def _of_object(value: Any) -> Condition:
+    """The condition of what users put together; their classes may fail in any way when read."""
+    try:
+        return parse_rule(value) if isinstance(value, dict) else condition_of(value)
+    except (MatchyardError, RecursionError):
+        raise
+    except Exception as error:
+        raise ParseError(
+            f"not a predicate: {shorten(value)} cannot be read: {type(error).__name__}:"
+            f" {shorten(error)}; {EXAMPLE}"
+        ) from error
+
+
 def _rule(text: str) -> dict[str, Any]:
     example = 'for example {"area": ["north"]}'
-    rule: dict[str, Any] = read_json(text, "a pattern", example, parse_float=finite)
+    rule: dict[str, Any] = read_json(
+        text, "a pattern", example, parse_float=finite, parse_int=whole, pairs=once
+    )
     return rule
