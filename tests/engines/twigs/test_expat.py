@@ -183,5 +183,5 @@ def test_leaves_stand_where_a_batch_has_them() -> None:
     )
     exists, less, text, value = (-2 - tag for tag in range(3, 7))
     found, depth = coded("<a x='2'>t<b y='1' x='4'>u</b><c/></a>", vocabulary)
-    assert found == [1, exists, less, text, 2, exists, CLOSE, 0, CLOSE, value, CLOSE]
+    assert found.tolist() == [1, exists, less, text, 2, exists, CLOSE, 0, CLOSE, value, CLOSE]
     assert depth == 2

@@ -195,10 +195,18 @@ def test_malformed_text_is_shown_with_a_caret(text: str, column: int, message: s
         ("a[@x < 'y']", 8, "expected a number, since < compares numbers", "comparison"),
         ("a['y' < @x]", 3, "expected a number, since > compares numbers", "comparison"),
         ("a[@x = " + "9" * 400 + "]", 8, "expected a number that a double can hold", "syntax"),
+        ("a[@x < '" + "9" * 400 + "']", 8, "expected a number that a double can hold", "syntax"),
+        ("a[b = ౫v]", 5, "only a path can be compared", "comparison"),
+        ("a[b = ౫]", 5, "only a path can be compared", "comparison"),
+        ("a[b = -౫]", 7, "arithmetic is not supported", "arithmetic"),
+        ("a[b = ²]", 7, "expected a step", "syntax"),
         ("a[" * 51 + "b" + "]" * 51, 102, "at most 50 brackets within each other", "limit"),
         ("(" * 51 + "b" + ")" * 51, 51, "at most 50 brackets within each other", "limit"),
     ],
-    ids=["text less", "less than text", "huge", "deep brackets", "deep parentheses"],
+    ids=[
+        *("text less", "less than text", "huge", "huge text", "digit in a name", "digit as a name"),
+        *("minus digit", "raised digit", "deep brackets", "deep parentheses"),
+    ],
 )
 def test_values_and_limits_are_checked(text: str, column: int, message: str, part: str) -> None:
     assert message in _refused(text, column, part)

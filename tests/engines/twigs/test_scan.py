@@ -41,7 +41,8 @@ def compare(documents: Sequence[bytes], vocabulary: Vocabulary, options: Options
     values = Values(vocabulary)
     for i, document in enumerate(documents):
         try:
-            expected = _expat.coded(document, values, options)
+            events, levels = _expat.coded(document, values, options)
+            expected = (events.tolist(), levels)
         except XmlError:
             expected = None
         found = scanned.events[scanned.event_start[i] : scanned.event_start[i + 1]].tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from matchyard.engines.twigs import _expat
 from matchyard.engines.twigs._coded import Batch, Vocabulary
 from matchyard.engines.twigs._expat import REFUSE, SKIP, Text, as_bytes
-from matchyard.engines.twigs._scan import ASK, Scanned, joined, scan
+from matchyard.engines.twigs._scan import ALL_EVENTS, ASK, Scanned, joined, scan
 from matchyard.engines.twigs._values import Values
 from matchyard.errors import ParseError, UsageError, XmlError
 
@@ -33,6 +34,7 @@ class Options(NamedTuple):
     max_depth: int = _expat.DEFAULTS.max_depth  # elements within each other
     max_document_bytes: int = _expat.DEFAULTS.max_document_bytes
     max_entity_expansion: int = _expat.DEFAULTS.max_entity_expansion  # bytes that entities add
+    max_value_hits: int = _expat.DEFAULTS.max_value_hits  # tests that values satisfy
     undefined_entities: str = REFUSE  # or skip: references to what the document does not declare
     malformed: str = REFUSE  # or skip: documents with anything wrong match nothing
 
@@ -71,10 +73,9 @@ def check(options: Options) -> None:
     for name in ("max_depth", "max_document_bytes"):
         if getattr(options, name) < 1:
             raise UsageError(f'option "{name}" must be at least 1, not {getattr(options, name)}')
-    if options.max_entity_expansion < 0:
-        raise UsageError(
-            f'option "max_entity_expansion" must be at least 0, not {options.max_entity_expansion}'
-        )
+    for name in ("max_entity_expansion", "max_value_hits"):
+        if getattr(options, name) < 0:
+            raise UsageError(f'option "{name}" must be at least 0, not {getattr(options, name)}')
 
 
 def column(values: Any, options: Options) -> Column:
@@ -149,46 +150,53 @@ def _buffers(values: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     return start[values.offset : values.offset + len(values) + 1].astype(np.int64), text
 
 
-def encode(column: Column, vocabulary: Vocabulary) -> Batch:
+def encode(column: Column, vocabulary: Vocabulary, most_events: int = ALL_EVENTS) -> Batch:
     """Documents as a batch; raises the error of the first that is malformed or passes a limit,
-    unless the options say that such are skipped."""
-    batch, faults = read(column, vocabulary)
+    unless the options say that such are skipped. Only the first documents, at least one, where
+    they have as many events as that."""
+    batch, faults = read(column, vocabulary, most_events)
     if faults and column.options.malformed == REFUSE:
         raise faults[min(faults)]
     return batch
 
 
-def read(column: Column, vocabulary: Vocabulary) -> tuple[Batch, dict[int, XmlError]]:
+def read(
+    column: Column, vocabulary: Vocabulary, most_events: int = ALL_EVENTS
+) -> tuple[Batch, dict[int, XmlError]]:
     """Documents as a batch, and what is wrong with those that have no events for that reason."""
-    scanned = _scanned(column, vocabulary)
-    rows = np.flatnonzero(scanned.depth < 0)
+    scanned = _scanned(column, vocabulary, most_events)
+    rows = np.flatnonzero(scanned.depth < 0).tolist()
     faults: dict[int, XmlError] = {}
-    if len(rows):
-        values = Values(vocabulary)
-        lists: list[list[int]] = []
-        depths = []
-        for row in rows.tolist():
+    if rows:
+        lists: list[array[int]] = []
+        depths, n_events, values = [], 0, Values(vocabulary)
+        for row in rows:
+            if row and n_events + scanned.event_start[row] >= most_events:
+                scanned = scanned.first(row)
+                break
             try:
                 events, depth = _expat.coded(column.document(row), values, column.options)
             except XmlError as error:
                 faults[row] = error.counted_from(row)
-                events, depth = [], 0
+                events, depth = array("i"), 0
             lists.append(events)
             depths.append(depth)
-        scanned = scanned.put(rows, _of_lists(lists, depths))
+            n_events += len(events)
+        done = np.array(rows[: len(lists)], np.int64)
+        scanned = scanned.put(done, _of_lists(lists, depths))
     return Batch(scanned.event_start, scanned.events, scanned.depth.astype(np.int32)), faults
 
 
-def _scanned(column: Column, vocabulary: Vocabulary) -> Scanned:
+def _scanned(column: Column, vocabulary: Vocabulary, most_events: int) -> Scanned:
     start, end = column.document_start[:-1], column.document_start[1:]
     if column.options.parser == SCAN:
-        return scan(column.text, start, end, vocabulary, column.options)
+        return scan(column.text, start, end, vocabulary, column.options, most_events)
     n_rows = column.n_rows
     none = np.empty(0, np.int32)
     return Scanned(np.zeros(n_rows + 1, np.int64), none, np.full(n_rows, ASK, np.int64))
 
 
-def _of_lists(lists: list[list[int]], depths: list[int]) -> Scanned:
+def _of_lists(lists: list[array[int]], depths: list[int]) -> Scanned:
     event_start = np.concatenate([[0], np.cumsum([len(events) for events in lists])])
-    events = np.concatenate([np.array(events, np.int32) for events in lists])
+    events = np.concatenate([np.empty(0, np.int32), *(np.array(one, np.int32) for one in lists)])
     return Scanned(event_start.astype(np.int64), events, np.array(depths, np.int64))

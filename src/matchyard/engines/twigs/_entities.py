@@ -1,4 +1,4 @@
-"""Entities that a document declares itself: how much they expand to, and what to.
+"""Entities that a document declares itself: how much they expand to, and whether all is declared.
 
     <!DOCTYPE book SYSTEM "book.dtd" [ <!ENTITY app "KWrite"> <!ENTITY title "&app; for you"> ]>
 
@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 
 PREDEFINED = ("lt", "gt", "amp", "apos", "quot")
-REFERENCE = re.compile("&([^;]+);")
-_MARKUP = re.compile("[<&]|]]>")  # what is more than text, or would end it
+REFERENCE = re.compile("&([^;&]+);")  # without a second &: a value may consist of nothing else
+MOST_NESTED = 64  # entities within each other; expat takes stack for each, and has no limit
 
 
-_DEEPEST = 64  # entities within each other; what is deeper is left to expat
+class NestingError(ValueError):
+    """An entity that contains itself, or too many within each other."""
 
 
 class Entities:
@@ -22,15 +23,41 @@ class Entities:
 
     def __init__(self) -> None:
         self.values: dict[str, str | None] = {}
-        self._external: set[str] = set()
+        self.external: set[str] = set()
+        self._nesting: dict[str, int] = {}  # entities within each other, itself included
+        self._users: dict[str, list[str]] = {}  # entities that refer to a name
         self._sizes: dict[str, int] = {}
+        self._undefined: dict[str, str | None] = {}
+        self._fetched: dict[str, bool] = {}
 
     def declare(self, name: str, value: str | None, is_external: bool) -> None:
-        """The first declaration of a name is the one that counts."""
-        if name not in self.values:
-            self.values[name] = value
-            if is_external:
-                self._external.add(name)
+        """The first declaration of a name is the one that counts; a NestingError where entities
+        are too deep within each other then."""
+        if name in self.values:
+            return
+        self.values[name] = value
+        if is_external:
+            self.external.add(name)
+        inner = {other for other in REFERENCE.findall(value or "") if not is_character(other)}
+        for other in inner:
+            self._users.setdefault(other, []).append(name)
+        self._deepen(name, 1 + max((self._nesting.get(other, 0) for other in inner), default=0))
+
+    def _deepen(self, name: str, nesting: int) -> None:
+        """An entity contains so many; those that refer to it contain one more. What is done for
+        a reference is done once per level, and levels are few."""
+        waiting = [(name, nesting)]
+        while waiting:
+            name, nesting = waiting.pop()
+            if nesting <= self._nesting.get(name, 0):
+                continue
+            if nesting > MOST_NESTED:
+                raise NestingError(
+                    f"entity {name!r} is recursive, or has too many entities within each other; "
+                    f"expected at most {MOST_NESTED}"
+                )
+            self._nesting[name] = nesting
+            waiting += [(user, nesting + 1) for user in self._users.get(name, ())]
 
     def size(self, name: str) -> int:
         """Bytes to read when the entity is expanded, those of the entities within it included.
@@ -38,7 +65,6 @@ class Entities:
         Also of references that come to nothing, since reading them takes time.
         """
         if name not in self._sizes:
-            self._sizes[name] = 0  # one that contains itself is refused where it is used
             value = self.values.get(name) or ""
             inner = sum(self.size(other) for other in REFERENCE.findall(value))
             self._sizes[name] = len(value.encode()) + inner
@@ -46,51 +72,28 @@ class Entities:
 
     def undefined(self, text: str) -> str | None:
         """The name of an undefined entity that the text refers to, also by way of others."""
-        seen: set[str] = set()
-        waiting = [text]
-        while waiting:
-            for name in REFERENCE.findall(waiting.pop()):
-                if name in seen or _is_character(name):
-                    continue
-                if name not in self.values:
-                    return str(name)
-                seen.add(name)
-                waiting.append(self.values[name] or "")
+        for name in REFERENCE.findall(text):
+            found = None if is_character(name) else self.undefined_in(name)
+            if found is not None:
+                return found
         return None
 
-    def plain(self, name: str) -> str | None:
-        """The text that the entity stands for, undefined ones within it left out; None where it is
-        no plain text."""
-        if name in self._external:
-            return None  # in an attribute it is an error
-        content = self.content(name)
-        if content is not None:
-            content = REFERENCE.sub(self._without_undefined, content)
-        return None if content is None or _MARKUP.search(content) else content
+    def undefined_in(self, name: str) -> str | None:
+        """The same for an entity. Its answer is kept, since each tag in an entity asks again."""
+        if name not in self.values:
+            return name
+        if name not in self._undefined:
+            self._undefined[name] = self.undefined(self.values[name] or "")
+        return self._undefined[name]
 
-    def content(self, name: str) -> str | None:
-        """What to write in place of a reference to an entity, in which only references to
-        characters and to undefined entities are left; None where expat has to do that."""
-        return self._expanded(name, ())
-
-    def _expanded(self, name: str, within: tuple[str, ...]) -> str | None:
-        value = "" if name in self._external else self.values[name]
-        if value is None or "\r" in value or name in within or len(within) > _DEEPEST:
-            return None
-        parts = REFERENCE.split(value)
-        for i in range(1, len(parts), 2):
-            if _is_character(parts[i]) or parts[i] not in self.values:
-                parts[i] = f"&{parts[i]};"
-            elif (inner := self._expanded(parts[i], (*within, name))) is not None:
-                parts[i] = inner
-            else:
-                return None
-        return "".join(parts)
-
-    def _without_undefined(self, reference: re.Match[str]) -> str:
-        is_undefined = not _is_character(reference[1]) and reference[1] not in self.values
-        return "" if is_undefined else reference[0]
+    def needs_external(self, name: str) -> bool:
+        """Is the entity, or one within it, elsewhere? In an attribute that is an error."""
+        if name not in self._fetched:
+            inner = REFERENCE.findall(self.values.get(name) or "")
+            self._fetched[name] = name in self.external or any(map(self.needs_external, inner))
+        return self._fetched[name]
 
 
-def _is_character(name: str) -> bool:
+def is_character(name: str) -> bool:
+    """Does `&name;` stand for a character, whatever a document declares?"""
     return name[0] == "#" or name in PREDEFINED

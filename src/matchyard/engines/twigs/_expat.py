@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import codecs
 import re
+from array import array
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 from xml.parsers import expat
 
 from matchyard.engines.twigs._coded import CLOSE, Vocabulary
 from matchyard.engines.twigs._encodings import LONGEST_DECLARATION, UTF_8, find_encoding
-from matchyard.engines.twigs._entities import Entities
+from matchyard.engines.twigs._entities import Entities, NestingError
 from matchyard.engines.twigs._values import Values
 from matchyard.errors import XmlError
 
@@ -22,6 +23,7 @@ Event = tuple[str, str] | tuple[str, str, dict[str, str]]
 
 SKIP, REFUSE = "skip", "refuse"
 _TAG = re.compile(r"""<(?:"[^"]*"|'[^']*'|[^"'>])*>|&[^;]*;""")
+_LITERAL = re.compile(r""" "[^"]*" | '[^']*' """, re.VERBOSE)
 _TAG_BYTES = 256  # that are looked at first; most tags are shorter
 
 
@@ -41,6 +43,10 @@ class Limits(Protocol):
         """By how many bytes entities may make a document longer."""
 
     @property
+    def max_value_hits(self) -> int:
+        """How many tests the values of a document may satisfy, each as often as one does."""
+
+    @property
     def undefined_entities(self) -> str:
         """What to do where a document uses an entity that it does not declare, or declares to be
         elsewhere: skip or refuse."""
@@ -53,6 +59,7 @@ class Options(NamedTuple):
     max_document_bytes: int = 1 << 30
     max_entity_expansion: int = 1 << 20
     undefined_entities: str = REFUSE
+    max_value_hits: int = 1 << 20
 
 
 DEFAULTS = Options()
@@ -86,28 +93,47 @@ def with_lines(document: bytes | str, limits: Limits = DEFAULTS) -> tuple[list[E
 
 def coded(
     document: bytes | str, vocabulary: Vocabulary | Values, limits: Limits = DEFAULTS
-) -> tuple[list[int], int]:
+) -> tuple[array[int], int]:
     """The events of a document as a batch has them, and its depth."""
     values = vocabulary if isinstance(vocabulary, Values) else Values(vocabulary)
-    found: list[int] = []
+    found = array("i")
     starts: list[int] = []  # of open elements, in `text`
     text: list[str] = []
-    depth = 0
+    depth, room = 0, limits.max_value_hits
+
+    def satisfy(leaves: array[int]) -> None:
+        nonlocal room
+        room -= len(leaves)
+        if room < 0:
+            raise _too_many_hits(limits)
+        found.extend(leaves)
+
     attributes: list[dict[str, str]]
     for kind, what, *attributes in events(document, limits):
         if kind == "open":
             found.append(values.tag(str(what)))
             for name, value in attributes[0].items():
-                found += values.leaves_of_attribute(name, value)
+                satisfy(values.leaves_of_attribute(name, value))
             starts.append(len(text))
             depth = max(depth, len(starts))
         elif kind == "text":
             text.append(str(what))
-            found += values.leaves_of_text(str(what))
+            satisfy(values.leaves_of_text(str(what)))
         else:
-            found += values.leaves_of_value("".join(text[starts.pop() :]))
+            start = starts.pop()
+            if values.has_value_tests:
+                satisfy(values.leaves_of_value("".join(text[start:])))
             found.append(CLOSE)
     return found, depth
+
+
+def _too_many_hits(limits: Limits) -> XmlError:
+    return XmlError(
+        f"its attributes and texts satisfy tests of subscriptions more than {limits.max_value_hits} "
+        'times (option "max_value_hits")',
+        1,
+        1,
+    )
 
 
 class Prolog(NamedTuple):
@@ -155,8 +181,8 @@ class _Reader:
         parser.StartDoctypeDeclHandler = self._start_doctype
         parser.EndDoctypeDeclHandler = self._end_doctype
         parser.EntityDeclHandler = self._declare
-        parser.AttlistDeclHandler = parser.ElementDeclHandler = self._is_not_plain
-        parser.NotationDeclHandler = self._is_not_plain
+        parser.AttlistDeclHandler = self._declare_attribute
+        parser.ElementDeclHandler = parser.NotationDeclHandler = self._is_not_plain
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
         if self._limits.undefined_entities == SKIP:
             parser.UseForeignDTD(True)  # one that is not read might define them
@@ -197,8 +223,9 @@ class _Reader:
             raise self._refused(f'more than {limit} elements in each other (option "max_depth")')
         if attributes:
             self._count(sum(len(value.encode()) for value in attributes.values()))
+            # Where a DTD might define them, expat skips undefined entities in attributes silently.
             if self._has_doctype and self._limits.undefined_entities == REFUSE:
-                self._refuse_undefined_in_tag()
+                self._refuse_undefined_in(self._tag())
         self.events.append(("open", name, attributes))
         self.lines.append(self._parser.CurrentLineNumber)
 
@@ -231,7 +258,16 @@ class _Reader:
     def _declare(self, name: str, is_parameter: bool, value: str | None, *rest: Any) -> None:
         if not is_parameter:
             notation = rest[-1]  # of an entity that is no XML
-            self.entities.declare(name, value, value is None and notation is None)
+            try:
+                self.entities.declare(name, value, value is None and notation is None)
+            except NestingError as error:
+                raise self._refused(str(error)) from None
+
+    def _declare_attribute(self, element: str, name: str, kind: str, value: Any, *_: Any) -> None:
+        """Where a DTD might define them, expat skips undefined entities in defaults silently."""
+        self.is_plain = False
+        if value is not None and self._limits.undefined_entities == REFUSE:
+            self._refuse_undefined_in(self._literal())
 
     def _is_not_plain(self, *_: Any) -> None:
         self.is_plain = False
@@ -239,11 +275,7 @@ class _Reader:
     def _end_doctype(self) -> None:
         limit = self._limits.max_entity_expansion
         for name in self.entities.values:
-            try:
-                is_large = self.entities.size(name) > limit
-            except RecursionError:
-                raise self._refused("too many entities within each other") from None
-            if is_large:
+            if self.entities.size(name) > limit:
                 raise self._refused_size(f"entity {name!r} expands to more than {limit} bytes")
 
     def _refuse_skipped(self, name: str, is_parameter: bool) -> None:
@@ -254,20 +286,27 @@ class _Reader:
         reason = f"an external entity, {where[-2]!r}, which is not fetched"
         raise self._refused(f'{reason} (option "undefined_entities")')
 
-    def _refuse_undefined_in_tag(self) -> None:
-        """Where a DTD might define them, expat skips undefined entities in attributes silently."""
-        name = self.entities.undefined(self._tag())
+    def _refuse_undefined_in(self, text: str) -> None:
+        name = self.entities.undefined(text)
         if name is not None:
             raise self._undefined(name)
 
     def _tag(self) -> str:
         """The tag, or the reference to an entity with a tag, that expat is at."""
+        return self._read_on(_TAG)
+
+    def _literal(self) -> str:
+        """The value in quotes that expat is at, in the declaration of an attribute."""
+        return self._read_on(_LITERAL)
+
+    def _read_on(self, pattern: re.Pattern[str]) -> str:
+        """What the document has of a pattern at the place where expat is."""
         start, text = self._parser.CurrentByteIndex, ""
         decoder = codecs.getincrementaldecoder(self._encoding)("replace")
         while start < len(self._data):
             end = start + max(_TAG_BYTES, len(text))
             text += decoder.decode(self._data[start:end])
-            found = _TAG.match(text)
+            found = pattern.match(text)
             if found is not None:
                 return found[0]
             start = end

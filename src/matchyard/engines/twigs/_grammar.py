@@ -210,7 +210,7 @@ class _Templates:
             np.array([slot.fewest for slot in slots], np.int32),
             np.array([slot.most for slot in slots], np.int32),
             _start(pools), _texts(text for pool in pools for text in pool),
-            np.array([all(text.isdigit() for text in pool) for pool in pools]),
+            np.array([all(text.isascii() and text.isdigit() for text in pool) for pool in pools]),
         )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from matchyard.engines.twigs._encodings import (
 from matchyard.engines.twigs._scan_bytes import APOSTROPHE, GREATER, LESS, QUOTE, SLASH, is_next
 from matchyard.engines.twigs._scan_bytes import is_space as _is_space
 from matchyard.engines.twigs._scan_markup import CDATA, COMMENT, DOCTYPE, INSTRUCTION, subset_end
+from matchyard.engines.twigs._twigs import HALF
 from matchyard.errors import UsageError, XmlError
 
 BUFFER_BYTES = 1 << 20
@@ -57,9 +58,9 @@ def records(
     Those at any depth below the root, but not those within another. Entities that the file declares
     itself are declared in every record.
     """
-    if not record or record.encode(errors="ignore").decode() != record:
+    if not isinstance(record, str) or not record or HALF.search(record):
         raise UsageError(
-            f'a record needs the name of an element, e.g. record="article", not {record!r}'
+            f'a record needs the name of an element, e.g. record="article", not {record!r:.80}'
         )
     if isinstance(source, str | os.PathLike):
         with Path(source).open("rb") as file:
@@ -106,9 +107,16 @@ def _place_after(place: tuple[int, int], data: bytes) -> tuple[int, int]:
 
 def _utf8(file: BinaryIO, buffer_bytes: int) -> Iterator[bytes]:
     """The file in chunks, in UTF-8 and without a mark for that."""
+    if not hasattr(file, "read"):
+        raise UsageError(
+            f'not a file: {file!r:.80}; expected a path, or a file opened with open(path, "rb")'
+        )
     chunk = file.read(max(buffer_bytes, LONGEST_DECLARATION))
-    if isinstance(chunk, str):
-        raise UsageError('records are read from bytes; open the file with "rb"')
+    if not isinstance(chunk, bytes | bytearray | memoryview):
+        raise UsageError(
+            f'records are read from bytes, not {type(chunk).__name__}; open the file with "rb"'
+        )
+    chunk = bytes(chunk)
     encoding, n_mark = _encoding(chunk)
     chunk = chunk[n_mark:]
     if encoding == UTF_8:

@@ -17,7 +17,7 @@ from matchyard.engines.twigs._expat import Limits
 from matchyard.engines.twigs._scan_bytes import ASK, FULL, REFUSED, REWRITE, SLACK
 from matchyard.engines.twigs._scan_content import Lookups, Room, Settings, scan_document
 from matchyard.engines.twigs._scan_names import CACHE_BITS, STACKED
-from matchyard.engines.twigs._scan_prolog import Roots, find_roots, rewrite
+from matchyard.engines.twigs._scan_prolog import Rewriting, Roots, expansion_limit, find_roots
 from matchyard.engines.twigs._scan_references import (
     N_EVENTS,
     N_EXPANDED,
@@ -32,6 +32,7 @@ from matchyard.kernels.names import Names, freeze
 __all__ = ["ASK", "REFUSED", "Scanned", "joined", "scan"]
 
 
+ALL_EVENTS = 1 << 62  # no limit
 _PER_REFERENCE = 64  # bytes at least, on average; of documents with more, expat reads the last
 
 
@@ -41,6 +42,17 @@ class Scanned(NamedTuple):
     event_start: NDArray[np.int64]  # [n_documents + 1]
     events: NDArray[np.int32]
     depth: NDArray[np.int64]  # [n_documents] or a code: REFUSED or ASK
+
+    def first(self, n_documents: int) -> Scanned:
+        """The same of the first documents only."""
+        event_start = self.event_start[: n_documents + 1]
+        return Scanned(event_start, self.events[: event_start[-1]], self.depth[:n_documents])
+
+    def extended(self, n_documents: int) -> Scanned:
+        """The same with documents that are left to expat, so that there are as many."""
+        n_more = n_documents - len(self.depth)
+        event_start = np.append(self.event_start, np.repeat(self.event_start[-1], n_more))
+        return Scanned(event_start, self.events, np.append(self.depth, np.repeat(ASK, n_more)))
 
     def put(self, documents: NDArray[np.int64], found: Scanned) -> Scanned:
         """The same with what was found for some documents that had no events."""
@@ -63,20 +75,27 @@ def scan(
     end: NDArray[np.int64],
     vocabulary: Vocabulary,
     limits: Limits,
+    most_events: int = ALL_EVENTS,
 ) -> Scanned:
-    """Scan documents that start and end at the given bytes."""
+    """Scan documents that start and end at the given bytes; only the first, at least one, where
+    they have as many events as that."""
     roots = find_roots(text, start, end, limits)
-    scanned, references = _scan(text, start, end, roots, vocabulary, limits)
+    expansion = expansion_limit(limits)
+    given = (vocabulary, limits, most_events)
+    scanned, references = _scan(text, start, end, roots, expansion, *given)
     documents = np.flatnonzero(scanned.depth == REWRITE)
     if len(documents) == 0:
         return scanned
     bounds = np.searchsorted(references[:, 0], [start[documents], end[documents]]).T
+    rewriting = Rewriting(text, start, end, roots)
+    half = expansion // 2  # the other half is for entities that are text
     rewritten = [
-        rewrite(text, start[i], end[i], references[first:last], roots.entities, limits)
+        rewriting.rewrite(i, references[first:last], half)
         for i, (first, last) in zip(documents.tolist(), bounds.tolist())
     ]
     text, start, end = joined(rewritten)
-    found, _ = _scan(text, start, end, find_roots(text, start, end, limits), vocabulary, limits)
+    roots = find_roots(text, start, end, limits)
+    found = _scan(text, start, end, roots, half, *given)[0].extended(len(documents))
     found.depth[found.depth < 0] = ASK  # expat is to read the original
     return scanned.put(documents, found)
 
@@ -95,12 +114,15 @@ def _scan(
     start: NDArray[np.int64],
     end: NDArray[np.int64],
     roots: Roots,
+    expansion: int,
     vocabulary: Vocabulary,
     limits: Limits,
+    most_events: int,
 ) -> tuple[Scanned, NDArray[np.int64]]:
-    """What was scanned, and where entities are used that are more than text."""
+    """What was scanned, and where entities are used that are more than text; other entities may
+    make a document longer by `expansion` bytes."""
     n_documents, n_tests = len(start), len(vocabulary.source)
-    settings = _settings(vocabulary, limits)
+    settings = _settings(vocabulary, limits, expansion)
     n_references = int(np.sum(end - start)) // _PER_REFERENCE + 64 if roots.entities else 0
     room = _room(settings, start, end, n_references)
     lookups = _lookups(vocabulary)
@@ -110,11 +132,11 @@ def _scan(
     while True:
         first = _scan_all(
             text, end, roots.root, roots.skips, first, lookups, roots.declared, settings, room,
-            events, event_start, depth,
+            events, event_start, depth, most_events,
         )  # fmt: skip
-        if first == n_documents:
+        if first == n_documents or event_start[first] >= most_events:
             references = room.references[: REFERENCE * room.state[N_REFERENCES]]
-            scanned = Scanned(event_start, events[: event_start[-1]], depth)
+            scanned = Scanned(event_start, events, depth).first(first)
             return scanned, references.reshape(-1, REFERENCE)
         grown = np.empty(2 * len(events), np.int32)
         grown[: event_start[first]] = events[: event_start[first]]
@@ -135,9 +157,9 @@ def _lookups(vocabulary: Vocabulary) -> Lookups:
     )
 
 
-def _settings(vocabulary: Vocabulary, limits: Limits) -> Settings:
+def _settings(vocabulary: Vocabulary, limits: Limits, expansion: int) -> Settings:
     has = [bool((vocabulary.source == source).any()) for source in Source]
-    return Settings(limits.max_depth, limits.max_entity_expansion, *has)
+    return Settings(limits.max_depth, expansion, limits.max_value_hits, *has)
 
 
 def _room(
@@ -159,9 +181,11 @@ def _room(
 
 @njit(nogil=True, cache=True)
 def _scan_all(
-    text, end, root, skips, first, lookups, declared, settings, room, events, event_start, depth
+    text, end, root, skips, first, lookups, declared, settings, room, events, event_start, depth,
+    most_events,
 ):  # fmt: skip
-    """Scan documents from `first` on; returns the one for whose events there is no room, if any."""
+    """Scan documents from `first` on; returns the one for whose events there is no room, or before
+    which there are as many events as are wanted, if any."""
     state = room.state
     for i in range(first, len(root)):
         state[N_EVENTS], state[N_EXPANDED] = event_start[i], 0
@@ -179,4 +203,6 @@ def _scan_all(
         elif state[N_REFERENCES] > n_references:
             depth[i] = REWRITE
         event_start[i + 1] = state[N_EVENTS] if depth[i] >= 0 else event_start[i]
+        if event_start[i + 1] >= most_events:
+            return i + 1
     return len(root)

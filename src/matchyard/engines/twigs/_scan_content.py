@@ -43,7 +43,12 @@ from matchyard.engines.twigs._scan_names import (
     look_up,
     open_element,
 )
-from matchyard.engines.twigs._scan_references import N_EVENTS, N_GATHERED, read_reference
+from matchyard.engines.twigs._scan_references import (
+    N_EVENTS,
+    N_GATHERED,
+    N_HITS,
+    read_reference,
+)
 from matchyard.engines.twigs._scan_tags import read_attributes, skip_attributes
 from matchyard.engines.twigs._values import UNSURE, Tests, add_leaves
 from matchyard.kernels.names import Names
@@ -79,6 +84,7 @@ class Settings(NamedTuple):
 
     max_depth: int
     max_entity_expansion: int
+    max_value_hits: int
     has_attribute_tests: bool
     has_text_tests: bool
     has_value_tests: bool
@@ -166,9 +172,10 @@ def scan_document(
     for_texts = gathered if gathers else gathered[:0]
     for_attributes = gathered if has_attribute_tests else gathered[:0]
     max_depth, limit = settings.max_depth, settings.max_entity_expansion
+    max_hits = settings.max_value_hits
     text_group = len(lookups.attributes.text_start) - 1
     n_events, n_most, depth, text_start = state[N_EVENTS], 0, 0, 0
-    state[N_GATHERED] = 0
+    state[N_GATHERED] = state[N_HITS] = 0
     position = skip_misc(text, position, end)
     if position < 0 or not _is_start(text, position, end):
         return min(position, np.int64(REFUSED))
@@ -199,11 +206,13 @@ def scan_document(
         else:
             if gathers and state[N_GATHERED] > text_start:
                 if has_text_tests:
+                    n_before = n_events
                     n_events = add_leaves(
                         run_start, tags, operands, numbers, length_bits, slots, word_start, words,
                         text_group, gathered, text_start, state[N_GATHERED], events, n_events,
                     )  # fmt: skip
-                    if n_events == UNSURE:
+                    state[N_HITS] += n_events - n_before
+                    if n_events == UNSURE or state[N_HITS] > max_hits:
                         return np.int64(ASK)
                 if not has_value_tests:
                     state[N_GATHERED] = text_start
@@ -239,7 +248,7 @@ def scan_document(
                         state[N_EVENTS] = n_events
                         position = read_attributes(
                             text, begin, end, lookups, room.attribute_cache, declared, document,
-                            skips, limit, spans, for_attributes, events, state,
+                            skips, limit, max_hits, spans, for_attributes, events, state,
                         )  # fmt: skip
                         if position < 0:
                             return position
@@ -256,12 +265,14 @@ def scan_document(
             if is_closed:
                 depth -= 1
                 if has_value_tests:
+                    n_before = n_events
                     n_events = add_leaves(
                         run_start, tags, operands, numbers, length_bits, slots, word_start, words,
                         text_group + 1, gathered, value_start[depth], state[N_GATHERED], events,
                         n_events,
                     )  # fmt: skip
-                    if n_events == UNSURE:
+                    state[N_HITS] += n_events - n_before
+                    if n_events == UNSURE or state[N_HITS] > max_hits:
                         return np.int64(ASK)
                 if n_events >= len(events):
                     return np.int64(FULL)

@@ -7,15 +7,14 @@ a copy of the document in place of the references to them, and the scanner reads
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.twigs._entities import Entities
-from matchyard.engines.twigs._expat import SKIP, Limits, Options, events, prolog
+from matchyard.engines.twigs._entity_contents import Contents
+from matchyard.engines.twigs._expat import SKIP, Limits, prolog
 from matchyard.engines.twigs._scan_bytes import (
     ASK,
     REFUSED,
@@ -33,7 +32,12 @@ from matchyard.engines.twigs._scan_markup import (
     skip_misc,
 )
 from matchyard.engines.twigs._scan_references import Declared
-from matchyard.errors import XmlError
+
+_MOST_ENTITIES = 1024  # of a document: each reference looks through all of them
+_MOST_EXPANDED = 1 << 22  # bytes of a document: beyond twice as many expat has a limit of its own
+_SHARED_BYTES = (
+    1 << 24
+)  # that entities of all documents of a batch may take, beside as many as those
 
 
 class Roots(NamedTuple):
@@ -42,7 +46,7 @@ class Roots(NamedTuple):
     root: NDArray[np.int64]  # [n_documents] or REFUSED or ASK
     skips: NDArray[np.bool_]  # [n_documents] are undefined entities skipped?
     declared: Declared
-    entities: list[tuple[Entities, str]]  # by number: those of the document, and the name
+    entities: list[tuple[Contents, str]]  # by number: those of the document, and the name
     n_brackets: int  # the most events that elements can make
 
 
@@ -57,32 +61,53 @@ def find_roots(
     n_brackets = _find_all(text, start, end, most, root, is_alone, place)
     skips = ~is_alone & (limits.undefined_entities == SKIP)
     entities = {}
+    room = _shared_room(start, end)
     for document in np.flatnonzero(root == SUBSET).tolist():
         found = prolog(text[start[document] : place[document]].tobytes() + b"<x>", limits)
         root[document] = ASK
-        if found is not None and found.is_plain:
+        if found is None or not found.is_plain or len(found.entities.values) > _MOST_ENTITIES:
+            continue
+        size = sum(map(found.entities.size, found.entities.values))
+        if size <= min(expansion_limit(limits), room):
+            room -= size
             root[document] = place[document]
-            entities[document] = found.entities
-    listed = [(found, name) for found in entities.values() for name in found.values]
+            skips_external = limits.undefined_entities == SKIP
+            entities[document] = Contents(found.entities, skips_external)
+    listed = [(found, name) for found in entities.values() for name in found.entities.values]
     return Roots(root, skips, _declared(entities, skips), listed, n_brackets)
 
 
-def _declared(entities: dict[int, Entities], skips: NDArray[np.bool_]) -> Declared:
-    counts, names, values, is_plain = np.zeros(len(skips) + 1, np.int64), [], [], []
-    for document, found in entities.items():
+def expansion_limit(limits: Limits) -> int:
+    """Bytes by which the scanner lets entities make a document longer; beyond that expat decides."""
+    return min(limits.max_entity_expansion, _MOST_EXPANDED)
+
+
+def _shared_room(start: NDArray[np.int64], end: NDArray[np.int64]) -> int:
+    """Bytes that a batch may take for entities, since a short document can declare long ones. Those
+    that find no room are read one by one by expat."""
+    return int(np.sum(end - start)) + _SHARED_BYTES
+
+
+def _declared(entities: dict[int, Contents], skips: NDArray[np.bool_]) -> Declared:
+    counts, names, values = np.zeros(len(skips) + 1, np.int64), [], []
+    is_plain, sizes = [], []
+    for document, contents in entities.items():
+        found = contents.entities
         counts[document + 1] = len(found.values)
         for name in found.values:
-            value = found.plain(name)
-            if not skips[document] and found.undefined(f"&{name};"):
+            value = contents.plain(name)
+            if not skips[document] and found.undefined_in(name) is not None:
                 value = None
             names.append(name.encode())
             values.append((value or "").encode())
             is_plain.append(value is not None)
+            sizes.append(found.size(name))
     return Declared(
         np.cumsum(counts),
         _offsets(names, 0),
         _offsets(values, sum(map(len, names))),
         np.array(is_plain, np.bool_),
+        np.array(sizes, np.int64),
         np.frombuffer(b"".join(names + values), np.uint8),
     )
 
@@ -91,42 +116,36 @@ def _offsets(parts: list[bytes], first: int) -> NDArray[np.int64]:
     return np.cumsum([first, *map(len, parts)], dtype=np.int64)
 
 
-def rewrite(
-    text: NDArray[np.uint8],
-    start: int,
-    end: int,
-    references: NDArray[np.int64],
-    entities: list[tuple[Entities, str]],
-    limits: Limits,
-) -> bytes:
-    """The document with the content of entities in place of its references to them; nothing, which
-    is no document, where that would not be the same."""
-    options = Options(*(getattr(limits, name) for name in Options._fields))
-    parts, place, room = [], start, limits.max_entity_expansion
-    for begin, after, entity in references.tolist():
-        declared, name = entities[entity]
-        content = _content(declared, name, options)
-        room -= 0 if content is None else len(content)
-        if content is None or room < 0:
-            return b""
-        parts += [text[place:begin].tobytes(), content]
-        place = after
-    return b"".join([*parts, text[place:end].tobytes()])
+class Rewriting:
+    """Documents with the content of entities in place of references, in a batch of documents."""
 
+    def __init__(
+        self,
+        text: NDArray[np.uint8],
+        start: NDArray[np.int64],
+        end: NDArray[np.int64],
+        roots: Roots,
+    ) -> None:
+        self._text, self._start, self._end, self._entities = text, start, end, roots.entities
+        self._room = _shared_room(start, end)
 
-def _content(entities: Entities, name: str, options: Options) -> bytes | None:
-    content = entities.content(name)
-    return content.encode() if content is not None and _is_whole(content, options) else None
-
-
-@lru_cache(4096)
-def _is_whole(content: str, options: Options) -> bool:
-    """Are all elements that start in an entity closed in it, and the other way round?"""
-    try:
-        events(f"<x>{content}</x>", options)
-    except XmlError:
-        return False
-    return True
+    def rewrite(self, document: int, references: NDArray[np.int64], limit: int) -> bytes:
+        """The document, made longer by at most `limit` bytes; nothing, which is no document, where
+        it would not be the same or there is no room."""
+        start, end = int(self._start[document]), int(self._end[document])
+        limit = min(limit, self._room - (end - start))
+        parts, place = [], start
+        for begin, after, number in references.tolist():
+            contents, name = self._entities[number]
+            content = contents.content(name)
+            limit -= contents.entities.size(name)
+            if content is None or limit < 0:
+                return b""
+            parts += [self._text[place:begin].tobytes(), content.encode()]
+            place = after
+        found = b"".join([*parts, self._text[place:end].tobytes()])
+        self._room -= len(found)
+        return found
 
 
 @njit(nogil=True, cache=True)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from matchyard.engines.twigs._scan_bytes import ASK, HASH, REFUSED, SEMICOLON, name_end
 from matchyard.kernels.hashing import is_equal
 
-N_EVENTS, N_GATHERED, N_EXPANDED, N_REFERENCES = 0, 1, 2, 3  # in `state`
-N_STATE = 4
+N_EVENTS, N_GATHERED, N_EXPANDED, N_REFERENCES, N_HITS = 0, 1, 2, 3, 4  # in `state`
+N_STATE = 5
 REFERENCE = 3  # words of a reference to an entity with tags: start, end, number of the entity
 _ONE_BYTE, _TWO_BYTES, _THREE_BYTES = 0x80, 0x800, 0x10000
 
@@ -30,6 +30,9 @@ class Declared(NamedTuple):
     name_start: NDArray[np.int64]  # [n_entities + 1] into `text`
     value_start: NDArray[np.int64]  # [n_entities + 1] into `text`
     is_plain: NDArray[np.bool_]  # [n_entities] is it only text? else expat has to expand it
+    size: NDArray[
+        np.int64
+    ]  # [n_entities] bytes to read when it is expanded: no less than its value
     text: NDArray[np.uint8]
 
 
@@ -129,7 +132,7 @@ def read_reference(
             if not declared.is_plain[i]:
                 return _note(references, position - 1, after + 1, i, state)
             begin, stop = declared.value_start[i], declared.value_start[i + 1]
-            state[N_EXPANDED] += stop - begin
+            state[N_EXPANDED] += declared.size[i]
             if state[N_EXPANDED] > limit:
                 return np.int64(ASK)
             if len(gathered):

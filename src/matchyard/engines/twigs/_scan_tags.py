@@ -28,7 +28,12 @@ from matchyard.engines.twigs._scan_bytes import (
     skip_value,
 )
 from matchyard.engines.twigs._scan_names import find_cached
-from matchyard.engines.twigs._scan_references import N_EVENTS, N_GATHERED, read_reference
+from matchyard.engines.twigs._scan_references import (
+    N_EVENTS,
+    N_GATHERED,
+    N_HITS,
+    read_reference,
+)
 from matchyard.engines.twigs._values import UNSURE, add_leaves
 from matchyard.kernels.hashing import is_equal
 
@@ -148,7 +153,7 @@ def skip_attributes(text, position, end, spans):
 
 @njit(nogil=True, cache=True)
 def read_attributes(
-    text, position, end, lookups, cache, declared, document, skips, limit, spans,
+    text, position, end, lookups, cache, declared, document, skips, limit, max_hits, spans,
     gathered, events, state,
 ):  # fmt: skip
     """After the name of an element: its attributes, and leaves for their tests; returns where the
@@ -194,6 +199,8 @@ def read_attributes(
                 run_start, tags, operands, numbers, length_bits, slots, word_start, words, attribute - 1,
                 gathered, begin, state[N_GATHERED], events, state[N_EVENTS],
             )  # fmt: skip
-            if n_events == UNSURE or n_events >= len(events):
-                return np.int64(ASK if n_events == UNSURE else FULL)
+            state[N_HITS] += n_events - state[N_EVENTS]
+            is_left = n_events == UNSURE or state[N_HITS] > max_hits
+            if is_left or n_events >= len(events):
+                return np.int64(ASK if is_left else FULL)
             state[N_EVENTS], state[N_GATHERED] = n_events, begin

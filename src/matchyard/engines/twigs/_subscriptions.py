@@ -69,11 +69,24 @@ def _as_rows(values: Any) -> Sequence[Any]:
     if hasattr(values, "to_arrow"):  # polars
         values = values.to_arrow()
     if isinstance(values, pa.Array | pa.ChunkedArray):
-        rows: list[Any] = values.to_pylist()
-        return rows
+        return listed(values)
     if not isinstance(values, Iterable):
         raise ParseError(f"not a column of twigs, but {values!r:.80}; {_EXAMPLE}")
     return list(values)
+
+
+def listed(values: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """The values of an Arrow column, which does not look if its texts are UTF-8."""
+    try:
+        found: list[Any] = values.to_pylist()
+    except UnicodeDecodeError:
+        found = []
+        for row, value in enumerate(values):
+            try:
+                found.append(value.as_py())
+            except UnicodeDecodeError as error:
+                raise ParseError(f"row {row} is no UTF-8: {error}; {_EXAMPLE}") from None
+    return found
 
 
 class Writer:

@@ -39,6 +39,8 @@ _OF_NUMBER = {
 }
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
+_DIGITS = frozenset("0123456789")
+_FINITE = "a number that a double can hold"
 _GOING_ON = "/, //, [, a comparison, and, or"
 
 
@@ -110,6 +112,8 @@ class _Parser(Paths):
             right = number(right)
             if math.isnan(right):
                 self.fail(f"a number, since {op} compares numbers", right_at, "comparison")
+            if math.isinf(right):
+                self.fail(_FINITE, right_at)
         tests = _OF_TEXT if isinstance(right, str) else _OF_NUMBER
         return left.tested(tests[op], right)
 
@@ -154,7 +158,7 @@ class _Parser(Paths):
             self.unsupported("arithmetic", sign_at)
         value = sign * float(self.token) + 0.0  # no zero has a sign
         if math.isinf(value):
-            self.fail("a number that a double can hold")
+            self.fail(_FINITE)
         self.at += 1
         return value
 
@@ -186,4 +190,5 @@ class _Parser(Paths):
 
 
 def _is_number(token: str) -> bool:
-    return token[:1].isdecimal() or (token[:1] == "." and token[1:].isdecimal())
+    """Is it one in digits of ASCII? Names may start with others, and Python's `float` takes them."""
+    return token[:1] in _DIGITS or (token[:1] == "." and token[1:2] in _DIGITS)

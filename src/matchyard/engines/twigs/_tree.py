@@ -21,7 +21,13 @@ class Element:
     line: int
     end: int = 0  # the number after those of the elements in it
     texts: list[str] = field(default_factory=list)  # directly in it, apart by what is between them
-    value: str = ""  # all text in it, also in elements in it
+    all_texts: list[str] = field(default_factory=list, repr=False)  # of the whole document
+    span: tuple[int, int] = (0, 0)  # those of the element and of the elements in it
+
+    @property
+    def value(self) -> str:
+        """All text in it, also in elements in it. It is not kept, since it is in all around it, too."""
+        return "".join(self.all_texts[slice(*self.span)])
 
 
 class Read(NamedTuple):
@@ -50,7 +56,8 @@ def _elements(events: list[Event], lines: list[int]) -> list[Element]:
     for event in events:
         if len(event) == 3:
             _, name, attributes = event
-            elements.append(Element(around[-1], name, attributes, lines[len(elements)]))
+            line = lines[len(elements)]
+            elements.append(Element(around[-1], name, attributes, line, all_texts=texts))
             around.append(len(elements) - 1)
             n_texts_before.append(len(texts))
         elif event[0] == "text":
@@ -59,5 +66,5 @@ def _elements(events: list[Event], lines: list[int]) -> list[Element]:
         else:
             element = elements[around.pop()]
             element.end = len(elements)
-            element.value = "".join(texts[n_texts_before.pop() :])
+            element.span = (n_texts_before.pop(), len(texts))
     return elements

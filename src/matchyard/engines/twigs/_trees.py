@@ -15,16 +15,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from enum import IntEnum
+from typing import Any, TypeAlias, TypeVar
 
 from matchyard.engines.twigs import _coded as coded
 from matchyard.engines.twigs._coded import Axis, Source
 from matchyard.engines.twigs._twigs import ANY, HALF, ROOT, Node, Test, Twig, TwigError, is_name
 
 MAX_TREES = 1024  # of one twig, unless an option says otherwise
+_NODES_EACH = 16  # nodes per tree that a twig of that many trees may have…
+_LEAST_NODES = 1 << 14  # …or so many in all; a twig of one tree has what its text has
 MAX_STEPS = 200  # nodes below each other
 MAX_NESTING = 50  # brackets within each other in the text of a twig
 
+Member = TypeVar("Member", bound=IntEnum)
 Tree: TypeAlias = frozenset[Node]  # nodes that are to hold together
 
 
@@ -75,8 +79,12 @@ def twig_of(condition: Condition, max_trees: int = MAX_TREES) -> Twig:
 
 def normalise(twig: Twig, max_trees: int = MAX_TREES) -> Twig:
     """The normal form of a twig that was made by hand, whose parts are checked."""
-    trees = {frozenset(_checked(node, 1) for node in tree) for tree in twig.trees}
+    trees = {
+        frozenset(_checked(node, 1) for node in _listed(tree, "a tree"))
+        for tree in _listed(twig.trees, "the trees of a twig")
+    }
     _check_count(len(trees), max_trees)
+    _check_nodes(len(trees), _n_nodes(trees), max_trees)
     for node in (node for tree in trees for node in tree):
         if isinstance(node.name, Test):
             raise TwigError(f"not a twig: {node.name} at the top; expected it below an element")
@@ -102,20 +110,26 @@ def _expand(condition: Condition, is_negated: bool, limit: int) -> set[Tree]:
         return _joined(parts, limit)
     found = {tree for part in parts for tree in part}
     _check_count(len(found), limit)
+    _check_nodes(len(found), _n_nodes(found), limit)
     return found
 
 
 def _joined(parts: Iterable[set[Tree]], limit: int) -> set[Tree]:
-    """One alternative of each part, in all combinations."""
-    found: set[Tree] = {frozenset()}
-    for part in parts:
-        if len(part) == 1:
-            (only,) = part
-            found = {tree | only for tree in found}
-        else:
+    """One alternative of each part, in all combinations, which are counted before they are made."""
+    given = list(parts)
+    alone = [tree for part in given if len(part) == 1 for tree in part]
+    found: set[Tree] = {frozenset().union(*alone)}
+    for part in given:
+        if len(part) != 1:
             _check_count(len(found) * len(part), limit)
+            n_nodes = len(part) * _n_nodes(found) + len(found) * _n_nodes(part)
+            _check_nodes(len(found) * len(part), n_nodes, limit)
             found = {tree | other for tree in found for other in part}
     return found
+
+
+def _n_nodes(trees: set[Tree]) -> int:
+    return sum(node.facts.n_nodes for tree in trees for node in tree)
 
 
 def _expand_path(steps: tuple[Step, ...], is_negated: bool, limit: int) -> set[Tree]:
@@ -127,10 +141,9 @@ def _expand_path(steps: tuple[Step, ...], is_negated: bool, limit: int) -> set[T
             found = {frozenset([node]) for node in _tests(step.axis, step.name)}
             continue
         inner = (_expand(condition, False, limit) for condition in step.conditions)
-        found = {
-            frozenset([Node(step.axis, step.name, False, _sorted(tree))])
-            for tree in _joined([found, *inner], limit)
-        }
+        found = _joined([found, *inner], limit)
+        _check_nodes(len(found), _n_nodes(found) + len(found), limit)
+        found = {frozenset([Node(step.axis, step.name, False, _sorted(tree))]) for tree in found}
     if is_negated:
         if frozenset() in found:
             return set()
@@ -152,7 +165,7 @@ def _in_order(trees: set[Tree]) -> Twig:
     trees = {tree | {ROOT} if all(node.is_negated for node in tree) else tree for tree in trees}
     for tree in trees:
         for node in tree:
-            if _depth(node) > MAX_STEPS or _nesting(node) > MAX_NESTING:
+            if node.facts.depth > MAX_STEPS or _nesting(node) > MAX_NESTING:
                 _fail_of_depth()
     return Twig(tuple(sorted(map(_sorted, trees), key=lambda tree: list(map(_key, tree)))))
 
@@ -163,17 +176,7 @@ def _sorted(tree: Iterable[Node]) -> tuple[Node, ...]:
 
 
 def _key(node: Node) -> tuple[Any, ...]:
-    """Tests first, then by name and axis; anything would do that tells all nodes apart."""
-    name: tuple[Any, ...] = (1, node.name)
-    if isinstance(node.name, Test):
-        operand = 0 if node.name.operand is None else node.name.operand
-        about = (node.name.source, node.name.attribute or "", node.name.test)
-        name = (0, *about, isinstance(operand, str), operand)
-    return (*name, node.axis, node.is_negated, tuple(map(_key, node.children)))
-
-
-def _depth(node: Node) -> int:
-    return 1 + max(map(_depth, node.children), default=0)
+    return node.facts.key
 
 
 def _nesting(node: Node) -> int:
@@ -183,10 +186,24 @@ def _nesting(node: Node) -> int:
     return node.is_negated + max(inner, default=0)
 
 
+def _listed(parts: Any, what: str) -> tuple[Any, ...]:
+    if not isinstance(parts, tuple | list):
+        raise TwigError(f"not {what}: {parts!r:.80}; expected a tuple of Nodes, or of such tuples")
+    return tuple(parts)
+
+
+def _member(kind: type[Member], value: Any) -> Member:
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(f"{kind.__name__}.{one.name}" for one in kind)
+        raise TwigError(f"not one of {known}: {value!r:.80}") from None
+
+
 def _checked(node: Any, depth: int) -> Node:
     """A node with its children in order, if all are as they should be; a top node has depth 1."""
     if not isinstance(node, Node):
-        raise TwigError(f"not a node of a twig: {node!r}; expected a Node")
+        raise TwigError(f"not a node of a twig: {node!r:.80}; expected a Node")
     if depth > MAX_STEPS:
         _fail_of_depth()
     if isinstance(node.name, Test):
@@ -194,17 +211,20 @@ def _checked(node: Any, depth: int) -> Node:
             raise TwigError(f"{node.name} has children or an axis; a test is of its parent")
         return Node(Axis.CHILD, _checked_test(node.name), bool(node.is_negated))
     if not isinstance(node.name, str) or not (node.name == ANY or is_name(node.name)):
-        raise TwigError(f"not the name of an element: {node.name!r}")
-    children = _sorted({_checked(child, depth + 1) for child in node.children})
-    return Node(Axis(node.axis), node.name, bool(node.is_negated), children)
+        raise TwigError(f"not the name of an element: {node.name!r:.80}")
+    listed = _listed(node.children, f"the children of {node.name!r:.80}")
+    children = _sorted({_checked(child, depth + 1) for child in listed})
+    return Node(_member(Axis, node.axis), node.name, bool(node.is_negated), children)
 
 
 def _checked_test(test: Test) -> Test:
-    source, how, operand = Source(test.source), coded.Test(test.test), test.operand
+    source, how = _member(Source, test.source), _member(coded.Test, test.test)
+    operand = test.operand
     if (source == Source.ATTRIBUTE) != (test.attribute is not None):
         raise TwigError(f"{test}: Source.ATTRIBUTE, and nothing else, has the name of an attribute")
-    if test.attribute is not None and not is_name(test.attribute):
-        raise TwigError(f"not the name of an attribute: {test.attribute!r}")
+    attribute = test.attribute
+    if attribute is not None and not (isinstance(attribute, str) and is_name(attribute)):
+        raise TwigError(f"not the name of an attribute: {attribute!r:.80}")
     if how == coded.Test.EXISTS:
         if source == Source.VALUE or operand is not None:
             raise TwigError(f"{test}: only attributes and texts can be absent, without an operand")
@@ -234,6 +254,16 @@ def _check_count(n_trees: int, limit: int) -> None:
         raise TwigError(
             f"not a twig: its alternatives (or, |) stand for more than {limit} trees; expected "
             "fewer, or a higher option max_trees",
+            "limit",
+        )
+
+
+def _check_nodes(n_trees: int, n_nodes: int, limit: int) -> None:
+    most = max(_LEAST_NODES, _NODES_EACH * limit)
+    if n_trees > 1 and n_nodes > most:
+        raise TwigError(
+            f"not a twig: its alternatives (or, |) stand for {n_trees} trees of {n_nodes} nodes in "
+            f"all; expected at most {most}, or a higher option max_trees",
             "limit",
         )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
 
 from matchyard.engines.twigs import _coded as coded
 from matchyard.engines.twigs._coded import Axis, Source
@@ -60,6 +60,47 @@ class Node:
     name: str | Test
     is_negated: bool = False
     children: tuple[Node, ...] = ()
+    _kept: Facts | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the node with all below it; found once, since trees share nodes."""
+        kept = self._kept
+        if kept is None:
+            kept = _facts_of(self)
+            object.__setattr__(self, "_kept", kept)
+        return kept
+
+    def __hash__(self) -> int:
+        return self.facts.code
+
+    def __reduce__(self) -> tuple[type[Node], tuple[Any, ...]]:
+        """Without what is kept: hashes of texts differ from process to process."""
+        return Node, (self.axis, self.name, self.is_negated, self.children)
+
+
+class Facts(NamedTuple):
+    """What follows from a node and all below it."""
+
+    code: int  # a hash
+    key: tuple[Any, ...]  # tells all nodes apart: tests come first, then names and axes
+    n_nodes: int
+    depth: int  # of nodes below each other
+
+
+def _facts_of(node: Node) -> Facts:
+    name: tuple[Any, ...] = (1, node.name)
+    if isinstance(node.name, Test):
+        operand = 0 if node.name.operand is None else node.name.operand
+        about = (node.name.source, node.name.attribute or "", node.name.test)
+        name = (0, *about, isinstance(operand, str), operand)
+    below = [child.facts for child in node.children]
+    return Facts(
+        hash((node.axis, node.name, node.is_negated, tuple(one.code for one in below))),
+        (*name, node.axis, node.is_negated, tuple(one.key for one in below)),
+        1 + sum(one.n_nodes for one in below),
+        1 + max((one.depth for one in below), default=0),
+    )
 
 
 @dataclass(frozen=True, slots=True)

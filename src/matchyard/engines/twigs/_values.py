@@ -9,14 +9,17 @@ order of kind and operand, so that those a value satisfies are runs, found by bi
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from array import array
+from bisect import bisect_left, bisect_right
+from math import isnan
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.twigs._coded import Source, Test, Vocabulary
-from matchyard.engines.twigs._tests import compares
+from matchyard.engines.twigs._tests import number
 from matchyard.kernels.hashing import is_equal, xxh64
 from matchyard.kernels.names import Names, home
 
@@ -43,7 +46,7 @@ def group_tests(vocabulary: Vocabulary) -> Tests:
     """The tests of a vocabulary, sorted."""
     n_attributes = vocabulary.attributes.n_names
     group = np.where(
-        vocabulary.source == Source.ATTRIBUTE,
+        vocabulary.source == Source.ATTRIBUTE.value,  # NumPy may swallow Ctrl-C at an IntEnum
         vocabulary.attribute,
         n_attributes + vocabulary.source.astype(np.int64) - 1,
     )
@@ -68,41 +71,64 @@ def _length_bits(vocabulary: Vocabulary, group: NDArray[np.int64]) -> NDArray[np
 
 
 class Values:
-    """The tests that values satisfy, one by one in plain Python: the definition for the kernels."""
+    """The tests that values satisfy, for documents that expat reads; as the kernels find them."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._tags = _ids(vocabulary.names)
         self._attributes = _ids(vocabulary.attributes)
         self._tests = group_tests(vocabulary)
-        self._texts = [vocabulary.texts.name(i) for i in range(vocabulary.texts.n_names)]
+        self._run_start = self._tests.run_start.tolist()
+        self._leaf = np.int32(-2) - self._tests.tag
+        self._texts = _ids(vocabulary.texts)
+        self.has_value_tests = bool((vocabulary.source == Source.VALUE.value).any())
 
     def tag(self, name: str) -> int:
         """The tag of an element."""
         return self._tags.get(name, -1) + 1
 
-    def leaves_of_attribute(self, name: str, value: str) -> list[int]:
+    def leaves_of_attribute(self, name: str, value: str) -> array[int]:
         """Events for the tests that an attribute satisfies."""
         attribute = self._attributes.get(name)
-        return [] if attribute is None else self._leaves(attribute, value)
+        return array("i") if attribute is None else self._leaves(attribute, value)
 
-    def leaves_of_text(self, text: str) -> list[int]:
+    def leaves_of_text(self, text: str) -> array[int]:
         """Events for the tests that a text satisfies."""
         return self._leaves(len(self._attributes), text)
 
-    def leaves_of_value(self, value: str) -> list[int]:
+    def leaves_of_value(self, value: str) -> array[int]:
         """Events for the tests that the value of an element satisfies."""
         return self._leaves(len(self._attributes) + 1, value)
 
-    def _leaves(self, group: int, value: str) -> list[int]:
-        found, tests = [], self._tests
+    def _leaves(self, group: int, value: str) -> array[int]:
+        """Of each kind those that compare so: a run of the tests, or two around one that is left
+        out. So a value costs what it satisfies, not what there is."""
+        found, starts, first = array("i"), self._run_start, group * N_KINDS
+        if starts[first] == starts[first + N_KINDS]:
+            return found
         for kind in Test:
-            run = group * N_KINDS + kind
-            for i in range(tests.run_start[run], tests.run_start[run + 1]):
-                is_of_text = kind in (Test.EQUAL, Test.UNEQUAL)
-                operand = self._texts[tests.text[i]] if is_of_text else float(tests.number[i])
-                if compares(value, kind, operand):
-                    found.append(-2 - int(tests.tag[i]))
+            start, end = starts[first + kind], starts[first + kind + 1]
+            if start < end:
+                for low, high in self._runs(kind, start, end, value):
+                    found.frombytes(self._leaf[low:high].tobytes())
         return found
+
+    def _runs(self, kind: Test, start: int, end: int, value: str) -> list[tuple[int, int]]:
+        if kind == Test.EXISTS:
+            return [(start, end)]
+        is_of_text = kind in (Test.EQUAL, Test.UNEQUAL)
+        operands: Any = self._tests.text if is_of_text else self._tests.number
+        wanted = self._texts.get(value, -1) if is_of_text else number(value)
+        if isinstance(wanted, float) and isnan(wanted):  # unequal to all
+            return [(start, end)] if kind == Test.NUMBER_UNEQUAL else []
+        low = bisect_left(operands, wanted, start, end)
+        high = bisect_right(operands, wanted, low, end)
+        if kind in (Test.EQUAL, Test.NUMBER_EQUAL):
+            return [(low, high)]
+        if kind in (Test.UNEQUAL, Test.NUMBER_UNEQUAL):
+            return [(start, low), (high, end)]
+        if kind in (Test.LESS, Test.AT_MOST):
+            return [(high if kind == Test.LESS else low, end)]
+        return [(start, low if kind == Test.MORE else high)]
 
 
 def _ids(names: Names) -> dict[str, int]:
