@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench lock clean
+.PHONY: help install demo test torture lint bench lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -30,6 +30,9 @@ lint: install  ## check style (ruff) and types (mypy, strict)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+torture: install  ## attack it for ten minutes: kills, damage, hostile input, threads, signals (MINUTES=, SEED=)
+	$(BIN)/python -m tests.torture --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
 
 bench: install  ## compare the algorithms on the standard workloads
 	$(BIN)/matchyard bench tags --workload twitter --size 1M

@@ -1,0 +1,177 @@
+"""Ctrl-C at any moment: KeyboardInterrupt and nothing else, and the index goes on. Forks at any
+moment: the child answers."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import matchyard as my
+from tests.torture import inputs
+from tests.torture.arena import Clock, Tally, describe, seeded
+
+
+def run(seed: int, seconds: float, least: int = 0) -> list[Tally]:
+    """Interrupts for two thirds of the time, forks for the rest."""
+    return [_interrupts(seed, seconds * 2 / 3, least), _forks(seed, seconds / 3, least // 4)]
+
+
+def _interrupts(seed: int, seconds: float, least: int) -> Tally:
+    tally, random, clock = Tally("Ctrl-C"), seeded(seed, "signals"), Clock(seconds, least)
+    errors: list[str] = []
+    hook, unraisable = threading.excepthook, sys.unraisablehook
+    threading.excepthook = lambda told: errors.append(f"in a thread: {told.exc_value!r}")
+    sys.unraisablehook = lambda told: errors.extend(_told(told))
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    # Python ignores what is raised in these, and those of test tools are written in Python.
+    collecting = gc.callbacks[:]
+    gc.callbacks.clear()
+    try:
+        with tempfile.TemporaryDirectory(prefix="signals-") as folder:
+            benches = [_Bench(engine, Path(folder), random) for engine in my.ENGINES]
+            while clock.goes_on():
+                bench = random.choice(benches)
+                name, work = random.choice(bench.works)
+                kind = bench.interrupt(work, random)
+                if errors:
+                    kind = f"crashed: {errors.pop()}"
+                what, _, more = kind.partition(": ")
+                tally.count(what, f"{bench.engine} {name} {more}")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        threading.excepthook, sys.unraisablehook = hook, unraisable
+        gc.callbacks.extend(collecting)
+    return tally
+
+
+def _told(told: Any) -> list[str]:
+    """An error that Python ignored, unless it says that a file was closed by the garbage collector."""
+    error = told.exc_value
+    return [] if isinstance(error, ResourceWarning) else [f"ignored: {error!r} in {told.object!r}"]
+
+
+class _Bench:
+    """An index of one engine, and calls that take some time."""
+
+    def __init__(self, engine: str, folder: Path, random: Random) -> None:
+        self.engine = engine
+        self.index: Any = my.create(engine)
+        for number in range(300):
+            self.index.add(inputs.subscription(engine, random), number)
+        self.index.consolidate()
+        self.events = [inputs.event(engine, random) for _ in range(400)]
+        self.expected = inputs.answers(self.index, self.events[:20])
+        self.path = folder / f"{engine}.index"
+        self.index.save(self.path)
+        self.row = inputs.subscription(engine, random)
+        self.works: list[tuple[str, Callable[[], Any]]] = [
+            ("match", lambda: self.index.match(self.events)),
+            ("match_unique", lambda: self.index.match_unique(self.events)),
+            ("one event", lambda: [self.index.match([event]) for event in self.events[:50]]),
+            ("consolidate", self._consolidate),
+            ("save", lambda: self.index.save(self.path)),
+            ("open", lambda: my.open(self.path, verify=True)),
+            ("explain", lambda: self.index.explain(self.events[0], 1)),
+        ]
+
+    def _consolidate(self) -> None:
+        self.index.add(self.row, 999)
+        self.index.remove(999)
+        self.index.consolidate()
+
+    def interrupt(self, work: Callable[[], Any], random: Random) -> str:
+        """Do some work and interrupt it, once or twice; then ask for what is known."""
+        delays = [random.choice([0.0002, 0.002, 0.02]) * random.random() + 1e-6]
+        try:
+            try:
+                signal.setitimer(
+                    signal.ITIMER_REAL, delays[0], 0.0003 if random.random() < 0.2 else 0
+                )
+                work()
+                outcome = "completed"
+            except KeyboardInterrupt:
+                outcome = "interrupted"
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+        except KeyboardInterrupt:  # it came between the two
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            outcome = "interrupted"
+        except BaseException as error:
+            return f"crashed: {describe(error)}"
+        self.index.remove(999)
+        self.index.consolidate()
+        if inputs.answers(self.index, self.events[:20]) != self.expected:
+            return "wrong: after an interrupt"
+        return outcome
+
+
+def _forks(seed: int, seconds: float, least: int) -> Tally:
+    """Children that are forked while threads match and change: each must answer."""
+    tally, random, clock = Tally("forks"), seeded(seed, "forks"), Clock(seconds, least)
+    indexes = {}
+    for engine in my.ENGINES:
+        index = my.create(engine, live=True)
+        for number in range(50):
+            index.add(inputs.subscription(engine, random), number)
+        events = [inputs.event(engine, random) for _ in range(20)]
+        indexes[engine] = (index, events, inputs.answers(index, events))
+    is_over = threading.Event()
+
+    def disturb(engine: str) -> None:
+        index, events, _ = indexes[engine]
+        while not is_over.is_set():
+            index.match(events)
+            index.remove(-5)
+            time.sleep(0.0005)
+
+    threads = [
+        threading.Thread(target=disturb, args=(engine,), daemon=True) for engine in my.ENGINES
+    ]
+    for thread in threads:
+        thread.start()
+    while clock.goes_on():
+        engine = random.choice(my.ENGINES)
+        tally.count(_fork(*indexes[engine]), engine)
+    is_over.set()
+    for thread in threads:
+        thread.join(30)
+    return tally
+
+
+def _fork(index: Any, events: list[Any], expected: Any) -> str:
+    child = os.fork()
+    if child == 0:
+        try:
+            index.add(_any(index), 7)
+            index.remove(7)
+            found = index.match(events)
+            # Key 7 is gone; all else is as it was.
+            want = [[key for key in keys if key != "7"] for keys in expected]
+            is_right = [sorted(map(repr, keys)) for keys in found] == want
+            os._exit(0 if is_right else 3)
+        except BaseException as error:
+            os.write(2, f"{describe(error)}\n".encode())
+        finally:
+            os._exit(4)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return {0: "right", 3: "wrong"}.get(os.waitstatus_to_exitcode(status), "crashed")
+        time.sleep(0.0005)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "hung"
+
+
+def _any(index: Any) -> Any:
+    return {"tags": "a", "predicates": "a exists", "twigs": "//a"}[index.engine]
