@@ -23,34 +23,49 @@ PUBLIC = ("matchyard", "errors")
 MATCHING = ("device", "errors", "kept", "kernels", "lanes", "matches")
 LAYERS = {
     "errors": (),
-    "kernels": ("errors",),
+    "forks": (),
+    "kernels": ("errors", "forks", "interrupts"),
     "matches": (),
     "device": ("errors",),
-    "kept": ("device",),
+    "kept": ("device", "forks"),
     "lanes": ("device",),
     "engines/workloads": ("errors",),
     "engines/tags": MATCHING,
     "engines/predicates": ("engines/workloads", *MATCHING),
     "engines/twigs": ("engines/workloads", *MATCHING),
-    "engine": ("errors", "kernels", "matches", "device"),
+    "engine": ("errors", "forks", "kernels", "matches", "device"),
     "keys": ("errors", "kernels"),
     "storage": ("errors", "kernels"),
+    "opening": ("engine", "errors", "kernels", "storage"),
     "remote": ("errors", "storage"),
     "versions": ("errors", "remote", "storage"),
-    "placement": ("device", "engine", "errors", "kept", "kernels", "matches"),
-    "snapshot": ("engine", "errors", "kernels", "matches", "placement"),
+    "placement": ("device", "engine", "errors", "forks", "kept", "kernels", "matches"),
+    "pools": ("interrupts",),
+    "waiting": (),
+    "snapshot": ("engine", "errors", "kernels", "matches", "placement", "pools"),
     "changes": ("engine", "snapshot"),
     "interrupts": (),
-    "answers": (),
-    "streaming": ("answers", "errors", "matches"),
-    "consolidation": ("changes", "device", "engine", "interrupts", "keys", "snapshot"),
+    "answers": ("errors", "waiting"),
+    "streaming": ("answers", "errors", "forks", "interrupts", "matches", "waiting"),
+    "consolidation": (
+        "changes",
+        "device",
+        "engine",
+        "errors",
+        "forks",
+        "interrupts",
+        "keys",
+        "snapshot",
+    ),
     "index": (
         "consolidation",
         "engine",
         "errors",
+        "interrupts",
         "kernels",
         "keys",
         "matches",
+        "opening",
         "snapshot",
         "storage",
         "streaming",
@@ -61,6 +76,7 @@ LAYERS = {
         "engine",
         "errors",
         "index",
+        "interrupts",
         "kernels",
         "matches",
         "remote",
@@ -86,6 +102,7 @@ LAYERS = {
         "indexes",
         "kernels",
         "keys",
+        "opening",
         "plans",
         "storage",
         "versions",
@@ -99,7 +116,7 @@ LAYERS = {
     "bench": (*PUBLIC, "engine", "matches", "device", "spark"),
     "spark": (*PUBLIC, "shards"),
     "service": PUBLIC,
-    "cli": (*PUBLIC, "files", "batches", "bench", "spark", "service"),
+    "cli": (*PUBLIC, "interrupts", "files", "batches", "bench", "spark", "service"),
     "__main__": ("cli",),
 }
 ENGINE_FILES = {
@@ -187,7 +204,7 @@ def test_every_engine_has_the_same_files(name: str) -> None:
         "encoder": ["Options", "Vocabulary", "Column", "Batch", "Staging", "VALUES", "check", "accept",
                     "column", "subscription_column", "parse", "parse_event", "read_event", "encode",
                     "encode_known", "decode", "texts", "kind", "merge", "keep", "count",
-                    "merge_counts", "rarest", "names_of", "n_ids", "sizes", "estimate"],
+                    "merge_counts", "rarest", "names_of", "n_ids", "sizes", "estimate", "inspect"],
         "workload": ["generate", "Workload", "MODELS"],
     }.items():  # fmt: skip
         assert [one for one in names if not hasattr(getattr(engine, part), one)] == []
@@ -206,7 +223,7 @@ ALGORITHMS = [(name, one) for name in my.ENGINES for one in find_engine(name).al
 def test_every_algorithm_fulfils_the_contract(engine: str, algorithm: str) -> None:
     module = importlib.import_module(f"matchyard.engines.{engine}.algorithms.{algorithm}")
     functions = {
-        "check", "compile", "workspace", "match", "subscriptions", "estimate",
+        "check", "inspect", "compile", "workspace", "match", "subscriptions", "estimate",
     }  # fmt: skip
     assert functions == set(CONTRACT)
     assert [one for one in functions if not callable(getattr(module, one, None))] == []

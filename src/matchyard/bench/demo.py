@@ -292,4 +292,4 @@ def _sum_up(rows: list[tuple[str, str]], report: Path, console: Console) -> None
     for name, value in rows:
         table.add_row(name, Text(value, style="bold red" if "DIFFERENT" in value else ""))
     console.print(table)
-    console.print(f"report: {report}", highlight=False, soft_wrap=True)
+    console.print(f"report: {report}", highlight=False, markup=False, soft_wrap=True)

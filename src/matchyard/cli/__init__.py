@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any, NoReturn
 
 import typer
 
@@ -11,7 +12,7 @@ from matchyard.cli.index_commands import build, explain, info, match
 from matchyard.cli.latency_command import latency
 from matchyard.cli.measure_commands import bench, demo
 from matchyard.cli.reproduce_command import reproduce
-from matchyard.cli.terminal import clear, note
+from matchyard.cli.terminal import clear, note, shown
 from matchyard.cli.workload_command import workload
 
 app = typer.Typer(
@@ -29,21 +30,32 @@ for _command in (workload, build, match, explain, info, bench, latency, reproduc
 def main() -> None:
     """Run a command; errors are one line on standard error, and exit status 1."""
     from matchyard.errors import MatchyardError
+    from matchyard.interrupts import raised_behind
 
     try:
-        app(standalone_mode=True)
+        sys.exit(app(standalone_mode=False))
     except MatchyardError as error:
         _fail(str(error))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         clear()
         sys.exit(130)
     except Exception as error:
-        cause = error.__cause__ or error.__context__
-        if isinstance(error, SystemError) and isinstance(cause, KeyboardInterrupt):
-            sys.exit(130)  # the interrupt came while a kernel handed back its result
+        if hasattr(error, "show") and hasattr(error, "exit_code"):  # of Click, which Typer may have
+            _refuse(error)  # in a copy of its own
+        if isinstance(raised_behind(error), KeyboardInterrupt):
+            clear()
+            sys.exit(130)
         if os.environ.get("MATCHYARD_DEBUG"):
             raise
         _fail(f"{type(error).__name__}: {error} (MATCHYARD_DEBUG=1 shows where)")
+
+
+def _refuse(error: Any) -> NoReturn:
+    """Say what is wrong with the arguments, which the message quotes."""
+    if error.message:  # without arguments the help is shown, and was
+        error.message = shown(error.message)
+        error.show()
+    sys.exit(error.exit_code)
 
 
 def _fail(message: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from matchyard.cli.arguments import read_count, read_several_threads, read_shapes
-from matchyard.cli.terminal import clear, collect, note, progress
+from matchyard.cli.terminal import clear, collect, note, progress, say
 
 
 def bench_documents(
@@ -50,7 +50,7 @@ def bench_documents(
     if not as_json:
         tables(results)
         if job.source().about():
-            print(job.source().about())
+            say(job.source().about())
     if rivals:
         _show_rivals(job, shapes, results, as_json)
     if plot is not None:
@@ -76,11 +76,8 @@ def _show_rivals(job: Any, shapes: Sequence[Any], results: Sequence[Any], as_jso
         ours = next(r for r in results if r.document_bytes == shape.document_bytes)
         found = xpath_rival.race(source, ours.events, index)
         clear()
-        print(
-            json.dumps(found._asdict()) if as_json else documents_report.rival_line(found, ours),
-            flush=True,
-        )
+        say(json.dumps(found._asdict()) if as_json else documents_report.rival_line(found, ours))
     speeds = xpath_rival.parser_speeds(source)
-    print(
+    say(
         json.dumps({"parser_mb_per_s": speeds}) if as_json else documents_report.parser_line(speeds)
     )

@@ -19,7 +19,7 @@ from matchyard.cli.arguments import (
     Threads,
     read_options,
 )
-from matchyard.cli.terminal import clear, progress
+from matchyard.cli.terminal import progress, say, summary
 
 
 def build(
@@ -65,12 +65,10 @@ def build(
     index.consolidate()
     progress("saving")
     index.save(output)
-    clear()
     found = index.info()
-    print(
+    summary(
         f"{output}: {found['subscriptions']:,} subscriptions, {found['distinct']:,} distinct, "
-        f"{found['names']:,} names, {found['index_bytes'] / 1e6:,.1f} MB",
-        file=sys.stderr,
+        f"{found['names']:,} names, {found['index_bytes'] / 1e6:,.1f} MB"
     )
 
 
@@ -152,8 +150,7 @@ def match(
             n_events += len(found)
             n_matches += found.work.matches
             progress(f"{n_events:,} events, {n_matches:,} matches")
-    clear()
-    print(f"{n_events:,} events, {n_matches:,} matches", file=sys.stderr)
+    summary(f"{n_events:,} events, {n_matches:,} matches")
 
 
 def explain(
@@ -181,23 +178,23 @@ def explain(
     if isinstance(asked, bytes) and opened.event_column != "document":
         asked = asked.decode(errors="replace")
     opened.parse_event(asked)  # says what is wrong with one event without a number
-    print(opened.explain(asked, number))
+    say(opened.explain(asked, number))
 
 
 def info(
     index: Annotated[Path, typer.Argument(help="A saved index.")],
     verify: Annotated[
-        bool, typer.Option("--verify", help="Also compare the checksum of every file.")
+        bool, typer.Option("--verify", help="Look at every value, as for an index from a stranger.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what a saved index holds, its settings and its sizes."""
     import matchyard as my
 
-    found = my.open(index, verify=verify).info()
+    found = my.open(index, verify=verify or "auto").info()
     if as_json:
         print(json.dumps(found))
         return
     for name, value in found.items():
         text = f"{value:,}" if isinstance(value, int) else str(value)
-        print(f"{name:14} {text}")
+        say(f"{name:14} {text}")

@@ -17,7 +17,7 @@ from matchyard.cli.arguments import (
     read_count,
     read_options,
 )
-from matchyard.cli.terminal import clear, progress
+from matchyard.cli.terminal import clear, progress, say
 
 
 def latency(
@@ -55,8 +55,8 @@ def latency(
     asked = source.events(n_events).to_pylist()
     clear()
     if not as_json:
-        print(f"{name} · {source.size:,} subscriptions · {index.algorithm} on the {index.device}")
-        print(f"{'load':>6}{'events/s':>12}{'p50':>11}{'p90':>11}{'p99':>11}{'worst':>11}")
+        say(f"{name} · {source.size:,} subscriptions · {index.algorithm} on the {index.device}")
+        say(f"{'load':>6}{'events/s':>12}{'p50':>11}{'p90':>11}{'p99':>11}{'worst':>11}")
     for found in latencies(
         index, asked, seconds=seconds, producers=producers, max_batch=max_batch,
         max_delay_ms=max_delay_ms, workers=workers,
@@ -65,4 +65,4 @@ def latency(
             print(json.dumps({"engine": engine, "workload": name, **found._asdict()}), flush=True)
             continue
         times = "".join(f"{value:>8.2f} ms" for value in found[2:])
-        print(f"{found.share:>6.0%}{found.events_per_s:>12,.0f}{times}", flush=True)
+        say(f"{found.share:>6.0%}{found.events_per_s:>12,.0f}{times}")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from matchyard.cli.arguments import AsJson, Threads, read_count
-from matchyard.cli.terminal import clear, note, progress
+from matchyard.cli.terminal import clear, note, progress, say
 from matchyard.errors import UsageError
 
 
@@ -74,7 +74,7 @@ def _list(titles: dict[str, str], as_json: bool) -> None:
         print(json.dumps(titles))
         return
     for name, title in titles.items():
-        print(f"{name:22} {title}")
+        say(f"{name:22} {title}")
 
 
 def _run_all(run: Callable[[str], Any], names: Sequence[str]) -> None:

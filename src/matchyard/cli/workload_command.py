@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +16,7 @@ from matchyard.cli.arguments import (
     read_count,
     read_options,
 )
-from matchyard.cli.terminal import clear, progress
+from matchyard.cli.terminal import progress, summary
 
 
 def workload(
@@ -70,6 +69,5 @@ def workload(
                     continue
                 values = values.cast(pa.string())
             file.write(as_table(values, range(start, start + len(values)), empty.event_column))
-    clear()
-    print(f"{output}/subscriptions.{format}: {source.size:,} subscriptions", file=sys.stderr)
-    print(f"{output}/events.{format}: {n_events:,} events", file=sys.stderr)
+    summary(f"{output}/subscriptions.{format}: {source.size:,} subscriptions")
+    summary(f"{output}/events.{format}: {n_events:,} events")
