@@ -89,7 +89,7 @@ _SUBSCRIPTIONS: dict[str, list[Callable[[Random], str]]] = {
 }
 _EVENTS: dict[str, Callable[[Random], str]] = {
     "tags": lambda random: " ".join(inputs.tag_event(random)),
-    "predicates": lambda random: json.dumps(inputs.json_event(random), ensure_ascii=False),
+    "predicates": inputs.json_text,
     "twigs": inputs.document,
 }
 

@@ -3,6 +3,7 @@ algorithm."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -109,6 +110,15 @@ def json_event(random: Random) -> dict[str, Any]:
         ]
         event["x"] = inner if random.random() < 0.7 else dict(*inner[:1])
     return event
+
+
+def json_text(random: Random) -> str:
+    """Any event as JSON; the last value counts of a name that comes twice."""
+    text = json.dumps(inner := json_event(random), ensure_ascii=False)
+    if inner and random.random() < 0.2:
+        again = json.dumps({name: _value(random) for name in inner}, ensure_ascii=False)
+        text = f"{text[:-1]}, {again[1:]}"
+    return text
 
 
 def twig(random: Random, depth: int = 2) -> str:

@@ -175,6 +175,29 @@ def test_json_is_utf_8_without_a_mark_in_all_ways(encoding: str, index: my.Predi
             way()
 
 
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (r'"\ud800"', "half of a surrogate pair"),
+        (r'[{"y": "\ud800"}]', "half of a surrogate pair"),
+        (r'{"\ud800": 1}', "half of a surrogate pair"),
+        ("[" * 70 + "]" * 70, "nested deeper"),
+    ],
+)
+def test_a_value_that_another_one_replaces_is_refused_in_all_ways(
+    value: str, reason: str, index: my.PredicateIndex
+) -> None:
+    """The last value of a name counts; the one before it must be JSON all the same."""
+    for text in (f'{{"x": {value}, "x": 1}}', f'{{"a": [{{"x": {value}, "x": 1}}]}}'):
+        for way in (
+            index.parse_event,
+            lambda one: index.match([one]),
+            lambda one: index.check([one]),
+        ):
+            with pytest.raises(ParseError, match=reason):
+                way(text)
+
+
 def test_keys_that_contain_themselves_are_refused() -> None:
     """Arrow ends the process where it looks for the type of such an object."""
     cyclic: list[object] = []

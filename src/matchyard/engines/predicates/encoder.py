@@ -114,7 +114,7 @@ def parse(value: Any, options: Options) -> language.Predicate:
 def parse_event(value: Any, options: Options) -> language.Event:
     """One event; refuses at once what `column` would refuse later."""
     event = language.parse_event(value)
-    column([event], options).rows(0, 1)
+    column([value], options).rows(0, 1)  # as given: of a name that comes twice, one value is gone
     return event
 
 
