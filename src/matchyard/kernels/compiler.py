@@ -1,5 +1,5 @@
-"""Numba, as this package needs it: it survives forks, and Ctrl-C while a kernel is compiled or hands
-back its result.
+"""Numba, as this package needs it: it survives forks, other processes that compile the same kernels,
+and Ctrl-C while a kernel is compiled or hands back its result.
 
 Imported by the package of the kernels, so before the first of them is compiled.
 """
@@ -7,10 +7,12 @@ Imported by the package of the kernels, so before the first of them is compiled.
 from __future__ import annotations
 
 import functools
+import hashlib
 from typing import Any
 
 from llvmlite.binding import ffi
 from numba.core import serialize
+from numba.core.caching import IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
@@ -61,6 +63,28 @@ def _compile_without_interrupts() -> None:
     kind._compile_for_args = compile_shielded
 
 
+def _cache_each_signature_apart() -> None:
+    """Let a file of Numba's cache hold one signature of one version of the source, for ever.
+
+    Numba numbers these files. Two processes that compile two signatures of one kernel at a time can
+    take the same number, and a process that is killed can leave a number in the index whose file
+    is of another signature or of older source. Whoever loads that file calls a kernel with
+    arguments of other types. Here the name is a hash of what the file is for, and the file is
+    there before the index names it; at worst, an entry of the index is lost and compiled again.
+    """
+    kind: Any = IndexDataCacheFile
+
+    def save(file: Any, key: Any, data: Any) -> None:
+        purpose = file._dump((file._version, file._source_stamp, key))
+        number = int.from_bytes(hashlib.sha256(purpose).digest()[:8])
+        name = file._data_name(number)
+        file._save_data(name, data)
+        file._save_index({**file._load_index(), key: name})
+
+    kind.save = save
+
+
 _wait_for_compilers()
+_cache_each_signature_apart()
 _box_without_python()
 _compile_without_interrupts()
