@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import random
+import resource
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -19,6 +22,7 @@ import matchyard as my
 from matchyard.answers import Answer, begin, give
 from matchyard.interrupts import raised_behind, shielded
 from matchyard.pools import pool
+from tests.torture.arena import in_children, size_bytes
 
 WORDS = "CPUDispatcher(<function _select>) returned a result with an exception set"
 
@@ -86,6 +90,27 @@ def test_a_failure_that_comes_with_ctrl_c_is_told_with_it() -> None:
     with pytest.raises(KeyboardInterrupt) as caught:
         shielded(fail)
     assert isinstance(caught.value.__cause__, my.UsageError)
+
+
+def test_work_for_which_there_is_no_memory_fails_and_does_not_hang() -> None:
+    """A thread that finds no memory for its first step ends in silence."""
+
+    def work(_: int) -> str:
+        leave_no_memory()
+        try:
+            return str(shielded(lambda: 7))
+        except (MemoryError, RuntimeError):  # no thread, or one that could not begin
+            return "no memory"
+
+    found = [outcome for _, outcome in in_children(list(range(3)), work, patience_s=60.0)]
+    assert set(found) <= {"7", "no memory"}
+
+
+def leave_no_memory() -> None:
+    """Let this process map nothing more, but for the stack of one thread that has ended."""
+    _thread.start_new_thread(lambda: None, ())
+    time.sleep(0.2)  # its stack is kept for the next thread
+    resource.setrlimit(resource.RLIMIT_AS, (size_bytes(), size_bytes()))
 
 
 def test_a_live_index_has_all_changes_wherever_ctrl_c_comes() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import threading
+import weakref
 from collections.abc import Callable
 from functools import wraps
 from types import FunctionType
@@ -11,6 +12,13 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 Kind = TypeVar("Kind", bound=type)
+_LOOK_S = 1.0  # between looks whether the thread that is waited for is still there
+
+
+class _Life:
+    """Ends with the thread that was started with it."""
+
+    __slots__ = ("__weakref__",)
 
 
 class _Work:
@@ -26,25 +34,25 @@ class _Work:
     def start(self) -> None:
         """Begin, or raise."""
         self.is_running.acquire()
+        life = _Life()
+        self._life = weakref.ref(life)
         # One call of C code: Ctrl-C comes before the thread is started, or after it is remembered.
         # `threading.Thread.start` is Python code, which Ctrl-C leaves half way.
-        self.threads.extend(map(_thread.start_new_thread, (self._start_thread,), ((),)))
+        self.threads.extend(map(_thread.start_new_thread, (self._run,), ((life,),)))
 
-    def _start_thread(self) -> None:
-        """Start a thread that has a name and is listed: that which runs this is neither."""
-        try:
-            threading.Thread(target=self._run, name="matchyard-build", daemon=True).start()
-        except BaseException as error:
-            self.failures.append(error)
-            self.is_running.release()
-
-    def _run(self) -> None:
+    def _run(self, life: _Life) -> None:
         try:
             self.results.append(self._work())
         except BaseException as error:
             self.failures.append(error)
         finally:
             self.is_running.release()
+
+    def wait(self) -> None:
+        """Wait for the end. A thread that finds no memory ends before its first step, in silence."""
+        while not self.is_running.acquire(True, _LOOK_S):
+            if self._life() is None and not (self.results or self.failures):
+                raise MemoryError("no memory for a thread")
 
 
 def shielded(work: Callable[[], Result]) -> Result:
@@ -57,21 +65,24 @@ def shielded(work: Callable[[], Result]) -> Result:
     >>> shielded(lambda: 7)
     7
     """
-    if threading.current_thread() is not threading.main_thread():
+    if _thread.get_ident() != threading.main_thread().ident:
         return work()
     running = _Work(work)
     interrupt: BaseException | None = None
     try:
         running.start()
-        running.is_running.acquire()
+        running.wait()
+    except MemoryError:
+        raise
     except BaseException as error:
         if not running.threads:  # nothing has begun
             raise
         interrupt = error
     while interrupt is not None and not (running.results or running.failures):
         try:
-            with running.is_running:
-                break
+            running.wait()
+        except MemoryError:
+            break
         except BaseException as error:
             interrupt = error
     failure = running.failures[0] if running.failures else None

@@ -14,6 +14,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import matchyard as my
@@ -84,7 +85,8 @@ def in_children(
     patience_s: float = PATIENCE_S,
     most_bytes: int | None = None,
 ) -> Iterator[tuple[Any, str]]:
-    """The outcome of each job, by forked children: one works until it dies or hangs."""
+    """The outcome of each job, by forked children: one works until it dies or hangs, with so much
+    more memory than this process has."""
     done = 0
     while done < len(jobs):
         read, write = os.pipe()
@@ -103,7 +105,8 @@ def _work_through(
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if most_bytes is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
+        most = size_bytes() + most_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     try:
         for job in jobs:
             line = json.dumps(outcome_of(lambda job=job: work(job))) + "\n"  # type: ignore[misc]
@@ -111,6 +114,11 @@ def _work_through(
         os._exit(0)
     finally:
         os._exit(1)
+
+
+def size_bytes() -> int:
+    """How much memory this process has mapped."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def _outcomes(read: int, child: int, patience_s: float, n_jobs: int) -> Iterator[str]:

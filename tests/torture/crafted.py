@@ -27,7 +27,7 @@ from tests.torture.rewriting import (
 )
 
 PATIENCE_S = 30.0
-MOST_BYTES = 6 << 30  # of a child's memory: an index of kilobytes must not take more
+MOST_BYTES = 4 << 30  # more than its parent: an index of kilobytes must not take as much
 
 
 class Forgery(NamedTuple):
