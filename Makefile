@@ -40,7 +40,7 @@ bench: install  ## compare the algorithms on the standard workloads
 
 lock: install  ## renew requirements.lock from pyproject.toml
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra plot --extra spark --group dev --generate-hashes --quiet --no-header --no-emit-index-url --no-emit-find-links -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra network --extra plot --extra spark --group dev --generate-hashes --quiet --no-header --no-emit-index-url --no-emit-find-links -o requirements.lock
 
 clean:  ## remove the environment and everything that was built
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache demo

@@ -107,16 +107,16 @@ LAYERS = {
         "storage",
         "versions",
     ),
-    "routing": ("errors", "index", "indexes", "matches"),
+    "routing": ("errors", "index", "indexes", "kernels", "matches"),
     "network": ("errors", "routing", "matches"),
     "geo": ("errors",),
     "files": ("errors",),
     "batches": ("errors", "files", "matches"),
     # `engine`: what an algorithm says of itself; `device`: which card there is
-    "bench": (*PUBLIC, "engine", "matches", "device", "spark"),
+    "bench": (*PUBLIC, "engine", "matches", "device", "routing", "spark"),
     "spark": (*PUBLIC, "shards"),
     "service": PUBLIC,
-    "cli": (*PUBLIC, "interrupts", "files", "batches", "bench", "spark", "service"),
+    "cli": (*PUBLIC, "interrupts", "files", "batches", "bench", "routing", "spark", "service"),
     "__main__": ("cli",),
 }
 ENGINE_FILES = {
@@ -130,7 +130,7 @@ ENGINE_FILES = {
 EXPORTED = [
     "ENGINES", "DeviceError", "Estimate", "Index", "Matches", "MatchyardError", "ParseError",
     "PredicateIndex", "StorageError", "TagIndex", "TwigIndex", "UsageError", "Work", "__version__", "algorithms", "create",
-    "field", "interface_key", "open", "workload",
+    "field", "interface_key", "open", "topology", "workload",
 ]  # fmt: skip
 FILES = sorted(SOURCES.rglob("*.py"))
 
@@ -252,7 +252,16 @@ def test_every_public_name_is_documented(name: str) -> None:
 
 
 def test_the_bare_import_loads_no_heavy_package() -> None:
-    heavy = ["pyspark", "cupy", "matplotlib", "pandas", "polars", "duckdb", "starlette"]
+    heavy = [
+        "pyspark",
+        "cupy",
+        "matplotlib",
+        "pandas",
+        "polars",
+        "duckdb",
+        "scipy.sparse",
+        "starlette",
+    ]
     code = f"import sys, matchyard; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

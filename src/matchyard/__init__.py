@@ -30,6 +30,7 @@ if _TYPE_CHECKING:
         workload,
     )
     from matchyard.matches import Matches, Work
+    from matchyard.routing.formats import topology
 
 __version__ = "0.1.0"
 
@@ -54,6 +55,7 @@ _HOMES = {
     "open": "indexes",
     "workload": "indexes",
 }
+_LATER = {"topology": "routing"}  # what needs more than the bare package
 
 __all__ = [
     "ENGINES",
@@ -75,15 +77,17 @@ __all__ = [
     "field",
     "interface_key",
     "open",
+    "topology",
     "workload",
 ]
 
 
 def __getattr__(name: str) -> _Any:
-    if name not in _HOMES:
+    home = _HOMES.get(name) or _LATER.get(name)
+    if home is None:
         raise AttributeError(f"module 'matchyard' has no attribute {name!r}")
     with _loading:
-        value = getattr(_import_module(f"matchyard.{_HOMES[name]}"), name)
+        value = getattr(_import_module(f"matchyard.{home}"), name)
     globals()[name] = value
     return value
 

@@ -12,6 +12,7 @@ from matchyard.cli.index_commands import build, explain, info, match
 from matchyard.cli.latency_command import latency
 from matchyard.cli.measure_commands import bench, demo
 from matchyard.cli.reproduce_command import reproduce
+from matchyard.cli.route_commands import route
 from matchyard.cli.terminal import clear, note, shown
 from matchyard.cli.workload_command import workload
 
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 for _command in (workload, build, match, explain, info, bench, latency, reproduce, demo):
     app.command()(_command)
+app.add_typer(route)
 
 
 def main() -> None:

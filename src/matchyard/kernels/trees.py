@@ -1,0 +1,233 @@
+"""Trees as arrays: parents, depths, sizes of subtrees, and labels that route on them."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def parents_of(start, neighbours, links, weights, distance, draws):
+    """Of each node the neighbour on a shortest path to the root, -1 for the root.
+
+    Of several, the one with the least number; or where `draws` has a random number for each node,
+    the one that it chooses.
+    """
+    parents = np.full(len(start) - 1, -1, np.int32)
+    for node in range(len(parents)):
+        n_near = 0
+        for place in range(start[node], start[node + 1]):
+            if distance[neighbours[place]] + weights[links[place]] == distance[node]:
+                n_near += 1
+                if n_near == 1:
+                    parents[node] = neighbours[place]
+        if n_near < 2 or len(draws) == 0:
+            continue
+        left = np.int64(draws[node] * n_near)
+        for place in range(start[node], start[node + 1]):
+            if distance[neighbours[place]] + weights[links[place]] == distance[node]:
+                if left == 0:
+                    parents[node] = neighbours[place]
+                    break
+                left -= 1
+    return parents
+
+
+@njit(nogil=True, cache=True)
+def depths_of(parents, order):
+    """The number of links from each node up to the root."""
+    depths = np.zeros(len(parents), np.int32)
+    for node in order:
+        if parents[node] >= 0:
+            depths[node] = depths[parents[node]] + 1
+    return depths
+
+
+@njit(nogil=True, cache=True)
+def sizes_of(parents, order):
+    """The number of nodes below each node, and itself."""
+    sizes = np.ones(len(parents), np.int32)
+    for place in range(len(order) - 1, 0, -1):
+        sizes[parents[order[place]]] += sizes[order[place]]
+    return sizes
+
+
+@njit(nogil=True, cache=True)
+def children_of(parents):
+    """Where the children of each node begin in a list of all nodes by parent: [n_nodes + 1]."""
+    start = np.zeros(len(parents) + 1, np.int64)
+    for parent in parents:
+        if parent >= 0:
+            start[parent + 1] += 1
+    for node in range(len(parents)):
+        start[node + 1] += start[node]
+    return start
+
+
+@njit(nogil=True, cache=True)
+def interface_to(start, neighbours, node, other):
+    """The interface of a node that leads to a neighbour."""
+    low, high = start[node], start[node + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if neighbours[middle] < other:
+            low = middle + 1
+        else:
+            high = middle
+    return low - start[node] + 1
+
+
+# What a router keeps of a tree, the columns of `routers`, half a cache line:
+NUMBER, LAST = 0, 1  # its own number, and the last one below it
+UP = 2  # the interface to its parent; 0 for the root
+HEAVY, DOWN = 3, 4  # the number of its heavy child, beyond the last if it has none; its interface
+SHIFT = 5  # how many bits of ranks lead to it
+PORTS, N_LIGHT = 6, 7  # where the interfaces to its light children begin, by rank; how many
+_BLOCK = 2048  # packets whose places are in the nearest cache
+
+
+@njit(nogil=True, cache=True)
+def labels_of(start, neighbours, parents, order, sizes, child_start, children):
+    """Numbers, ranks and ends of ranks of all nodes, what routers keep, and interfaces to light
+    children.
+
+    Children are listed by parent, the largest subtree first. A child of rank r has at most one in
+    r + 1 of the nodes below its parent, so that the ranks of 2^31 nodes need about 40 bits at most.
+    """
+    n_nodes = len(parents)
+    numbers = np.zeros(n_nodes, np.int64)
+    ranks = np.zeros(n_nodes, np.int64)
+    ends = np.zeros(n_nodes, np.int64)
+    routers = np.zeros((n_nodes, 8), np.int32)
+    ports = np.zeros(n_nodes, np.int32)
+    n_ports = 0
+    for node in order:
+        router, first, stop = routers[node], child_start[node], child_start[node + 1]
+        router[NUMBER] = numbers[node]
+        router[LAST] = numbers[node] + sizes[node] - 1
+        router[PORTS] = n_ports
+        if parents[node] >= 0:
+            router[UP] = interface_to(start, neighbours, node, parents[node])
+        number = numbers[node] + 1
+        for place in range(first + 1, stop):
+            child, rank = children[place], place - first
+            numbers[child] = number
+            number += sizes[child]
+            shift = router[SHIFT]
+            while rank >> (shift - router[SHIFT]):
+                shift += 1
+            ranks[child] = ranks[node] | rank << router[SHIFT]
+            ends[child] = ends[node] | 1 << (shift - 1)
+            routers[child, SHIFT] = shift
+            ports[n_ports] = interface_to(start, neighbours, node, child)
+            n_ports += 1
+        router[N_LIGHT] = n_ports - router[PORTS]
+        router[HEAVY] = number
+        if stop > first:
+            heavy = children[first]
+            router[DOWN] = interface_to(start, neighbours, node, heavy)
+            numbers[heavy], ranks[heavy], ends[heavy] = number, ranks[node], ends[node]
+            routers[heavy, SHIFT] = router[SHIFT]
+    return numbers, ranks, ends, routers, ports[:n_ports]
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _rank(label, width, shift):
+    """The rank of the light child that a packet takes below a router; 0 at its destination."""
+    mask = (np.uint64(1) << width) - np.uint64(1)
+    end = (label & mask) >> shift
+    return (label >> width & mask) >> shift & (end ^ (end - np.uint64(1)))
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _is_odd(label, destination, n_nodes, above, tag):
+    """Is a label none of this tree? `above` is 64 where there is no room for the tree."""
+    is_other = above < np.uint64(64) and label >> (above & np.uint64(63)) != tag
+    return is_other | (destination >= n_nodes)
+
+
+@njit(nogil=True, cache=True)
+def _places_at_one(router, labels, n_rank_bits, n_bits, tag, n_nodes, out):
+    """Where the interface of each packet stands: 0 up, 1 down, 2 here, then light children."""
+    width, above, tag = np.uint64(n_rank_bits), np.uint64(n_bits), np.uint64(tag)
+    number_mask = (np.uint64(1) << (above - width - width)) - np.uint64(1)
+    number, last, heavy = (
+        np.uint64(router[NUMBER]),
+        np.uint64(router[LAST]),
+        np.uint64(router[HEAVY]),
+    )
+    shift, n_light, n_nodes = (
+        np.uint64(router[SHIFT]),
+        np.uint64(router[N_LIGHT]),
+        np.uint64(n_nodes),
+    )
+    is_odd = False
+    for packet in range(len(labels)):
+        label = labels[packet]
+        destination = label >> (width + width) & number_mask
+        is_odd |= _is_odd(label, destination, n_nodes, above, tag)
+        light = np.uint64(2) + min(_rank(label, width, shift), n_light)
+        # Differences wrap around below 0, so that one comparison tells whether it lies in between.
+        is_heavy = destination - heavy < last - heavy + np.uint64(1)
+        is_light = destination - number < heavy - number
+        out[packet] = light if is_light else np.uint64(is_heavy)
+    return is_odd
+
+
+@njit(nogil=True, cache=True)
+def hop_at_one(router, ports, labels, n_rank_bits, n_bits, tag, n_nodes, out):
+    """The interface of each packet at one router; is a label none of this tree?"""
+    interfaces = np.zeros(3 + router[N_LIGHT], np.int32)
+    interfaces[0], interfaces[1] = router[UP], router[DOWN]
+    interfaces[3:] = ports[router[PORTS] : router[PORTS] + router[N_LIGHT]]
+    is_odd = False
+    for first in range(0, len(labels), _BLOCK):
+        # Two loops, since a compiler cannot know that what is written is no interface of the list,
+        # and would take packets one by one.
+        some, part = labels[first : first + _BLOCK], out[first : first + _BLOCK]
+        is_odd |= _places_at_one(router, some, n_rank_bits, n_bits, tag, n_nodes, part)
+        for packet in range(len(part)):
+            part[packet] = interfaces[np.uint32(part[packet])]
+    return is_odd
+
+
+@njit(nogil=True, cache=True)
+def hop_at_each(routers, ports, nodes, labels, n_rank_bits, n_bits, tag, out):
+    """The interface of each packet at its own router; is a label none of this tree?"""
+    width, above, tag = np.uint64(n_rank_bits), np.uint64(n_bits), np.uint64(tag)
+    number_mask = (np.uint64(1) << (above - width - width)) - np.uint64(1)
+    n_nodes, is_odd = np.uint64(len(routers)), False
+    for packet in range(len(labels)):
+        label, router = labels[packet], routers[np.uint64(nodes[packet])]
+        destination = label >> (width + width) & number_mask
+        is_odd |= _is_odd(label, destination, n_nodes, above, tag)
+        number = np.int64(destination)
+        if number < router[NUMBER] or number > router[LAST]:  # of most pairs of nodes
+            out[packet] = router[UP]
+        elif number >= router[HEAVY]:
+            out[packet] = router[DOWN]
+        else:
+            rank = min(np.int64(_rank(label, width, np.uint64(router[SHIFT]))), router[N_LIGHT])
+            out[packet] = ports[router[PORTS] + rank - 1] if rank > 0 else 0
+    return is_odd
+
+
+@njit(nogil=True, cache=True)
+def cuts_of(parents, depths, order, ends):
+    """How many links of the network cross from the nodes below each node to all others.
+
+    A link adds 1 at both of its ends and takes 2 away where the ways up from them meet: summed up
+    over the nodes below a node, links within cancel out.
+    """
+    cuts = np.zeros(len(parents), np.int64)
+    for link in range(len(ends)):
+        here, there = ends[link]
+        cuts[here] += 1
+        cuts[there] += 1
+        while here != there:
+            if depths[here] >= depths[there]:
+                here = parents[here]
+            else:
+                there = parents[there]
+        cuts[here] -= 2
+    for place in range(len(order) - 1, 0, -1):
+        cuts[parents[order[place]]] += cuts[order[place]]
+    return cuts

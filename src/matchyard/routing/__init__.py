@@ -1,0 +1,43 @@
+"""The control plane of content-based routing: `pip install 'matchyard[network]'`.
+
+topology, generate, from_links   networks: from files, made up, from links
+grow, shortest_paths             trees that span a network, by a rule for their roots
+label, next_hop                  labels of nodes that route on a tree without tables
+stretch, congestion              what trees cost: longer paths, busier links
+build_by_messages                trees and labels by messages between neighbours alone
+"""
+
+from importlib.util import find_spec as _find_spec
+
+from matchyard.errors import UsageError as _UsageError
+
+if _find_spec("scipy") is None:
+    raise _UsageError("routing needs SciPy: pip install 'matchyard[network]'")
+
+from matchyard.routing.formats import topology
+from matchyard.routing.labels import Labels, label, next_hop
+from matchyard.routing.metrics import Distribution, congestion, distribution, stretch
+from matchyard.routing.models import generate
+from matchyard.routing.rounds import build as build_by_messages
+from matchyard.routing.topology import Topology, from_links, largest_component
+from matchyard.routing.trees import RULES, Tree, grow, shortest_paths
+
+__all__ = [
+    "RULES",
+    "Distribution",
+    "Labels",
+    "Topology",
+    "Tree",
+    "build_by_messages",
+    "congestion",
+    "distribution",
+    "from_links",
+    "generate",
+    "grow",
+    "label",
+    "largest_component",
+    "next_hop",
+    "shortest_paths",
+    "stretch",
+    "topology",
+]

@@ -1,0 +1,70 @@
+"""The centre of a network, exactly, from few shortest-path searches.
+
+The eccentricity of a node is the distance to the node farthest from it; a centre has the least. One
+search from v bounds it for every other node u: it is at least max(d(u, v), ecc(v) - d(u, v)) and at
+most ecc(v) + d(u, v). Only nodes that the bounds leave possible are searched from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra
+
+from matchyard.errors import UsageError
+from matchyard.routing.topology import Topology
+
+
+def centre(topology: Topology) -> int:
+    """The least eccentric node; of several, the one with most links, then with the least number.
+
+    >>> from matchyard.routing.topology import from_links
+    >>> centre(from_links([(0, 1), (1, 2), (2, 3), (3, 4)]))
+    2
+    """
+    return search(topology)[0]
+
+
+def search(topology: Topology) -> tuple[int, float, int]:
+    """The centre, its eccentricity, and how many searches that took."""
+    if not topology.n_nodes:
+        raise UsageError("no centre of a network without nodes")
+    matrix = topology.matrix()
+    rank = np.empty(topology.n_nodes, np.int64)  # among nodes of equal eccentricity
+    rank[np.lexsort((np.arange(topology.n_nodes), -topology.degrees))] = np.arange(topology.n_nodes)
+    lower = np.zeros(topology.n_nodes)
+    is_open = np.ones(topology.n_nodes, np.bool_)  # not searched from, and may be the centre
+    best, least, n_searches = -1, np.inf, 0
+    while is_open.any():
+        # The most promising node, then the node farthest from it, whose bounds are good for many.
+        node = _first(lower, rank, is_open)
+        distance = _distances(matrix, topology, node)
+        n_searches += 1
+        eccentricity = distance.max()
+        if (eccentricity, rank[node]) < (least, rank[best] if best >= 0 else 0):
+            best, least = node, eccentricity
+        is_open[node] = False
+        far = int(distance.argmax())
+        from_far = _distances(matrix, topology, far)
+        n_searches += 1
+        for found in (distance, from_far):
+            np.maximum(lower, np.maximum(found, found.max() - found), out=lower)
+        is_open &= (lower < least) | ((lower == least) & (rank < rank[best]))
+    return best, float(least), n_searches
+
+
+def _first(lower: NDArray[np.float64], rank: NDArray[np.int64], is_open: NDArray[np.bool_]) -> int:
+    nodes = np.flatnonzero(is_open)
+    nodes = nodes[lower[nodes] == lower[nodes].min()]
+    return int(nodes[rank[nodes].argmin()])
+
+
+def _distances(matrix: object, topology: Topology, node: int) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = dijkstra(matrix, indices=node)
+    if not np.isfinite(found).all():
+        lost = topology.names[int(np.isinf(found).argmax())]
+        raise UsageError(
+            f"no path from {topology.names[node]} to {lost}; expected a connected network, "
+            "e.g. its largest component"
+        )
+    return found

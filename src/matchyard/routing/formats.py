@@ -1,0 +1,134 @@
+"""Files of networks: AS relations of CAIDA, router maps of Rocketfuel, lists of links."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import os
+import re
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from matchyard.errors import ParseError, UsageError
+from matchyard.routing.topology import Topology, from_links, largest_component
+
+_GZIP = b"\x1f\x8b"
+_RELATIONS = ("-1", "0", "1", "2")
+_ROUTER = re.compile(
+    r"(?P<router>\d+)\s+@\S*\s+(?:\+\s+)?(?:bb\s+)?\(\d+\)\s+(?:&\d+\s+)?->"
+    r"(?P<neighbours>(?:\s+(?:<\d+>|\{-\d+\}))*)\s+=\S+(?:\s*!)?\s+r\d+\s*"
+)
+_EXTERNAL = re.compile(r"-\d+\s+=\S+(?:\s*!)?\s+r\d+\s*")  # a router of another network
+_LOOKS_LIKE_A_ROUTER = re.compile(r"-?\d+\s+[@=]")
+
+
+class _Link(NamedTuple):
+    here: str
+    there: str
+    weight: float = 1.0
+
+
+def topology(path: str | os.PathLike[str], component: str = "largest") -> Topology:
+    """Read a network from a file, plain or compressed by gzip; the format is told by its first line.
+
+    CAIDA's AS relations (`as1|as2|relation`), Rocketfuel's maps (`.cch`), and lists of links
+    (`node node [weight]`, with spaces, tabs or commas between, as Rocketfuel's weights are). Only
+    the largest part whose nodes reach each other is kept, or with `component="all"`, all of it.
+    Nodes are numbered by name.
+    """
+    if component not in ("largest", "all"):
+        raise UsageError(f'component must be "largest" or "all", not {component!r}')
+    name = os.fspath(path)
+    lines = _numbered(_text(Path(path)), name)
+    first = next(lines, None)
+    if first is None:
+        raise ParseError(f"{name} has no links; expected lines such as '1 2' or '1|2|-1'")
+    read = _reader(first[1])
+    links = [link for place, line in _chain(first, lines) for link in read(line, place)]
+    names = sorted({end for link in links for end in (link.here, link.there)}, key=_by_name)
+    number = {name: place for place, name in enumerate(names)}
+    found = from_links(
+        [(number[link.here], number[link.there]) for link in links],
+        [link.weight for link in links],
+        names,
+    )
+    return largest_component(found) if component == "largest" else found
+
+
+def _by_name(name: str) -> tuple[int, str]:
+    """Numbers by value, then other names: the order of lines does not matter."""
+    return (len(name) if name.isdecimal() else sys.maxsize, name)
+
+
+def _text(path: Path) -> str:
+    data = path.read_bytes()
+    try:
+        if data.startswith(_GZIP):
+            data = gzip.decompress(data)
+        return data.decode()
+    except (OSError, EOFError, zlib.error) as error:
+        raise ParseError(f"{path} is compressed, but damaged: {error}") from None
+    except UnicodeDecodeError as error:
+        raise ParseError(f"{path} is no text in UTF-8: {error}") from None
+
+
+def _numbered(text: str, name: str) -> Iterator[tuple[str, str]]:
+    """Lines that are neither empty nor comments, with their place."""
+    for number, line in enumerate(io.StringIO(text), 1):
+        stripped = line.strip()
+        if stripped and not stripped.startswith(("#", "%")):
+            yield f"{name} line {number}", stripped
+
+
+def _chain(first: tuple[str, str], rest: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    yield first
+    yield from rest
+
+
+def _reader(line: str) -> Callable[[str, str], list[_Link]]:
+    if "|" in line:
+        return _caida
+    return _rocketfuel if _LOOKS_LIKE_A_ROUTER.match(line) else _plain
+
+
+def _caida(line: str, place: str) -> list[_Link]:
+    parts = line.split("|")
+    is_link = len(parts) >= 3 and parts[0].isdecimal() and parts[1].isdecimal()
+    if not is_link or parts[2] not in _RELATIONS:
+        raise ParseError(
+            f"{place}: found {line[:80]!r}, expected two AS numbers and a relation, e.g. '1|2|-1'"
+        )
+    return [_Link(parts[0], parts[1])]
+
+
+def _rocketfuel(line: str, place: str) -> list[_Link]:
+    if _EXTERNAL.fullmatch(line):
+        return []
+    found = _ROUTER.fullmatch(line)
+    if found is None:
+        raise ParseError(
+            f"{place}: found {line[:80]!r}, expected a router, "
+            "e.g. '49 @Oslo,+Norway + bb (2) -> <50> <51> =core1.oslo r0'"
+        )
+    router, neighbours = found["router"], re.findall(r"<(\d+)>", found["neighbours"])
+    return [_Link(router, other) for other in (neighbours or [router])]  # alone: a link to itself
+
+
+def _plain(line: str, place: str) -> list[_Link]:
+    parts = line.split()
+    if all(part.endswith(",") for part in parts[:-1]):  # or there is one part: commas, no spaces
+        parts = [part.strip() for part in line.split(",")]
+    try:
+        here, there, *weight = parts
+        cost = float(weight[0]) if weight else 1.0
+        if len(weight) > 1 or not (math.isfinite(cost) and cost > 0):
+            raise ValueError
+    except ValueError:
+        raise ParseError(
+            f"{place}: found {line[:80]!r}, expected two nodes and a weight above 0, e.g. 'a b 2.5'"
+        ) from None
+    return [_Link(here, there, cost)]

@@ -1,0 +1,160 @@
+"""A network: nodes, and links between them with weights."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from matchyard.errors import UsageError
+
+_log = logging.getLogger("matchyard")
+MOST_NODES = 1 << 31
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Topology:
+    """Nodes 0 … n - 1, each with the neighbours that its interfaces lead to.
+
+    Interface i of node v, from 1 on, leads to `neighbours[start[v] + i - 1]`. Interface 0 is the
+    node's own applications.
+
+    >>> network = from_links([(0, 1), (1, 2)], names=["a", "b", "c"])
+    >>> network.neighbours[network.start[1] : network.start[2]].tolist()
+    [0, 2]
+    >>> network.node("c")
+    2
+    """
+
+    start: NDArray[np.int64]  # [n_nodes + 1]
+    neighbours: NDArray[np.int32]  # [2 * n_links] ascending within a node
+    links: NDArray[np.int32]  # [2 * n_links] the link behind each interface
+    weights: NDArray[np.float64]  # [n_links] above 0
+    names: tuple[str, ...]  # [n_nodes]
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes there are."""
+        return len(self.start) - 1
+
+    @property
+    def n_links(self) -> int:
+        """How many links there are; a link leads both ways."""
+        return len(self.weights)
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        """The number of interfaces of each node, without its own applications."""
+        return np.diff(self.start)
+
+    def node(self, name: object) -> int:
+        """The number of the node of that name."""
+        try:
+            return self._numbers[str(name)]
+        except KeyError:
+            some = ", ".join(self.names[:3])
+            raise UsageError(
+                f"no node {str(name)!r} among {self.n_nodes}; expected a name such as {some}"
+            ) from None
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.names)}
+
+    def __repr__(self) -> str:
+        return f"Topology({self.n_nodes} nodes, {self.n_links} links)"
+
+    def ends(self) -> NDArray[np.int32]:
+        """The two nodes of each link, the lower number first: [n_links, 2]."""
+        low = np.repeat(np.arange(self.n_nodes, dtype=np.int32), self.degrees)
+        is_first = low < self.neighbours
+        found = np.empty((self.n_links, 2), np.int32)
+        found[self.links[is_first], 0] = low[is_first]
+        found[self.links[is_first], 1] = self.neighbours[is_first]
+        return found
+
+    def matrix(self, weights: NDArray[np.float64] | None = None) -> csr_array:
+        """The same network as SciPy takes it; with other weights, where some are given."""
+        data = (self.weights if weights is None else weights)[self.links]
+        return csr_array((data, self.neighbours, self.start), shape=(self.n_nodes, self.n_nodes))
+
+
+def from_links(
+    links: ArrayLike,
+    weights: ArrayLike | None = None,
+    names: Sequence[object] | None = None,
+    n_nodes: int | None = None,
+) -> Topology:
+    """The network of pairs of node numbers.
+
+    Links from a node to itself are dropped. Of several links between two nodes, the lightest stays.
+    Links without weights weigh 1.
+
+    >>> from_links([(0, 1), (1, 0), (1, 1)]).n_links
+    1
+    """
+    ends = np.asarray(links, np.int64).reshape(-1, 2)
+    costs = np.ones(len(ends)) if weights is None else np.asarray(weights, np.float64)
+    n = max(n_nodes or 0, len(names or ()), int(ends.max(initial=-1)) + 1)
+    _check(ends, costs, n, names)
+    kept = ends[:, 0] != ends[:, 1]
+    low, high = np.sort(ends[kept], axis=1).T
+    order = np.lexsort((costs[kept], high, low))
+    low, high, costs = low[order], high[order], costs[kept][order]
+    is_first = np.append(True, (np.diff(low) != 0) | (np.diff(high) != 0))[: len(low)]
+    low, high, costs = low[is_first], high[is_first], costs[is_first]
+    of_link = np.tile(np.arange(len(low), dtype=np.int32), 2)
+    here, there = np.concatenate([low, high]), np.concatenate([high, low])
+    order = np.lexsort((there, here))
+    start = np.append(0, np.cumsum(np.bincount(here, minlength=n)))
+    return Topology(
+        start.astype(np.int64),
+        there[order].astype(np.int32),
+        of_link[order],
+        costs,
+        tuple(map(str, range(n) if names is None else names)),
+    )
+
+
+def _check(ends: NDArray[Any], costs: NDArray[Any], n: int, names: Sequence[object] | None) -> None:
+    if len(costs) != len(ends):
+        raise UsageError(f"{len(costs)} weights for {len(ends)} links; expected one for each")
+    if n > MOST_NODES:
+        raise UsageError(f"{n} nodes; expected at most {MOST_NODES}")
+    if ends.min(initial=0) < 0:
+        raise UsageError(f"a link to node {ends.min()}; expected numbers from 0 on")
+    if names is not None and len(names) != n:
+        raise UsageError(f"{len(names)} names for {n} nodes; expected one for each")
+    if names is not None and len(set(map(str, names))) != n:
+        raise UsageError("two nodes have one name; expected names that differ")
+    odd = costs[~(np.isfinite(costs) & (costs > 0))]
+    if len(odd):
+        raise UsageError(f"a link of weight {odd[0]}; expected a finite number above 0")
+
+
+def largest_component(topology: Topology) -> Topology:
+    """The largest part of a network whose nodes all reach each other.
+
+    >>> largest_component(from_links([(0, 1), (2, 3), (3, 4)])).names
+    ('2', '3', '4')
+    """
+    n_components, component = connected_components(topology.matrix(), directed=False)
+    if n_components <= 1:
+        return topology
+    is_kept = component == np.bincount(component).argmax()
+    number = np.cumsum(is_kept) - 1
+    ends = topology.ends()
+    kept = is_kept[ends[:, 0]]
+    _log.info("kept the largest component: %d of %d nodes", is_kept.sum(), topology.n_nodes)
+    return from_links(
+        number[ends[kept]],
+        topology.weights[kept],
+        [name for name, stays in zip(topology.names, is_kept, strict=True) if stays],
+    )

@@ -1,0 +1,82 @@
+"""`matchyard route`: trees, labels, stretch and congestion of a network in a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import matchyard as my
+from matchyard.cli import app
+from matchyard.cli.route_commands import route
+from matchyard.routing import generate
+
+DOCS = Path(__file__).parents[2] / "docs"
+runner = CliRunner()
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Path:
+    path = tmp_path / "network.txt"
+    path.write_text("".join(f"{a} {b}\n" for a, b in generate("grid", 9).ends()))
+    return path
+
+
+def run(*arguments: object) -> Any:
+    return runner.invoke(app, ["route", *map(str, arguments)])
+
+
+def rows(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+@pytest.mark.parametrize("command", [one.callback.__name__ for one in route.registered_commands])
+def test_every_command_prints_a_table_or_objects(command: str, network: Path) -> None:
+    assert f"`matchyard route {command}" in (DOCS / "cli.md").read_text(encoding="utf-8")
+    as_table = run(command, network, "--count", 3)
+    assert as_table.exit_code == 0, as_table.exception
+    assert "9 nodes, 12 links" in as_table.output
+    found = rows(run(command, network, "--count", 3, "--json").output)
+    assert len(found) == 3
+    header = next(line for line in as_table.output.splitlines() if "tree" in line)
+    assert all(name in header for name in found[0])
+
+
+def test_trees_are_those_of_the_rule(network: Path) -> None:
+    assert [row["root"] for row in rows(run("trees", network, "--json", "--rule", "H3", "--count", 3).output)] == ["0", "1", "2"]  # fmt: skip
+    assert rows(run("trees", network, "--json", "--count", 1).output)[0]["root"] == "4"
+
+
+def test_trees_are_written_for_other_programs(network: Path, tmp_path: Path) -> None:
+    run("trees", network, "--count", 2, "-o", tmp_path / "trees.parquet")
+    table = pq.read_table(tmp_path / "trees.parquet").to_pylist()
+    assert len(table) == 18
+    assert {row["parent"] for row in table if row["node"] == "4"} == {""}
+    steps = {abs(int(row["parent"]) - int(row["node"])) for row in table if row["parent"]}
+    assert steps == {1, 3}
+
+
+def test_stretch_and_congestion_are_of_the_first_trees(network: Path) -> None:
+    found = rows(run("stretch", network, "--count", 3, "--json").output)
+    assert [row["trees"] for row in found] == [1, 2, 3]
+    assert {row["pairs"] for row in found} == {36}
+    assert all(row["min"] >= 1 for row in found)
+    found = rows(run("congestion", network, "--count", 3, "--json").output)
+    assert found[0]["links in use"] == 8 / 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--rule", "X"], "no rule 'X'"),
+        (["--rule", "L", "--count", "10"], "10 trees of 9 nodes"),
+    ],
+)
+def test_what_is_wrong_is_told(network: Path, arguments: list[str], reason: str) -> None:
+    done = run("trees", network, *arguments)
+    assert isinstance(done.exception, my.UsageError)
+    assert reason in str(done.exception)
