@@ -108,6 +108,7 @@ LAYERS = {
         "versions",
     ),
     "routing": ("errors", "index", "indexes", "kernels", "matches"),
+    "networks": ("routing",),
     "network": ("errors", "routing", "matches"),
     "geo": ("errors",),
     "files": ("errors",),

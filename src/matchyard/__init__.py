@@ -30,7 +30,7 @@ if _TYPE_CHECKING:
         workload,
     )
     from matchyard.matches import Matches, Work
-    from matchyard.routing.formats import topology
+    from matchyard.networks import topology
 
 __version__ = "0.1.0"
 
@@ -53,9 +53,9 @@ _HOMES = {
     "field": "engines.predicates.language",
     "interface_key": "indexes",
     "open": "indexes",
+    "topology": "networks",
     "workload": "indexes",
 }
-_LATER = {"topology": "routing"}  # what needs more than the bare package
 
 __all__ = [
     "ENGINES",
@@ -83,11 +83,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> _Any:
-    home = _HOMES.get(name) or _LATER.get(name)
-    if home is None:
+    if name not in _HOMES:
         raise AttributeError(f"module 'matchyard' has no attribute {name!r}")
     with _loading:
-        value = getattr(_import_module(f"matchyard.{home}"), name)
+        value = getattr(_import_module(f"matchyard.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -69,6 +69,14 @@ def test_stretch_and_congestion_are_of_the_first_trees(network: Path) -> None:
     assert found[0]["links in use"] == 8 / 12
 
 
+def test_a_tree_for_each_node_and_networks_of_one_node(network: Path, tmp_path: Path) -> None:
+    assert len(rows(run("trees", network, "--rule", "H3", "--json").output)) == 9
+    (tmp_path / "one").write_text("a a\n")
+    for command in ("trees", "labels", "stretch", "congestion"):
+        [row] = rows(run(command, tmp_path / "one", "--json").output)
+        assert row.get("median") is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import matchyard as my
 from matchyard.routing.formats import topology
 from matchyard.routing.labels import Labels, label, next_hop
+from matchyard.routing.metrics import congestion, stretch
 from matchyard.routing.models import generate
 from matchyard.routing.topology import Topology, from_links
 from matchyard.routing.trees import Tree, grow, shortest_paths
@@ -92,6 +93,48 @@ def test_batches_of_all_lengths_are_the_same_as_single_packets() -> None:
     for n_packets in (0, 1, 7, 8, 2047, 2048, 2049, 5000):
         found = next_hop(labels, tree.root, targets[:n_packets])
         assert np.array_equal(found, singles[:n_packets])
+
+
+def test_labels_of_trees_with_longer_labels_are_refused() -> None:
+    network = generate("barabasi-albert", 500, 1)
+    labels = [label(network, tree, n) for n, tree in enumerate(grow(network, "L", 8, 1))]
+    assert len({one.n_bits for one in labels}) > 1
+    for own in labels:
+        for other in labels:
+            if other.tree != own.tree:
+                with pytest.raises(my.UsageError, match="another tree"):
+                    next_hop(own, 0, other.labels[7])
+
+
+def test_trees_of_another_network_are_refused() -> None:
+    [tree] = grow(generate("grid", 9), "LC", 1)
+    for network in (generate("tree", 5), generate("grid", 16), generate("tree", 9)):
+        with pytest.raises(my.UsageError, match="another network"):
+            label(network, tree)
+        with pytest.raises(my.UsageError, match="another network"):
+            stretch(network, [tree], [1])
+        with pytest.raises(my.UsageError, match="another network"):
+            congestion(network, [tree])
+
+
+def test_packets_come_in_arrays_of_any_shape_and_integer_type() -> None:
+    network = generate("tree", 60)
+    labels = label(network, shortest_paths(network, 0))
+    want = next_hop(labels, 3, labels.labels)
+    assert np.array_equal(next_hop(labels, 3, labels.labels.reshape(6, 10)), want.reshape(6, 10))
+    nodes = np.full(60, 3)
+    for kind in ("uint8", ">i4", "int32", "uint64"):
+        assert np.array_equal(next_hop(labels, nodes.astype(kind), labels.labels), want)
+    assert np.array_equal(next_hop(labels, nodes[::-1], labels.labels[::-1]), want[::-1])
+    assert next_hop(labels, [], []).tolist() == []
+    assert next_hop(labels, 3, np.empty((0, 4), np.uint64)).shape == (0, 4)
+    for odd in (-1, 2**64, "x", None, 0.5, [float("nan")], [True]):
+        with pytest.raises(my.UsageError, match="expected integers"):
+            next_hop(labels, 3, odd)  # type: ignore[arg-type]
+    for number in (-1, 1.5, True):
+        with pytest.raises(my.UsageError, match="from 0 on"):
+            label(network, shortest_paths(network, 0), number)  # type: ignore[arg-type]
+    assert label(network, shortest_paths(network, 0), np.int32(5)).tree == 5  # type: ignore[arg-type]
 
 
 def test_labels_of_another_tree_are_refused() -> None:

@@ -61,7 +61,7 @@ def test_stretch_of_long_paths_is_exact() -> None:
     assert found[1].values[-1] == n_nodes - 1
     assert found[1].n == found[2].n == n_nodes * (n_nodes - 1) // 2
     path = from_links([(node, node + 1) for node in range(6000)])
-    with pytest.raises(my.UsageError, match="paths of 12000 links"):
+    with pytest.raises(my.UsageError, match="paths of up to 12000 links"):
         stretch(path, [shortest_paths(path, 0)], [1])
 
 
@@ -75,8 +75,8 @@ def test_stretch_of_no_trees_or_parts_is_refused() -> None:
     network = from_links([(0, 1), (2, 3)])
     with pytest.raises(my.UsageError, match="of 0 trees"):
         stretch(network, [], [1])
-    tree = Tree(0, np.array([-1, 0, 0, 2], np.int32), np.array([0, 1, 1, 2], np.int32), np.arange(4, dtype=np.int32))  # fmt: skip
-    with pytest.raises(my.UsageError, match="connected"):
+    [tree] = grow(from_links([(0, 1), (1, 2), (2, 3)]), "LC", 1)
+    with pytest.raises(my.UsageError, match="another network"):
         stretch(network, [tree], [1])
 
 
@@ -119,4 +119,11 @@ def test_quantiles_are_those_of_the_sorted_list(values: list[int], share: float)
 def test_quantiles_that_are_none_are_refused() -> None:
     with pytest.raises(my.UsageError, match="from 0 to 1"):
         distribution([1.0]).quantile(1.5)
-    assert np.isnan(Distribution(np.empty(0), np.empty(0, np.int64)).quantile(0.5))
+    nothing = Distribution(np.empty(0), np.empty(0, np.int64))
+    assert np.isnan(nothing.quantile(0.5))
+    assert np.isnan(nothing.mean)
+
+
+def test_quantiles_are_not_off_by_a_rounding() -> None:
+    found = distribution(range(1, 101))
+    assert [found.quantile(percent / 100) for percent in range(1, 101)] == list(range(1, 101))

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from scipy.sparse.csgraph import dijkstra
 
+import matchyard as my
 from matchyard.routing.labels import label
 from matchyard.routing.models import generate
 from matchyard.routing.rounds import Built, build
-from matchyard.routing.topology import Topology
+from matchyard.routing.topology import Topology, from_links
 from matchyard.routing.trees import Tree, grow
 from tests.routing.test_trees import networks
 
@@ -29,6 +30,22 @@ def test_messages_lead_to_the_same_trees_and_labels(network: Topology) -> None:
     trees = grow(network, "LC", 3)
     for built, tree in zip(build(network, 3), trees, strict=True):
         check_same(network, built, tree)
+
+
+@pytest.mark.parametrize(
+    ("network", "count", "increment"),
+    [
+        (from_links([(0, 1), (2, 3)]), 1, 1.0),
+        (from_links([]), 1, 1.0),
+        (generate("grid", 9), 2, -1.0),
+        (generate("grid", 9), 0, 1.0),
+    ],
+)
+def test_what_no_tree_can_be_built_of_is_refused(
+    network: Topology, count: int, increment: float
+) -> None:
+    with pytest.raises(my.UsageError):
+        build(network, count, increment)
 
 
 @pytest.mark.parametrize("kind", ["barabasi-albert", "grid", "tree"])

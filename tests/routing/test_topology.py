@@ -63,6 +63,8 @@ def test_weights_of_rocketfuel_are_lists_of_links() -> None:
     [
         "# a comment\n1|2|-1\n2|3|0\n3|1|2\n",
         "1 2\n2 3\n1 3\n3 3\n",
+        "\ufeff3 2\r\n1 3\r\n2 1\r\n# the end",
+        "1 , 2\n2 , 3\n1 , 3\n",
         "1,2\n2,3\n1,3\n",
         "1, 2, 1\n2, 3, 1\n1, 3, 1\n",
         "1\t2\t1.0\n% more\n2\t3\n\n3\t1\n",
@@ -92,6 +94,10 @@ def test_the_format_is_told_by_looking(tmp_path: Path, text: str, is_compressed:
         ("a b 0\n", "line 1"),
         ("a b nan\n", "line 1"),
         ("a b 1 2\n", "line 1"),
+        ("1 , 2\n1,,3\n", "line 2: found '1,,3'"),
+        ("a,b 2.5\n", "line 1"),
+        ("New York,Boston,3\n", "line 1"),
+        ("-7 =x.y r1\n", "routers of other networks only"),
         ("1 @Oslo + bb (2) -> <2> =a r0\n2 @Bonn (1) -> 3 =b r0\n", "line 2: .* expected a router"),
     ],
 )
@@ -139,7 +145,14 @@ def test_interfaces_lead_to_all_neighbours_by_the_lightest_link(
         ([(0, 1)], {"weights": [0]}, "weight 0"),
         ([(0, 1)], {"weights": [float("inf")]}, "weight inf"),
         ([(0, 1)], {"weights": [1, 1]}, "2 weights for 1 links"),
-        ([(0, 1)], {"names": ["a"]}, "1 names for 2 nodes"),
+        ([(0, 1)], {"weights": 2}, "shape"),
+        ([(0, 1)], {"weights": ["x"]}, "not weights"),
+        ([(0, 1)], {"names": ["a"]}, "a link to node 1 of 1 nodes"),
+        ([(0, 5)], {"n_nodes": 2}, "a link to node 5 of 2 nodes"),
+        ([(0, 1, 5)], {}, "not links"),
+        ([(0.5, 1.5)], {}, "not links"),
+        ([(0, 1), (2,)], {}, "not links"),
+        ([(0, 2**70)], {}, "not links"),
         ([(0, 1)], {"names": ["a", "a"]}, "two nodes have one name"),
     ],
 )
@@ -180,3 +193,10 @@ def test_models_that_are_none_are_refused() -> None:
     for kind, n_nodes, n_links in (("ring", 5, 2), ("grid", 0, 2), ("barabasi-albert", 2, 2)):
         with pytest.raises(my.UsageError, match="expected"):
             generate(kind, n_nodes, links_per_node=n_links)
+    with pytest.raises(my.UsageError, match="seed"):
+        generate("tree", 5, seed=-1)
+
+
+def test_nodes_are_numbered_by_name_whatever_the_order_of_lines(tmp_path: Path) -> None:
+    (tmp_path / "network").write_text("b 10\n10 9\n9 007\n007 a\n")
+    assert topology(tmp_path / "network").names == ("007", "9", "10", "a", "b")

@@ -108,6 +108,28 @@ def test_links_that_a_tree_uses_weigh_more_for_the_next(
     assert np.array_equal(network.weights, before)
 
 
+def test_weights_that_get_lost_in_sums_are_refused() -> None:
+    """Two nodes would be each other's parents, and whoever climbs such a tree never arrives."""
+    network = from_links([(2, 0), (0, 1), (2, 3), (2, 4), (2, 5)], [1, 1e-20, 1, 1, 1])
+    with pytest.raises(my.UsageError, match="weighs so little"):
+        grow(network, lambda *_: 2, 1)
+    with pytest.raises(my.UsageError, match="weighs so little"):
+        grow(generate("grid", 9), "LC", 3, increment=1e16)
+
+
+@given(networks(), st.lists(st.sampled_from([0.1, 0.2, 0.3, 0.7, 1.1]), min_size=30, max_size=30))
+def test_centres_of_rounded_sums_are_those_of_all_searches(
+    network: Topology, weights: list[float]
+) -> None:
+    network = from_links(network.ends(), weights[: network.n_links], network.names)
+    eccentricity = np.array(
+        [dijkstra(network.matrix(), indices=node).max() for node in range(network.n_nodes)]
+    )
+    nodes = range(network.n_nodes)
+    best = min(nodes, key=lambda node: (eccentricity[node], -network.degrees[node], node))
+    assert centres.centre(network) == best
+
+
 def test_roots_follow_their_rule() -> None:
     network = generate("barabasi-albert", 40)
     roots = [tree.root for tree in grow(network, "L", 40)]
@@ -128,8 +150,13 @@ def test_roots_follow_their_rule() -> None:
     [
         ({"rule": "X"}, "no rule 'X'; expected one of L, LC, H3, degree"),
         ({"count": 0}, "0 trees"),
-        ({"count": 10}, "10 trees of 9 nodes"),
+        ({"count": 10}, "10 trees of 9 nodes; expected 1 to 9"),
         ({"increment": -1}, "increment"),
+        ({"increment": float("inf")}, "increment"),
+        ({"seed": -1}, "seed"),
+        ({"rule": ["L"]}, "no rule"),
+        ({"rule": lambda *_: None}, "no node None"),
+        ({"rule": lambda *_: 1.5}, "no node 1.5"),
         ({"ties": "all"}, "ties"),
         ({"rule": lambda *_: 9}, "no node 9"),
     ],
@@ -142,7 +169,7 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, object], re
 def test_networks_that_are_not_connected_are_refused() -> None:
     network = from_links([(0, 1), (2, 3)], names=["a", "b", "c", "d"])
     for rule in ("L", "LC", "H3"):
-        with pytest.raises(my.UsageError, match=r"no path from . to ."):
+        with pytest.raises(my.UsageError, match=r"no path of finite weight from . to ."):
             grow(network, rule, 1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,18 +27,21 @@ Network = Annotated[
     ),
 ]
 Rule = Annotated[str, typer.Option(help="How roots are chosen: L, LC, H3 or degree.")]
-Count = Annotated[int, typer.Option(min=1, help="How many trees.")]
+Count = Annotated[
+    int | None,
+    typer.Option(min=1, help="How many trees; by default 8, and with H3 one for each node."),
+]
 Seed = Annotated[int, typer.Option(help="Seed of what is random: the same seed, the same trees.")]
 _SHARES = {"p1": 0.01, "p5": 0.05, "median": 0.5, "p95": 0.95, "p99": 0.99}
 
 
-def _trees(network: Path, rule: str, count: int, seed: int) -> tuple[Topology, list[Tree]]:
+def _trees(network: Path, rule: str, count: int | None, seed: int) -> tuple[Topology, list[Tree]]:
     from matchyard.routing import grow, topology
 
     progress(f"reading {network}")
     found = topology(network)
-    progress(f"growing {count} trees by rule {rule}")
-    trees = grow(found, rule, count, seed)
+    progress(f"growing trees by rule {rule}")
+    trees = grow(found, rule, count or (None if rule == "H3" else min(8, found.n_nodes)), seed)
     clear()
     summary(f"{network.name}: {found.n_nodes:,} nodes, {found.n_links:,} links")
     return found, trees
@@ -47,7 +51,8 @@ def _print(rows: list[dict[str, Any]], as_json: bool) -> None:
     """A table, or an object for each row."""
     if as_json:
         for row in rows:
-            print(json.dumps(row), flush=True)
+            known = {name: None if _is_nan(value) else value for name, value in row.items()}
+            print(json.dumps(known), flush=True)
         return
     texts = [
         {
@@ -60,6 +65,16 @@ def _print(rows: list[dict[str, Any]], as_json: bool) -> None:
     say("  ".join(f"{name:>{width}}" for name, width in widths.items()))
     for row in texts:
         say("  ".join(f"{row[name]:>{width}}" for name, width in widths.items()))
+
+
+def _is_nan(value: Any) -> bool:
+    """JSON has no such number."""
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _counts(grown: list[Tree]) -> list[int]:
+    """1, 2, 4, … and all trees."""
+    return sorted({*(2**power for power in range(len(grown).bit_length())), len(grown)})
 
 
 def _spread(found: Distribution) -> dict[str, float]:
@@ -75,7 +90,7 @@ def _spread(found: Distribution) -> dict[str, float]:
 def trees(
     network: Network,
     rule: Rule = "LC",
-    count: Count = 8,
+    count: Count = None,
     seed: Seed = 1,
     output: Annotated[
         Path | None,
@@ -123,7 +138,7 @@ def _write(found: Topology, grown: list[Tree], path: Path) -> None:
 def labels(
     network: Network,
     rule: Rule = "LC",
-    count: Count = 8,
+    count: Count = None,
     seed: Seed = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -143,7 +158,7 @@ def labels(
 def stretch(
     network: Network,
     rule: Rule = "LC",
-    count: Count = 8,
+    count: Count = None,
     seed: Seed = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -158,8 +173,7 @@ def stretch(
         n_done += n_more
         progress(f"paths from {n_done:,} of {found.n_nodes:,} nodes")
 
-    counts = [2**power for power in range(count.bit_length())]
-    by_count = measure(found, grown, [*counts, count], show)
+    by_count = measure(found, grown, _counts(grown), show)
     clear()
     _print(
         [{"trees": number, "pairs": one.n, **_spread(one)} for number, one in by_count.items()],
@@ -171,7 +185,7 @@ def stretch(
 def congestion(
     network: Network,
     rule: Rule = "LC",
-    count: Count = 8,
+    count: Count = None,
     seed: Seed = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -184,7 +198,7 @@ def congestion(
 
     found, grown = _trees(network, rule, count, seed)
     rows = []
-    for number in sorted({*(2**power for power in range(count.bit_length())), count}):
+    for number in _counts(grown):
         loads = measure(found, grown[:number])
         used = distribution(loads[loads > 0])
         share = used.n / max(1, found.n_links)

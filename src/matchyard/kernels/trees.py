@@ -4,6 +4,14 @@ import numpy as np
 from numba import njit
 
 
+@njit(nogil=True, cache=True, forceinline=True)
+def _is_on_path(place, node, neighbours, links, weights, distance):
+    """Does a shortest path to the root lead to this neighbour? One that is no nearer could make a
+    circle, where a weight is lost in rounding."""
+    near = distance[neighbours[place]]
+    return near < distance[node] and near + weights[links[place]] == distance[node]
+
+
 @njit(nogil=True, cache=True)
 def parents_of(start, neighbours, links, weights, distance, draws):
     """Of each node the neighbour on a shortest path to the root, -1 for the root.
@@ -15,7 +23,7 @@ def parents_of(start, neighbours, links, weights, distance, draws):
     for node in range(len(parents)):
         n_near = 0
         for place in range(start[node], start[node + 1]):
-            if distance[neighbours[place]] + weights[links[place]] == distance[node]:
+            if _is_on_path(place, node, neighbours, links, weights, distance):
                 n_near += 1
                 if n_near == 1:
                     parents[node] = neighbours[place]
@@ -23,7 +31,7 @@ def parents_of(start, neighbours, links, weights, distance, draws):
             continue
         left = np.int64(draws[node] * n_near)
         for place in range(start[node], start[node + 1]):
-            if distance[neighbours[place]] + weights[links[place]] == distance[node]:
+            if _is_on_path(place, node, neighbours, links, weights, distance):
                 if left == 0:
                     parents[node] = neighbours[place]
                     break
@@ -139,15 +147,15 @@ def _rank(label, width, shift):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _is_odd(label, destination, n_nodes, above, tag):
-    """Is a label none of this tree? `above` is 64 where there is no room for the tree."""
+    """Is a label none of this tree? The tree is above the bits of the route, if they leave room."""
     is_other = above < np.uint64(64) and label >> (above & np.uint64(63)) != tag
     return is_other | (destination >= n_nodes)
 
 
 @njit(nogil=True, cache=True)
-def _places_at_one(router, labels, n_rank_bits, n_bits, tag, n_nodes, out):
+def _places_at_one(router, labels, n_rank_bits, above, tag, n_nodes, out):
     """Where the interface of each packet stands: 0 up, 1 down, 2 here, then light children."""
-    width, above, tag = np.uint64(n_rank_bits), np.uint64(n_bits), np.uint64(tag)
+    width, above, tag = np.uint64(n_rank_bits), np.uint64(above), np.uint64(tag)
     number_mask = (np.uint64(1) << (above - width - width)) - np.uint64(1)
     number, last, heavy = (
         np.uint64(router[NUMBER]),
@@ -173,7 +181,7 @@ def _places_at_one(router, labels, n_rank_bits, n_bits, tag, n_nodes, out):
 
 
 @njit(nogil=True, cache=True)
-def hop_at_one(router, ports, labels, n_rank_bits, n_bits, tag, n_nodes, out):
+def hop_at_one(router, ports, labels, n_rank_bits, above, tag, n_nodes, out):
     """The interface of each packet at one router; is a label none of this tree?"""
     interfaces = np.zeros(3 + router[N_LIGHT], np.int32)
     interfaces[0], interfaces[1] = router[UP], router[DOWN]
@@ -183,16 +191,16 @@ def hop_at_one(router, ports, labels, n_rank_bits, n_bits, tag, n_nodes, out):
         # Two loops, since a compiler cannot know that what is written is no interface of the list,
         # and would take packets one by one.
         some, part = labels[first : first + _BLOCK], out[first : first + _BLOCK]
-        is_odd |= _places_at_one(router, some, n_rank_bits, n_bits, tag, n_nodes, part)
+        is_odd |= _places_at_one(router, some, n_rank_bits, above, tag, n_nodes, part)
         for packet in range(len(part)):
             part[packet] = interfaces[np.uint32(part[packet])]
     return is_odd
 
 
 @njit(nogil=True, cache=True)
-def hop_at_each(routers, ports, nodes, labels, n_rank_bits, n_bits, tag, out):
+def hop_at_each(routers, ports, nodes, labels, n_rank_bits, above, tag, out):
     """The interface of each packet at its own router; is a label none of this tree?"""
-    width, above, tag = np.uint64(n_rank_bits), np.uint64(n_bits), np.uint64(tag)
+    width, above, tag = np.uint64(n_rank_bits), np.uint64(above), np.uint64(tag)
     number_mask = (np.uint64(1) << (above - width - width)) - np.uint64(1)
     n_nodes, is_odd = np.uint64(len(routers)), False
     for packet in range(len(labels)):

@@ -14,6 +14,8 @@ from scipy.sparse.csgraph import dijkstra
 from matchyard.errors import UsageError
 from matchyard.routing.topology import Topology
 
+_ROUNDING = 1e-9  # relative; far more than sums of some thousand weights lose
+
 
 def centre(topology: Topology) -> int:
     """The least eccentric node; of several, the one with most links, then with the least number.
@@ -34,22 +36,28 @@ def search(topology: Topology) -> tuple[int, float, int]:
     rank[np.lexsort((np.arange(topology.n_nodes), -topology.degrees))] = np.arange(topology.n_nodes)
     lower = np.zeros(topology.n_nodes)
     is_open = np.ones(topology.n_nodes, np.bool_)  # not searched from, and may be the centre
+    slack = 0.0 if np.array_equal(topology.weights, np.rint(topology.weights)) else _ROUNDING
     best, least, n_searches = -1, np.inf, 0
     while is_open.any():
         # The most promising node, then the node farthest from it, whose bounds are good for many.
         node = _first(lower, rank, is_open)
-        distance = _distances(matrix, topology, node)
+        distance = distances_from(matrix, topology, node)
         n_searches += 1
         eccentricity = distance.max()
         if (eccentricity, rank[node]) < (least, rank[best] if best >= 0 else 0):
             best, least = node, eccentricity
         is_open[node] = False
         far = int(distance.argmax())
-        from_far = _distances(matrix, topology, far)
+        from_far = distances_from(matrix, topology, far)
         n_searches += 1
         for found in (distance, from_far):
             np.maximum(lower, np.maximum(found, found.max() - found), out=lower)
-        is_open &= (lower < least) | ((lower == least) & (rank < rank[best]))
+        # Sums of fractions are rounded, and bounds with them: nodes within the slack stay open.
+        is_open &= (
+            (lower < least)
+            | ((lower == least) & (rank < rank[best]))
+            | (lower - least < slack * least)
+        )
     return best, float(least), n_searches
 
 
@@ -59,12 +67,13 @@ def _first(lower: NDArray[np.float64], rank: NDArray[np.int64], is_open: NDArray
     return int(nodes[rank[nodes].argmin()])
 
 
-def _distances(matrix: object, topology: Topology, node: int) -> NDArray[np.float64]:
+def distances_from(matrix: object, topology: Topology, node: int) -> NDArray[np.float64]:
+    """The weight of the shortest path from a node to every other."""
     found: NDArray[np.float64] = dijkstra(matrix, indices=node)
     if not np.isfinite(found).all():
         lost = topology.names[int(np.isinf(found).argmax())]
         raise UsageError(
-            f"no path from {topology.names[node]} to {lost}; expected a connected network, "
-            "e.g. its largest component"
+            f"no path of finite weight from {topology.names[node]} to {lost}; expected a connected "
+            "network, e.g. its largest component"
         )
     return found

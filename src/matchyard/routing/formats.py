@@ -7,7 +7,6 @@ import io
 import math
 import os
 import re
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ _ROUTER = re.compile(
     r"(?P<neighbours>(?:\s+(?:<\d+>|\{-\d+\}))*)\s+=\S+(?:\s*!)?\s+r\d+\s*"
 )
 _EXTERNAL = re.compile(r"-\d+\s+=\S+(?:\s*!)?\s+r\d+\s*")  # a router of another network
+_COMMA = re.compile(r",(?!\+)")
 _LOOKS_LIKE_A_ROUTER = re.compile(r"-?\d+\s+[@=]")
 
 
@@ -49,6 +49,8 @@ def topology(path: str | os.PathLike[str], component: str = "largest") -> Topolo
         raise ParseError(f"{name} has no links; expected lines such as '1 2' or '1|2|-1'")
     read = _reader(first[1])
     links = [link for place, line in _chain(first, lines) for link in read(line, place)]
+    if not links:
+        raise ParseError(f"{name} has no links, but routers of other networks only")
     names = sorted({end for link in links for end in (link.here, link.there)}, key=_by_name)
     number = {name: place for place, name in enumerate(names)}
     found = from_links(
@@ -59,9 +61,9 @@ def topology(path: str | os.PathLike[str], component: str = "largest") -> Topolo
     return largest_component(found) if component == "largest" else found
 
 
-def _by_name(name: str) -> tuple[int, str]:
+def _by_name(name: str) -> tuple[float, str]:
     """Numbers by value, then other names: the order of lines does not matter."""
-    return (len(name) if name.isdecimal() else sys.maxsize, name)
+    return (float(name) if name.isascii() and name.isdigit() else math.inf, name)
 
 
 def _text(path: Path) -> str:
@@ -69,7 +71,7 @@ def _text(path: Path) -> str:
     try:
         if data.startswith(_GZIP):
             data = gzip.decompress(data)
-        return data.decode()
+        return data.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error) as error:
         raise ParseError(f"{path} is compressed, but damaged: {error}") from None
     except UnicodeDecodeError as error:
@@ -119,11 +121,12 @@ def _rocketfuel(line: str, place: str) -> list[_Link]:
 
 
 def _plain(line: str, place: str) -> list[_Link]:
-    parts = line.split()
-    if all(part.endswith(",") for part in parts[:-1]):  # or there is one part: commas, no spaces
-        parts = [part.strip() for part in line.split(",")]
+    # Rocketfuel's names have commas before a plus sign; other commas part names.
+    parts = [part.strip() for part in line.split(",")] if _COMMA.search(line) else line.split()
     try:
         here, there, *weight = parts
+        if not (here and there) or any(len(part.split()) > 1 for part in parts):
+            raise ValueError
         cost = float(weight[0]) if weight else 1.0
         if len(weight) > 1 or not (math.isfinite(cost) and cost > 0):
             raise ValueError

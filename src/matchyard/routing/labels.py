@@ -31,16 +31,17 @@ from matchyard.kernels.trees import (
     sizes_of,
 )
 from matchyard.routing.topology import Topology
-from matchyard.routing.trees import Tree
+from matchyard.routing.trees import Tree, check_tree
 
 _MOST_BITS = 64
+_TAG_AT, _TAG_MASK = 48, (1 << 16) - 1
 
 
 class Labels(NamedTuple):
     """The labels of all nodes of one tree, and what each node needs to route by them.
 
-    A label has the number of its tree above the bits of the route, as far as 64 bits allow: a label
-    of another tree is then noticed.
+    The upper 16 bits of a label are the number of its tree, if the route leaves them free, as it does
+    on all networks that were tried: a label of another tree is then noticed.
     """
 
     labels: NDArray[np.uint64]  # [n_nodes]
@@ -49,6 +50,12 @@ class Labels(NamedTuple):
     n_rank_bits: int  # the width of the ranks of a label, and of their ends
     n_bits: int  # of the longest label, without the tree
     tree: int
+
+    @property
+    def form(self) -> tuple[int, int]:
+        """Where the number of the tree begins in a label, and that number; 0 where it has no room."""
+        has_room = self.n_bits <= _TAG_AT
+        return (_TAG_AT, self.tree & _TAG_MASK) if has_room else (self.n_bits, 0)
 
     def bits(self) -> NDArray[np.int64]:
         """The length of each label: its number, its ranks and their ends."""
@@ -70,6 +77,10 @@ def label(topology: Topology, tree: Tree, number: int = 0) -> Labels:
     >>> next_hop(labels, tree.root, labels.labels[tree.root])
     0
     """
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
+        raise UsageError(f"tree {number!r}; expected a number from 0 on")
+    check_tree(topology, tree)
+    number = int(number)
     sizes = sizes_of(tree.parent, tree.order)
     # Children by parent, the largest subtree first, then by number.
     children = np.lexsort((np.arange(len(sizes)), -sizes, tree.parent))[1:].astype(np.int32)
@@ -87,14 +98,11 @@ def label(topology: Topology, tree: Tree, number: int = 0) -> Labels:
     width = np.uint64(n_rank_bits)
     packed = (numbers.astype(np.uint64) << width | ranks.astype(np.uint64)) << width
     packed |= ends.astype(np.uint64)
-    if n_bits < _MOST_BITS:
-        packed |= np.uint64(_tag(number, n_bits)) << np.uint64(n_bits)
-    return Labels(packed, routers, ports, n_rank_bits, n_bits, number)
-
-
-def _tag(tree: int, n_bits: int) -> int:
-    """As much of the number of a tree as there is room for above the bits of a route."""
-    return tree & ((1 << (_MOST_BITS - n_bits)) - 1)
+    found = Labels(packed, routers, ports, n_rank_bits, n_bits, number)
+    above, tag = found.form
+    if above < _MOST_BITS:
+        packed |= np.uint64(tag << above)
+    return found
 
 
 def next_hop(labels: Labels, at: ArrayLike, destinations: ArrayLike) -> Any:
@@ -108,23 +116,34 @@ def next_hop(labels: Labels, at: ArrayLike, destinations: ArrayLike) -> Any:
     >>> next_hop(labels, 1, labels.labels).tolist()
     [1, 0, 2]
     """
-    wanted = np.atleast_1d(np.asarray(destinations, np.uint64))
-    nodes = np.asarray(at)
+    wanted, nodes = _integers(destinations, np.uint64), _integers(at, np.int64)
     n_nodes = len(labels.labels)
-    if nodes.dtype.kind not in "iu" or nodes.min(initial=0) < 0 or nodes.max(initial=0) >= n_nodes:
-        raise UsageError(f"packets are at nodes {nodes}; expected numbers from 0 to {n_nodes - 1}")
+    if nodes.min(initial=0) < 0 or nodes.max(initial=0) >= n_nodes:
+        raise UsageError(f"packets at node {nodes}; expected numbers from 0 to {n_nodes - 1}")
     if nodes.ndim and nodes.shape != wanted.shape:
         raise UsageError(f"{nodes.size} nodes for {wanted.size} packets; expected one for each")
-    out = np.empty(wanted.shape, np.int32)
-    form = labels.n_rank_bits, labels.n_bits, _tag(labels.tree, labels.n_bits)
+    out = np.empty(wanted.size, np.int32)
+    flat, form = wanted.ravel(), (labels.n_rank_bits, *labels.form)
     if nodes.ndim:
-        is_odd = hop_at_each(labels.routers, labels.ports, nodes, wanted, *form, out)
+        is_odd = hop_at_each(labels.routers, labels.ports, nodes.ravel(), flat, *form, out)
     else:
         router = labels.routers[int(nodes)]
-        is_odd = hop_at_one(router, labels.ports, wanted, *form, n_nodes, out)
+        is_odd = hop_at_one(router, labels.ports, flat, *form, n_nodes, out)
     if is_odd:
         raise UsageError(
             f"a packet has a label of another tree than {labels.tree}, or none; expected those that "
             "`label` gave to the nodes of this tree"
         )
-    return int(out[0]) if np.ndim(destinations) == 0 else out
+    return out.reshape(wanted.shape) if wanted.ndim else int(out[0])
+
+
+def _integers(values: ArrayLike, kind: type[np.integer[Any]]) -> NDArray[Any]:
+    try:
+        found = np.asarray(values)
+        if found.size == 0:
+            return found.astype(kind)
+        if found.dtype.kind not in "iu" or (kind is np.uint64 and found.min() < 0):
+            raise ValueError(f"{found.dtype} of shape {found.shape}")
+        return np.ascontiguousarray(found, kind).reshape(found.shape)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UsageError(f"not nodes or labels: {error}; expected integers") from None

@@ -13,7 +13,7 @@ from matchyard.errors import UsageError
 from matchyard.kernels import stretch as kernels
 from matchyard.kernels.trees import cuts_of
 from matchyard.routing.topology import Topology
-from matchyard.routing.trees import Tree, links_of
+from matchyard.routing.trees import Tree, check_tree, links_of
 
 _MOST_BINS = 1 << 24
 COUNTS = (1, 2, 4, 8, 16, 32)
@@ -33,7 +33,7 @@ class Distribution(NamedTuple):
     @property
     def mean(self) -> float:
         """Their mean."""
-        return float((self.values * self.counts).sum() / max(1, self.n))
+        return float((self.values * self.counts).sum() / self.n) if self.n else float("nan")
 
     def quantile(self, share: float) -> float:
         """The least value that at least this share of all does not exceed.
@@ -45,8 +45,9 @@ class Distribution(NamedTuple):
             raise UsageError(f"a share of {share}; expected a number from 0 to 1")
         if not self.n:
             return float("nan")
-        place = np.searchsorted(np.cumsum(self.counts), share * self.n)
-        return float(self.values[min(int(place), len(self.values) - 1)])
+        wanted = np.ceil(share * self.n * (1 - 1e-12))  # 0.07 of 100 are 7, not a bit more
+        place = int(np.searchsorted(np.cumsum(self.counts), max(1, wanted)))
+        return float(self.values[place])
 
     def to_arrow(self) -> pa.Table:
         """Columns value and count."""
@@ -81,6 +82,8 @@ def stretch(
     Distribution(values=array([1., 3.]), counts=array([5, 1]))
     """
     kept = check_counts(trees, counts)
+    for tree in trees[: kept[-1]]:
+        check_tree(topology, tree)
     totals: dict[int, NDArray[np.int64]] = {}
     for first in range(0, topology.n_nodes, kernels.LANES):
         sources = np.arange(first, min(topology.n_nodes, first + kernels.LANES))
@@ -111,7 +114,7 @@ def stretch_from(
     width: type[np.unsignedinteger] = np.uint8 if deepest < 256 else np.uint16
     if deepest**2 * counts[-1] > _MOST_BINS or deepest * counts[-1] > np.iinfo(np.uint16).max:
         raise UsageError(
-            f"{counts[-1]} trees with paths of {deepest} links; exact stretch needs fewer or shallower "
+            f"{counts[-1]} trees with paths of up to {deepest} links; exact stretch needs fewer or shallower "
             "ones"
         )
     distances = np.empty((n_nodes, kernels.LANES), width)
@@ -156,6 +159,7 @@ def congestion(topology: Topology, trees: Sequence[Tree]) -> NDArray[np.float64]
     ends = topology.ends()
     found = np.zeros(topology.n_links)
     for tree in trees:
+        check_tree(topology, tree)
         cuts = cuts_of(tree.parent, tree.depth, tree.order, ends)
         found[links_of(topology, tree)] += cuts[np.flatnonzero(tree.parent >= 0)]
     return found / len(trees)

@@ -23,6 +23,8 @@ def generate(kind: str, n_nodes: int, seed: int = 1, links_per_node: int = 2) ->
         raise UsageError(f"no network {kind!r}; expected one of {', '.join(_KINDS)}")
     if n_nodes < 1 or links_per_node < 1:
         raise UsageError(f"{n_nodes} nodes with {links_per_node} links each; expected at least 1")
+    if seed < 0:
+        raise UsageError(f"seed {seed}; expected a number from 0 on")
     return _KINDS[kind](n_nodes, np.random.default_rng(seed), links_per_node)
 
 

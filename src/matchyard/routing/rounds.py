@@ -10,18 +10,22 @@ A step is over in the first round in which nobody says anything.
     sizes       from the leaves up: how many nodes are below
     labels      from the root down: number, ranks and ends of ranks
 
-The results are those of `trees.grow` and `labels.label`. This module is for understanding and for
+The results are those of `trees.grow` and `labels.label`, if weights are whole numbers: sums of fractions
+are rounded in another order. This module is for understanding and for
 counting messages: `distances` needs as much memory as there are pairs of nodes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from matchyard.errors import UsageError
+from matchyard.routing.centres import centre
 from matchyard.routing.topology import Topology
 from matchyard.routing.trees import Tree, links_of
 
@@ -70,6 +74,9 @@ def build(topology: Topology, count: int = 1, increment: float = 1.0) -> list[Bu
     >>> built.tree.root, [(cost.step, cost.rounds) for cost in built.costs][:2]
     (4, [('distances', 5), ('election', 3)])
     """
+    if count < 1 or not (increment >= 0 and math.isfinite(increment)):
+        raise UsageError(f"{count} trees, increment {increment}; expected at least 1 and 0")
+    centre(topology)  # refuses networks in parts or without nodes
     weights = topology.weights.copy()
     found = []
     for _ in range(count):
@@ -165,7 +172,9 @@ def _come_nearer(node: Node, inbox: Mapping[int, Any]) -> dict[int, Any]:
 def _tell_parent(node: Node, inbox: Mapping[int, Any]) -> dict[int, Any]:
     """The parent is the neighbour with the least number of those on a shortest path."""
     near = [
-        other for other, far in node.heard.items() if far + node.weights[other] == node.distance
+        other
+        for other, far in node.heard.items()
+        if far < node.distance and far + node.weights[other] == node.distance
     ]
     node.parent = min(near, default=-1)
     return {node.parent: None} if near else {}

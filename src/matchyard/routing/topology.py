@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -89,7 +89,7 @@ class Topology:
 def from_links(
     links: ArrayLike,
     weights: ArrayLike | None = None,
-    names: Sequence[object] | None = None,
+    names: Iterable[object] | None = None,
     n_nodes: int | None = None,
 ) -> Topology:
     """The network of pairs of node numbers.
@@ -100,10 +100,12 @@ def from_links(
     >>> from_links([(0, 1), (1, 0), (1, 1)]).n_links
     1
     """
-    ends = np.asarray(links, np.int64).reshape(-1, 2)
-    costs = np.ones(len(ends)) if weights is None else np.asarray(weights, np.float64)
-    n = max(n_nodes or 0, len(names or ()), int(ends.max(initial=-1)) + 1)
-    _check(ends, costs, n, names)
+    ends = _pairs(links)
+    costs = np.ones(len(ends)) if weights is None else _numbers_of(weights)
+    called = None if names is None else [str(name) for name in names]
+    n = int(ends.max(initial=-1)) + 1 if n_nodes is None else n_nodes
+    n = n if called is None else len(called)
+    _check(ends, costs, n, called)
     kept = ends[:, 0] != ends[:, 1]
     low, high = np.sort(ends[kept], axis=1).T
     order = np.lexsort((costs[kept], high, low))
@@ -119,20 +121,42 @@ def from_links(
         there[order].astype(np.int32),
         of_link[order],
         costs,
-        tuple(map(str, range(n) if names is None else names)),
+        tuple(map(str, range(n)) if called is None else called),
     )
 
 
-def _check(ends: NDArray[Any], costs: NDArray[Any], n: int, names: Sequence[object] | None) -> None:
+def _pairs(links: ArrayLike) -> NDArray[np.int64]:
+    try:
+        ends = np.asarray(links)
+        if not ends.size:
+            return np.empty((0, 2), np.int64)
+        if ends.ndim != 2 or ends.shape[1] != 2 or ends.dtype.kind not in "iu":
+            raise ValueError(f"an array of {ends.dtype} of shape {ends.shape}")
+        return ends.astype(np.int64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UsageError(f"not links: {error}; expected pairs of node numbers") from None
+
+
+def _numbers_of(weights: ArrayLike) -> NDArray[np.float64]:
+    try:
+        found = np.asarray(weights, np.float64)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"not weights: {error}; expected a number for each link") from None
+    if found.ndim != 1:
+        raise UsageError(f"weights of shape {found.shape}; expected a number for each link")
+    return found
+
+
+def _check(ends: NDArray[Any], costs: NDArray[Any], n: int, names: Sequence[str] | None) -> None:
     if len(costs) != len(ends):
         raise UsageError(f"{len(costs)} weights for {len(ends)} links; expected one for each")
     if n > MOST_NODES:
         raise UsageError(f"{n} nodes; expected at most {MOST_NODES}")
     if ends.min(initial=0) < 0:
         raise UsageError(f"a link to node {ends.min()}; expected numbers from 0 on")
-    if names is not None and len(names) != n:
-        raise UsageError(f"{len(names)} names for {n} nodes; expected one for each")
-    if names is not None and len(set(map(str, names))) != n:
+    if ends.max(initial=-1) >= n:
+        raise UsageError(f"a link to node {ends.max()} of {n} nodes; expected numbers below that")
+    if names is not None and len(set(names)) != n:
         raise UsageError("two nodes have one name; expected names that differ")
     odd = costs[~(np.isfinite(costs) & (costs > 0))]
     if len(odd):

@@ -8,17 +8,17 @@ degree  roots are the nodes with the most links
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import dijkstra
 
 from matchyard.errors import UsageError
 from matchyard.kernels.trees import depths_of, parents_of
-from matchyard.routing.centres import centre
+from matchyard.routing.centres import centre, distances_from
 from matchyard.routing.topology import Topology
 
 
@@ -59,10 +59,13 @@ def grow(
         raise UsageError(f'ties must be "least" or "random", not {ties!r}')
     n_trees = (topology.n_nodes if name == "H3" else 1) if count is None else count
     if n_trees < 1 or (name in ("H3", "L", "degree") and n_trees > topology.n_nodes):
-        raise UsageError(f"{n_trees} trees of {topology.n_nodes} nodes; expected 1 or more")
+        most = f" to {topology.n_nodes}" if name in ("H3", "L", "degree") else " or more"
+        raise UsageError(f"{n_trees} trees of {topology.n_nodes} nodes; expected 1{most}")
     added = float(name == "LC") if increment is None else increment
-    if not added >= 0:
-        raise UsageError(f"increment must be at least 0, not {increment}")
+    if not (added >= 0 and math.isfinite(added)):
+        raise UsageError(f"increment must be a number from 0 on, not {increment}")
+    if seed < 0:
+        raise UsageError(f"seed {seed}; expected a number from 0 on")
     random = np.random.default_rng(seed)
     weighted = replace(topology, weights=topology.weights.copy())
     trees: list[Tree] = []
@@ -78,21 +81,40 @@ def shortest_paths(
     topology: Topology, root: int, random: np.random.Generator | None = None
 ) -> Tree:
     """The tree of shortest paths from a node; with random numbers, any of the equally near parents."""
-    if not 0 <= root < topology.n_nodes:
-        raise UsageError(f"no node {root}; expected a number from 0 to {topology.n_nodes - 1}")
-    distance = dijkstra(topology.matrix(), indices=root)
-    if not np.isfinite(distance).all():
-        lost = topology.names[int(np.isinf(distance).argmax())]
-        raise UsageError(
-            f"no path from {topology.names[root]} to {lost}; expected a connected network, "
-            "e.g. its largest component"
-        )
+    if not isinstance(root, int | np.integer) or not 0 <= root < topology.n_nodes:
+        raise UsageError(f"no node {root!r}; expected a number from 0 to {topology.n_nodes - 1}")
+    distance = distances_from(topology.matrix(), topology, int(root))
     order = np.argsort(distance, kind="stable").astype(np.int32)
     draws = np.empty(0) if random is None else random.random(topology.n_nodes)
     parent = parents_of(
         topology.start, topology.neighbours, topology.links, topology.weights, distance, draws
     )
-    return Tree(root, parent, depths_of(parent, order), order)
+    if (parent < 0).sum() != 1:
+        raise UsageError(
+            "a link weighs so little beside others that a path is as heavy without it; expected "
+            "weights that do not get lost when they are summed up"
+        )
+    return Tree(int(root), parent, depths_of(parent, order), order)
+
+
+def check_tree(topology: Topology, tree: Tree) -> None:
+    """Refuse a tree that does not span this network: kernels trust it."""
+    n_nodes, others = topology.n_nodes, np.flatnonzero(tree.parent >= 0)
+    is_tree = (
+        tree.parent.shape == tree.depth.shape == tree.order.shape == (n_nodes,)
+        and 0 <= tree.root < n_nodes
+        and np.array_equal(np.delete(np.arange(n_nodes), tree.root), others)
+        and len(links_of(topology, tree)) == n_nodes - 1
+        and np.array_equal(tree.depth[others], tree.depth[tree.parent[others]] + 1)
+        and tree.depth[tree.root] == 0
+        and np.array_equal(np.sort(tree.order), np.arange(n_nodes))
+    )
+    if is_tree:
+        place = np.empty(n_nodes, np.int64)
+        place[tree.order] = np.arange(n_nodes)
+        is_tree = bool((place[tree.parent[others]] < place[others]).all())
+    if not is_tree:
+        raise UsageError(f"a tree of another network than {topology}; expected one that spans it")
 
 
 def links_of(topology: Topology, tree: Tree) -> NDArray[np.int32]:
@@ -105,7 +127,7 @@ def links_of(topology: Topology, tree: Tree) -> NDArray[np.int32]:
 def _rule(rule: str | Rule, topology: Topology) -> tuple[str, Rule]:
     if callable(rule):
         return "", rule
-    if rule not in RULES:
+    if not isinstance(rule, str) or rule not in RULES:
         raise UsageError(f"no rule {rule!r}; expected one of {', '.join(RULES)}, or a function")
     return rule, RULES[rule]
 
