@@ -83,19 +83,22 @@ def interface_to(start, neighbours, node, other):
     return low - start[node] + 1
 
 
-# What a router keeps of a tree, the columns of `routers`, half a cache line:
+# What a router keeps of a tree. Most packets go up: that is told by four numbers, so that those of
+# all routers fit into a cache.
 NUMBER, LAST = 0, 1  # its own number, and the last one below it
 UP = 2  # the interface to its parent; 0 for the root
-HEAVY, DOWN = 3, 4  # the number of its heavy child, beyond the last if it has none; its interface
-SHIFT = 5  # how many bits of ranks lead to it
-PORTS, N_LIGHT = 6, 7  # where the interfaces to its light children begin, by rank; how many
+HEAVY = 3  # the number of its heavy child, beyond the last if it has none
+# For packets that go down:
+DOWN = 0  # the interface to its heavy child
+SHIFT = 1  # how many bits of ranks lead to it
+PORTS, N_LIGHT = 2, 3  # where the interfaces to its light children begin, by rank; how many
 _BLOCK = 2048  # packets whose places are in the nearest cache
 
 
 @njit(nogil=True, cache=True)
 def labels_of(start, neighbours, parents, order, sizes, child_start, children):
-    """Numbers, ranks and ends of ranks of all nodes, what routers keep, and interfaces to light
-    children.
+    """Numbers, ranks and ends of ranks of all nodes; what routers keep for packets that go up, and
+    down; and interfaces to light children.
 
     Children are listed by parent, the largest subtree first. A child of rank r has at most one in
     r + 1 of the nodes below its parent, so that the ranks of 2^31 nodes need about 40 bits at most.
@@ -104,37 +107,39 @@ def labels_of(start, neighbours, parents, order, sizes, child_start, children):
     numbers = np.zeros(n_nodes, np.int64)
     ranks = np.zeros(n_nodes, np.int64)
     ends = np.zeros(n_nodes, np.int64)
-    routers = np.zeros((n_nodes, 8), np.int32)
+    ups = np.zeros((n_nodes, 4), np.int32)
+    downs = np.zeros((n_nodes, 4), np.int32)
     ports = np.zeros(n_nodes, np.int32)
     n_ports = 0
     for node in order:
-        router, first, stop = routers[node], child_start[node], child_start[node + 1]
-        router[NUMBER] = numbers[node]
-        router[LAST] = numbers[node] + sizes[node] - 1
-        router[PORTS] = n_ports
+        up, down = ups[node], downs[node]
+        first, stop = child_start[node], child_start[node + 1]
+        up[NUMBER] = numbers[node]
+        up[LAST] = numbers[node] + sizes[node] - 1
+        down[PORTS] = n_ports
         if parents[node] >= 0:
-            router[UP] = interface_to(start, neighbours, node, parents[node])
+            up[UP] = interface_to(start, neighbours, node, parents[node])
         number = numbers[node] + 1
         for place in range(first + 1, stop):
             child, rank = children[place], place - first
             numbers[child] = number
             number += sizes[child]
-            shift = router[SHIFT]
-            while rank >> (shift - router[SHIFT]):
+            shift = down[SHIFT]
+            while rank >> (shift - down[SHIFT]):
                 shift += 1
-            ranks[child] = ranks[node] | rank << router[SHIFT]
+            ranks[child] = ranks[node] | rank << down[SHIFT]
             ends[child] = ends[node] | 1 << (shift - 1)
-            routers[child, SHIFT] = shift
+            downs[child, SHIFT] = shift
             ports[n_ports] = interface_to(start, neighbours, node, child)
             n_ports += 1
-        router[N_LIGHT] = n_ports - router[PORTS]
-        router[HEAVY] = number
+        down[N_LIGHT] = n_ports - down[PORTS]
+        up[HEAVY] = number
         if stop > first:
             heavy = children[first]
-            router[DOWN] = interface_to(start, neighbours, node, heavy)
+            down[DOWN] = interface_to(start, neighbours, node, heavy)
             numbers[heavy], ranks[heavy], ends[heavy] = number, ranks[node], ends[node]
-            routers[heavy, SHIFT] = router[SHIFT]
-    return numbers, ranks, ends, routers, ports[:n_ports]
+            downs[heavy, SHIFT] = down[SHIFT]
+    return numbers, ranks, ends, ups, downs, ports[:n_ports]
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -153,20 +158,12 @@ def _is_odd(label, destination, n_nodes, above, tag):
 
 
 @njit(nogil=True, cache=True)
-def _places_at_one(router, labels, n_rank_bits, above, tag, n_nodes, out):
+def _places_at_one(up, down, labels, n_rank_bits, above, tag, n_nodes, out):
     """Where the interface of each packet stands: 0 up, 1 down, 2 here, then light children."""
     width, above, tag = np.uint64(n_rank_bits), np.uint64(above), np.uint64(tag)
     number_mask = (np.uint64(1) << (above - width - width)) - np.uint64(1)
-    number, last, heavy = (
-        np.uint64(router[NUMBER]),
-        np.uint64(router[LAST]),
-        np.uint64(router[HEAVY]),
-    )
-    shift, n_light, n_nodes = (
-        np.uint64(router[SHIFT]),
-        np.uint64(router[N_LIGHT]),
-        np.uint64(n_nodes),
-    )
+    number, last, heavy = np.uint64(up[NUMBER]), np.uint64(up[LAST]), np.uint64(up[HEAVY])
+    shift, n_light, n_nodes = np.uint64(down[SHIFT]), np.uint64(down[N_LIGHT]), np.uint64(n_nodes)
     is_odd = False
     for packet in range(len(labels)):
         label = labels[packet]
@@ -181,40 +178,42 @@ def _places_at_one(router, labels, n_rank_bits, above, tag, n_nodes, out):
 
 
 @njit(nogil=True, cache=True)
-def hop_at_one(router, ports, labels, n_rank_bits, above, tag, n_nodes, out):
+def hop_at_one(up, down, ports, labels, n_rank_bits, above, tag, n_nodes, out):
     """The interface of each packet at one router; is a label none of this tree?"""
-    interfaces = np.zeros(3 + router[N_LIGHT], np.int32)
-    interfaces[0], interfaces[1] = router[UP], router[DOWN]
-    interfaces[3:] = ports[router[PORTS] : router[PORTS] + router[N_LIGHT]]
+    interfaces = np.zeros(3 + down[N_LIGHT], np.int32)
+    interfaces[0], interfaces[1] = up[UP], down[DOWN]
+    interfaces[3:] = ports[down[PORTS] : down[PORTS] + down[N_LIGHT]]
     is_odd = False
     for first in range(0, len(labels), _BLOCK):
         # Two loops, since a compiler cannot know that what is written is no interface of the list,
         # and would take packets one by one.
         some, part = labels[first : first + _BLOCK], out[first : first + _BLOCK]
-        is_odd |= _places_at_one(router, some, n_rank_bits, above, tag, n_nodes, part)
+        is_odd |= _places_at_one(up, down, some, n_rank_bits, above, tag, n_nodes, part)
         for packet in range(len(part)):
             part[packet] = interfaces[np.uint32(part[packet])]
     return is_odd
 
 
 @njit(nogil=True, cache=True)
-def hop_at_each(routers, ports, nodes, labels, n_rank_bits, above, tag, out):
+def hop_at_each(ups, downs, ports, nodes, labels, n_rank_bits, above, tag, out):
     """The interface of each packet at its own router; is a label none of this tree?"""
     width, above, tag = np.uint64(n_rank_bits), np.uint64(above), np.uint64(tag)
     number_mask = (np.uint64(1) << (above - width - width)) - np.uint64(1)
-    n_nodes, is_odd = np.uint64(len(routers)), False
+    n_nodes, is_odd = np.uint64(len(ups)), False
     for packet in range(len(labels)):
-        label, router = labels[packet], routers[np.uint64(nodes[packet])]
-        destination = label >> (width + width) & number_mask
+        label, node = labels[packet], np.uint64(nodes[packet])
+        up, destination = ups[node], label >> (width + width) & number_mask
         is_odd |= _is_odd(label, destination, n_nodes, above, tag)
         number = np.int64(destination)
-        if number < router[NUMBER] or number > router[LAST]:  # of most pairs of nodes
-            out[packet] = router[UP]
-        elif number >= router[HEAVY]:
-            out[packet] = router[DOWN]
+        if number < up[NUMBER] or number > up[LAST]:
+            out[packet] = up[UP]
+            continue
+        down = downs[node]
+        if number >= up[HEAVY]:
+            out[packet] = down[DOWN]
         else:
-            rank = min(np.int64(_rank(label, width, np.uint64(router[SHIFT]))), router[N_LIGHT])
-            out[packet] = ports[router[PORTS] + rank - 1] if rank > 0 else 0
+            rank = min(np.int64(_rank(label, width, np.uint64(down[SHIFT]))), down[N_LIGHT])
+            out[packet] = ports[down[PORTS] + rank - 1] if rank > 0 else 0
     return is_odd
 
 

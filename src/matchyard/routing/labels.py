@@ -45,7 +45,8 @@ class Labels(NamedTuple):
     """
 
     labels: NDArray[np.uint64]  # [n_nodes]
-    routers: NDArray[np.int32]  # [n_nodes, 8] see `kernels.trees.labels_of`
+    ups: NDArray[np.int32]  # [n_nodes, 4] what routers keep for packets that go up…
+    downs: NDArray[np.int32]  # [n_nodes, 4] …and down: see `kernels.trees`
     ports: NDArray[np.int32]  # interfaces of light children by rank, those of all nodes
     n_rank_bits: int  # the width of the ranks of a label, and of their ends
     n_bits: int  # of the longest label, without the tree
@@ -85,7 +86,7 @@ def label(topology: Topology, tree: Tree, number: int = 0) -> Labels:
     # Children by parent, the largest subtree first, then by number.
     children = np.lexsort((np.arange(len(sizes)), -sizes, tree.parent))[1:].astype(np.int32)
     child_start = children_of(tree.parent)
-    numbers, ranks, ends, routers, ports = labels_of(
+    numbers, ranks, ends, ups, downs, ports = labels_of(
         topology.start, topology.neighbours, tree.parent, tree.order, sizes, child_start, children
     )
     n_rank_bits = int(ends.max(initial=0)).bit_length()
@@ -98,7 +99,7 @@ def label(topology: Topology, tree: Tree, number: int = 0) -> Labels:
     width = np.uint64(n_rank_bits)
     packed = (numbers.astype(np.uint64) << width | ranks.astype(np.uint64)) << width
     packed |= ends.astype(np.uint64)
-    found = Labels(packed, routers, ports, n_rank_bits, n_bits, number)
+    found = Labels(packed, ups, downs, ports, n_rank_bits, n_bits, number)
     above, tag = found.form
     if above < _MOST_BITS:
         packed |= np.uint64(tag << above)
@@ -125,10 +126,14 @@ def next_hop(labels: Labels, at: ArrayLike, destinations: ArrayLike) -> Any:
     out = np.empty(wanted.size, np.int32)
     flat, form = wanted.ravel(), (labels.n_rank_bits, *labels.form)
     if nodes.ndim:
-        is_odd = hop_at_each(labels.routers, labels.ports, nodes.ravel(), flat, *form, out)
+        is_odd = hop_at_each(
+            labels.ups, labels.downs, labels.ports, nodes.ravel(), flat, *form, out
+        )
     else:
-        router = labels.routers[int(nodes)]
-        is_odd = hop_at_one(router, labels.ports, flat, *form, n_nodes, out)
+        node = int(nodes)
+        is_odd = hop_at_one(
+            labels.ups[node], labels.downs[node], labels.ports, flat, *form, n_nodes, out
+        )
     if is_odd:
         raise UsageError(
             f"a packet has a label of another tree than {labels.tree}, or none; expected those that "
