@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -111,6 +112,30 @@ def leave_no_memory() -> None:
     _thread.start_new_thread(lambda: None, ())
     time.sleep(0.2)  # its stack is kept for the next thread
     resource.setrlimit(resource.RLIMIT_AS, (size_bytes(), size_bytes()))
+
+
+def test_no_interrupt_of_a_save_is_ignored(
+    tmp_path: Path, quick_saves: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first Ctrl-C comes into the code of `with`, the second while its folder is removed."""
+    index = my.TagIndex().add("a", 1)
+    index.save(tmp_path / "an.index")
+    ignored: list[str] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: ignored.append(repr(told.exc_value)))
+    n_interrupted = 0
+    for step in range(1, 40):
+        with monkeypatch.context() as once:
+            once.setattr("shutil.rmtree", interrupted)
+            n_interrupted += interrupt_at(
+                step, ("contextlib.py",), lambda: index.save(tmp_path / "an.index")
+            )[1]
+    assert [one for one in ignored if "ResourceWarning" not in one] == []
+    assert n_interrupted > 5
+    assert my.open(tmp_path / "an.index").match(["a"])[0] == [1]
+
+
+def interrupted(*given: object, **named: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_live_index_has_all_changes_wherever_ctrl_c_comes() -> None:

@@ -15,7 +15,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -130,43 +130,83 @@ def version_folder(path: AnyPath, version: str, shards: Collection[int] | None =
 # -------------------------------------------------------------------- writing
 
 
-@contextmanager
-def new_version(path: AnyPath) -> Iterator[Any]:
+def new_version(path: AnyPath) -> AbstractContextManager[Any]:
     """A folder (or its address) to write the next version into; `publish` it inside the block.
 
     Holds the index's lock, so that writers come one after the other.
     """
-    try:
-        if is_remote(path):
-            with Remote(path).new_version() as address:
-                yield address
-        else:
-            with _locked_version(local_path(path)) as folder:
-                yield folder
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error}") from error
+    return _NewVersion(path)
 
 
-@contextmanager
-def _locked_version(root: Path) -> Iterator[Path]:
-    if root.exists() and not (root / "CURRENT").exists() and not _is_unfinished(root):
-        raise StorageError(f"{root} exists and is not a Matchyard index; choose another path")
-    versions = Contents(root).folder("versions")
-    versions.mkdir(parents=True, exist_ok=True)
-    with open_lock(root / ".lock") as lock:
-        if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        left = [place for name in (".writing-*", ".old-*") for place in versions.glob(name)]
-        for stale in [*left, *_unpublished(root)]:  # by a writer that was killed
-            shutil.rmtree(stale, ignore_errors=True)
-        folder = Path(tempfile.mkdtemp(prefix=".writing-", dir=versions))
-        folder.chmod(0o755)  # tasks of other users may write into it
+class _NewVersion:
+    """What `new_version` gives. It is no generator: where Ctrl-C comes into the code of a `with`, a
+    generator is dropped, and Python ignores a second Ctrl-C that comes while it cleans up."""
+
+    def __init__(self, path: AnyPath) -> None:
+        self._path = path
+        self._writing: AbstractContextManager[Any] = (
+            Remote(path).new_version() if is_remote(path) else _LockedVersion(local_path(path))
+        )
+
+    def __enter__(self) -> Any:
         try:
-            yield folder
+            return self._writing.__enter__()
+        except StorageError:
+            raise
+        except OSError as error:
+            raise self._told(error) from error
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
+        try:
+            if self._writing.__exit__(kind, error, trace):
+                return True
+        except StorageError:
+            raise
+        except OSError as failure:
+            error = failure
+        if isinstance(error, OSError) and not isinstance(error, StorageError):
+            raise self._told(error) from error
+        return None
+
+    def _told(self, error: OSError) -> StorageError:
+        return StorageError(f"{self._path} cannot be written: {error}")
+
+
+class _LockedVersion:
+    """The lock of an index in a folder, and the folder of its next version. What a writer leaves
+    behind that is interrupted or killed, the next one removes."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def __enter__(self) -> Path:
+        root = self._root
+        if root.exists() and not (root / "CURRENT").exists() and not _is_unfinished(root):
+            raise StorageError(f"{root} exists and is not a Matchyard index; choose another path")
+        versions = Contents(root).folder("versions")
+        versions.mkdir(parents=True, exist_ok=True)
+        self._lock = open_lock(root / ".lock")
+        try:
+            return self._begin(root, versions)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def _begin(self, root: Path, versions: Path) -> Path:
+        if fcntl is not None:
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        left = [place for name in (".writing-*", ".old-*") for place in versions.glob(name)]
+        for stale in [*left, *_unpublished(root)]:
+            shutil.rmtree(stale, ignore_errors=True)
+        self._folder = Path(tempfile.mkdtemp(prefix=".writing-", dir=versions))
+        self._folder.chmod(0o755)  # tasks of other users may write into it
+        return self._folder
+
+    def __exit__(self, *raised: object) -> None:
+        try:
+            shutil.rmtree(self._folder, ignore_errors=True)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            self._lock.close()
 
 
 def _is_unfinished(root: Path) -> bool:
