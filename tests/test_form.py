@@ -107,7 +107,7 @@ LAYERS = {
         "storage",
         "versions",
     ),
-    "routing": ("errors", "index", "indexes", "kernels", "matches"),
+    "routing": ("engine", "errors", "index", "indexes", "kernels", "matches", "storage", "versions"),
     "networks": ("routing",),
     "network": ("errors", "routing", "matches"),
     "geo": ("errors",),

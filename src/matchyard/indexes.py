@@ -297,6 +297,8 @@ def from_saved(
     device: str = "cpu",
 ) -> Index:
     """The index of a version that was loaded from `path`."""
+    if saved.manifest.get("engine") == "rib":
+        raise StorageError(f"{path} is a RIB: open it with matchyard.routing.Rib.open")
     kind = _KINDS.get(str(saved.manifest.get("engine")))
     if kind is None:
         raise StorageError(f"{path} needs the engine {saved.manifest.get('engine')!r}")

@@ -5,6 +5,7 @@ grow, shortest_paths             trees that span a network, by a rule for their 
 label, next_hop                  labels of nodes that route on a tree without tables
 stretch, congestion              what trees cost: longer paths, busier links
 build_by_messages                trees and labels by messages between neighbours alone
+Rib, Update, links_at            what a router knows of registrations, and tells its neighbours
 """
 
 from importlib.util import find_spec as _find_spec
@@ -14,20 +15,27 @@ from matchyard.errors import UsageError as _UsageError
 if _find_spec("scipy") is None:
     raise _UsageError("routing needs SciPy: pip install 'matchyard[network]'")
 
+from matchyard.routing.descriptors import Descriptors, Vocabulary
 from matchyard.routing.formats import topology
 from matchyard.routing.labels import Labels, label, next_hop
 from matchyard.routing.metrics import Distribution, congestion, distribution, stretch
 from matchyard.routing.models import generate
+from matchyard.routing.rib import Memory, Rib, Update, links_at
 from matchyard.routing.rounds import build as build_by_messages
 from matchyard.routing.topology import Topology, from_links, largest_component
 from matchyard.routing.trees import RULES, Tree, grow, shortest_paths
 
 __all__ = [
     "RULES",
+    "Descriptors",
     "Distribution",
     "Labels",
+    "Memory",
+    "Rib",
     "Topology",
     "Tree",
+    "Update",
+    "Vocabulary",
     "build_by_messages",
     "congestion",
     "distribution",
@@ -36,6 +44,7 @@ __all__ = [
     "grow",
     "label",
     "largest_component",
+    "links_at",
     "next_hop",
     "shortest_paths",
     "stretch",

@@ -1,0 +1,135 @@
+"""Descriptors as sets of numbers: what routers store, compare and tell each other.
+
+A descriptor is a set of tags. A vocabulary numbers tags, so that sets are compared by numbers; routers of one
+process can share a vocabulary, and those that do not, read each other's descriptors as text. In the
+form of the thesis a descriptor is a Bloom filter of 192 bits, and its numbers are the bits that are set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matchyard.engine import find_engine
+from matchyard.errors import UsageError
+from matchyard.kernels.csr import take_rows
+from matchyard.kernels.filters import sort_rows
+from matchyard.kernels.names import Interner, Names
+
+KINDS = ("tags", "bloom")
+BLOOM_BITS, BLOOM_HASHES = 192, 7  # [thesis 2.2.1]
+
+
+class Vocabulary:
+    """Numbers for tags: `kind` is "tags", or "bloom" for the bits of Bloom filters.
+
+    >>> vocabulary = Vocabulary()
+    >>> descriptors = vocabulary.encode([{"jazz", "live"}, "jazz"])
+    >>> len(descriptors), sorted(next(iter(descriptors)))
+    (2, ['jazz', 'live'])
+    """
+
+    def __init__(self, kind: str = "tags", names: Names | None = None) -> None:
+        if kind not in KINDS:
+            raise UsageError(f"descriptors {kind!r}; expected one of {', '.join(KINDS)}")
+        self.kind = kind
+        self._interner = Interner(names)
+        self._encoder = find_engine("tags").encoder
+        self._reading = self._encoder.Options()
+
+    def __repr__(self) -> str:
+        return f"<Vocabulary of {self.kind}: {self.n_ids} numbers>"
+
+    @property
+    def n_ids(self) -> int:
+        """How many numbers there are so far."""
+        return BLOOM_BITS if self.kind == "bloom" else self._interner.n_names
+
+    def names(self) -> Names:
+        """The tags by number; none of Bloom filters."""
+        return self._interner.names()
+
+    def encode(self, values: Any) -> Descriptors:
+        """Sets of tags in any form that an index takes them in; Bloom filters also as rows of three
+        64-bit words, as `TagIndex.sign` gives them."""
+        if isinstance(values, Descriptors):
+            return values if values.vocabulary is self else self._translated(values)
+        column = self._encoder.column(values, self._reading)
+        if self.kind == "bloom":
+            return self._of_bits(self._signed(column))
+        if column.signatures.shape[1]:
+            raise UsageError('bare signatures need descriptors="bloom"; expected sets of tags')
+        ids = self._interner.intern(column.text, np.asarray(column.text_start, np.int64))
+        return Descriptors(self, *sort_rows(column.row_start, ids))
+
+    def _signed(self, column: Any) -> NDArray[np.uint64]:
+        n_words = column.signatures.shape[1]
+        if n_words not in (0, BLOOM_BITS // 64):
+            raise UsageError(
+                f"bare signatures of {n_words} words; expected {BLOOM_BITS // 64} of 64 bits"
+            )
+        signed: NDArray[np.uint64] = column.signatures
+        return signed if n_words else self._encoder.sign(column, BLOOM_BITS, BLOOM_HASHES)
+
+    def _of_bits(self, signatures: NDArray[np.uint64]) -> Descriptors:
+        bits = np.unpackbits(signatures.astype(">u8").view(np.uint8), axis=1)
+        rows, ids = np.nonzero(bits)
+        start = np.searchsorted(rows, np.arange(len(signatures) + 1))
+        return Descriptors(self, start.astype(np.int64), ids.astype(np.int32))
+
+    def _translated(self, values: Descriptors) -> Descriptors:
+        if values.vocabulary.kind != self.kind:
+            raise UsageError(
+                f"descriptors of {values.vocabulary.kind} at a router of {self.kind}; expected one form"
+            )
+        if self.kind == "bloom":  # bits are the same everywhere
+            return Descriptors(self, values.start, values.ids)
+        return self.encode(values.to_arrow())
+
+
+class Descriptors:
+    """Descriptors in order, as sets of numbers; iterate for sets of tags, or bits of Bloom filters."""
+
+    def __init__(
+        self, vocabulary: Vocabulary, start: NDArray[np.int64], ids: NDArray[np.int32]
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.start = start  # [n + 1]
+        self.ids = ids  # rising within a descriptor
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    def __iter__(self) -> Iterator[frozenset[Any]]:
+        if self.vocabulary.kind == "bloom":
+            for row in range(len(self)):
+                yield frozenset(self.ids[self.start[row] : self.start[row + 1]].tolist())
+            return
+        yield from map(frozenset, self.to_arrow().to_pylist())
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} descriptors of {self.vocabulary.kind}>"
+
+    def to_arrow(self) -> pa.Array:
+        """An Arrow list of tags for each; of Bloom filters, a list of bits."""
+        offsets = pa.array(self.start, pa.int64())
+        if self.vocabulary.kind == "bloom":
+            return pa.LargeListArray.from_arrays(offsets, pa.array(self.ids))
+        words = self.vocabulary.names().to_arrow().take(pa.array(self.ids))
+        return pa.LargeListArray.from_arrays(offsets, words)
+
+    def signatures(self) -> NDArray[np.uint64]:
+        """Bloom filters as rows of three 64-bit words, as `TagIndex` takes them."""
+        if self.vocabulary.kind != "bloom":
+            raise UsageError("descriptors are sets of tags; only Bloom filters have bits")
+        bits = np.zeros((len(self), BLOOM_BITS), np.uint8)
+        bits[np.repeat(np.arange(len(self)), np.diff(self.start)), self.ids] = 1
+        return np.packbits(bits, axis=1).view(">u8").astype(np.uint64)
+
+    def take(self, rows: NDArray[np.int64]) -> Descriptors:
+        """Some of them, in the given order."""
+        return Descriptors(self.vocabulary, *take_rows(self.start, self.ids, rows))

@@ -1,0 +1,289 @@
+"""The routing information base of a router: which descriptors are wanted beyond each interface, on
+each tree. [Thesis 2.3.6]
+
+    update from a neighbour ──apply──▶ stored filters ──▶ updates for other neighbours
+
+A filter subsumes its supersets: of the filters that came from one neighbour on one tree, only those
+without a stored subset are kept. Filters are stored once for all trees, with the pairs of tree and
+interface that want them. Local applications (interface 0) are different: everything they register is
+kept, as often as it is registered, since a filter that goes may uncover others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matchyard.errors import UsageError
+from matchyard.kernels import updates
+from matchyard.kernels.filters import (
+    FILTERS,
+    LIVING,
+    compacted,
+    empty,
+    entry_pairs,
+    hash_rows,
+    loaded,
+    sets_of,
+    with_room,
+)
+from matchyard.kernels.names import n_bytes
+from matchyard.routing import saved_ribs
+from matchyard.routing.descriptors import Descriptors, Vocabulary
+from matchyard.routing.saved_ribs import INTERFACE_BITS, MOST_INTERFACES, MOST_TREES
+from matchyard.routing.topology import Topology
+from matchyard.routing.trees import Tree, check_tree
+
+_LEAST_ROOM = 64  # filters
+
+
+class Update(NamedTuple):
+    """What one router tells the next on a tree. Removals come before additions."""
+
+    additions: Any = ()  # descriptors in any form that an index takes sets of tags in
+    removals: Any = ()
+
+
+class Memory(NamedTuple):
+    """What a router stores, and in how many bytes."""
+
+    filters: int  # distinct descriptors
+    entries: int  # pairs of tree and interface, of all filters
+    stored_bytes: int  # here, with room for more and the lists that find subsets and supersets
+    thesis_bytes: int  # with the 60 bytes that a filter takes on average in the thesis
+    compact_bytes: int  # with 32 bytes for a filter and 2 for an entry
+
+
+class Rib:
+    """The descriptors that a router knows, by tree and interface.
+
+    `links` has the interfaces of the router on each tree, from 1 on: see `links_at`.
+
+    >>> rib = Rib([[1, 2, 3]])
+    >>> told = rib.apply(Update(additions=[{"jazz"}, {"jazz", "live"}]), tree=0, interface=1)
+    >>> {interface: list(update.additions) for interface, update in told.items()}
+    {2: [frozenset({'jazz'})], 3: [frozenset({'jazz'})]}
+    >>> rib.apply(Update(additions=["jazz oslo"]), tree=0, interface=2)[1].additions
+    <1 descriptors of tags>
+    """
+
+    def __init__(
+        self,
+        links: Sequence[Iterable[int]],
+        descriptors: str = "tags",
+        vocabulary: Vocabulary | None = None,
+    ) -> None:
+        if vocabulary is not None and vocabulary.kind != descriptors:
+            raise UsageError(
+                f"a vocabulary of {vocabulary.kind} for descriptors={descriptors!r}; expected the same"
+            )
+        self.links = tuple(tuple(sorted({int(one) for one in tree})) for tree in links)
+        _check_links(self.links)
+        self.vocabulary = vocabulary or Vocabulary(descriptors)
+        self._filters = empty(_LEAST_ROOM, 4 * _LEAST_ROOM, _LEAST_ROOM, self.vocabulary.n_ids)
+
+    def __repr__(self) -> str:
+        return f"<Rib: {len(self)} filters, {len(self.links)} trees>"
+
+    def __len__(self) -> int:
+        """How many different filters are stored."""
+        return int(self._filters.counts[LIVING])
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def descriptors(self) -> str:
+        """How filters are compared: as "tags", exactly, or as "bloom" filters."""
+        return self.vocabulary.kind
+
+    # ---------------------------------------------------------------- changing
+
+    def apply(self, update: Update, tree: int, interface: int) -> dict[int, Update]:
+        """Store what an interface tells on a tree; returns what to tell others there, by interface.
+
+        An addition is ignored where the interface has a subset of it, and takes the place of supersets. A
+        removal of something that is not there is ignored. What is told is as little as possible.
+        """
+        first = self._first(tree, interface)
+        gone, came = (self.vocabulary.encode(part) for part in (update.removals, update.additions))
+        coming = _sets(came)
+        self._make_room(coming)
+        news = updates.apply(
+            self._filters, _sets(gone, -1), coming, first, first + MOST_INTERFACES - 1,
+            first + interface,
+        )  # fmt: skip
+        return self._updates(news, tree, interface)
+
+    def _first(self, tree: int, interface: int) -> int:
+        """The entry of interface 0 on a tree."""
+        if not 0 <= tree < len(self.links):
+            raise UsageError(f"tree {tree}; expected a number from 0 to {len(self.links) - 1}")
+        if interface != 0 and interface not in self.links[tree]:
+            raise UsageError(
+                f"interface {interface} is not on tree {tree}; expected 0 for local applications, or "
+                f"one of {_some(self.links[tree])}"
+            )
+        return int(tree) << INTERFACE_BITS
+
+    def _make_room(self, came: updates.Sets) -> None:
+        """Room for additions; what has gone is dropped where it is most of what is stored."""
+        filters = self._filters
+        n_dead = int(filters.counts[FILTERS] - filters.counts[LIVING])
+        if n_dead > max(_LEAST_ROOM, int(filters.counts[LIVING])):
+            filters = compacted(filters)
+        self._filters = with_room(filters, self.vocabulary.n_ids, *came[1:])
+
+    def _updates(self, news: NDArray[np.int32], tree: int, interface: int) -> dict[int, Update]:
+        """News by neighbour; neighbours that are told the same share one update."""
+        if not len(news):
+            return {}
+        told = self._rows(news[:, 0].astype(np.int64))
+        came, whom, which = news[:, 1] == updates.CAME, news[:, 2], news[:, 3]
+        for_all = whom == updates.ALL
+        special = set(which[~for_all].tolist())
+        some = whom == updates.ALL_BUT
+        common = _update(told, came, for_all | some)
+        found = {}
+        for neighbour in self.links[tree]:
+            if neighbour == interface:
+                continue
+            if neighbour in special:
+                is_one = which == neighbour
+                mine = for_all | (some & ~is_one) | ((whom == updates.ONLY) & is_one)
+                update = _update(told, came, mine)
+            else:
+                update = common
+            if len(update.additions) or len(update.removals):
+                found[neighbour] = update
+        return found
+
+    # ---------------------------------------------------------------- looking at it
+
+    def covers(self, descriptors: Any, tree: int, interface: int) -> NDArray[np.bool_]:
+        """Which descriptors some filter of an interface subsumes: who wants that, wants them, too.
+
+        >>> rib = Rib([[1]])
+        >>> _ = rib.apply(Update(additions=["jazz"]), 0, 1)
+        >>> rib.covers(["jazz live", "rock"], 0, 1).tolist()
+        [True, False]
+        """
+        own = self._first(tree, interface) + interface
+        asked = self.vocabulary.encode(descriptors)
+        self._make_room(_sets(self.vocabulary.encode([])))  # for the lists of new tags
+        covered, _ = updates.are_covered(self._filters, _sets(asked, 0), own)
+        found: NDArray[np.bool_] = covered
+        return found
+
+    def told(self, tree: int, interface: int) -> Descriptors:
+        """Everything that a neighbour has been told, or must be told when it joins."""
+        first = self._first(tree, interface)
+        if interface == 0:
+            raise UsageError("local applications are told nothing; expected an interface from 1 on")
+        rows = updates.told_to(self._filters, first, first + MOST_INTERFACES - 1, first + interface)
+        return self._rows(rows)
+
+    def wanted(self, tree: int, interface: int) -> Descriptors:
+        """The filters of an interface on a tree; at interface 0, every registration."""
+        entry = self._first(tree, interface) + interface
+        rows, entries = entry_pairs(self._filters)
+        return self._rows(rows[entries == entry])
+
+    def entries(self) -> pa.Table:
+        """All filters by tree and interface: columns descriptor, tree, interface; a row for each entry."""
+        rows, entries = entry_pairs(self._filters)
+        return pa.table(
+            {
+                "descriptor": self._rows(rows).to_arrow(),
+                "tree": entries >> INTERFACE_BITS,
+                "interface": entries & (MOST_INTERFACES - 1),
+            }
+        )
+
+    def memory(self) -> Memory:
+        """How much is stored, here and as the thesis would store it."""
+        rows = self._filters.rows[: self._filters.counts[FILTERS]]
+        n_entries = int(rows["n_entries"].sum())
+        stored = n_bytes(self._filters) + n_bytes(self.vocabulary.names())
+        return memory(len(self), n_entries, stored)
+
+    def _rows(self, rows: NDArray[Any]) -> Descriptors:
+        return Descriptors(self.vocabulary, *sets_of(self._filters, rows))
+
+    # ---------------------------------------------------------------- keeping it
+
+    def save(self, path: str | os.PathLike[str]) -> Rib:
+        """Write a new version to a folder and publish it in one step, as an index does."""
+        pairs, entries = entry_pairs(self._filters)
+        living, pairs = np.unique(pairs, return_inverse=True)
+        table = saved_ribs.table_of(self.links, *sets_of(self._filters, living), pairs, entries)
+        saved_ribs.save(path, self.descriptors, self.vocabulary.names(), table)
+        return self
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], verify: bool | str = "auto", version: str | None = None
+    ) -> Rib:
+        """Open a saved RIB; `verify` and `version` are those of `matchyard.open`."""
+        kind, names, table = saved_ribs.load(path, verify, version)
+        rib = cls(saved_ribs.links_of(table), kind, Vocabulary(kind, names))
+        n_filters = len(table.id_start) - 1
+        rows = np.repeat(np.arange(n_filters), np.diff(table.entry_start))
+        rib._filters = loaded(
+            table.id_start.astype(np.int64), table.ids, rows, table.entries, rib.vocabulary.n_ids
+        )
+        return rib
+
+
+def links_at(topology: Topology, trees: Sequence[Tree], node: int) -> list[list[int]]:
+    """The interfaces of a node on each tree: those that lead to its parent and its children there.
+
+    >>> from matchyard.routing import from_links, shortest_paths
+    >>> network = from_links([(0, 1), (1, 2), (2, 0)])
+    >>> links_at(network, [shortest_paths(network, 0), shortest_paths(network, 1)], 1)
+    [[1], [1, 2]]
+    """
+    if not 0 <= node < topology.n_nodes:
+        raise UsageError(f"no node {node}; expected a number from 0 to {topology.n_nodes - 1}")
+    near = topology.neighbours[topology.start[node] : topology.start[node + 1]]
+    found = []
+    for tree in trees:
+        check_tree(topology, tree)
+        is_on = (tree.parent[near] == node) | (near == tree.parent[node])
+        found.append((np.flatnonzero(is_on) + 1).tolist())
+    return found
+
+
+def memory(n_filters: int, n_entries: int, stored_bytes: int) -> Memory:
+    """What so many filters and entries take."""
+    return Memory(
+        n_filters, n_entries, stored_bytes, 60 * n_filters, 32 * n_filters + 2 * n_entries
+    )
+
+
+def _check_links(links: Sequence[Sequence[int]]) -> None:
+    if len(links) > MOST_TREES:
+        raise UsageError(f"{len(links)} trees; expected at most {MOST_TREES}")
+    odd = [one for tree in links for one in tree if not 1 <= one < MOST_INTERFACES]
+    if odd:
+        raise UsageError(f"interface {odd[0]}; expected 1 to {MOST_INTERFACES - 1}")
+
+
+def _some(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "") or "none"
+
+
+def _sets(descriptors: Descriptors, direction: int = 1) -> updates.Sets:
+    """Descriptors as kernels take them: the smallest first, or with -1 the largest, or with 0 as they are."""
+    start, ids = descriptors.start, descriptors.ids
+    order = np.argsort(direction * np.diff(start), kind="stable")
+    return updates.Sets(order, start, ids, hash_rows(start, ids))
+
+
+def _update(told: Descriptors, came: NDArray[np.bool_], mine: NDArray[np.bool_]) -> Update:
+    return Update(told.take(np.flatnonzero(mine & came)), told.take(np.flatnonzero(mine & ~came)))

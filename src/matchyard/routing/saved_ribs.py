@@ -1,0 +1,126 @@
+"""A RIB on disk: a version in a folder, as an index has them, with the arrays of `Table`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchyard import storage, versions
+from matchyard.errors import StorageError
+from matchyard.kernels.csr import ragged
+from matchyard.kernels.inspection import Inspection, inspect_names
+from matchyard.kernels.names import Names
+from matchyard.routing.descriptors import BLOOM_BITS, KINDS
+
+ENGINE = "rib"  # what the manifest says in place of an engine
+# An entry is a tree and an interface in 31 bits.
+INTERFACE_BITS = 20
+MOST_INTERFACES, MOST_TREES = 1 << INTERFACE_BITS, 1 << 11
+
+
+class Table(NamedTuple):
+    """Filters, the entries of each, and the interfaces of the router on each tree."""
+
+    id_start: NDArray[np.int32]  # [n_filters + 1] offsets into ids
+    ids: NDArray[np.int32]  # rising within a filter; numbers of tags, or of bits
+    entry_start: NDArray[np.int32]  # [n_filters + 1] offsets into entries
+    entries: NDArray[np.int32]  # tree << 20 | interface; rising within a filter
+    link_start: NDArray[np.int32]  # [n_trees + 1] offsets into links
+    links: NDArray[np.int32]  # interfaces from 1 on, rising within a tree
+
+
+class _Nothing(NamedTuple):
+    """No options: what the manifest of an index says of its algorithm."""
+
+
+def table_of(
+    links: Sequence[Sequence[int]],
+    start: NDArray[np.int64],
+    ids: NDArray[np.int32],
+    pairs: NDArray[np.int64],
+    entries: NDArray[np.int32],
+) -> Table:
+    """The table of filters, and of pairs of filter and entry in rising order."""
+    counts = np.bincount(pairs, minlength=len(start) - 1)
+    return Table(
+        start.astype(np.int32),
+        ids,
+        ragged(counts).astype(np.int32),
+        entries,
+        ragged(np.array([len(tree) for tree in links], np.int64)).astype(np.int32),
+        np.array([one for tree in links for one in tree], np.int32),
+    )
+
+
+def links_of(table: Table) -> list[list[int]]:
+    """The interfaces of the router on each tree."""
+    return [
+        table.links[low:high].tolist()
+        for low, high in zip(table.link_start[:-1], table.link_start[1:], strict=True)
+    ]
+
+
+def save(path: str | os.PathLike[str], kind: str, names: Names, table: Table) -> None:
+    """Write a version and publish it in one step."""
+    with versions.new_version(path) as folder:
+        with versions.writable(folder) as local:
+            files = storage.write_vocabulary(local, "vocabulary", names)
+            files += storage.write_table(local, 0, table)
+        settings = storage.describe(ENGINE, kind, _Nothing(), _Nothing(), [1])
+        versions.publish(path, folder, settings, files)
+
+
+def load(
+    path: str | os.PathLike[str], verify: Any = "auto", version: str | None = None
+) -> tuple[str, Names, Table]:
+    """The form of descriptors, the names and the table of a saved version, inspected."""
+    saved = versions.load(path, verify, version)
+    kind = saved.manifest["algorithm"]
+    if saved.manifest["engine"] != ENGINE or kind not in KINDS:
+        raise StorageError(
+            f"{path} is an index of {saved.manifest['engine']}, not a RIB: open it with matchyard.open"
+        )
+    arrays = saved.segments[0].tables[0] if saved.segments[0].tables else {}
+    if set(arrays) != set(Table._fields):
+        odd = ", ".join(sorted(set(arrays) ^ set(Table._fields)))
+        raise StorageError(f"{saved.folder} lacks or adds arrays of a RIB: {odd}")
+    names, table = saved.segments[0].vocabulary, Table(**arrays)
+    if not isinstance(names, Names):
+        raise StorageError(f"{saved.folder} has no vocabulary of a RIB")
+    inspect_names(names, f"{saved.folder}/vocabulary.", saved.is_thorough)
+    # Filters are copied into a hash table when they are loaded: every value is looked at, always.
+    look = Inspection(table, f"{saved.folder}/{storage.shard_folder(0)}", True)
+    _inspect(look, table, BLOOM_BITS if kind == "bloom" else names.n_names)
+    look.finish()
+    return kind, names, table
+
+
+def _inspect(look: Inspection, table: Table, n_ids: int) -> None:
+    """Refuse arrays that a RIB must not be given."""
+    n_filters, n_trees = look.length("id_start") - 1, look.length("link_start") - 1
+    look.offsets("id_start", n_filters, look.length("ids"))
+    look.values("ids", 0, n_ids)
+    look.offsets("entry_start", n_filters, look.length("entries"))
+    look.values("entries", 0, max(1, n_trees) << INTERFACE_BITS)
+    look.offsets("link_start", n_trees, look.length("links"))
+    look.values("links", int(len(table.links) > 0), MOST_INTERFACES)  # none: no least one
+    look.expect("link_start", n_trees <= MOST_TREES, f"has more than {MOST_TREES} trees")
+    for start, values in (("id_start", "ids"), ("entry_start", "entries")):
+        falls = np.flatnonzero(np.diff(getattr(table, values)) < (values == "ids")) + 1
+        is_first = np.isin(falls, getattr(table, start))
+        look.expect(values, bool(is_first.all()), "falls within a filter")
+    used = np.unique(table.entries)
+    known = [
+        tree << INTERFACE_BITS | one
+        for tree, links in enumerate(links_of(table))
+        for one in (0, *links)
+    ]
+    look.expect(
+        "entries",
+        bool(np.isin(used, known).all()),
+        "has an interface that the router does not have",
+    )
