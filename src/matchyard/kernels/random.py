@@ -76,3 +76,20 @@ def pick(table, word):
     if fraction(mix64(word)) < table.threshold[column]:
         return column
     return np.int64(table.alias[column])
+
+
+@njit(nogil=True, cache=True)
+def choose_each(shares, numbers, seed):
+    """The place in cumulative shares that chance gives to each number."""
+    places = np.empty(len(numbers), np.int32)
+    for i in range(len(numbers)):
+        share = fraction(draw(seed, numbers[i], 0))
+        low, high = 0, len(shares) - 1
+        while low < high:
+            middle = (low + high) >> 1
+            if shares[middle] <= share:
+                low = middle + 1
+            else:
+                high = middle
+        places[i] = low
+    return places

@@ -59,13 +59,14 @@ _REMOVED, _HIDDEN = 1, 2
 def apply(filters, gone, came, first, last, own):
     """Apply an update from the interface with the entry `own`; `first` to `last` are the entries of its
     tree. What is gone is ordered from the largest set on, what came from the smallest on, and `filters`
-    has room for the latter. Returns the news."""
-    told = _remove(filters, gone, first, last, own)
+    has room for the latter. Returns the news, and the filters that the interface has had or has now, which
+    may have come and gone several times."""
+    told, changed = _remove(filters, gone, first, last, own)
     hidden = _uncover(filters, told, first, last, own)
     news = np.empty((16, 4), np.int32)
-    news, n_news = _add(filters, came, first, last, own, news)
+    news, n_news, stored = _add(filters, came, first, last, own, news)
     news, n_news = _settle(filters, told, hidden, first, last, own, news, n_news)
-    return news[:n_news]
+    return news[:n_news], np.concatenate((changed, stored))
 
 
 @njit(nogil=True, cache=True)
@@ -85,9 +86,10 @@ def _tell(news, n_news, one, what, whom, interface):
 @njit(nogil=True, cache=True)
 def _remove(filters, gone, first, last, own):
     """Take filters off an interface, the largest first. Returns rows (filter, covers, which one) of those
-    that neighbours know."""
+    that neighbours know, and all that the interface no longer has."""
     order, start, ids, codes = gone
     told = np.empty((len(order), 3), np.int64)
+    changed, n_changed = np.empty(len(order), np.int64), 0
     seen = np.zeros(3, np.int64)
     n_told = 0
     for place in range(len(order)):
@@ -100,6 +102,8 @@ def _remove(filters, gone, first, last, own):
         drop_entry(filters, one, own)
         if has_entry(filters, one, own):  # another application wants the same
             continue
+        changed[n_changed] = one
+        n_changed += 1
         signature = filters.rows[one].signature
         who_covers(filters, one, ids, low, high, signature, first, last, own, True, seen)
         if seen[0] or seen[1] == 2:  # no neighbour knows it
@@ -107,7 +111,7 @@ def _remove(filters, gone, first, last, own):
         filters.rows[one].mark = _REMOVED
         told[n_told, 0], told[n_told, 1], told[n_told, 2] = one, seen[1], seen[2]
         n_told += 1
-    return told[:n_told]
+    return told[:n_told], changed[:n_changed]
 
 
 @njit(nogil=True, cache=True)
@@ -141,10 +145,12 @@ def _uncover(filters, told, first, last, own):
 
 @njit(nogil=True, cache=True)
 def _add(filters, came, first, last, own, news):
-    """Store filters at an interface, the smallest first; returns the news. The interface of local
-    applications, which is the first one, keeps everything."""
+    """Store filters at an interface, the smallest first. Returns the news, and the filters that it
+    has now and had not, or had and has not. The interface of local applications, which is the first one, keeps
+    everything."""
     order, start, ids, codes = came
     is_local, n_news = own == first, 0
+    changed, n_changed = np.empty(max(1, len(order)), np.int64), 0
     seen, holders = np.zeros(3, np.int64), np.zeros(3, np.int64)
     found = np.empty(64, np.int64)
     for place in range(len(order)):
@@ -166,16 +172,24 @@ def _add(filters, came, first, last, own, news):
         one = add_entry(filters, one, codes[row], ids, low, high, signature, own)
         if is_there:
             continue
+        n_found = 0
         if not is_local:
             found, n_found = supersets(filters, ids, low, high, signature, own, own, found)
-            for i in range(n_found):
-                drop_entry(filters, found[i], own)
+        if n_changed + n_found + 1 > len(changed):
+            grown = np.empty(2 * (n_changed + n_found + 1), np.int64)
+            grown[:n_changed] = changed[:n_changed]
+            changed = grown
+        for i in range(n_found):
+            drop_entry(filters, found[i], own)
+            changed[n_changed + i] = found[i]
+        changed[n_changed + n_found] = one
+        n_changed += n_found + 1
         if (
             seen[0] or filters.rows[one].mark
         ):  # covered by another application, or left to `_settle`
             continue
         news, n_news = _tell_of_new(news, n_news, one, holders, seen)
-    return news, n_news
+    return news, n_news, changed[:n_changed]
 
 
 @njit(nogil=True, cache=True)
@@ -282,3 +296,12 @@ def are_covered(filters, asked, own):
         )
         covered[row] = seen[0]
     return covered, n_compared
+
+
+@njit(nogil=True, cache=True)
+def are_held(filters, some, own):
+    """Which filters an interface has."""
+    held = np.zeros(len(some), np.bool_)
+    for i in range(len(some)):
+        held[i] = has_entry(filters, some[i], own)
+    return held

@@ -6,6 +6,9 @@ label, next_hop                  labels of nodes that route on a tree without ta
 stretch, congestion              what trees cost: longer paths, busier links
 build_by_messages                trees and labels by messages between neighbours alone
 Rib, Update, links_at            what a router knows of registrations, and tells its neighbours
+Fib                              forwards packets as a RIB says
+Registrations, merge             what any router stores of the registrations of a whole network
+place, register_workload         users of a workload at the nodes of a network
 """
 
 from importlib.util import find_spec as _find_spec
@@ -16,22 +19,39 @@ if _find_spec("scipy") is None:
     raise _UsageError("routing needs SciPy: pip install 'matchyard[network]'")
 
 from matchyard.routing.descriptors import Descriptors, Vocabulary
+from matchyard.routing.fib import Fib
 from matchyard.routing.formats import topology
 from matchyard.routing.labels import Labels, label, next_hop
 from matchyard.routing.metrics import Distribution, congestion, distribution, stretch
 from matchyard.routing.models import generate
+from matchyard.routing.placement import PLACEMENTS, place
+from matchyard.routing.registrations import (
+    Registrations,
+    Sizes,
+    Table,
+    merge,
+    register_workload,
+    size_row,
+    sizes_table,
+    table_by_parts,
+)
 from matchyard.routing.rib import Memory, Rib, Update, links_at
 from matchyard.routing.rounds import build as build_by_messages
 from matchyard.routing.topology import Topology, from_links, largest_component
 from matchyard.routing.trees import RULES, Tree, grow, shortest_paths
 
 __all__ = [
+    "PLACEMENTS",
     "RULES",
     "Descriptors",
     "Distribution",
+    "Fib",
     "Labels",
     "Memory",
+    "Registrations",
     "Rib",
+    "Sizes",
+    "Table",
     "Topology",
     "Tree",
     "Update",
@@ -45,8 +65,14 @@ __all__ = [
     "label",
     "largest_component",
     "links_at",
+    "merge",
     "next_hop",
+    "place",
+    "register_workload",
     "shortest_paths",
+    "size_row",
+    "sizes_table",
     "stretch",
+    "table_by_parts",
     "topology",
 ]

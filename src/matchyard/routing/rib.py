@@ -49,6 +49,15 @@ class Update(NamedTuple):
     removals: Any = ()
 
 
+class Change(NamedTuple):
+    """Filters that an interface on a tree has now and may have had before, or the other way round."""
+
+    tree: int
+    interface: int
+    kept: Descriptors
+    lost: Descriptors
+
+
 class Memory(NamedTuple):
     """What a router stores, and in how many bytes."""
 
@@ -85,6 +94,7 @@ class Rib:
         self.links = tuple(tuple(sorted({int(one) for one in tree})) for tree in links)
         _check_links(self.links)
         self.vocabulary = vocabulary or Vocabulary(descriptors)
+        self._journals: list[list[Change]] = []
         self._filters = empty(_LEAST_ROOM, 4 * _LEAST_ROOM, _LEAST_ROOM, self.vocabulary.n_ids)
 
     def __repr__(self) -> str:
@@ -114,11 +124,27 @@ class Rib:
         gone, came = (self.vocabulary.encode(part) for part in (update.removals, update.additions))
         coming = _sets(came)
         self._make_room(coming)
-        news = updates.apply(
+        news, changed = updates.apply(
             self._filters, _sets(gone, -1), coming, first, first + MOST_INTERFACES - 1,
             first + interface,
         )  # fmt: skip
+        for journal in self._journals:
+            self._write(journal, np.unique(changed), tree, interface)
         return self._updates(news, tree, interface)
+
+    def journal(self) -> list[Change]:
+        """A list that gets a line for each update from now on: see `Fib`. Whoever reads it, empties it."""
+        self._journals.append([])
+        return self._journals[-1]
+
+    def _write(
+        self, journal: list[Change], changed: NDArray[np.int64], tree: int, interface: int
+    ) -> None:
+        own = (tree << INTERFACE_BITS) + interface
+        is_held = updates.are_held(self._filters, changed, own)
+        if len(changed):
+            kept, lost = self._rows(changed[is_held]), self._rows(changed[~is_held])
+            journal.append(Change(tree, interface, kept, lost))
 
     def _first(self, tree: int, interface: int) -> int:
         """The entry of interface 0 on a tree."""
@@ -194,16 +220,21 @@ class Rib:
         rows, entries = entry_pairs(self._filters)
         return self._rows(rows[entries == entry])
 
-    def entries(self) -> pa.Table:
-        """All filters by tree and interface: columns descriptor, tree, interface; a row for each entry."""
+    def pairs(
+        self, copies: bool = True
+    ) -> tuple[Descriptors, NDArray[np.int32], NDArray[np.int32]]:
+        """All filters with the trees and interfaces that want them: a place for each entry. Without
+        `copies`, a descriptor that several local applications have registered is there once."""
         rows, entries = entry_pairs(self._filters)
-        return pa.table(
-            {
-                "descriptor": self._rows(rows).to_arrow(),
-                "tree": entries >> INTERFACE_BITS,
-                "interface": entries & (MOST_INTERFACES - 1),
-            }
-        )
+        if not copies:
+            is_first = np.append(True, (np.diff(rows) != 0) | (np.diff(entries) != 0))[: len(rows)]
+            rows, entries = rows[is_first], entries[is_first]
+        return self._rows(rows), entries >> INTERFACE_BITS, entries & (MOST_INTERFACES - 1)
+
+    def entries(self) -> pa.Table:
+        """The same as a table: columns descriptor, tree, interface."""
+        filters, trees, interfaces = self.pairs()
+        return pa.table({"descriptor": filters.to_arrow(), "tree": trees, "interface": interfaces})
 
     def memory(self) -> Memory:
         """How much is stored, here and as the thesis would store it."""
@@ -231,12 +262,23 @@ class Rib:
     ) -> Rib:
         """Open a saved RIB; `verify` and `version` are those of `matchyard.open`."""
         kind, names, table = saved_ribs.load(path, verify, version)
-        rib = cls(saved_ribs.links_of(table), kind, Vocabulary(kind, names))
-        n_filters = len(table.id_start) - 1
-        rows = np.repeat(np.arange(n_filters), np.diff(table.entry_start))
-        rib._filters = loaded(
-            table.id_start.astype(np.int64), table.ids, rows, table.entries, rib.vocabulary.n_ids
-        )
+        start = table.id_start.astype(np.int64)
+        filters = Descriptors(Vocabulary(kind, names), start, table.ids)
+        return cls.of_table(saved_ribs.links_of(table), filters, table.entry_start, table.entries)
+
+    @classmethod
+    def of_table(
+        cls,
+        links: Sequence[Iterable[int]],
+        filters: Descriptors,
+        entry_start: NDArray[Any],
+        entries: NDArray[np.int32],
+    ) -> Rib:
+        """A RIB with filters as they are, and the entries (tree << 20 | interface) of each, which rise."""
+        rib = cls(links, filters.vocabulary.kind, filters.vocabulary)
+        pairs = np.repeat(np.arange(len(filters)), np.diff(entry_start))
+        n_ids = rib.vocabulary.n_ids
+        rib._filters = loaded(filters.start, filters.ids, pairs, entries, n_ids)
         return rib
 
 

@@ -1,0 +1,50 @@
+"""The RIB of AS3257 on one L tree while users grow, by merging minimal sets part by part [thesis, Figure
+2.11].
+
+    MATCHYARD_DATA=… python benchmarks/scale/rib.py [USERS …]
+
+Appends a line for each number of users to benchmarks/results/rib.jsonl.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import matchyard as my
+from matchyard.bench import machine
+from matchyard.bench.networks import N_INTERNET, internet
+from matchyard.routing import grow, table_by_parts
+
+ROWS_PER_USER = 41.7  # of icn
+RESULTS = Path(__file__).parent.parent / "results" / "rib.jsonl"
+
+
+def main(users: int) -> None:
+    network, name = internet(N_INTERNET)
+    rows = round(users * ROWS_PER_USER)
+    start, cpu = time.perf_counter(), time.process_time()
+    done = 0
+
+    def show(n_more: int) -> None:
+        nonlocal done
+        done += n_more
+        print(f"{done:,} of {rows:,} rows, {time.perf_counter() - start:.0f} s", flush=True)
+
+    table = table_by_parts(
+        my.workload("tags", "icn", rows), network, grow(network, "L", 1), network.node("3257"), progress=show
+    )  # fmt: skip
+    found = table.memory()._asdict()
+    line = {
+        "kind": "rib growth", "network": name, "users": users, "rows": rows, **found,
+        "seconds": time.perf_counter() - start, "cpu_s": time.process_time() - cpu,
+        "peak_bytes": machine.peak_bytes(), "machine": machine.describe(),
+    }  # fmt: skip
+    with RESULTS.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    print(json.dumps({name: value for name, value in line.items() if name != "machine"}))
+
+
+if __name__ == "__main__":
+    for count in sys.argv[1:] or ["10_000", "100_000", "1_000_000"]:
+        main(int(count))

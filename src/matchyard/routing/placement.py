@@ -1,0 +1,68 @@
+"""Where users are: which node of a network each user belongs to. [Thesis 2.4.4]
+
+The thesis has users of applications in all networks of the Internet, and does not say how many in which.
+A placement is a name for such a choice: shares of users by node. The node of a user depends on the
+user's number, the seed and the placement, whatever other users there are.
+
+zipf      the largest node has twice as many as the second, three times as many as the third, …;
+          which node is the largest is random
+uniform   all nodes have the same share
+degree    in proportion to the links of a node
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from matchyard.errors import UsageError
+from matchyard.kernels.random import choose_each
+from matchyard.routing.topology import Topology
+
+_USER = 0x5553  # placements have random numbers of their own
+
+
+def _zipf(topology: Topology, seed: int) -> NDArray[np.float64]:
+    ranks = np.random.default_rng(seed).permutation(topology.n_nodes)
+    shares: NDArray[np.float64] = 1 / (ranks + 1.0)
+    return shares
+
+
+def _uniform(topology: Topology, seed: int) -> NDArray[np.float64]:
+    return np.ones(topology.n_nodes)
+
+
+def _degree(topology: Topology, seed: int) -> NDArray[np.float64]:
+    return np.maximum(topology.degrees, 1).astype(np.float64)
+
+
+PLACEMENTS: dict[str, Callable[[Topology, int], NDArray[np.float64]]] = {
+    "zipf": _zipf,
+    "uniform": _uniform,
+    "degree": _degree,
+}
+
+
+def place(
+    users: ArrayLike, topology: Topology, placement: str = "zipf", seed: int = 1
+) -> NDArray[np.int32]:
+    """The node of each user, from the number of that user.
+
+    >>> from matchyard.routing import generate
+    >>> place([3, 4, 3], generate("grid", 9))[[0, 2]].tolist()
+    [5, 5]
+    """
+    if placement not in PLACEMENTS:
+        raise UsageError(
+            f"no placement {placement!r}; expected one of {', '.join(PLACEMENTS)}, e.g. 'zipf'"
+        )
+    if seed < 0:
+        raise UsageError(f"seed {seed}; expected a number from 0 on")
+    if topology.n_nodes == 0:
+        raise UsageError("no node to place users at; expected a network with at least one")
+    shares = np.cumsum(PLACEMENTS[placement](topology, seed))
+    numbers = np.asarray(users, np.int64)
+    found: NDArray[np.int32] = choose_each(shares / shares[-1], numbers, seed ^ _USER)
+    return found

@@ -1,0 +1,297 @@
+"""The registrations of a whole network, and what any router of it stores: all at once, without sending an
+update. [Thesis 2.4.4]
+
+    registrations (descriptor, node) ──▶ subsets among them, once ──▶ table of a router
+                                                                  ──▶ table of another one …
+
+A table is what `Rib` has when all updates have arrived. Tables of parts of the registrations are merged:
+the filters that a router keeps of everything are among those that it keeps of each part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from matchyard.errors import UsageError
+from matchyard.kernels.aggregation import (
+    directions,
+    grouped,
+    keep_minimal,
+    owners_at,
+    sort_all_owners,
+)
+from matchyard.kernels.csr import ragged, take_rows
+from matchyard.routing.descriptors import Descriptors, Vocabulary
+from matchyard.routing.placement import place
+from matchyard.routing.rib import Memory, Rib, links_at, memory
+from matchyard.routing.saved_ribs import INTERFACE_BITS, MOST_INTERFACES, MOST_TREES
+from matchyard.routing.topology import Topology
+from matchyard.routing.trees import Tree
+
+PART = 1 << 25  # registrations that are looked at together
+_ROWS = 1 << 20  # of a workload that are made together
+_MOST_SUBSETS = 16  # trees of which all subsets are looked at
+
+
+class Sizes(NamedTuple):
+    """What a router stores with a number of trees: of all ways to choose them, the least, the mean and
+    the most."""
+
+    n_trees: int
+    filters: tuple[int, float, int]
+    entries: tuple[int, float, int]
+
+    def memory(self) -> Memory:
+        """The most."""
+        return memory(self.filters[2], self.entries[2], 0)
+
+
+class Table(NamedTuple):
+    """The filters of a router, with the trees and interfaces that want them."""
+
+    descriptors: Descriptors
+    start: NDArray[np.int64]  # [n_filters + 1]
+    entries: NDArray[np.int32]  # tree << 20 | interface, rising within a filter
+
+    @property
+    def n_filters(self) -> int:
+        """How many different filters there are."""
+        return len(self.start) - 1
+
+    def memory(self) -> Memory:
+        """How much is stored, here and as the thesis would store it."""
+        arrays = (self.descriptors.start, self.descriptors.ids, self.start, self.entries)
+        return memory(self.n_filters, len(self.entries), sum(array.nbytes for array in arrays))
+
+    def sizes(self, n_trees: int) -> list[Sizes]:
+        """What 1, 2, … of the first `n_trees` trees take, whichever are chosen."""
+        if not 1 <= n_trees <= _MOST_SUBSETS:
+            raise UsageError(f"{n_trees} trees; expected 1 to {_MOST_SUBSETS}")
+        trees = self.entries >> INTERFACE_BITS
+        per_tree = np.bincount(trees, minlength=n_trees)[:n_trees]
+        masks = np.zeros(self.n_filters, np.int64)
+        rows = np.repeat(np.arange(self.n_filters), np.diff(self.start))
+        for tree in range(n_trees):
+            masks[rows[trees == tree]] |= 1 << tree
+        counts = np.bincount(masks, minlength=1 << n_trees)
+        every_mask, found = np.arange(len(counts)), []
+        for size in range(1, n_trees + 1):
+            chosen = [list(some) for some in combinations(range(n_trees), size)]
+            filters = [
+                int(counts[every_mask & sum(1 << tree for tree in some) > 0].sum())
+                for some in chosen
+            ]
+            entries = [int(per_tree[some].sum()) for some in chosen]
+            found.append(Sizes(size, _spread(filters), _spread(entries)))
+        return found
+
+    def rib(self, links: Sequence[Sequence[int]]) -> Rib:
+        """A RIB with this content, at a router with these interfaces on each tree."""
+        return Rib.of_table(links, self.descriptors, self.start, self.entries)
+
+
+def _spread(values: list[int]) -> tuple[int, float, int]:
+    return min(values), sum(values) / len(values), max(values)
+
+
+class Registrations:
+    """Descriptors with the nodes that registered them.
+
+    >>> from matchyard.routing import from_links, grow
+    >>> line = from_links([(0, 1), (1, 2)])
+    >>> all_of = Registrations(["jazz", "jazz live", "rock"], [0, 0, 2])
+    >>> all_of.table(line, grow(line, "L", 1), 1).memory().filters
+    2
+    """
+
+    def __init__(
+        self, descriptors: Any, nodes: ArrayLike, vocabulary: Vocabulary | None = None
+    ) -> None:
+        if not isinstance(descriptors, Descriptors):
+            descriptors = (vocabulary or Vocabulary()).encode(descriptors)
+        found = np.asarray(nodes)
+        if found.shape != (len(descriptors),) or (len(found) and found.dtype.kind not in "iu"):
+            raise UsageError(
+                f"{len(descriptors)} descriptors with nodes of shape {found.shape} and type "
+                f"{found.dtype}; expected the number of a node for each"
+            )
+        if found.min(initial=0) < 0:
+            raise UsageError(f"a registration at node {found.min()}; expected numbers from 0 on")
+        self.vocabulary: Vocabulary = descriptors.vocabulary
+        self.n_registrations = len(descriptors)
+        self._last_node = int(found.max(initial=-1))
+        self._family, self._start, members = grouped(descriptors.start, descriptors.ids)
+        self._nodes = found.astype(np.int32)[members]
+
+    def __repr__(self) -> str:
+        return f"<{self.n_registrations} registrations of {len(self)} descriptors>"
+
+    def __len__(self) -> int:
+        """How many different descriptors there are."""
+        return len(self._family.order)
+
+    @property
+    def n_subsumed(self) -> int:
+        """Pairs of different descriptors of which one subsumes the other."""
+        return len(self._family.subsets)
+
+    def table(self, topology: Topology, trees: Sequence[Tree], at: int) -> Table:
+        """What the router of a node stores, on all trees."""
+        links = links_at(topology, trees, at)  # refuses trees and nodes of another network
+        if self._last_node >= topology.n_nodes:
+            raise UsageError(
+                f"a registration at node {self._last_node} of {topology.n_nodes}; expected a node of "
+                "this network"
+            )
+        if len(trees) > MOST_TREES or any(one >= MOST_INTERFACES for tree in links for one in tree):
+            raise UsageError(
+                f"{len(trees)} trees or an interface too many; expected at most {MOST_TREES} trees of "
+                f"{MOST_INTERFACES} interfaces"
+            )
+        interface_to = np.zeros(topology.n_nodes, np.int32)
+        near = topology.neighbours[topology.start[at] : topology.start[at + 1]]
+        interface_to[near] = np.arange(1, len(near) + 1)
+        ways = [directions(tree.parent, tree.order, at, interface_to) for tree in trees]
+        to_nodes = np.array(ways, np.int32).reshape(len(trees), topology.n_nodes)
+        start, owners = owners_at(self._start, self._nodes, to_nodes, INTERFACE_BITS)
+        start, entries = keep_minimal(self._family, start, owners, INTERFACE_BITS)
+        return _table(self.vocabulary, self._family.start, self._family.ids, start, entries)
+
+
+def _table(
+    vocabulary: Vocabulary,
+    set_start: NDArray[np.int64],
+    ids: NDArray[np.int32],
+    start: NDArray[np.int64],
+    entries: NDArray[np.int32],
+) -> Table:
+    """The filters that have entries."""
+    counts = np.diff(start)
+    kept = np.flatnonzero(counts)
+    descriptors = Descriptors(vocabulary, *take_rows(set_start, ids, kept))
+    return Table(descriptors, ragged(counts[kept]), entries)
+
+
+def merge(tables: Sequence[Table]) -> Table:
+    """The table of all registrations, from the tables that one router has of parts of them."""
+    if not tables:
+        raise UsageError("no tables to merge; expected at least one")
+    vocabulary = tables[0].descriptors.vocabulary
+    parts = [vocabulary.encode(table.descriptors) for table in tables]
+    ids = np.concatenate([part.ids for part in parts])
+    counts = np.concatenate([np.diff(part.start) for part in parts])
+    n_entries = np.concatenate([np.diff(table.start) for table in tables])
+    entries = np.concatenate([table.entries for table in tables])
+    family, member_start, members = grouped(ragged(counts), ids)
+    _, owners = take_rows(ragged(n_entries), entries, members)
+    starts = ragged(n_entries[members])[member_start]
+    start, owners = sort_all_owners(starts, owners, INTERFACE_BITS)
+    start, kept = keep_minimal(family, start, owners, INTERFACE_BITS)
+    return _table(vocabulary, family.start, family.ids, start, kept)
+
+
+def register_workload(
+    workload: Any,
+    topology: Topology,
+    placement: str = "zipf",
+    seed: int = 1,
+    rows: tuple[int, int] | None = None,
+    vocabulary: Vocabulary | None = None,
+) -> Registrations:
+    """The subscriptions of a workload, registered at the nodes where their users are placed; all of them,
+    or `rows` from … to.
+
+    >>> import matchyard as my
+    >>> from matchyard.routing import generate
+    >>> register_workload(my.workload("tags", "icn", 120), generate("grid", 9))
+    <120 registrations of 120 descriptors>
+    """
+    tags, users = workload.subscriptions(*(rows or (0, workload.size)))
+    return Registrations(tags, place(users, topology, placement, seed), vocabulary)
+
+
+def table_by_parts(
+    workload: Any,
+    topology: Topology,
+    trees: Sequence[Tree],
+    at: int,
+    placement: str = "zipf",
+    seed: int = 1,
+    part: int = PART,
+    progress: Callable[[int], object] | None = None,
+) -> Table:
+    """What a router stores of a workload that is too large to be looked at at once: part by part, with
+    tables merged when they are of one size. `progress` is called with the rows that were done.
+
+    Tags stay the numbers that the workload has for them, so that the table has no text.
+    """
+    vocabulary, waiting = Vocabulary(), list[tuple[int, Table]]()
+    for low in range(0, workload.size, part):
+        high, level = min(workload.size, low + part), 0
+        descriptors, users = _numbers(workload, low, high, vocabulary)
+        registered = Registrations(descriptors, place(users, topology, placement, seed))
+        del descriptors, users
+        table = registered.table(topology, trees, at)
+        del registered
+        while waiting and waiting[-1][0] == level:
+            table, level = merge([waiting.pop()[1], table]), level + 1
+        waiting.append((level, table))
+        if progress is not None:
+            progress(high - low)
+    while len(waiting) > 1:
+        _, table = waiting.pop()
+        waiting[-1] = (0, merge([waiting[-1][1], table]))
+    return waiting[0][1]
+
+
+def _numbers(
+    workload: Any, low: int, high: int, vocabulary: Vocabulary
+) -> tuple[Descriptors, NDArray[np.int64]]:
+    """Rows of a workload as numbers, and their users."""
+    if not hasattr(workload, "rows"):
+        raise UsageError(f"the workload {workload.name} has no numbers; expected e.g. icn")
+    counts, ids, users = [], [], []
+    for first in range(low, high, _ROWS):
+        start, names, keys = workload.rows(first, min(high, first + _ROWS))
+        if names.max(initial=0) >= 1 << 31 or names.min(initial=0) < 0:
+            raise UsageError(f"the workload {workload.name} has tags beyond 31 bits; expected icn")
+        counts.append(np.diff(start))
+        ids.append(names.astype(np.int32))
+        users.append(keys)
+    found = Descriptors(vocabulary, ragged(np.concatenate(counts)), np.concatenate(ids))
+    return found, np.concatenate(users)
+
+
+def sizes_table(
+    topology: Topology, trees: Sequence[Tree], registrations: Registrations, nodes: Sequence[int]
+) -> pa.Table:
+    """What routers store with 1, 2, … trees: a row for each node and number of trees."""
+    rows = [
+        size_row(topology, node, size)
+        for node in nodes
+        for size in registrations.table(topology, trees, node).sizes(len(trees))
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+def size_row(topology: Topology, node: int, size: Sizes) -> dict[str, Any]:
+    """Sizes as a row of a table."""
+    most = size.memory()
+    return {
+        "node": topology.names[node],
+        "trees": size.n_trees,
+        "least_filters": size.filters[0],
+        "mean_filters": size.filters[1],
+        "most_filters": size.filters[2],
+        "least_entries": size.entries[0],
+        "mean_entries": size.entries[1],
+        "most_entries": size.entries[2],
+        "most_compact_bytes": most.compact_bytes,
+        "most_thesis_bytes": most.thesis_bytes,
+    }

@@ -1,0 +1,73 @@
+"""Packets are forwarded as the RIB says, after every change of it."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from matchyard.routing import Fib, Rib, Update
+
+TAGS = "abcdef"
+FILTERS = st.frozensets(st.sampled_from(TAGS), min_size=1, max_size=3)
+LINKS = [[1, 2, 3], [2, 3]]
+
+
+def wanted_by(rib: Rib, packet: frozenset, tree: int, incoming: int) -> set[int]:
+    leaving = {one for one in LINKS[tree] if one != incoming} | {0}
+    return {one for one in leaving if any(filt <= packet for filt in rib.wanted(tree, one))}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_packets_leave_by_the_interfaces_that_want_them(data: st.DataObject) -> None:
+    rib = Rib(LINKS)
+    fib = Fib(rib)
+    many = data.draw(st.lists(FILTERS, max_size=30))
+    rib.apply(Update(many), 0, 1)
+    for _ in range(data.draw(st.integers(1, 6))):
+        tree = data.draw(st.integers(0, 1))
+        interface = data.draw(st.sampled_from([0, *LINKS[tree]]))
+        there = sorted(set(rib.wanted(tree, interface)), key=sorted)
+        gone = data.draw(st.lists(st.sampled_from(there), unique=True, max_size=2)) if there else []
+        rib.apply(Update(data.draw(st.lists(FILTERS, max_size=2)), gone), tree, interface)
+        packets = data.draw(st.lists(st.frozensets(st.sampled_from(TAGS)), max_size=4))
+        incoming = data.draw(st.sampled_from([0, *LINKS[tree]]))
+        found = fib.forward(packets, tree, incoming).to_lists()
+        assert [set(one) for one in found] == [
+            wanted_by(rib, packet, tree, incoming) for packet in packets
+        ]
+        assert all(len(set(one)) == len(one) for one in found)
+
+
+def test_packets_of_one_batch_have_their_own_trees_and_interfaces() -> None:
+    rib = Rib(LINKS)
+    rib.apply(Update(["a"]), 0, 1)
+    rib.apply(Update(["a"]), 1, 2)
+    rib.apply(Update(["a", "a"]), 0, 0)
+    fib = Fib(rib)
+    found = fib.forward(["a b"] * 4, [0, 0, 1, 1], [1, 0, 3, 2])
+    assert [sorted(one) for one in found.to_lists()] == [[0], [0, 1], [2], []]
+    assert len(fib.index) == 3  # copies of an application count once
+
+
+def test_bloom_filters_forward_signatures() -> None:
+    rib = Rib(LINKS, descriptors="bloom")
+    fib = Fib(rib)
+    rib.apply(Update(["jazz", "rock live"]), 0, 2)
+    packets = rib.vocabulary.encode(["jazz oslo", "rock"]).signatures()
+    assert fib.forward(packets, 0, 1).to_lists() == [[2], []]
+    rib.apply(Update(removals=["jazz"]), 0, 2)
+    assert fib.forward(packets, 0, 1).to_lists() == [[], []]
+
+
+def test_few_changes_do_not_build_the_index_anew() -> None:
+    rib = Rib(LINKS)
+    rib.apply(Update([f"t{number} u" for number in range(200)]), 0, 1)
+    fib = Fib(rib)
+    index = fib.index
+    rib.apply(Update(["x"], ["t3 u"]), 0, 1)
+    assert fib.forward(["x", "t3 u", "t4 u"], 0, 2).to_lists() == [[1], [], [1]]
+    assert fib.index is index
+    rib.apply(Update(["u"]), 0, 1)  # takes the place of all others
+    assert fib.forward(["t9 u"], 0, 2).to_lists() == [[1]]
+    assert fib.index is not index
