@@ -22,7 +22,16 @@ from matchyard.routing.descriptors import Descriptors, Vocabulary
 from matchyard.routing.fib import Fib
 from matchyard.routing.formats import topology
 from matchyard.routing.labels import Labels, label, next_hop
-from matchyard.routing.metrics import Distribution, congestion, distribution, stretch
+from matchyard.routing.metrics import (
+    COUNTS,
+    LANES,
+    Distribution,
+    check_counts,
+    congestion,
+    distribution,
+    stretch,
+    stretch_from,
+)
 from matchyard.routing.models import generate
 from matchyard.routing.placement import PLACEMENTS, place
 from matchyard.routing.registrations import (
@@ -41,6 +50,8 @@ from matchyard.routing.topology import Topology, from_links, largest_component
 from matchyard.routing.trees import RULES, Tree, grow, shortest_paths
 
 __all__ = [
+    "COUNTS",
+    "LANES",
     "PLACEMENTS",
     "RULES",
     "Descriptors",
@@ -57,6 +68,7 @@ __all__ = [
     "Update",
     "Vocabulary",
     "build_by_messages",
+    "check_counts",
     "congestion",
     "distribution",
     "from_links",
@@ -73,6 +85,7 @@ __all__ = [
     "size_row",
     "sizes_table",
     "stretch",
+    "stretch_from",
     "table_by_parts",
     "topology",
 ]

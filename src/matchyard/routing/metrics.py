@@ -16,6 +16,7 @@ from matchyard.routing.topology import Topology
 from matchyard.routing.trees import Tree, check_tree, links_of
 
 _MOST_BINS = 1 << 24
+LANES: int = kernels.LANES  # sources that `stretch_from` takes at most
 COUNTS = (1, 2, 4, 8, 16, 32)
 
 

@@ -6,6 +6,7 @@ records                     large XML files ─▶ a document per element of one
 to_files, Progress          where a stream's rows go, and who watches it
 workloads                   subscriptions and events to try it on
 session                     a local Spark for those who have none, Java included
+routing                     what trees cost and what routers store; needs SciPy, and is imported by name
 """
 
 from importlib.util import find_spec as _find_spec
