@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 import matchyard as my
 from matchyard.cli import app
 from matchyard.cli.route_commands import route
-from matchyard.routing import generate
+from matchyard.cli.terminal import bar
+from matchyard.routing import Rib, generate, grow, register_workload
 
 DOCS = Path(__file__).parents[2] / "docs"
 runner = CliRunner()
@@ -88,3 +89,30 @@ def test_what_is_wrong_is_told(network: Path, arguments: list[str], reason: str)
     done = run("trees", network, *arguments)
     assert isinstance(done.exception, my.UsageError)
     assert reason in str(done.exception)
+
+
+def test_rib_is_the_table_of_a_router(network: Path, tmp_path: Path) -> None:
+    given = ("rib", network, "--count", 2, "--size", "1200", "--at", "4", "--json")
+    found = rows(run(*given, "-o", tmp_path / "a.rib").output)
+    topology = my.topology(network)
+    registered = register_workload(my.workload("tags", "icn", 1200), topology)
+    sizes = registered.table(topology, grow(topology, "LC", 2), topology.node("4")).sizes(2)
+    assert [row["most"] for row in found] == [one.filters[2] for one in sizes]
+    assert [row["entries, most"] for row in found] == [one.entries[2] for one in sizes]
+    rib = Rib.open(tmp_path / "a.rib")
+    assert (len(rib), rib.memory().entries) == (found[-1]["most"], found[-1]["entries, most"])
+    assert "no node 'oslo'" in str(run("rib", network, "--at", "oslo").exception)
+    assert "no placement" in str(run("rib", network, "--placement", "near").exception)
+
+
+@pytest.mark.parametrize("command", ["trees", "stretch", "congestion"])
+def test_pictures_are_drawn(command: str, network: Path, tmp_path: Path) -> None:
+    found = run(command, network, "--count", 2, "--plot", tmp_path / "a.png")
+    assert found.exit_code == 0, found.exception
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_bar_says_how_much_is_done(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    bar("nodes", 50, 100)
+    assert "nodes ███████████████░░░░░░░░░░░░░░░  50%  50 of 100" in capsys.readouterr().err

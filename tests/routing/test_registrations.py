@@ -74,6 +74,9 @@ def test_tables_are_those_of_the_definition(registrations, at, data) -> None:
     assert content(merge(parts)) == content(table)
     rib = table.rib(links_at(network, trees, at))
     assert content(rib) == content(table)
+    for one, tree in enumerate(trees):  # and it finds them
+        for interface in links_at(network, [tree], at)[0]:
+            assert rib.covers(rib.wanted(one, interface), one, interface).all()
 
 
 @settings(max_examples=25, deadline=None)

@@ -1,4 +1,4 @@
-"""`matchyard route`: trees that span a network, labels on them, and what they cost."""
+"""`matchyard route`: trees that span a network, labels on them, what they cost, and what routers store."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from matchyard.cli.arguments import AsJson
-from matchyard.cli.terminal import clear, progress, say, summary
+from matchyard.cli.arguments import AsJson, Size, read_count
+from matchyard.cli.terminal import bar, clear, progress, say, summary
 
 if TYPE_CHECKING:
     from matchyard.routing import Distribution, Topology, Tree
 
 route = typer.Typer(
     name="route",
-    help="Trees that span a network, labels that route on them, and what they cost.",
+    help="Trees that span a network, labels that route on them, what they cost and what routers store.",
     no_args_is_help=True,
 )
 Network = Annotated[
@@ -32,6 +32,9 @@ Count = Annotated[
     typer.Option(min=1, help="How many trees; by default 8, and with H3 one for each node."),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of what is random: the same seed, the same trees.")]
+Plot = Annotated[
+    Path | None, typer.Option(help="Draw it into this file, e.g. a.png; needs matchyard[plot].")
+]
 _SHARES = {"p1": 0.01, "p5": 0.05, "median": 0.5, "p95": 0.95, "p99": 0.99}
 
 
@@ -96,12 +99,18 @@ def trees(
         Path | None,
         typer.Option("--output", "-o", help="Write tree, node and parent as Parquet to this file."),
     ] = None,
+    plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
     """Grow trees that span a network: the root of each, and how deep it is."""
     found, grown = _trees(network, rule, count, seed)
     if output is not None:
         _write(found, grown, output)
+    if plot is not None:
+        from matchyard.bench.network_plots import draw_trees
+
+        draw_trees(found, grown, plot)
+        summary(f"drew {plot}")
     _print(
         [
             {
@@ -160,6 +169,7 @@ def stretch(
     rule: Rule = "LC",
     count: Count = None,
     seed: Seed = 1,
+    plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
     """How much longer paths are on trees, for all pairs of nodes exactly, by number of trees."""
@@ -171,10 +181,11 @@ def stretch(
     def show(n_more: int) -> None:
         nonlocal n_done
         n_done += n_more
-        progress(f"paths from {n_done:,} of {found.n_nodes:,} nodes")
+        bar("paths from nodes", n_done, found.n_nodes)
 
     by_count = measure(found, grown, _counts(grown), show)
     clear()
+    _draw("mean stretch over trees", by_count, plot, is_log=False)
     _print(
         [{"trees": number, "pairs": one.n, **_spread(one)} for number, one in by_count.items()],
         as_json,
@@ -187,6 +198,7 @@ def congestion(
     rule: Rule = "LC",
     count: Count = None,
     seed: Seed = 1,
+    plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
     """How much more links carry than with the best use of all links, by number of trees.
@@ -197,10 +209,95 @@ def congestion(
     from matchyard.routing import distribution
 
     found, grown = _trees(network, rule, count, seed)
-    rows = []
+    rows, by_count = [], {}
     for number in _counts(grown):
         loads = measure(found, grown[:number])
-        used = distribution(loads[loads > 0])
+        used = by_count[number] = distribution(loads[loads > 0])
         share = used.n / max(1, found.n_links)
         rows.append({"trees": number, "links in use": share, **_spread(used)})
+    _draw("congestion of links in use", by_count, plot, is_log=True)
     _print(rows, as_json)
+
+
+def _draw(x: str, by_count: dict[int, Distribution], plot: Path | None, is_log: bool) -> None:
+    """A line for each number of trees."""
+    if plot is None:
+        return
+    from matchyard.bench.network_plots import draw_shares
+
+    named = {f"{count} tree{'s' * (count > 1)}": one for count, one in by_count.items()}
+    draw_shares(x, named, plot, is_log)
+    summary(f"drew {plot}")
+
+
+@route.command()
+def rib(
+    network: Network,
+    rule: Rule = "LC",
+    count: Count = None,
+    seed: Seed = 1,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            help="The name of the node whose router it is; by default one with most links."
+        ),
+    ] = None,
+    workload: Annotated[
+        str, typer.Option(help="Whose subscriptions are registered: a workload of tags.")
+    ] = "icn",
+    size: Size = "100k",
+    placement: Annotated[
+        str, typer.Option(help="How users are spread over nodes: zipf, uniform or degree.")
+    ] = "zipf",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Save the RIB with all trees to this folder."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What a router stores of the registrations of a network, by number of trees.
+
+    Of all ways to choose so many of the trees, the least, the mean and the most. Bytes are of the most: at 60 for
+    a filter as in the thesis, and at 32 for a filter and 2 for an entry.
+    """
+    from matchyard import workload as make
+    from matchyard.routing import links_at, register_workload, table_by_parts
+    from matchyard.routing.registrations import PART
+
+    found, grown = _trees(network, rule, count, seed)
+    node = int(found.degrees.argmax()) if at is None else found.node(at)
+    source, n_done = make("tags", workload, read_count(size), seed), 0
+
+    def show(n_more: int) -> None:
+        nonlocal n_done
+        n_done += n_more
+        bar("registrations", n_done, source.size)
+
+    show(0)
+    if output is None and source.size > PART:
+        table = table_by_parts(source, found, grown, node, placement, seed, progress=show)
+    else:
+        registered = register_workload(source, found, placement, seed)
+        table = registered.table(found, grown, node)
+    clear()
+    summary(
+        f"node {found.names[node]}: {found.degrees[node]:,} links; {source.size:,} registrations"
+    )
+    if output is not None:
+        table.rib(links_at(found, grown, node)).save(output)
+        summary(f"saved {output}")
+    _print(
+        [
+            {
+                "trees": one.n_trees,
+                "filters, least": one.filters[0],
+                "mean": one.filters[1],
+                "most": one.filters[2],
+                "entries, most": one.entries[2],
+                "bytes, thesis": one.memory().thesis_bytes,
+                "bytes, compact": one.memory().compact_bytes,
+            }
+            for one in table.sizes(len(grown))
+        ],
+        as_json,
+    )

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 _MOST = 1000  # characters of a note
+_BAR = 30  # characters of a bar
 _LINE = "\r\033[K"  # back to the beginning, and the line is empty
 # Characters that move the cursor, change colours, end lines or turn the direction of what follows.
 _CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
@@ -53,6 +54,13 @@ def progress(message: str) -> None:
     if sys.stderr.isatty():
         end = "\n" if not message else ""
         print(f"{_LINE}{shown(message)}", end=end, file=sys.stderr, flush=True)
+
+
+def bar(what: str, done: int, total: int) -> None:
+    """Replace the line that is shown by a bar: how much of something is done."""
+    share = done / max(1, total)
+    full = round(_BAR * share)
+    progress(f"{what} {'█' * full}{'░' * (_BAR - full)} {share:4.0%}  {done:,} of {total:,}")
 
 
 def clear() -> None:

@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.kernels.csr import count_values, ragged
+from matchyard.kernels.filters import sort_rows
 from matchyard.kernels.subset import LEAF, SubsetIndex, select
 from matchyard.kernels.subset_build import build
 
@@ -24,7 +25,7 @@ class Family(NamedTuple):
     """Distinct sets, and which of them are strict subsets of which."""
 
     start: NDArray[np.int64]  # [n_sets + 1]
-    ids: NDArray[np.int32]
+    ids: NDArray[np.int32]  # rising within a set
     order: NDArray[np.int32]  # [n_sets] the smallest first
     subset_start: NDArray[np.int64]  # [n_sets + 1]
     subsets: NDArray[np.int32]
@@ -60,7 +61,7 @@ def grouped(start: NDArray[np.int64], ids: NDArray[np.int32]) -> Grouped:
     subset_start, subsets = _strict_subsets(index, set_start, set_ids)
     sizes = np.diff(set_start).astype(np.int32)
     order = np.argsort(sizes, kind="stable").astype(np.int32)
-    family = Family(set_start, frequent[set_ids], order, subset_start, subsets)
+    family = Family(*sort_rows(set_start, frequent[set_ids]), order, subset_start, subsets)
     return Grouped(family, built.member_start.astype(np.int64), built.order)
 
 
