@@ -69,7 +69,7 @@ def draw(
             _bars(axes, ours, theirs, _bar_names(rows, published) if shape.shared_y else None)
             continue
         lines = _lines(axes, ours, theirs, *names)
-        _frame(axes, shape, ours + theirs)
+        _frame(axes, shape, ours + theirs, [*rows, *published] if shape.shared_y else ours + theirs)
         later = panels[panels.index(panel) + 1 :] if shape.shared_y else []
         again = {row["series"] for row in rows if row.get("panel", "") in later}
         _name_lines(axes, [line for line in lines if line.get_label() not in again])
@@ -181,14 +181,15 @@ def _points(rows: list[Row]) -> tuple[list[Any], list[float]]:
     return [row["x"] for row in rows], [row["y"] for row in rows]
 
 
-def _frame(axes: Any, shape: Axes, rows: list[Row]) -> None:
+def _frame(axes: Any, shape: Axes, rows: list[Row], all_rows: list[Row]) -> None:
+    """Axes for some rows; those of other panels with the same axis decide how high it goes."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     places = sorted({row["x"] for row in rows})
     axes.set_xscale("log" if shape.log_x else "linear")
     axes.set_yscale("log" if shape.log_y else "linear")
     if not shape.log_y:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.05 * max(row["y"] for row in all_rows))
     if not shape.log_x and len(places) <= 10 and places[-1] <= 100:  # counts: a tick for each
         axes.set_xticks(places)
     number = FuncFormatter(lambda value, place: short(value))

@@ -61,7 +61,8 @@ def grouped(start: NDArray[np.int64], ids: NDArray[np.int32]) -> Grouped:
     subset_start, subsets = _strict_subsets(index, set_start, set_ids)
     sizes = np.diff(set_start).astype(np.int32)
     order = np.argsort(sizes, kind="stable").astype(np.int32)
-    family = Family(*sort_rows(set_start, frequent[set_ids]), order, subset_start, subsets)
+    set_start, set_ids = sort_rows(set_start, frequent[set_ids])
+    family = Family(set_start, set_ids, order, subset_start, subsets)
     return Grouped(family, built.member_start.astype(np.int64), built.order)
 
 
