@@ -10,40 +10,64 @@ _NOISE = 1.05  # ratios below it say nothing, even as the best of several rounds
 
 def run(figure):
     chosen = figure.settings
+    on_gpu = figure.device == "gpu"
     both = figure.threads  # the number of threads at which the two pivots are compared
     lines = [
-        (chosen["pivot"], sorted({*chosen["threads"], both})),
+        (chosen["pivot"], [both] if on_gpu else sorted({*chosen["threads"], both})),
         (chosen["compare"], [both]),
     ]
     jobs = {}
-    for most in chosen["max_partition"]:
-        for pivot, counts in lines:
-            options = {"pivot": pivot, "max_partition": most}
-            index, source = prepared("twitter", figure.size, "tagmatch", options)
-            for threads in counts:
-                label = f"{pivot}, {threads} thread{'s' * (threads > 1)}"
-                jobs[label, most] = partial(speed, index, source, threads, "match", 1)
-    for (label, most), found in best_of_rounds(jobs).items():
-        yield {"series": label, "x": most, "y": found.events_per_s,
-               "beside": label.startswith(chosen["compare"])}  # fmt: skip
+    for name, verb in chosen["workloads"].items():
+        for most in chosen["max_partition"]:
+            for pivot, counts in lines:
+                options = {"pivot": pivot, "max_partition": most}
+                index, source = prepared(
+                    name, figure.size, "tagmatch", options, device=figure.device
+                )
+                for threads in counts:
+                    label = f"{'tagmatch, ' * on_gpu}{pivot}, {threads} thread{'s' * (threads > 1)}"
+                    jobs[name, label, most] = partial(speed, index, source, threads, verb, 1)
+    for (name, label, most), found in best_of_rounds(jobs).items():
+        yield {"series": label, "panel": name, "x": most, "y": found.events_per_s,
+               "beside": chosen["compare"] in label}  # fmt: skip
 
 
 def judge(figure, rows):
-    found = {name: [row["y"] for row in points] for name, points in series_of(rows).items()}
-    plural = "s" * (figure.threads > 1)
-    ours, other = (
-        found[f"{figure.settings[which]}, {figure.threads} thread{plural}"]
-        for which in ("pivot", "compare")
-    )
-    ratio, kept, kept_other = max(ours) / max(other), ours[-1] / max(ours), other[-1] / max(other)
+    found = compared(figure, rows, "twitter", "")
+    ratio, kept, kept_other = found
     text = (
         f"the best of the most frequent bit is {ratio:.2f}× that of the most balanced one (thesis: "
         f"1.06×), and its largest MAX_P keeps {kept:.0%} of the best against {kept_other:.0%} "
         f"(thesis: less susceptible to MAX_P)"
     )
+    for panel, words in (("rib", "the RIB of AS3257"), ("twitter", "twitter")):
+        for mark in ("", "GPU"):
+            if (panel, mark) == ("twitter", "") or not (
+                other := compared(figure, rows, panel, mark)
+            ):
+                continue
+            where = f" on {figure.card}" if mark else ""
+            text += f"; with {words}{where} it is {other[0]:.2f}×, {other[1]:.0%} against {other[2]:.0%}"
     holds = [ratio > _NOISE, kept > _NOISE * kept_other]
     if all(holds):
         return "reproduced", text
     if any(holds):
         return "partly", text
     return "not", f"{text}; differences below {_NOISE - 1:.0%} are noise here"
+
+
+def compared(figure, rows, panel, mark):
+    """The best of the two pivots, and what the largest MAX_P keeps of each; with the most threads."""
+    some = [r for r in rows if r["panel"] == panel and ("GPU" in r["series"]) == bool(mark)]
+    if not some:
+        return ()
+    lines = {name: [row["y"] for row in points] for name, points in series_of(some).items()}
+    ours, other = (
+        next(
+            ys
+            for name, ys in reversed(lines.items())
+            if figure.settings[which] in name and (mark or f", {figure.threads} thread" in name)
+        )
+        for which in ("pivot", "compare")
+    )
+    return max(ours) / max(other), ours[-1] / max(ours), other[-1] / max(other)

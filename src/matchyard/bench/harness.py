@@ -168,7 +168,7 @@ def warm_up(index: Any, source: Any, threads: int) -> None:
 
 def _with_short_documents(source: Any) -> Any:
     """The workload itself, or where it has documents of a chosen size, one like it with short ones."""
-    if not hasattr(source.model, "document_bytes"):
+    if not hasattr(getattr(source, "model", None), "document_bytes"):
         return source
     short = copy.copy(source)
     short.model = source.model._replace(document_bytes=min(2_000, source.model.document_bytes))

@@ -21,7 +21,12 @@ ON_GPU = {"tags": 1 << 17, "predicates": 1 << 14}
 def workload(
     name: str, size: int, extra_tags: int | None = None, tags_each: int | None = None, seed: int = 1
 ) -> Any:
-    """A named workload; `tags_each` gives every subscription exactly so many hashtags."""
+    """A named workload, or "rib", what a router stores of one; `tags_each` gives every subscription exactly so
+    many hashtags."""
+    if name == "rib":
+        from matchyard.bench.rib_source import rib_source  # needs SciPy
+
+        return rib_source(size, seed)
     parameters = {} if extra_tags is None else {"extra_tags": extra_tags}
     source = my.workload("tags", name, size, seed, parameters)
     if tags_each is not None:

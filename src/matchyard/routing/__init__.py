@@ -29,6 +29,7 @@ from matchyard.routing.metrics import (
     check_counts,
     congestion,
     distribution,
+    label_bytes,
     stretch,
     stretch_from,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "generate",
     "grow",
     "label",
+    "label_bytes",
     "largest_component",
     "links_at",
     "merge",

@@ -1,4 +1,5 @@
-"""What trees cost: how much longer paths get, and how much more links carry. [Thesis 2.4.2]"""
+"""What trees cost: how much longer paths get, how much more links carry, and what routers keep. [Thesis
+2.4.2]"""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 
 from matchyard.errors import UsageError
 from matchyard.kernels import stretch as kernels
-from matchyard.kernels.trees import cuts_of
+from matchyard.kernels.trees import N_LIGHT, cuts_of
+from matchyard.routing.labels import Labels
 from matchyard.routing.topology import Topology
 from matchyard.routing.trees import Tree, check_tree, links_of
 
@@ -164,3 +166,27 @@ def congestion(topology: Topology, trees: Sequence[Tree]) -> NDArray[np.float64]
         cuts = cuts_of(tree.parent, tree.depth, tree.order, ends)
         found[links_of(topology, tree)] += cuts[np.flatnonzero(tree.parent >= 0)]
     return found / len(trees)
+
+
+# -------------------------------------------------------------------- state
+
+
+def label_bytes(labels: Sequence[Labels]) -> NDArray[np.int64]:
+    """What each router keeps to route by labels on all these trees: its own label, eight numbers, and the interfaces
+    to its light children. What it keeps to route by descriptors is in `Rib.memory`.
+
+    >>> from matchyard.routing import from_links, label, shortest_paths
+    >>> star = from_links([(0, 1), (0, 2), (0, 3)])
+    >>> label_bytes([label(star, shortest_paths(star, 0))]).tolist()
+    [48, 40, 40, 40]
+    """
+    if not labels:
+        raise UsageError("labels of no trees; expected at least one")
+    found = np.zeros(len(labels[0].labels), np.int64)
+    for one in labels:
+        if len(one.labels) != len(found):
+            raise UsageError("labels of different networks; expected those of one")
+        fixed = one.labels.itemsize + one.ups.itemsize * one.ups.shape[1]
+        fixed += one.downs.itemsize * one.downs.shape[1]
+        found += fixed + one.ports.itemsize * one.downs[:, N_LIGHT].astype(np.int64)
+    return found
