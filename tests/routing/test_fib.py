@@ -71,3 +71,15 @@ def test_few_changes_do_not_build_the_index_anew() -> None:
     rib.apply(Update(["u"]), 0, 1)  # takes the place of all others
     assert fib.forward(["t9 u"], 0, 2).to_lists() == [[1]]
     assert fib.index is not index
+
+
+def test_who_no_longer_follows_is_forgotten() -> None:
+    rib = Rib(LINKS)
+    fib, other = Fib(rib), Fib(rib)
+    del other
+    rib.apply(Update(["a"]), 0, 1)
+    assert sum(one() is not None for one in rib._journals) == 1
+    rib.apply(Update([f"t{number}" for number in range(100)]), 0, 2)
+    assert fib._journal.is_full  # and keeps nothing
+    assert not fib._journal.changes
+    assert fib.forward(["a t7"], 0, 3).to_lists() == [[1, 2]]

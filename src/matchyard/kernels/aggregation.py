@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.kernels.csr import count_values, ragged
-from matchyard.kernels.filters import sort_rows
+from matchyard.kernels.filters import sort_rows, sort_some
 from matchyard.kernels.subset import LEAF, SubsetIndex, select
 from matchyard.kernels.subset_build import build
 
@@ -158,15 +158,7 @@ def owners_at(row_start, nodes, to_nodes, bits):
 @njit(nogil=True, cache=True)
 def sort_owners(owners, low, high, bits):
     """Sort some owners and keep each once, but for local ones; returns where they end."""
-    if high - low > 32:
-        owners[low:high] = np.sort(owners[low:high])
-    else:
-        for i in range(low + 1, high):
-            value, j = owners[i], i
-            while j > low and owners[j - 1] > value:
-                owners[j] = owners[j - 1]
-                j -= 1
-            owners[j] = value
+    sort_some(owners, low, high)
     end, local = low, np.int32((1 << bits) - 1)
     for i in range(low, high):
         if end == low or owners[i] != owners[end - 1] or owners[i] & local == 0:

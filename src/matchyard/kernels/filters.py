@@ -93,6 +93,20 @@ def empty(n_filters: int, n_ids_used: int, n_entries: int, n_ids: int) -> Filter
 
 
 @njit(nogil=True, cache=True)
+def sort_some(values, low, high):
+    """Sort some values in place; mostly they are few."""
+    if high - low > 32:
+        values[low:high] = np.sort(values[low:high])
+        return
+    for i in range(low + 1, high):
+        value, j = values[i], i
+        while j > low and values[j - 1] > value:
+            values[j] = values[j - 1]
+            j -= 1
+        values[j] = value
+
+
+@njit(nogil=True, cache=True)
 def sort_rows(start, ids):
     """Sort each row in place and drop repeats; returns the new offsets and ids."""
     new_start = np.empty(len(start), np.int64)
@@ -101,15 +115,7 @@ def sort_rows(start, ids):
     end = 0
     for row in range(len(start) - 1):
         low, high = start[row], start[row + 1]
-        if high - low > 32:
-            ids[low:high] = np.sort(ids[low:high])
-        else:
-            for i in range(low + 1, high):
-                value, j = ids[i], i
-                while j > low and ids[j - 1] > value:
-                    ids[j] = ids[j - 1]
-                    j -= 1
-                ids[j] = value
+        sort_some(ids, low, high)
         for i in range(low, high):
             if i == low or ids[i] != ids[i - 1]:
                 kept[end] = ids[i]

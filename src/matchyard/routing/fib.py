@@ -20,7 +20,6 @@ from matchyard.matches import Matches
 from matchyard.routing.rib import Rib
 
 _FROM_HERE = 1 << 31  # an interface that no router has: packets of local applications come from it
-_MOST_CHANGES = 8  # the index is built anew where one in so many entries has changed
 
 
 class Fib:
@@ -77,29 +76,27 @@ class Fib:
 
     def _built(self) -> TagIndex:
         """An index of everything that the RIB has."""
-        self._journal.clear()
+        self._journal.take()
         index = TagIndex(self._algorithm, self._options, self._device, True, self._threads)
         filters, trees, interfaces = self._rib.pairs(copies=False)
         index.add_many(self._values(filters), interface_key(trees, interfaces))
         return index.consolidate()
 
     def _follow(self) -> None:
-        """Change the index as the RIB has changed."""
-        if not self._journal:
+        """Change the index as the RIB has changed; anew, where that is much, or signatures, of which single
+        ones cannot be removed."""
+        if not (self._journal.is_full or self._journal.changes):
             return
-        n_changed = sum(len(change.kept) + len(change.lost) for change in self._journal)
-        is_bloom = self._rib.descriptors == "bloom"  # single signatures cannot be removed
-        if is_bloom or _MOST_CHANGES * n_changed > self._rib.memory().entries:
+        if self._journal.is_full or self._rib.descriptors == "bloom":
             self._index = self._built()
             return
-        for change in self._journal:
+        for change in self._journal.take():
             key = interface_key(change.tree, change.interface)
             for filters in (change.kept, change.lost):
                 for one in filters:
                     self._index.remove(key, one)
             keys = np.full(len(change.kept), key, np.int64)
             self._index.add_many(self._values(change.kept), keys)
-        self._journal.clear()
 
     def _values(self, filters: Any) -> NDArray[np.uint64] | Any:
         return filters.signatures() if self._rib.descriptors == "bloom" else filters.to_arrow()

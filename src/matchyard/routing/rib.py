@@ -12,6 +12,7 @@ kept, as often as it is registered, since a filter that goes may uncover others.
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -40,6 +41,7 @@ from matchyard.routing.topology import Topology
 from matchyard.routing.trees import Tree, check_tree
 
 _LEAST_ROOM = 64  # filters
+_MOST_CHANGES = 8  # one in so many filters; who has to follow more, begins anew
 
 
 class Update(NamedTuple):
@@ -56,6 +58,30 @@ class Change(NamedTuple):
     interface: int
     kept: Descriptors
     lost: Descriptors
+
+
+class Journal:
+    """What updates have changed since somebody looked: see `Fib`. Where that is much, it says so and no more."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self.is_full = False
+        self._n_filters = 0
+
+    def note(self, change: Change, most: int) -> None:
+        """Write a change down, unless there are too many by now to be of use."""
+        self._n_filters += len(change.kept) + len(change.lost)
+        self.is_full = self.is_full or self._n_filters > most
+        if self.is_full:
+            self.changes.clear()
+        else:
+            self.changes.append(change)
+
+    def take(self) -> list[Change]:
+        """All changes; there are none then."""
+        changes, self.changes = self.changes, []
+        self.is_full, self._n_filters = False, 0
+        return changes
 
 
 class Memory(NamedTuple):
@@ -94,7 +120,7 @@ class Rib:
         self.links = tuple(tuple(sorted({int(one) for one in tree})) for tree in links)
         _check_links(self.links)
         self.vocabulary = vocabulary or Vocabulary(descriptors)
-        self._journals: list[list[Change]] = []
+        self._journals: list[weakref.ref[Journal]] = []
         self._filters = empty(_LEAST_ROOM, 4 * _LEAST_ROOM, _LEAST_ROOM, self.vocabulary.n_ids)
 
     def __repr__(self) -> str:
@@ -128,23 +154,29 @@ class Rib:
             self._filters, _sets(gone, -1), coming, first, first + MOST_INTERFACES - 1,
             first + interface,
         )  # fmt: skip
-        for journal in self._journals:
-            self._write(journal, np.unique(changed), tree, interface)
+        self._write(changed, tree, interface)
         return self._updates(news, tree, interface)
 
-    def journal(self) -> list[Change]:
-        """A list that gets a line for each update from now on: see `Fib`. Whoever reads it, empties it."""
-        self._journals.append([])
-        return self._journals[-1]
+    def journal(self) -> Journal:
+        """What updates change from now on, for as long as somebody keeps it."""
+        journal = Journal()
+        self._journals = [one for one in self._journals if one() is not None]
+        self._journals.append(weakref.ref(journal))
+        return journal
 
-    def _write(
-        self, journal: list[Change], changed: NDArray[np.int64], tree: int, interface: int
-    ) -> None:
-        own = (tree << INTERFACE_BITS) + interface
+    def _write(self, changed: NDArray[np.int64], tree: int, interface: int) -> None:
+        """Write the filters that an interface has gained or lost into all journals."""
+        journals = [one for one in (known() for known in self._journals) if one is not None]
+        if not journals or not len(changed):
+            return
+        changed = np.unique(changed)
+        own = (int(tree) << INTERFACE_BITS) + interface
         is_held = updates.are_held(self._filters, changed, own)
-        if len(changed):
-            kept, lost = self._rows(changed[is_held]), self._rows(changed[~is_held])
-            journal.append(Change(tree, interface, kept, lost))
+        change = Change(
+            tree, interface, self._rows(changed[is_held]), self._rows(changed[~is_held])
+        )
+        for journal in journals:
+            journal.note(change, len(self) // _MOST_CHANGES)
 
     def _first(self, tree: int, interface: int) -> int:
         """The entry of interface 0 on a tree."""
