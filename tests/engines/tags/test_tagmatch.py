@@ -81,6 +81,25 @@ def test_the_search_space_is_the_size_of_the_partitions_forwarded_to(pivot: str)
     assert max(want) < len(rows)
 
 
+def test_without_prefixes_more_sets_are_looked_at_and_the_same_are_found() -> None:
+    """What Table 3.4 of the thesis compares: prefixes only ever save work."""
+    random = np.random.default_rng(10)
+    rows = [[f"t{n}" for n in random.integers(0, 60, size)] for size in random.integers(0, 5, 900)]
+    index = build(rows, None, "tagmatch", {"max_partition": 400, "block": 4})
+    (segment,), settings = index.segments(), index.segments()[0].settings
+    (table,) = segment.tables
+    column = settings.engine.encoder.column([[*row, "t1", "t2"] for row in rows], settings.reading)
+    batch, none = segment.encode(column), np.zeros_like(table.prefixes)
+    none.flags.writeable = False
+    (start, slots, candidates), (same_start, same_slots, more) = (
+        tagmatch.find(its, batch, tagmatch.workspace(its, settings.options), settings.options)
+        for its in (table, table._replace(prefixes=none))
+    )
+    assert candidates < more == tagmatch.search_space(table, batch).sum()
+    assert (start == same_start).all()
+    assert (slots == same_slots).all()
+
+
 def test_the_default_signature_is_that_of_the_paper() -> None:
     assert tagmatch.Options()[:3] == (192, 7, "balanced")
     assert tagmatch.signature_bits(tagmatch.Options()) == (192, 7, False)

@@ -151,9 +151,11 @@ def workspace(table: Table, options: Options) -> Workspace:
     )
 
 
-def _find(
+def find(
     table: Table, batch: Batch, workspace: Workspace, options: Options
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
+    """The slots per event and the candidates: all stages but the exact check and the key look-up
+    [thesis, Table 3.4]."""
     found, n_found, candidates = _match(table, batch.signatures, workspace)
     slots = _signed.group(found.event, found.slot, found.lanes, n_found, batch.n_rows)
     return *slots, candidates
@@ -161,7 +163,7 @@ def _find(
 
 def match(table: Table, batch: Batch, workspace: Workspace, options: Options) -> Part:
     """The keys per event."""
-    slot_start, slots, candidates = _find(table, batch, workspace, options)
+    slot_start, slots, candidates = find(table, batch, workspace, options)
     return _signed.finish(table, batch, slot_start, slots, candidates, options.exact)
 
 
@@ -178,7 +180,7 @@ def locate(
     table: Table, batch: Batch, workspace: Workspace, options: Options
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The sets that equal each set of the batch."""
-    return _signed.locate(table, batch, *_find(table, batch, workspace, options)[:2])
+    return _signed.locate(table, batch, *find(table, batch, workspace, options)[:2])
 
 
 def subscriptions(table: Table, rows: NDArray[np.int64]) -> Batch:
