@@ -56,7 +56,7 @@ def read(path):
 
 
 def test_figures_with_a_gpu_are_those_of_papers_that_had_one():
-    assert {name.split("-")[0] for name in ON_GPU} == {"tagmatch", "ccm", "twig"}
+    assert {name.split("-")[0] for name in ON_GPU} == {"tagmatch", "thesis", "ccm", "twig"}
     assert "tagmatch-fig10" not in ON_GPU  # databases
     assert reproduce.gpu_algorithms(FIGURES["twig-fig7"]) == ["stacks"]
 
