@@ -179,6 +179,8 @@ def test_kdd_subscriptions_are_intervals_of_numbers_and_perhaps_a_service() -> N
     names = {one["name"] for row in rows_of(work, 0, 300) for one in row}
     assert len(names) == 35  # 34 numbers and the service
     assert all(row[0]["value"] <= row[0]["high"] for row in rows_of(work, 0, 300))
+    spread: Any = generate("kdd", 300, parameters={"stride": 997})
+    assert spread.events(3)[2] == work.events(1, 2 * 997)[0]
 
 
 @pytest.mark.data
@@ -282,6 +284,7 @@ def test_what_does_not_map_has_a_reason(selection: Any, condition: str, reason: 
         ("hem", 10, {"event_size": 21}, "more attributes"),
         ("hem", 10, {"width": 1.0}, "width"),
         ("ccm", 10, {"names": 3}, "more attributes"),
+        pytest.param("kdd", 10, {"stride": 0}, "a stride is 1", marks=needs_data),
     ],
 )
 def test_what_makes_no_sense_is_refused(

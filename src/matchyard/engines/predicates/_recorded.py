@@ -77,6 +77,7 @@ class Kdd(NamedTuple):
     subscription_size: int = 5
     width: float = 0.25
     service: float = 0.5  # the share of subscriptions that ask for the same service, too
+    stride: int = 1  # from the connection that is one event to that of the next
 
 
 class Sigma(NamedTuple):
@@ -105,6 +106,7 @@ class Connections(Workload):
         self._refuse(
             1 <= model.subscription_size <= len(self._names), "there are 34 numeric attributes"
         )
+        self._refuse(1 <= model.stride <= self._rows.num_rows, "a stride is 1 to 494021")
         self._values = np.stack([self._rows[name].to_numpy() for name in self._names])
         self._reach = model.width * self._values.std(axis=1)
         self._popularity = zipf(len(self._names), 0.0)
@@ -145,7 +147,8 @@ class Connections(Workload):
 
     def events(self, n_events: int, start: int = 0) -> pa.Array:
         """Connections from `start` on, as structs of 38 numbers and 3 texts."""
-        places = np.arange(start, start + n_events) % self._rows.num_rows
+        numbers = np.arange(start, start + n_events) % self._rows.num_rows
+        places = numbers * self.model.stride % self._rows.num_rows
         return self._rows.take(pa.array(places)).to_struct_array().combine_chunks()
 
 
