@@ -1,5 +1,6 @@
 """What varies in a figure, and what papers claim about it."""
 
+import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -66,6 +67,35 @@ def test_marks_are_those_of_hem(n_groups):
     column = segment.settings.engine.encoder.column(source.events(30), segment.settings.reading)
     expected = hem.marks(segment.tables[0], segment.encode(column), segment.settings.options)
     assert sweeps.mark(index, source.events(30))[0] == expected > 0
+
+
+def test_real_data_has_a_panel_where_it_is(monkeypatch):
+    recorded = {"workload": "kdd", "parameters": {"stride": 997}}
+    settings = {"workload": "hem", "parameters": {"attributes": 30}, "recorded": recorded}
+    figure = FIGURES["hem-fig5"]._replace(settings=settings)
+    monkeypatch.setenv("MATCHYARD_DATA", "somewhere")
+    (_, generated), (panel, real) = sweeps.panels(figure)
+    assert generated == figure
+    assert panel == {"panel": "kdd"}
+    assert (real.settings["workload"], real.settings["parameters"]) == ("kdd", {"stride": 997})
+    monkeypatch.delenv("MATCHYARD_DATA")
+    assert list(sweeps.panels(figure)) == [({"panel": "hem"}, figure)]
+    alone = figure._replace(settings={"workload": "hem"})
+    assert list(sweeps.panels(alone)) == [({}, alone)]
+
+
+@pytest.mark.parametrize("name", ["hem-fig5", "hem-fig6", "hem-fig11", "hem-fig12"])
+def test_what_is_judged_does_not_depend_on_real_data(name):
+    figure = FIGURES[name]
+    rows = json.loads((figure.folder / f"{name}.json").read_text())["rows"]
+    judge = figures.load(figure).judge
+    (word, reason), (same, shorter) = (
+        judge(figure, rows),
+        judge(figure, claims.in_panel(rows, "hem")),
+    )
+    assert word == same
+    assert reason.startswith(shorter)
+    assert "on kdd" in reason.removeprefix(shorter)
 
 
 def test_names_of_lines_keep_apart_in_their_order():

@@ -39,6 +39,11 @@ def ys(rows: Sequence[Row]) -> dict[str, list[float]]:
     return {name: [row["y"] for row in points] for name, points in series_of(rows).items()}
 
 
+def in_panel(rows: Sequence[Row], panel: str) -> list[Row]:
+    """The rows of one panel."""
+    return [row for row in rows if row["panel"] == panel]
+
+
 def of_gpu(figure: Figure, found: Mapping[str, Any], name: str) -> tuple[Any, str]:
     """What answers a claim about a GPU, and what to call it: the series that a GPU made, else that
     of the CPU. After the name there may be what it is compared with, as in "stacks / yfilter"."""
@@ -88,6 +93,23 @@ def reductions(found: Mapping[str, list[float]], published: Mapping[str, float])
         text = f"hem reduces the time of {name} by {ours:.1f} % (paper: {percent} %)"
         claims.append(Claim(text, ours >= percent - 10))
     return claims
+
+
+def reduced(found: Mapping[str, list[float]], workload: str) -> str:
+    """By how much `hem` reduces the times of the others on real data, to be said after all else;
+    nothing where there is no such data."""
+    if not found:
+        return ""
+    said = [
+        f"{name} by {reduction(times, found['hem']):.0f} %"
+        for name, times in found.items()
+        if name not in ("hem", "tiles")
+    ]
+    ours = [slow / fast for slow, fast in zip(found["hem"], found["tiles"])]
+    return (
+        f"; on {workload}, which is real, hem reduces the times of {', '.join(said)}, and tiles is "
+        f"{min(ours):.2g}× to {max(ours):.2g}× as fast as hem"
+    )
 
 
 def rises(found: Mapping[str, list[float]], names: Sequence[str], by: str, least: float) -> Claim:

@@ -9,15 +9,20 @@ The settings of a figure say what is done:
     grows       true: the size is the figure's at the first value, and in proportion at others
     algorithms  by name
     verb        "match" or "match_unique"
+    events      how many a pass has; else as many as it has time for, so that where an event has
+                very many matches, a fast algorithm is slowed down by fresh memory for them
+    recorded    settings that differ for real data, its workload first: it has a panel of its own
+                beside the other, where MATCHYARD_DATA says that there is real data
 
 One thread matches, as in the papers, and encoding is left out: events come to them as numbers.
 """
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import partial, wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,6 +61,31 @@ def points(figure: Figure) -> Iterator[Point]:
         yield Point(value, size, parameters)
 
 
+def panels(figure: Figure) -> Iterator[tuple[Row, Figure]]:
+    """What rows say of their panel, if there is one, and the figure with the settings for it."""
+    chosen = figure.settings
+    if "recorded" not in chosen:
+        yield {}, figure
+        return
+    yield {"panel": chosen["workload"]}, figure
+    if os.environ.get("MATCHYARD_DATA"):
+        recorded = chosen | {"parameters": {}} | chosen["recorded"]
+        yield {"panel": recorded["workload"]}, figure._replace(settings=recorded)
+
+
+def _in_panels(measure: Callable[[Figure], Iterator[Row]]) -> Callable[[Figure], Iterator[Row]]:
+    """Measure each panel of a figure."""
+
+    @wraps(measure)
+    def measured(figure: Figure) -> Iterator[Row]:
+        for panel, its in panels(figure):
+            for row in measure(its):
+                yield row | panel
+
+    return measured
+
+
+@_in_panels
 def matching_times(figure: Figure) -> Iterator[Row]:
     """Microseconds per event by algorithm and place."""
     for x, found in _measured(figure):
@@ -64,6 +94,7 @@ def matching_times(figure: Figure) -> Iterator[Row]:
                "candidates_per_event": (found.candidates or 0) / found.events}  # fmt: skip
 
 
+@_in_panels
 def memory(figure: Figure) -> Iterator[Row]:
     """Megabytes of each index, keys left out."""
     for point in points(figure):
@@ -88,9 +119,10 @@ def _measured(figure: Figure) -> Iterator[tuple[float, harness.Result]]:
         for algorithm in chosen["algorithms"]:
             indexes[algorithm] = my.PredicateIndex(algorithm, device=figure.device)
             harness.build(indexes[algorithm], source)
+        verb, n_events = chosen.get("verb", "match"), chosen.get("events")
         best = steps.best_of_rounds(
             {
-                name: partial(timed, index, source, 0.0, chosen.get("verb", "match"), passes=1)
+                name: partial(timed, index, source, 0.0, verb, passes=1, n_events=n_events)
                 for name, index in indexes.items()
             }
         )
@@ -112,12 +144,17 @@ def built(
 
 
 def timed(
-    index: Any, source: Any, build_s: float, verb: str = "match", passes: int | None = None
+    index: Any,
+    source: Any,
+    build_s: float,
+    verb: str = "match",
+    passes: int | None = None,
+    n_events: int | None = None,
 ) -> harness.Result:
     """What one thread takes for the events of the workload."""
     result, _ = harness.measure(
-        index, source, index.algorithm, build_s, 1, index.device, steps.n_events(index),
-        passes or steps.PASSES, verb, steps.PASS_S,
+        index, source, index.algorithm, build_s, 1, index.device,
+        n_events or steps.n_events(index), passes or steps.PASSES, verb, steps.PASS_S,
     )  # fmt: skip
     return result
 
@@ -133,6 +170,7 @@ def mark(index: Any, events: Any) -> tuple[int, float]:
     return n_marks, time.perf_counter() - start
 
 
+@_in_panels
 def insertion_times(figure: Figure) -> Iterator[Row]:
     """Microseconds to insert a subscription into the table of as many others as the figure has."""
     engine = find_engine("predicates")
