@@ -196,12 +196,16 @@ def hop_at_one(up, down, ports, labels, n_rank_bits, above, tag, n_nodes, out):
 
 @njit(nogil=True, cache=True)
 def hop_at_each(ups, downs, ports, nodes, labels, n_rank_bits, above, tag, out):
-    """The interface of each packet at its own router; is a label none of this tree?"""
+    """The interface of each packet at its own router; is a label none of this tree, and is a packet at no
+    node?"""
     width, above, tag = np.uint64(n_rank_bits), np.uint64(above), np.uint64(tag)
     number_mask = (np.uint64(1) << (above - width - width)) - np.uint64(1)
-    n_nodes, is_odd = np.uint64(len(ups)), False
+    n_nodes, is_odd, is_lost = np.uint64(len(ups)), False, False
     for packet in range(len(labels)):
         label, node = labels[packet], np.uint64(nodes[packet])
+        if node >= n_nodes:  # also below 0, which is far beyond when it wraps around
+            is_lost = True
+            continue
         up, destination = ups[node], label >> (width + width) & number_mask
         is_odd |= _is_odd(label, destination, n_nodes, above, tag)
         number = np.int64(destination)
@@ -214,7 +218,7 @@ def hop_at_each(ups, downs, ports, nodes, labels, n_rank_bits, above, tag, out):
         else:
             rank = min(np.int64(_rank(label, width, np.uint64(down[SHIFT]))), down[N_LIGHT])
             out[packet] = ports[down[PORTS] + rank - 1] if rank > 0 else 0
-    return is_odd
+    return is_odd, is_lost
 
 
 @njit(nogil=True, cache=True)

@@ -119,21 +119,22 @@ def next_hop(labels: Labels, at: ArrayLike, destinations: ArrayLike) -> Any:
     """
     wanted, nodes = _integers(destinations, np.uint64), _integers(at, np.int64)
     n_nodes = len(labels.labels)
-    if nodes.min(initial=0) < 0 or nodes.max(initial=0) >= n_nodes:
-        raise UsageError(f"packets at node {nodes}; expected numbers from 0 to {n_nodes - 1}")
     if nodes.ndim and nodes.shape != wanted.shape:
         raise UsageError(f"{nodes.size} nodes for {wanted.size} packets; expected one for each")
     out = np.empty(wanted.size, np.int32)
     flat, form = wanted.ravel(), (labels.n_rank_bits, *labels.form)
+    is_lost = not nodes.ndim and not 0 <= int(nodes) < n_nodes
     if nodes.ndim:
-        is_odd = hop_at_each(
+        is_odd, is_lost = hop_at_each(
             labels.ups, labels.downs, labels.ports, nodes.ravel(), flat, *form, out
         )
-    else:
+    elif not is_lost:
         node = int(nodes)
         is_odd = hop_at_one(
             labels.ups[node], labels.downs[node], labels.ports, flat, *form, n_nodes, out
         )
+    if is_lost:
+        raise UsageError(f"packets at node {nodes}; expected numbers from 0 to {n_nodes - 1}")
     if is_odd:
         raise UsageError(
             f"a packet has a label of another tree than {labels.tree}, or none; expected those that "
@@ -147,7 +148,10 @@ def _integers(values: ArrayLike, kind: type[np.integer[Any]]) -> NDArray[Any]:
         found = np.asarray(values)
         if found.size == 0:
             return found.astype(kind)
-        if found.dtype.kind not in "iu" or (kind is np.uint64 and found.min() < 0):
+        is_signed = (
+            found.dtype.kind == "i"
+        )  # a look at all of them takes as long as to forward them
+        if found.dtype.kind not in "iu" or (kind is np.uint64 and is_signed and found.min() < 0):
             raise ValueError(f"{found.dtype} of shape {found.shape}")
         return np.ascontiguousarray(found, kind).reshape(found.shape)
     except (ValueError, TypeError, OverflowError) as error:
