@@ -110,6 +110,7 @@ LAYERS = {
     "routing": (
         "engine",
         "errors",
+        "forks",
         "index",
         "indexes",
         "kernels",

@@ -96,12 +96,16 @@ def test_rib_is_the_table_of_a_router(network: Path, tmp_path: Path) -> None:
     found = rows(run(*given, "-o", tmp_path / "a.rib").output)
     topology = my.topology(network)
     registered = register_workload(my.workload("tags", "icn", 1200), topology)
-    sizes = registered.table(topology, grow(topology, "LC", 2), topology.node("4")).sizes(2)
+    sizes = registered.table(topology, grow(topology, "LC", 2), topology.node("4")).sizes()
     assert [row["most"] for row in found] == [one.filters[2] for one in sizes]
     assert [row["entries, most"] for row in found] == [one.entries[2] for one in sizes]
     rib = Rib.open(tmp_path / "a.rib")
     assert (len(rib), rib.memory().entries) == (found[-1]["most"], found[-1]["entries, most"])
     assert "no node 'oslo'" in str(run("rib", network, "--at", "oslo").exception)
+    assert len(rows(run("rib", network, "--rule", "H3", "--json").output)) == 9
+    assert "cannot be drawn" in str(
+        run("trees", network, "--count", 1, "--plot", tmp_path / "no" / "a.png").exception
+    )
     assert "no placement" in str(run("rib", network, "--placement", "near").exception)
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+from typing import Any
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from matchyard.errors import UsageError
 from matchyard.routing import Fib, Rib, Update
 
 TAGS = "abcdef"
@@ -80,6 +86,61 @@ def test_who_no_longer_follows_is_forgotten() -> None:
     rib.apply(Update(["a"]), 0, 1)
     assert sum(one() is not None for one in rib._journals) == 1
     rib.apply(Update([f"t{number}" for number in range(100)]), 0, 2)
-    assert fib._journal.is_full  # and keeps nothing
+    assert fib._journal.is_incomplete  # and keeps nothing
     assert not fib._journal.changes
-    assert fib.forward(["a t7"], 0, 3).to_lists() == [[1, 2]]
+    assert sorted(fib.forward(["a t7"], 0, 3)[0]) == [1, 2]
+
+
+def test_threads_follow_one_after_the_other() -> None:
+    rib = Rib([[1, 2]])
+    rib.apply(Update([f"x{k}" for k in range(2_000)]), 0, 1)
+    fib = Fib(rib)
+    for k in range(20):
+        rib.apply(Update([f"y{k}"]), 0, 1)
+    for k in range(20):
+        rib.apply(Update(removals=[f"y{k}"]), 0, 1)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=fib.forward, args=(["q"], 0, 2)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert fib.forward([{f"y{k}"} for k in range(20)], 0, 2).to_lists() == [[]] * 20
+
+
+def test_an_update_that_is_interrupted_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    rib = Rib(LINKS)
+    rib.apply(Update([f"x{k}" for k in range(100)]), 0, 1)
+    fib = Fib(rib)
+
+    def interrupt(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rib, "_write", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            rib.apply(Update(["y"]), 0, 1)
+    assert fib.forward(["y"], 0, 2).to_lists() == [[1]]
+
+
+@pytest.mark.parametrize(
+    ("trees", "interfaces", "reason"),
+    [(0.9, 1, "expected whole numbers"), (-1, 1, "expected numbers from 0 to 1"),
+     (2, 1, "expected numbers from 0 to 1"), (0, 7, "from interface 7, which is not on tree 0"),
+     (1, 1, "from interface 1, which is not on tree 1"), (0, -1, "from interface -1"),
+     (0, None, "expected whole numbers"), ([0, 0], 1, "expected one each"), (0, 2**64, "expected whole")],
+)  # fmt: skip
+def test_packets_from_nowhere_are_refused(trees: Any, interfaces: Any, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        Fib(Rib(LINKS)).forward(["a"], trees, interfaces)
+
+
+def test_bad_settings_are_refused() -> None:
+    with pytest.raises(UsageError, match="expected a Rib"):
+        Fib(None)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="rarest needs tags"):
+        Fib(Rib(LINKS, descriptors="bloom"), "rarest")

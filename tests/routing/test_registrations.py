@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ from hypothesis import strategies as st
 import matchyard as my
 from matchyard.errors import UsageError
 from matchyard.routing import (
-    PLACEMENTS,
     Registrations,
     Rib,
     Update,
@@ -151,7 +148,7 @@ def test_sizes_are_those_of_all_choices_of_trees() -> None:
     network = generate("barabasi-albert", 40)
     trees = grow(network, "LC", 3)
     registered = register_workload(my.workload("tags", "icn", 1_200), network)
-    sizes = registered.table(network, trees, 3).sizes(3)
+    sizes = registered.table(network, trees, 3).sizes()
     alone = [registered.table(network, [tree], 3) for tree in trees]
     assert sizes[0].filters == spread([table.n_filters for table in alone])
     assert sizes[0].entries == spread([len(table.entries) for table in alone])
@@ -169,84 +166,12 @@ def spread(values: list[int]) -> tuple[int, float, int]:
     return min(values), sum(values) / len(values), max(values)
 
 
-CAIDA = Path(os.environ.get("MATCHYARD_DATA", ""), "topology/caida-as-rel-20120601.txt.gz")
-NAMED = ("3356", "7018", "1239", "2914", "3257", "1221", "6461", "2")  # the last one is a stub
-# icn, 240 000 rows, seed 1, users by zipf: filters and entries of 8 trees; the least of one tree.
-PINNED = {
-    "L": [(153145, 926479, 103039), (105056, 811358, 100336), (103960, 832456, 102937),
-          (105498, 822910, 101339), (139020, 848559, 99712), (99727, 796639, 99452),
-          (121379, 824273, 99580), (99106, 792848, 99106)],
-    "LC": [(177201, 913773, 99506), (165846, 886874, 99802), (175276, 965743, 99217),
-           (118864, 831137, 99166), (111684, 814102, 99876), (99757, 796510, 99435),
-           (107598, 809221, 99778), (99106, 792848, 99106)],
-}  # fmt: skip
-# The same of 2.4 million rows, which take some seconds each.
-PINNED_LARGE = {
-    "L": [(1224519, 6892236, 731220), (752752, 5766078, 707775), (731349, 5868145, 720525),
-          (759127, 5877957, 714349), (1067196, 6099836, 698116), (694705, 5544926, 691658),
-          (890711, 5824695, 695099), (689365, 5514920, 689365)],
-    "LC": [(1476362, 6782850, 697260), (1295340, 6467499, 700883), (1400025, 7178092, 691105),
-           (892266, 5952828, 691295), (837466, 5784868, 699292), (694169, 5537272, 690782),
-           (769835, 5692618, 697153), (689365, 5514920, 689365)],
-}  # fmt: skip
-
-
-def counts_of(rows: int) -> dict[str, list[tuple[int, int, int]]]:
-    network = my.topology(CAIDA)
-    registered = register_workload(my.workload("tags", "icn", rows), network)
-    found: dict[str, list[tuple[int, int, int]]] = {}
-    for rule in ("L", "LC"):
-        trees = grow(network, rule, 8)
-        for name in NAMED:
-            sizes = registered.table(network, trees, network.node(name)).sizes(8)
-            assert (
-                sizes[7].memory().compact_bytes
-                == 32 * sizes[7].filters[2] + 2 * sizes[7].entries[2]
-            )
-            assert sizes[7].memory().thesis_bytes == 60 * sizes[7].filters[2]
-            found.setdefault(rule, []).append(
-                (sizes[7].filters[2], sizes[7].entries[2], sizes[0].filters[0])
-            )
-    return found
-
-
-@pytest.mark.data
-@pytest.mark.skipif(not CAIDA.exists(), reason="needs the AS graph of CAIDA in MATCHYARD_DATA")
-def test_tables_of_the_internet_are_as_they_were() -> None:
-    assert counts_of(240_000) == PINNED
-
-
-@pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.skipif(not CAIDA.exists(), reason="needs the AS graph of CAIDA in MATCHYARD_DATA")
-def test_large_tables_of_the_internet_are_as_they_were() -> None:
-    assert counts_of(2_400_000) == PINNED_LARGE
-
-
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_users_stay_where_they_are_placed(placement: str) -> None:
-    network = generate("barabasi-albert", 50)
-    users = np.arange(20_000)
-    nodes = place(users, network, placement, seed=3)
-    assert np.array_equal(place(users[::-1], network, placement, 3), nodes[::-1])
-    assert (nodes != place(users, network, placement, 4)).any()
-    shares = np.sort(np.bincount(nodes, minlength=50))[::-1] / len(users)
-    if placement == "zipf":
-        wanted = 1 / np.arange(1, 51) / (1 / np.arange(1, 51)).sum()
-        assert np.abs(shares - wanted).max() < 0.01
-    if placement == "uniform":
-        assert shares.max() < 0.03
-    if placement == "degree":
-        by_degree = np.bincount(nodes, minlength=50) / len(users)
-        assert np.abs(by_degree - network.degrees / network.degrees.sum()).max() < 0.01
-
-
 def test_bad_registrations_are_refused() -> None:
     network = generate("grid", 9)
     trees = grow(network, "L", 1)
-    with pytest.raises(UsageError, match="expected the number of a node for each"):
+    with pytest.raises(UsageError, match="2 nodes for 1 descriptors; expected a node for each"):
         Registrations(["a"], [1, 2])
-    with pytest.raises(UsageError, match="expected the number of a node for each"):
+    with pytest.raises(UsageError, match="expected whole numbers"):
         Registrations(["a"], ["oslo"])
     with pytest.raises(UsageError, match="node -1; expected"):
         Registrations(["a"], [-1])
@@ -262,8 +187,16 @@ def test_bad_registrations_are_refused() -> None:
         place([1], network, seed=-1)
     with pytest.raises(UsageError, match="at least one"):
         merge([])
-    with pytest.raises(UsageError, match="expected 1 to 16"):
-        Registrations(["a"], [1]).table(network, trees, 0).sizes(17)
+    for at in (True, 1.0, None, "1"):
+        with pytest.raises(UsageError, match="expected a whole number"):
+            Registrations(["a"], [1]).table(network, trees, at)
+    for users in ([1.5], [2**64 - 1], [None], ["a"], [[1]], 3):
+        with pytest.raises(UsageError, match="expected whole numbers"):
+            place(users, network)
+    with pytest.raises(UsageError, match="seed"):
+        place([1], network, seed=2**63)
+    with pytest.raises(UsageError, match="parts of 0"):
+        table_by_parts(my.workload("tags", "icn", 12), network, trees, 0, part=0)
     with pytest.raises(UsageError, match="no node to place"):
         place([1], from_links([]))
 
@@ -273,3 +206,41 @@ def test_no_registrations_make_empty_tables() -> None:
     table = Registrations([], np.empty(0, int)).table(network, grow(network, "L", 2), 0)
     assert (table.n_filters, len(table.entries)) == (0, 0)
     assert isinstance(table.rib([[1], [1]]), Rib)
+
+
+def test_tables_without_text_are_numbers_alone() -> None:
+    network = generate("grid", 9)
+    trees = grow(network, "LC", 2)
+    table = table_by_parts(my.workload("tags", "icn", 600), network, trees, 4, part=200)
+    for use in (
+        lambda: table.rib(links_at(network, trees, 4)),
+        table.descriptors.to_arrow,
+    ):
+        with pytest.raises(UsageError, match="numbers that their vocabulary does not have"):
+            use()
+
+
+def test_a_table_needs_the_links_of_its_entries() -> None:
+    network = generate("grid", 9)
+    table = Registrations(["a"], [0]).table(network, grow(network, "LC", 2), 4)
+    with pytest.raises(UsageError, match="not among the links"):
+        table.rib([[1]])
+
+
+def test_narrow_numbers_of_nodes_do_not_wrap_around() -> None:
+    network = generate("grid", 400)
+    trees = grow(network, "LC", 1)
+    for node in (np.uint8(255), np.int8(127)):
+        assert links_at(network, trees, node) == links_at(network, trees, int(node))
+        table = Registrations(["a"], [0]).table(network, trees, node)
+        assert content(table) == content(Registrations(["a"], [0]).table(network, trees, int(node)))
+
+
+def test_many_trees_have_one_size() -> None:
+    network = generate("barabasi-albert", 20)
+    trees = grow(network, "H3")
+    registered = register_workload(my.workload("tags", "icn", 240), network)
+    (size,) = registered.table(network, trees, 0).sizes()
+    assert size.n_trees == 20
+    assert size.filters[0] == size.filters[2] == registered.table(network, trees, 0).n_filters
+    assert len(registered.table(network, trees[:16], 0).sizes()) == 16

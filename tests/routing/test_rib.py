@@ -11,8 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import matchyard as my
-from matchyard.errors import StorageError, UsageError
-from matchyard.routing import Rib, Update, Vocabulary, from_links, grow, links_at
+from matchyard.kernels.filters import ENTRIES
+from matchyard.routing import (
+    Rib,
+    Update,
+    from_links,
+    grow,
+    links_at,
+)
 from tests.routing.plain_rib import PlainRib, minimal
 
 TAGS = "abcdef"
@@ -146,66 +152,6 @@ def test_a_million_random_updates_leave_what_building_anew_gives() -> None:
     random_updates(1_000_000, 200_000)
 
 
-@pytest.mark.parametrize("form", ["tags", "bloom"])
-def test_a_saved_rib_goes_on_as_it_was(form: str, tmp_path: Path) -> None:
-    rib = Rib([[1, 2], [2]], descriptors=form)
-    rib.apply(Update(["a b", "c"]), 0, 1)
-    rib.apply(Update(["a", "a"]), 1, 0)
-    rib.apply(Update(["d"]), 0, 2)
-    rib.apply(Update(removals=["d"]), 0, 2)
-    opened = Rib.open(rib.save(tmp_path / "a.rib").save(tmp_path / "a.rib") and tmp_path / "a.rib")
-    assert opened.links == rib.links
-    assert opened.descriptors == form
-    assert len(opened) == 3
-    for tree, interface in ((0, 0), (0, 1), (0, 2), (1, 0), (1, 2)):
-        assert Counter(opened.wanted(tree, interface)) == Counter(rib.wanted(tree, interface))
-    change = Update(["a", "e"], ["c"])
-    assert shown(opened.apply(change, 0, 1)) == shown(rib.apply(change, 0, 1))
-
-
-def test_an_empty_rib_is_saved_too(tmp_path: Path) -> None:
-    Rib([]).save(tmp_path / "a.rib")
-    assert len(Rib.open(tmp_path / "a.rib", verify=True)) == 0
-
-
-def test_an_index_is_no_rib_and_a_rib_is_no_index(tmp_path: Path) -> None:
-    my.TagIndex().add("jazz", key=1).save(tmp_path / "an.index")
-    with pytest.raises(StorageError, match="not a RIB"):
-        Rib.open(tmp_path / "an.index")
-    Rib([[1]]).save(tmp_path / "a.rib")
-    with pytest.raises(StorageError, match=r"Rib\.open"):
-        my.open(tmp_path / "a.rib")
-
-
-@pytest.mark.parametrize(
-    ("field", "change", "reason"),
-    [
-        ("ids", lambda ids: ids + 9, "values from"),
-        ("ids", lambda ids: ids[::-1], "falls within"),
-        ("entries", lambda entries: entries + 7, "does not have"),
-        ("entries", lambda entries: entries[:-1], "ends with"),
-        ("id_start", lambda start: start * 0, "ends with"),
-        ("links", lambda links: links * 0, "values from"),
-        ("ids", lambda ids: np.array([0, 1, 0, 1], np.int32), "there twice"),
-    ],
-)
-def test_forged_arrays_are_refused(field, change, reason, tmp_path: Path, monkeypatch) -> None:
-    from matchyard.routing import saved_ribs
-
-    rib = Rib([[1, 2]])
-    rib.apply(Update(["a b", "c d"]), 0, 1)
-    whole = saved_ribs.table_of
-
-    def forged(*parts):
-        table = whole(*parts)
-        return table._replace(**{field: change(getattr(table, field))})
-
-    monkeypatch.setattr(saved_ribs, "table_of", forged)
-    rib.save(tmp_path / "a.rib")
-    with pytest.raises(StorageError, match=reason):
-        Rib.open(tmp_path / "a.rib", verify=False)
-
-
 def test_bloom_filters_cover_what_tags_do() -> None:
     exact, bloom = Rib([[1, 2]]), Rib([[1, 2]], descriptors="bloom")
     rows, _ = my.workload("tags", "icn", 2_000, 1).subscriptions(0, 2_000)
@@ -248,38 +194,6 @@ def test_what_is_gone_is_forgotten() -> None:
     assert len(rib._filters.rows) < 1_000
 
 
-@pytest.mark.parametrize(
-    ("tree", "interface", "reason"),
-    [(1, 1, "tree 1; expected"), (-1, 1, "tree -1"), (0, 4, "interface 4 is not on tree 0"),
-     (0, -1, "interface -1")],
-)  # fmt: skip
-def test_unknown_trees_and_interfaces_are_refused(tree: int, interface: int, reason: str) -> None:
-    with pytest.raises(UsageError, match=reason):
-        Rib([[1, 2, 3]]).apply(Update(["a"]), tree, interface)
-
-
-def test_bad_settings_are_refused() -> None:
-    with pytest.raises(UsageError, match="interface 0; expected 1"):
-        Rib([[0, 1]])
-    with pytest.raises(UsageError, match="3000 trees; expected at most"):
-        Rib([[1]] * 3000)
-    with pytest.raises(UsageError, match="expected one of tags, bloom"):
-        Rib([[1]], descriptors="exact")
-    with pytest.raises(UsageError, match="a vocabulary of bloom"):
-        Rib([[1]], vocabulary=Vocabulary("bloom"))
-    with pytest.raises(UsageError, match="bare signatures"):
-        Rib([[1]]).apply(Update(np.zeros((1, 3), np.uint64)), 0, 1)
-    with pytest.raises(UsageError, match="expected 3 of 64 bits"):
-        Rib([[1]], descriptors="bloom").apply(Update(np.zeros((1, 2), np.uint64)), 0, 1)
-    with pytest.raises(UsageError, match="told nothing"):
-        Rib([[1]]).told(0, 0)
-    bloom = Rib([[1, 2]], descriptors="bloom").apply(Update(["a"]), 0, 1)[2]
-    with pytest.raises(UsageError, match="expected one form"):
-        Rib([[1, 2]]).apply(bloom, 0, 1)
-    with pytest.raises(UsageError, match="no node 7"):
-        links_at(from_links([(0, 1)]), [], 7)
-
-
 def test_links_are_those_of_trees() -> None:
     network = from_links([(0, 1), (1, 2), (2, 0), (2, 3)])
     trees = grow(network, "H3")
@@ -296,3 +210,24 @@ def test_minimal_is_what_it_says() -> None:
         frozenset("a"),
         frozenset("c"),
     }
+
+
+@pytest.mark.parametrize("n_copies", [3, 65, 1_000])
+def test_copies_of_one_registration_have_room(n_copies: int, tmp_path: Path) -> None:
+    rib = Rib([[1]])
+    rib.apply(Update(["a"] * n_copies), 0, 0)
+    assert rib._filters.counts[ENTRIES] <= len(rib._filters.entries)
+    rib = Rib.open(rib.save(tmp_path / "a.rib") and tmp_path / "a.rib")
+    rib.apply(Update(["a"] * n_copies), 0, 0)
+    rib.apply(Update(["a b"] * n_copies), 0, 0)
+    assert rib._filters.counts[ENTRIES] <= len(rib._filters.entries) < 20 * n_copies
+    assert Counter(rib.wanted(0, 0)) == {frozenset("a"): 2 * n_copies, frozenset("ab"): n_copies}
+
+
+def test_questions_and_removals_bring_no_new_tags() -> None:
+    rib = Rib([[1]])
+    rib.apply(Update(["a b"]), 0, 1)
+    assert rib.covers(["a b c", "a c", "c"], 0, 1).tolist() == [True, False, False]
+    rib.apply(Update(removals=["a b c", "d"]), 0, 1)
+    assert rib.vocabulary.n_ids == 2
+    assert set(rib.wanted(0, 1)) == {frozenset("ab")}

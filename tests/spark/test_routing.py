@@ -11,6 +11,7 @@ from pyspark.errors import PythonException
 import matchyard as my
 from matchyard.errors import UsageError
 from matchyard.routing import (
+    Registrations,
     congestion,
     generate,
     grow,
@@ -82,9 +83,31 @@ def test_what_is_wrong_is_said_before_a_task_runs(spark: Any) -> None:
     with pytest.raises(UsageError, match="users are int or bigint"):
         routing.placed(frame, NETWORK, user="node")
     with pytest.raises(UsageError, match="no placement 'near'"):
-        routing.placed(frame, NETWORK, "near")
+        routing.placed(frame.drop("node"), NETWORK, "near")
     with pytest.raises(UsageError, match="no trees"):
         routing.congestion(NETWORK, [], spark)
+    other = grow(generate("grid", 9), "LC", 1)
+    for act in (
+        lambda: routing.stretch(NETWORK, other, [1], spark),
+        lambda: routing.congestion(NETWORK, other, spark),
+        lambda: routing.rib_sizes(frame, NETWORK, other, [0]),
+    ):
+        with pytest.raises(UsageError, match="another network"):
+            act()
+    with pytest.raises(UsageError, match="expected a whole number"):
+        routing.rib_sizes(frame, NETWORK, TREES, ["0"])
+    with pytest.raises(UsageError, match="a column 'node' already"):
+        routing.placed(frame, NETWORK)
     unknown = spark.createDataFrame([(["a"], "oslo")], "tags array<string>, node string")
     with pytest.raises(PythonException, match="a registration at node 'oslo'"):
         routing.rib_sizes(unknown, NETWORK, TREES, [0]).collect()
+
+
+def test_routers_without_registrations_and_named_twice(spark: Any) -> None:
+    frame = spark.createDataFrame([(["a"], "4"), (["a"], "4")], "tags array<string>, node string")
+    wanted = sizes_table(NETWORK, TREES, Registrations([["a"], ["a"]], [4, 4]), [4]).to_pylist()
+    sizes = routing.rib_sizes(frame, NETWORK, TREES, np.array([4, 4])).orderBy("trees").toArrow()
+    assert sizes.to_pylist() == wanted
+    none = routing.rib_sizes(frame.limit(0), NETWORK, TREES, [4]).orderBy("trees").toArrow()
+    nothing = sizes_table(NETWORK, TREES, Registrations([], np.empty(0, int)), [4])
+    assert none.to_pylist() == nothing.to_pylist()

@@ -15,7 +15,7 @@ def run(figure):
     for rule in ("L", "LC"):
         trees = grow(network, rule, figure.settings["trees"])
         for node in chosen:
-            for size in registered.table(network, trees, node).sizes(len(trees)):
+            for size in registered.table(network, trees, node).sizes():
                 yield {"panel": rule, "series": f"AS{network.names[node]}", "x": size.n_trees,
                        "y": 60 * size.filters[2] / 1e6, "filters": size.filters,
                        "entries": size.entries, "links": int(network.degrees[node]),

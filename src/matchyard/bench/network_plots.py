@@ -66,8 +66,7 @@ def draw_trees(topology: Topology, trees: Sequence[Tree], path: Path) -> None:
         axes.scatter(*root, s=130, marker="*", color=f"C{number}", edgecolors="black", zorder=4)
         axes.set_aspect("equal")
         axes.set_axis_off()
-    plot.savefig(path, dpi=130)
-    pyplot.close(plot)
+    _save(plot, path)
 
 
 def _draw_links(
@@ -95,5 +94,13 @@ def draw_shares(
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
-    plot.savefig(path, dpi=130)
-    pyplot.close(plot)
+    _save(plot, path)
+
+
+def _save(plot: Any, path: Path) -> None:
+    try:
+        plot.savefig(path, dpi=130)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be drawn: {error}; expected e.g. a.png") from None
+    finally:
+        load_pyplot().close(plot)

@@ -358,11 +358,11 @@ def _grown(
 
 def _longer(array: NDArray[Any], n_needed: int, n_used: int) -> NDArray[Any]:
     """An array with at least so much room, twice as much as it had where that is too little."""
-    if n_needed <= len(array):
-        return array
     if n_needed > LARGEST_OFFSET:
         raise UsageError("more than 2^31 ids or entries of filters at one router")
-    longer = np.zeros(max(n_needed, 2 * len(array)), array.dtype)
+    if n_needed <= len(array):
+        return array
+    longer = np.zeros(max(n_needed, min(2 * len(array), LARGEST_OFFSET)), array.dtype)
     longer[:n_used] = array[:n_used]
     return longer
 
@@ -438,7 +438,7 @@ def _entry_pairs(rows, entries, n_pairs):
 @njit(nogil=True, cache=True)
 def _needed(filters, start, ids, codes):
     """At most so many filters, ids, entries, filed and members are added with these sets."""
-    needed = np.zeros(5, np.int64)
+    needed, found = np.zeros(5, np.int64), np.empty(len(codes), np.int64)
     lists = filters.lists
     for i in range(start[0], start[-1]):
         if i + 4 * _AHEAD < start[-1]:
@@ -454,12 +454,18 @@ def _needed(filters, start, ids, codes):
         if row + _AHEAD < len(codes):
             prefetch(filters.slots, _home(codes[row + _AHEAD], len(filters.slots)))
         one = find(filters, codes[row], ids, start[row], start[row + 1])
+        found[row] = one
         if one < 0:
             needed[0] += 1
             needed[1] += start[row + 1] - start[row]
-            needed[2] += _FIRST_ROOM
+            needed[2] += 2 * _FIRST_ROOM  # of copies of a new one, each takes less than that
         else:
-            needed[2] += max(_FIRST_ROOM, 2 * filters.rows[one].entries_room)
+            filters.rows[one].mark += 1
+    for one in found:
+        if one >= 0 and filters.rows[one].mark:
+            row = filters.rows[one]
+            needed[2] += _room_for(row.n_entries + row.mark, row.entries_room)
+            row.mark = 0
     return needed
 
 

@@ -48,7 +48,7 @@ from matchyard.routing.registrations import (
 from matchyard.routing.rib import Memory, Rib, Update, links_at
 from matchyard.routing.rounds import build as build_by_messages
 from matchyard.routing.topology import Topology, from_links, largest_component
-from matchyard.routing.trees import RULES, Tree, grow, shortest_paths
+from matchyard.routing.trees import RULES, Tree, check_tree, grow, shortest_paths
 
 __all__ = [
     "COUNTS",
@@ -70,6 +70,7 @@ __all__ = [
     "Vocabulary",
     "build_by_messages",
     "check_counts",
+    "check_tree",
     "congestion",
     "distribution",
     "from_links",

@@ -7,6 +7,7 @@ form of the thesis a descriptor is a Bloom filter of 192 bits, and its numbers a
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,9 +17,10 @@ from numpy.typing import NDArray
 
 from matchyard.engine import find_engine
 from matchyard.errors import UsageError
+from matchyard.forks import start_fresh_in_child
 from matchyard.kernels.csr import take_rows
 from matchyard.kernels.filters import sort_rows
-from matchyard.kernels.names import Interner, Names
+from matchyard.kernels.names import Interner, Names, find_names
 
 KINDS = ("tags", "bloom")
 BLOOM_BITS, BLOOM_HASHES = 192, 7  # [thesis 2.2.1]
@@ -40,6 +42,11 @@ class Vocabulary:
         self._interner = Interner(names)
         self._encoder = find_engine("tags").encoder
         self._reading = self._encoder.Options()
+        self._start_fresh()
+        start_fresh_in_child(self)
+
+    def _start_fresh(self) -> None:
+        self._fork_lock = threading.RLock()  # several threads may meet new tags
 
     def __repr__(self) -> str:
         return f"<Vocabulary of {self.kind}: {self.n_ids} numbers>"
@@ -55,16 +62,40 @@ class Vocabulary:
 
     def encode(self, values: Any) -> Descriptors:
         """Sets of tags in any form that an index takes them in; Bloom filters also as rows of three
-        64-bit words, as `TagIndex.sign` gives them."""
+        64-bit words, as `TagIndex.sign` gives them. New tags get the next numbers."""
         if isinstance(values, Descriptors):
-            return values if values.vocabulary is self else self._translated(values)
-        column = self._encoder.column(values, self._reading)
+            return values.checked() if values.vocabulary is self else self._translated(values)
+        column = self._column(values)
         if self.kind == "bloom":
             return self._of_bits(self._signed(column))
-        if column.signatures.shape[1]:
-            raise UsageError('bare signatures need descriptors="bloom"; expected sets of tags')
-        ids = self._interner.intern(column.text, np.asarray(column.text_start, np.int64))
+        with self._fork_lock:
+            ids = self._interner.intern(column.text, np.asarray(column.text_start, np.int64))
         return Descriptors(self, *sort_rows(column.row_start, ids))
+
+    def find(self, values: Any) -> tuple[Descriptors, NDArray[np.bool_]]:
+        """The same without new numbers: tags that are not known are left out. With it, which descriptors are
+        whole."""
+        if self.kind == "bloom" or isinstance(values, Descriptors):
+            found = self.encode(values)
+            return found, np.ones(len(found), np.bool_)
+        column = self._column(values)
+        words = pa.LargeStringArray.from_buffers(
+            len(column.text_start) - 1,
+            pa.py_buffer(np.ascontiguousarray(column.text_start, np.int64)),
+            pa.py_buffer(column.text),
+        )
+        with self._fork_lock:
+            ids = find_names(self._interner.names(), words)
+        is_known = ids >= 0
+        start = np.append(0, np.cumsum(is_known))[column.row_start]
+        is_whole = np.diff(start) == np.diff(column.row_start)
+        return Descriptors(self, *sort_rows(start, ids[is_known].astype(np.int32))), is_whole
+
+    def _column(self, values: Any) -> Any:
+        column = self._encoder.column(values, self._reading)
+        if self.kind == "tags" and column.signatures.shape[1]:
+            raise UsageError('bare signatures need descriptors="bloom"; expected sets of tags')
+        return column
 
     def _signed(self, column: Any) -> NDArray[np.uint64]:
         n_words = column.signatures.shape[1]
@@ -104,6 +135,15 @@ class Descriptors:
     def __len__(self) -> int:
         return len(self.start) - 1
 
+    def checked(self) -> Descriptors:
+        """The same, if its vocabulary has all of its numbers."""
+        if self.ids.max(initial=-1) >= self.vocabulary.n_ids or self.ids.min(initial=0) < 0:
+            raise UsageError(
+                "descriptors of numbers that their vocabulary does not have, such as those of "
+                "`table_by_parts`; expected descriptors that were read from tags"
+            )
+        return self
+
     def __iter__(self) -> Iterator[frozenset[Any]]:
         if self.vocabulary.kind == "bloom":
             for row in range(len(self)):
@@ -119,7 +159,7 @@ class Descriptors:
         offsets = pa.array(self.start, pa.int64())
         if self.vocabulary.kind == "bloom":
             return pa.LargeListArray.from_arrays(offsets, pa.array(self.ids))
-        words = self.vocabulary.names().to_arrow().take(pa.array(self.ids))
+        words = self.checked().vocabulary.names().to_arrow().take(pa.array(self.ids))
         return pa.LargeListArray.from_arrays(offsets, words)
 
     def signatures(self) -> NDArray[np.uint64]:

@@ -4,20 +4,25 @@
     RIB ──entries──▶ TagIndex with keys (tree, interface) ──forward──▶ interfaces for each packet
 
 The RIB is made for updates and the FIB for packets. The FIB follows its RIB: what an update changed is
-added to and removed from the index before the next packets are forwarded.
+added to and removed from the index before the next packets are forwarded. Where more than one filter in
+eight has changed, and with Bloom filters after every update, the index is built anew.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from matchyard.errors import UsageError
+from matchyard.forks import start_fresh_in_child
 from matchyard.indexes import TagIndex, interface_key
 from matchyard.matches import Matches
 from matchyard.routing.rib import Rib
+from matchyard.routing.whole_numbers import whole_numbers
 
 _FROM_HERE = 1 << 31  # an interface that no router has: packets of local applications come from it
 
@@ -41,12 +46,26 @@ class Fib:
         device: str = "cpu",
         threads: int = 1,
     ) -> None:
+        if not isinstance(rib, Rib):
+            raise UsageError(f"a FIB of {type(rib).__name__}; expected a Rib")
         is_bloom = rib.descriptors == "bloom"
+        if is_bloom and algorithm not in (None, "tagmatch", "scan", "prefix_tree"):
+            raise UsageError(f"{algorithm} needs tags; expected tagmatch for Bloom filters")
         self._rib, self._journal = rib, rib.journal()
+        widest = max((tree[-1] for tree in rib.links if tree), default=0)
+        self._is_link = np.zeros((len(rib.links), widest + 1), np.bool_)
+        for number, tree in enumerate(rib.links):
+            self._is_link[number, [0, *tree]] = True
         self._algorithm = algorithm or ("tagmatch" if is_bloom else None)
         self._options = {**({"exact": False} if is_bloom else {}), **(options or {})}
         self._device, self._threads = device, threads
-        self._index = self._built()
+        self._start_fresh()
+        start_fresh_in_child(self)
+        with rib.locked():
+            self._index = self._built()
+
+    def _start_fresh(self) -> None:
+        self._fork_lock = threading.RLock()
 
     def __repr__(self) -> str:
         return f"<Fib of {self._rib!r}, algorithm {self._index.algorithm}>"
@@ -54,8 +73,9 @@ class Fib:
     @property
     def index(self) -> TagIndex:
         """The index, as of the last change of the RIB."""
-        self._follow()
-        return self._index
+        with self._fork_lock, self._rib.locked():
+            self._follow()
+            return self._index
 
     def forward(
         self, packets: Any, trees: ArrayLike, interfaces: ArrayLike, threads: int | None = None
@@ -67,12 +87,37 @@ class Fib:
         """
         if not hasattr(packets, "__len__"):
             packets = list(packets)
-        tree, incoming = (
-            np.array(np.broadcast_to(np.asarray(numbers, np.int64), (len(packets),)))
-            for numbers in (trees, interfaces)
-        )
+        tree, incoming = self._ways(trees, interfaces, len(packets))
         incoming[incoming == 0] = _FROM_HERE
         return self.index.forward(packets, tree, incoming, threads)
+
+    def _ways(
+        self, trees: Any, interfaces: Any, n_packets: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The tree and the interface of each packet."""
+        found = []
+        for numbers, what in ((trees, "trees"), (interfaces, "interfaces")):
+            some = whole_numbers(numbers, what, None)
+            if some.shape not in ((), (n_packets,)):
+                raise UsageError(
+                    f"{what} of shape {some.shape} for {n_packets} packets; expected one each"
+                )
+            found.append(np.array(np.broadcast_to(some, (n_packets,))))
+        tree, incoming = found
+        links = self._rib.links
+        if n_packets and not (tree.min() >= 0 and tree.max() < len(links)):
+            raise UsageError(
+                f"trees {tree.min()} to {tree.max()}; expected numbers from 0 to {len(links) - 1}"
+            )
+        is_on = (incoming >= 0) & (incoming < self._is_link.shape[1])
+        is_on[is_on] = self._is_link[tree[is_on], incoming[is_on]]
+        if not is_on.all():
+            odd = int(is_on.argmin())
+            raise UsageError(
+                f"a packet from interface {incoming[odd]}, which is not on tree {tree[odd]}; expected one "
+                "that is, or 0 for local applications"
+            )
+        return tree, incoming
 
     def _built(self) -> TagIndex:
         """An index of everything that the RIB has."""
@@ -85,9 +130,9 @@ class Fib:
     def _follow(self) -> None:
         """Change the index as the RIB has changed; anew, where that is much, or signatures, of which single
         ones cannot be removed."""
-        if not (self._journal.is_full or self._journal.changes):
+        if not (self._journal.is_incomplete or self._journal.changes):
             return
-        if self._journal.is_full or self._rib.descriptors == "bloom":
+        if self._journal.is_incomplete or self._rib.descriptors == "bloom":
             self._index = self._built()
             return
         for change in self._journal.take():

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from matchyard.errors import UsageError
 from matchyard.kernels.random import choose_each
 from matchyard.routing.topology import Topology
+from matchyard.routing.whole_numbers import whole_number, whole_numbers
 
 _USER = 0x5553  # placements have random numbers of their own
 
@@ -58,11 +59,12 @@ def place(
         raise UsageError(
             f"no placement {placement!r}; expected one of {', '.join(PLACEMENTS)}, e.g. 'zipf'"
         )
-    if seed < 0:
-        raise UsageError(f"seed {seed}; expected a number from 0 on")
+    seed = whole_number(seed, "seed")
+    if not 0 <= seed < 1 << 63:
+        raise UsageError(f"seed {seed}; expected a number from 0 to 2^63 - 1")
     if topology.n_nodes == 0:
         raise UsageError("no node to place users at; expected a network with at least one")
     shares = np.cumsum(PLACEMENTS[placement](topology, seed))
-    numbers = np.asarray(users, np.int64)
+    numbers = whole_numbers(users, "users")
     found: NDArray[np.int32] = choose_each(shares / shares[-1], numbers, seed ^ _USER)
     return found

@@ -11,7 +11,6 @@ the filters that a router keeps of everything are among those that it keeps of e
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,10 +32,11 @@ from matchyard.routing.rib import Memory, Rib, links_at, memory
 from matchyard.routing.saved_ribs import INTERFACE_BITS, MOST_INTERFACES, MOST_TREES
 from matchyard.routing.topology import Topology
 from matchyard.routing.trees import Tree
+from matchyard.routing.whole_numbers import whole_number, whole_numbers
 
 PART = 1 << 25  # registrations that are looked at together
 _ROWS = 1 << 20  # of a workload that are made together
-_MOST_SUBSETS = 16  # trees of which all subsets are looked at
+_MOST_SUBSETS = 16  # trees of which all choices are looked at
 
 
 class Sizes(NamedTuple):
@@ -58,6 +58,7 @@ class Table(NamedTuple):
     descriptors: Descriptors
     start: NDArray[np.int64]  # [n_filters + 1]
     entries: NDArray[np.int32]  # tree << 20 | interface, rising within a filter
+    n_trees: int
 
     @property
     def n_filters(self) -> int:
@@ -69,35 +70,42 @@ class Table(NamedTuple):
         arrays = (self.descriptors.start, self.descriptors.ids, self.start, self.entries)
         return memory(self.n_filters, len(self.entries), sum(array.nbytes for array in arrays))
 
-    def sizes(self, n_trees: int) -> list[Sizes]:
-        """What 1, 2, … of the first `n_trees` trees take, whichever are chosen."""
-        if not 1 <= n_trees <= _MOST_SUBSETS:
-            raise UsageError(f"{n_trees} trees; expected 1 to {_MOST_SUBSETS}")
-        trees = self.entries >> INTERFACE_BITS
-        per_tree = np.bincount(trees, minlength=n_trees)[:n_trees]
+    def sizes(self) -> list[Sizes]:
+        """What 1, 2, … of the trees take, whichever are chosen; of more than 16, all of them alone."""
+        per_tree = np.bincount(self.entries >> INTERFACE_BITS, minlength=self.n_trees)
+        if self.n_trees > _MOST_SUBSETS:
+            n_filters, n_entries = [self.n_filters], [len(self.entries)]
+            return [Sizes(self.n_trees, _spread(n_filters), _spread(n_entries))]
+        without = np.bincount(self._masks(), minlength=1 << self.n_trees)
+        chosen = np.arange(1 << self.n_trees)
+        size, entries = np.zeros_like(chosen), np.zeros_like(chosen)
+        for tree in range(self.n_trees):
+            pairs = without.reshape(-1, 2, 1 << tree)
+            pairs[:, 1] += pairs[:, 0]  # then `without` has how many filters are on no other trees
+            is_chosen = chosen >> tree & 1
+            size, entries = size + is_chosen, entries + is_chosen * per_tree[tree]
+        filters = self.n_filters - without[chosen ^ (len(chosen) - 1)]
+        return [
+            Sizes(count, _spread(filters[size == count]), _spread(entries[size == count]))
+            for count in range(1, self.n_trees + 1)
+        ]
+
+    def _masks(self) -> NDArray[np.int64]:
+        """The trees that each filter is on, as bits."""
         masks = np.zeros(self.n_filters, np.int64)
         rows = np.repeat(np.arange(self.n_filters), np.diff(self.start))
-        for tree in range(n_trees):
+        trees = self.entries >> INTERFACE_BITS
+        for tree in range(self.n_trees):
             masks[rows[trees == tree]] |= 1 << tree
-        counts = np.bincount(masks, minlength=1 << n_trees)
-        every_mask, found = np.arange(len(counts)), []
-        for size in range(1, n_trees + 1):
-            chosen = [list(some) for some in combinations(range(n_trees), size)]
-            filters = [
-                int(counts[every_mask & sum(1 << tree for tree in some) > 0].sum())
-                for some in chosen
-            ]
-            entries = [int(per_tree[some].sum()) for some in chosen]
-            found.append(Sizes(size, _spread(filters), _spread(entries)))
-        return found
+        return masks
 
     def rib(self, links: Sequence[Sequence[int]]) -> Rib:
         """A RIB with this content, at a router with these interfaces on each tree."""
         return Rib.of_table(links, self.descriptors, self.start, self.entries)
 
 
-def _spread(values: list[int]) -> tuple[int, float, int]:
-    return min(values), sum(values) / len(values), max(values)
+def _spread(values: Any) -> tuple[int, float, int]:
+    return int(min(values)), float(sum(values) / len(values)), int(max(values))
 
 
 class Registrations:
@@ -115,11 +123,10 @@ class Registrations:
     ) -> None:
         if not isinstance(descriptors, Descriptors):
             descriptors = (vocabulary or Vocabulary()).encode(descriptors)
-        found = np.asarray(nodes)
-        if found.shape != (len(descriptors),) or (len(found) and found.dtype.kind not in "iu"):
+        found = whole_numbers(nodes, "nodes")
+        if len(found) != len(descriptors):
             raise UsageError(
-                f"{len(descriptors)} descriptors with nodes of shape {found.shape} and type "
-                f"{found.dtype}; expected the number of a node for each"
+                f"{len(found)} nodes for {len(descriptors)} descriptors; expected a node for each"
             )
         if found.min(initial=0) < 0:
             raise UsageError(f"a registration at node {found.min()}; expected numbers from 0 on")
@@ -143,7 +150,8 @@ class Registrations:
 
     def table(self, topology: Topology, trees: Sequence[Tree], at: int) -> Table:
         """What the router of a node stores, on all trees."""
-        links = links_at(topology, trees, at)  # refuses trees and nodes of another network
+        at = topology.checked_node(at)
+        links = links_at(topology, trees, at)  # refuses trees of another network
         if self._last_node >= topology.n_nodes:
             raise UsageError(
                 f"a registration at node {self._last_node} of {topology.n_nodes}; expected a node of "
@@ -161,21 +169,17 @@ class Registrations:
         to_nodes = np.array(ways, np.int32).reshape(len(trees), topology.n_nodes)
         start, owners = owners_at(self._start, self._nodes, to_nodes, INTERFACE_BITS)
         start, entries = keep_minimal(self._family, start, owners, INTERFACE_BITS)
-        return _table(self.vocabulary, self._family.start, self._family.ids, start, entries)
+        sets = Descriptors(self.vocabulary, self._family.start, self._family.ids)
+        return _table(sets, start, entries, len(trees))
 
 
 def _table(
-    vocabulary: Vocabulary,
-    set_start: NDArray[np.int64],
-    ids: NDArray[np.int32],
-    start: NDArray[np.int64],
-    entries: NDArray[np.int32],
+    sets: Descriptors, start: NDArray[np.int64], entries: NDArray[np.int32], n_trees: int
 ) -> Table:
-    """The filters that have entries."""
+    """The sets that have entries."""
     counts = np.diff(start)
     kept = np.flatnonzero(counts)
-    descriptors = Descriptors(vocabulary, *take_rows(set_start, ids, kept))
-    return Table(descriptors, ragged(counts[kept]), entries)
+    return Table(sets.take(kept), ragged(counts[kept]), entries, n_trees)
 
 
 def merge(tables: Sequence[Table]) -> Table:
@@ -183,7 +187,12 @@ def merge(tables: Sequence[Table]) -> Table:
     if not tables:
         raise UsageError("no tables to merge; expected at least one")
     vocabulary = tables[0].descriptors.vocabulary
-    parts = [vocabulary.encode(table.descriptors) for table in tables]
+    parts = [
+        table.descriptors
+        if table.descriptors.vocabulary is vocabulary  # whose numbers may have no text
+        else vocabulary.encode(table.descriptors)
+        for table in tables
+    ]
     ids = np.concatenate([part.ids for part in parts])
     counts = np.concatenate([np.diff(part.start) for part in parts])
     n_entries = np.concatenate([np.diff(table.start) for table in tables])
@@ -193,7 +202,8 @@ def merge(tables: Sequence[Table]) -> Table:
     starts = ragged(n_entries[members])[member_start]
     start, owners = sort_all_owners(starts, owners, INTERFACE_BITS)
     start, kept = keep_minimal(family, start, owners, INTERFACE_BITS)
-    return _table(vocabulary, family.start, family.ids, start, kept)
+    sets = Descriptors(vocabulary, family.start, family.ids)
+    return _table(sets, start, kept, max(table.n_trees for table in tables))
 
 
 def register_workload(
@@ -231,6 +241,8 @@ def table_by_parts(
 
     Tags stay the numbers that the workload has for them, so that the table has no text.
     """
+    if whole_number(part, "part") < 1:
+        raise UsageError(f"parts of {part} registrations; expected at least 1")
     vocabulary, waiting = Vocabulary(), list[tuple[int, Table]]()
     for low in range(0, workload.size, part):
         high, level = min(workload.size, low + part), 0
@@ -275,7 +287,7 @@ def sizes_table(
     rows = [
         size_row(topology, node, size)
         for node in nodes
-        for size in registrations.table(topology, trees, node).sizes(len(trees))
+        for size in registrations.table(topology, trees, node).sizes()
     ]
     return pa.Table.from_pylist(rows)
 

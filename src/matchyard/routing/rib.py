@@ -12,8 +12,10 @@ kept, as often as it is registered, since a filter that goes may uncover others.
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.errors import UsageError
+from matchyard.forks import start_fresh_in_child
 from matchyard.kernels import updates
 from matchyard.kernels.filters import (
     FILTERS,
@@ -36,9 +39,11 @@ from matchyard.kernels.filters import (
 from matchyard.kernels.names import n_bytes
 from matchyard.routing import saved_ribs
 from matchyard.routing.descriptors import Descriptors, Vocabulary
+from matchyard.routing.journal import Change, Journal
 from matchyard.routing.saved_ribs import INTERFACE_BITS, MOST_INTERFACES, MOST_TREES
 from matchyard.routing.topology import Topology
 from matchyard.routing.trees import Tree, check_tree
+from matchyard.routing.whole_numbers import whole_number
 
 _LEAST_ROOM = 64  # filters
 _MOST_CHANGES = 8  # one in so many filters; who has to follow more, begins anew
@@ -49,39 +54,6 @@ class Update(NamedTuple):
 
     additions: Any = ()  # descriptors in any form that an index takes sets of tags in
     removals: Any = ()
-
-
-class Change(NamedTuple):
-    """Filters that an interface on a tree has now and may have had before, or the other way round."""
-
-    tree: int
-    interface: int
-    kept: Descriptors
-    lost: Descriptors
-
-
-class Journal:
-    """What updates have changed since somebody looked: see `Fib`. Where that is much, it says so and no more."""
-
-    def __init__(self) -> None:
-        self.changes: list[Change] = []
-        self.is_full = False
-        self._n_filters = 0
-
-    def note(self, change: Change, most: int) -> None:
-        """Write a change down, unless there are too many by now to be of use."""
-        self._n_filters += len(change.kept) + len(change.lost)
-        self.is_full = self.is_full or self._n_filters > most
-        if self.is_full:
-            self.changes.clear()
-        else:
-            self.changes.append(change)
-
-    def take(self) -> list[Change]:
-        """All changes; there are none then."""
-        changes, self.changes = self.changes, []
-        self.is_full, self._n_filters = False, 0
-        return changes
 
 
 class Memory(NamedTuple):
@@ -97,7 +69,8 @@ class Memory(NamedTuple):
 class Rib:
     """The descriptors that a router knows, by tree and interface.
 
-    `links` has the interfaces of the router on each tree, from 1 on: see `links_at`.
+    `links` has the interfaces of the router on each tree, from 1 on: see `links_at`. Several threads may use a
+    RIB; they take turns.
 
     >>> rib = Rib([[1, 2, 3]])
     >>> told = rib.apply(Update(additions=[{"jazz"}, {"jazz", "live"}]), tree=0, interface=1)
@@ -117,11 +90,15 @@ class Rib:
             raise UsageError(
                 f"a vocabulary of {vocabulary.kind} for descriptors={descriptors!r}; expected the same"
             )
-        self.links = tuple(tuple(sorted({int(one) for one in tree})) for tree in links)
-        _check_links(self.links)
+        self.links = _checked_links(links)
         self.vocabulary = vocabulary or Vocabulary(descriptors)
         self._journals: list[weakref.ref[Journal]] = []
         self._filters = empty(_LEAST_ROOM, 4 * _LEAST_ROOM, _LEAST_ROOM, self.vocabulary.n_ids)
+        self._start_fresh()
+        start_fresh_in_child(self)
+
+    def _start_fresh(self) -> None:
+        self._fork_lock = threading.RLock()
 
     def __repr__(self) -> str:
         return f"<Rib: {len(self)} filters, {len(self.links)} trees>"
@@ -146,40 +123,67 @@ class Rib:
         An addition is ignored where the interface has a subset of it, and takes the place of supersets. A
         removal of something that is not there is ignored. What is told is as little as possible.
         """
-        first = self._first(tree, interface)
-        gone, came = (self.vocabulary.encode(part) for part in (update.removals, update.additions))
-        coming = _sets(came)
-        self._make_room(coming)
-        news, changed = updates.apply(
-            self._filters, _sets(gone, -1), coming, first, first + MOST_INTERFACES - 1,
-            first + interface,
-        )  # fmt: skip
-        self._write(changed, tree, interface)
-        return self._updates(news, tree, interface)
+        if not isinstance(update, Update):
+            raise UsageError(
+                f"an update of {type(update).__name__}; expected e.g. Update(additions=['jazz live'])"
+            )
+        tree, interface = self._place(tree, interface)
+        first = tree << INTERFACE_BITS
+        gone, is_whole = self.vocabulary.find(update.removals)
+        gone, came = gone.take(np.flatnonzero(is_whole)), self.vocabulary.encode(update.additions)
+        leaving, coming = _sets(gone, -1), _sets(came)
+        with self.locked():
+            self._make_room(coming)
+            journals = [one for one in (known() for known in self._journals) if one is not None]
+            was_incomplete = [journal.is_incomplete for journal in journals]
+            for journal in journals:  # where an interrupt keeps it from being written
+                journal.is_incomplete = True
+            news, changed = updates.apply(
+                self._filters,
+                leaving,
+                coming,
+                first,
+                first + MOST_INTERFACES - 1,
+                first + interface,
+            )
+            self._write(journals, was_incomplete, changed, tree, interface)
+            return self._updates(news, tree, interface)
+
+    def locked(self) -> AbstractContextManager[Any]:
+        """The lock that keeps updates apart, for who reads several things that belong together."""
+        return self._fork_lock
 
     def journal(self) -> Journal:
         """What updates change from now on, for as long as somebody keeps it."""
         journal = Journal()
-        self._journals = [one for one in self._journals if one() is not None]
-        self._journals.append(weakref.ref(journal))
+        with self.locked():
+            self._journals = [one for one in self._journals if one() is not None]
+            self._journals.append(weakref.ref(journal))
         return journal
 
-    def _write(self, changed: NDArray[np.int64], tree: int, interface: int) -> None:
-        """Write the filters that an interface has gained or lost into all journals."""
-        journals = [one for one in (known() for known in self._journals) if one is not None]
-        if not journals or not len(changed):
+    def _write(
+        self,
+        journals: Sequence[Journal],
+        was_incomplete: Sequence[bool],
+        changed: NDArray[np.int64],
+        tree: int,
+        interface: int,
+    ) -> None:
+        """Write the filters that an interface has gained or lost into journals."""
+        if not journals:
             return
         changed = np.unique(changed)
-        own = (int(tree) << INTERFACE_BITS) + interface
+        own = (tree << INTERFACE_BITS) + interface
         is_held = updates.are_held(self._filters, changed, own)
-        change = Change(
-            tree, interface, self._rows(changed[is_held]), self._rows(changed[~is_held])
-        )
-        for journal in journals:
-            journal.note(change, len(self) // _MOST_CHANGES)
+        kept, lost = self._rows(changed[is_held]), self._rows(changed[~is_held])
+        for journal, was in zip(journals, was_incomplete, strict=True):
+            journal.is_incomplete = was
+            if len(changed):
+                journal.note(Change(tree, interface, kept, lost), len(self) // _MOST_CHANGES)
 
-    def _first(self, tree: int, interface: int) -> int:
-        """The entry of interface 0 on a tree."""
+    def _place(self, tree: Any, interface: Any) -> tuple[int, int]:
+        """A tree and an interface on it, or 0."""
+        tree, interface = whole_number(tree, "tree"), whole_number(interface, "interface")
         if not 0 <= tree < len(self.links):
             raise UsageError(f"tree {tree}; expected a number from 0 to {len(self.links) - 1}")
         if interface != 0 and interface not in self.links[tree]:
@@ -187,7 +191,7 @@ class Rib:
                 f"interface {interface} is not on tree {tree}; expected 0 for local applications, or "
                 f"one of {_some(self.links[tree])}"
             )
-        return int(tree) << INTERFACE_BITS
+        return tree, interface
 
     def _make_room(self, came: updates.Sets) -> None:
         """Room for additions; what has gone is dropped where it is most of what is stored."""
@@ -231,37 +235,45 @@ class Rib:
         >>> rib.covers(["jazz live", "rock"], 0, 1).tolist()
         [True, False]
         """
-        own = self._first(tree, interface) + interface
-        asked = self.vocabulary.encode(descriptors)
-        self._make_room(_sets(self.vocabulary.encode([])))  # for the lists of new tags
-        covered, _ = updates.are_covered(self._filters, _sets(asked, 0), own)
+        tree, interface = self._place(tree, interface)
+        asked, _ = self.vocabulary.find(descriptors)
+        with self.locked():
+            self._make_room(_sets(asked.take(np.empty(0, np.int64))))  # lists for all numbers
+            covered, _ = updates.are_covered(
+                self._filters, _sets(asked, 0), (tree << INTERFACE_BITS) + interface
+            )
         found: NDArray[np.bool_] = covered
         return found
 
     def told(self, tree: int, interface: int) -> Descriptors:
         """Everything that a neighbour has been told, or must be told when it joins."""
-        first = self._first(tree, interface)
+        tree, interface = self._place(tree, interface)
         if interface == 0:
             raise UsageError("local applications are told nothing; expected an interface from 1 on")
-        rows = updates.told_to(self._filters, first, first + MOST_INTERFACES - 1, first + interface)
-        return self._rows(rows)
+        first = tree << INTERFACE_BITS
+        last = first + MOST_INTERFACES - 1
+        with self.locked():
+            return self._rows(updates.told_to(self._filters, first, last, first + interface))
 
     def wanted(self, tree: int, interface: int) -> Descriptors:
         """The filters of an interface on a tree; at interface 0, every registration."""
-        entry = self._first(tree, interface) + interface
-        rows, entries = entry_pairs(self._filters)
-        return self._rows(rows[entries == entry])
+        tree, interface = self._place(tree, interface)
+        with self.locked():
+            rows, entries = entry_pairs(self._filters)
+            return self._rows(rows[entries == (tree << INTERFACE_BITS) + interface])
 
     def pairs(
         self, copies: bool = True
     ) -> tuple[Descriptors, NDArray[np.int32], NDArray[np.int32]]:
         """All filters with the trees and interfaces that want them: a place for each entry. Without
         `copies`, a descriptor that several local applications have registered is there once."""
-        rows, entries = entry_pairs(self._filters)
-        if not copies:
-            is_first = np.append(True, (np.diff(rows) != 0) | (np.diff(entries) != 0))[: len(rows)]
-            rows, entries = rows[is_first], entries[is_first]
-        return self._rows(rows), entries >> INTERFACE_BITS, entries & (MOST_INTERFACES - 1)
+        with self.locked():
+            rows, entries = entry_pairs(self._filters)
+            if not copies:
+                is_new = (np.diff(rows) != 0) | (np.diff(entries) != 0)
+                is_first = np.append(True, is_new)[: len(rows)]
+                rows, entries = rows[is_first], entries[is_first]
+            return self._rows(rows), entries >> INTERFACE_BITS, entries & (MOST_INTERFACES - 1)
 
     def entries(self) -> pa.Table:
         """The same as a table: columns descriptor, tree, interface."""
@@ -282,9 +294,10 @@ class Rib:
 
     def save(self, path: str | os.PathLike[str]) -> Rib:
         """Write a new version to a folder and publish it in one step, as an index does."""
-        pairs, entries = entry_pairs(self._filters)
-        living, pairs = np.unique(pairs, return_inverse=True)
-        table = saved_ribs.table_of(self.links, *sets_of(self._filters, living), pairs, entries)
+        with self.locked():
+            pairs, entries = entry_pairs(self._filters)
+            living, pairs = np.unique(pairs, return_inverse=True)
+            table = saved_ribs.table_of(self.links, *sets_of(self._filters, living), pairs, entries)
         saved_ribs.save(path, self.descriptors, self.vocabulary.names(), table)
         return self
 
@@ -307,7 +320,11 @@ class Rib:
         entries: NDArray[np.int32],
     ) -> Rib:
         """A RIB with filters as they are, and the entries (tree << 20 | interface) of each, which rise."""
-        rib = cls(links, filters.vocabulary.kind, filters.vocabulary)
+        rib = cls(links, filters.checked().vocabulary.kind, filters.vocabulary)
+        if not np.isin(np.unique(entries), saved_ribs.entries_of(rib.links)).all():
+            raise UsageError(
+                "entries of interfaces that are not among the links; expected all of them"
+            )
         pairs = np.repeat(np.arange(len(filters)), np.diff(entry_start))
         n_ids = rib.vocabulary.n_ids
         rib._filters = loaded(filters.start, filters.ids, pairs, entries, n_ids)
@@ -322,8 +339,7 @@ def links_at(topology: Topology, trees: Sequence[Tree], node: int) -> list[list[
     >>> links_at(network, [shortest_paths(network, 0), shortest_paths(network, 1)], 1)
     [[1], [1, 2]]
     """
-    if not 0 <= node < topology.n_nodes:
-        raise UsageError(f"no node {node}; expected a number from 0 to {topology.n_nodes - 1}")
+    node = topology.checked_node(node)
     near = topology.neighbours[topology.start[node] : topology.start[node + 1]]
     found = []
     for tree in trees:
@@ -340,12 +356,20 @@ def memory(n_filters: int, n_entries: int, stored_bytes: int) -> Memory:
     )
 
 
-def _check_links(links: Sequence[Sequence[int]]) -> None:
-    if len(links) > MOST_TREES:
-        raise UsageError(f"{len(links)} trees; expected at most {MOST_TREES}")
-    odd = [one for tree in links for one in tree if not 1 <= one < MOST_INTERFACES]
+def _checked_links(links: Sequence[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
+    expected = "expected the interfaces on each tree, e.g. [[1, 2], [2]]"
+    try:
+        found = tuple(
+            tuple(sorted({whole_number(one, "interface") for one in tree})) for tree in links
+        )
+    except TypeError as error:
+        raise UsageError(f"not links: {error}; {expected}") from None
+    if len(found) > MOST_TREES:
+        raise UsageError(f"{len(found)} trees; expected at most {MOST_TREES}")
+    odd = [one for tree in found for one in tree if not 1 <= one < MOST_INTERFACES]
     if odd:
         raise UsageError(f"interface {odd[0]}; expected 1 to {MOST_INTERFACES - 1}")
+    return found
 
 
 def _some(numbers: Sequence[int]) -> str:

@@ -64,6 +64,11 @@ def links_of(table: Table) -> list[list[int]]:
     ]
 
 
+def entries_of(links: Sequence[Sequence[int]]) -> list[int]:
+    """All entries that filters of a router can have."""
+    return [tree << INTERFACE_BITS | one for tree, some in enumerate(links) for one in (0, *some)]
+
+
 def save(path: str | os.PathLike[str], kind: str, names: Names, table: Table) -> None:
     """Write a version and publish it in one step."""
     with versions.new_version(path) as folder:
@@ -113,14 +118,12 @@ def _inspect(look: Inspection, table: Table, n_ids: int) -> None:
         falls = np.flatnonzero(np.diff(getattr(table, values)) < (values == "ids")) + 1
         is_first = np.isin(falls, getattr(table, start))
         look.expect(values, bool(is_first.all()), "falls within a filter")
-    used = np.unique(table.entries)
-    known = [
-        tree << INTERFACE_BITS | one
-        for tree, links in enumerate(links_of(table))
-        for one in (0, *links)
-    ]
+    is_again = np.append(np.diff(table.entries) == 0, False)
+    is_again[table.entry_start[1:-1] - 1] = False  # of another filter
+    is_local = table.entries & (MOST_INTERFACES - 1) == 0
+    look.expect("entries", not (is_again & ~is_local).any(), "has an interface twice")
     look.expect(
         "entries",
-        bool(np.isin(used, known).all()),
+        bool(np.isin(np.unique(table.entries), entries_of(links_of(table))).all()),
         "has an interface that the router does not have",
     )

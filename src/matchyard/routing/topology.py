@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from matchyard.errors import UsageError
+from matchyard.routing.whole_numbers import whole_number
 
 _log = logging.getLogger("matchyard")
 MOST_NODES = 1 << 31
@@ -63,6 +64,13 @@ class Topology:
             raise UsageError(
                 f"no node {str(name)!r} among {self.n_nodes}; expected a name such as {some}"
             ) from None
+
+    def checked_node(self, node: Any) -> int:
+        """The number of a node, if there is such a node."""
+        number = whole_number(node, "node")
+        if not 0 <= number < self.n_nodes:
+            raise UsageError(f"no node {number}; expected a number from 0 to {self.n_nodes - 1}")
+        return number
 
     @cached_property
     def _numbers(self) -> dict[str, int]:

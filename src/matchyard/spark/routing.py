@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from matchyard.errors import UsageError
 from matchyard.routing import (
@@ -29,6 +30,7 @@ from matchyard.routing import (
     Tree,
     Vocabulary,
     check_counts,
+    check_tree,
     merge,
     place,
     size_row,
@@ -72,6 +74,8 @@ def stretch(
     from pyspark.sql import functions as F
 
     kept = check_counts(trees, counts)
+    for tree in trees[: kept[-1]]:
+        check_tree(topology, tree)
     blocks = find_session(spark).range(0, -(-topology.n_nodes // LANES), 1, partitions)
     task = partial(_stretch, _Network(topology, trees), kept)
     found = blocks.mapInArrow(task, "trees int, length int, total int, pairs bigint")
@@ -91,6 +95,8 @@ def congestion(
 
     if not trees:
         raise UsageError("congestion of no trees; expected at least one")
+    for tree in trees:
+        check_tree(topology, tree)
     numbers = find_session(spark).range(0, len(trees), 1, partitions)
     task = partial(_congestion, _Network(topology, trees))
     found = numbers.mapInArrow(task, "one string, other string, load double")
@@ -114,6 +120,8 @@ def placed(
         raise UsageError(
             f"column {user!r} is {kind.simpleString()}; users are int or bigint, e.g. `key` of a workload"
         )
+    if "node" in subscriptions.columns:
+        raise UsageError("the subscriptions have a column 'node' already; drop or rename it")
     place([0], topology, placement, seed)  # refuses what it does not know, before any task does
     schema = T.StructType([*subscriptions.schema.fields, T.StructField("node", T.StringType())])
     place_of = subscriptions.columns.index(user)
@@ -130,7 +138,8 @@ def rib_tables(
     node: str = "node",
 ) -> DataFrame:
     """The filters of the routers of some nodes: columns `node`, `descriptor` and `entries` (tree << 20 |
-    interface). `registrations` has descriptors and the names of the nodes that registered them."""
+    interface). `registrations` has descriptors and the names of the nodes that registered them. A node that is
+    named twice is there once."""
     return _reduced(registrations, topology, trees, nodes, descriptor, node, _tables_of, _TABLES)
 
 
@@ -158,16 +167,19 @@ def _reduced(
     schema: str,
 ) -> DataFrame:
     check_subscriptions(registrations, descriptor, "tags")
-    network = _Network(topology, trees, list(nodes))
-    Registrations([], np.empty(0, int)).table(topology, trees, network.nodes[0] if nodes else 0)
-    for one in network.nodes:
-        if not 0 <= one < topology.n_nodes:
-            raise UsageError(f"no node {one}; expected a number from 0 to {topology.n_nodes - 1}")
+    chosen = list(dict.fromkeys(topology.checked_node(one) for one in nodes))  # each once
+    for tree in trees:
+        check_tree(topology, tree)
+    network = _Network(topology, trees, chosen)
     rows = registrations.select(
         column_of(registrations, descriptor, "descriptors").alias("descriptor"),
         column_of(registrations, node, "nodes").cast("string").alias("node"),
     )
-    parts = rows.mapInArrow(partial(_minimal, network), _TABLES)
+    # A row without a descriptor for each router, which may have no others.
+    names = [(topology.names[one], None, None) for one in chosen]
+    parts = rows.mapInArrow(partial(_minimal, network), _TABLES).unionByName(
+        rows.sparkSession.createDataFrame(names, _TABLES)
+    )
 
     def task(table: pa.Table) -> pa.Table:
         return reduce(network, table)
@@ -262,22 +274,22 @@ def _as_rows(node: str, table: Table) -> pa.Table:
     )
 
 
-def _merged(rows: pa.Table) -> Table:
+def _merged(network: _Network, rows: pa.Table) -> Table:
     """The table of a router from the rows that tasks have of it."""
-    rows = rows.combine_chunks()
+    rows = rows.filter(pc.is_valid(rows["descriptor"])).combine_chunks()
     descriptors: Descriptors = Vocabulary().encode(rows["descriptor"])
     entries = rows["entries"].combine_chunks()
     start = entries.offsets.to_numpy().astype(np.int64)
     values = entries.values.to_numpy()[start[0] : start[-1]]
-    return merge([Table(descriptors, start - start[0], values)])
+    return merge([Table(descriptors, start - start[0], values, len(network.trees))])
 
 
 def _tables_of(network: _Network, rows: pa.Table) -> pa.Table:
-    return _as_rows(rows["node"][0].as_py(), _merged(rows))
+    return _as_rows(rows["node"][0].as_py(), _merged(network, rows))
 
 
 def _sizes_of(network: _Network, rows: pa.Table) -> pa.Table:
     node = network.topology.node(rows["node"][0].as_py())
-    sizes = _merged(rows).sizes(len(network.trees))
+    sizes = _merged(network, rows).sizes()
     found = pa.Table.from_pylist([size_row(network.topology, node, one) for one in sizes])
     return found.set_column(1, "trees", found["trees"].cast(pa.int32()))
