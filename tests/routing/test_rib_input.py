@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from matchyard.errors import UsageError
-from matchyard.kernels import filters
+from matchyard.kernels import filter_room
 from matchyard.routing import (
     Fib,
     Rib,
@@ -79,4 +79,4 @@ def test_what_is_no_update_or_link_is_refused() -> None:
 
 def test_offsets_that_do_not_fit_are_refused() -> None:
     with pytest.raises(UsageError, match=r"more than 2\^31"):
-        filters._longer(np.empty(0, np.int32), 1 << 31, 0)
+        filter_room._longer(np.empty(0, np.int32), 1 << 31, 0)

@@ -8,7 +8,7 @@ it was added. Two lists for each id find filters:
     members   each filter under all of its ids; who looks for supersets reads the shortest list
 
 A filter whose last entry goes stays in the lists and is skipped there, and is the same filter when it
-comes again; `compacted` drops it. Kernels do not grow arrays: `with_room` does that before a change.
+comes again. Kernels do not grow arrays: see `filter_room`, which also drops filters without entries.
 """
 
 from __future__ import annotations
@@ -19,16 +19,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.errors import StorageError, UsageError
-from matchyard.kernels.csr import LARGEST_OFFSET
 from matchyard.kernels.hashing import mix64, prefetch
 from matchyard.kernels.subset import id_bits
 
 # Places in `counts`: how much of each array is in use, and the filter without ids.
 FILTERS, IDS, ENTRIES, FILED, MEMBERS, EMPTY, LIVING = range(7)
-_FIRST_ROOM = 2  # of a list or of the entries of a filter
+FIRST_ROOM = 2  # of a list or of the entries of a filter
 _LOW = np.uint64(0xFFFFFFFF)
-_AHEAD = 8  # sets between asking for memory and needing it
+AHEAD = 8  # sets between asking for memory and needing it
 NO_FILTER = -1
 
 # What is needed together lies together, since each look at memory waits for it.
@@ -138,12 +136,13 @@ def hash_rows(start, ids):
     """The hash of each set: see `find`."""
     codes = np.empty(len(start) - 1, np.uint64)
     for row in range(len(codes)):
-        codes[row] = _hash(ids, start[row], start[row + 1])
+        codes[row] = hash_of(ids, start[row], start[row + 1])
     return codes
 
 
 @njit(nogil=True, cache=True)
-def _hash(ids, low, high):
+def hash_of(ids, low, high):
+    """The hash of one set."""
     code = np.uint64(high - low)
     for i in range(low, high):
         code = mix64(code ^ np.uint64(ids[i]))
@@ -151,7 +150,7 @@ def _hash(ids, low, high):
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _home(code, n_slots):
+def home(code, n_slots):
     """The first slot to look at."""
     return np.int64(((code & _LOW) * np.uint64(n_slots)) >> np.uint64(32))
 
@@ -159,14 +158,14 @@ def _home(code, n_slots):
 @njit(nogil=True, cache=True)
 def load_ahead(filters, order, place, start, ids, codes):
     """Ask for the memory that `find` and `who_covers` need for sets that come soon."""
-    if place + _AHEAD < len(order):
-        row = order[place + _AHEAD]
-        prefetch(filters.slots, _home(codes[row], len(filters.slots)))
+    if place + AHEAD < len(order):
+        row = order[place + AHEAD]
+        prefetch(filters.slots, home(codes[row], len(filters.slots)))
         for i in range(start[row], start[row + 1]):
             prefetch(filters.lists, ids[i])
-    if place + _AHEAD // 2 < len(order):
-        row = order[place + _AHEAD // 2]
-        slot = filters.slots[_home(codes[row], len(filters.slots))]
+    if place + AHEAD // 2 < len(order):
+        row = order[place + AHEAD // 2]
+        slot = filters.slots[home(codes[row], len(filters.slots))]
         if slot != np.uint64(0):
             prefetch(filters.rows, np.int64(slot & _LOW) - 1)
         for i in range(start[row], start[row + 1]):
@@ -193,7 +192,7 @@ def find(filters, code, ids, low, high):
     """The filter that equals a set with that hash, or the complement of the free slot where it would
     go."""
     slots, upper = filters.slots, code >> np.uint64(32)
-    place = _home(code, len(slots))
+    place = home(code, len(slots))
     while slots[place] != np.uint64(0):
         if slots[place] >> np.uint64(32) == upper:
             found = np.int64(slots[place] & _LOW) - 1
@@ -247,16 +246,16 @@ def drop_entry(filters, one, entry):
 @njit(nogil=True, cache=True)
 def add_entry(filters, found, code, ids, low, high, signature, entry):
     """Give a filter one more entry, and return it. `found` is what `find` says of its ids; arrays have
-    room: see `with_room`."""
+    room: see `filter_room`."""
     if found < 0:
-        found = _insert(filters, ~found, code, ids, low, high, signature)
+        found = insert(filters, ~found, code, ids, low, high, signature)
     row = filters.rows[found]
     count = row.n_entries
     if count == row.entries_room:
         first = filters.counts[ENTRIES]
         for i in range(count):
             filters.entries[first + i] = filters.entries[row.entries_at + i]
-        row.entries_at, row.entries_room = first, max(_FIRST_ROOM, 2 * count)
+        row.entries_at, row.entries_room = first, max(FIRST_ROOM, 2 * count)
         filters.counts[ENTRIES] += row.entries_room
     place = entry_place(filters, found, entry)
     for i in range(row.entries_at + count, place, -1):
@@ -269,7 +268,7 @@ def add_entry(filters, found, code, ids, low, high, signature, entry):
 
 
 @njit(nogil=True, cache=True)
-def _insert(filters, slot, code, ids, low, high, signature):
+def insert(filters, slot, code, ids, low, high, signature):
     """A new filter without entries, in its slot and in its lists."""
     number, end = filters.counts[FILTERS], filters.counts[IDS]
     filters.counts[FILTERS] += 1
@@ -299,7 +298,7 @@ def _add_member(filters, lists, number):
         first = filters.counts[MEMBERS]
         for i in range(lists.n_members):
             filters.members[first + i] = filters.members[lists.members_at + i]
-        lists.members_at, lists.members_room = first, max(_FIRST_ROOM, 2 * lists.members_room)
+        lists.members_at, lists.members_room = first, max(FIRST_ROOM, 2 * lists.members_room)
         filters.counts[MEMBERS] += lists.members_room
     filters.members[lists.members_at + lists.n_members] = number
     lists.n_members += 1
@@ -312,220 +311,11 @@ def _file(filters, lists, number, signature):
         first = filters.counts[FILED]
         for i in range(lists.n_filed):
             filters.filed[first + i] = filters.filed[lists.filed_at + i]
-        lists.filed_at, lists.filed_room = first, max(_FIRST_ROOM, 2 * lists.filed_room)
+        lists.filed_at, lists.filed_room = first, max(FIRST_ROOM, 2 * lists.filed_room)
         filters.counts[FILED] += lists.filed_room
     row = filters.filed[lists.filed_at + lists.n_filed]
     row.signature, row.filter = signature, number
     lists.n_filed += 1
-
-
-# -------------------------------------------------------------------- room
-
-
-def with_room(
-    filters: Filters,
-    n_ids: int,
-    start: NDArray[np.int64],
-    ids: NDArray[np.int32],
-    codes: NDArray[np.uint64],
-) -> Filters:
-    """The same filters with room for these sets, each with an entry more; of `n_ids` different ids.
-    `codes` are the hashes of the sets."""
-    if n_ids > len(filters.lists):
-        filters = filters._replace(lists=_longer(filters.lists, n_ids, len(filters.lists)))
-    return _grown(filters, *_needed(filters, start, ids, codes).tolist())
-
-
-def _grown(
-    filters: Filters, n_more: int, n_ids: int, n_entries: int, n_filed: int, n_members: int
-) -> Filters:
-    counts = filters.counts
-    grown = {
-        name: _longer(getattr(filters, name), int(counts[place]) + more, int(counts[place]))
-        for name, place, more in (
-            ("rows", FILTERS, n_more),
-            ("ids", IDS, n_ids),
-            ("entries", ENTRIES, n_entries),
-            ("filed", FILED, n_filed),
-            ("members", MEMBERS, n_members),
-        )
-    }
-    if grown["rows"] is not filters.rows:
-        grown["slots"] = np.zeros(3 * len(grown["rows"]) // 2, np.uint64)
-        _fill_slots(grown["slots"], filters.rows, filters.ids, int(counts[FILTERS]))
-    return filters._replace(**grown)
-
-
-def _longer(array: NDArray[Any], n_needed: int, n_used: int) -> NDArray[Any]:
-    """An array with at least so much room, twice as much as it had where that is too little."""
-    if n_needed > LARGEST_OFFSET:
-        raise UsageError("more than 2^31 ids or entries of filters at one router")
-    if n_needed <= len(array):
-        return array
-    longer = np.zeros(max(n_needed, min(2 * len(array), LARGEST_OFFSET)), array.dtype)
-    longer[:n_used] = array[:n_used]
-    return longer
-
-
-def compacted(filters: Filters) -> Filters:
-    """The filters that have entries, in arrays of their own, with little room for more."""
-    rows = filters.rows[: filters.counts[FILTERS]]
-    is_living = rows["n_entries"] > 0
-    start, ids = sets_of(filters, np.flatnonzero(is_living))
-    pairs, entries = entry_pairs(filters)
-    return loaded(start, ids, (np.cumsum(is_living) - 1)[pairs], entries, len(filters.lists))
-
-
-def sets_of(
-    filters: Filters, some: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The sets of some filters: (start, ids)."""
-    return _sets_of(filters.rows, filters.ids, some)
-
-
-def loaded(
-    start: NDArray[np.int64],
-    ids: NDArray[np.int32],
-    pairs: NDArray[np.int64],
-    entries: NDArray[np.int32],
-    n_ids: int,
-) -> Filters:
-    """Filters from different sets, and the entries of each: pairs of set and entry in rising order."""
-    n_sets = len(start) - 1
-    filters = empty(max(1, n_sets), max(1, len(ids)), max(1, len(entries)), n_ids)
-    _lay_out_members(filters, ids)
-    step = 1 << 16
-    for low in range(0, n_sets, step):
-        some = start[low : low + step + 1]
-        codes = hash_rows(some, ids)
-        filters = with_room(filters, n_ids, some, ids, codes)
-        if not _load(filters, some, ids, codes):
-            raise StorageError("a filter is there twice")
-    _load_entries(filters, np.bincount(pairs, minlength=n_sets), entries)
-    return filters
-
-
-def entry_pairs(filters: Filters) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """All filters with their entries: pairs in rising order."""
-    rows = filters.rows[: filters.counts[FILTERS]]
-    return _entry_pairs(rows, filters.entries, int(rows["n_entries"].sum()))
-
-
-@njit(nogil=True, cache=True)
-def _sets_of(rows, ids, some):
-    start = np.zeros(len(some) + 1, np.int64)
-    for i in range(len(some)):
-        start[i + 1] = start[i] + rows[some[i]].n_ids
-    taken = np.empty(start[-1], np.int32)
-    for i in range(len(some)):
-        source = rows[some[i]].ids_at
-        for j in range(start[i + 1] - start[i]):
-            taken[start[i] + j] = ids[source + j]
-    return start, taken
-
-
-@njit(nogil=True, cache=True)
-def _entry_pairs(rows, entries, n_pairs):
-    of_filter, found = np.empty(n_pairs, np.int64), np.empty(n_pairs, np.int32)
-    end = 0
-    for one in range(len(rows)):
-        for i in range(rows[one].n_entries):
-            of_filter[end], found[end] = one, entries[rows[one].entries_at + i]
-            end += 1
-    return of_filter, found
-
-
-@njit(nogil=True, cache=True)
-def _needed(filters, start, ids, codes):
-    """At most so many filters, ids, entries, filed and members are added with these sets."""
-    needed, found = np.zeros(5, np.int64), np.empty(len(codes), np.int64)
-    lists = filters.lists
-    for i in range(start[0], start[-1]):
-        if i + 4 * _AHEAD < start[-1]:
-            prefetch(lists, ids[i + 4 * _AHEAD])
-        lists[ids[i]].n_coming += 1
-    for i in range(start[0], start[-1]):
-        row = lists[ids[i]]
-        if row.n_coming:
-            needed[3] += _room_for(row.n_filed + row.n_coming, row.filed_room)
-            needed[4] += _room_for(row.n_members + row.n_coming, row.members_room)
-            row.n_coming = 0
-    for row in range(len(start) - 1):
-        if row + _AHEAD < len(codes):
-            prefetch(filters.slots, _home(codes[row + _AHEAD], len(filters.slots)))
-        one = find(filters, codes[row], ids, start[row], start[row + 1])
-        found[row] = one
-        if one < 0:
-            needed[0] += 1
-            needed[1] += start[row + 1] - start[row]
-            needed[2] += 2 * _FIRST_ROOM  # of copies of a new one, each takes less than that
-        else:
-            filters.rows[one].mark += 1
-    for one in found:
-        if one >= 0 and filters.rows[one].mark:
-            row = filters.rows[one]
-            needed[2] += _room_for(row.n_entries + row.mark, row.entries_room)
-            row.mark = 0
-    return needed
-
-
-@njit(nogil=True, cache=True)
-def _room_for(count, room):
-    """What a list takes of its array while it grows to so many."""
-    taken = 0
-    while room < count:
-        room = max(_FIRST_ROOM, 2 * room)
-        taken += room
-    return taken
-
-
-@njit(nogil=True, cache=True)
-def _fill_slots(slots, rows, ids, n_filters):
-    """A hash table of the first so many filters."""
-    for one in range(n_filters):
-        code = _hash(ids, rows[one].ids_at, rows[one].ids_at + rows[one].n_ids)
-        place = _home(code, len(slots))
-        while slots[place] != np.uint64(0):
-            place += 1
-            if place == len(slots):
-                place = 0
-        slots[place] = (code >> np.uint64(32) << np.uint64(32)) | np.uint64(one + 1)
-
-
-@njit(nogil=True, cache=True)
-def _lay_out_members(filters, ids):
-    """Lists of members with just the room that these ids need."""
-    for i in range(len(ids)):
-        filters.lists[ids[i]].members_room += 1
-    end = 0
-    for number in range(len(filters.lists)):
-        filters.lists[number].members_at = end
-        end += filters.lists[number].members_room
-    filters.counts[MEMBERS] = end
-
-
-@njit(nogil=True, cache=True)
-def _load(filters, start, ids, codes):
-    """Insert sets without entries; are they all new?"""
-    for row in range(len(codes)):
-        begin, end = start[row], start[row + 1]
-        slot = ~find(filters, codes[row], ids, begin, end)
-        if slot < 0:
-            return False
-        _insert(filters, slot, codes[row], ids, begin, end, signature_of(ids, begin, end))
-    return True
-
-
-@njit(nogil=True, cache=True)
-def _load_entries(filters, counts, entries):
-    filters.entries[: len(entries)] = entries
-    end = 0
-    for one in range(len(counts)):
-        row = filters.rows[one]
-        row.entries_at, row.n_entries, row.entries_room = end, counts[one], counts[one]
-        end += counts[one]
-        filters.counts[LIVING] += counts[one] > 0
-    filters.counts[ENTRIES] = end
 
 
 # -------------------------------------------------------------------- searches

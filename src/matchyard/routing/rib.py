@@ -25,17 +25,8 @@ from numpy.typing import NDArray
 from matchyard.errors import UsageError
 from matchyard.forks import start_fresh_in_child
 from matchyard.kernels import updates
-from matchyard.kernels.filters import (
-    FILTERS,
-    LIVING,
-    compacted,
-    empty,
-    entry_pairs,
-    hash_rows,
-    loaded,
-    sets_of,
-    with_room,
-)
+from matchyard.kernels.filter_room import compacted, entry_pairs, loaded, sets_of, with_room
+from matchyard.kernels.filters import FILTERS, LIVING, empty, hash_rows
 from matchyard.kernels.names import n_bytes
 from matchyard.routing import saved_ribs
 from matchyard.routing.descriptors import Descriptors, Vocabulary
