@@ -89,3 +89,11 @@ def test_an_interface_twice_in_a_file_is_refused(tmp_path: Path, monkeypatch) ->
     rib.save(tmp_path / "a.rib")
     with pytest.raises(StorageError, match="has an interface twice"):
         Rib.open(tmp_path / "a.rib")
+
+
+def test_a_rib_of_format_3_opens() -> None:
+    rib = Rib.open(Path(__file__).parents[1] / "golden" / "rib-format-3", verify=True)
+    assert rib.links == ((1, 2), (2,))
+    assert set(rib.wanted(0, 1)) == {frozenset({"jazz", "live"}), frozenset({"rock"})}
+    assert Counter(rib.wanted(1, 0)) == {frozenset({"jazz"}): 2}
+    assert set(rib.wanted(1, 2)) == {frozenset({"rock"})}
