@@ -53,7 +53,7 @@ def place(
 
     >>> from matchyard.routing import generate
     >>> place([3, 4, 3], generate("grid", 9))[[0, 2]].tolist()
-    [5, 5]
+    [2, 2]
     """
     if placement not in PLACEMENTS:
         raise UsageError(

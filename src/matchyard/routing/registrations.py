@@ -220,7 +220,7 @@ def register_workload(
     >>> import matchyard as my
     >>> from matchyard.routing import generate
     >>> register_workload(my.workload("tags", "icn", 120), generate("grid", 9))
-    <120 registrations of 120 descriptors>
+    <120 registrations of 116 descriptors>
     """
     tags, users = workload.subscriptions(*(rows or (0, workload.size)))
     return Registrations(tags, place(users, topology, placement, seed), vocabulary)
