@@ -262,6 +262,8 @@ def workload(
     (3, 3)
     """
     found = find_engine(engine).workload
+    if not -(1 << 63) <= seed < 1 << 63:
+        raise UsageError(f"seed {seed}; expected a number of at most 64 bits")
     return found.generate(name or next(iter(found.MODELS)), size, seed, parameters or {})
 
 

@@ -106,6 +106,7 @@ def test_rib_is_the_table_of_a_router(network: Path, tmp_path: Path) -> None:
     assert "cannot be drawn" in str(
         run("trees", network, "--count", 1, "--plot", tmp_path / "no" / "a.png").exception
     )
+    assert "seed" in str(run("rib", network, "--seed", 10**20).exception)
     assert "no placement" in str(run("rib", network, "--placement", "near").exception)
 
 
