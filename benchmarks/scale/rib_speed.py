@@ -65,11 +65,13 @@ def query_rates(n_sets: int) -> dict[str, float]:
     found = {"covers": timed(lambda: rib.covers(asked, 0, 0), QUERIES),
              "covers, encoded": timed(lambda: rib.covers(encoded, 0, 0), QUERIES)}  # fmt: skip
     assert rib.covers(asked, 0, 0).all()
+    n_found = set()
     for algorithm in ("rarest", "prefix_tree"):
         index = my.TagIndex(algorithm).add_many(rows, np.arange(n_sets)).consolidate()
         some = asked if algorithm == "rarest" else asked[: QUERIES // 10]
-        index.match(some[:1000])
+        n_found.add(index.match(asked[:5_000]).work.matches)
         found[algorithm] = timed(lambda index=index, some=some: index.match(some), len(some))
+    assert len(n_found) == 1, f"they find {n_found} filters"
     return found
 
 

@@ -26,6 +26,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.kernels.filters import (
+    FILTERS,
     NO_FILTER,
     add_entry,
     drop_entry,
@@ -184,9 +185,8 @@ def _add(filters, came, first, last, own, news):
             changed[n_changed + i] = found[i]
         changed[n_changed + n_found] = one
         n_changed += n_found + 1
-        if (
-            seen[0] or filters.rows[one].mark
-        ):  # covered by another application, or left to `_settle`
+        # Covered by another application, or left to `_settle`.
+        if seen[0] or filters.rows[one].mark:
             continue
         news, n_news = _tell_of_new(news, n_news, one, holders, seen)
     return news, n_news, changed[:n_changed]
@@ -251,7 +251,7 @@ def told_to(filters, first, last, neighbour):
     """The filters that a neighbour is told of, all in all."""
     covers, holders = np.zeros(3, np.int64), np.zeros(3, np.int64)
     n_found = 0
-    found = np.empty(filters.counts[0], np.int64)
+    found = np.empty(filters.counts[FILTERS], np.int64)
     for one in range(len(found)):
         if filters.rows[one].n_entries == 0:
             continue

@@ -4,8 +4,8 @@ update. [Thesis 2.4.4]
     registrations (descriptor, node) ──▶ subsets among them, once ──▶ table of a router
                                                                   ──▶ table of another one …
 
-A table is what `Rib` has when all updates have arrived. Tables of parts of the registrations are merged:
-the filters that a router keeps of everything are among those that it keeps of each part.
+A table is what `Rib` has when all updates have arrived. Tables of parts of the registrations can be merged: a
+filter that a router keeps of all registrations is one that it keeps of some part.
 """
 
 from __future__ import annotations
