@@ -21,6 +21,7 @@ ROOT = Path(__file__).parent.parent
 # names of `matchyard.__all__` and the modules that users import. Everybody may import itself.
 PUBLIC = ("matchyard", "errors")
 MATCHING = ("device", "errors", "kept", "kernels", "lanes", "matches")
+# fmt: off
 LAYERS = {
     "errors": (),
     "forks": (),
@@ -108,28 +109,31 @@ LAYERS = {
         "versions",
     ),
     "routing": (
-        "engine",
-        "errors",
-        "forks",
-        "index",
-        "indexes",
-        "kernels",
-        "matches",
-        "storage",
-        "versions",
+        "engine", "errors", "forks", "index", "indexes", "kernels", "matches", "storage", "versions",
     ),
     "networks": ("routing",),
-    "network": ("errors", "routing", "matches"),
+    "network": ("errors", "kernels", "routing"),
     "geo": ("errors",),
     "files": ("errors",),
     "batches": ("errors", "files", "matches"),
     # `engine`: what an algorithm says of itself; `device`: which card there is
-    "bench": (*PUBLIC, "engine", "matches", "device", "routing", "spark"),
+    "bench": (*PUBLIC, "engine", "matches", "device", "network", "routing", "spark"),
     "spark": (*PUBLIC, "routing", "shards"),
     "service": PUBLIC,
-    "cli": (*PUBLIC, "interrupts", "files", "batches", "bench", "routing", "spark", "service"),
+    "cli": (
+        *PUBLIC,
+        "interrupts",
+        "files",
+        "batches",
+        "bench",
+        "network",
+        "routing",
+        "spark",
+        "service",
+    ),
     "__main__": ("cli",),
 }
+# fmt: on
 ENGINE_FILES = {
     "__init__.py",
     "language.py",
@@ -139,7 +143,7 @@ ENGINE_FILES = {
     "algorithms",
 }
 EXPORTED = [
-    "ENGINES", "DeviceError", "Estimate", "Index", "Matches", "MatchyardError", "ParseError",
+    "ENGINES", "DeviceError", "Estimate", "Index", "Matches", "MatchyardError", "Network", "ParseError",
     "PredicateIndex", "StorageError", "TagIndex", "TwigIndex", "UsageError", "Work", "__version__", "algorithms", "create",
     "field", "interface_key", "open", "topology", "workload",
 ]  # fmt: skip
@@ -264,15 +268,8 @@ def test_every_public_name_is_documented(name: str) -> None:
 
 def test_the_bare_import_loads_no_heavy_package() -> None:
     heavy = [
-        "pyspark",
-        "cupy",
-        "matplotlib",
-        "pandas",
-        "polars",
-        "duckdb",
-        "scipy.sparse",
-        "starlette",
-    ]
+        "pyspark", "cupy", "matplotlib", "pandas", "polars", "duckdb", "scipy.sparse", "starlette",
+    ]  # fmt: skip
     code = f"import sys, matchyard; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

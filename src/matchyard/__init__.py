@@ -30,6 +30,7 @@ if _TYPE_CHECKING:
         workload,
     )
     from matchyard.matches import Matches, Work
+    from matchyard.network import Network
     from matchyard.networks import topology
 
 __version__ = "0.1.0"
@@ -41,6 +42,7 @@ _HOMES = {
     "Index": "index",
     "Matches": "matches",
     "MatchyardError": "errors",
+    "Network": "network",
     "ParseError": "errors",
     "PredicateIndex": "indexes",
     "StorageError": "errors",
@@ -64,6 +66,7 @@ __all__ = [
     "Index",
     "Matches",
     "MatchyardError",
+    "Network",
     "ParseError",
     "PredicateIndex",
     "StorageError",
@@ -95,4 +98,5 @@ def __getattr__(name: str) -> _Any:
 # import of Numba. The command shows its help without that, and loads what it needs later.
 if _Path(_sys.argv[0] if _sys.argv else "").name not in ("matchyard", "-m"):
     for _name in _HOMES:
-        __getattr__(_name)
+        if _name != "Network":  # it needs SciPy, which not everybody has
+            __getattr__(_name)

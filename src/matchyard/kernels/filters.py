@@ -174,7 +174,7 @@ def load_ahead(filters, order, place, start, ids, codes):
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _is_within(small, small_low, small_high, large, low, high):
+def is_within(small, small_low, small_high, large, low, high):
     """Is every id of the first set in the second one? Both rise."""
     if small_high - small_low > high - low:
         return False
@@ -197,9 +197,7 @@ def find(filters, code, ids, low, high):
         if slots[place] >> np.uint64(32) == upper:
             found = np.int64(slots[place] & _LOW) - 1
             first, count = filters.rows[found].ids_at, filters.rows[found].n_ids
-            if count == high - low and _is_within(
-                filters.ids, first, first + count, ids, low, high
-            ):
+            if count == high - low and is_within(filters.ids, first, first + count, ids, low, high):
                 return found
         place += 1
         if place == len(slots):
@@ -363,7 +361,7 @@ def who_covers(filters, itself, ids, low, high, signature, first, last, own, is_
             row = filters.rows[one]
             if one == itself or row.n_entries == 0:
                 continue
-            if _is_within(filters.ids, row.ids_at, row.ids_at + row.n_ids, ids, low, high):
+            if is_within(filters.ids, row.ids_at, row.ids_at + row.n_ids, ids, low, high):
                 who_has(filters, one, first, last, own, seen)
                 if seen[0] and is_enough:
                     return n_compared
@@ -385,7 +383,7 @@ def supersets(filters, ids, low, high, signature, first, last, found):
         row = filters.rows[one]
         if row.signature & signature != signature or row.n_ids == high - low:
             continue
-        if not _is_within(ids, low, high, filters.ids, row.ids_at, row.ids_at + row.n_ids):
+        if not is_within(ids, low, high, filters.ids, row.ids_at, row.ids_at + row.n_ids):
             continue
         at = entry_place(filters, one, first)
         if at == row.entries_at + row.n_entries or filters.entries[at] > last:

@@ -170,6 +170,11 @@ class Descriptors:
         bits[np.repeat(np.arange(len(self)), np.diff(self.start)), self.ids] = 1
         return np.packbits(bits, axis=1).view(">u8").astype(np.uint64)
 
+    def with_more(self, others: Descriptors) -> Descriptors:
+        """These, and then others of the same vocabulary."""
+        start = np.concatenate([self.start, others.start[1:] + self.start[-1]])
+        return Descriptors(self.vocabulary, start, np.concatenate([self.ids, others.ids]))
+
     def take(self, rows: NDArray[np.int64]) -> Descriptors:
         """Some of them, in the given order."""
         return Descriptors(self.vocabulary, *take_rows(self.start, self.ids, rows))

@@ -1,0 +1,41 @@
+"""The data plane of content-based routing: packets that find their way. `pip install 'matchyard[network]'`
+
+Network            routers at all nodes of a network, in memory
+Router             one router: packets and updates in, packets and updates out
+Packet, Locator    what travels, and where to
+Plan               trees and labels of a network under one version
+"""
+
+from matchyard.network.network import Delivery, Flight, Network
+from matchyard.network.packet import (
+    DO_NOT_ANSWER,
+    DO_NOT_STORE,
+    KEEP,
+    FanOut,
+    Kind,
+    Locator,
+    Packet,
+    PacketError,
+)
+from matchyard.network.plan import Part, Plan
+from matchyard.network.router import Router, TreeUpdate
+from matchyard.network.trace import Trace
+
+__all__ = [
+    "DO_NOT_ANSWER",
+    "DO_NOT_STORE",
+    "KEEP",
+    "Delivery",
+    "FanOut",
+    "Flight",
+    "Kind",
+    "Locator",
+    "Network",
+    "Packet",
+    "PacketError",
+    "Part",
+    "Plan",
+    "Router",
+    "Trace",
+    "TreeUpdate",
+]

@@ -1,0 +1,480 @@
+"""A network in memory: routers, the links between them, and what applications do with it.
+
+    register ──▶ updates, router by router, until nobody has to be told more
+    notify   ──▶ copies of a packet, hop by hop, until all of them have arrived
+
+Trees are made for the whole network, and each router gets its part. When links or nodes come or go, trees and
+labels are made anew under a new version. Parts that cannot reach each other have trees of their own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from matchyard.errors import UsageError
+from matchyard.network.packet import ALL, ONE, FanOut, Kind, Locator, Packet, PacketError
+from matchyard.network.plan import Plan
+from matchyard.network.router import Router, TreeUpdate, checked_tags, reply_to
+from matchyard.network.trace import Trace, trace
+from matchyard.routing import Registrations, Topology, Update, Vocabulary, from_links
+from matchyard.routing.applications import Key
+
+
+class Delivery(NamedTuple):
+    """A packet that has reached an application."""
+
+    key: Key
+    node: str
+    hops: int
+    packet: Packet
+
+
+class Flight:
+    """A packet and its copies on their way. `run` lets them arrive; `step` moves each by one hop.
+
+    A flight is the list of its deliveries so far.
+    """
+
+    def __init__(self, network: Network, packet: Packet, node: str) -> None:
+        self.deliveries: list[Delivery] = []
+        self.links: list[tuple[str, str]] = []  # each link that was taken, from and to
+        self.stops: list[tuple[str, str]] = []  # where copies ended that went no further, and why
+        self.errors: list[PacketError] = []
+        self._network = network
+        self._waiting: dict[str, list[tuple[Packet, int]]] = {node: [(packet, 0)]}
+
+    def __repr__(self) -> str:
+        on_the_way = sum(map(len, self._waiting.values()))
+        return f"<Flight: {len(self.deliveries)} delivered, {on_the_way} on their way>"
+
+    def __len__(self) -> int:
+        return len(self.deliveries)
+
+    def __getitem__(self, place: int) -> Delivery:
+        return self.deliveries[place]
+
+    @property
+    def keys(self) -> list[Key]:
+        """Who got it, in the order of arrival."""
+        return [delivery.key for delivery in self.deliveries]
+
+    def step(self) -> bool:
+        """Let every router that copies are at forward them; are some still on their way?"""
+        here, self._waiting = self._waiting, {}
+        for node, some in here.items():
+            router = self._network.router(node)
+            packets, interfaces = zip(*some, strict=True)
+            found = router.receive_all(packets, interfaces)
+            for stop in found.stops:
+                self.stops.append((node, stop.reason))
+                if stop.is_error:
+                    self.errors.append(PacketError(stop.reason))
+            for _, interface, packet in found.out:
+                if interface == 0 and packet.addressee is not None:
+                    self.deliveries.append(Delivery(packet.addressee, node, packet.hops, packet))
+                else:
+                    self._cross(node, router.neighbour(interface), packet)
+        return bool(self._waiting)
+
+    def _cross(self, node: str, neighbour: str, packet: Packet) -> None:
+        if not self._network.is_up(node, neighbour):
+            self.stops.append((node, f"the link from {node} to {neighbour} is down"))
+            return
+        self.links.append((node, neighbour))
+        back = self._network.router(neighbour).interfaces[node]
+        self._waiting.setdefault(neighbour, []).append((packet, back))
+
+    def run(self) -> Flight:
+        """Go on until all copies have arrived or ended."""
+        while self.step():
+            pass
+        return self
+
+
+class Traffic(NamedTuple):
+    """What routers have told each other so far."""
+
+    messages: int
+    additions: int
+    removals: int
+
+
+class Network:
+    """Routers at all nodes of a network.
+
+    Nodes go by their names. `descriptors="bloom"` makes routers compare Bloom filters, as in the thesis;
+    applications get what they asked for all the same. Routers keep `versions` versions of the trees, and
+    `cache` packets each.
+
+    >>> from matchyard.routing import from_links
+    >>> net = Network(from_links([(0, 1), (1, 2)], names=["oslo", "rome", "wien"]), trees=2)
+    >>> net.register({"jazz", "live"}, at="wien", key="ada")
+    >>> net.notify({"jazz", "live", "tonight"}, at="oslo").keys
+    ['ada']
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        trees: int = 8,
+        rule: Any = "LC",
+        seed: int = 1,
+        descriptors: str = "tags",
+        cache: int = 256,
+        versions: int = 2,
+    ) -> None:
+        self.rule, self.n_trees, self.seed = rule, trees, seed
+        self._options = (descriptors, Vocabulary(), cache, versions)
+        self._nodes: dict[str, Router] = {}
+        self._weights: dict[tuple[str, str], float] = {}
+        self._down: set[str | tuple[str, str]] = set()
+        self._plans: dict[str, Plan] = {}
+        self._n_plans = 0
+        self._sums = [0, 0, 0]
+        for name in topology.names:
+            self._add(name)
+        for (low, high), weight in zip(
+            topology.ends().tolist(), topology.weights.tolist(), strict=True
+        ):
+            self._weights[_link(topology.names[low], topology.names[high])] = weight
+        self._renew()
+
+    def __repr__(self) -> str:
+        return (
+            f"<Network: {len(self._nodes)} nodes, {len(self._weights)} links, {self.n_trees} trees>"
+        )
+
+    @property
+    def traffic(self) -> Traffic:
+        """What routers have told each other so far."""
+        return Traffic(*self._sums)
+
+    @property
+    def nodes(self) -> list[str]:
+        """The names of all nodes, also of those that are down."""
+        return list(self._nodes)
+
+    def router(self, node: object) -> Router:
+        """The router of a node."""
+        try:
+            return self._nodes[str(node)]
+        except KeyError:
+            some = ", ".join(list(self._nodes)[:3])
+            raise UsageError(
+                f"no node {str(node)!r} among {len(self._nodes)}; expected a name such as {some}"
+            ) from None
+
+    def plan(self, node: object) -> Plan:
+        """The trees and labels of the part of the network that a node is in."""
+        name = self.router(node).name
+        if name not in self._plans:
+            raise UsageError(f"node {name} is down; expected one that is up")
+        return self._plans[name]
+
+    def is_up(self, node: object, neighbour: object) -> bool:
+        """Can packets go from one node to another that it has a link to?"""
+        a, b = str(node), str(neighbour)
+        return not ({a, b, _link(a, b)} & self._down) and _link(a, b) in self._weights
+
+    # ---------------------------------------------------------------- what applications do
+
+    def register(self, tags: Any, at: object, key: Key) -> None:
+        """An application at a node asks for packets that have these tags, or offers to answer them."""
+        router = self._living(at)
+        self._settle(router, router.register(_checked_key(key), [tags]))
+
+    def withdraw(self, tags: Any, at: object, key: Key) -> None:
+        """An application takes a registration back; one that it did not make is an error."""
+        router, wanted = self._living(at), checked_tags(tags)
+        if wanted not in router.applications.of(key):
+            raise UsageError(
+                f"{key!r} has not registered {_shown(wanted)} at {router.name}; expected one of "
+                + (", ".join(map(_shown, router.applications.of(key)[:3])) or "its registrations")
+            )
+        self._settle(router, router.withdraw(key, [wanted]))
+
+    def register_many(
+        self, descriptors: Sequence[Any], at: Sequence[object], keys: Sequence[Key]
+    ) -> None:
+        """Many registrations at once. Routers get the tables that updates would have left them with."""
+        by_node = defaultdict[str, list[tuple[Key, Any]]](list)
+        for tags, node, key in zip(descriptors, at, keys, strict=True):
+            by_node[self._living(node).name].append((_checked_key(key), checked_tags(tags)))
+        for node, some in by_node.items():
+            router = self._nodes[node]
+            for key, tags in some:
+                router.attach(key)
+                router.applications.add(key, [tags])
+        for plan in {id(plan): plan for plan in self._plans.values()}.values():
+            self._fill(plan)
+
+    def _fill(self, plan: Plan) -> None:
+        """Give all routers of a plan the tables that belong to the registrations."""
+        names = plan.topology.names
+        wanted = [
+            (tags, node)
+            for node, name in enumerate(names)
+            for _, tags in self._nodes[name].applications
+        ]
+        filters = self._nodes[names[0]].filters
+        registered = Registrations(
+            [tags for tags, _ in wanted], [node for _, node in wanted], filters
+        )
+        for node, name in enumerate(names):
+            self._nodes[name].fill(registered.table(plan.topology, plan.trees, node), plan.version)
+
+    def notify(
+        self,
+        tags: Any,
+        at: object,
+        payload: bytes = b"",
+        fan_out: FanOut | str = ALL,
+        tree: int | None = None,
+        key: Key | None = None,
+        identifier: bytes = b"",
+        cache_control: int = 0,
+    ) -> Flight:
+        """Send a notification to those who want it: all of them, or as many as the fan-out says."""
+        packet = Packet(
+            Kind.NOTIFICATION,
+            checked_tags(tags),
+            fan_out=FanOut.parse(fan_out),
+            payload=payload,
+            sender=key,
+            identifier=identifier,
+            cache_control=cache_control,
+        )
+        return self.send(packet, at, tree).run()
+
+    def request(
+        self,
+        tags: Any,
+        at: object,
+        key: Key,
+        identifier: bytes = b"",
+        fan_out: FanOut | str = ONE,
+        to: tuple[Locator, ...] = (),
+        addressee: Key | None = None,
+        tree: int | None = None,
+        cache_control: int = 0,
+    ) -> Flight:
+        """Ask for content by its tags, or with `to` at a locator that an earlier reply had. Who can answer gets
+        the request; a cache on the way answers at once."""
+        packet = Packet(
+            Kind.REQUEST,
+            None if tags is None else checked_tags(tags),
+            to,
+            fan_out=FanOut.parse(fan_out),
+            sender=_checked_key(key),
+            identifier=identifier,
+            addressee=addressee,
+            cache_control=cache_control,
+        )
+        return self.send(packet, at, tree).run()
+
+    def reply(
+        self, request: Delivery, payload: bytes, identifier: bytes = b"", cache_control: int = 0
+    ) -> Flight:
+        """Answer a request that was delivered: to where it came from, with locators of who answers."""
+        router = self._living(request.node)
+        content = Packet(
+            Kind.REPLY,
+            request.packet.tags,
+            identifier=identifier or request.packet.identifier,
+            cache_control=cache_control,
+            origin=router.locators(),
+            sender=request.key,
+            payload=payload,
+        )
+        return self.send(reply_to(request.packet, content), request.node).run()
+
+    def send(self, packet: Packet, at: object, tree: int | None = None) -> Flight:
+        """Put a packet on its way at a node; it moves when the flight is told to."""
+        router = self._living(at)
+        if tree is not None:
+            tree = self.plan(router.name).checked_tree(tree)
+            packet = packet._replace(tree=tree, version=router.plane.part.version)
+        return Flight(self, packet, router.name)
+
+    def move(self, key: Key, to: object) -> None:
+        """An application moves to another node with its registrations. It is registered there before it
+        withdraws here, and packets on their way to its old locators follow it."""
+        old, new = self._where(key), self._living(to)
+        if old is new:
+            return
+        new.attach(key)
+        self._settle(new, new.register(key, old.applications.of(key)))
+        self._settle(old, old.detach(key, moved_to=new.locators()))
+
+    def _where(self, key: Key) -> Router:
+        found = [router for router in self._nodes.values() if key in router.attached]
+        if len(found) != 1:
+            places = ", ".join(router.name for router in found) or "nowhere"
+            raise UsageError(f"{key!r} is {places}; expected it at one node")
+        return found[0]
+
+    def trace(self, tags: Any, at: object, key: Key, tree: int = 0) -> Trace:
+        """Follow a notification to an application, hop by hop: where would it stop, and why?"""
+        return trace(self, checked_tags(tags), self._living(at).name, key, tree)
+
+    # ---------------------------------------------------------------- what happens to the network
+
+    def join(self, node: object, neighbours: Iterable[object], weight: float = 1.0) -> None:
+        """A new node, or new links of a node."""
+        name, near = str(node), [self.router(one).name for one in neighbours]
+        if name not in self._nodes:
+            self._add(name)
+        for one in near:
+            if one == name:
+                raise UsageError(f"a link from {name} to itself; expected another node")
+            self._weights[_link(name, one)] = weight
+            self._down.discard(_link(name, one))
+        self._renew()
+
+    def fail(self, node: object, neighbour: object | None = None) -> None:
+        """A node fails, or the link between two nodes."""
+        self._down.add(self._thing(node, neighbour))
+        self._renew()
+
+    def restore(self, node: object, neighbour: object | None = None) -> None:
+        """What has failed works again; a router remembers what its applications registered."""
+        self._down.discard(self._thing(node, neighbour))
+        self._renew()
+
+    def restart(self, node: object, forget: bool = False) -> None:
+        """A router loses its tables and its cache, and gets them back from its neighbours; its applications
+        register again, or with `forget` are gone."""
+        old = self._living(node)
+        router = self._add(old.name)
+        plan = self._plans[old.name]
+        waiting = router.install(plan.part(plan.topology.node(old.name)))
+        for key in () if forget else old.attached:
+            router.attach(key)
+            waiting += router.register(key, old.applications.of(key))
+        self._settle(router, waiting)
+        for interface, neighbour in self._near(router):
+            there = self._nodes[neighbour]
+            for told in there.whole(there.interfaces[router.name]):
+                if told.version in router.planes:
+                    self._settle(router, router.apply(told, interface))
+        for interface, _ in self._near(router):
+            self._settle(router, [(interface, told) for told in router.whole(interface)])
+
+    def _near(self, router: Router) -> list[tuple[int, str]]:
+        return [
+            (interface, neighbour)
+            for neighbour, interface in router.interfaces.items()
+            if self.is_up(router.name, neighbour)
+        ]
+
+    def _thing(self, node: object, neighbour: object | None) -> str | tuple[str, str]:
+        name = self.router(node).name
+        if neighbour is None:
+            return name
+        link = _link(name, self.router(neighbour).name)
+        if link not in self._weights:
+            raise UsageError(f"no link from {name} to {neighbour}; expected two neighbours")
+        return link
+
+    def _add(self, name: str) -> Router:
+        descriptors, vocabulary, cache, versions = self._options
+        router = Router(name, descriptors, vocabulary, cache, versions)
+        self._nodes[name] = router
+        return router
+
+    def _living(self, node: object) -> Router:
+        router = self.router(node)
+        if router.name in self._down:
+            raise UsageError(f"node {router.name} is down; expected one that is up")
+        return router
+
+    def _renew(self) -> None:
+        """New trees and labels for what is up, under a new version; routers tell each other everything on them."""
+        self._n_plans += 1
+        names = [name for name in self._nodes if name not in self._down]
+        number = {name: place for place, name in enumerate(names)}
+        links = [link for link in self._weights if self.is_up(*link)]
+        ends = np.array([[number[a], number[b]] for a, b in links], np.int64).reshape(-1, 2)
+        weights = np.array([self._weights[link] for link in links])
+        whole = from_links(ends, weights, names)
+        _, part = connected_components(whole.matrix(), directed=False)
+        self._plans = {}
+        for one in range(int(part.max(initial=-1)) + 1):
+            inside = np.flatnonzero(part == one)
+            place = np.cumsum(part == one) - 1
+            is_in = part[ends[:, 0]] == one
+            topology = from_links(
+                place[ends[is_in]], weights[is_in], [names[node] for node in inside]
+            )
+            plan = Plan(topology, self.n_trees, self.rule, self.seed, str(self._n_plans))
+            self._plans.update(dict.fromkeys(topology.names, plan))
+        waiting = []
+        for name, plan in self._plans.items():
+            router = self._nodes[name]
+            told = router.install(plan.part(plan.topology.node(name)))
+            waiting.append((router, told))
+        self._settle_all(waiting)
+
+    # ---------------------------------------------------------------- updates
+
+    def _settle(self, router: Router, told: list[tuple[int, TreeUpdate]]) -> None:
+        self._settle_all([(router, told)])
+
+    def _settle_all(self, told: list[tuple[Router, list[tuple[int, TreeUpdate]]]]) -> None:
+        """Bring updates to neighbours, round by round, until nobody has to be told more."""
+        while told:
+            arriving = defaultdict[tuple[str, str], list[TreeUpdate]](list)
+            for router, some in told:
+                for interface, update in some:
+                    arriving[router.neighbour(interface), router.name].append(update)
+            told = []
+            for (node, sender), updates in arriving.items():
+                router = self._nodes[node]
+                for update in joined(updates):
+                    self._count(update)
+                    more = router.apply(update, router.interfaces[sender])
+                    if more:
+                        told.append((router, more))
+
+    def _count(self, update: TreeUpdate) -> None:
+        self._sums[0] += 1
+        self._sums[1] += len(update.update.additions)
+        self._sums[2] += len(update.update.removals)
+
+
+def joined(updates: list[TreeUpdate]) -> list[TreeUpdate]:
+    """The same updates, with neighbours in the list that only add to one tree made one."""
+    found = list[TreeUpdate]()
+    for update in updates:
+        last = found[-1] if found else None
+        is_more = (
+            last is not None
+            and last[:2] == update[:2]
+            and not (last.is_whole or update.is_whole)
+            and not (len(last.update.removals) or len(update.update.removals))
+        )
+        if last is not None and is_more:
+            both = last.update.additions.with_more(update.update.additions)
+            found[-1] = last._replace(update=Update(both, last.update.removals))
+        else:
+            found.append(update)
+    return found
+
+
+def _link(a: str, b: str) -> tuple[str, str]:
+    return (a, b) if a < b else (b, a)
+
+
+def _checked_key(key: Any) -> Key:
+    if isinstance(key, bool) or not isinstance(key, str | int):
+        raise UsageError(f"key {key!r}; expected text or a number")
+    return key
+
+
+def _shown(tags: Iterable[str]) -> str:
+    return "{" + ", ".join(sorted(tags)) + "}"

@@ -1,0 +1,327 @@
+"""A packet: what it says, who is to get it, and its form on the wire. [Thesis 2.2, 2.3]
+
+A packet is forwarded by the locators on its stack, the last one first; without any, by its tags on its
+tree. Numbers on the wire are big-endian. Texts are UTF-8. A part with a flag is there if the flag is set.
+
+    bytes  what
+    1      version of this form: 1
+    1      kind: 1 notification, 2 request, 3 reply
+    1      flags: 1 tags, 2 filter, 4 identifier, 8 addressee, 16 sender, 32 whole (see `Packet.is_whole`)
+    1      cache control: 1 do not store, 2 do not answer from a cache, 4 keep this notification
+    1      fan-out: 0 all, 1 at most, 2 at least          4  its limit
+    8      version of the tree                            2  the tree
+    1      hops so far           1  trees tried so far    1  scope: see `Scope`
+    1      locators on the stack 1  stacks of the origin
+    19 …   each locator of the stack: 8 version, 2 tree, 8 label, 1 level
+    …      each stack of the origin: 1 how many locators, and these
+    …      tags: 2 how many; 2 length of each; their text
+    24     filter: the Bloom filter of the tags
+    …      identifier: 2 length, bytes
+    …      addressee, sender: 1 kind (0 text, 1 number), 2 length and text, or 8 number
+    4 …    length and bytes of the payload
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import NamedTuple
+
+from matchyard.errors import MatchyardError, UsageError
+from matchyard.routing.applications import Key, Tags
+
+WIRE_VERSION = 1
+MOST_HOPS = 255
+MOST_TAGS = 4096  # of a packet
+MOST_PAYLOAD = 1 << 24  # bytes
+FILTER_BYTES = 24
+_HEAD = struct.Struct(">BBBBBIQHBBBBB")
+_LOCATOR = struct.Struct(">QHQB")
+_SHORT, _LONG, _NUMBER = struct.Struct(">H"), struct.Struct(">I"), struct.Struct(">q")
+_TAGS, _FILTER, _IDENTIFIER, _ADDRESSEE, _SENDER, _WHOLE = 1, 2, 4, 8, 16, 32
+
+# Cache control.
+DO_NOT_STORE, DO_NOT_ANSWER, KEEP = 1, 2, 4
+
+
+class PacketError(MatchyardError, ValueError):
+    """A packet that a router does not take: garbage, or of a version, tree or place it does not know."""
+
+
+class Kind(IntEnum):
+    """What a packet is for."""
+
+    NOTIFICATION = 1  # to all who want it
+    REQUEST = 2  # to one who offers it, and back comes a reply
+    REPLY = 3  # to the locator of who asked
+
+
+class Scope(IntEnum):
+    """Where a packet is on its way through domains; in a flat network it is always LOCAL."""
+
+    LOCAL = 0  # by tags within a domain
+    GLOBAL = 1  # on a tree of domains: on its way to a gateway, or at one
+    CROSSING = 2  # to another gateway of the same domain, which leads to the next one
+
+
+class Mode(IntEnum):
+    """How the limit of a fan-out is meant."""
+
+    ALL = 0
+    AT_MOST = 1
+    AT_LEAST = 2
+
+
+class FanOut(NamedTuple):
+    """How many applications are to get a packet.
+
+    >>> FanOut.parse("at most 3")
+    FanOut(mode=<Mode.AT_MOST: 1>, limit=3)
+    """
+
+    mode: Mode
+    limit: int = 0
+
+    @classmethod
+    def parse(cls, value: FanOut | str) -> FanOut:
+        """From "all", "one", "at most 3" or "at least 3"."""
+        if isinstance(value, FanOut):
+            text = str(value)
+        elif isinstance(value, str):
+            text = value
+        else:
+            text = repr(value)
+        words = text.split()
+        if words == ["all"]:
+            return ALL
+        if words == ["one"]:
+            return ONE
+        modes = {"at most": Mode.AT_MOST, "at least": Mode.AT_LEAST}
+        mode = modes.get(" ".join(words[:2]))
+        if mode is None or len(words) != 3 or not words[2].isascii() or not words[2].isdigit():
+            raise UsageError(f"fan-out {text}; expected all, one, at most 3, or at least 3")
+        limit = int(words[2])
+        if not 1 <= limit < 1 << 32:
+            raise UsageError(f"fan-out {text}; expected a limit from 1 to {(1 << 32) - 1}")
+        return cls(mode, limit)
+
+    def __str__(self) -> str:
+        if self.mode is Mode.ALL:
+            return "all"
+        return f"at {'most' if self.mode is Mode.AT_MOST else 'least'} {self.limit}"
+
+
+ALL, ONE = FanOut(Mode.ALL), FanOut(Mode.AT_MOST, 1)
+
+
+class Locator(NamedTuple):
+    """Where a router is on a tree: its label there. `level` is 0 within a domain and 1 between domains."""
+
+    version: int
+    tree: int
+    label: int
+    level: int = 0
+
+
+class Packet(NamedTuple):
+    """What travels between routers."""
+
+    kind: Kind
+    tags: Tags | None = None
+    stack: tuple[
+        Locator, ...
+    ] = ()  # where to, the next one last; a locator of a domain comes first
+    version: int = 0  # of the tree
+    tree: int = 0
+    fan_out: FanOut = ALL
+    identifier: bytes = b""  # of the content; caches go by it
+    cache_control: int = 0
+    origin: tuple[tuple[Locator, ...], ...] = ()  # the sender's locators, one for each tree
+    addressee: Key | None = None  # the application, where the packet is for one alone
+    sender: Key | None = None
+    payload: bytes = b""
+    filter: bytes = b""  # the Bloom filter of the tags, where routers go by it
+    hops: int = 0
+    tries: int = 0  # trees that led nowhere
+    scope: Scope = Scope.LOCAL
+    is_whole: bool = True  # has its fan-out not been shared between copies?
+
+    def to_bytes(self) -> bytes:
+        """The form on the wire.
+
+        >>> packet = Packet(Kind.NOTIFICATION, frozenset({"jazz", "live"}), payload=b"tonight")
+        >>> Packet.from_bytes(packet.to_bytes()) == packet
+        True
+        """
+        return b"".join(_parts(self))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Packet:
+        """Read a packet; anything else is a PacketError that says what is wrong."""
+        packet, end = _read(data)
+        if end != len(data):
+            raise PacketError(f"a packet of {end} bytes, followed by {len(data) - end} more")
+        return packet
+
+
+def _parts(packet: Packet) -> list[bytes]:
+    flags = (
+        (_TAGS if packet.tags is not None else 0)
+        | (_FILTER if packet.filter else 0)
+        | (_IDENTIFIER if packet.identifier else 0)
+        | (_ADDRESSEE if packet.addressee is not None else 0)
+        | (_SENDER if packet.sender is not None else 0)
+        | (_WHOLE if packet.is_whole else 0)
+    )
+    try:
+        parts = [
+            _HEAD.pack(
+                WIRE_VERSION,
+                packet.kind,
+                flags,
+                packet.cache_control,
+                packet.fan_out.mode,
+                packet.fan_out.limit,
+                packet.version,
+                packet.tree,
+                packet.hops,
+                packet.tries,
+                packet.scope,
+                len(packet.stack),
+                len(packet.origin),
+            )
+        ]
+        parts += [_LOCATOR.pack(*locator) for locator in packet.stack]
+        for stack in packet.origin:
+            parts.append(bytes((len(stack),)))
+            parts += [_LOCATOR.pack(*locator) for locator in stack]
+        if packet.tags is not None:
+            texts = [tag.encode() for tag in sorted(packet.tags)]
+            if len(texts) > MOST_TAGS:
+                raise PacketError(f"{len(texts)} tags; expected at most {MOST_TAGS}")
+            parts.append(struct.pack(f">H{len(texts)}H", len(texts), *map(len, texts)))
+            parts += texts
+        if packet.filter:
+            if len(packet.filter) != FILTER_BYTES:
+                raise PacketError(
+                    f"a filter of {len(packet.filter)} bytes; expected {FILTER_BYTES}"
+                )
+            parts.append(packet.filter)
+        if packet.identifier:
+            parts += [_SHORT.pack(len(packet.identifier)), packet.identifier]
+        parts += [_key_bytes(key) for key in (packet.addressee, packet.sender) if key is not None]
+        if len(packet.payload) > MOST_PAYLOAD:
+            raise PacketError(
+                f"a payload of {len(packet.payload)} bytes; expected at most {MOST_PAYLOAD}"
+            )
+    except (struct.error, ValueError, UnicodeEncodeError) as error:
+        if isinstance(error, PacketError):
+            raise
+        raise PacketError(f"a packet that has no form on the wire: {error}") from None
+    return [*parts, _LONG.pack(len(packet.payload)), packet.payload]
+
+
+def _key_bytes(key: Key) -> bytes:
+    if isinstance(key, int):
+        return b"\1" + _NUMBER.pack(key)
+    text = key.encode()
+    return b"\0" + _SHORT.pack(len(text)) + text
+
+
+class _Reader:
+    """Bytes that are read from front to back, and never beyond their end."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self.data, self.at = data, at
+
+    def take(self, count: int, what: str) -> bytes:
+        end = self.at + count
+        if end > len(self.data):
+            raise PacketError(
+                f"a packet ends within its {what}: {len(self.data)} bytes, expected {end} or more"
+            )
+        found, self.at = self.data[self.at : end], end
+        return found
+
+    def numbers(self, form: struct.Struct, what: str) -> tuple[int, ...]:
+        return form.unpack(self.take(form.size, what))
+
+    def text(self, count: int, what: str) -> str:
+        try:
+            return self.take(count, what).decode()
+        except UnicodeDecodeError as error:
+            raise PacketError(f"{what} of a packet: {error}; expected UTF-8") from None
+
+    def locators(self, count: int, what: str) -> tuple[Locator, ...]:
+        form = _LOCATOR.size
+        data = self.take(count * form, what)
+        return tuple(map(Locator._make, _LOCATOR.iter_unpack(data)))
+
+    def key(self, what: str) -> Key:
+        kind = self.take(1, what)[0]
+        if kind == 1:
+            return self.numbers(_NUMBER, what)[0]
+        if kind != 0:
+            raise PacketError(f"{what} of kind {kind}; expected 0 for text or 1 for a number")
+        return self.text(self.numbers(_SHORT, what)[0], what)
+
+
+def _read(data: bytes) -> tuple[Packet, int]:
+    if len(data) and data[0] != WIRE_VERSION:
+        raise PacketError(f"a packet of form {data[0]}; expected {WIRE_VERSION}")
+    reader = _Reader(data, 0)
+    head = reader.numbers(_HEAD, "head")
+    _, kind, flags, cache, mode, limit, version, tree, hops, tries, scope, n_stack, n_origin = head
+    try:
+        of_kind, of_mode, of_scope = Kind(kind), Mode(mode), Scope(scope)
+    except ValueError as error:
+        raise PacketError(f"the head of a packet: {error}") from None
+    if flags >> 6 or cache >> 3:
+        raise PacketError(f"flags {flags} and cache control {cache}; expected fewer bits")
+    if (of_mode is Mode.ALL) != (limit == 0):
+        raise PacketError(f"a fan-out of mode {mode} with limit {limit}")
+    stack = reader.locators(n_stack, "stack")
+    origin = tuple(reader.locators(reader.take(1, "origin")[0], "origin") for _ in range(n_origin))
+    tags = _read_tags(reader) if flags & _TAGS else None
+    found = Packet(
+        of_kind,
+        tags,
+        stack,
+        version,
+        tree,
+        FanOut(of_mode, limit) if limit else ALL,
+        filter=reader.take(FILTER_BYTES, "filter") if flags & _FILTER else b"",
+        identifier=_read_bytes(reader) if flags & _IDENTIFIER else b"",
+        addressee=reader.key("addressee") if flags & _ADDRESSEE else None,
+        sender=reader.key("sender") if flags & _SENDER else None,
+        cache_control=cache,
+        origin=origin,
+        hops=hops,
+        tries=tries,
+        scope=of_scope,
+        is_whole=bool(flags & _WHOLE),
+    )
+    (n_bytes,) = reader.numbers(_LONG, "length of the payload")
+    if n_bytes > MOST_PAYLOAD:
+        raise PacketError(f"a payload of {n_bytes} bytes; expected at most {MOST_PAYLOAD}")
+    if n_bytes:
+        found = found._replace(payload=reader.take(n_bytes, "payload"))
+    return found, reader.at
+
+
+def _read_tags(reader: _Reader) -> Tags:
+    (count,) = reader.numbers(_SHORT, "tags")
+    if count > MOST_TAGS:
+        raise PacketError(f"{count} tags; expected at most {MOST_TAGS}")
+    lengths = struct.unpack(f">{count}H", reader.take(2 * count, "tags"))
+    tags = frozenset(reader.text(length, "tags") for length in lengths)
+    if len(tags) != count:
+        raise PacketError("a packet has a tag twice; expected each once")
+    return tags
+
+
+def _read_bytes(reader: _Reader) -> bytes:
+    (count,) = reader.numbers(_SHORT, "identifier")
+    if count == 0:
+        raise PacketError("an empty identifier; expected none, or some bytes")
+    return reader.take(count, "identifier")

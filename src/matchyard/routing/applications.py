@@ -1,0 +1,118 @@
+"""The applications of a router: who registered what, and who gets a packet that has arrived."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from matchyard.kernels import updates
+from matchyard.kernels.filter_room import with_room
+from matchyard.kernels.filters import empty
+from matchyard.kernels.forwarding import entries_within
+from matchyard.routing.descriptors import Descriptors, Vocabulary
+from matchyard.routing.rib import sets_in_order
+
+Key = str | int
+Tags = frozenset[str]
+_LEAST_ROOM = 64
+
+
+class Applications:
+    """Registrations by key; an application may register a descriptor several times.
+
+    >>> here = Applications()
+    >>> here.add("ada", [frozenset({"jazz"}), frozenset({"jazz", "live"})])
+    >>> here.who_wants(here.vocabulary.encode(["jazz live oslo", "rock"]))
+    [['ada'], []]
+    >>> here.remove("ada", [frozenset({"jazz"}), frozenset({"rock"})])
+    [frozenset({'jazz'})]
+    """
+
+    def __init__(self, vocabulary: Vocabulary | None = None) -> None:
+        self.vocabulary = vocabulary or Vocabulary()
+        self._numbers: dict[Key, int] = {}
+        self._keys: list[Key] = []
+        self._registered: dict[Key, Counter[Tags]] = {}
+        self._filters = empty(_LEAST_ROOM, 4 * _LEAST_ROOM, _LEAST_ROOM, self.vocabulary.n_ids)
+
+    def __repr__(self) -> str:
+        return f"<{len(self._registered)} applications, {len(self)} registrations>"
+
+    def __len__(self) -> int:
+        """How many registrations there are."""
+        return sum(wanted.total() for wanted in self._registered.values())
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._registered
+
+    def __iter__(self) -> Iterator[tuple[Key, Tags]]:
+        """All registrations, as often as they were made."""
+        for key, wanted in self._registered.items():
+            for tags in wanted.elements():
+                yield key, tags
+
+    def of(self, key: Key) -> list[Tags]:
+        """What an application has registered."""
+        return list(self._registered.get(key, Counter()).elements())
+
+    def add(self, key: Key, descriptors: Iterable[Tags]) -> None:
+        """Register descriptors."""
+        wanted = list(descriptors)
+        if not wanted:
+            return
+        number = self._numbers.setdefault(key, len(self._keys))
+        if number == len(self._keys):
+            self._keys.append(key)
+        self._registered.setdefault(key, Counter()).update(wanted)
+        self._change(number, self.vocabulary.encode(wanted), self.vocabulary.encode([]))
+
+    def remove(self, key: Key, descriptors: Iterable[Tags]) -> list[Tags]:
+        """Withdraw descriptors; returns those that were registered."""
+        wanted, gone = self._registered.get(key, Counter()), list[Tags]()
+        for tags in descriptors:
+            if wanted[tags] > 0:
+                wanted[tags] -= 1
+                gone.append(tags)
+        if gone:
+            self._change(
+                self._numbers[key], self.vocabulary.encode([]), self.vocabulary.encode(gone)
+            )
+            self._registered[key] = +wanted
+            if not self._registered[key]:
+                del self._registered[key]
+        return gone
+
+    def who_wants(self, packets: Descriptors) -> list[list[Key]]:
+        """The applications that want each packet, in the order in which they first registered."""
+        self._make_room(self.vocabulary.encode([]))
+        none = np.full(len(packets), -1, np.int64)
+        start, found = entries_within(
+            self._filters,
+            packets.start,
+            packets.ids,
+            np.zeros(len(packets), np.int64),
+            len(self._keys),
+            none,
+        )
+        keys = [self._keys[number] for number in found.tolist()]
+        bounds = start.tolist()
+        return [keys[low:high] for low, high in pairwise(bounds)]
+
+    def _change(self, number: int, came: Descriptors, gone: Descriptors) -> None:
+        self._make_room(came)
+        updates.apply(
+            self._filters,
+            sets_in_order(gone, -1),
+            sets_in_order(came),
+            number,
+            number,
+            number,  # first, last and own: everything is kept, as of local applications
+        )
+
+    def _make_room(self, came: Descriptors) -> None:
+        if len(came) or len(self._filters.lists) < self.vocabulary.n_ids:
+            sets = sets_in_order(came)
+            self._filters = with_room(self._filters, self.vocabulary.n_ids, *sets[1:])
