@@ -8,6 +8,7 @@ build_by_messages                trees and labels by messages between neighbours
 Rib, Update, links_at            what a router knows of registrations, and tells its neighbours
 Fib                              forwards packets as a RIB says
 Registrations, merge             what any router stores of the registrations of a whole network
+Interest                         the nodes that want a packet, of a whole network
 place, register_workload         users of a workload at the nodes of a network
 """
 
@@ -21,6 +22,7 @@ if _find_spec("scipy") is None:
 from matchyard.routing.descriptors import Descriptors, Vocabulary
 from matchyard.routing.fib import Fib
 from matchyard.routing.formats import topology
+from matchyard.routing.interest import Interest
 from matchyard.routing.labels import Labels, label, next_hop
 from matchyard.routing.metrics import (
     COUNTS,
@@ -58,6 +60,7 @@ __all__ = [
     "Descriptors",
     "Distribution",
     "Fib",
+    "Interest",
     "Labels",
     "Memory",
     "Registrations",

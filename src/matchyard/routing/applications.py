@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from matchyard.kernels import updates
 from matchyard.kernels.filter_room import with_room
@@ -87,9 +88,21 @@ class Applications:
 
     def who_wants(self, packets: Descriptors) -> list[list[Key]]:
         """The applications that want each packet, in the order in which they first registered."""
+        start, found = self._within(packets)
+        keys = [self._keys[number] for number in found.tolist()]
+        bounds = start.tolist()
+        return [keys[low:high] for low, high in pairwise(bounds)]
+
+    def are_wanted(self, packets: Descriptors) -> NDArray[np.bool_]:
+        """Which packets some application wants."""
+        start, _ = self._within(packets)
+        return np.diff(start) > 0
+
+    def _within(self, packets: Descriptors) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The numbers of the applications that want each packet."""
         self._make_room(self.vocabulary.encode([]))
         none = np.full(len(packets), -1, np.int64)
-        start, found = entries_within(
+        found: tuple[NDArray[np.int64], NDArray[np.int32]] = entries_within(
             self._filters,
             packets.start,
             packets.ids,
@@ -97,9 +110,7 @@ class Applications:
             len(self._keys),
             none,
         )
-        keys = [self._keys[number] for number in found.tolist()]
-        bounds = start.tolist()
-        return [keys[low:high] for low, high in pairwise(bounds)]
+        return found
 
     def _change(self, number: int, came: Descriptors, gone: Descriptors) -> None:
         self._make_room(came)

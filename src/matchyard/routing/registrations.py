@@ -132,7 +132,7 @@ class Registrations:
             raise UsageError(f"a registration at node {found.min()}; expected numbers from 0 on")
         self.vocabulary: Vocabulary = descriptors.vocabulary
         self.n_registrations = len(descriptors)
-        self._last_node = int(found.max(initial=-1))
+        self.last_node = int(found.max(initial=-1))
         self._family, self._start, members = grouped(descriptors.start, descriptors.ids)
         self._nodes = found.astype(np.int32)[members]
 
@@ -148,13 +148,18 @@ class Registrations:
         """Pairs of different descriptors of which one subsumes the other."""
         return len(self._family.subsets)
 
+    def by_descriptor(self) -> tuple[Descriptors, NDArray[np.int64], NDArray[np.int32]]:
+        """The different descriptors, with the nodes that registered each: (descriptors, start, nodes)."""
+        sets = Descriptors(self.vocabulary, self._family.start, self._family.ids)
+        return sets, self._start, self._nodes
+
     def table(self, topology: Topology, trees: Sequence[Tree], at: int) -> Table:
         """What the router of a node stores, on all trees."""
         at = topology.checked_node(at)
         links = links_at(topology, trees, at)  # refuses trees of another network
-        if self._last_node >= topology.n_nodes:
+        if self.last_node >= topology.n_nodes:
             raise UsageError(
-                f"a registration at node {self._last_node} of {topology.n_nodes}; expected a node of "
+                f"a registration at node {self.last_node} of {topology.n_nodes}; expected a node of "
                 "this network"
             )
         if len(trees) > MOST_TREES or any(one >= MOST_INTERFACES for tree in links for one in tree):

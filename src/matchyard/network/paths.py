@@ -1,0 +1,323 @@
+"""Which links the copies of many notifications take: two ways to find out, with the same result.
+
+by hops     routers forward all copies that have come equally far, one call for all at a router
+by subtree  one search for who wants a notification; the part of its tree that joins them and the source
+
+Routers keep no state for packets, so that copies can be forwarded in any order: routers take all that have
+taken the same number of links, whenever each of them would have been there. When that is, a clock tells
+afterwards: see `simulator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from matchyard.errors import UsageError
+from matchyard.kernels.random import choose_each
+from matchyard.kernels.subtrees import backs_of, by_number, places_of, spanned
+from matchyard.network.network import Network
+from matchyard.routing import (
+    Descriptors,
+    Interest,
+    Registrations,
+    Topology,
+    Tree,
+    check_tree,
+    place,
+)
+from matchyard.routing.whole_numbers import whole_number, whole_numbers
+
+_TREE = 0x7472  # trees have random numbers of their own,
+_SENDERS = 1 << 40  # and senders are no users of a workload
+
+
+class Notifications(NamedTuple):
+    """Notifications to all who want them: what they are about, and where and when they start, on which tree."""
+
+    tags: Any  # sets of tags in any form that an index takes them in
+    sources: NDArray[np.int64]  # numbers of nodes
+    trees: NDArray[np.int64]
+    times: NDArray[np.float64]
+
+    @property
+    def n(self) -> int:
+        """How many there are."""
+        return len(self.sources)
+
+
+def draw_notifications(
+    tags: Any,
+    topology: Topology,
+    n_trees: int,
+    seed: int = 1,
+    placement: str = "uniform",
+    interval: float = 0.0,
+    sources: ArrayLike | None = None,
+) -> Notifications:
+    """Notifications from nodes that a placement draws, or from `sources`, each on a tree of equal chance; one
+    every `interval` of time. The same seed gives the same.
+
+    >>> from matchyard.routing import generate
+    >>> draw_notifications(["jazz", "rock"], generate("grid", 9), 2, interval=0.5).times.tolist()
+    [0.0, 0.5]
+    """
+    values = tags if isinstance(tags, pa.Array | pa.ChunkedArray) else list(tags)
+    numbers, seed = np.arange(len(values)), whole_number(seed, "seed")
+    if not (interval >= 0 and np.isfinite(interval)):
+        raise UsageError(f"an interval of {interval}; expected a number from 0 on")
+    if sources is None:
+        nodes = place(_SENDERS + numbers, topology, placement, seed).astype(np.int64)
+    else:
+        nodes = whole_numbers(sources, "sources").astype(np.int64)
+    if whole_number(n_trees, "n_trees") < 1:
+        raise UsageError(f"{n_trees} trees; expected at least one")
+    shares = np.arange(1, n_trees + 1) / n_trees
+    trees = choose_each(shares, numbers, seed ^ _TREE).astype(np.int64)
+    return check_notifications(
+        Notifications(values, nodes, trees, np.asarray(interval * numbers, np.float64)),
+        topology,
+        n_trees,
+    )
+
+
+def check_notifications(
+    notifications: Notifications, topology: Topology, n_trees: int
+) -> Notifications:
+    """The same, if their nodes and trees are there: kernels trust them."""
+    n_rows = {len(column) for column in notifications}
+    if len(n_rows) != 1:
+        raise UsageError(f"columns of {sorted(n_rows)} notifications; expected as many in each")
+    for what, values, limit in (
+        ("node", notifications.sources, topology.n_nodes),
+        ("tree", notifications.trees, n_trees),
+    ):
+        odd = values[(values < 0) | (values >= limit)]
+        if len(odd):
+            raise UsageError(f"a notification of {what} {odd[0]}; expected 0 to {limit - 1}")
+    if not np.isfinite(notifications.times).all():
+        raise UsageError("a notification at no time; expected finite numbers")
+    return notifications
+
+
+class Copies(NamedTuple):
+    """Copies of notifications, each over one link, after those that they were made from."""
+
+    notification: NDArray[np.int32]
+    place: NDArray[np.int32]  # of the neighbour that it goes to, in `Topology.neighbours`
+    before: NDArray[np.int32]  # the copy that it was made from; -1 at the source
+    hops: NDArray[np.int32]  # links up to and with this one
+
+
+class Arrivals(NamedTuple):
+    """Nodes with applications that want a notification, which has come there."""
+
+    notification: NDArray[np.int32]
+    node: NDArray[np.int32]
+    copy: NDArray[np.int32]  # that came there; -1 at the source
+    hops: NDArray[np.int32]
+
+
+class Ways(Protocol):
+    """What finds the paths of notifications."""
+
+    topology: Topology
+
+    @property
+    def trees(self) -> Sequence[Tree]:
+        """The trees that notifications may take."""
+
+    def find(self, some: Notifications) -> tuple[Copies, Arrivals]:
+        """The copies and arrivals of some notifications, numbered as they come."""
+
+
+class BySubtree:
+    """Paths without routers. With `filters`, the registrations as Bloom filters, copies go where these lead."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        trees: Sequence[Tree],
+        registrations: Registrations,
+        filters: Registrations | None = None,
+    ) -> None:
+        for tree in trees:
+            check_tree(topology, tree)
+        for one in (registrations, filters):
+            if one is not None and one.last_node >= topology.n_nodes:
+                raise UsageError(
+                    f"a registration at node {one.last_node} of {topology.n_nodes}; expected a node of this "
+                    "network"
+                )
+        self.topology, self.trees = topology, trees
+        self._wanted = Interest(registrations)
+        self._leading = None if filters is None else Interest(filters)
+        ways = [places_of(topology.start, topology.neighbours, tree.parent) for tree in trees]
+        self._parents = np.array([tree.parent for tree in trees])
+        self._ups = np.array([up for up, _ in ways])
+        self._downs = np.array([down for _, down in ways])
+
+    def find(self, some: Notifications) -> tuple[Copies, Arrivals]:
+        """The subtrees of some notifications."""
+        start, nodes = _targets(self._wanted, some.tags)
+        exact = _pairs(start, nodes, self.topology.n_nodes)
+        if self._leading is not None:
+            start, nodes = _targets(self._leading, some.tags)
+        *copies, copy, hops = spanned(
+            self._parents, self._ups, self._downs, some.trees, some.sources, start, nodes
+        )
+        rows = np.repeat(np.arange(some.n, dtype=np.int32), np.diff(start))
+        arrivals = Arrivals(rows, nodes, copy, hops)
+        if self._leading is not None:
+            is_wanted = np.isin(_pairs(start, nodes, self.topology.n_nodes), exact)
+            arrivals = Arrivals(*(column[is_wanted] for column in arrivals))
+        return Copies(*copies), arrivals
+
+
+def _targets(interest: Interest, tags: Any) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    return interest.nodes(interest.vocabulary.find(tags)[0])
+
+
+def _pairs(start: NDArray[np.int64], nodes: NDArray[np.int32], n_nodes: int) -> NDArray[np.int64]:
+    """A number for each notification and node."""
+    rows = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    return rows * n_nodes + nodes
+
+
+class _Present(NamedTuple):
+    """Copies that are at routers now."""
+
+    row: NDArray[np.int64]
+    node: NDArray[np.int64]
+    interface: NDArray[np.int64]  # of the router; 0 at the source
+    copy: NDArray[np.int64]
+
+
+class ByHops:
+    """Paths by the routers of a network, as they are now."""
+
+    def __init__(self, network: Network) -> None:
+        names = network.nodes
+        plan = network.plan(names[0])
+        if plan.topology.n_nodes != len(names):
+            raise UsageError(
+                f"{plan.topology.n_nodes} of {len(names)} nodes are up and reach each other; expected all"
+            )
+        self.topology, self.trees = plan.topology, plan.trees
+        self._routers = [network.router(name) for name in self.topology.names]
+        ports = [np.array(router.planes[plan.version].ports) for router in self._routers]
+        self._ribs = [router.planes[plan.version].rib for router in self._routers]
+        # Interfaces of routers need not be those of the plan, when links have come and gone.
+        widths = [int(some.max(initial=0)) + 1 for some in ports]
+        self._first = np.append(0, np.cumsum(widths))[:-1]
+        self._place_by = np.full(sum(widths), -1, np.int64)
+        for node, some in enumerate(ports):
+            places = self.topology.start[node] + np.arange(len(some) - 1)
+            self._place_by[self._first[node] + some[1:]] = places
+        backs = backs_of(self.topology.start, self.topology.neighbours)
+        port_start = np.append(0, np.cumsum([len(some) for some in ports]))
+        self._entering = np.concatenate(ports)[port_start[self.topology.neighbours] + backs]
+
+    def find(self, some: Notifications) -> tuple[Copies, Arrivals]:
+        """Let routers forward some notifications to the end."""
+        router = self._routers[0]
+        packets = router.filters.find(some.tags)[0]
+        exact = router.vocabulary.find(some.tags)[0] if router.is_bloom else None
+        rows, none = np.arange(some.n), np.full(some.n, -1)
+        present = _Present(rows, some.sources, np.zeros_like(rows), none)
+        copies, arrivals, n_copies, n_hops = list[Copies](), list[Arrivals](), 0, 0
+        while len(present.row):
+            at, interface = self._forwarded(present, packets, some.trees, exact)
+            is_here = interface == 0
+            here, on = at[is_here], at[~is_here]
+            arrivals.append(_arrivals(present, here, n_hops))
+            n_hops += 1
+            places = self._place_by[self._first[present.node[on]] + interface[~is_here]]
+            copies.append(_copies(present, on, places, n_hops))
+            numbers = n_copies + np.arange(len(on))
+            n_copies += len(on)
+            present = _Present(
+                present.row[on],
+                self.topology.neighbours[places].astype(np.int64),
+                self._entering[places],
+                numbers,
+            )
+        return joined(Copies, copies), joined(Arrivals, arrivals)
+
+    def _forwarded(
+        self,
+        present: _Present,
+        packets: Descriptors,
+        trees: NDArray[np.int64],
+        exact: Descriptors | None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Which of the present copies leave by which interfaces of their routers."""
+        start, order = by_number(present.node, self.topology.n_nodes)
+        counts, leaving = list[NDArray[np.int64]](), list[NDArray[np.int32]]()
+        for node in np.flatnonzero(np.diff(start)).tolist():
+            some = order[start[node] : start[node + 1]]
+            rows = present.row[some]
+            bounds, found = self._ribs[node].forward(
+                packets.take(rows), trees[rows], present.interface[some]
+            )
+            counts.append(np.diff(bounds))
+            if exact is not None:
+                counts[-1], found = self._undeceived(node, exact, rows, counts[-1], found)
+            leaving.append(found)
+        return np.repeat(order, np.concatenate(counts)), np.concatenate(leaving)
+
+    def _undeceived(
+        self,
+        node: int,
+        exact: Descriptors,
+        rows: NDArray[np.int64],
+        counts: NDArray[np.int64],
+        leaving: NDArray[np.int32],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Without packets for applications that a Bloom filter alone takes them to want."""
+        at = np.repeat(np.arange(len(rows)), counts)
+        local = np.flatnonzero(leaving == 0)
+        applications = self._routers[node].applications
+        is_kept = np.ones(len(leaving), np.bool_)
+        is_kept[local] = applications.are_wanted(exact.take(rows[at[local]]))
+        return np.bincount(at[is_kept], minlength=len(rows)), leaving[is_kept]
+
+
+def _arrivals(present: _Present, here: NDArray[np.int64], n_hops: int) -> Arrivals:
+    columns = (
+        present.row[here],
+        present.node[here],
+        present.copy[here],
+        np.full(len(here), n_hops),
+    )
+    return Arrivals(*(column.astype(np.int32) for column in columns))
+
+
+def _copies(
+    present: _Present, on: NDArray[np.int64], places: NDArray[np.int64], n_hops: int
+) -> Copies:
+    columns = (present.row[on], places, present.copy[on], np.full(len(on), n_hops))
+    return Copies(*(column.astype(np.int32) for column in columns))
+
+
+def joined(kind: Any, parts: Sequence[Any]) -> Any:
+    """Rows of several parts, one after the other."""
+    if not parts:
+        return kind(*(np.empty(0, np.int32) for _ in kind._fields))
+    return kind(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def joined_copies(parts: Sequence[tuple[Copies, Arrivals]]) -> tuple[Copies, Arrivals]:
+    """The same of copies and arrivals, where copies are numbered anew."""
+    first, copies, arrivals = 0, list[Copies](), list[Arrivals]()
+    for some, came in parts:
+        before = np.where(some.before < 0, -1, some.before + first).astype(np.int32)
+        copy = np.where(came.copy < 0, -1, came.copy + first).astype(np.int32)
+        copies.append(some._replace(before=before))
+        arrivals.append(came._replace(copy=copy))
+        first += len(before)
+    return joined(Copies, copies), joined(Arrivals, arrivals)
