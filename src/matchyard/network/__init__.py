@@ -4,6 +4,11 @@ Network            routers at all nodes of a network, in memory
 Router             one router: packets and updates in, packets and updates out
 Packet, Locator    what travels, and where to
 Plan               trees and labels of a network under one version
+
+draw_notifications                       many notifications, from nodes and on trees by seed
+simulate_by_hops, simulate_by_subtree    where they go: by routers, or by one search for each; the same links
+Links                                    delays, rates and losses, for a clock
+collectors                               what a run tells, as Arrow tables
 """
 
 from matchyard.network.network import Delivery, Flight, Network
@@ -17,8 +22,10 @@ from matchyard.network.packet import (
     Packet,
     PacketError,
 )
+from matchyard.network.paths import Notifications, draw_notifications
 from matchyard.network.plan import Part, Plan
 from matchyard.network.router import Router, TreeUpdate
+from matchyard.network.simulator import Links, Run, simulate_by_hops, simulate_by_subtree
 from matchyard.network.trace import Trace
 
 __all__ = [
@@ -29,13 +36,19 @@ __all__ = [
     "FanOut",
     "Flight",
     "Kind",
+    "Links",
     "Locator",
     "Network",
+    "Notifications",
     "Packet",
     "PacketError",
     "Part",
     "Plan",
     "Router",
+    "Run",
     "Trace",
     "TreeUpdate",
+    "draw_notifications",
+    "simulate_by_hops",
+    "simulate_by_subtree",
 ]

@@ -19,7 +19,13 @@ from scipy.sparse.csgraph import connected_components
 from matchyard.errors import UsageError
 from matchyard.network.packet import ALL, ONE, FanOut, Kind, Locator, Packet, PacketError
 from matchyard.network.plan import Plan
-from matchyard.network.router import Router, TreeUpdate, checked_tags, reply_to
+from matchyard.network.router import (
+    Router,
+    TreeUpdate,
+    bytes_on_wire,
+    checked_tags,
+    reply_to,
+)
 from matchyard.network.trace import Trace, trace
 from matchyard.routing import Registrations, Topology, Update, Vocabulary, from_links
 from matchyard.routing.applications import Key
@@ -102,6 +108,7 @@ class Traffic(NamedTuple):
     messages: int
     additions: int
     removals: int
+    bytes: int  # that messages would take on a wire
 
 
 class Network:
@@ -135,7 +142,7 @@ class Network:
         self._down: set[str | tuple[str, str]] = set()
         self._plans: dict[str, Plan] = {}
         self._n_plans = 0
-        self._sums = [0, 0, 0]
+        self._sums = [0, 0, 0, 0]
         for name in topology.names:
             self._add(name)
         for (low, high), weight in zip(
@@ -445,6 +452,7 @@ class Network:
         self._sums[0] += 1
         self._sums[1] += len(update.update.additions)
         self._sums[2] += len(update.update.removals)
+        self._sums[3] += bytes_on_wire(update)
 
 
 def joined(updates: list[TreeUpdate]) -> list[TreeUpdate]:

@@ -33,6 +33,8 @@ from matchyard.routing import Descriptors, Rib, Table, Update, Vocabulary
 from matchyard.routing.applications import Applications, Key, Tags
 from matchyard.routing.saved_ribs import INTERFACE_BITS, MOST_INTERFACES
 
+_HEAD_BYTES = 14  # of an update: what it is, version, tree, numbers of descriptors
+
 
 class TreeUpdate(NamedTuple):
     """What a router tells a neighbour on one tree. With `is_whole`, additions are all that it wants there."""
@@ -497,6 +499,28 @@ def reply_to(request: Packet, content: Packet) -> Packet:
         payload=content.payload,
         tree=request.tree,
     )
+
+
+def bytes_on_wire(told: TreeUpdate) -> int:
+    """How many bytes an update takes: 14, and for each descriptor 2, and 2 and its text for each tag; or 24 for
+    each Bloom filter.
+
+    >>> vocabulary = Vocabulary()
+    >>> added = vocabulary.encode([{"jazz", "live"}])
+    >>> bytes_on_wire(TreeUpdate(1, 0, Update(added, vocabulary.encode([]))))
+    28
+    """
+    found = _HEAD_BYTES
+    for descriptors in told.update:
+        if not len(descriptors):
+            continue
+        if descriptors.vocabulary.kind == "bloom":
+            found += FILTER_BYTES * len(descriptors)
+        else:
+            ends, ids = descriptors.vocabulary.names().text_start, descriptors.ids
+            text = int((ends[ids + 1] - ends[ids]).sum())
+            found += 2 * (len(descriptors) + len(ids)) + text
+    return found
 
 
 def checked_tags(tags: Iterable[str]) -> Tags:
