@@ -33,7 +33,7 @@ def cross_links(of, place, before, begins, links, resends, most_waiting, seed):
         time, rank, copy = heappop(waiting)
         delay, on_link, loss, again = links[place[copy]]
         ready = max(time, free_at[place[copy]])
-        if on_link > 0.0 and np.ceil((ready - time) / on_link - 1e-9) > most_waiting + 1:
+        if on_link > 0.0 and np.ceil((ready - time) / on_link - 1e-9) > most_waiting:
             fates[copy], times[copy] = NO_ROOM, time
             continue
         done = ready + on_link

@@ -223,9 +223,8 @@ def _timed(sums: _Sums, whole: tuple[Copies, Arrivals], links: Links) -> Run:
     fates, times, n_sent = clock.cross_links(
         *copies[:3], given.times, columns, resends, links.queue, seed
     )
-    at_source = arrivals.copy < 0
-    is_there = at_source | (fates[arrivals.copy] == clock.ARRIVED)
-    n_here = np.bincount(arrivals.copy[~at_source], minlength=len(fates))
+    is_there = np.append(fates, clock.ARRIVED)[arrivals.copy] == clock.ARRIVED  # -1: the source
+    n_here = np.bincount(arrivals.copy[arrivals.copy >= 0], minlength=len(fates))
     n_missed = sums_below(copies.before, n_here)
     lost = np.flatnonzero(fates >= clock.LOST)
     losses = Losses(
@@ -237,7 +236,8 @@ def _timed(sums: _Sums, whole: tuple[Copies, Arrivals], links: Links) -> Run:
         n_missed[lost],
     )
     came = Arrivals._make(column[is_there] for column in arrivals)
-    when = np.where(came.copy < 0, given.times[came.notification], times[came.copy])
+    when = np.append(times, np.nan)[came.copy]
+    when = np.where(came.copy < 0, given.times[came.notification], when)
     sums.add(copies, came, when, n_sent)
     return sums.run(losses)
 
