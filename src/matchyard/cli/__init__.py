@@ -12,7 +12,7 @@ from matchyard.cli.index_commands import build, explain, info, match
 from matchyard.cli.latency_command import latency
 from matchyard.cli.measure_commands import bench, demo
 from matchyard.cli.reproduce_command import reproduce
-from matchyard.cli.route_commands import route
+from matchyard.cli.simulate_commands import route
 from matchyard.cli.terminal import clear, note, shown
 from matchyard.cli.workload_command import workload
 

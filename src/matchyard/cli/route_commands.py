@@ -35,10 +35,23 @@ Seed = Annotated[int, typer.Option(help="Seed of what is random: the same seed, 
 Plot = Annotated[
     Path | None, typer.Option(help="Draw it into this file, e.g. a.png; needs matchyard[plot].")
 ]
+At = Annotated[
+    str | None,
+    typer.Option(help="The name of the node whose router it is; by default one with most links."),
+]
+Workload = Annotated[
+    str, typer.Option(help="Whose subscriptions are registered: a workload of tags.")
+]
+Placement = Annotated[
+    str, typer.Option(help="How users are spread over nodes: zipf, uniform or degree.")
+]
 _SHARES = {"p1": 0.01, "p5": 0.05, "median": 0.5, "p95": 0.95, "p99": 0.99}
 
 
-def _trees(network: Path, rule: str, count: int | None, seed: int) -> tuple[Topology, list[Tree]]:
+def read_trees(
+    network: Path, rule: str, count: int | None, seed: int
+) -> tuple[Topology, list[Tree]]:
+    """The network of a file, and trees that span it."""
     from matchyard.routing import grow, topology
 
     progress(f"reading {network}")
@@ -50,12 +63,11 @@ def _trees(network: Path, rule: str, count: int | None, seed: int) -> tuple[Topo
     return found, trees
 
 
-def _print(rows: list[dict[str, Any]], as_json: bool) -> None:
+def print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
     """A table, or an object for each row."""
     if as_json:
         for row in rows:
-            known = {name: None if _is_nan(value) else value for name, value in row.items()}
-            print(json.dumps(known), flush=True)
+            print_object(row)
         return
     texts = [
         {
@@ -68,6 +80,12 @@ def _print(rows: list[dict[str, Any]], as_json: bool) -> None:
     say("  ".join(f"{name:>{width}}" for name, width in widths.items()))
     for row in texts:
         say("  ".join(f"{row[name]:>{width}}" for name, width in widths.items()))
+
+
+def print_object(row: dict[str, Any]) -> None:
+    """A row as JSON."""
+    known = {name: None if _is_nan(value) else value for name, value in row.items()}
+    print(json.dumps(known), flush=True)
 
 
 def _is_nan(value: Any) -> bool:
@@ -103,7 +121,7 @@ def trees(
     as_json: AsJson = False,
 ) -> None:
     """Grow trees that span a network: the root of each, and how deep it is."""
-    found, grown = _trees(network, rule, count, seed)
+    found, grown = read_trees(network, rule, count, seed)
     if output is not None:
         _write(found, grown, output)
     if plot is not None:
@@ -111,7 +129,7 @@ def trees(
 
         draw_trees(found, grown, plot)
         summary(f"drew {plot}")
-    _print(
+    print_rows(
         [
             {
                 "tree": number,
@@ -154,13 +172,13 @@ def labels(
     """Label the nodes of trees: how many bits a packet needs to name its destination."""
     from matchyard.routing import label
 
-    found, grown = _trees(network, rule, count, seed)
+    found, grown = read_trees(network, rule, count, seed)
     rows = []
     for number, tree in enumerate(grown):
         bits = label(found, tree, number).bits()
         longest, mean = int(bits.max()), float(bits.mean())
         rows.append({"tree": number, "longest, bits": longest, "mean, bits": mean})
-    _print(rows, as_json)
+    print_rows(rows, as_json)
 
 
 @route.command()
@@ -175,7 +193,7 @@ def stretch(
     """How much longer paths are on trees, for all pairs of nodes exactly, by number of trees."""
     from matchyard.routing import stretch as measure
 
-    found, grown = _trees(network, rule, count, seed)
+    found, grown = read_trees(network, rule, count, seed)
     n_done = 0
 
     def show(n_more: int) -> None:
@@ -186,7 +204,7 @@ def stretch(
     by_count = measure(found, grown, _counts(grown), show)
     clear()
     _draw("mean stretch over trees", by_count, plot, is_log=False)
-    _print(
+    print_rows(
         [{"trees": number, "pairs": one.n, **_spread(one)} for number, one in by_count.items()],
         as_json,
     )
@@ -208,7 +226,7 @@ def congestion(
     from matchyard.routing import congestion as measure
     from matchyard.routing import distribution
 
-    found, grown = _trees(network, rule, count, seed)
+    found, grown = read_trees(network, rule, count, seed)
     rows, by_count = [], {}
     for number in _counts(grown):
         loads = measure(found, grown[:number])
@@ -216,7 +234,7 @@ def congestion(
         share = used.n / max(1, found.n_links)
         rows.append({"trees": number, "links in use": share, **_spread(used)})
     _draw("congestion of links in use", by_count, plot, is_log=True)
-    _print(rows, as_json)
+    print_rows(rows, as_json)
 
 
 def _draw(x: str, by_count: dict[int, Distribution], plot: Path | None, is_log: bool) -> None:
@@ -236,19 +254,10 @@ def rib(
     rule: Rule = "LC",
     count: Count = None,
     seed: Seed = 1,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            help="The name of the node whose router it is; by default one with most links."
-        ),
-    ] = None,
-    workload: Annotated[
-        str, typer.Option(help="Whose subscriptions are registered: a workload of tags.")
-    ] = "icn",
+    at: At = None,
+    workload: Workload = "icn",
     size: Size = "100k",
-    placement: Annotated[
-        str, typer.Option(help="How users are spread over nodes: zipf, uniform or degree.")
-    ] = "zipf",
+    placement: Placement = "zipf",
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Save the RIB with all trees to this folder."),
@@ -264,7 +273,7 @@ def rib(
     from matchyard.routing import links_at, register_workload, table_by_parts
     from matchyard.routing.registrations import PART
 
-    found, grown = _trees(network, rule, count, seed)
+    found, grown = read_trees(network, rule, count, seed)
     node = int(found.degrees.argmax()) if at is None else found.node(at)
     source, n_done = make("tags", workload, read_count(size), seed), 0
 
@@ -286,7 +295,7 @@ def rib(
     if output is not None:
         table.rib(links_at(found, grown, node)).save(output)
         summary(f"saved {output}")
-    _print(
+    print_rows(
         [
             {
                 "trees": one.n_trees,
