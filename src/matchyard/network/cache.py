@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 
 from matchyard.network.packet import DO_NOT_ANSWER, DO_NOT_STORE, KEEP, Kind, Packet
 
@@ -17,7 +18,7 @@ class Cache:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def __iter__(self) -> object:
+    def __iter__(self) -> Iterator[Packet]:
         """From the one that goes next to the one that was used last."""
         return iter(self._kept.values())
 

@@ -158,10 +158,7 @@ class Packet(NamedTuple):
     @classmethod
     def from_bytes(cls, data: bytes) -> Packet:
         """Read a packet; anything else is a PacketError that says what is wrong."""
-        packet, end = _read(data)
-        if end != len(data):
-            raise PacketError(f"a packet of {end} bytes, followed by {len(data) - end} more")
-        return packet
+        return _read(data)
 
 
 def _parts(packet: Packet) -> list[bytes]:
@@ -228,36 +225,47 @@ def _key_bytes(key: Key) -> bytes:
     return b"\0" + _SHORT.pack(len(text)) + text
 
 
-class _Reader:
+class Reader:
     """Bytes that are read from front to back, and never beyond their end."""
 
-    def __init__(self, data: bytes, at: int) -> None:
-        self.data, self.at = data, at
+    def __init__(self, data: bytes, what: str) -> None:
+        self.data, self.at, self._what = data, 0, what
 
-    def take(self, count: int, what: str) -> bytes:
+    def take(self, count: int, part: str) -> bytes:
+        """So many bytes more."""
         end = self.at + count
         if end > len(self.data):
             raise PacketError(
-                f"a packet ends within its {what}: {len(self.data)} bytes, expected {end} or more"
+                f"{self._what} ends within its {part}: {len(self.data)} bytes, expected {end} or more"
             )
         found, self.at = self.data[self.at : end], end
         return found
 
+    def check_end(self) -> None:
+        """Refuse bytes that are left."""
+        if self.at != len(self.data):
+            n_more = len(self.data) - self.at
+            raise PacketError(f"{self._what} of {self.at} bytes, followed by {n_more} more")
+
     def numbers(self, form: struct.Struct, what: str) -> tuple[int, ...]:
+        """Numbers in some form."""
         return form.unpack(self.take(form.size, what))
 
     def text(self, count: int, what: str) -> str:
+        """So many bytes of text."""
         try:
             return self.take(count, what).decode()
         except UnicodeDecodeError as error:
-            raise PacketError(f"{what} of a packet: {error}; expected UTF-8") from None
+            raise PacketError(f"{what} of {self._what}: {error}; expected UTF-8") from None
 
     def locators(self, count: int, what: str) -> tuple[Locator, ...]:
+        """So many locators."""
         form = _LOCATOR.size
         data = self.take(count * form, what)
         return tuple(map(Locator._make, _LOCATOR.iter_unpack(data)))
 
     def key(self, what: str) -> Key:
+        """The name of an application."""
         kind = self.take(1, what)[0]
         if kind == 1:
             return self.numbers(_NUMBER, what)[0]
@@ -266,10 +274,10 @@ class _Reader:
         return self.text(self.numbers(_SHORT, what)[0], what)
 
 
-def _read(data: bytes) -> tuple[Packet, int]:
+def _read(data: bytes) -> Packet:
     if len(data) and data[0] != WIRE_VERSION:
         raise PacketError(f"a packet of form {data[0]}; expected {WIRE_VERSION}")
-    reader = _Reader(data, 0)
+    reader = Reader(data, "a packet")
     head = reader.numbers(_HEAD, "head")
     _, kind, flags, cache, mode, limit, version, tree, hops, tries, scope, n_stack, n_origin = head
     try:
@@ -306,10 +314,11 @@ def _read(data: bytes) -> tuple[Packet, int]:
         raise PacketError(f"a payload of {n_bytes} bytes; expected at most {MOST_PAYLOAD}")
     if n_bytes:
         found = found._replace(payload=reader.take(n_bytes, "payload"))
-    return found, reader.at
+    reader.check_end()
+    return found
 
 
-def _read_tags(reader: _Reader) -> Tags:
+def _read_tags(reader: Reader) -> Tags:
     (count,) = reader.numbers(_SHORT, "tags")
     if count > MOST_TAGS:
         raise PacketError(f"{count} tags; expected at most {MOST_TAGS}")
@@ -320,7 +329,7 @@ def _read_tags(reader: _Reader) -> Tags:
     return tags
 
 
-def _read_bytes(reader: _Reader) -> bytes:
+def _read_bytes(reader: Reader) -> bytes:
     (count,) = reader.numbers(_SHORT, "identifier")
     if count == 0:
         raise PacketError("an empty identifier; expected none, or some bytes")

@@ -65,6 +65,7 @@ class Plan:
             trees = grow(topology, rule, min(trees, most), seed)
         self.topology, self.trees = topology, list(trees)
         self.labels = [label(topology, tree, number) for number, tree in enumerate(self.trees)]
+        self.salt = salt
         self.version = _version(topology, self.trees, salt)
 
     def __repr__(self) -> str:

@@ -128,7 +128,8 @@ class Router:
         self.planes: dict[int, Plane] = {}  # by version, the newest last
         self.attached: set[Key] = set()  # applications that are here
         self.moved: dict[Key, tuple[tuple[Locator, ...], ...]] = {}  # where others went
-        self._n_versions, self._turn = versions, 0
+        self.turn = 0  # grows with every choice, so that the next one is another
+        self._n_versions = versions
 
     def __repr__(self) -> str:
         return f"<Router {self.name}: {self.applications!r}, {len(self.planes)} versions>"
@@ -334,12 +335,12 @@ class Router:
         """A packet of a local application: by tags, it gets a tree, and who asks, a way back."""
         if packet.sender is not None:
             self.attach(packet.sender)
-        if packet.kind is Kind.REQUEST and not packet.origin:
+        if packet.kind is not Kind.NOTIFICATION and not packet.origin:
             packet = packet._replace(origin=self.locators())
         if packet.version == 0 and not packet.stack:
-            self._turn += 1
+            self.turn += 1
             part = self.plane.part
-            tree = _drawn(self.name, self._turn, len(part.links))
+            tree = _drawn(self.name, self.turn, len(part.links))
             packet = packet._replace(version=part.version, tree=tree)
         if self.is_bloom and packet.tags is not None and not packet.filter:
             signed = self.filters.encode([packet.tags]).signatures()
@@ -421,8 +422,8 @@ class Router:
         if packet.fan_out.mode is Mode.ALL:
             shares = [(interface, packet.fan_out) for interface in beyond]
         else:
-            self._turn += 1
-            keys, shares = shared(packet.fan_out, keys, beyond, self._turn)
+            self.turn += 1
+            keys, shares = shared(packet.fan_out, sorted(keys, key=str), beyond, self.turn)
             if len(keys) + len(shares) > 1:
                 packet = packet._replace(is_whole=False)
         for key in keys:

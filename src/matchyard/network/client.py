@@ -1,0 +1,327 @@
+"""Clients of a running router: one that registers and sends, and one that reads what came for an application.
+
+Both connect again when the router was away. What a client has sent stays with it until the router has it on disk, and
+counts once however often it is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import secrets
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, Self
+
+from matchyard.errors import UsageError
+from matchyard.network.frames import (
+    OLDEST,
+    FrameKind,
+    Hello,
+    LinkError,
+    ack_frame,
+    data_frame,
+    frame,
+    greet,
+    read_ack,
+    read_data,
+    read_expected,
+    read_frame,
+    read_ready,
+    ready_frame,
+)
+from matchyard.network.links import parse_address
+from matchyard.network.messages import MessageKind, texts_to_bytes
+from matchyard.network.packet import ALL, ONE, FanOut, Kind, Packet
+from matchyard.network.router import checked_tags, reply_to
+from matchyard.network.sessions import Session
+from matchyard.network.station import Role
+
+_MOST_FRAME = 64 << 20
+_FRAME = 256 << 10
+_WINDOW = 4 << 20  # bytes that a client sends before the router has accepted what was before
+_PAUSE = 0.1  # seconds before it connects again
+
+
+class _Caller:
+    """A connection to a router that is made again when it ends, until `patience` seconds without one have passed."""
+
+    role: Role
+
+    def __init__(self, address: str, name: str, secret: bytes, patience: float) -> None:
+        self._address, self._name = parse_address(address), name
+        self._secret, self._patience = secret, patience
+        self._failure: Exception | None = None
+        self._has_news = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.ensure_future(self._run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the connection."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._patience
+        while True:
+            try:
+                await self._talk()
+                deadline = loop.time() + self._patience
+            except (OSError, EOFError) as error:
+                if self._writer is not None:  # it was connected
+                    deadline = loop.time() + self._patience
+                if _is_final(error) or loop.time() > deadline:
+                    host, port = self._address
+                    self._failure = LinkError(f"router {host}:{port}: {error}")
+                    self._has_news.set()
+                    return
+            finally:
+                self._writer = None
+            await asyncio.sleep(_PAUSE)
+
+    async def _talk(self) -> None:
+        reader, writer = await asyncio.open_connection(*self._address)
+        try:
+            await greet(reader, writer, Hello.of(self.role, self._name, ""), self._secret)
+            writer.write(ready_frame(0, 0))
+            await read_expected(reader, FrameKind.READY)
+            writer.write(ready_frame(0, self._expected()))
+            _, expected = read_ready(await read_expected(reader, FrameKind.READY))
+            self._begin(expected)
+            self._writer = writer
+            await self._work(reader, writer)
+        finally:
+            writer.close()
+
+    def _expected(self) -> int:
+        raise NotImplementedError
+
+    def _begin(self, expected: int) -> None:
+        """A connection stands; the router expects this message."""
+        raise NotImplementedError
+
+    async def _work(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        raise NotImplementedError
+
+    async def _news(self) -> None:
+        """Wait until something has happened."""
+        await self._has_news.wait()
+        self._has_news.clear()
+        if self._failure is not None:
+            self._has_news.set()
+            raise self._failure
+
+
+def _is_final(error: Exception) -> bool:
+    """Was this client refused, or did it meet something else than a router?"""
+    return isinstance(error, LinkError)
+
+
+class Client(_Caller):
+    """Registers and sends for one application, which `key` names.
+
+    >>> async def main() -> None:
+    ...     async with Client("127.0.0.1:7000", key="ada") as client:
+    ...         await client.register({"jazz", "live"})
+    ...         await client.notify({"jazz", "live", "oslo"}, b"tonight at eight")
+    """
+
+    role = Role.CLIENT
+
+    def __init__(self, address: str, key: str, secret: bytes = b"", patience: float = 30.0) -> None:
+        if not isinstance(key, str) or not key:
+            raise UsageError(f"key {key!r}; expected text")
+        super().__init__(address, f"{key}/{secrets.token_hex(8)}", secret, patience)
+        self.key = key
+        self._session = Session(_WINDOW)
+        self._sent = 0
+        self._to_send = asyncio.Event()
+        self._answers: asyncio.Queue[Any] = asyncio.Queue()
+        self._questions: list[bytes] = []
+
+    async def close(self) -> None:
+        """Wait until everything is accepted, unless the router cannot be had, and end the connection."""
+        with contextlib.suppress(LinkError):
+            await self.flush()
+        await super().close()
+
+    async def register(self, *descriptors: Iterable[str]) -> None:
+        """Ask for packets with these tags, or offer to answer them; returns when the router has it on disk."""
+        for tags in descriptors:
+            await self._put(MessageKind.REGISTER, texts_to_bytes(sorted(checked_tags(tags))))
+        await self.flush()
+
+    async def withdraw(self, *descriptors: Iterable[str]) -> None:
+        """Take registrations back."""
+        for tags in descriptors:
+            await self._put(MessageKind.WITHDRAW, texts_to_bytes(sorted(checked_tags(tags))))
+        await self.flush()
+
+    async def notify(
+        self, tags: Iterable[str], payload: bytes = b"", fan_out: FanOut | str = ALL
+    ) -> None:
+        """Send a notification; it is accepted when `flush` returns."""
+        packet = Packet(
+            Kind.NOTIFICATION, checked_tags(tags), fan_out=FanOut.parse(fan_out), payload=payload
+        )
+        await self.send(packet)
+
+    async def request(
+        self, tags: Iterable[str], identifier: bytes = b"", fan_out: FanOut | str = ONE
+    ) -> None:
+        """Ask for content; the reply comes to who reads for this application."""
+        packet = Packet(
+            Kind.REQUEST, checked_tags(tags), fan_out=FanOut.parse(fan_out), identifier=identifier
+        )
+        await self.send(packet)
+
+    async def reply(self, request: Packet, payload: bytes, cache_control: int = 0) -> None:
+        """Answer a request that has come for this application."""
+        content = Packet(
+            Kind.REPLY,
+            request.tags,
+            identifier=request.identifier,
+            cache_control=cache_control,
+            payload=payload,
+        )
+        await self.send(reply_to(request, content))
+
+    async def send(self, packet: Packet) -> None:
+        """Send a packet as it is, from this application."""
+        packet = packet._replace(sender=self.key)
+        await self._put(MessageKind.PACKET, packet.to_bytes())
+
+    async def flush(self) -> None:
+        """Wait until the router has accepted everything."""
+        while self._session.kept:
+            await self._news()
+
+    async def forget(self, neighbour: str) -> None:
+        """Tell the router that a neighbour is gone for good."""
+        await self._put(MessageKind.FORGET, neighbour.encode())
+        await self.flush()
+
+    async def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Ask the router about itself: {"ask": "status"}."""
+        while self._writer is None:
+            if self._failure is not None:
+                raise self._failure
+            await asyncio.sleep(0.01)
+        self._writer.write(frame(FrameKind.QUERY, json.dumps(question).encode()))
+        found: dict[str, Any] = await self._answers.get()
+        if "error" in found:
+            raise LinkError(found["error"])
+        return found
+
+    async def _put(self, kind: MessageKind, content: bytes) -> None:
+        while not self._session.put(bytes([kind]) + content, is_vital=not self._session.kept):
+            await self._news()
+        self._to_send.set()
+
+    def _expected(self) -> int:
+        return 0
+
+    def _begin(self, expected: int) -> None:
+        self._session.acknowledge(expected)
+        self._sent = expected
+        self._to_send.set()
+        self._has_news.set()
+
+    async def _work(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writing = asyncio.ensure_future(self._write(writer))
+        try:
+            while True:
+                kind, content = await read_frame(reader, _MOST_FRAME)
+                if kind is FrameKind.ACK:
+                    self._session.acknowledge(read_ack(content))
+                    self._has_news.set()
+                elif kind is FrameKind.ANSWER:
+                    self._answers.put_nowait(json.loads(content))
+                elif kind is FrameKind.REFUSAL:
+                    raise LinkError(content.decode(errors="replace"))
+        finally:
+            writing.cancel()
+            await asyncio.gather(writing, return_exceptions=True)
+
+    async def _write(self, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await self._to_send.wait()
+            self._to_send.clear()
+            while messages := self._next():
+                first, self._sent = self._sent, self._sent + len(messages)
+                writer.write(data_frame(first, messages))
+                await writer.drain()
+
+    def _next(self) -> list[bytes]:
+        found, n_bytes = list[bytes](), 0
+        kept = self._session.kept
+        for place in range(self._sent - self._session.first, len(kept)):
+            if found and n_bytes + len(kept[place]) > _FRAME:
+                break
+            found.append(kept[place])
+            n_bytes += len(kept[place])
+        return found
+
+
+class Tail(_Caller):
+    """Reads what came for an application, each packet once.
+
+    >>> async def main() -> None:
+    ...     async with Tail("127.0.0.1:7000", key="ada") as tail:
+    ...         async for packet in tail:
+    ...             print(packet.payload)
+    """
+
+    role = Role.TAIL
+
+    def __init__(self, address: str, key: str, secret: bytes = b"", patience: float = 30.0) -> None:
+        super().__init__(address, key, secret, patience)
+        self._next_number: int | None = None  # the message that is read next, once it is known
+        self._packets: list[Packet] = []
+
+    async def __aiter__(self) -> AsyncIterator[Packet]:
+        while True:
+            packets, self._packets = self._packets, []
+            for packet in packets:
+                yield packet
+            if packets:
+                self._acknowledge()
+            if not self._packets:
+                await self._news()
+
+    def _acknowledge(self) -> None:
+        """What was read need not come again; what arrived since then is not read yet."""
+        if self._writer is not None and self._next_number is not None:
+            self._writer.write(ack_frame(self._next_number - len(self._packets)))
+
+    def _expected(self) -> int:
+        return OLDEST if self._next_number is None else self._next_number
+
+    def _begin(self, expected: int) -> None:
+        pass  # a router expects no messages from who only reads
+
+    async def _work(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            kind, content = await read_frame(reader, _MOST_FRAME)
+            if kind is FrameKind.REFUSAL:
+                raise LinkError(content.decode(errors="replace"))
+            if kind is not FrameKind.DATA:
+                continue
+            first, messages = read_data(content)
+            if self._next_number is None:
+                self._next_number = first
+            if first > self._next_number:
+                raise LinkError(f"message {first}; expected {self._next_number}")
+            new = messages[self._next_number - first :]
+            self._next_number += len(new)
+            self._packets += [Packet.from_bytes(message[1:]) for message in new]
+            self._has_news.set()

@@ -1,0 +1,217 @@
+"""Frames on a connection, and the handshake before them.
+
+A frame is 4 bytes length of what follows, 1 byte kind, and its content. Numbers are big-endian.
+
+    kind       content
+    1 hello    8 "matchyrd", 1 version of this form, 1 role, 16 random bytes, then two texts, the name and what all
+               routers must agree on: 2 how many, 2 length of each, their text
+    2 proof    32 HMAC-SHA-256, under the secret, of who proves it and both hellos
+    3 ready    8 incarnation, 8 the message that is expected next (2^64 - 1: the oldest that there is)
+    4 data     8 sequence number of the first message, then messages: 4 length, content (see `messages`)
+    5 ack      8 the message that is expected next
+    6 refusal  why the connection ends, as text
+    7 query    a question, as JSON
+    8 answer   the answer, as JSON
+
+Who connects says hello, then who listens; who connects proves that it knows the secret, then who listens; then
+both are ready. Nothing is encrypted: a secret keeps others from joining, not from listening.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+import struct
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from matchyard.errors import MatchyardError
+from matchyard.network.messages import texts_from, texts_to_bytes
+from matchyard.network.packet import PacketError, Reader
+from matchyard.network.station import Role
+
+FORM = 1
+MAGIC = b"matchyrd"
+OLDEST = (1 << 64) - 1
+MOST_BEFORE_PROOF = 4096  # bytes of a frame of somebody who has proved nothing
+SECONDS_TO_PROVE = 10.0
+_HEAD, _NUMBER, _LENGTH = struct.Struct(">IB"), struct.Struct(">Q"), struct.Struct(">I")
+_HELLO = struct.Struct(">8sBB16s")
+_READY = struct.Struct(">QQ")
+
+
+class LinkError(MatchyardError, ConnectionError):
+    """A peer that does not keep to the protocol, is not let in, or cannot be reached."""
+
+
+class FrameKind(IntEnum):
+    """What a frame is."""
+
+    HELLO = 1
+    PROOF = 2
+    READY = 3
+    DATA = 4
+    ACK = 5
+    REFUSAL = 6
+    QUERY = 7
+    ANSWER = 8
+
+
+def frame(kind: FrameKind, content: bytes = b"") -> bytes:
+    """A frame on the wire."""
+    return _HEAD.pack(len(content) + 1, kind) + content
+
+
+async def read_frame(reader: asyncio.StreamReader, most: int) -> tuple[FrameKind, bytes]:
+    """The next frame; one that is too long is not read."""
+    head = await reader.readexactly(_HEAD.size)
+    length, kind = _HEAD.unpack(head)
+    if not 1 <= length <= most:
+        raise LinkError(f"a frame of {length} bytes; expected 1 to {most}")
+    try:
+        return FrameKind(kind), await reader.readexactly(length - 1)
+    except ValueError:
+        raise LinkError(f"a frame of kind {kind}; expected 1 to {len(FrameKind)}") from None
+
+
+async def read_expected(
+    reader: asyncio.StreamReader, wanted: FrameKind, most: int = MOST_BEFORE_PROOF
+) -> bytes:
+    """The content of a frame that must be of this kind; a refusal is raised."""
+    kind, content = await read_frame(reader, most)
+    if kind is FrameKind.REFUSAL:
+        raise LinkError(f"refused: {content.decode(errors='replace')}")
+    if kind is not wanted:
+        raise LinkError(f"a frame of kind {kind.name}; expected {wanted.name}")
+    return content
+
+
+class Hello(NamedTuple):
+    """Who somebody is."""
+
+    role: Role
+    name: str
+    common: str
+    nonce: bytes
+
+    @classmethod
+    def of(cls, role: Role, name: str, common: str) -> Hello:
+        """With new random bytes."""
+        return cls(role, name, common, secrets.token_bytes(16))
+
+    def to_bytes(self) -> bytes:
+        """The form on the wire."""
+        head = _HELLO.pack(MAGIC, FORM, self.role, self.nonce)
+        return head + texts_to_bytes((self.name, self.common))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Hello:
+        """Read it; anything else is a LinkError."""
+        try:
+            reader = Reader(data, "a hello")
+            magic, form, role, nonce = _HELLO.unpack(reader.take(_HELLO.size, "head"))
+            if magic != MAGIC:
+                raise LinkError("no hello of a Matchyard router or client")
+            if form != FORM:
+                raise LinkError(f"a peer that speaks form {form}; expected {FORM}")
+            name, common = texts_from(reader, "texts")
+            reader.check_end()
+            return cls(Role(role), name, common, nonce)
+        except (PacketError, ValueError) as error:
+            raise LinkError(f"no hello: {error}") from None
+
+
+def proof(secret: bytes, who: bytes, first: bytes, second: bytes) -> bytes:
+    """What only somebody with the secret can say after both hellos."""
+    return hmac.digest(secret, who + _LENGTH.pack(len(first)) + first + second, "sha256")
+
+
+async def greet(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, own: Hello, secret: bytes
+) -> Hello:
+    """The handshake of who connects; returns who listens."""
+    first = own.to_bytes()
+    writer.write(frame(FrameKind.HELLO, first))
+    second = await read_expected(reader, FrameKind.HELLO)
+    other = Hello.from_bytes(second)
+    writer.write(frame(FrameKind.PROOF, proof(secret, b"who connects", first, second)))
+    answer = await read_expected(reader, FrameKind.PROOF)
+    if not hmac.compare_digest(answer, proof(secret, b"who listens", first, second)):
+        raise LinkError(f"{other.name} does not know the secret")
+    return other
+
+
+async def welcome(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, own: Hello, secret: bytes
+) -> Hello:
+    """The handshake of who listens; returns who has connected."""
+    first = await read_expected(reader, FrameKind.HELLO)
+    other = Hello.from_bytes(first)
+    if other.role is Role.ROUTER and other.common != own.common:
+        raise LinkError(f"{other.name} has {other.common}; {own.name} has {own.common}")
+    if other.role is Role.ROUTER and other.name == own.name:
+        raise LinkError(f"two routers have the name {own.name}; expected names that differ")
+    second = own.to_bytes()
+    writer.write(frame(FrameKind.HELLO, second))
+    answer = await read_expected(reader, FrameKind.PROOF)
+    if not hmac.compare_digest(answer, proof(secret, b"who connects", first, second)):
+        raise LinkError(f"{other.name} does not know the secret")
+    writer.write(frame(FrameKind.PROOF, proof(secret, b"who listens", first, second)))
+    return other
+
+
+def ready_frame(incarnation: int, expected: int) -> bytes:
+    """A frame that ends the handshake."""
+    return frame(FrameKind.READY, _READY.pack(incarnation, expected))
+
+
+def read_ready(content: bytes) -> tuple[int, int]:
+    """Incarnation and expected message."""
+    incarnation, expected = _unpacked(_READY, content)
+    return incarnation, expected
+
+
+def ack_frame(expected: int) -> bytes:
+    """A frame that acknowledges all messages before one."""
+    return frame(FrameKind.ACK, _NUMBER.pack(expected))
+
+
+def read_ack(content: bytes) -> int:
+    """The message that is expected next."""
+    (expected,) = _unpacked(_NUMBER, content)
+    return expected
+
+
+def _unpacked(form: struct.Struct, content: bytes) -> tuple[int, ...]:
+    try:
+        return form.unpack(content)
+    except struct.error:
+        raise LinkError(f"a frame of {len(content)} bytes; expected {form.size}") from None
+
+
+def data_frame(first: int, messages: Sequence[bytes]) -> bytes:
+    """A frame of messages that follow each other."""
+    parts = [_NUMBER.pack(first)]
+    for message in messages:
+        parts += (_LENGTH.pack(len(message)), message)
+    return frame(FrameKind.DATA, b"".join(parts))
+
+
+def read_data(content: bytes) -> tuple[int, list[bytes]]:
+    """The number of the first message, and all of them."""
+    if len(content) < _NUMBER.size:
+        raise LinkError("a frame of data without a sequence number")
+    (first,) = _NUMBER.unpack_from(content)
+    messages, at = list[bytes](), _NUMBER.size
+    while at < len(content):
+        if at + _LENGTH.size > len(content):
+            raise LinkError("a frame of data ends within a length")
+        (length,) = _LENGTH.unpack_from(content, at)
+        at += _LENGTH.size
+        if at + length > len(content):
+            raise LinkError("a frame of data ends within a message")
+        messages.append(content[at : at + length])
+        at += length
+    return first, messages
