@@ -12,6 +12,7 @@ from matchyard.cli.index_commands import build, explain, info, match
 from matchyard.cli.latency_command import latency
 from matchyard.cli.measure_commands import bench, demo
 from matchyard.cli.reproduce_command import reproduce
+from matchyard.cli.router_commands import notify, register, router, status, tail
 from matchyard.cli.simulate_commands import route
 from matchyard.cli.terminal import clear, note, shown
 from matchyard.cli.workload_command import workload
@@ -26,6 +27,8 @@ app = typer.Typer(
 )
 for _command in (workload, build, match, explain, info, bench, latency, reproduce, demo):
     app.command()(_command)
+for _of_routers in (router, register, notify, tail, status):
+    app.command(rich_help_panel="Routers that run")(_of_routers)
 app.add_typer(route)
 
 

@@ -152,6 +152,10 @@ class Client(_Caller):
         """Wait until everything is accepted, unless the router cannot be had, and end the connection."""
         with contextlib.suppress(LinkError):
             await self.flush()
+        if self._writer is not None:
+            with contextlib.suppress(OSError):
+                self._writer.write(frame(FrameKind.FAREWELL))
+                await self._writer.drain()
         await super().close()
 
     async def register(self, *descriptors: Iterable[str]) -> None:

@@ -12,6 +12,7 @@ A frame is 4 bytes length of what follows, 1 byte kind, and its content. Numbers
     6 refusal  why the connection ends, as text
     7 query    a question, as JSON
     8 answer   the answer, as JSON
+    9 farewell a client will not come again; what it has sent stays
 
 Who connects says hello, then who listens; who connects proves that it knows the secret, then who listens; then
 both are ready. Nothing is encrypted: a secret keeps others from joining, not from listening.
@@ -57,6 +58,7 @@ class FrameKind(IntEnum):
     REFUSAL = 6
     QUERY = 7
     ANSWER = 8
+    FAREWELL = 9
 
 
 def frame(kind: FrameKind, content: bytes = b"") -> bytes:

@@ -39,7 +39,7 @@ from matchyard.network.frames import (
     ready_frame,
     welcome,
 )
-from matchyard.network.questions import answer
+from matchyard.network.questions import answer, metrics
 from matchyard.network.sessions import Session
 from matchyard.network.station import Input, InputKind, Peer, Role, Settings, Station
 from matchyard.network.station_log import StationLog
@@ -110,7 +110,7 @@ class RouterServer:
     """A router that listens, connects to neighbours, and serves clients.
 
     `secret` is what all peers must know; without one, only loopback addresses are allowed. With `state`, a folder,
-    the router comes back as it was after it was killed.
+    the router comes back as it was after it was killed. At `metrics_at` it answers by HTTP with its counts.
     """
 
     def __init__(
@@ -122,10 +122,12 @@ class RouterServer:
         secret: bytes = b"",
         settings: Settings | None = None,
         is_synced: bool = False,
+        metrics_at: str | None = None,
     ) -> None:
         self._listen, self._connect = parse_address(listen), [parse_address(one) for one in connect]
+        self._metrics = None if metrics_at is None else parse_address(metrics_at)
         self.name = name or listen
-        for host, _ in (self._listen, *self._connect):
+        for host, _ in (self._listen, *self._connect, self._metrics or self._listen):
             if not secret and not is_loopback(host):
                 raise UsageError(
                     f"address {host} is not of this machine alone; expected a secret, or 127.0.0.1"
@@ -148,6 +150,7 @@ class RouterServer:
         self._done: list[asyncio.Future[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
+        self._page: asyncio.Server | None = None
 
     @property
     def port(self) -> int:
@@ -172,24 +175,26 @@ class RouterServer:
         self._start(self._work())
         for address in self._connect:
             self._start(self._keep_connected(*address))
+        if self._metrics is not None:
+            self._page = await asyncio.start_server(self._show_metrics, *self._metrics)
 
     def _start(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def run(self) -> None:
-        """Start, and go on until it is cancelled."""
-        await self.start()
+    async def finished(self) -> None:
+        """Go on until it is cancelled, or cannot work any longer."""
         try:
-            await asyncio.gather(*list(self._tasks))
+            await asyncio.gather(*self._tasks)
         finally:
             await self.stop()
 
     async def stop(self) -> None:
         """Close all connections and let go of the state."""
-        if self._server is not None:
-            self._server.close()
+        for server in (self._server, self._page):
+            if server is not None:
+                server.close()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -198,6 +203,20 @@ class RouterServer:
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._log is not None:
             self._log.close()
+
+    async def _show_metrics(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Answer any request by HTTP with the metrics, as text that Prometheus reads."""
+        with contextlib.suppress(OSError, EOFError, asyncio.LimitOverrunError, TimeoutError):
+            async with asyncio.timeout(SECONDS_TO_PROVE):
+                await reader.readuntil(b"\r\n\r\n")
+            text = metrics(self.station, self.connected()).encode()
+            head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
+            head += f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n"
+            writer.write(head.encode() + text)
+            await writer.drain()
+        writer.close()
 
     # ---------------------------------------------------------------- batches
 
@@ -283,6 +302,12 @@ class RouterServer:
         try:
             async with asyncio.timeout(SECONDS_TO_PROVE):
                 connection = await self._opened(reader, writer, is_caller)
+            _log.info(
+                "router %s: %s %s is here",
+                self.name,
+                connection.peer.role.name.lower(),
+                connection.peer.name,
+            )
             writing = asyncio.ensure_future(self._write(connection))
             try:
                 await self._read(reader, connection)
@@ -355,6 +380,9 @@ class RouterServer:
                 await self._processed()
                 found = answer(self.station, content, self.connected())
                 connection.writer.write(frame(FrameKind.ANSWER, json.dumps(found).encode()))
+            elif kind is FrameKind.FAREWELL and peer.role is Role.CLIENT:
+                await self._submit([Input(peer, InputKind.FAREWELL)])
+                return
             elif kind is FrameKind.REFUSAL:
                 raise LinkError(f"{peer.name}: {content.decode(errors='replace')}")
             else:

@@ -72,6 +72,11 @@ class Mode(IntEnum):
     AT_LEAST = 2
 
 
+_KINDS = {one.value: one for one in Kind}  # a dictionary is faster than the class
+_MODES = {one.value: one for one in Mode}
+_SCOPES = {one.value: one for one in Scope}
+
+
 class FanOut(NamedTuple):
     """How many applications are to get a packet.
 
@@ -281,41 +286,44 @@ def _read(data: bytes) -> Packet:
     head = reader.numbers(_HEAD, "head")
     _, kind, flags, cache, mode, limit, version, tree, hops, tries, scope, n_stack, n_origin = head
     try:
-        of_kind, of_mode, of_scope = Kind(kind), Mode(mode), Scope(scope)
-    except ValueError as error:
-        raise PacketError(f"the head of a packet: {error}") from None
+        of_kind, of_mode, of_scope = _KINDS[kind], _MODES[mode], _SCOPES[scope]
+    except KeyError as error:
+        raise PacketError(f"kind {kind}, fan-out {mode} or scope {scope}: no {error}") from None
     if flags >> 6 or cache >> 3:
         raise PacketError(f"flags {flags} and cache control {cache}; expected fewer bits")
     if (of_mode is Mode.ALL) != (limit == 0):
         raise PacketError(f"a fan-out of mode {mode} with limit {limit}")
-    stack = reader.locators(n_stack, "stack")
+    stack = reader.locators(n_stack, "stack") if n_stack else ()
     origin = tuple(reader.locators(reader.take(1, "origin")[0], "origin") for _ in range(n_origin))
     tags = _read_tags(reader) if flags & _TAGS else None
-    found = Packet(
+    filter_ = reader.take(FILTER_BYTES, "filter") if flags & _FILTER else b""
+    identifier = _read_bytes(reader) if flags & _IDENTIFIER else b""
+    addressee = reader.key("addressee") if flags & _ADDRESSEE else None
+    sender = reader.key("sender") if flags & _SENDER else None
+    (n_bytes,) = reader.numbers(_LONG, "length of the payload")
+    if n_bytes > MOST_PAYLOAD:
+        raise PacketError(f"a payload of {n_bytes} bytes; expected at most {MOST_PAYLOAD}")
+    payload = reader.take(n_bytes, "payload")
+    reader.check_end()
+    return Packet(
         of_kind,
         tags,
         stack,
         version,
         tree,
         FanOut(of_mode, limit) if limit else ALL,
-        filter=reader.take(FILTER_BYTES, "filter") if flags & _FILTER else b"",
-        identifier=_read_bytes(reader) if flags & _IDENTIFIER else b"",
-        addressee=reader.key("addressee") if flags & _ADDRESSEE else None,
-        sender=reader.key("sender") if flags & _SENDER else None,
-        cache_control=cache,
-        origin=origin,
-        hops=hops,
-        tries=tries,
-        scope=of_scope,
-        is_whole=bool(flags & _WHOLE),
+        identifier,
+        cache,
+        origin,
+        addressee,
+        sender,
+        payload,
+        filter_,
+        hops,
+        tries,
+        of_scope,
+        bool(flags & _WHOLE),
     )
-    (n_bytes,) = reader.numbers(_LONG, "length of the payload")
-    if n_bytes > MOST_PAYLOAD:
-        raise PacketError(f"a payload of {n_bytes} bytes; expected at most {MOST_PAYLOAD}")
-    if n_bytes:
-        found = found._replace(payload=reader.take(n_bytes, "payload"))
-    reader.check_end()
-    return found
 
 
 def _read_tags(reader: Reader) -> Tags:
@@ -323,7 +331,14 @@ def _read_tags(reader: Reader) -> Tags:
     if count > MOST_TAGS:
         raise PacketError(f"{count} tags; expected at most {MOST_TAGS}")
     lengths = struct.unpack(f">{count}H", reader.take(2 * count, "tags"))
-    tags = frozenset(reader.text(length, "tags") for length in lengths)
+    text, at, words = reader.take(sum(lengths), "tags"), 0, list[str]()
+    try:
+        for length in lengths:
+            words.append(text[at : at + length].decode())
+            at += length
+    except UnicodeDecodeError as error:
+        raise PacketError(f"tags of a packet: {error}; expected UTF-8") from None
+    tags = frozenset(words)
     if len(tags) != count:
         raise PacketError("a packet has a tag twice; expected each once")
     return tags

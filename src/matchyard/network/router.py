@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from matchyard.errors import UsageError
 from matchyard.network.cache import Cache
@@ -82,6 +83,17 @@ class Plane:
     def __init__(self, part: Part, rib: Rib, ports: list[int]) -> None:
         self.part, self.rib = part, rib
         self.ports = ports  # the router's interface for each of the plan; 0 is 0
+        widest = max((tree[-1] for tree in rib.links if tree), default=0)
+        self._is_link = np.zeros((len(rib.links), widest + 1), np.bool_)
+        for number, tree in enumerate(rib.links):
+            self._is_link[number, list(tree)] = True
+
+    def are_on(self, trees: NDArray[np.int64], interfaces: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which interfaces are on which trees? There may be none of either."""
+        n_trees, width = self._is_link.shape
+        is_on = (trees >= 0) & (trees < n_trees) & (interfaces >= 0) & (interfaces < width)
+        is_on[is_on] = self._is_link[trees[is_on], interfaces[is_on]]
+        return is_on
 
     def next_hop(self, locator: Locator) -> int:
         """The router's interface towards a locator."""
@@ -188,7 +200,7 @@ class Router:
         self.planes[part.version] = Plane(part, Rib(links, self.filters.kind, self.filters), ports)
         for old in list(self.planes)[: -self._n_versions]:
             del self.planes[old]
-        return self._change([tags for _, tags in self.applications], [])
+        return self.change([tags for _, tags in self.applications], [])
 
     def fill(self, table: Table, version: int) -> None:
         """Take the entries of a version from a table of its plan: see `Registrations`."""
@@ -203,23 +215,32 @@ class Router:
         self, key: Key, descriptors: Iterable[Iterable[str]]
     ) -> list[tuple[int, TreeUpdate]]:
         """An application wants packets; returns what neighbours have to be told."""
-        wanted = [checked_tags(tags) for tags in descriptors]
-        self.attach(key)
-        self.applications.add(key, wanted)
-        return self._change(wanted, [])
+        return self.change(self.note(key, descriptors), [])
 
     def withdraw(
         self, key: Key, descriptors: Iterable[Iterable[str]]
     ) -> list[tuple[int, TreeUpdate]]:
         """An application no longer wants packets; what it did not register is ignored."""
-        gone = self.applications.remove(key, [checked_tags(tags) for tags in descriptors])
-        return self._change([], gone)
+        return self.change([], self.strike(key, descriptors))
 
-    def _change(self, came: Sequence[Tags], gone: Sequence[Tags]) -> list[tuple[int, TreeUpdate]]:
-        """What local applications change, on all trees of the newest version."""
-        if not (self.planes and (came or gone)):
+    def note(self, key: Key, descriptors: Iterable[Iterable[str]]) -> list[Tags]:
+        """Write down what an application wants, for a `change` that is to follow."""
+        wanted = [checked_tags(tags) for tags in descriptors]
+        self.attach(key)
+        self.applications.add(key, wanted)
+        return wanted
+
+    def strike(self, key: Key, descriptors: Iterable[Iterable[str]]) -> list[Tags]:
+        """Strike out what an application no longer wants, for a `change` that is to follow; returns what it did
+        want."""
+        return self.applications.remove(key, [checked_tags(tags) for tags in descriptors])
+
+    def change(self, came: Iterable[Tags], gone: Iterable[Tags]) -> list[tuple[int, TreeUpdate]]:
+        """Change what all applications want together, on all trees of the newest version."""
+        coming, going = list(came), list(gone)
+        if not (self.planes and (coming or going)):
             return []
-        update = Update(self.filters.encode(list(came)), self.filters.encode(list(gone)))
+        update = Update(self.filters.encode(coming), self.filters.encode(going))
         version, plane = self.plane.part.version, self.plane
         return [
             (interface, TreeUpdate(version, tree, told))

@@ -4,8 +4,8 @@
 
 Routers flood their link states, so that each has the same map and grows the same trees from it. The version of
 the trees comes from the map. A link is on the map from the first time that both ends have met until one of them is
-told to forget it; that a neighbour cannot be reached for a while changes nothing, and its session keeps what it
-misses.
+told to forget it; it is back when they meet again. That a neighbour cannot be reached for a while changes nothing: its
+session keeps what it misses.
 
 The same inputs in the same batches give the same state. So a station that was killed is its last checkpoint and
 the inputs since then: see `station_log`.
@@ -13,9 +13,10 @@ the inputs since then: see `station_log`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from matchyard.network.messages import (
     LinkState,
@@ -25,10 +26,14 @@ from matchyard.network.messages import (
     updates_to_bytes,
 )
 from matchyard.network.packet import Packet, PacketError
+from matchyard.network.plain_packets import forward_plain
 from matchyard.network.plan import Plan
 from matchyard.network.router import Router, TreeUpdate
 from matchyard.network.sessions import Session
-from matchyard.routing import from_links
+from matchyard.routing import Update, from_links
+from matchyard.routing.applications import Tags
+
+_PACKET = bytes([MessageKind.PACKET])
 
 
 class Role(IntEnum):
@@ -110,6 +115,10 @@ class Station:
         self.last_refusal = ""
         self._is_map_new = True
         self._packets: list[tuple[Packet, int]] = []
+        self._plain: list[tuple[bytes, int]] = []  # messages of neighbours that have packets
+        self._updates: dict[tuple[int, int, int], list[TreeUpdate]] = {}  # interface, version, tree
+        self._came: list[Tags] = []
+        self._gone: list[Tags] = []
         self._renew()
 
     def __repr__(self) -> str:
@@ -133,7 +142,7 @@ class Station:
     # ---------------------------------------------------------------- inputs
 
     def process(self, inputs: Sequence[Input]) -> None:
-        """Take inputs: first what changes tables, then packets, all together."""
+        """Take inputs: first what changes the map, then tables, then packets, each all together."""
         for one in inputs:
             try:
                 self._take(one)
@@ -141,6 +150,10 @@ class Station:
                 self._refuse(error)
         if self._is_map_new:
             self._renew()
+        self._change_tables()
+        plain, self._plain = self._plain, []
+        if plain:
+            self._forward_plain(plain)
         packets, self._packets = self._packets, []
         if packets:
             self._forward(packets)
@@ -160,21 +173,23 @@ class Station:
         if one.kind is InputKind.ACKNOWLEDGEMENT:
             session.acknowledge(one.number)
         elif session.take(one.number):
-            self._read(one.peer, one.data)
+            if one.data[:1] == _PACKET and one.peer.role is Role.ROUTER:
+                self._plain.append((one.data, self.router.interfaces[one.peer.name]))
+            else:
+                self._read(one.peer, one.data)
 
     def _meet(self, peer: Peer, incarnation: int) -> None:
         """A peer has connected. A new neighbour, or one that has lost its state, is told everything."""
         is_known = peer in self.sessions
         session = self.session(peer)
-        if is_known and session.incarnation == incarnation:
-            return
-        session.restart(incarnation)
-        if peer.role is not Role.ROUTER:
+        is_same = is_known and session.incarnation == incarnation
+        if not is_same:
+            session.restart(incarnation)
+        near = self.states[self.name].neighbours
+        if peer.role is not Role.ROUTER or (is_same and peer.name in near):
             return
         self.router.connect(peer.name)
-        own = self.states[self.name]
-        near = {*own.neighbours, peer.name}
-        self._announce(tuple(sorted(near)))
+        self._announce(tuple(sorted({*near, peer.name})))
         for state in self.states.values():
             self._tell(peer, MessageKind.LINK_STATE, state.to_bytes())
 
@@ -186,22 +201,36 @@ class Station:
             raise PacketError(f"a message of no kind: {error}") from None
         content = data[1:]
         if kind is MessageKind.PACKET:
-            interface = self.router.connect(peer.name) if peer.role is Role.ROUTER else 0
-            self._packets.append((Packet.from_bytes(content), interface))
+            self._packets.append((Packet.from_bytes(content), 0))
         elif peer.role is Role.ROUTER and kind is MessageKind.UPDATE:
             update = update_from_bytes(content)
-            if update.version in self.router.planes:  # else of a map that is no longer, or not yet
-                self._tell_all(self.router.apply(update, self.router.connect(peer.name)))
+            place = (self.router.interfaces[peer.name], update.version, update.tree)
+            self._updates.setdefault(place, []).append(update)
         elif peer.role is Role.ROUTER and kind is MessageKind.LINK_STATE:
             self._learn(peer, LinkState.from_bytes(content))
         elif peer.role is Role.CLIENT and kind is MessageKind.REGISTER:
-            self._tell_all(self.router.register(_key(peer), [tags_from_bytes(content)]))
+            self._came += self.router.note(_key(peer), [tags_from_bytes(content)])
         elif peer.role is Role.CLIENT and kind is MessageKind.WITHDRAW:
-            self._tell_all(self.router.withdraw(_key(peer), [tags_from_bytes(content)]))
+            self._gone += self.router.strike(_key(peer), [tags_from_bytes(content)])
         elif peer.role is Role.CLIENT and kind is MessageKind.FORGET:
             self._leave(content.decode(errors="replace"))
         else:
             raise PacketError(f"a message of kind {kind.name} from a {peer.role.name}")
+
+    def _change_tables(self) -> None:
+        """Apply what applications and neighbours have changed; what came and went at once is no change."""
+        came, gone = Counter(self._came), Counter(self._gone)
+        self._came, self._gone = [], []
+        self._tell_all(self.router.change((came - gone).elements(), (gone - came).elements()))
+        updates, self._updates = self._updates, {}
+        for (interface, version, _), some in updates.items():
+            if version not in self.router.planes:
+                continue  # of a map that is no longer, or not yet: see `_learn`
+            for update in merged(some):
+                try:
+                    self._tell_all(self.router.apply(update, interface))
+                except PacketError as error:
+                    self._refuse(error)
 
     # ---------------------------------------------------------------- the map
 
@@ -213,11 +242,16 @@ class Station:
     def _flood(self, state: LinkState, but: Peer | None = None) -> None:
         self.states[state.name] = state
         self._is_map_new = True
-        for peer in self.sessions:
-            if peer.role is Role.ROUTER and peer != but:
+        for name in self.states[self.name].neighbours:
+            peer = Peer(Role.ROUTER, name)
+            if peer != but and peer in self.sessions:
                 self._tell(peer, MessageKind.LINK_STATE, state.to_bytes())
 
     def _learn(self, peer: Peer, state: LinkState) -> None:
+        """Take a link state that is news, and tell others. A neighbour tells its link states before its updates
+        of the version that comes from them. So who does not know the version of an update has a newer map, and
+        the neighbour will tell everything on that, too.
+        """
         known = self.states.get(state.name)
         if known is not None and known.sequence >= state.sequence:
             return
@@ -232,7 +266,6 @@ class Station:
         if neighbour not in own.neighbours:
             raise PacketError(f"{neighbour} is no neighbour of {self.name}; nothing to forget")
         self._announce(tuple(one for one in own.neighbours if one != neighbour))
-        self.sessions.pop(Peer(Role.ROUTER, neighbour), None)
 
     def _renew(self) -> None:
         """Trees of the map as it is now."""
@@ -262,16 +295,58 @@ class Station:
             if stop.is_error:
                 self.last_refusal = stop.reason
         for _, interface, packet in found.out:
+            message = _PACKET + packet.to_bytes()
             if interface == 0:
-                session = self.session(Peer(Role.TAIL, str(packet.addressee)))
+                self.session(Peer(Role.TAIL, str(packet.addressee))).put(message)
             else:
-                name = self.router.neighbour(interface)
-                known = self.sessions.get(Peer(Role.ROUTER, name))
-                if known is None:
-                    self._refuse(PacketError(f"a packet for {name}, which was forgotten"))
-                    continue
-                session = known
-            session.put(bytes([MessageKind.PACKET]) + packet.to_bytes())
+                self._send(interface, message)
+
+    def _forward_plain(self, plain: Sequence[tuple[bytes, int]]) -> None:
+        messages, interfaces = zip(*plain, strict=True)
+        sent = forward_plain(self.router, messages, interfaces, len(_PACKET))
+        for interface, message in sent.neighbours:
+            self._send(interface, message)
+        for key, message in sent.applications:
+            self.session(Peer(Role.TAIL, str(key))).put(message)
+        for row in sorted(sent.others):
+            try:
+                packet = Packet.from_bytes(messages[row][len(_PACKET) :])
+                self._packets.append((packet, interfaces[row]))
+            except PacketError as error:
+                self._refuse(error)
+
+    def _send(self, interface: int, message: bytes) -> None:
+        """Put a packet into the session of a neighbour, unless that was forgotten."""
+        name = self.router.neighbour(interface)
+        session = self.sessions.get(Peer(Role.ROUTER, name))
+        if session is None:
+            self._refuse(PacketError(f"a packet for {name}, which was forgotten"))
+        else:
+            session.put(message)
+
+
+def merged(updates: Sequence[TreeUpdate]) -> list[TreeUpdate]:
+    """Updates of one neighbour on one tree as few that have the same effect.
+
+    Two are made one unless the second removes what the first has added: that has taken the place of supersets, which
+    would stay.
+    """
+    found = list[TreeUpdate]()
+    added = set[Any]()
+    for one in updates:
+        coming, going = list(one.update.additions), list(one.update.removals)
+        is_bloom = bool(coming and not isinstance(coming[0], frozenset)) or bool(
+            going and not isinstance(going[0], frozenset)
+        )
+        if not found or is_bloom or one.is_whole or not added.isdisjoint(going):
+            found.append(one)
+            added = set() if is_bloom else set(coming)
+            continue
+        last = found[-1]
+        added.update(coming)
+        both = Update([*last.update.additions, *coming], [*last.update.removals, *going])
+        found[-1] = last._replace(update=both)
+    return found
 
 
 def plan_of(name: str, states: dict[str, LinkState], settings: Settings) -> Plan:

@@ -1,0 +1,242 @@
+"""`matchyard router` runs a router; `register`, `notify`, `tail` and `status` talk to one."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from matchyard.cli.arguments import AsJson
+from matchyard.cli.terminal import say, summary
+
+Address = Annotated[str, typer.Option("--router", help="The address of the router: host:port.")]
+Key = Annotated[str, typer.Option(help="The name of the application that it is for.")]
+SecretFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file with the secret that routers and clients share; else what MATCHYARD_SECRET says."
+    ),
+]
+_HERE = "127.0.0.1:7000"
+
+
+def router(
+    listen: Annotated[str, typer.Option(help="Where to listen: host:port.")] = _HERE,
+    connect: Annotated[
+        list[str] | None,
+        typer.Option(help="The address of a neighbour; as often as needed."),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder for the state, so that a killed router comes back as it was; without one, a router that "
+            "ends has lost everything."
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The name of the router; by default where it listens.")
+    ] = None,
+    trees: Annotated[int, typer.Option(min=1, help="How many trees; the same at all routers.")] = 8,
+    rule: Annotated[
+        str, typer.Option(help="How roots are chosen: L, LC or degree; the same at all routers.")
+    ] = "LC",
+    descriptors: Annotated[
+        str, typer.Option(help="What is compared: tags, or bloom; the same at all routers.")
+    ] = "tags",
+    secret_file: SecretFile = None,
+    sync: Annotated[
+        bool, typer.Option(help="Survive a power failure, too: wait for the disk at every batch.")
+    ] = False,
+    metrics: Annotated[
+        str | None, typer.Option(help="Answer HTTP at this address with text for Prometheus.")
+    ] = None,
+) -> None:
+    """Run a router until it is stopped.
+
+    It listens on this machine alone unless told otherwise, and beyond it never without a secret. Neighbours find
+    the way to each other's neighbours by themselves: routers grow trees from a map that all of them have.
+    """
+    import logging
+
+    from matchyard.network.links import RouterServer
+    from matchyard.network.station import Settings
+
+    logging.basicConfig(format="%(message)s", level=logging.INFO, stream=sys.stderr)
+    settings = Settings(trees=trees, rule=rule, descriptors=descriptors)
+    server = RouterServer(
+        listen, connect or (), name, state, _secret(secret_file), settings, sync, metrics
+    )
+
+    async def serve() -> None:
+        await server.start()
+        summary(f"router {server.name} listens at {listen}")
+        await server.finished()
+
+    _run(serve())
+
+
+def register(
+    descriptors: Annotated[
+        list[str],
+        typer.Argument(help="Tags with spaces between; several for several registrations."),
+    ],
+    key: Key,
+    address: Address = _HERE,
+    withdraw: Annotated[bool, typer.Option(help="Take registrations back instead.")] = False,
+    secret_file: SecretFile = None,
+) -> None:
+    """Ask a router for notifications that have all tags of a descriptor, for an application."""
+    from matchyard.network.client import Client
+
+    async def work() -> None:
+        async with Client(address, key, _secret(secret_file), patience=5.0) as client:
+            await (client.withdraw if withdraw else client.register)(*descriptors)
+
+    _run(work())
+    what = "withdrew" if withdraw else "registered"
+    summary(f"{key} {what} {len(descriptors)} at {address}")
+
+
+def notify(
+    tags: Annotated[
+        str,
+        typer.Argument(
+            help="Tags with spaces between; or - for notifications from standard input."
+        ),
+    ],
+    payload: Annotated[str, typer.Option(help="What to tell, as text.")] = "",
+    fan_out: Annotated[
+        str, typer.Option(help="Who gets it: all, one, at most 3, at least 3.")
+    ] = "all",
+    key: Key = "notify",
+    address: Address = _HERE,
+    secret_file: SecretFile = None,
+) -> None:
+    """Send a notification to those who want it; it is accepted when this returns.
+
+    From standard input, a line is tags with spaces between, or an object: {"tags": ["jazz"], "payload": "tonight"}.
+    """
+    from matchyard.network.client import Client
+
+    n_sent = 0
+
+    async def work() -> None:
+        nonlocal n_sent
+        async with Client(address, key, _secret(secret_file), patience=5.0) as client:
+            for some, text in _lines() if tags == "-" else [(tags.split(), payload)]:
+                await client.notify(some, text.encode(), fan_out)
+                n_sent += 1
+            await client.flush()
+
+    _run(work())
+    summary(f"{n_sent:,} accepted by {address}")
+
+
+def _lines() -> Iterator[tuple[list[str], str]]:
+    """Notifications from standard input."""
+    from matchyard.errors import ParseError
+
+    for number, line in enumerate(sys.stdin, 1):
+        text = line.strip()
+        if not text:
+            continue
+        if not text.startswith("{"):
+            yield text.split(), ""
+            continue
+        try:
+            found = json.loads(text)
+            yield [str(tag) for tag in found["tags"]], str(found.get("payload", ""))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ParseError(
+                f'line {number}: {error!r}; expected tags, or {{"tags": ["jazz"], "payload": "tonight"}}'
+            ) from None
+
+
+def tail(
+    key: Key,
+    address: Address = _HERE,
+    count: Annotated[
+        int | None, typer.Option(min=1, help="End after so many packets; by default never.")
+    ] = None,
+    secret_file: SecretFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print what comes for an application, each packet once, from where it was last read."""
+    from matchyard.network.client import Tail
+
+    async def work() -> None:
+        n_read = 0
+        async with Tail(address, key, _secret(secret_file), patience=30.0) as packets:
+            async for packet in packets:
+                print(_shown(packet, as_json), flush=True)
+                n_read += 1
+                if n_read == count:
+                    return
+
+    _run(work())
+
+
+def _shown(packet: Any, as_json: bool) -> str:
+    from matchyard.cli.terminal import shown
+
+    tags, text = sorted(packet.tags or ()), packet.payload.decode(errors="replace")
+    if as_json:
+        found = {
+            "kind": packet.kind.name.lower(),
+            "tags": tags,
+            "payload": text,
+            "hops": packet.hops,
+            "sender": packet.sender,
+        }
+        return json.dumps(found)
+    return f"{shown(' '.join(tags))}\t{shown(text)}"
+
+
+def status(
+    address: Address = _HERE, secret_file: SecretFile = None, as_json: AsJson = False
+) -> None:
+    """Say how a router is: neighbours, tables, counts."""
+    from matchyard.network.client import Client
+
+    async def work() -> dict[str, Any]:
+        async with Client(address, "status", _secret(secret_file), patience=5.0) as client:
+            return await client.ask({"ask": "status"})
+
+    found = _run(work())
+    if as_json:
+        print(json.dumps(found))
+        return
+    say(f"router {found['name']}: {found['routers']} routers on the map, {found['trees']} trees")
+    for name, link in found["neighbours"].items():
+        is_up = "connected" if link["is_connected"] else "away"
+        say(f"  neighbour {name}: {is_up}, {link['waiting']:,} messages waiting")
+    say(
+        f"  {found['registrations']:,} registrations here; table: {found['filters']:,} descriptors, "
+        f"{found['entries']:,} entries"
+    )
+    say("  " + ", ".join(f"{name} {count:,}" for name, count in found["counts"].items()))
+
+
+def _secret(file: Path | None) -> bytes:
+    from matchyard.errors import UsageError
+
+    if file is None:
+        return os.environ.get("MATCHYARD_SECRET", "").encode()
+    try:
+        found = file.read_bytes().strip()
+    except OSError as error:
+        raise UsageError(f"secret file {file}: {error.strerror}") from None
+    if not found:
+        raise UsageError(f"secret file {file} is empty; expected a secret")
+    return found
+
+
+def _run(work: Coroutine[Any, Any, Any]) -> Any:
+    import asyncio
+
+    return asyncio.run(work)

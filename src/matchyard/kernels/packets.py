@@ -1,0 +1,101 @@
+"""Notifications as they are on the wire, many at once: see `network.packet` for the form."""
+
+import numpy as np
+from numba import njit
+
+from matchyard.kernels.filters import sort_some
+from matchyard.kernels.hashing import xxh64
+from matchyard.kernels.names import find_name
+
+# Places in a packet.
+HEAD, FLAGS, CACHE, VERSION, TREE, HOPS, TRIES = 24, 2, 3, 9, 17, 19, 20
+_TAGS, _SENDER, _WHOLE = 1, 16, 32
+
+
+@njit(nogil=True, cache=True)
+def read_notifications(data, start, names, fields):
+    """Read packets that follow each other in `data`, and find their tags among names.
+
+    Fills `fields` [n, 3] with version, tree and hops of each, and returns (is_plain, start, ids): which packets are
+    notifications to all, by tags alone and well-formed; and the tags that are known of these.
+    """
+    n_packets = len(start) - 1
+    is_plain = np.zeros(n_packets, np.bool_)
+    id_start = np.zeros(n_packets + 1, np.int64)
+    ids, n_ids = np.empty(max(16, 4 * n_packets), np.int32), 0
+    for packet in range(n_packets):
+        low, high = start[packet], start[packet + 1]
+        id_start[packet + 1] = n_ids
+        text = _text_of_plain(data, low, high)
+        if text < 0:
+            continue
+        is_plain[packet] = True
+        fields[packet, 0] = _number(data, low + VERSION, 8)
+        fields[packet, 1] = _number(data, low + TREE, 2)
+        fields[packet, 2] = data[low + HOPS]
+        n_tags = np.int64(_number(data, low + HEAD, 2))
+        if n_ids + n_tags > len(ids):
+            grown = np.empty(2 * (n_ids + n_tags), np.int32)
+            grown[:n_ids] = ids[:n_ids]
+            ids = grown
+        first = n_ids
+        for tag in range(n_tags):
+            end = text + np.int64(_number(data, low + HEAD + 2 + 2 * tag, 2))
+            found = find_name(names, xxh64(data, text, end), data, text, end)
+            if found >= 0:
+                ids[n_ids] = found
+                n_ids += 1
+            text = end
+        sort_some(ids, first, n_ids)
+        n_ids = _without_repeats(ids, first, n_ids)
+        id_start[packet + 1] = n_ids
+    return is_plain, id_start, ids[:n_ids]
+
+
+@njit(nogil=True, cache=True)
+def _text_of_plain(data, low, high):
+    """Where the text of the tags begins, or -1 for a packet that is not plain or not well-formed."""
+    if high - low < HEAD + 2 or data[low] != 1 or data[low + 1] != 1:
+        return -1
+    flags = data[low + FLAGS]
+    if flags & ~_SENDER != _TAGS | _WHOLE:
+        return -1
+    for i in range(low + CACHE, low + VERSION):  # cache control, and a fan-out of all
+        if data[i] != 0:
+            return -1
+    for i in range(low + TRIES, low + HEAD):  # tries, scope, and no locators
+        if data[i] != 0:
+            return -1
+    n_tags = np.int64(_number(data, low + HEAD, 2))
+    text = low + HEAD + 2 + 2 * n_tags
+    if text > high:
+        return -1
+    end = text
+    for tag in range(n_tags):
+        end += np.int64(_number(data, low + HEAD + 2 + 2 * tag, 2))
+    if flags & _SENDER:
+        if end + 3 > high:
+            return -1
+        end += 9 if data[end] == 1 else 3 + np.int64(_number(data, end + 1, 2))
+    if end + 4 > high or end + 4 + np.int64(_number(data, end, 4)) != high:
+        return -1
+    return text
+
+
+@njit(nogil=True, cache=True)
+def _number(data, at, n_bytes):
+    number = np.uint64(0)
+    for i in range(at, at + n_bytes):
+        number = number << np.uint64(8) | np.uint64(data[i])
+    return number
+
+
+@njit(nogil=True, cache=True)
+def _without_repeats(ids, low, high):
+    """Drop repeats of sorted ids; returns where they end then."""
+    end = low
+    for i in range(low, high):
+        if i == low or ids[i] != ids[i - 1]:
+            ids[end] = ids[i]
+            end += 1
+    return end

@@ -1,0 +1,96 @@
+"""Notifications that a router sends on as they came, many at once: only their count of hops changes.
+
+A notification for all, by tags, without caching, is most of the traffic. It is not made a `Packet` and back: a kernel
+reads all of them where they are, and what goes out is what came in with another byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchyard.kernels.packets import HOPS, read_notifications
+from matchyard.network.packet import MOST_HOPS
+from matchyard.network.router import Plane, Router
+from matchyard.routing import Descriptors
+from matchyard.routing.applications import Key
+
+_HOP_BYTES = [bytes([number]) for number in range(256)]
+
+
+class Sent(NamedTuple):
+    """Where plain packets go: rows of the messages, and who gets each."""
+
+    neighbours: list[tuple[int, bytes]]  # interface, message
+    applications: list[tuple[Key, bytes]]
+    others: list[int]  # rows of messages that are not plain, or that a router refuses
+
+
+def forward_plain(
+    router: Router, messages: Sequence[bytes], interfaces: Sequence[int], at: int
+) -> Sent:
+    """Forward messages that have a packet from byte `at` on, each from an interface other than 0."""
+    lengths = np.fromiter(map(len, messages), np.int64, len(messages))
+    start = np.append(0, np.cumsum(lengths - at))
+    data = np.frombuffer(b"".join([message[at:] for message in messages]), np.uint8)
+    fields = np.zeros((len(messages), 3), np.uint64)
+    is_plain, id_start, ids = read_notifications(data, start, router.vocabulary.names(), fields)
+    packets = Descriptors(router.vocabulary, id_start, ids)
+    came_from = np.array(interfaces, np.int64)
+    sent = Sent([], [], np.flatnonzero(~is_plain).tolist())
+    for version in np.unique(fields[is_plain, 0]).tolist():
+        rows = np.flatnonzero(is_plain & (fields[:, 0] == version))
+        plane = router.planes.get(version)
+        if plane is None:
+            sent.others.extend(rows.tolist())
+            continue
+        trees = fields[:, 1].astype(np.int64)
+        is_right = plane.are_on(trees[rows], came_from[rows]) & (fields[rows, 2] < MOST_HOPS)
+        sent.others.extend(rows[~is_right].tolist())
+        _forward(router, plane, messages, packets, rows[is_right], trees, came_from, at, sent)
+    return sent
+
+
+def _forward(
+    router: Router,
+    plane: Plane,
+    messages: Sequence[bytes],
+    packets: Descriptors,
+    rows: NDArray[np.int64],
+    trees: NDArray[np.int64],
+    came_from: NDArray[np.int64],
+    at: int,
+    sent: Sent,
+) -> None:
+    some = packets.take(rows)
+    start, leaving = plane.rib.forward(some, trees[rows], came_from[rows])
+    counts, hop = router.counts, at + HOPS
+    is_for_some = np.diff(start) > 0
+    is_here = np.zeros(len(rows), np.bool_)
+    is_here[is_for_some] = leaving[start[:-1][is_for_some]] == 0
+    here = np.flatnonzero(is_here)
+    takers = dict(
+        zip(here.tolist(), router.applications.who_wants(some.take(here)), strict=True)
+        if len(here)
+        else ()
+    )
+    ways, n_before = leaving.tolist(), len(sent.neighbours)
+    for place, (row, (low, high)) in enumerate(
+        zip(rows.tolist(), pairwise(start.tolist()), strict=True)
+    ):
+        message = messages[row]
+        keys = takers.get(place, ())
+        sent.applications.extend([(key, message) for key in keys])
+        low += place in takers
+        if low < high:
+            moved = message[:hop] + _HOP_BYTES[message[hop] + 1] + message[hop + 1 :]
+            sent.neighbours.extend([(interface, moved) for interface in ways[low:high]])
+        elif not keys:
+            counts.false_forwards += 1
+        counts.delivered += len(keys)
+    counts.received += len(rows)
+    counts.sent += len(sent.neighbours) - n_before
