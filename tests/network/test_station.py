@@ -148,6 +148,7 @@ def test_a_killed_station_comes_back_as_it_was(tmp_path: Path) -> None:
     a.process([Input(ADA, InputKind.MEETING), Input(ADA, InputKind.MESSAGE, 0, news("jazz"))])
     wires.settle()
     assert len(log.station.sessions[TAIL].kept) == 2
+    log.close()
 
 
 def test_a_last_record_that_is_torn_is_dropped_and_other_damage_is_refused(tmp_path: Path) -> None:

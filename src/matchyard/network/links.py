@@ -3,8 +3,12 @@
     connections ──frames──▶ inputs, batch by batch ──▶ log ──▶ station ──▶ sessions ──frames──▶ connections
 
 Whatever has arrived since the last batch is the next batch. It is written to disk before the station takes it, and
-acknowledged after that. Reading waits while much is waiting to be processed, and writing while a peer has much that it
-has not acknowledged; the rest stays in the session of that peer, which has its limit.
+acknowledged after that.
+
+Flow control: a peer is sent only so much that it has not acknowledged; the rest stays in its session. While the session
+of a peer that reads is half full, the router is *congested*: it takes nothing from its own clients, and is slow to
+acknowledge what neighbours send, so that they become congested in turn. A peer that has not acknowledged anything for a
+while holds nobody up: its session fills, and what has no room is dropped and counted.
 """
 
 from __future__ import annotations
@@ -45,9 +49,11 @@ from matchyard.network.station import Input, InputKind, Peer, Role, Settings, St
 from matchyard.network.station_log import StationLog
 
 _log = logging.getLogger("matchyard")
-_MOST_WAITING = 8 << 20  # bytes of messages that are not processed yet
+_MOST_WAITING = 8 << 20  # bytes of messages that are not processed yet, if sessions have room for it
 _MOST_ON_THE_WAY = 4 << 20  # bytes to a peer that it has not acknowledged
 _FRAME = 256 << 10  # bytes of messages that go together
+_PATIENCE = 2.0  # seconds that a peer may read nothing and hold others up
+_LATE = 0.5  # seconds that an acknowledgement waits at most
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds before a router connects again
 
 
@@ -84,6 +90,7 @@ class Connection:
         kept = islice(session.kept, sent - session.first)
         self.n_bytes_sent = session.n_bytes_gone + sum(map(len, kept))
         self.acknowledged = session.expected
+        self.acknowledged_at = self.progress_at = asyncio.get_running_loop().time()
         self.is_new = asyncio.Event()  # is there something to send, or room to send it?
 
     def next_messages(self) -> list[bytes]:
@@ -100,6 +107,11 @@ class Connection:
         self.sent += len(found)
         self.n_bytes_sent += n_bytes
         return found
+
+    def is_behind(self, now: float) -> bool:
+        """Does the peer read, but too slowly?"""
+        is_full = 2 * self.session.n_bytes > self.session.room
+        return is_full and now - self.progress_at < _PATIENCE
 
     def close(self) -> None:
         """End it; its tasks notice."""
@@ -147,6 +159,7 @@ class RouterServer:
         self._inputs: list[Input] = []
         self._n_waiting = 0
         self._has_input, self._has_room = asyncio.Event(), asyncio.Event()
+        self._is_free = asyncio.Event()  # not congested
         self._done: list[asyncio.Future[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
@@ -167,12 +180,14 @@ class RouterServer:
     async def start(self) -> None:
         """Listen, and connect to neighbours."""
         self._has_room.set()
+        self._is_free.set()
         host, port = self._listen
         try:
             self._server = await asyncio.start_server(self._serve, host, port)
         except OSError as error:
             raise LinkError(f"cannot listen at {host}:{port}: {error}") from None
         self._start(self._work())
+        self._start(self._look_after())
         for address in self._connect:
             self._start(self._keep_connected(*address))
         if self._metrics is not None:
@@ -236,15 +251,31 @@ class RouterServer:
             for one in done:
                 if not one.done():
                     one.set_result(None)
-            for connection in list(self.connections.values()):
-                self._answer(connection)
+            self._answer_all()
             await asyncio.sleep(0)
 
-    def _answer(self, connection: Connection) -> None:
+    async def _look_after(self) -> None:
+        """Notice in time that a peer holds others up no longer."""
+        while True:
+            await asyncio.sleep(_LATE / 2)
+            self._answer_all()
+
+    def _answer_all(self) -> None:
+        now = asyncio.get_running_loop().time()
+        is_congested = any(one.is_behind(now) for one in self.connections.values())
+        if is_congested:
+            self._is_free.clear()
+        else:
+            self._is_free.set()
+        for connection in list(self.connections.values()):
+            self._answer(connection, is_congested, now)
+
+    def _answer(self, connection: Connection, is_congested: bool, now: float) -> None:
         """Acknowledge what a peer has sent, and wake up who sends to it."""
         session = connection.session
-        if session.expected != connection.acknowledged:
-            connection.acknowledged = session.expected
+        is_due = not is_congested or now - connection.acknowledged_at > _LATE
+        if is_due and session.expected != connection.acknowledged:
+            connection.acknowledged, connection.acknowledged_at = session.expected, now
             connection.writer.write(ack_frame(session.expected))
         if session.next > connection.sent:
             connection.is_new.set()
@@ -254,7 +285,7 @@ class RouterServer:
         self._inputs += inputs
         self._n_waiting += sum(len(one.data) for one in inputs)
         self._has_input.set()
-        if self._n_waiting > _MOST_WAITING:
+        if self._n_waiting > min(_MOST_WAITING, self._settings.session_bytes // 8):
             self._has_room.clear()
             await self._has_room.wait()
 
@@ -364,6 +395,8 @@ class RouterServer:
             kind, content = await read_frame(reader, self._most)
             if kind is FrameKind.DATA:
                 first, messages = read_data(content)
+                if peer.role is Role.CLIENT:
+                    await self._is_free.wait()
                 await self._submit(
                     [
                         Input(peer, InputKind.MESSAGE, first + place, message)
@@ -374,6 +407,7 @@ class RouterServer:
                 expected = read_ack(content)
                 if expected > connection.sent:
                     raise LinkError(f"{peer.name} acknowledges what was not sent to it")
+                connection.progress_at = asyncio.get_running_loop().time()
                 await self._submit([Input(peer, InputKind.ACKNOWLEDGEMENT, expected)])
                 connection.is_new.set()
             elif kind is FrameKind.QUERY and peer.role is Role.CLIENT:

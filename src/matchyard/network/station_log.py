@@ -58,14 +58,22 @@ class StationLog:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._is_synced, self._most = folder, is_synced, most
         self._lock = _locked(folder)
-        self._number = max((_number(file) for file in folder.glob("checkpoint-*")), default=0)
-        if self._number:
-            self.station = _restored(_records(self._checkpoint()), name, settings)
-            self._replay()
-        else:
-            self.station = Station(name, secrets.randbits(63) + 1, settings)
-            self.checkpoint()
+        try:
+            self.station = self._opened(name, settings)
+        except BaseException:
+            os.close(self._lock)
+            raise
         self._file = self._log().open("ab")
+
+    def _opened(self, name: str, settings: Settings) -> Station:
+        self._number = max((_number(file) for file in self._folder.glob("checkpoint-*")), default=0)
+        if self._number:
+            station = _restored(_records(self._checkpoint()), name, settings)
+            self._replay(station)
+        else:
+            station = Station(name, secrets.randbits(63) + 1, settings)
+            self._write(station)
+        return station
 
     def _checkpoint(self) -> Path:
         return self._folder / f"checkpoint-{self._number}"
@@ -81,9 +89,7 @@ class StationLog:
             os.fsync(self._file.fileno())
         self.station.process(inputs)
         if self._file.tell() > self._most:
-            self._file.close()
             self.checkpoint()
-            self._file = self._log().open("ab")
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -92,10 +98,15 @@ class StationLog:
 
     def checkpoint(self) -> None:
         """Write the whole state, and begin a new log."""
+        self._file.close()
+        self._write(self.station)
+        self._file = self._log().open("ab")
+
+    def _write(self, station: Station) -> None:
         self._number += 1
         unfinished = self._folder / "unfinished"
         with unfinished.open("wb") as file:
-            for body in _bodies(self.station):
+            for body in _bodies(station):
                 file.write(_framed(body))
             file.flush()
             os.fsync(file.fileno())
@@ -104,13 +115,13 @@ class StationLog:
             if _number(old) < self._number:
                 old.unlink()
 
-    def _replay(self) -> None:
+    def _replay(self, station: Station) -> None:
         path = self._log()
         if not path.exists():
             return
         end = 0
         for body in _records(path, is_log=True):
-            self.station.process(list(_inputs(body)))
+            station.process(list(_inputs(body)))
             end += _HEAD_BYTES + len(body)
         os.truncate(path, end)
 
