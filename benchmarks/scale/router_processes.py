@@ -44,9 +44,13 @@ class Run:
     def __init__(self, routers: RouterProcesses, args: argparse.Namespace) -> None:
         self.routers, self.args = routers, args
         self.n_sent = 0
+        self.senders: list[Client] = []
         self.is_done = False
         self.got: dict[int, Counter[int]] = {reader: Counter() for reader in range(N_READERS)}
         self.left: dict[int, list[frozenset[str]]] = {}
+
+    def n_accepted(self) -> int:
+        return sum(client.n_accepted for client in self.senders)
 
     def home(self, number: int) -> str:
         return self.routers.names[number % N_ROUTERS]
@@ -77,6 +81,7 @@ class Run:
         async with Client(
             self.routers.address(self.home(sender)), f"sender{sender}", patience=120
         ) as client:
+            self.senders.append(client)
             for number in numbers:
                 tags = {
                     f"topic{number % N_TOPICS}",
@@ -116,13 +121,15 @@ class Run:
         chance = random.Random(7)
         for number in range(self.args.kills):
             goal = (number + 1) * self.args.notifications // (self.args.kills + 1)
-            while self.n_sent < goal and not self.is_done:
+            while self.n_accepted() < goal and not self.is_done:
                 await asyncio.sleep(0.05)
             name = chance.choice(self.routers.names)
             self.routers.kill(name)
             await asyncio.sleep(chance.choice([0, 0.2, 1.0]))
             self.routers.start(name)
-            print(f"  kill {number + 1}: {name} after {self.n_sent:,} notifications", flush=True)
+            print(
+                f"  kill {number + 1}: {name} after {self.n_accepted():,} notifications", flush=True
+            )
 
     def n_expected(self) -> int:
         per_topic = [

@@ -140,16 +140,38 @@ def bench(
 
 
 def demo(
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="spark: tweets stream past a million interests; network: ten routers, one of which is killed."
+        ),
+    ] = "spark",
     size: Size = "1M",
     seconds: Annotated[float, typer.Option(help="For how many seconds tweets arrive.")] = 30.0,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder for all files and the report.")
-    ] = Path("demo"),
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Folder for all files; by default demo, or demo-network."
+        ),
+    ] = None,
     threads: Threads = 2,
     seed: Seed = 1,
 ) -> None:
-    """Run the whole pipeline on Spark, live: tweets against a million interests that change."""
-    from matchyard.bench.demo import run
+    """Run the whole pipeline on Spark, live: tweets against a million interests that change.
 
-    if not run(read_count(size), seconds, output, threads, seed):
+    With `network`, instead: ten routers in processes on the map of a provider, with a look at each.
+    """
+    from matchyard.errors import UsageError
+
+    if what == "spark":
+        from matchyard.bench.demo import run
+
+        is_right = run(read_count(size), seconds, output or Path("demo"), threads, seed)
+    elif what == "network":
+        from matchyard.bench.network_demo import run as run_network
+
+        is_right = run_network(seconds, output or Path("demo-network"), seed)
+    else:
+        raise UsageError(f"no demo {what!r}; expected spark or network")
+    if not is_right:
         raise typer.Exit(1)

@@ -148,6 +148,11 @@ class Client(_Caller):
         self._answers: asyncio.Queue[Any] = asyncio.Queue()
         self._questions: list[bytes] = []
 
+    @property
+    def n_accepted(self) -> int:
+        """How many messages the router has on disk."""
+        return self._session.first
+
     async def close(self) -> None:
         """Wait until everything is accepted, unless the router cannot be had, and end the connection."""
         with contextlib.suppress(LinkError):

@@ -49,7 +49,9 @@ from matchyard.network.station import Input, InputKind, Peer, Role, Settings, St
 from matchyard.network.station_log import StationLog
 
 _log = logging.getLogger("matchyard")
-_MOST_WAITING = 8 << 20  # bytes of messages that are not processed yet, if sessions have room for it
+_MOST_WAITING = (
+    8 << 20
+)  # bytes of messages that are not processed yet, if sessions have room for it
 _MOST_ON_THE_WAY = 4 << 20  # bytes to a peer that it has not acknowledged
 _FRAME = 256 << 10  # bytes of messages that go together
 _PATIENCE = 2.0  # seconds that a peer may read nothing and hold others up
