@@ -57,7 +57,7 @@ class Story:
         self, routers: RouterProcesses, tweets: list[frozenset[str]], seconds: float
     ) -> None:
         self.routers, self.tweets, self.seconds = routers, tweets, seconds
-        self.began = time.monotonic()
+        self.began = self.streaming_since = time.monotonic()
         self.state = "starting routers"
         self.sent: list[
             int
@@ -73,8 +73,8 @@ class Story:
         self.trace: list[str] = []
 
     def elapsed(self) -> float:
-        """Seconds since it began."""
-        return time.monotonic() - self.began
+        """Seconds since tweets arrive."""
+        return time.monotonic() - self.streaming_since
 
     def n_got(self) -> int:
         """Deliveries to all users."""
@@ -82,7 +82,7 @@ class Story:
 
     def say(self, text: str) -> None:
         """Write down what happens."""
-        self.said.append((self.elapsed(), text))
+        self.said.append((time.monotonic() - self.began, text))
 
 
 def run(seconds: float, output: Path, seed: int) -> bool:
@@ -168,7 +168,7 @@ async def _play(
         await story.routers.settled()
         story.say(f"{sum(map(Counter.total, story.wanted.values())):,} interests have settled")
         reading = [asyncio.ensure_future(_read(story, user)) for user in story.wanted]
-        story.began, story.state = time.monotonic(), "tweets arrive"
+        story.streaming_since, story.state = time.monotonic(), "tweets arrive"
         await asyncio.gather(
             _send(story, chance, story.seconds),
             _change(story, interests, random.Random(chance.random())),

@@ -61,8 +61,9 @@ class NetworkView:
             return
         self._said_s = story.elapsed()
         sent, got = self.rates()
+        moment = story.rates[-1][0] - story.began
         self._line(
-            f"{story.elapsed():5.0f} s  {len(story.sent):,} tweets ({short(sent)}/s), "
+            f"{moment:5.0f} s  {len(story.sent):,} tweets ({short(sent)}/s), "
             f"{story.n_got():,} deliveries ({short(got)}/s)"
         )
         for line in story.trace[:6]:
