@@ -1,7 +1,9 @@
 """Ten routers in processes, killed again and again, under a million notifications and 100 thousand registrations.
 
     python benchmarks/scale/router_processes.py [--notifications 1000000] [--changes 100000] [--kills 20]
+    python benchmarks/scale/router_processes.py --hops 3 [--notifications 1000000]
 
+The second one sends notifications through a line of routers, and says what a router computes for each.
 Some applications keep their registrations; each must get exactly the notifications that it wants, each once. Others
 register and withdraw all the time, and are counted at the end. Results are appended to benchmarks/results/network.jsonl.
 """
@@ -16,6 +18,7 @@ import resource
 import tempfile
 import time
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 from matchyard.bench.machine import describe
@@ -203,6 +206,57 @@ async def main(args: argparse.Namespace) -> None:
             "dropped": dropped,
             **describe(),
         }
+    keep(result)
+
+
+async def through_a_line(args: argparse.Namespace) -> None:
+    names = [f"r{number}" for number in range(args.hops + 1)]
+    folder, n_read = Path(tempfile.mkdtemp(prefix="routers")), 0
+    with RouterProcesses(names, list(pairwise(names)), folder) as routers:
+        await routers.settled()
+        async with Client(routers.address(names[-1]), "reader") as client:
+            await client.register({"topic7"})
+        await routers.settled()
+
+        async def read() -> None:
+            nonlocal n_read
+            async with Tail(routers.address(names[-1]), "reader") as tail:
+                async for packet in tail:
+                    if int(packet.payload) != n_read:
+                        raise SystemExit(f"notification {packet.payload!r}; expected {n_read}")
+                    n_read += 1
+                    if n_read == args.notifications:
+                        return
+
+        reading = asyncio.ensure_future(read())
+        started, before = time.time(), {name: routers.cpu_seconds(name) for name in names}
+        async with Client(routers.address(names[0]), "sender") as client:
+            for number in range(args.notifications):
+                await client.notify(
+                    {"topic7", f"about{number % 97}", "news", "today"}, b"%d" % number
+                )
+                if number % 1000 == 0:
+                    await asyncio.sleep(0)
+        await reading
+        seconds = time.time() - started
+        cpu = {
+            name: round((routers.cpu_seconds(name) - before[name]) / args.notifications * 1e6, 2)
+            for name in names
+        }
+    keep(
+        {
+            "what": "notifications through a line of router processes",
+            "notifications": args.notifications,
+            "hops": args.hops,
+            "seconds": round(seconds, 1),
+            "notifications_per_second": round(args.notifications / seconds),
+            "cpu_us_per_notification": cpu,
+            **describe(),
+        }
+    )
+
+
+def keep(result: dict[str, object]) -> None:
     print(json.dumps(result))
     with RESULTS.open("a") as file:
         file.write(json.dumps(result) + "\n")
@@ -215,4 +269,6 @@ if __name__ == "__main__":
     parser.add_argument("--notifications", type=int, default=1_000_000)
     parser.add_argument("--changes", type=int, default=100_000)
     parser.add_argument("--kills", type=int, default=20)
-    asyncio.run(main(parser.parse_args()))
+    parser.add_argument("--hops", type=int, help="send through a line of so many links instead")
+    given = parser.parse_args()
+    asyncio.run(through_a_line(given) if given.hops else main(given))

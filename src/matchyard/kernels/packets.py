@@ -16,8 +16,8 @@ _TAGS, _SENDER, _WHOLE = 1, 16, 32
 def read_notifications(data, start, names, fields):
     """Read packets that follow each other in `data`, and find their tags among names.
 
-    Fills `fields` [n, 3] with version, tree and hops of each, and returns (is_plain, start, ids): which packets are
-    notifications to all, by tags alone and well-formed; and the tags that are known of these.
+    Fills `fields` [n, 4] with version, tree and hops of each, and whether its tags are ASCII; returns (is_plain, start,
+    ids): which packets are notifications to all, by tags alone and well-formed; and the tags that are known of these.
     """
     n_packets = len(start) - 1
     is_plain = np.zeros(n_packets, np.bool_)
@@ -38,14 +38,17 @@ def read_notifications(data, start, names, fields):
             grown = np.empty(2 * (n_ids + n_tags), np.int32)
             grown[:n_ids] = ids[:n_ids]
             ids = grown
-        first = n_ids
+        first, bits = n_ids, np.uint8(0)
         for tag in range(n_tags):
             end = text + np.int64(_number(data, low + HEAD + 2 + 2 * tag, 2))
             found = find_name(names, xxh64(data, text, end), data, text, end)
             if found >= 0:
                 ids[n_ids] = found
                 n_ids += 1
+            for i in range(text, end):
+                bits |= data[i]
             text = end
+        fields[packet, 3] = bits < 128
         sort_some(ids, first, n_ids)
         n_ids = _without_repeats(ids, first, n_ids)
         id_start[packet + 1] = n_ids

@@ -6,6 +6,7 @@ reads all of them where they are, and what goes out is what came in with another
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -13,12 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.kernels.packets import HOPS, read_notifications
+from matchyard.kernels.packets import HOPS, VERSION, read_notifications
 from matchyard.network.packet import MOST_HOPS
 from matchyard.network.router import Plane, Router
 from matchyard.routing import Descriptors
 from matchyard.routing.applications import Key
 
+_STAMP = struct.Struct(">QH")  # version and tree
 _HOP_BYTES = [bytes([number]) for number in range(256)]
 
 
@@ -31,16 +33,18 @@ class Sent(NamedTuple):
 
 
 def forward_plain(
-    router: Router, messages: Sequence[bytes], interfaces: Sequence[int], at: int
+    router: Router, given: Sequence[bytes], interfaces: Sequence[int], at: int
 ) -> Sent:
-    """Forward messages that have a packet from byte `at` on, each from an interface other than 0."""
+    """Forward messages that have a packet from byte `at` on. Those of applications get a tree."""
+    messages = list(given)
     lengths = np.fromiter(map(len, messages), np.int64, len(messages))
     start = np.append(0, np.cumsum(lengths - at))
     data = np.frombuffer(b"".join([message[at:] for message in messages]), np.uint8)
-    fields = np.zeros((len(messages), 3), np.uint64)
+    fields = np.zeros((len(messages), 4), np.uint64)
     is_plain, id_start, ids = read_notifications(data, start, router.vocabulary.names(), fields)
     packets = Descriptors(router.vocabulary, id_start, ids)
     came_from = np.array(interfaces, np.int64)
+    _admit(router, messages, fields, is_plain, came_from, at)
     sent = Sent([], [], np.flatnonzero(~is_plain).tolist())
     for version in np.unique(fields[is_plain, 0]).tolist():
         rows = np.flatnonzero(is_plain & (fields[:, 0] == version))
@@ -53,6 +57,29 @@ def forward_plain(
         sent.others.extend(rows[~is_right].tolist())
         _forward(router, plane, messages, packets, rows[is_right], trees, came_from, at, sent)
     return sent
+
+
+def _admit(
+    router: Router,
+    messages: list[bytes],
+    fields: NDArray[np.uint64],
+    is_plain: NDArray[np.bool_],
+    came_from: NDArray[np.int64],
+    at: int,
+) -> None:
+    """Give packets of applications a tree. Text that is not ASCII is left to be checked, and so is a packet that has
+    a version already."""
+    is_new = (fields[:, 0] == 0) & (fields[:, 3] == 1)
+    is_plain &= (came_from != 0) | is_new
+    if not (is_plain & (came_from == 0)).any():
+        return
+    part, version, tree = router.plane.part, at + VERSION, at + HOPS
+    stamps = [_STAMP.pack(part.version, number) for number in range(len(part.links))]
+    for row in np.flatnonzero(is_plain & (came_from == 0)).tolist():
+        chosen = router.draw_tree()
+        message = messages[row]
+        messages[row] = message[:version] + stamps[chosen] + message[tree:]
+        fields[row, 0], fields[row, 1] = part.version, chosen
 
 
 def _forward(
@@ -89,7 +116,7 @@ def _forward(
         if low < high:
             moved = message[:hop] + _HOP_BYTES[message[hop] + 1] + message[hop + 1 :]
             sent.neighbours.extend([(interface, moved) for interface in ways[low:high]])
-        elif not keys:
+        elif not keys and came_from[row] != 0:
             counts.false_forwards += 1
         counts.delivered += len(keys)
     counts.received += len(rows)

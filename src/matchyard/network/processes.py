@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -63,9 +64,14 @@ class RouterProcesses:
         self._running[name].kill()
         self._running[name].wait()
 
-    def cpu_seconds(self) -> float:
-        """What running routers have computed so far; those that were killed are not counted."""
-        return sum(_cpu_seconds(process.pid) for process in self._running.values())
+    def cpu_seconds(self, name: str) -> float:
+        """What a router has computed since it was started, on Linux; 0 elsewhere."""
+        try:
+            stat = Path(f"/proc/{self._running[name].pid}/stat").read_text()
+        except OSError:
+            return 0.0
+        fields = stat.rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     async def status(self, name: str, patience: float = 60.0) -> dict[str, Any]:
         """How a router is."""
@@ -98,12 +104,3 @@ def _free_ports(count: int) -> list[int]:
         for one in sockets:
             one.bind(("127.0.0.1", 0))
         return [int(one.getsockname()[1]) for one in sockets]
-
-
-def _cpu_seconds(pid: int) -> float:
-    """User and system time of a process, on Linux; 0 elsewhere."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / 100

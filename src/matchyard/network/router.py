@@ -86,7 +86,7 @@ class Plane:
         widest = max((tree[-1] for tree in rib.links if tree), default=0)
         self._is_link = np.zeros((len(rib.links), widest + 1), np.bool_)
         for number, tree in enumerate(rib.links):
-            self._is_link[number, list(tree)] = True
+            self._is_link[number, [0, *tree]] = True
 
     def are_on(self, trees: NDArray[np.int64], interfaces: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which interfaces are on which trees? There may be none of either."""
@@ -129,7 +129,7 @@ class Router:
         cache: int = 256,
         versions: int = 2,
     ) -> None:
-        self.name = name
+        self.name, self._name_bytes = name, name.encode()
         self.vocabulary = vocabulary or Vocabulary()  # of tags
         self.filters = self.vocabulary if descriptors == "tags" else Vocabulary(descriptors)
         self.applications = Applications(self.vocabulary)
@@ -359,14 +359,17 @@ class Router:
         if packet.kind is not Kind.NOTIFICATION and not packet.origin:
             packet = packet._replace(origin=self.locators())
         if packet.version == 0 and not packet.stack:
-            self.turn += 1
-            part = self.plane.part
-            tree = _drawn(self.name, self.turn, len(part.links))
-            packet = packet._replace(version=part.version, tree=tree)
+            version = self.plane.part.version
+            packet = packet._replace(version=version, tree=self.draw_tree())
         if self.is_bloom and packet.tags is not None and not packet.filter:
             signed = self.filters.encode([packet.tags]).signatures()
             packet = packet._replace(filter=signed.astype(">u8").tobytes())
         return packet
+
+    def draw_tree(self) -> int:
+        """A tree for a packet that enters here: each with equal chance, by name and turn alone."""
+        self.turn += 1
+        return zlib.crc32(b"%s %d" % (self._name_bytes, self.turn)) % len(self.plane.part.links)
 
     def _by_locator(self, number: int, packet: Packet, found: Received) -> None:
         while packet.stack:
@@ -553,8 +556,3 @@ def checked_tags(tags: Iterable[str]) -> Tags:
     if odd:
         raise UsageError(f"a tag {odd[0]!r}; expected text")
     return found
-
-
-def _drawn(name: str, turn: int, count: int) -> int:
-    """A number below `count`, of equal chance, that depends on name and turn alone."""
-    return zlib.crc32(f"{name} {turn}".encode()) % count

@@ -115,7 +115,7 @@ class Station:
         self.last_refusal = ""
         self._is_map_new = True
         self._packets: list[tuple[Packet, int]] = []
-        self._plain: list[tuple[bytes, int]] = []  # messages of neighbours that have packets
+        self._plain: list[tuple[bytes, int]] = []  # messages that have packets
         self._updates: dict[tuple[int, int, int], list[TreeUpdate]] = {}  # interface, version, tree
         self._came: list[Tags] = []
         self._gone: list[Tags] = []
@@ -175,6 +175,9 @@ class Station:
         elif session.take(one.number):
             if one.data[:1] == _PACKET and one.peer.role is Role.ROUTER:
                 self._plain.append((one.data, self.router.interfaces[one.peer.name]))
+            elif one.data[:1] == _PACKET and one.peer.role is Role.CLIENT:
+                self.router.attach(_key(one.peer))
+                self._plain.append((one.data, 0))
             else:
                 self._read(one.peer, one.data)
 
@@ -200,9 +203,7 @@ class Station:
         except ValueError as error:
             raise PacketError(f"a message of no kind: {error}") from None
         content = data[1:]
-        if kind is MessageKind.PACKET:
-            self._packets.append((Packet.from_bytes(content), 0))
-        elif peer.role is Role.ROUTER and kind is MessageKind.UPDATE:
+        if peer.role is Role.ROUTER and kind is MessageKind.UPDATE:
             update = update_from_bytes(content)
             place = (self.router.interfaces[peer.name], update.version, update.tree)
             self._updates.setdefault(place, []).append(update)
