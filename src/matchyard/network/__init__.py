@@ -6,7 +6,7 @@ Packet, Locator    what travels, and where to
 Plan               trees and labels of a network under one version
 """
 
-from matchyard.network.network import Delivery, Flight, Network
+from matchyard.network.network import Network
 from matchyard.network.packet import (
     DO_NOT_ANSWER,
     DO_NOT_STORE,
@@ -19,6 +19,7 @@ from matchyard.network.packet import (
 )
 from matchyard.network.plan import Part, Plan
 from matchyard.network.router import Router, TreeUpdate
+from matchyard.network.service import Delivery, Flight
 from matchyard.network.trace import Trace
 
 __all__ = [

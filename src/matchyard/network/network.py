@@ -17,83 +17,13 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from matchyard.errors import UsageError
-from matchyard.network.packet import ALL, ONE, FanOut, Kind, Locator, Packet, PacketError
-from matchyard.network.plan import Plan
-from matchyard.network.router import Router, TreeUpdate, checked_tags, reply_to
+from matchyard.network.packet import Packet
+from matchyard.network.plan import Part, Plan
+from matchyard.network.router import Router, TreeUpdate, checked_tags
+from matchyard.network.service import Flight, Service, checked_key
 from matchyard.network.trace import Trace, trace
 from matchyard.routing import Registrations, Topology, Update, Vocabulary, from_links
 from matchyard.routing.applications import Key
-
-
-class Delivery(NamedTuple):
-    """A packet that has reached an application."""
-
-    key: Key
-    node: str
-    hops: int
-    packet: Packet
-
-
-class Flight:
-    """A packet and its copies on their way. `run` lets them arrive; `step` moves each by one hop.
-
-    A flight is the list of its deliveries so far.
-    """
-
-    def __init__(self, network: Network, packet: Packet, node: str) -> None:
-        self.deliveries: list[Delivery] = []
-        self.links: list[tuple[str, str]] = []  # each link that was taken, from and to
-        self.stops: list[tuple[str, str]] = []  # where copies ended that went no further, and why
-        self.errors: list[PacketError] = []
-        self._network = network
-        self._waiting: dict[str, list[tuple[Packet, int]]] = {node: [(packet, 0)]}
-
-    def __repr__(self) -> str:
-        on_the_way = sum(map(len, self._waiting.values()))
-        return f"<Flight: {len(self.deliveries)} delivered, {on_the_way} on their way>"
-
-    def __len__(self) -> int:
-        return len(self.deliveries)
-
-    def __getitem__(self, place: int) -> Delivery:
-        return self.deliveries[place]
-
-    @property
-    def keys(self) -> list[Key]:
-        """Who got it, in the order of arrival."""
-        return [delivery.key for delivery in self.deliveries]
-
-    def step(self) -> bool:
-        """Let every router that copies are at forward them; are some still on their way?"""
-        here, self._waiting = self._waiting, {}
-        for node, some in here.items():
-            router = self._network.router(node)
-            packets, interfaces = zip(*some, strict=True)
-            found = router.receive_all(packets, interfaces)
-            for stop in found.stops:
-                self.stops.append((node, stop.reason))
-                if stop.is_error:
-                    self.errors.append(PacketError(stop.reason))
-            for _, interface, packet in found.out:
-                if interface == 0 and packet.addressee is not None:
-                    self.deliveries.append(Delivery(packet.addressee, node, packet.hops, packet))
-                else:
-                    self._cross(node, router.neighbour(interface), packet)
-        return bool(self._waiting)
-
-    def _cross(self, node: str, neighbour: str, packet: Packet) -> None:
-        if not self._network.is_up(node, neighbour):
-            self.stops.append((node, f"the link from {node} to {neighbour} is down"))
-            return
-        self.links.append((node, neighbour))
-        back = self._network.router(neighbour).interfaces[node]
-        self._waiting.setdefault(neighbour, []).append((packet, back))
-
-    def run(self) -> Flight:
-        """Go on until all copies have arrived or ended."""
-        while self.step():
-            pass
-        return self
 
 
 class Traffic(NamedTuple):
@@ -104,7 +34,7 @@ class Traffic(NamedTuple):
     removals: int
 
 
-class Network:
+class Network(Service):
     """Routers at all nodes of a network.
 
     Nodes go by their names. `descriptors="bloom"` makes routers compare Bloom filters, as in the thesis;
@@ -186,7 +116,7 @@ class Network:
     def register(self, tags: Any, at: object, key: Key) -> None:
         """An application at a node asks for packets that have these tags, or offers to answer them."""
         router = self._living(at)
-        self._settle(router, router.register(_checked_key(key), [tags]))
+        self._settle(router, router.register(checked_key(key), [tags]))
 
     def withdraw(self, tags: Any, at: object, key: Key) -> None:
         """An application takes a registration back; one that it did not make is an error."""
@@ -204,7 +134,7 @@ class Network:
         """Many registrations at once. Routers get the tables that updates would have left them with."""
         by_node = defaultdict[str, list[tuple[Key, Any]]](list)
         for tags, node, key in zip(descriptors, at, keys, strict=True):
-            by_node[self._living(node).name].append((_checked_key(key), checked_tags(tags)))
+            by_node[self._living(node).name].append((checked_key(key), checked_tags(tags)))
         for node, some in by_node.items():
             router = self._nodes[node]
             for key, tags in some:
@@ -227,71 +157,6 @@ class Network:
         )
         for node, name in enumerate(names):
             self._nodes[name].fill(registered.table(plan.topology, plan.trees, node), plan.version)
-
-    def notify(
-        self,
-        tags: Any,
-        at: object,
-        payload: bytes = b"",
-        fan_out: FanOut | str = ALL,
-        tree: int | None = None,
-        key: Key | None = None,
-        identifier: bytes = b"",
-        cache_control: int = 0,
-    ) -> Flight:
-        """Send a notification to those who want it: all of them, or as many as the fan-out says."""
-        packet = Packet(
-            Kind.NOTIFICATION,
-            checked_tags(tags),
-            fan_out=FanOut.parse(fan_out),
-            payload=payload,
-            sender=key,
-            identifier=identifier,
-            cache_control=cache_control,
-        )
-        return self.send(packet, at, tree).run()
-
-    def request(
-        self,
-        tags: Any,
-        at: object,
-        key: Key,
-        identifier: bytes = b"",
-        fan_out: FanOut | str = ONE,
-        to: tuple[Locator, ...] = (),
-        addressee: Key | None = None,
-        tree: int | None = None,
-        cache_control: int = 0,
-    ) -> Flight:
-        """Ask for content by its tags, or with `to` at a locator that an earlier reply had. Who can answer gets
-        the request; a cache on the way answers at once."""
-        packet = Packet(
-            Kind.REQUEST,
-            None if tags is None else checked_tags(tags),
-            to,
-            fan_out=FanOut.parse(fan_out),
-            sender=_checked_key(key),
-            identifier=identifier,
-            addressee=addressee,
-            cache_control=cache_control,
-        )
-        return self.send(packet, at, tree).run()
-
-    def reply(
-        self, request: Delivery, payload: bytes, identifier: bytes = b"", cache_control: int = 0
-    ) -> Flight:
-        """Answer a request that was delivered: to where it came from, with locators of who answers."""
-        router = self._living(request.node)
-        content = Packet(
-            Kind.REPLY,
-            request.packet.tags,
-            identifier=identifier or request.packet.identifier,
-            cache_control=cache_control,
-            origin=router.locators(),
-            sender=request.key,
-            payload=payload,
-        )
-        return self.send(reply_to(request.packet, content), request.node).run()
 
     def send(self, packet: Packet, at: object, tree: int | None = None) -> Flight:
         """Put a packet on its way at a node; it moves when the flight is told to."""
@@ -352,7 +217,7 @@ class Network:
         old = self._living(node)
         router = self._add(old.name)
         plan = self._plans[old.name]
-        waiting = router.install(plan.part(plan.topology.node(old.name)))
+        waiting = router.install(self._part(plan, old.name))
         for key in () if forget else old.attached:
             router.attach(key)
             waiting += router.register(key, old.applications.of(key))
@@ -416,9 +281,13 @@ class Network:
         waiting = []
         for name, plan in self._plans.items():
             router = self._nodes[name]
-            told = router.install(plan.part(plan.topology.node(name)))
+            told = router.install(self._part(plan, name))
             waiting.append((router, told))
         self._settle_all(waiting)
+
+    def _part(self, plan: Plan, node: str) -> Part:
+        """What the router of a node gets of a plan."""
+        return plan.part(plan.topology.node(node))
 
     # ---------------------------------------------------------------- updates
 
@@ -468,12 +337,6 @@ def joined(updates: list[TreeUpdate]) -> list[TreeUpdate]:
 
 def _link(a: str, b: str) -> tuple[str, str]:
     return (a, b) if a < b else (b, a)
-
-
-def _checked_key(key: Any) -> Key:
-    if isinstance(key, bool) or not isinstance(key, str | int):
-        raise UsageError(f"key {key!r}; expected text or a number")
-    return key
 
 
 def _shown(tags: Iterable[str]) -> str:

@@ -32,6 +32,7 @@ from matchyard.routing.applications import Key, Tags
 
 WIRE_VERSION = 1
 MOST_HOPS = 255
+MOST_TRIES = 255  # trees
 MOST_TAGS = 4096  # of a packet
 MOST_PAYLOAD = 1 << 24  # bytes
 FILTER_BYTES = 24
