@@ -39,7 +39,7 @@ class Network(Service):
 
     Nodes go by their names. `descriptors="bloom"` makes routers compare Bloom filters, as in the thesis;
     applications get what they asked for all the same. Routers keep `versions` versions of the trees, and
-    `cache` packets each.
+    `cache` packets each. Networks may share a vocabulary.
 
     >>> from matchyard.routing import from_links
     >>> net = Network(from_links([(0, 1), (1, 2)], names=["oslo", "rome", "wien"]), trees=2)
@@ -47,6 +47,8 @@ class Network(Service):
     >>> net.notify({"jazz", "live", "tonight"}, at="oslo").keys
     ['ada']
     """
+
+    _router_type = Router
 
     def __init__(
         self,
@@ -57,9 +59,10 @@ class Network(Service):
         descriptors: str = "tags",
         cache: int = 256,
         versions: int = 2,
+        vocabulary: Vocabulary | None = None,
     ) -> None:
         self.rule, self.n_trees, self.seed = rule, trees, seed
-        self._options = (descriptors, Vocabulary(), cache, versions)
+        self._options = (descriptors, vocabulary or Vocabulary(), cache, versions)
         self._nodes: dict[str, Router] = {}
         self._weights: dict[tuple[str, str], float] = {}
         self._down: set[str | tuple[str, str]] = set()
@@ -247,8 +250,7 @@ class Network(Service):
         return link
 
     def _add(self, name: str) -> Router:
-        descriptors, vocabulary, cache, versions = self._options
-        router = Router(name, descriptors, vocabulary, cache, versions)
+        router = self._router_type(name, *self._options)
         self._nodes[name] = router
         return router
 
@@ -299,7 +301,7 @@ class Network(Service):
         while told:
             arriving = defaultdict[tuple[str, str], list[TreeUpdate]](list)
             for router, some in told:
-                for interface, update in some:
+                for interface, update in self._inside(router, some):
                     arriving[router.neighbour(interface), router.name].append(update)
             told = []
             for (node, sender), updates in arriving.items():
@@ -309,6 +311,12 @@ class Network(Service):
                     more = router.apply(update, router.interfaces[sender])
                     if more:
                         told.append((router, more))
+
+    def _inside(
+        self, router: Router, told: list[tuple[int, TreeUpdate]]
+    ) -> list[tuple[int, TreeUpdate]]:
+        """The updates for neighbours in this network; a part of something larger has others, too."""
+        return told
 
     def _count(self, update: TreeUpdate) -> None:
         self._sums[0] += 1

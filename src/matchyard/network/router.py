@@ -440,18 +440,27 @@ class Router:
         self, number: int, packet: Packet, keys: list[Key], beyond: list[int], found: Work
     ) -> None:
         """Send copies to applications and neighbours, as many as the fan-out allows."""
-        if packet.fan_out.mode is Mode.ALL:
-            shares = [(interface, packet.fan_out) for interface in beyond]
-        else:
-            self._turn += 1
-            keys, shares = shared(packet.fan_out, keys, beyond, self._turn)
-            if len(keys) + len(shares) > 1:
-                packet = packet._replace(is_whole=False)
+        keys, copies = self._copies(packet, keys, beyond)
         for key in keys:
             self.counts.delivered += 1
             found.out.append((number, 0, packet._replace(addressee=key)))
-        for interface, fan_out in shares:
-            self._send(number, interface, packet._replace(fan_out=fan_out), found)
+        for interface, copy in copies:
+            self._send(number, interface, copy, found)
+
+    def _copies(
+        self, packet: Packet, keys: list[Key], beyond: list[int]
+    ) -> tuple[list[Key], list[tuple[int, Packet]]]:
+        """Who gets a packet, and the copy for each neighbour."""
+        if packet.fan_out.mode is Mode.ALL:
+            return keys, [(interface, packet) for interface in beyond]
+        self._turn += 1
+        keys, shares = shared(packet.fan_out, keys, beyond, self._turn)
+        is_whole = packet.is_whole and len(keys) + len(shares) <= 1
+        copies = [
+            (interface, packet._replace(fan_out=fan_out, is_whole=is_whole))
+            for interface, fan_out in shares
+        ]
+        return keys, copies
 
     def _send(self, number: int, interface: int, packet: Packet, found: Work) -> None:
         self.counts.sent += 1
