@@ -193,6 +193,29 @@ def test_one_is_found_in_the_domain_before_others_are_asked() -> None:
     assert net.notify({"jazz"}, "A/a", fan_out="one").keys == ["far"]
 
 
+def test_packets_take_the_shortest_paths_of_a_domain() -> None:
+    ring = from_links([(node, (node + 1) % 7) for node in range(7)])
+    net = WatchedHierarchy(line("AB"), dict.fromkeys("AB", ring), {("A", "B"): ("0", "0")})
+    for node in range(7):
+        net.register({"jazz"}, f"A/{node}", node)
+        net.register({"jazz"}, f"B/{node}", node)
+    hops = {one.node: one.hops for one in checked(net.notify({"jazz"}, "A/3"))}
+    assert [hops[f"A/{node}"] for node in range(7)] == [3, 2, 1, 0, 1, 2, 3]
+    assert [hops[f"B/{node}"] for node in range(7)] == [4, 5, 6, 7, 7, 6, 5]
+
+
+def test_every_neighbour_has_its_turn_when_one_is_wanted() -> None:
+    net = three_domains()
+    for node in ("B/a", "B/c", "A/c", "C/a"):
+        net.register({"jazz"}, node, node)
+    found = {net.notify({"jazz"}, "B/b", fan_out="one").keys[0] for _ in range(4)}
+    assert found == {"B/a", "B/c"}
+    net.withdraw({"jazz"}, "B/a", "B/a")
+    net.withdraw({"jazz"}, "B/c", "B/c")
+    found = {net.notify({"jazz"}, "B/b", fan_out="one").keys[0] for _ in range(4)}
+    assert found == {"A/c", "C/a"}
+
+
 def test_a_cache_in_another_domain_answers_the_second_request() -> None:
     net = three_domains()
     net.register({"video"}, "C/c", "shop")

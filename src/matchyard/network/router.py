@@ -135,7 +135,8 @@ class Router:
         self.planes: dict[int, Plane] = {}  # by version, the newest last
         self.attached: set[Key] = set()  # applications that are here
         self.moved: dict[Key, tuple[tuple[Locator, ...], ...]] = {}  # where others went
-        self._n_versions, self._turn = versions, 0
+        self._n_versions = versions
+        self._turn, self._n_shared = 0, 0  # packets that got a tree, and those that had a limit
 
     def __repr__(self) -> str:
         return f"<Router {self.name}: {self.applications!r}, {len(self.planes)} versions>"
@@ -453,8 +454,8 @@ class Router:
         """Who gets a packet, and the copy for each neighbour."""
         if packet.fan_out.mode is Mode.ALL:
             return keys, [(interface, packet) for interface in beyond]
-        self._turn += 1
-        keys, shares = shared(packet.fan_out, keys, beyond, self._turn)
+        self._n_shared += 1
+        keys, shares = shared(packet.fan_out, keys, beyond, self._n_shared)
         is_whole = packet.is_whole and len(keys) + len(shares) <= 1
         copies = [
             (interface, packet._replace(fan_out=fan_out, is_whole=is_whole))
