@@ -161,8 +161,9 @@ class Domains(Level):
             together = together.with_more(together.vocabulary.encode(wanted[name]))
         counts = [len(wanted[name]) for name in plan.topology.names]
         registered = Registrations(together, np.repeat(np.arange(len(counts)), counts))
-        for node, name in enumerate(plan.topology.names):
-            self.router(name).fill(registered.table(plan.topology, plan.trees, node), plan.version)
+        tables = registered.tables(plan.topology, plan.trees, range(len(counts)))
+        for name, table in zip(plan.topology.names, tables, strict=True):
+            self.router(name).fill(table, plan.version)
 
 
 class Hierarchy(Service):

@@ -158,8 +158,9 @@ class Network(Service):
         registered = Registrations(
             [tags for tags, _ in wanted], [node for _, node in wanted], filters
         )
-        for node, name in enumerate(names):
-            self._nodes[name].fill(registered.table(plan.topology, plan.trees, node), plan.version)
+        tables = registered.tables(plan.topology, plan.trees, range(len(names)))
+        for name, table in zip(names, tables, strict=True):
+            self._nodes[name].fill(table, plan.version)
 
     def send(self, packet: Packet, at: object, tree: int | None = None) -> Flight:
         """Put a packet on its way at a node; it moves when the flight is told to."""
