@@ -7,7 +7,8 @@ Packet, Locator    what travels, and where to
 Plan               trees and labels of a network under one version
 """
 
-from matchyard.network.hierarchy import Domain, Hierarchy
+from matchyard.network.domains import Domain
+from matchyard.network.hierarchy import Hierarchy
 from matchyard.network.network import Network
 from matchyard.network.packet import (
     DO_NOT_ANSWER,

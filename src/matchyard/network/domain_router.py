@@ -104,7 +104,7 @@ class DomainRouter(Router):
         return packet._replace(version=version, tree=self.own_tree, scope=Scope.LOCAL)
 
     def _commit(self, number: int, packet: Packet, interface: int, found: Work) -> None:
-        if packet.scope is Scope.LOCAL:
+        if packet.scope is Scope.LOCAL or self.way_out is None:
             super()._commit(number, packet, interface, found)
             return
         if interface != 0:
@@ -123,10 +123,10 @@ class DomainRouter(Router):
 
     def _ways(self, packet: Packet, n_here: int, beyond: list[int]) -> list[int]:
         """A packet that starts here also leaves the domain, unless enough in the domain want it."""
-        is_all = packet.fan_out.mode is Mode.ALL
         if packet.scope is Scope.LOCAL or self.way_out is None:
             return beyond
-        is_enough = not is_all and n_here + len(beyond) >= packet.fan_out.limit
+        is_limited = packet.fan_out.mode is not Mode.ALL
+        is_enough = is_limited and n_here + len(beyond) >= packet.fan_out.limit
         return beyond if is_enough else [*beyond, OUT]
 
     def _send(self, number: int, interface: int, packet: Packet, found: Work) -> None:

@@ -322,6 +322,9 @@ class Router:
             raise PacketError("a packet without tags and without a locator; expected one of them")
         if self.is_bloom and len(packet.filter) != FILTER_BYTES:
             raise PacketError("a packet without a Bloom filter among routers that go by it")
+        mode, limit = packet.fan_out
+        if limit != 0 if mode is Mode.ALL else limit < 1:
+            raise PacketError(f"a fan-out of mode {mode} with limit {limit}")
 
     def _commit(self, number: int, packet: Packet, interface: int, found: Work) -> None:
         """Put a packet with those that go by tags, if it is on a tree that is known and leads here."""
