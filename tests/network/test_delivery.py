@@ -163,6 +163,6 @@ class BloomNetworks(Networks):
 
 
 TestNetworks = Networks.TestCase
-TestNetworks.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestNetworks.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
 TestBloomNetworks = BloomNetworks.TestCase
-TestBloomNetworks.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)
+TestBloomNetworks.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)

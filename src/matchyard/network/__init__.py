@@ -1,6 +1,7 @@
 """The data plane of content-based routing: packets that find their way. `pip install 'matchyard[network]'`
 
 Network            routers at all nodes of a network, in memory
+Hierarchy          domains of routers, with trees in each and trees between them
 Router             one router: packets and updates in, packets and updates out
 Packet, Locator    what travels, and where to
 Plan               trees and labels of a network under one version
@@ -11,7 +12,9 @@ Links                                    delays, rates and losses, for a clock
 collectors                               what a run tells, as Arrow tables
 """
 
-from matchyard.network.network import Delivery, Flight, Network
+from matchyard.network.domains import Domain
+from matchyard.network.hierarchy import Hierarchy
+from matchyard.network.network import Network
 from matchyard.network.packet import (
     DO_NOT_ANSWER,
     DO_NOT_STORE,
@@ -25,6 +28,7 @@ from matchyard.network.packet import (
 from matchyard.network.paths import Notifications, draw_notifications
 from matchyard.network.plan import Part, Plan
 from matchyard.network.router import Router, TreeUpdate
+from matchyard.network.service import Delivery, Flight
 from matchyard.network.simulator import Links, Run, simulate_by_hops, simulate_by_subtree
 from matchyard.network.trace import Trace
 
@@ -33,8 +37,10 @@ __all__ = [
     "DO_NOT_STORE",
     "KEEP",
     "Delivery",
+    "Domain",
     "FanOut",
     "Flight",
+    "Hierarchy",
     "Kind",
     "Links",
     "Locator",

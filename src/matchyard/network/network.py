@@ -17,89 +17,13 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from matchyard.errors import UsageError
-from matchyard.network.packet import ALL, ONE, FanOut, Kind, Locator, Packet, PacketError
-from matchyard.network.plan import Plan
-from matchyard.network.router import (
-    Router,
-    TreeUpdate,
-    bytes_on_wire,
-    checked_tags,
-    reply_to,
-)
+from matchyard.network.packet import Packet
+from matchyard.network.plan import Part, Plan
+from matchyard.network.router import Router, TreeUpdate, bytes_on_wire, checked_tags
+from matchyard.network.service import Flight, Service, checked_key
 from matchyard.network.trace import Trace, trace
 from matchyard.routing import Registrations, Topology, Update, Vocabulary, from_links
 from matchyard.routing.applications import Key
-
-
-class Delivery(NamedTuple):
-    """A packet that has reached an application."""
-
-    key: Key
-    node: str
-    hops: int
-    packet: Packet
-
-
-class Flight:
-    """A packet and its copies on their way. `run` lets them arrive; `step` moves each by one hop.
-
-    A flight is the list of its deliveries so far.
-    """
-
-    def __init__(self, network: Network, packet: Packet, node: str) -> None:
-        self.deliveries: list[Delivery] = []
-        self.links: list[tuple[str, str]] = []  # each link that was taken, from and to
-        self.stops: list[tuple[str, str]] = []  # where copies ended that went no further, and why
-        self.errors: list[PacketError] = []
-        self._network = network
-        self._waiting: dict[str, list[tuple[Packet, int]]] = {node: [(packet, 0)]}
-
-    def __repr__(self) -> str:
-        on_the_way = sum(map(len, self._waiting.values()))
-        return f"<Flight: {len(self.deliveries)} delivered, {on_the_way} on their way>"
-
-    def __len__(self) -> int:
-        return len(self.deliveries)
-
-    def __getitem__(self, place: int) -> Delivery:
-        return self.deliveries[place]
-
-    @property
-    def keys(self) -> list[Key]:
-        """Who got it, in the order of arrival."""
-        return [delivery.key for delivery in self.deliveries]
-
-    def step(self) -> bool:
-        """Let every router that copies are at forward them; are some still on their way?"""
-        here, self._waiting = self._waiting, {}
-        for node, some in here.items():
-            router = self._network.router(node)
-            packets, interfaces = zip(*some, strict=True)
-            found = router.receive_all(packets, interfaces)
-            for stop in found.stops:
-                self.stops.append((node, stop.reason))
-                if stop.is_error:
-                    self.errors.append(PacketError(stop.reason))
-            for _, interface, packet in found.out:
-                if interface == 0 and packet.addressee is not None:
-                    self.deliveries.append(Delivery(packet.addressee, node, packet.hops, packet))
-                else:
-                    self._cross(node, router.neighbour(interface), packet)
-        return bool(self._waiting)
-
-    def _cross(self, node: str, neighbour: str, packet: Packet) -> None:
-        if not self._network.is_up(node, neighbour):
-            self.stops.append((node, f"the link from {node} to {neighbour} is down"))
-            return
-        self.links.append((node, neighbour))
-        back = self._network.router(neighbour).interfaces[node]
-        self._waiting.setdefault(neighbour, []).append((packet, back))
-
-    def run(self) -> Flight:
-        """Go on until all copies have arrived or ended."""
-        while self.step():
-            pass
-        return self
 
 
 class Traffic(NamedTuple):
@@ -111,12 +35,12 @@ class Traffic(NamedTuple):
     bytes: int  # that messages would take on a wire
 
 
-class Network:
+class Network(Service):
     """Routers at all nodes of a network.
 
     Nodes go by their names. `descriptors="bloom"` makes routers compare Bloom filters, as in the thesis;
     applications get what they asked for all the same. Routers keep `versions` versions of the trees, and
-    `cache` packets each.
+    `cache` packets each. Networks may share a vocabulary.
 
     >>> from matchyard.routing import from_links
     >>> net = Network(from_links([(0, 1), (1, 2)], names=["oslo", "rome", "wien"]), trees=2)
@@ -124,6 +48,8 @@ class Network:
     >>> net.notify({"jazz", "live", "tonight"}, at="oslo").keys
     ['ada']
     """
+
+    _router_type = Router
 
     def __init__(
         self,
@@ -134,9 +60,10 @@ class Network:
         descriptors: str = "tags",
         cache: int = 256,
         versions: int = 2,
+        vocabulary: Vocabulary | None = None,
     ) -> None:
         self.rule, self.n_trees, self.seed = rule, trees, seed
-        self._options = (descriptors, Vocabulary(), cache, versions)
+        self._options = (descriptors, vocabulary or Vocabulary(), cache, versions)
         self._nodes: dict[str, Router] = {}
         self._weights: dict[tuple[str, str], float] = {}
         self._down: set[str | tuple[str, str]] = set()
@@ -193,7 +120,7 @@ class Network:
     def register(self, tags: Any, at: object, key: Key) -> None:
         """An application at a node asks for packets that have these tags, or offers to answer them."""
         router = self._living(at)
-        self._settle(router, router.register(_checked_key(key), [tags]))
+        self._settle(router, router.register(checked_key(key), [tags]))
 
     def withdraw(self, tags: Any, at: object, key: Key) -> None:
         """An application takes a registration back; one that it did not make is an error."""
@@ -211,7 +138,7 @@ class Network:
         """Many registrations at once. Routers get the tables that updates would have left them with."""
         by_node = defaultdict[str, list[tuple[Key, Any]]](list)
         for tags, node, key in zip(descriptors, at, keys, strict=True):
-            by_node[self._living(node).name].append((_checked_key(key), checked_tags(tags)))
+            by_node[self._living(node).name].append((checked_key(key), checked_tags(tags)))
         for node, some in by_node.items():
             router = self._nodes[node]
             for key, tags in some:
@@ -232,73 +159,9 @@ class Network:
         registered = Registrations(
             [tags for tags, _ in wanted], [node for _, node in wanted], filters
         )
-        for node, name in enumerate(names):
-            self._nodes[name].fill(registered.table(plan.topology, plan.trees, node), plan.version)
-
-    def notify(
-        self,
-        tags: Any,
-        at: object,
-        payload: bytes = b"",
-        fan_out: FanOut | str = ALL,
-        tree: int | None = None,
-        key: Key | None = None,
-        identifier: bytes = b"",
-        cache_control: int = 0,
-    ) -> Flight:
-        """Send a notification to those who want it: all of them, or as many as the fan-out says."""
-        packet = Packet(
-            Kind.NOTIFICATION,
-            checked_tags(tags),
-            fan_out=FanOut.parse(fan_out),
-            payload=payload,
-            sender=key,
-            identifier=identifier,
-            cache_control=cache_control,
-        )
-        return self.send(packet, at, tree).run()
-
-    def request(
-        self,
-        tags: Any,
-        at: object,
-        key: Key,
-        identifier: bytes = b"",
-        fan_out: FanOut | str = ONE,
-        to: tuple[Locator, ...] = (),
-        addressee: Key | None = None,
-        tree: int | None = None,
-        cache_control: int = 0,
-    ) -> Flight:
-        """Ask for content by its tags, or with `to` at a locator that an earlier reply had. Who can answer gets
-        the request; a cache on the way answers at once."""
-        packet = Packet(
-            Kind.REQUEST,
-            None if tags is None else checked_tags(tags),
-            to,
-            fan_out=FanOut.parse(fan_out),
-            sender=_checked_key(key),
-            identifier=identifier,
-            addressee=addressee,
-            cache_control=cache_control,
-        )
-        return self.send(packet, at, tree).run()
-
-    def reply(
-        self, request: Delivery, payload: bytes, identifier: bytes = b"", cache_control: int = 0
-    ) -> Flight:
-        """Answer a request that was delivered: to where it came from, with locators of who answers."""
-        router = self._living(request.node)
-        content = Packet(
-            Kind.REPLY,
-            request.packet.tags,
-            identifier=identifier or request.packet.identifier,
-            cache_control=cache_control,
-            origin=router.locators(),
-            sender=request.key,
-            payload=payload,
-        )
-        return self.send(reply_to(request.packet, content), request.node).run()
+        tables = registered.tables(plan.topology, plan.trees, range(len(names)))
+        for name, table in zip(names, tables, strict=True):
+            self._nodes[name].fill(table, plan.version)
 
     def send(self, packet: Packet, at: object, tree: int | None = None) -> Flight:
         """Put a packet on its way at a node; it moves when the flight is told to."""
@@ -359,7 +222,7 @@ class Network:
         old = self._living(node)
         router = self._add(old.name)
         plan = self._plans[old.name]
-        waiting = router.install(plan.part(plan.topology.node(old.name)))
+        waiting = router.install(self._part(plan, old.name))
         for key in () if forget else old.attached:
             router.attach(key)
             waiting += router.register(key, old.applications.of(key))
@@ -389,8 +252,7 @@ class Network:
         return link
 
     def _add(self, name: str) -> Router:
-        descriptors, vocabulary, cache, versions = self._options
-        router = Router(name, descriptors, vocabulary, cache, versions)
+        router = self._router_type(name, *self._options)
         self._nodes[name] = router
         return router
 
@@ -423,9 +285,13 @@ class Network:
         waiting = []
         for name, plan in self._plans.items():
             router = self._nodes[name]
-            told = router.install(plan.part(plan.topology.node(name)))
+            told = router.install(self._part(plan, name))
             waiting.append((router, told))
         self._settle_all(waiting)
+
+    def _part(self, plan: Plan, node: str) -> Part:
+        """What the router of a node gets of a plan."""
+        return plan.part(plan.topology.node(node))
 
     # ---------------------------------------------------------------- updates
 
@@ -437,7 +303,7 @@ class Network:
         while told:
             arriving = defaultdict[tuple[str, str], list[TreeUpdate]](list)
             for router, some in told:
-                for interface, update in some:
+                for interface, update in self._inside(router, some):
                     arriving[router.neighbour(interface), router.name].append(update)
             told = []
             for (node, sender), updates in arriving.items():
@@ -447,6 +313,12 @@ class Network:
                     more = router.apply(update, router.interfaces[sender])
                     if more:
                         told.append((router, more))
+
+    def _inside(
+        self, router: Router, told: list[tuple[int, TreeUpdate]]
+    ) -> list[tuple[int, TreeUpdate]]:
+        """The updates for neighbours in this network; a part of something larger has others, too."""
+        return told
 
     def _count(self, update: TreeUpdate) -> None:
         self._sums[0] += 1
@@ -476,12 +348,6 @@ def joined(updates: list[TreeUpdate]) -> list[TreeUpdate]:
 
 def _link(a: str, b: str) -> tuple[str, str]:
     return (a, b) if a < b else (b, a)
-
-
-def _checked_key(key: Any) -> Key:
-    if isinstance(key, bool) or not isinstance(key, str | int):
-        raise UsageError(f"key {key!r}; expected text or a number")
-    return key
 
 
 def _shown(tags: Iterable[str]) -> str:

@@ -1,7 +1,8 @@
 """A packet: what it says, who is to get it, and its form on the wire. [Thesis 2.2, 2.3]
 
 A packet is forwarded by the locators on its stack, the last one first; without any, by its tags on its
-tree. Numbers on the wire are big-endian. Texts are UTF-8. A part with a flag is there if the flag is set.
+tree. In a hierarchy, its tree is one within a domain or one between domains: its scope says which, and it needs
+no more than one of them at a time. Numbers on the wire are big-endian. Texts are UTF-8. A part with a flag is there if the flag is set.
 
     bytes  what
     1      version of this form: 1
@@ -32,6 +33,7 @@ from matchyard.routing.applications import Key, Tags
 
 WIRE_VERSION = 1
 MOST_HOPS = 255
+MOST_TRIES = 255  # trees
 MOST_TAGS = 4096  # of a packet
 MOST_PAYLOAD = 1 << 24  # bytes
 FILTER_BYTES = 24
@@ -57,11 +59,11 @@ class Kind(IntEnum):
 
 
 class Scope(IntEnum):
-    """Where a packet is on its way through domains; in a flat network it is always LOCAL."""
+    """Which tree a packet goes by tags on; in a flat network, and by locators alone, it is LOCAL."""
 
-    LOCAL = 0  # by tags within a domain
-    GLOBAL = 1  # on a tree of domains: on its way to a gateway, or at one
-    CROSSING = 2  # to another gateway of the same domain, which leads to the next one
+    LOCAL = 0  # on a tree of a domain
+    GLOBAL = 1  # on a tree between domains: at its access router, and on its way to a gateway
+    CROSSING = 2  # on a tree between domains: from a gateway to the next domain
 
 
 class Mode(IntEnum):
@@ -133,15 +135,14 @@ class Packet(NamedTuple):
 
     kind: Kind
     tags: Tags | None = None
-    stack: tuple[
-        Locator, ...
-    ] = ()  # where to, the next one last; a locator of a domain comes first
+    # Where to, the next one last: a router, then its domain, then a gateway on the way there.
+    stack: tuple[Locator, ...] = ()
     version: int = 0  # of the tree
-    tree: int = 0
+    tree: int = 0  # that it is forwarded on now, within a domain or between domains: see `scope`
     fan_out: FanOut = ALL
     identifier: bytes = b""  # of the content; caches go by it
     cache_control: int = 0
-    origin: tuple[tuple[Locator, ...], ...] = ()  # the sender's locators, one for each tree
+    origin: tuple[tuple[Locator, ...], ...] = ()  # the sender's locators, a stack for each tree
     addressee: Key | None = None  # the application, where the packet is for one alone
     sender: Key | None = None
     payload: bytes = b""

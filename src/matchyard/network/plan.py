@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from matchyard.errors import UsageError
 from matchyard.network.packet import Locator, PacketError
-from matchyard.routing import Labels, Topology, Tree, grow, label, links_at, next_hop
+from matchyard.routing import Labels, Topology, Tree, grow, label, next_hop
 from matchyard.routing.whole_numbers import whole_number
 
 
@@ -80,15 +84,22 @@ class Plan:
 
     def part(self, node: int) -> Part:
         """What the router of a node gets."""
-        topology = self.topology
-        near = topology.neighbours[topology.start[node] : topology.start[node + 1]].tolist()
+        low, high = self.topology.start[node], self.topology.start[node + 1]
+        near = self.topology.neighbours[low:high].tolist()
         return Part(
             self.version,
             node,
-            tuple(topology.names[one] for one in near),
-            links_at(topology, self.trees, node),
+            tuple(self.topology.names[one] for one in near),
+            [(np.flatnonzero(is_on[low:high]) + 1).tolist() for is_on in self._are_on],
             self.labels,
         )
+
+    @cached_property
+    def _are_on(self) -> list[NDArray[np.bool_]]:
+        """For each tree, the interfaces of all nodes that are on it, in the order of the topology."""
+        near = self.topology.neighbours
+        nodes = np.repeat(np.arange(self.topology.n_nodes), self.topology.degrees)
+        return [(tree.parent[near] == nodes) | (tree.parent[nodes] == near) for tree in self.trees]
 
 
 def _version(topology: Topology, trees: Sequence[Tree], salt: str) -> int:

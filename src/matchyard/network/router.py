@@ -22,6 +22,7 @@ from matchyard.network.cache import Cache
 from matchyard.network.packet import (
     FILTER_BYTES,
     MOST_HOPS,
+    MOST_TRIES,
     FanOut,
     Kind,
     Locator,
@@ -59,6 +60,14 @@ class Received(NamedTuple):
 
     out: list[tuple[int, int, Packet]]
     stops: list[Stop]
+
+
+class Work(NamedTuple):
+    """Packets that a router is busy with: what came of them so far, and which go by tags, by version."""
+
+    out: list[tuple[int, int, Packet]]
+    stops: list[Stop]
+    by_tags: dict[int, list[tuple[int, int, Packet]]]  # number, interface it came by, packet
 
 
 class Counts:
@@ -129,7 +138,7 @@ class Router:
         cache: int = 256,
         versions: int = 2,
     ) -> None:
-        self.name, self._name_bytes = name, name.encode()
+        self.name, self.name_bytes = name, name.encode()
         self.vocabulary = vocabulary or Vocabulary()  # of tags
         self.filters = self.vocabulary if descriptors == "tags" else Vocabulary(descriptors)
         self.applications = Applications(self.vocabulary)
@@ -140,7 +149,7 @@ class Router:
         self.planes: dict[int, Plane] = {}  # by version, the newest last
         self.attached: set[Key] = set()  # applications that are here
         self.moved: dict[Key, tuple[tuple[Locator, ...], ...]] = {}  # where others went
-        self.turn = 0  # grows with every choice, so that the next one is another
+        self.turn, self.n_shared = 0, 0  # packets that got a tree, and those that had a limit
         self._n_versions = versions
 
     def __repr__(self) -> str:
@@ -298,28 +307,20 @@ class Router:
     def receive_all(self, packets: Sequence[Packet], interfaces: Sequence[int]) -> Received:
         """The same of many packets at once, which is faster. A packet that is refused harms no other."""
         self.counts.received += len(packets)
-        found = Received([], [])
-        by_tags: dict[int, list[tuple[int, int, Packet]]] = {}
+        found = Work([], [], {})
         for number, (packet, interface) in enumerate(zip(packets, interfaces, strict=True)):
             try:
-                self._take(number, packet, interface, found, by_tags)
+                self._take(number, packet, interface, found)
             except PacketError as error:
                 self.counts.refused += 1
                 found.stops.append(Stop(number, str(error), is_error=True))
-        while by_tags:
-            version, some = by_tags.popitem()
+        while found.by_tags:
+            version, some = found.by_tags.popitem()
             for again in self._by_tags(self.planes[version], some, found):
-                by_tags.setdefault(again[2].version, []).append(again)
-        return found
+                found.by_tags.setdefault(again[2].version, []).append(again)
+        return Received(found.out, found.stops)
 
-    def _take(
-        self,
-        number: int,
-        packet: Packet,
-        interface: int,
-        found: Received,
-        by_tags: dict[int, list[tuple[int, int, Packet]]],
-    ) -> None:
+    def _take(self, number: int, packet: Packet, interface: int, found: Work) -> None:
         """Send a packet on by its locator, answer it, or put it with those that go by tags."""
         if interface == 0:
             packet = self._admitted(packet)
@@ -334,12 +335,22 @@ class Router:
         else:
             self.cache.offer(packet)
         if packet.stack:
-            self._by_locator(number, packet, found)
-            return
+            self._by_locator(number, packet, interface, found)
+        else:
+            self._check_tags(packet)
+            self._commit(number, packet, interface, found)
+
+    def _check_tags(self, packet: Packet) -> None:
         if packet.tags is None:
             raise PacketError("a packet without tags and without a locator; expected one of them")
         if self.is_bloom and len(packet.filter) != FILTER_BYTES:
             raise PacketError("a packet without a Bloom filter among routers that go by it")
+        mode, limit = packet.fan_out
+        if limit != 0 if mode is Mode.ALL else limit < 1:
+            raise PacketError(f"a fan-out of mode {mode} with limit {limit}")
+
+    def _commit(self, number: int, packet: Packet, interface: int, found: Work) -> None:
+        """Put a packet with those that go by tags, if it is on a tree that is known and leads here."""
         plane = self.planes.get(packet.version)
         if plane is None:
             raise PacketError(f"a packet of {self._unknown(packet.version)}")
@@ -350,7 +361,7 @@ class Router:
             raise PacketError(
                 f"a packet from interface {interface}, which is not on tree {packet.tree} at {self.name}"
             )
-        by_tags.setdefault(packet.version, []).append((number, interface, packet))
+        found.by_tags.setdefault(packet.version, []).append((number, interface, packet))
 
     def _admitted(self, packet: Packet) -> Packet:
         """A packet of a local application: by tags, it gets a tree, and who asks, a way back."""
@@ -359,8 +370,7 @@ class Router:
         if packet.kind is not Kind.NOTIFICATION and not packet.origin:
             packet = packet._replace(origin=self.locators())
         if packet.version == 0 and not packet.stack:
-            version = self.plane.part.version
-            packet = packet._replace(version=version, tree=self.draw_tree())
+            packet = self._on_a_tree(packet)
         if self.is_bloom and packet.tags is not None and not packet.filter:
             signed = self.filters.encode([packet.tags]).signatures()
             packet = packet._replace(filter=signed.astype(">u8").tobytes())
@@ -369,22 +379,30 @@ class Router:
     def draw_tree(self) -> int:
         """A tree for a packet that enters here: each with equal chance, by name and turn alone."""
         self.turn += 1
-        return zlib.crc32(b"%s %d" % (self._name_bytes, self.turn)) % len(self.plane.part.links)
+        return drawn(self.name_bytes, self.turn, len(self.plane.part.links))
 
-    def _by_locator(self, number: int, packet: Packet, found: Received) -> None:
+    def _on_a_tree(self, packet: Packet) -> Packet:
+        """The packet on one of the trees, each as likely as the others."""
+        return packet._replace(version=self.plane.part.version, tree=self.draw_tree())
+
+    def _by_locator(self, number: int, packet: Packet, interface: int, found: Work) -> None:
         while packet.stack:
-            locator = packet.stack[-1]
-            plane = self.planes.get(locator.version)
-            if plane is None:
-                raise PacketError(f"a locator of {self._unknown(locator.version)}")
-            interface = plane.next_hop(locator)
-            if interface:
-                self._send(number, interface, packet, found)
+            leaving, stack = self._hop(packet.stack)
+            packet = packet._replace(stack=stack)
+            if leaving:
+                self._send(number, leaving, packet, found)
                 return
-            packet = packet._replace(stack=packet.stack[:-1])
-        self._arrived(number, packet, found)
+        self._arrived(number, packet, interface, found)
 
-    def _arrived(self, number: int, packet: Packet, found: Received) -> None:
+    def _hop(self, stack: tuple[Locator, ...]) -> tuple[int, tuple[Locator, ...]]:
+        """The interface towards the last locator of a stack; if that is here, 0 and the stack without it."""
+        plane = self.planes.get(stack[-1].version)
+        if plane is None:
+            raise PacketError(f"a locator of {self._unknown(stack[-1].version)}")
+        leaving = plane.next_hop(stack[-1])
+        return leaving, stack if leaving else stack[:-1]
+
+    def _arrived(self, number: int, packet: Packet, interface: int, found: Work) -> None:
         """A packet at the end of its locators is for one application here."""
         if packet.addressee in self.attached:
             self.counts.delivered += 1
@@ -392,19 +410,18 @@ class Router:
             return
         if packet.addressee is not None and packet.addressee in self.moved:
             stacks = self.moved[packet.addressee]
-            self._by_locator(
-                number, packet._replace(stack=stacks[packet.tree % len(stacks)]), found
-            )
+            packet = packet._replace(stack=stacks[packet.tree % len(stacks)])
+            self._by_locator(number, packet, interface, found)
             return
         raise PacketError(f"a packet for {packet.addressee!r}, who is not at {self.name}")
 
     def _by_tags(
-        self, plane: Plane, some: Sequence[tuple[int, int, Packet]], found: Received
+        self, plane: Plane, some: Sequence[tuple[int, int, Packet]], found: Work
     ) -> list[tuple[int, int, Packet]]:
         """Send packets on along their trees; returns those that are to be tried on another tree."""
         packets = [packet for _, _, packet in some]
         interfaces = np.array([interface for _, interface, _ in some], np.int64)
-        trees = np.array([packet.tree for packet in packets], np.int64)
+        trees = np.array([self._tree_here(packet) for packet in packets], np.int64)
         start, leaving = plane.rib.forward(self._descriptors(packets), trees, interfaces)
         bounds, ways = start.tolist(), leaving.tolist()
         is_here = [low < high and ways[low] == 0 for low, high in pairwise(bounds)]
@@ -414,6 +431,7 @@ class Router:
         for row, (number, interface, packet) in enumerate(some):
             keys = takers.get(row, [])
             beyond = ways[bounds[row] + is_here[row] : bounds[row + 1]]
+            beyond = self._ways(packet, len(keys), beyond)
             if keys or beyond:
                 self._spread(number, packet, keys, beyond, found)
             elif interface == 0 and not is_here[row] and packet.tries == 0:
@@ -422,6 +440,14 @@ class Router:
                 self.counts.false_forwards += 1
                 again += self._retried(number, packet, plane, found)
         return again
+
+    def _tree_here(self, packet: Packet) -> int:
+        """The tree of this network that a packet goes by."""
+        return packet.tree
+
+    def _ways(self, packet: Packet, n_here: int, beyond: list[int]) -> list[int]:
+        """The interfaces that a packet may leave by, where so many applications here want it."""
+        return beyond
 
     def _descriptors(self, packets: Sequence[Packet]) -> Descriptors:
         """What packets are compared by."""
@@ -440,28 +466,37 @@ class Router:
         )
 
     def _spread(
-        self, number: int, packet: Packet, keys: list[Key], beyond: list[int], found: Received
+        self, number: int, packet: Packet, keys: list[Key], beyond: list[int], found: Work
     ) -> None:
         """Send copies to applications and neighbours, as many as the fan-out allows."""
-        if packet.fan_out.mode is Mode.ALL:
-            shares = [(interface, packet.fan_out) for interface in beyond]
-        else:
-            self.turn += 1
-            keys, shares = shared(packet.fan_out, sorted(keys, key=str), beyond, self.turn)
-            if len(keys) + len(shares) > 1:
-                packet = packet._replace(is_whole=False)
+        keys, copies = self._copies(packet, keys, beyond)
         for key in keys:
             self.counts.delivered += 1
             found.out.append((number, 0, packet._replace(addressee=key)))
-        for interface, fan_out in shares:
-            self._send(number, interface, packet._replace(fan_out=fan_out), found)
+        for interface, copy in copies:
+            self._send(number, interface, copy, found)
 
-    def _send(self, number: int, interface: int, packet: Packet, found: Received) -> None:
+    def _copies(
+        self, packet: Packet, keys: list[Key], beyond: list[int]
+    ) -> tuple[list[Key], list[tuple[int, Packet]]]:
+        """Who gets a packet, and the copy for each neighbour."""
+        if packet.fan_out.mode is Mode.ALL:
+            return keys, [(interface, packet) for interface in beyond]
+        self.n_shared += 1
+        keys, shares = shared(packet.fan_out, sorted(keys, key=str), beyond, self.n_shared)
+        is_whole = packet.is_whole and len(keys) + len(shares) <= 1
+        copies = [
+            (interface, packet._replace(fan_out=fan_out, is_whole=is_whole))
+            for interface, fan_out in shares
+        ]
+        return keys, copies
+
+    def _send(self, number: int, interface: int, packet: Packet, found: Work) -> None:
         self.counts.sent += 1
         found.out.append((number, interface, packet._replace(hops=packet.hops + 1)))
 
     def _retried(
-        self, number: int, packet: Packet, plane: Plane, found: Received
+        self, number: int, packet: Packet, plane: Plane, found: Work
     ) -> list[tuple[int, int, Packet]]:
         """A packet that a Bloom filter has led astray: to all, others get it; the only copy for one or
         some takes another tree from here."""
@@ -471,7 +506,7 @@ class Router:
             )
             return []
         n_trees = len(plane.rib.links)
-        if not packet.is_whole or packet.tries + 1 >= n_trees:
+        if not packet.is_whole or packet.tries + 1 >= min(n_trees, MOST_TRIES):
             self.counts.lost += 1
             found.stops.append(Stop(number, f"lost at {self.name} after false forwards", False))
             return []
@@ -556,3 +591,8 @@ def checked_tags(tags: Iterable[str]) -> Tags:
     if odd:
         raise UsageError(f"a tag {odd[0]!r}; expected text")
     return found
+
+
+def drawn(name: bytes, turn: int, count: int) -> int:
+    """A number below `count`, of equal chance, that depends on name and turn alone."""
+    return zlib.crc32(b"%s %d" % (name, turn)) % count

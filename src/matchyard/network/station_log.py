@@ -214,6 +214,7 @@ def _bodies(station: Station) -> Iterator[bytes]:
             "neighbours": list(router.interfaces),
             "attached": sorted(map(str, router.attached)),
             "turn": router.turn,
+            "shared": router.n_shared,
             "counts": vars(router.counts),
             "refused": station.refused,
             "states": len(station.states),
@@ -297,7 +298,7 @@ def _filled(station: Station, head: dict[str, Any], records: Iterator[bytes]) ->
     for _ in range(head["cache"]):
         router.cache.offer(Packet.from_bytes(next(records)))
     router.attached.update(head["attached"])
-    router.turn, station.refused = head["turn"], head["refused"]
+    router.turn, router.n_shared, station.refused = head["turn"], head["shared"], head["refused"]
     vars(router.counts).update(head["counts"])
     return station
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from matchyard.routing.applications import Key, Tags
 
 if TYPE_CHECKING:
+    from matchyard.network.domains import Domain
+    from matchyard.network.hierarchy import Hierarchy
     from matchyard.network.network import Network
     from matchyard.network.router import Router
     from matchyard.routing import Tree
@@ -51,15 +54,21 @@ def trace(network: Network, tags: Tags, at: str, key: Key, tree: int) -> Trace:
 
 
 def _to(network: Network, tags: Tags, at: str, key: Key, home: str, tree: int) -> Trace:
+    is_there, hops = _way(network, tags, at, home, tree)
+    if not is_there:
+        return Trace(False, hops)
+    arrives, what = _taken(network.router(home), tags, key)
+    return Trace(arrives, [*hops, Hop(home, what)])
+
+
+def _way(network: Network, tags: Tags, at: str, home: str, tree: int) -> tuple[bool, list[Hop]]:
+    """Does a packet get from one node to another on a tree? What happens at each node before that."""
     topology = network.plan(at).topology
     path = _path(network.plan(at).trees[tree], topology.node(at), topology.node(home))
     names = [topology.names[node] for node in path]
     hops, came_from = list[Hop](), 0
-    for place, (name, following) in enumerate(zip(names, [*names[1:], None], strict=True)):
+    for name, following in pairwise(names):
         router = network.router(name)
-        if following is None:
-            arrives, what = _taken(router, tags, key)
-            return Trace(arrives, [*hops, Hop(name, what)])
         interface = router.interfaces[following]
         rib = router.plane.rib
         packet = router.filters.find([tags])[0]
@@ -67,12 +76,47 @@ def _to(network: Network, tags: Tags, at: str, key: Key, home: str, tree: int) -
         if interface not in leaving:
             wanted = [frozenset(one) for one in rib.wanted(tree, interface)]
             why = "" if router.is_bloom else _nearest(wanted, tags)
-            what = f"stops: nobody beyond {following} wants it on tree {tree}; {len(wanted):,} descriptors are wanted there{why}"
-            return Trace(False, [*hops, Hop(name, what)])
-        start = f"enters on tree {tree}, goes" if place == 0 else "goes"
+            what = f"stops: of {_counted(len(wanted))} wanted beyond {following} on tree {tree}, none is within it{why}"
+            return False, [*hops, Hop(name, what)]
+        start = "goes" if hops else f"enters on tree {tree}, goes"
         hops.append(Hop(name, f"{start} to {following} by interface {interface}"))
         came_from = network.router(following).interfaces[name]
-    raise AssertionError("a path ends at its home")
+    return True, hops
+
+
+def trace_domains(hierarchy: Hierarchy, tags: Tags, at: str, key: Key, tree: int) -> Trace:
+    """See `Hierarchy.trace`."""
+    here = hierarchy.domain(at)
+    homes = [
+        domain
+        for domain in hierarchy.domains.values()
+        if any(key in router.attached for router in domain.routers)
+    ]
+    if not homes:
+        return Trace(False, [Hop(at, f"{key!r} is at no router: it has not registered anything")])
+    tree = hierarchy.outer.plan(here.name).checked_tree(tree)
+    found = [
+        trace(here, tags, at, key, here.own_tree(at))
+        if home is here
+        else _beyond(hierarchy, tags, at, key, home, tree)
+        for home in homes
+    ]
+    return next((one for one in found if one.arrives), found[0])
+
+
+def _beyond(hierarchy: Hierarchy, tags: Tags, at: str, key: Key, home: Domain, tree: int) -> Trace:
+    """To an application in another domain: to a gateway, from domain to domain, and then within the last one."""
+    outer, here = hierarchy.outer, hierarchy.domain(at)
+    is_there, hops = _way(outer, tags, here.name, home.name, tree)
+    hops = [Hop(at, "goes to a gateway"), *hops]
+    if not is_there:
+        return Trace(False, hops)
+    plan = outer.plan(home.name)
+    start, end = plan.topology.node(here.name), plan.topology.node(home.name)
+    last = plan.topology.names[_path(plan.trees[tree], start, end)[-2]]
+    entrance = hierarchy.gateway(home.name, last)
+    inside = trace(home, tags, entrance, key, home.own_tree(entrance))
+    return Trace(inside.arrives, hops + inside.hops)
 
 
 def _taken(router: Router, tags: Tags, key: Key) -> tuple[bool, str]:
@@ -101,6 +145,10 @@ def _path(tree: Tree, at: int, home: int) -> list[int]:
         deeper = up if tree.depth[up[-1]] >= tree.depth[down[-1]] else down
         deeper.append(int(tree.parent[deeper[-1]]))
     return up + down[-2::-1]
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} descriptor{'s' * (count != 1)}"
 
 
 def _shown(tags: Tags) -> str:

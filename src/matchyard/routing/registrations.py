@@ -10,7 +10,7 @@ filter that a router keeps of all registrations is one that it keeps of some par
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +28,10 @@ from matchyard.kernels.aggregation import (
 from matchyard.kernels.csr import ragged, take_rows
 from matchyard.routing.descriptors import Descriptors, Vocabulary
 from matchyard.routing.placement import place
-from matchyard.routing.rib import Memory, Rib, links_at, memory
+from matchyard.routing.rib import Memory, Rib, memory
 from matchyard.routing.saved_ribs import INTERFACE_BITS, MOST_INTERFACES, MOST_TREES
 from matchyard.routing.topology import Topology
-from matchyard.routing.trees import Tree
+from matchyard.routing.trees import Tree, check_tree
 from matchyard.routing.whole_numbers import whole_number, whole_numbers
 
 PART = 1 << 25  # registrations that are looked at together
@@ -155,20 +155,30 @@ class Registrations:
 
     def table(self, topology: Topology, trees: Sequence[Tree], at: int) -> Table:
         """What the router of a node stores, on all trees."""
-        at = topology.checked_node(at)
-        links = links_at(topology, trees, at)  # refuses trees of another network
+        return next(self.tables(topology, trees, [at]))
+
+    def tables(
+        self, topology: Topology, trees: Sequence[Tree], nodes: Iterable[int]
+    ) -> Iterator[Table]:
+        """What the routers of several nodes store, one after the other. Trees are checked once for all."""
+        for tree in trees:
+            check_tree(topology, tree)
         if self.last_node >= topology.n_nodes:
             raise UsageError(
                 f"a registration at node {self.last_node} of {topology.n_nodes}; expected a node of "
                 "this network"
             )
-        if len(trees) > MOST_TREES or any(one >= MOST_INTERFACES for tree in links for one in tree):
+        for node in nodes:
+            yield self._table_at(topology, trees, topology.checked_node(node))
+
+    def _table_at(self, topology: Topology, trees: Sequence[Tree], at: int) -> Table:
+        near = topology.neighbours[topology.start[at] : topology.start[at + 1]]
+        if len(trees) > MOST_TREES or len(near) >= MOST_INTERFACES:
             raise UsageError(
                 f"{len(trees)} trees or an interface too many; expected at most {MOST_TREES} trees of "
                 f"{MOST_INTERFACES} interfaces"
             )
         interface_to = np.zeros(topology.n_nodes, np.int32)
-        near = topology.neighbours[topology.start[at] : topology.start[at + 1]]
         interface_to[near] = np.arange(1, len(near) + 1)
         ways = [directions(tree.parent, tree.order, at, interface_to) for tree in trees]
         to_nodes = np.array(ways, np.int32).reshape(len(trees), topology.n_nodes)
