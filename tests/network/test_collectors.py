@@ -113,14 +113,14 @@ def test_tables_and_updates_are_told_at_moments() -> None:
     traffic = pa.concat_tables(told).to_pylist()
     assert [row["messages"] for row in traffic] == [0, 3, 6]
     assert [(row["additions"], row["removals"]) for row in traffic] == [(0, 0), (3, 0), (3, 3)]
-    assert [row["bytes"] for row in traffic] == [0, 3 * 28, 6 * 28]
+    assert [row["bytes"] for row in traffic] == [0, 3 * 34, 6 * 34]
     assert collectors.table_sizes(net).num_rows == 4
 
 
 def test_bloom_filters_take_24_bytes_each() -> None:
     net = Network(RING, 1, descriptors="bloom")
     net.register({"jazz", "live"}, at="c", key="ada")
-    assert net.traffic.bytes == 3 * (14 + 24)
+    assert net.traffic.bytes == 3 * (20 + 24)
 
 
 def test_a_network_of_one_node_has_a_run() -> None:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 
 from matchyard.errors import UsageError
 from matchyard.network import FanOut, Hierarchy, Kind, Locator, Packet, PacketError
-from matchyard.network.packet import Mode, Scope
+from matchyard.network.fan_out import Mode
+from matchyard.network.packet import Scope
 from matchyard.routing import from_links
 from tests.network.test_packet import FAN_OUTS
 

@@ -9,16 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 from matchyard.errors import UsageError
-from matchyard.network.packet import (
-    ALL,
-    FanOut,
-    Kind,
-    Locator,
-    Mode,
-    Packet,
-    PacketError,
-    Scope,
-)
+from matchyard.network.fan_out import ALL, FanOut, Mode
+from matchyard.network.packet import Kind, Locator, Packet, PacketError, Scope
 
 WORDS = st.text(max_size=8)
 KEYS = st.none() | WORDS | st.integers(-(1 << 63), (1 << 63) - 1)

@@ -10,7 +10,6 @@ import pytest
 from matchyard.errors import StorageError
 from matchyard.network.messages import LinkState, MessageKind, texts_to_bytes, update_to_bytes
 from matchyard.network.packet import Kind, Packet, PacketError
-from matchyard.network.router import TreeUpdate
 from matchyard.network.sessions import Session
 from matchyard.network.station import (
     Input,
@@ -22,6 +21,7 @@ from matchyard.network.station import (
     merged,
 )
 from matchyard.network.station_log import StationLog
+from matchyard.network.tables import TreeUpdate, bytes_on_wire
 from matchyard.routing import Rib, Update
 
 ADA, TAIL = Peer(Role.CLIENT, "ada/1"), Peer(Role.TAIL, "ada")
@@ -257,6 +257,15 @@ def test_updates_that_are_merged_have_the_same_effect() -> None:
         together.apply(one.update, 0, 1)
     assert len(few) == 2
     assert set(apart.wanted(0, 1)) == set(together.wanted(0, 1)) == {frozenset({"rock"})}
+
+
+def test_an_update_takes_as_many_bytes_as_are_counted_for_it() -> None:
+    for kind in ("tags", "bloom"):
+        rib = Rib([[1, 2]], kind)
+        told = rib.apply(Update(["jazz live", "blues"]), 0, 1)[2]
+        update = TreeUpdate(1, 0, told)
+        message = bytes([MessageKind.UPDATE]) + update_to_bytes(update)
+        assert bytes_on_wire(update) == len(message)
 
 
 def test_a_link_state_is_written_and_read_again() -> None:

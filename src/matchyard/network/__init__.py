@@ -13,13 +13,13 @@ collectors                               what a run tells, as Arrow tables
 """
 
 from matchyard.network.domains import Domain
+from matchyard.network.fan_out import FanOut
 from matchyard.network.hierarchy import Hierarchy
 from matchyard.network.network import Network
 from matchyard.network.packet import (
     DO_NOT_ANSWER,
     DO_NOT_STORE,
     KEEP,
-    FanOut,
     Kind,
     Locator,
     Packet,
@@ -27,9 +27,10 @@ from matchyard.network.packet import (
 )
 from matchyard.network.paths import Notifications, draw_notifications
 from matchyard.network.plan import Part, Plan
-from matchyard.network.router import Router, TreeUpdate
+from matchyard.network.router import Router
 from matchyard.network.service import Delivery, Flight
 from matchyard.network.simulator import Links, Run, simulate_by_hops, simulate_by_subtree
+from matchyard.network.tables import TreeUpdate
 from matchyard.network.trace import Trace
 
 __all__ = [

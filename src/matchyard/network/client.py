@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any, Self
 
 from matchyard.errors import UsageError
+from matchyard.network.fan_out import ALL, ONE, FanOut
 from matchyard.network.frames import (
     OLDEST,
     FrameKind,
@@ -32,10 +33,11 @@ from matchyard.network.frames import (
 )
 from matchyard.network.links import parse_address
 from matchyard.network.messages import MessageKind, texts_to_bytes
-from matchyard.network.packet import ALL, ONE, FanOut, Kind, Packet
-from matchyard.network.router import checked_tags, reply_to
+from matchyard.network.packet import Kind, Packet
+from matchyard.network.router import reply_to
 from matchyard.network.sessions import Session
 from matchyard.network.station import Role
+from matchyard.network.tables import checked_tags
 
 _MOST_FRAME = 64 << 20
 _FRAME = 256 << 10

@@ -18,8 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchyard.network.packet import Locator, Mode, Packet, PacketError, Scope
-from matchyard.network.router import Plane, Router, Stop, Work, drawn
+from matchyard.network.fan_out import Mode
+from matchyard.network.packet import Locator, Packet, PacketError, Scope
+from matchyard.network.router import Router, Stop, Work, drawn
+from matchyard.network.tables import Plane
 from matchyard.routing import Descriptors
 
 OUT = -1  # in place of an interface: to a gateway, and from there to other domains

@@ -18,7 +18,8 @@ from matchyard.network.domain_router import Border, DomainRouter
 from matchyard.network.network import Network, joined
 from matchyard.network.packet import Locator
 from matchyard.network.plan import Part, Plan
-from matchyard.network.router import Router, TreeUpdate
+from matchyard.network.router import Router
+from matchyard.network.tables import TreeUpdate
 from matchyard.routing import Descriptors, Registrations, Topology, Tree
 
 DOOR = "/"  # the name of the neighbour on the other level

@@ -21,8 +21,9 @@ from matchyard.errors import UsageError
 from matchyard.network.domain_router import Border, Exit
 from matchyard.network.domains import Domain, Domains
 from matchyard.network.packet import Packet, Scope
-from matchyard.network.router import Router, checked_tags
+from matchyard.network.router import Router
 from matchyard.network.service import Flight, Service
+from matchyard.network.tables import checked_tags
 from matchyard.network.trace import Trace, trace_domains
 from matchyard.routing import Memory, Topology, Vocabulary
 from matchyard.routing.applications import Key

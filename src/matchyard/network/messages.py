@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from matchyard.network.packet import FILTER_BYTES, MOST_TAGS, PacketError, Reader
-from matchyard.network.router import TreeUpdate
+from matchyard.network.tables import TreeUpdate
 from matchyard.routing import Descriptors, Update
 from matchyard.routing.applications import Tags
 

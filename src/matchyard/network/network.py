@@ -19,8 +19,9 @@ from scipy.sparse.csgraph import connected_components
 from matchyard.errors import UsageError
 from matchyard.network.packet import Packet
 from matchyard.network.plan import Part, Plan
-from matchyard.network.router import Router, TreeUpdate, bytes_on_wire, checked_tags
+from matchyard.network.router import Router
 from matchyard.network.service import Flight, Service, checked_key
+from matchyard.network.tables import TreeUpdate, bytes_on_wire, checked_tags
 from matchyard.network.trace import Trace, trace
 from matchyard.routing import Registrations, Topology, Update, Vocabulary, from_links
 from matchyard.routing.applications import Key

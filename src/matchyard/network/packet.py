@@ -28,7 +28,8 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
-from matchyard.errors import MatchyardError, UsageError
+from matchyard.errors import MatchyardError
+from matchyard.network.fan_out import ALL, FanOut, Mode
 from matchyard.routing.applications import Key, Tags
 
 WIRE_VERSION = 1
@@ -66,59 +67,9 @@ class Scope(IntEnum):
     CROSSING = 2  # on a tree between domains: from a gateway to the next domain
 
 
-class Mode(IntEnum):
-    """How the limit of a fan-out is meant."""
-
-    ALL = 0
-    AT_MOST = 1
-    AT_LEAST = 2
-
-
 _KINDS = {one.value: one for one in Kind}  # a dictionary is faster than the class
 _MODES = {one.value: one for one in Mode}
 _SCOPES = {one.value: one for one in Scope}
-
-
-class FanOut(NamedTuple):
-    """How many applications are to get a packet.
-
-    >>> FanOut.parse("at most 3")
-    FanOut(mode=<Mode.AT_MOST: 1>, limit=3)
-    """
-
-    mode: Mode
-    limit: int = 0
-
-    @classmethod
-    def parse(cls, value: FanOut | str) -> FanOut:
-        """From "all", "one", "at most 3" or "at least 3"."""
-        if isinstance(value, FanOut):
-            text = str(value)
-        elif isinstance(value, str):
-            text = value
-        else:
-            text = repr(value)
-        words = text.split()
-        if words == ["all"]:
-            return ALL
-        if words == ["one"]:
-            return ONE
-        modes = {"at most": Mode.AT_MOST, "at least": Mode.AT_LEAST}
-        mode = modes.get(" ".join(words[:2]))
-        if mode is None or len(words) != 3 or not words[2].isascii() or not words[2].isdigit():
-            raise UsageError(f"fan-out {text}; expected all, one, at most 3, or at least 3")
-        limit = int(words[2])
-        if not 1 <= limit < 1 << 32:
-            raise UsageError(f"fan-out {text}; expected a limit from 1 to {(1 << 32) - 1}")
-        return cls(mode, limit)
-
-    def __str__(self) -> str:
-        if self.mode is Mode.ALL:
-            return "all"
-        return f"at {'most' if self.mode is Mode.AT_MOST else 'least'} {self.limit}"
-
-
-ALL, ONE = FanOut(Mode.ALL), FanOut(Mode.AT_MOST, 1)
 
 
 class Locator(NamedTuple):

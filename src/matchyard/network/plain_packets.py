@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from matchyard.kernels.packets import HOPS, VERSION, read_notifications
 from matchyard.network.packet import MOST_HOPS
-from matchyard.network.router import Plane, Router
+from matchyard.network.router import Router
+from matchyard.network.tables import Plane
 from matchyard.routing import Descriptors
 from matchyard.routing.applications import Key
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from matchyard.network.packet import PacketError
-from matchyard.network.router import checked_tags
 from matchyard.network.station import Role, Station
+from matchyard.network.tables import checked_tags
 
 _COUNTS = {
     "received": "Packets that came in",

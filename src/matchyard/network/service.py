@@ -6,8 +6,10 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Protocol
 
 from matchyard.errors import UsageError
-from matchyard.network.packet import ALL, ONE, FanOut, Kind, Locator, Packet, PacketError
-from matchyard.network.router import Router, checked_tags, reply_to
+from matchyard.network.fan_out import ALL, ONE, FanOut
+from matchyard.network.packet import Kind, Locator, Packet, PacketError
+from matchyard.network.router import Router, reply_to
+from matchyard.network.tables import checked_tags
 from matchyard.routing.applications import Key
 
 

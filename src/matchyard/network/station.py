@@ -28,8 +28,9 @@ from matchyard.network.messages import (
 from matchyard.network.packet import Packet, PacketError
 from matchyard.network.plain_packets import forward_plain
 from matchyard.network.plan import Plan
-from matchyard.network.router import Router, TreeUpdate
+from matchyard.network.router import Router
 from matchyard.network.sessions import Session
+from matchyard.network.tables import TreeUpdate
 from matchyard.routing import Update, from_links
 from matchyard.routing.applications import Tags
 

@@ -32,8 +32,8 @@ from matchyard.network.messages import (
 )
 from matchyard.network.packet import Packet, PacketError
 from matchyard.network.plan import Plan
-from matchyard.network.router import Plane, TreeUpdate
 from matchyard.network.station import Input, InputKind, Peer, Role, Settings, Station
+from matchyard.network.tables import Plane, TreeUpdate
 from matchyard.routing import Update, from_links
 
 FORMAT = 1
