@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchyard.errors import UsageError
+from matchyard.kernels.filters import INTERFACE_BITS
 from matchyard.network.cache import Cache
 from matchyard.network.packet import (
     FILTER_BYTES,
@@ -32,7 +33,7 @@ from matchyard.network.packet import (
 from matchyard.network.plan import Part
 from matchyard.routing import Descriptors, Rib, Table, Update, Vocabulary
 from matchyard.routing.applications import Applications, Key, Tags
-from matchyard.routing.saved_ribs import INTERFACE_BITS, MOST_INTERFACES
+from matchyard.routing.saved_ribs import MOST_INTERFACES
 
 _HEAD_BYTES = 14  # of an update: what it is, version, tree, numbers of descriptors
 

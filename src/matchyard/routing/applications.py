@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from matchyard.kernels import updates
 from matchyard.kernels.filter_room import with_room
 from matchyard.kernels.filters import empty
-from matchyard.kernels.forwarding import entries_within
+from matchyard.kernels.forwarding import entries_within, links_of
 from matchyard.routing.descriptors import Descriptors, Vocabulary
 from matchyard.routing.rib import sets_in_order
 
@@ -36,6 +36,7 @@ class Applications:
         self.vocabulary = vocabulary or Vocabulary()
         self._numbers: dict[Key, int] = {}
         self._keys: list[Key] = []
+        self._links = links_of([[]])  # an application is as an interface of one tree
         self._registered: dict[Key, Counter[Tags]] = {}
         self._filters = empty(_LEAST_ROOM, 4 * _LEAST_ROOM, _LEAST_ROOM, self.vocabulary.n_ids)
 
@@ -101,13 +102,15 @@ class Applications:
     def _within(self, packets: Descriptors) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The numbers of the applications that want each packet."""
         self._make_room(self.vocabulary.encode([]))
-        none = np.full(len(packets), -1, np.int64)
+        if self._links.width != max(1, len(self._keys)):
+            self._links = links_of([range(1, len(self._keys))])
+        none = np.zeros(len(packets), np.int64)
         found: tuple[NDArray[np.int64], NDArray[np.int32]] = entries_within(
             self._filters,
+            self._links,
             packets.start,
             packets.ids,
-            np.zeros(len(packets), np.int64),
-            len(self._keys),
+            none,
             none,
         )
         return found
