@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from matchyard.routing import Rib, Update
+from matchyard.routing import Rib, Update, Vocabulary
+from matchyard.routing.lookups import Lookups
 
 TAGS = [f"t{number}" for number in range(12)]
 SETS = st.frozensets(st.sampled_from(TAGS), max_size=3)
@@ -108,3 +109,26 @@ def assert_forwards(rib: Rib, packets: list[frozenset[str]]) -> None:
             and any(descriptor <= packet for descriptor in wanted[tree, one])
         ]
         assert found[start[row] : start[row + 1]].tolist() == expected
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(histories(), min_size=1, max_size=5), st.data())
+def test_many_routers_at_once_forward_as_one_by_one(histories: list, data: st.DataObject) -> None:
+    words = Vocabulary()
+    ribs = [Rib(links, vocabulary=words) for links, _ in histories]
+    for rib, (_, steps) in zip(ribs, histories, strict=True):
+        for additions, removals, tree, interface in steps:
+            rib.apply(Update(additions, removals), tree, interface)
+    packets = words.encode(data.draw(st.lists(SETS, min_size=1, max_size=5)))
+    row, router = st.integers(0, len(packets) - 1), st.integers(0, len(ribs) - 1)
+    query = st.tuples(router, row, st.integers(0, 2), st.integers(0, 6))
+    cases = np.array(data.draw(st.lists(query, max_size=20)), np.int64).reshape(-1, 4)
+    found = Lookups(ribs).find(cases[:, 0], packets, *cases[:, 1:].T)
+    assert sorted(found.order.tolist()) == list(range(len(cases)))
+    for place, number in enumerate(found.order.tolist()):
+        at, one, tree, interface = cases[number].tolist()
+        _, expected = ribs[at].forward(
+            packets.take(np.array([one])), np.array([tree]), np.array([interface])
+        )
+        interfaces = found.interfaces[found.start[place] : found.start[place + 1]]
+        assert interfaces.tolist() == expected.tolist()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.typed import List
 from numpy.typing import NDArray
 
 from matchyard.kernels.csr import ragged
@@ -38,6 +39,17 @@ class Links(NamedTuple):
     width: int  # above all interfaces
 
 
+class Queries(NamedTuple):
+    """Sets to look up, on trees, in the order in which they are to be taken."""
+
+    order: NDArray[np.int64]  # queries
+    start: NDArray[np.int64]  # [n_sets + 1]
+    ids: NDArray[np.int32]  # rising within a set
+    sets: NDArray[np.int64]  # of each query
+    trees: NDArray[np.int64]  # of each query
+    skipped: NDArray[np.int64]  # the interface of each query that is not looked for, or 0
+
+
 def links_of(interfaces: Sequence[Sequence[int]]) -> Links:
     """Links from the interfaces on each tree, which rise."""
     start = ragged(np.array([len(tree) for tree in interfaces], np.int64))
@@ -62,23 +74,66 @@ def _count_bits(start, interfaces):
 def entries_within(filters, links, start, ids, trees, skipped):
     """Of each set, the interfaces on its tree that some filter within it has as entries, but for
     `skipped[set]`, which is 0 where nothing is: (start, interfaces), in rising order."""
-    n_sets, end = len(start) - 1, 0
-    found_start = np.zeros(n_sets + 1, np.int64)
-    found = np.empty(links.width + 2 * n_sets, np.int32)
-    seen_in, left = np.full(links.width, -1, np.int32), np.empty(MASK_BITS, np.int32)
-    for row in range(n_sets):
-        if end + links.width > len(found):
-            found = longer(found, end, 2 * len(found))
-        end = find_entries(
-            filters, links, ids, start[row], start[row + 1], trees[row], skipped[row], row,
-            seen_in, left, found, end,
-        )  # fmt: skip
-        found_start[row + 1] = end
+    every = np.arange(len(start) - 1)
+    queries = Queries(every, start, ids, every, trees, skipped)
+    found = np.empty(links.width + 2 * len(every), np.int32)
+    found_start, seen_in = np.zeros(len(start), np.int64), np.full(links.width, -1, np.int32)
+    found, end = _look_up(filters, links, queries, 0, len(every), seen_in, found_start, found)
     return found_start, found[:end]
 
 
+@njit(nogil=True, cache=True)
+def first_table(filters, links):
+    """A list of tables, so far with one, that `entries_in_tables` takes."""
+    tables = List()
+    tables.append((filters, links))
+    return tables
+
+
+@njit(nogil=True, cache=True)
+def add_table(tables, filters, links):
+    """Add one more."""
+    tables.append((filters, links))
+
+
+@njit(nogil=True, cache=True)
+def entries_in_tables(tables, table_start, queries):
+    """`entries_within` for queries to many tables, those to a table together."""
+    width, end = 1, 0
+    for table in range(len(tables)):
+        width = max(width, tables[table][1].width)
+    n_queries = len(queries.order)
+    found = np.empty(width + 2 * n_queries, np.int32)
+    found_start, seen_in = np.zeros(n_queries + 1, np.int64), np.full(width, -1, np.int32)
+    for table in range(len(tables)):
+        low, high = table_start[table], table_start[table + 1]
+        if low < high:
+            filters, links = tables[table]
+            found, end = _look_up(filters, links, queries, low, high, seen_in, found_start, found)
+    return found_start, found[:end]
+
+
+@njit(nogil=True, cache=True)
+def _look_up(filters, links, queries, low, high, seen_in, found_start, found):
+    """Some queries to one table, after those before them. Returns the array of what was found, grown where
+    needed, and its end."""
+    order, start, ids, sets, trees, skipped = queries
+    left, end, width = np.empty(MASK_BITS, np.int32), found_start[low], len(seen_in)
+    for place in range(low, high):
+        if end + width > len(found):
+            found = longer(found, end, 2 * len(found))
+        query = order[place]
+        row = sets[query]
+        end = _find_entries(
+            filters, links, ids, start[row], start[row + 1], trees[query], skipped[query], place,
+            seen_in, left, found, end,
+        )  # fmt: skip
+        found_start[place + 1] = end
+    return found, end
+
+
 @njit(nogil=True, cache=True, forceinline=True)
-def find_entries(filters, links, ids, low, high, tree, skipped, row, seen_in, left, found, end):
+def _find_entries(filters, links, ids, low, high, tree, skipped, row, seen_in, left, found, end):
     """The same of one set, added to what was found before `end`, which has room for all interfaces. Returns the
     new end. `seen_in` has the last row that has seen each interface, `left` is overwritten."""
     before = end

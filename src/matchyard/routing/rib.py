@@ -26,8 +26,8 @@ from matchyard.errors import UsageError
 from matchyard.forks import start_fresh_in_child
 from matchyard.kernels import updates
 from matchyard.kernels.filter_room import compacted, entry_pairs, loaded, sets_of, with_room
-from matchyard.kernels.filters import FILTERS, INTERFACE_BITS, LIVING, empty, hash_rows
-from matchyard.kernels.forwarding import entries_within, links_of
+from matchyard.kernels.filters import FILTERS, INTERFACE_BITS, LIVING, Filters, empty, hash_rows
+from matchyard.kernels.forwarding import Links, entries_within, links_of
 from matchyard.kernels.names import n_bytes
 from matchyard.routing import saved_ribs
 from matchyard.routing.descriptors import Descriptors, Vocabulary
@@ -250,12 +250,16 @@ class Rib:
         0 and may leave by 0.
         """
         with self.locked():
-            if len(self._filters.lists) < self.vocabulary.n_ids:
-                self._make_room(sets_in_order(packets.take(np.empty(0, np.int64))))
             start, found = entries_within(
-                self._filters, self._links, packets.start, packets.ids, trees, interfaces
+                *self.table(), packets.start, packets.ids, trees, interfaces
             )
         return start, found
+
+    def table(self) -> tuple[Filters, Links]:
+        """What kernels look packets of this vocabulary up in, for who has the lock."""
+        if len(self._filters.lists) < self.vocabulary.n_ids:
+            self._make_room(sets_in_order(self.vocabulary.encode([])))
+        return self._filters, self._links
 
     def told(self, tree: int, interface: int) -> Descriptors:
         """Everything that a neighbour has been told, or must be told when it joins."""
