@@ -29,6 +29,7 @@ from matchyard.kernels.filters import (
     hash_rows,
     home,
     insert,
+    mask_of,
     signature_of,
 )
 from matchyard.kernels.hashing import prefetch
@@ -114,6 +115,7 @@ def loaded(
         if not _load(filters, some, ids, codes):
             raise StorageError("a filter is there twice")
     _load_entries(filters, np.bincount(pairs, minlength=n_sets), entries)
+    _fill_masks(filters)
     return filters
 
 
@@ -224,7 +226,8 @@ def _load(filters, start, ids, codes):
         slot = ~find(filters, codes[row], ids, begin, end)
         if slot < 0:
             return False
-        insert(filters, slot, codes[row], ids, begin, end, signature_of(ids, begin, end))
+        signature = signature_of(ids, begin, end)
+        insert(filters, slot, codes[row], ids, begin, end, signature, np.uint64(0))
     return True
 
 
@@ -238,3 +241,18 @@ def _load_entries(filters, counts, entries):
         end += counts[one]
         filters.counts[LIVING] += counts[one] > 0
     filters.counts[ENTRIES] = end
+
+
+@njit(nogil=True, cache=True)
+def _fill_masks(filters):
+    """The masks of all filters and lists, from their entries."""
+    for number in range(len(filters.lists)):
+        at, count = filters.lists[number].filed_at, filters.lists[number].n_filed
+        of_list = np.uint64(0)
+        for place in range(at, at + count):
+            row, mask = filters.rows[filters.filed[place].filter], np.uint64(0)
+            for i in range(row.entries_at, row.entries_at + row.n_entries):
+                mask |= mask_of(filters.entries[i])
+            filters.filed[place].mask = np.uint32(mask)
+            of_list |= mask
+        filters.lists[number].mask = np.uint32(of_list)

@@ -9,6 +9,10 @@ it was added. Two lists for each id find filters:
 
 A filter whose last entry goes stays in the lists and is skipped there, and is the same filter when it
 comes again. Kernels do not grow arrays: see `filter_room`, which also drops filters without entries.
+
+Who looks for subsets with certain entries skips filters by a *mask* next to them in `filed`: 32 bits, in which
+each entry of a filter has its bit set. The mask of a list has the bits of all filters that are filed there.
+Entries share bits, and bits of entries that were dropped may stay.
 """
 
 from __future__ import annotations
@@ -28,6 +32,9 @@ FIRST_ROOM = 2  # of a list or of the entries of a filter
 _LOW = np.uint64(0xFFFFFFFF)
 AHEAD = 8  # sets between asking for memory and needing it
 NO_FILTER = -1
+NO_PLACE = -1
+INTERFACE_BITS = 20  # the lower bits of an entry; above them, the tree
+MASK_BITS = 32
 
 # What is needed together lies together, since each look at memory waits for it.
 ROW = np.dtype(
@@ -50,10 +57,10 @@ LISTS = np.dtype(
         ("n_members", np.int32),
         ("members_room", np.int32),
         ("n_coming", np.int32),  # while room is made; 0 else
-        ("unused", np.int32),
+        ("mask", np.uint32),  # of what is filed
     ]
 )
-FILED_ROW = np.dtype([("signature", np.uint64), ("filter", np.int32), ("unused", np.int32)])
+FILED_ROW = np.dtype([("signature", np.uint64), ("filter", np.int32), ("mask", np.uint32)])
 
 
 class Filters(NamedTuple):
@@ -241,12 +248,56 @@ def drop_entry(filters, one, entry):
         filters.counts[LIVING] -= 1
 
 
+@njit(nogil=True, cache=True, forceinline=True)
+def bit_of(entry):
+    """The number of an entry's bit in masks: the last one for interface 0, which all trees share since most
+    packets are looked at for its sake; others such that few interfaces of few trees have different ones."""
+    interface = np.uint64(entry) & np.uint64((1 << INTERFACE_BITS) - 1)
+    if interface == np.uint64(0):
+        return np.uint64(MASK_BITS - 1)
+    tree = np.uint64(entry) >> np.uint64(INTERFACE_BITS)
+    return (np.uint64(7) * tree + interface - np.uint64(1)) % np.uint64(MASK_BITS - 1)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def mask_of(entry):
+    """The mask of one entry."""
+    return np.uint64(1) << bit_of(entry)
+
+
+@njit(nogil=True, cache=True)
+def widen_mask(filters, one, place, under, entry):
+    """Make masks right for an entry that a filter is about to get. It is filed at `place`, under an id,
+    as `who_covers` says; where that does not know, it is looked for."""
+    if place == NO_PLACE:
+        place, under = _filed_place(filters, one)
+    if place == NO_PLACE:  # the filter without ids
+        return
+    row, lists, mask = filters.filed[place], filters.lists[under], mask_of(entry)
+    kept = np.uint64(row.mask) if filters.rows[one].n_entries else np.uint64(0)
+    row.mask = np.uint32(kept | mask)
+    lists.mask = np.uint32(np.uint64(lists.mask) | mask)
+
+
+@njit(nogil=True, cache=True)
+def _filed_place(filters, one):
+    """Where a filter is filed, and under which id."""
+    first = np.int64(filters.rows[one].ids_at)
+    for i in range(first, first + filters.rows[one].n_ids):
+        under = np.int64(filters.ids[i])
+        at, count = np.int64(filters.lists[under].filed_at), filters.lists[under].n_filed
+        for place in range(at, at + count):
+            if filters.filed[place].filter == one:
+                return place, under
+    return NO_PLACE, NO_PLACE
+
+
 @njit(nogil=True, cache=True)
 def add_entry(filters, found, code, ids, low, high, signature, entry):
     """Give a filter one more entry, and return it. `found` is what `find` says of its ids; arrays have
-    room: see `filter_room`."""
+    room: see `filter_room`. The mask of a filter that is there already is right: see `widen_mask`."""
     if found < 0:
-        found = insert(filters, ~found, code, ids, low, high, signature)
+        found = insert(filters, ~found, code, ids, low, high, signature, mask_of(entry))
     row = filters.rows[found]
     count = row.n_entries
     if count == row.entries_room:
@@ -266,8 +317,8 @@ def add_entry(filters, found, code, ids, low, high, signature, entry):
 
 
 @njit(nogil=True, cache=True)
-def insert(filters, slot, code, ids, low, high, signature):
-    """A new filter without entries, in its slot and in its lists."""
+def insert(filters, slot, code, ids, low, high, signature, mask):
+    """A new filter without entries, in its slot and in its lists, with the mask of entries to come."""
     number, end = filters.counts[FILTERS], filters.counts[IDS]
     filters.counts[FILTERS] += 1
     filters.counts[IDS] += high - low
@@ -285,7 +336,7 @@ def insert(filters, slot, code, ids, low, high, signature):
         _add_member(filters, filters.lists[ids[i]], number)
         filters.ids[end] = ids[i]
         end += 1
-    _file(filters, filters.lists[shortest], number, signature)
+    _file(filters, filters.lists[shortest], number, signature, mask)
     return number
 
 
@@ -303,7 +354,7 @@ def _add_member(filters, lists, number):
 
 
 @njit(nogil=True, cache=True)
-def _file(filters, lists, number, signature):
+def _file(filters, lists, number, signature, mask):
     """File a filter under an id; a full list moves to where it has twice the room."""
     if lists.n_filed == lists.filed_room:
         first = filters.counts[FILED]
@@ -312,8 +363,9 @@ def _file(filters, lists, number, signature):
         lists.filed_at, lists.filed_room = first, max(FIRST_ROOM, 2 * lists.filed_room)
         filters.counts[FILED] += lists.filed_room
     row = filters.filed[lists.filed_at + lists.n_filed]
-    row.signature, row.filter = signature, number
+    row.signature, row.filter, row.mask = signature, number, np.uint32(mask)
     lists.n_filed += 1
+    lists.mask = np.uint32(np.uint64(lists.mask) | mask)
 
 
 # -------------------------------------------------------------------- searches
@@ -344,9 +396,10 @@ def who_has(filters, one, first, last, own, seen):
 @njit(nogil=True, cache=True)
 def who_covers(filters, itself, ids, low, high, signature, first, last, own, is_enough, seen):
     """Which entries from `first` to `last` filters have that are subsets of a set, but for the filter
-    `itself`: into `seen`, as of `who_has`. With `is_enough`, `own` alone is looked for to the end.
-    Returns how many filters were compared."""
-    seen[0], seen[1] = 0, 0
+    `itself`: into `seen`, as of `who_has`, and then where the search came by that filter: its place in
+    `filed`, and the id. With `is_enough`, `own` alone is looked for to the end. Returns how many filters were
+    compared."""
+    seen[0], seen[1], seen[3] = 0, 0, NO_PLACE
     absent, n_compared = ~signature, 0
     none = filters.counts[EMPTY]
     if none >= 0 and none != itself:
@@ -358,8 +411,11 @@ def who_covers(filters, itself, ids, low, high, signature, first, last, own, is_
             if filters.filed[place].signature & absent != np.uint64(0):
                 continue
             one = filters.filed[place].filter
+            if one == itself:
+                seen[3], seen[4] = place, ids[i]
+                continue
             row = filters.rows[one]
-            if one == itself or row.n_entries == 0:
+            if row.n_entries == 0:
                 continue
             if is_within(filters.ids, row.ids_at, row.ids_at + row.n_ids, ids, low, high):
                 who_has(filters, one, first, last, own, seen)

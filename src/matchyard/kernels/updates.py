@@ -37,6 +37,7 @@ from matchyard.kernels.filters import (
     supersets,
     who_covers,
     who_has,
+    widen_mask,
 )
 
 
@@ -91,7 +92,7 @@ def _remove(filters, gone, first, last, own):
     order, start, ids, codes = gone
     told = np.empty((len(order), 3), np.int64)
     changed, n_changed = np.empty(len(order), np.int64), 0
-    seen = np.zeros(3, np.int64)
+    seen = np.zeros(5, np.int64)
     n_told = 0
     for place in range(len(order)):
         load_ahead(filters, order, place, start, ids, codes)
@@ -120,7 +121,7 @@ def _uncover(filters, told, first, last, own):
     """The supersets on this tree of filters that are gone: neighbours may have to be told of them."""
     hidden, n_hidden = np.empty(16, np.int64), 0
     found = np.empty(64, np.int64)
-    seen = np.zeros(3, np.int64)
+    seen = np.zeros(5, np.int64)
     for row in range(len(told)):
         one = told[row, 0]
         seen[0], seen[1] = 0, 0
@@ -152,7 +153,7 @@ def _add(filters, came, first, last, own, news):
     order, start, ids, codes = came
     is_local, n_news = own == first, 0
     changed, n_changed = np.empty(max(1, len(order)), np.int64), 0
-    seen, holders = np.zeros(3, np.int64), np.zeros(3, np.int64)
+    seen, holders = np.zeros(5, np.int64), np.zeros(3, np.int64)
     found = np.empty(64, np.int64)
     for place in range(len(order)):
         load_ahead(filters, order, place, start, ids, codes)
@@ -170,6 +171,8 @@ def _add(filters, came, first, last, own, news):
         holders[0], holders[1] = 0, 0
         if one >= 0:
             who_has(filters, one, first, last, own, holders)
+        if one >= 0 and not is_there:
+            widen_mask(filters, one, seen[3], seen[4], own)
         one = add_entry(filters, one, codes[row], ids, low, high, signature, own)
         if is_there:
             continue
@@ -207,7 +210,7 @@ def _tell_of_new(news, n_news, one, holders, covers):
 @njit(nogil=True, cache=True)
 def _settle(filters, told, hidden, first, last, own, news, n_news):
     """News of filters that are gone, or no longer hidden, when all is stored; removes the marks."""
-    covers, holders = np.zeros(3, np.int64), np.zeros(3, np.int64)
+    covers, holders = np.zeros(5, np.int64), np.zeros(3, np.int64)
     for row in range(len(told)):
         one = told[row, 0]
         filters.rows[one].mark = 0
@@ -249,7 +252,7 @@ def _look(filters, one, first, last, own, covers, holders):
 @njit(nogil=True, cache=True)
 def told_to(filters, first, last, neighbour):
     """The filters that a neighbour is told of, all in all."""
-    covers, holders = np.zeros(3, np.int64), np.zeros(3, np.int64)
+    covers, holders = np.zeros(5, np.int64), np.zeros(3, np.int64)
     n_found = 0
     found = np.empty(filters.counts[FILTERS], np.int64)
     for one in range(len(found)):
@@ -276,7 +279,7 @@ def are_covered(filters, asked, own):
     """Which sets some filter of an interface covers, and how many filters were compared."""
     order, start, ids, codes = asked
     covered = np.zeros(len(start) - 1, np.bool_)
-    seen = np.zeros(3, np.int64)
+    seen = np.zeros(5, np.int64)
     n_compared = 0
     for row in range(len(covered)):
         load_ahead(filters, order, row, start, ids, codes)

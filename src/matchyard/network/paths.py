@@ -10,7 +10,8 @@ afterwards: see `simulator`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -19,10 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from matchyard.errors import UsageError
 from matchyard.kernels.random import choose_each
-from matchyard.kernels.subtrees import backs_of, by_number, places_of, spanned
+from matchyard.kernels.subtrees import backs_of, places_of, spanned
 from matchyard.network.network import Network
 from matchyard.routing import (
-    Descriptors,
     Interest,
     Registrations,
     Topology,
@@ -30,6 +30,7 @@ from matchyard.routing import (
     check_tree,
     place,
 )
+from matchyard.routing.lookups import Lookups
 from matchyard.routing.whole_numbers import whole_number, whole_numbers
 
 _TREE = 0x7472  # trees have random numbers of their own,
@@ -223,68 +224,56 @@ class ByHops:
         self._entering = np.concatenate(ports)[port_start[self.topology.neighbours] + backs]
 
     def find(self, some: Notifications) -> tuple[Copies, Arrivals]:
-        """Let routers forward some notifications to the end."""
-        router = self._routers[0]
+        """Let routers forward some notifications to the end; nobody else changes their tables meanwhile."""
+        with ExitStack() as locks:
+            for rib in self._ribs:
+                locks.enter_context(rib.locked())
+            return self._found(some)
+
+    def _found(self, some: Notifications) -> tuple[Copies, Arrivals]:
+        router, lookups = self._routers[0], Lookups(self._ribs)
         packets = router.filters.find(some.tags)[0]
-        exact = router.vocabulary.find(some.tags)[0] if router.is_bloom else None
+        undeceived = self._undeceived(some) if router.is_bloom else None
         rows, none = np.arange(some.n), np.full(some.n, -1)
         present = _Present(rows, some.sources, np.zeros_like(rows), none)
         copies, arrivals, n_copies, n_hops = list[Copies](), list[Arrivals](), 0, 0
         while len(present.row):
-            at, interface = self._forwarded(present, packets, some.trees, exact)
+            row, node, entered, _ = present
+            found = lookups.find(node, packets, row, some.trees[row], entered)
+            at, interface = np.repeat(found.order, np.diff(found.start)), found.interfaces
             is_here = interface == 0
             here, on = at[is_here], at[~is_here]
+            if undeceived is not None:
+                here = here[undeceived(row[here], node[here])]
             arrivals.append(_arrivals(present, here, n_hops))
             n_hops += 1
-            places = self._place_by[self._first[present.node[on]] + interface[~is_here]]
+            places = self._place_by[self._first[node[on]] + interface[~is_here]]
             copies.append(_copies(present, on, places, n_hops))
             numbers = n_copies + np.arange(len(on))
             n_copies += len(on)
             present = _Present(
-                present.row[on],
+                row[on],
                 self.topology.neighbours[places].astype(np.int64),
                 self._entering[places],
                 numbers,
             )
         return joined(Copies, copies), joined(Arrivals, arrivals)
 
-    def _forwarded(
-        self,
-        present: _Present,
-        packets: Descriptors,
-        trees: NDArray[np.int64],
-        exact: Descriptors | None,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Which of the present copies leave by which interfaces of their routers."""
-        start, order = by_number(present.node, self.topology.n_nodes)
-        counts, leaving = list[NDArray[np.int64]](), list[NDArray[np.int32]]()
-        for node in np.flatnonzero(np.diff(start)).tolist():
-            some = order[start[node] : start[node + 1]]
-            rows = present.row[some]
-            bounds, found = self._ribs[node].forward(
-                packets.take(rows), trees[rows], present.interface[some]
-            )
-            counts.append(np.diff(bounds))
-            if exact is not None:
-                counts[-1], found = self._undeceived(node, exact, rows, counts[-1], found)
-            leaving.append(found)
-        return np.repeat(order, np.concatenate(counts)), np.concatenate(leaving)
-
     def _undeceived(
-        self,
-        node: int,
-        exact: Descriptors,
-        rows: NDArray[np.int64],
-        counts: NDArray[np.int64],
-        leaving: NDArray[np.int32],
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Without packets for applications that a Bloom filter alone takes them to want."""
-        at = np.repeat(np.arange(len(rows)), counts)
-        local = np.flatnonzero(leaving == 0)
-        applications = self._routers[node].applications
-        is_kept = np.ones(len(leaving), np.bool_)
-        is_kept[local] = applications.are_wanted(exact.take(rows[at[local]]))
-        return np.bincount(at[is_kept], minlength=len(rows)), leaving[is_kept]
+        self, some: Notifications
+    ) -> Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]:
+        """Tells which notifications applications of nodes want, and not a Bloom filter alone."""
+        exact = self._routers[0].vocabulary.find(some.tags)[0]
+        lookups = Lookups([router.applications for router in self._routers])
+
+        def are_wanted(rows: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
+            none = np.zeros_like(rows)
+            found = lookups.find(nodes, exact, rows, none, none)
+            is_wanted = np.empty(len(rows), np.bool_)
+            is_wanted[found.order] = np.diff(found.start) > 0
+            return is_wanted
+
+        return are_wanted
 
 
 def _arrivals(present: _Present, here: NDArray[np.int64], n_hops: int) -> Arrivals:

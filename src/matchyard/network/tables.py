@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchyard.errors import UsageError
+from matchyard.kernels.filters import INTERFACE_BITS
 from matchyard.network.packet import FILTER_BYTES, Locator, PacketError
 from matchyard.network.plan import Part
 from matchyard.routing import Rib, Table, Update, Vocabulary
 from matchyard.routing.applications import Applications, Key, Tags
-from matchyard.routing.saved_ribs import INTERFACE_BITS, MOST_INTERFACES
+from matchyard.routing.saved_ribs import MOST_INTERFACES
 
 _HEAD_BYTES = 20  # of an update: what it is, version, tree, numbers of descriptors
 
@@ -228,13 +229,13 @@ class RouterTables:
 
 
 def bytes_on_wire(told: TreeUpdate) -> int:
-    """How many bytes an update takes: 14, and for each descriptor 2, and 2 and its text for each tag; or 24 for
+    """How many bytes an update takes: 20, and for each descriptor 2, and 2 and its text for each tag; or 24 for
     each Bloom filter.
 
     >>> vocabulary = Vocabulary()
     >>> added = vocabulary.encode([{"jazz", "live"}])
     >>> bytes_on_wire(TreeUpdate(1, 0, Update(added, vocabulary.encode([]))))
-    28
+    34
     """
     found = _HEAD_BYTES
     for descriptors in told.update:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from matchyard.kernels import updates
 from matchyard.kernels.filter_room import with_room
-from matchyard.kernels.filters import empty
-from matchyard.kernels.forwarding import entries_within
+from matchyard.kernels.filters import Filters, empty
+from matchyard.kernels.forwarding import Links, entries_within, links_of
 from matchyard.routing.descriptors import Descriptors, Vocabulary
 from matchyard.routing.rib import sets_in_order
 
@@ -36,6 +36,7 @@ class Applications:
         self.vocabulary = vocabulary or Vocabulary()
         self._numbers: dict[Key, int] = {}
         self._keys: list[Key] = []
+        self._links = links_of([[]])
         self._registered: dict[Key, Counter[Tags]] = {}
         self._filters = empty(_LEAST_ROOM, 4 * _LEAST_ROOM, _LEAST_ROOM, self.vocabulary.n_ids)
 
@@ -93,24 +94,21 @@ class Applications:
         bounds = start.tolist()
         return [keys[low:high] for low, high in pairwise(bounds)]
 
-    def are_wanted(self, packets: Descriptors) -> NDArray[np.bool_]:
-        """Which packets some application wants."""
-        start, _ = self._within(packets)
-        return np.diff(start) > 0
-
     def _within(self, packets: Descriptors) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The numbers of the applications that want each packet."""
-        self._make_room(self.vocabulary.encode([]))
-        none = np.full(len(packets), -1, np.int64)
+        none = np.zeros(len(packets), np.int64)
         found: tuple[NDArray[np.int64], NDArray[np.int32]] = entries_within(
-            self._filters,
-            packets.start,
-            packets.ids,
-            np.zeros(len(packets), np.int64),
-            len(self._keys),
-            none,
+            *self.table(), packets.start, packets.ids, none, none
         )
         return found
+
+    def table(self) -> tuple[Filters, Links]:
+        """What kernels look packets of this vocabulary up in: applications are as interfaces of one tree."""
+        if len(self._filters.lists) < self.vocabulary.n_ids:
+            self._make_room(self.vocabulary.encode([]))
+        if self._links.width != max(1, len(self._keys)):
+            self._links = links_of([range(1, len(self._keys))])
+        return self._filters, self._links
 
     def _change(self, number: int, came: Descriptors, gone: Descriptors) -> None:
         self._make_room(came)
@@ -124,6 +122,5 @@ class Applications:
         )
 
     def _make_room(self, came: Descriptors) -> None:
-        if len(came) or len(self._filters.lists) < self.vocabulary.n_ids:
-            sets = sets_in_order(came)
-            self._filters = with_room(self._filters, self.vocabulary.n_ids, *sets[1:])
+        sets = sets_in_order(came)
+        self._filters = with_room(self._filters, self.vocabulary.n_ids, *sets[1:])

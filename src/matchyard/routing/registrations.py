@@ -26,10 +26,11 @@ from matchyard.kernels.aggregation import (
     sort_all_owners,
 )
 from matchyard.kernels.csr import ragged, take_rows
+from matchyard.kernels.filters import INTERFACE_BITS
 from matchyard.routing.descriptors import Descriptors, Vocabulary
 from matchyard.routing.placement import place
 from matchyard.routing.rib import Memory, Rib, memory
-from matchyard.routing.saved_ribs import INTERFACE_BITS, MOST_INTERFACES, MOST_TREES
+from matchyard.routing.saved_ribs import MOST_INTERFACES, MOST_TREES
 from matchyard.routing.topology import Topology
 from matchyard.routing.trees import Tree, check_tree
 from matchyard.routing.whole_numbers import whole_number, whole_numbers

@@ -26,13 +26,13 @@ from matchyard.errors import UsageError
 from matchyard.forks import start_fresh_in_child
 from matchyard.kernels import updates
 from matchyard.kernels.filter_room import compacted, entry_pairs, loaded, sets_of, with_room
-from matchyard.kernels.filters import FILTERS, LIVING, empty, hash_rows
-from matchyard.kernels.forwarding import entries_within
+from matchyard.kernels.filters import FILTERS, INTERFACE_BITS, LIVING, Filters, empty, hash_rows
+from matchyard.kernels.forwarding import Links, entries_within, links_of
 from matchyard.kernels.names import n_bytes
 from matchyard.routing import saved_ribs
 from matchyard.routing.descriptors import Descriptors, Vocabulary
 from matchyard.routing.journal import Change, Journal
-from matchyard.routing.saved_ribs import INTERFACE_BITS, MOST_INTERFACES, MOST_TREES
+from matchyard.routing.saved_ribs import MOST_INTERFACES, MOST_TREES
 from matchyard.routing.topology import Topology
 from matchyard.routing.trees import Tree, check_tree
 from matchyard.routing.whole_numbers import whole_number
@@ -83,7 +83,7 @@ class Rib:
                 f"a vocabulary of {vocabulary.kind} for descriptors={descriptors!r}; expected the same"
             )
         self.links = _checked_links(links)
-        self._width = max((tree[-1] for tree in self.links if tree), default=0) + 1
+        self._links = links_of(self.links)
         self.vocabulary = vocabulary or Vocabulary(descriptors)
         self._journals: list[weakref.ref[Journal]] = []
         self._filters = empty(_LEAST_ROOM, 4 * _LEAST_ROOM, _LEAST_ROOM, self.vocabulary.n_ids)
@@ -249,15 +249,17 @@ class Rib:
         tables; this needs no index, and sees an update at once. Packets of local applications come from
         0 and may leave by 0.
         """
-        skipped = np.where(interfaces == 0, -1, interfaces)
         with self.locked():
-            if len(self._filters.lists) < self.vocabulary.n_ids:
-                self._make_room(sets_in_order(packets.take(np.empty(0, np.int64))))
-            first = trees << INTERFACE_BITS
             start, found = entries_within(
-                self._filters, packets.start, packets.ids, first, self._width, skipped
+                *self.table(), packets.start, packets.ids, trees, interfaces
             )
         return start, found
+
+    def table(self) -> tuple[Filters, Links]:
+        """What kernels look packets of this vocabulary up in, for who has the lock."""
+        if len(self._filters.lists) < self.vocabulary.n_ids:
+            self._make_room(sets_in_order(self.vocabulary.encode([])))
+        return self._filters, self._links
 
     def told(self, tree: int, interface: int) -> Descriptors:
         """Everything that a neighbour has been told, or must be told when it joins."""

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from matchyard import storage, versions
 from matchyard.errors import StorageError
 from matchyard.kernels.csr import ragged
+from matchyard.kernels.filters import INTERFACE_BITS
 from matchyard.kernels.inspection import Inspection, inspect_names
 from matchyard.kernels.names import Names
 from matchyard.routing.descriptors import BLOOM_BITS, KINDS
 
 ENGINE = "rib"  # what the manifest says in place of an engine
 # An entry is a tree and an interface in 31 bits.
-INTERFACE_BITS = 20
 MOST_INTERFACES, MOST_TREES = 1 << INTERFACE_BITS, 1 << 11
 
 

@@ -1,0 +1,60 @@
+"""Packets at many routers at once: one call of a kernel in place of one for each router."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchyard.kernels.forwarding import Queries, add_table, entries_in_tables, first_table
+from matchyard.kernels.subtrees import by_number
+from matchyard.routing.applications import Applications
+from matchyard.routing.descriptors import Descriptors
+from matchyard.routing.rib import Rib
+
+
+class Found(NamedTuple):
+    """The interfaces that packets leave by, or the numbers of applications that get them."""
+
+    order: NDArray[np.int64]  # the packets, those at a router together
+    start: NDArray[np.int64]  # [n + 1] in that order
+    interfaces: NDArray[np.int32]  # rising within a packet
+
+
+class Lookups:
+    """The tables of some routers as they are now: their RIBs, or their applications, of one vocabulary.
+
+    Who uses this sees to it that nobody changes them meanwhile: see `Rib.locked`.
+
+    >>> from matchyard.routing import Update, Vocabulary
+    >>> words = Vocabulary()
+    >>> ribs = [Rib([[1, 2]], vocabulary=words), Rib([[1]], vocabulary=words)]
+    >>> _ = ribs[0].apply(Update(["jazz"]), tree=0, interface=2)
+    >>> _ = ribs[1].apply(Update(["live"]), tree=0, interface=0)
+    >>> packets, both = words.encode(["jazz live"]), np.array([0, 0])
+    >>> Lookups(ribs).find(np.array([0, 1]), packets, both, trees=both, interfaces=both + 1).interfaces
+    array([2, 0], dtype=int32)
+    """
+
+    def __init__(self, routers: Sequence[Rib] | Sequence[Applications]) -> None:
+        tables = [router.table() for router in routers]
+        self._n_tables = len(tables)
+        self._tables: Any = first_table(*tables[0])
+        for table in tables[1:]:
+            add_table(self._tables, *table)
+
+    def find(
+        self,
+        at: NDArray[np.int64],
+        packets: Descriptors,
+        rows: NDArray[np.int64],
+        trees: NDArray[np.int64],
+        interfaces: NDArray[np.int64],
+    ) -> Found:
+        """What `Rib.forward` gives for `packets[rows]` at the routers with the numbers `at`."""
+        start, order = by_number(at, self._n_tables)
+        queries = Queries(order, packets.start, packets.ids, rows, trees, interfaces)
+        found_start, found = entries_in_tables(self._tables, start, queries)
+        return Found(order, found_start, found)
