@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from matchyard.errors import UsageError
+from matchyard.network.addresses import is_loopback, parse_address
 from matchyard.network.client import Client, Tail
 from matchyard.network.frames import (
     Hello,
     LinkError,
     greet,
 )
-from matchyard.network.links import RouterServer, is_loopback, parse_address
+from matchyard.network.links import RouterServer
 from matchyard.network.packet import Kind
 from matchyard.network.station import Role, Settings
 

@@ -269,7 +269,7 @@ def test_an_update_takes_as_many_bytes_as_are_counted_for_it() -> None:
 
 
 def test_a_link_state_is_written_and_read_again() -> None:
-    state = LinkState("a", 7, ("b", "ü"))
+    state = LinkState("a", 7, 1, ("b", "ü"))
     assert LinkState.from_bytes(state.to_bytes()) == state
     for end in range(len(state.to_bytes())):
         with pytest.raises(PacketError):

@@ -74,7 +74,7 @@ def router(
 
     async def serve() -> None:
         await server.start()
-        summary(f"router {server.name} listens at {listen}")
+        summary(f"router {server.name} listens at {server.address}")
         await server.finished()
 
     _run(serve())

@@ -10,14 +10,16 @@ from matchyard.kernels.names import find_name
 # Places in a packet.
 HEAD, FLAGS, CACHE, VERSION, TREE, HOPS, TRIES = 24, 2, 3, 9, 17, 19, 20
 _TAGS, _SENDER, _WHOLE = 1, 16, 32
+_MOST_TAGS = 4096
 
 
 @njit(nogil=True, cache=True)
 def read_notifications(data, start, names, fields):
     """Read packets that follow each other in `data`, and find their tags among names.
 
-    Fills `fields` [n, 4] with version, tree and hops of each, and whether its tags are ASCII; returns (is_plain, start,
-    ids): which packets are notifications to all, by tags alone and well-formed; and the tags that are known of these.
+    Fills `fields` [n, 5] with version, tree and hops of each, whether its text is ASCII, and where its sender begins, or 0;
+    returns (is_plain, start, ids): which packets are notifications to all, by tags alone and well-formed; and the tags
+    that are known of these.
     """
     n_packets = len(start) - 1
     is_plain = np.zeros(n_packets, np.bool_)
@@ -48,6 +50,10 @@ def read_notifications(data, start, names, fields):
             for i in range(text, end):
                 bits |= data[i]
             text = end
+        if data[low + FLAGS] & _SENDER:
+            fields[packet, 4] = text - low
+            for i in range(text + 3, text + 3 + np.int64(_number(data, text + 1, 2))):
+                bits |= data[i]
         fields[packet, 3] = bits < 128
         sort_some(ids, first, n_ids)
         n_ids = _without_repeats(ids, first, n_ids)
@@ -71,18 +77,35 @@ def _text_of_plain(data, low, high):
             return -1
     n_tags = np.int64(_number(data, low + HEAD, 2))
     text = low + HEAD + 2 + 2 * n_tags
-    if text > high:
+    if text > high or n_tags > _MOST_TAGS:
         return -1
     end = text
     for tag in range(n_tags):
         end += np.int64(_number(data, low + HEAD + 2 + 2 * tag, 2))
+    if end + 4 > high or not _is_rising(data, low + HEAD + 2, n_tags, text):
+        return -1
     if flags & _SENDER:
-        if end + 3 > high:
+        if data[end] != 0 or end + 3 > high:  # text
             return -1
-        end += 9 if data[end] == 1 else 3 + np.int64(_number(data, end + 1, 2))
+        end += 3 + np.int64(_number(data, end + 1, 2))
     if end + 4 > high or end + 4 + np.int64(_number(data, end, 4)) != high:
         return -1
     return text
+
+
+@njit(nogil=True, cache=True)
+def _is_rising(data, lengths, n_tags, text):
+    """Is each tag above the one before it, as those who write packets have them? Then none is there twice."""
+    before, n_before = text, np.int64(0)
+    for tag in range(n_tags):
+        count = np.int64(_number(data, lengths + 2 * tag, 2))
+        i = 0
+        while i < min(count, n_before) and data[before + i] == data[text + i]:
+            i += 1
+        if tag > 0 and (i == count or (i < n_before and data[before + i] > data[text + i])):
+            return False
+        before, n_before, text = text, count, text + count
+    return True
 
 
 @njit(nogil=True, cache=True)

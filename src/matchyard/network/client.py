@@ -10,13 +10,16 @@ import asyncio
 import contextlib
 import json
 import secrets
+from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, Self
 
 from matchyard.errors import UsageError
+from matchyard.network.addresses import parse_address
 from matchyard.network.fan_out import ALL, ONE, FanOut
 from matchyard.network.frames import (
     OLDEST,
+    SECONDS_TO_PROVE,
     FrameKind,
     Hello,
     LinkError,
@@ -24,6 +27,7 @@ from matchyard.network.frames import (
     data_frame,
     frame,
     greet,
+    keep_alive,
     read_ack,
     read_data,
     read_expected,
@@ -31,9 +35,8 @@ from matchyard.network.frames import (
     read_ready,
     ready_frame,
 )
-from matchyard.network.links import parse_address
 from matchyard.network.messages import MessageKind, texts_to_bytes
-from matchyard.network.packet import Kind, Packet
+from matchyard.network.packet import Kind, Packet, PacketError
 from matchyard.network.router import reply_to
 from matchyard.network.sessions import Session
 from matchyard.network.station import Role
@@ -43,6 +46,8 @@ _MOST_FRAME = 64 << 20
 _FRAME = 256 << 10
 _WINDOW = 4 << 20  # bytes that a client sends before the router has accepted what was before
 _PAUSE = 0.1  # seconds before it connects again
+_ACKNOWLEDGE_EVERY = 0.25  # seconds
+_MOST_QUESTIONS = 64  # that wait for an answer
 
 
 class _Caller:
@@ -57,6 +62,7 @@ class _Caller:
         self._has_news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._writer: asyncio.StreamWriter | None = None
+        self._incarnation: int | None = None  # of the router
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.ensure_future(self._run())
@@ -77,27 +83,38 @@ class _Caller:
         while True:
             try:
                 await self._talk()
-                deadline = loop.time() + self._patience
-            except (OSError, EOFError) as error:
+            except Exception as error:
                 if self._writer is not None:  # it was connected
                     deadline = loop.time() + self._patience
-                if _is_final(error) or loop.time() > deadline:
-                    host, port = self._address
-                    self._failure = LinkError(f"router {host}:{port}: {error}")
-                    self._has_news.set()
+                is_passing = isinstance(error, OSError | EOFError) and not isinstance(
+                    error, LinkError
+                )
+                if not is_passing or loop.time() > deadline:
+                    self._fail(error)
                     return
             finally:
                 self._writer = None
+                self._end()
             await asyncio.sleep(_PAUSE)
+
+    def _fail(self, error: Exception) -> None:
+        host, port = self._address
+        self._failure = LinkError(f"router {host}:{port}: {error or type(error).__name__}")
+        self._has_news.set()
 
     async def _talk(self) -> None:
         reader, writer = await asyncio.open_connection(*self._address)
+        keep_alive(writer)
         try:
-            await greet(reader, writer, Hello.of(self.role, self._name, ""), self._secret)
-            writer.write(ready_frame(0, 0))
-            await read_expected(reader, FrameKind.READY)
-            writer.write(ready_frame(0, self._expected()))
-            _, expected = read_ready(await read_expected(reader, FrameKind.READY))
+            async with asyncio.timeout(SECONDS_TO_PROVE):
+                await greet(reader, writer, Hello.of(self.role, self._name, ""), self._secret)
+                writer.write(ready_frame(0, 0))
+                incarnation, _ = read_ready(await read_expected(reader, FrameKind.READY))
+                if self._incarnation not in (None, incarnation):
+                    self._begin_anew()  # the router has lost its state
+                self._incarnation = incarnation
+                writer.write(ready_frame(0, self._expected()))
+                _, expected = read_ready(await read_expected(reader, FrameKind.READY))
             self._begin(expected)
             self._writer = writer
             await self._work(reader, writer)
@@ -106,6 +123,13 @@ class _Caller:
 
     def _expected(self) -> int:
         raise NotImplementedError
+
+    def _begin_anew(self) -> None:
+        """The router knows nothing of what was before."""
+        raise NotImplementedError
+
+    def _end(self) -> None:
+        """A connection has ended."""
 
     def _begin(self, expected: int) -> None:
         """A connection stands; the router expects this message."""
@@ -121,11 +145,6 @@ class _Caller:
         if self._failure is not None:
             self._has_news.set()
             raise self._failure
-
-
-def _is_final(error: Exception) -> bool:
-    """Was this client refused, or did it meet something else than a router?"""
-    return isinstance(error, LinkError)
 
 
 class Client(_Caller):
@@ -148,7 +167,6 @@ class Client(_Caller):
         self._sent = 0
         self._to_send = asyncio.Event()
         self._answers: asyncio.Queue[Any] = asyncio.Queue()
-        self._questions: list[bytes] = []
 
     @property
     def n_accepted(self) -> int:
@@ -223,15 +241,19 @@ class Client(_Caller):
 
     async def ask(self, question: dict[str, Any]) -> dict[str, Any]:
         """Ask the router about itself: {"ask": "status"}."""
-        while self._writer is None:
-            if self._failure is not None:
-                raise self._failure
-            await asyncio.sleep(0.01)
-        self._writer.write(frame(FrameKind.QUERY, json.dumps(question).encode()))
-        found: dict[str, Any] = await self._answers.get()
-        if "error" in found:
-            raise LinkError(found["error"])
-        return found
+        while True:
+            while self._writer is None:
+                if self._failure is not None:
+                    raise self._failure
+                await asyncio.sleep(0.01)
+            asked = self._answers
+            self._writer.write(frame(FrameKind.QUERY, json.dumps(question).encode()))
+            found: dict[str, Any] | None = await asked.get()
+            if found is None:  # the connection has ended meanwhile
+                continue
+            if "error" in found:
+                raise LinkError(found["error"])
+            return found
 
     async def _put(self, kind: MessageKind, content: bytes) -> None:
         while not self._session.put(bytes([kind]) + content, is_vital=not self._session.kept):
@@ -240,6 +262,15 @@ class Client(_Caller):
 
     def _expected(self) -> int:
         return 0
+
+    def _begin_anew(self) -> None:
+        self._session.restart(0)
+
+    def _end(self) -> None:
+        """Who waits for an answer asks again."""
+        ended, self._answers = self._answers, asyncio.Queue()
+        for _ in range(_MOST_QUESTIONS):
+            ended.put_nowait(None)
 
     def _begin(self, expected: int) -> None:
         self._session.acknowledge(expected)
@@ -284,7 +315,7 @@ class Client(_Caller):
 
 
 class Tail(_Caller):
-    """Reads what came for an application, each packet once.
+    """Reads what came for an application, each packet once. What was read when it is closed does not come again.
 
     >>> async def main() -> None:
     ...     async with Tail("127.0.0.1:7000", key="ada") as tail:
@@ -296,26 +327,44 @@ class Tail(_Caller):
 
     def __init__(self, address: str, key: str, secret: bytes = b"", patience: float = 30.0) -> None:
         super().__init__(address, key, secret, patience)
-        self._next_number: int | None = None  # the message that is read next, once it is known
-        self._packets: list[Packet] = []
+        self.unreadable = 0  # packets that were skipped
+        self._next_number: int | None = None  # the message that comes next, once it is known
+        self._packets: deque[Packet | None] = deque()  # that are not read yet
+        self._acknowledged_at = 0.0
 
     async def __aiter__(self) -> AsyncIterator[Packet]:
+        now = asyncio.get_running_loop().time
         while True:
-            packets, self._packets = self._packets, []
-            for packet in packets:
-                yield packet
-            if packets:
-                self._acknowledge()
-            if not self._packets:
-                await self._news()
+            while self._packets:
+                packet = self._packets.popleft()
+                if packet is not None:
+                    yield packet
+                if now() - self._acknowledged_at > _ACKNOWLEDGE_EVERY:
+                    self._acknowledge(now())
+                    await asyncio.sleep(0)
+            self._acknowledge(now())
+            await self._news()
 
-    def _acknowledge(self) -> None:
-        """What was read need not come again; what arrived since then is not read yet."""
+    async def close(self) -> None:
+        """End the connection; what was read is acknowledged."""
+        self._acknowledge(0.0)
+        if self._writer is not None:
+            with contextlib.suppress(OSError):
+                await self._writer.drain()
+        await super().close()
+
+    def _acknowledge(self, now: float) -> None:
+        """What was read need not come again."""
+        self._acknowledged_at = now
         if self._writer is not None and self._next_number is not None:
-            self._writer.write(ack_frame(self._next_number - len(self._packets)))
+            with contextlib.suppress(OSError):
+                self._writer.write(ack_frame(max(0, self._next_number - len(self._packets))))
 
     def _expected(self) -> int:
         return OLDEST if self._next_number is None else self._next_number
+
+    def _begin_anew(self) -> None:
+        self._next_number = None
 
     def _begin(self, expected: int) -> None:
         pass  # a router expects no messages from who only reads
@@ -334,5 +383,12 @@ class Tail(_Caller):
                 raise LinkError(f"message {first}; expected {self._next_number}")
             new = messages[self._next_number - first :]
             self._next_number += len(new)
-            self._packets += [Packet.from_bytes(message[1:]) for message in new]
+            self._packets.extend(map(self._packet, new))
             self._has_news.set()
+
+    def _packet(self, message: bytes) -> Packet | None:
+        try:
+            return Packet.from_bytes(message[1:])
+        except PacketError:
+            self.unreadable += 1
+            return None

@@ -23,6 +23,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
+import socket
 import struct
 from collections.abc import Sequence
 from enum import IntEnum
@@ -38,6 +39,7 @@ MAGIC = b"matchyrd"
 OLDEST = (1 << 64) - 1
 MOST_BEFORE_PROOF = 4096  # bytes of a frame of somebody who has proved nothing
 SECONDS_TO_PROVE = 10.0
+_MOST_MESSAGES = 1 << 62
 _HEAD, _NUMBER, _LENGTH = struct.Struct(">IB"), struct.Struct(">Q"), struct.Struct(">I")
 _HELLO = struct.Struct(">8sBB16s")
 _READY = struct.Struct(">QQ")
@@ -64,6 +66,13 @@ class FrameKind(IntEnum):
 def frame(kind: FrameKind, content: bytes = b"") -> bytes:
     """A frame on the wire."""
     return _HEAD.pack(len(content) + 1, kind) + content
+
+
+def keep_alive(writer: asyncio.StreamWriter) -> None:
+    """Let the system notice when the other end is gone without a word."""
+    connected = writer.get_extra_info("socket")
+    if connected is not None:
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 async def read_frame(reader: asyncio.StreamReader, most: int) -> tuple[FrameKind, bytes]:
@@ -206,6 +215,8 @@ def read_data(content: bytes) -> tuple[int, list[bytes]]:
     if len(content) < _NUMBER.size:
         raise LinkError("a frame of data without a sequence number")
     (first,) = _NUMBER.unpack_from(content)
+    if first >= _MOST_MESSAGES:
+        raise LinkError(f"message {first}; expected numbers up to 2^62")
     messages, at = list[bytes](), _NUMBER.size
     while at < len(content):
         if at + _LENGTH.size > len(content):

@@ -6,35 +6,35 @@ Whatever has arrived since the last batch is the next batch. It is written to di
 acknowledged after that.
 
 Flow control: a peer is sent only so much that it has not acknowledged; the rest stays in its session. While the session
-of a peer that reads is half full, the router is *congested*: it takes nothing from its own clients, and is slow to
-acknowledge what neighbours send, so that they become congested in turn. A peer that has not acknowledged anything for a
-while holds nobody up: its session fills, and what has no room is dropped and counted.
+of a peer that reads is half full, others are held up: the router takes nothing from its own clients, and does not
+acknowledge what other neighbours send, so that they hold up others in turn. A peer that has not acknowledged anything
+for two seconds holds nobody up: its session fills, and what has no room is dropped and counted. That also ends it when
+routers hold up each other in a ring.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import json
 import logging
 import secrets
-from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from matchyard.errors import MatchyardError, UsageError
+from matchyard.network.addresses import is_loopback, parse_address
+from matchyard.network.connections import FRAME_BYTES, SECONDS_OF_SILENCE, Connection
 from matchyard.network.frames import (
     OLDEST,
     SECONDS_TO_PROVE,
     FrameKind,
     Hello,
     LinkError,
-    ack_frame,
-    data_frame,
     frame,
     greet,
+    keep_alive,
     read_ack,
     read_data,
     read_expected,
@@ -44,7 +44,6 @@ from matchyard.network.frames import (
     welcome,
 )
 from matchyard.network.questions import answer, metrics
-from matchyard.network.sessions import Session
 from matchyard.network.station import Input, InputKind, Peer, Role, Settings, Station
 from matchyard.network.station_log import StationLog
 
@@ -52,72 +51,16 @@ _log = logging.getLogger("matchyard")
 _MOST_WAITING = (
     8 << 20
 )  # bytes of messages that are not processed yet, if sessions have room for it
-_MOST_ON_THE_WAY = 4 << 20  # bytes to a peer that it has not acknowledged
-_FRAME = 256 << 10  # bytes of messages that go together
-_PATIENCE = 2.0  # seconds that a peer may read nothing and hold others up
-_LATE = 0.5  # seconds that an acknowledgement waits at most
+_LOOK_EVERY = 0.25  # seconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds before a router connects again
 
 
-def parse_address(text: str) -> tuple[str, int]:
-    """Host and port.
+class AlreadyConnected(LinkError):
+    """A second connection of a neighbour, where the first one counts."""
 
-    >>> parse_address("127.0.0.1:7000")
-    ('127.0.0.1', 7000)
-    """
-    host, colon, port = text.rpartition(":")
-    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 1 << 16):
-        raise UsageError(f"address {text!r}; expected host:port, e.g. 127.0.0.1:7000")
-    return host.strip("[]"), int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Is it this machine alone?"""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-class Connection:
-    """One connection to a peer, while it lasts."""
-
-    def __init__(
-        self, peer: Peer, writer: asyncio.StreamWriter, session: Session, sent: int
-    ) -> None:
-        self.peer, self.writer, self.session = peer, writer, session
-        self.sent = sent  # the sequence number of the message that is sent next
-        kept = islice(session.kept, sent - session.first)
-        self.n_bytes_sent = session.n_bytes_gone + sum(map(len, kept))
-        self.acknowledged = session.expected
-        self.acknowledged_at = self.progress_at = asyncio.get_running_loop().time()
-        self.is_new = asyncio.Event()  # is there something to send, or room to send it?
-
-    def next_messages(self) -> list[bytes]:
-        """Messages for one frame, if what is on its way leaves room for it."""
-        place = self.sent - self.session.first
-        found, n_bytes = list[bytes](), 0
-        if place < 0 or self.n_bytes_sent - self.session.n_bytes_gone > _MOST_ON_THE_WAY:
-            return found
-        for message in islice(self.session.kept, place, None):
-            if found and n_bytes + len(message) > _FRAME:
-                break
-            found.append(message)
-            n_bytes += len(message)
-        self.sent += len(found)
-        self.n_bytes_sent += n_bytes
-        return found
-
-    def is_behind(self, now: float) -> bool:
-        """Does the peer read, but too slowly?"""
-        is_full = 2 * self.session.n_bytes > self.session.room
-        return is_full and now - self.progress_at < _PATIENCE
-
-    def close(self) -> None:
-        """End it; its tasks notice."""
-        self.writer.close()
+    def __init__(self, peer: Peer) -> None:
+        super().__init__(f"{peer.name} is connected already")
+        self.peer = peer
 
 
 class RouterServer:
@@ -147,7 +90,8 @@ class RouterServer:
                     f"address {host} is not of this machine alone; expected a secret, or 127.0.0.1"
                 )
         self._secret, self._settings = secret, settings or Settings()
-        self._most = self._settings.message_bytes + _FRAME
+        self._most_of_router = self._settings.longest() + 2 * FRAME_BYTES  # bytes of a frame
+        self._most_of_client = max(self._settings.message_bytes, FRAME_BYTES) + FRAME_BYTES
         self._log = (
             None if state is None else StationLog(state, self.name, self._settings, is_synced)
         )
@@ -166,6 +110,11 @@ class RouterServer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._page: asyncio.Server | None = None
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return f"{self._listen[0]}:{self.port}"
 
     @property
     def port(self) -> int:
@@ -257,30 +206,23 @@ class RouterServer:
             await asyncio.sleep(0)
 
     async def _look_after(self) -> None:
-        """Notice in time that a peer holds others up no longer."""
+        """Notice in time that a peer holds others up no longer, and tell neighbours that this router is there."""
         while True:
-            await asyncio.sleep(_LATE / 2)
+            await asyncio.sleep(_LOOK_EVERY)
             self._answer_all()
 
     def _answer_all(self) -> None:
         now = asyncio.get_running_loop().time()
-        is_congested = any(one.is_behind(now) for one in self.connections.values())
-        if is_congested:
+        behind = [one for one in self.connections.values() if one.is_behind(now)]
+        if behind:
             self._is_free.clear()
         else:
             self._is_free.set()
         for connection in list(self.connections.values()):
-            self._answer(connection, is_congested, now)
-
-    def _answer(self, connection: Connection, is_congested: bool, now: float) -> None:
-        """Acknowledge what a peer has sent, and wake up who sends to it."""
-        session = connection.session
-        is_due = not is_congested or now - connection.acknowledged_at > _LATE
-        if is_due and session.expected != connection.acknowledged:
-            connection.acknowledged, connection.acknowledged_at = session.expected, now
-            connection.writer.write(ack_frame(session.expected))
-        if session.next > connection.sent:
-            connection.is_new.set()
+            if connection.session is not self.station.sessions.get(connection.peer):
+                connection.close("forgotten; there are too many others")
+                continue
+            connection.answer(any(one is not connection for one in behind), now)
 
     async def _submit(self, inputs: Sequence[Input]) -> None:
         """Put inputs into the next batch."""
@@ -301,15 +243,21 @@ class RouterServer:
     # ---------------------------------------------------------------- connections
 
     async def _keep_connected(self, host: str, port: int) -> None:
-        """Connect to a neighbour, again and again."""
-        pause = _FIRST_PAUSE
+        """Connect to a neighbour, again and again, unless it has connected to this router."""
+        pause, peer = _FIRST_PAUSE, None
         while True:
-            try:
-                reader, writer = await asyncio.open_connection(host, port)
-                pause = _FIRST_PAUSE
-                await self._talk(reader, writer, is_caller=True)
-            except (TimeoutError, OSError, EOFError, MatchyardError) as error:
-                _log.info("router %s, neighbour %s:%d: %s", self.name, host, port, error)
+            if peer is None or peer not in self.connections:
+                try:
+                    reader, writer = await asyncio.open_connection(host, port)
+                    async with self._connection(reader, writer, is_caller=True) as connection:
+                        pause, peer = _FIRST_PAUSE, connection.peer
+                        await self._read(reader, connection)
+                except AlreadyConnected as error:
+                    peer = error.peer
+                except LinkError as error:
+                    _log.warning("router %s, neighbour %s:%d: %s", self.name, host, port, error)
+                except (TimeoutError, OSError, EOFError) as error:
+                    _log.debug("router %s, neighbour %s:%d: %s", self.name, host, port, error)
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -319,39 +267,41 @@ class RouterServer:
         assert task is not None
         self._tasks.add(task)
         try:
-            await self._talk(reader, writer, is_caller=False)
-        except (TimeoutError, OSError, EOFError, MatchyardError) as error:
-            _log.info("router %s: %s", self.name, error)
+            async with self._connection(reader, writer, is_caller=False) as connection:
+                await self._read(reader, connection)
+        except AlreadyConnected as error:
+            _log.debug("router %s: %s", self.name, error)
+        except (LinkError, TimeoutError) as error:
+            _log.warning("router %s: %s", self.name, error or "somebody was too slow")
+        except (OSError, EOFError) as error:
+            _log.debug("router %s: %s", self.name, error)
         except asyncio.CancelledError:
             pass  # the router stops
         finally:
             self._tasks.discard(task)
 
-    async def _talk(
+    @contextlib.asynccontextmanager
+    async def _connection(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_caller: bool
-    ) -> None:
-        """A whole connection: handshake, then reading and writing until one end has enough."""
-        connection = None
+    ) -> AsyncIterator[Connection]:
+        """A connection after its handshake, on which the session of the peer is sent."""
+        connection, writing = None, None
+        keep_alive(writer)
         try:
             async with asyncio.timeout(SECONDS_TO_PROVE):
                 connection = await self._opened(reader, writer, is_caller)
-            _log.info(
-                "router %s: %s %s is here",
-                self.name,
-                connection.peer.role.name.lower(),
-                connection.peer.name,
-            )
-            writing = asyncio.ensure_future(self._write(connection))
-            try:
-                await self._read(reader, connection)
-            finally:
-                writing.cancel()
-                await asyncio.gather(writing, return_exceptions=True)
+            peer = connection.peer
+            _log.info("router %s: %s %s is here", self.name, peer.role.name.lower(), peer.name)
+            writing = asyncio.ensure_future(connection.send())
+            yield connection
         except MatchyardError as error:
             with contextlib.suppress(OSError):
                 writer.write(frame(FrameKind.REFUSAL, str(error).encode()[:1000]))
             raise
         finally:
+            if writing is not None:
+                writing.cancel()
+                await asyncio.gather(writing, return_exceptions=True)
             if connection is not None and self.connections.get(connection.peer) is connection:
                 del self.connections[connection.peer]
             writer.close()
@@ -359,24 +309,18 @@ class RouterServer:
     async def _opened(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_caller: bool
     ) -> Connection:
-        """The handshake. The newest connection of a peer is the one that counts."""
+        """The handshake."""
         own = Hello.of(Role.ROUTER, self.name, self._settings.common())
         shake = greet if is_caller else welcome
         other = await shake(reader, writer, own, self._secret)
         peer = Peer(other.role, other.name)
         if is_caller and (other.role is not Role.ROUTER or other.common != own.common):
             raise LinkError(f"{other.name} has {other.common}; {self.name} has {own.common}")
-        old = self.connections.pop(peer, None)
-        if old is not None:
-            old.close()
+        # Both ends must know whether the other has lost its state before they say what they expect.
         incarnation = self.station.incarnation
-        if is_caller:
-            # Both ends must know whether the other has lost its state before they say what they expect.
-            writer.write(ready_frame(incarnation, 0))
-            theirs, _ = read_ready(await read_expected(reader, FrameKind.READY))
-        else:
-            theirs, _ = read_ready(await read_expected(reader, FrameKind.READY))
-            writer.write(ready_frame(incarnation, 0))
+        writer.write(ready_frame(incarnation, 0))
+        theirs, _ = read_ready(await read_expected(reader, FrameKind.READY))
+        self._replace(peer, theirs, is_caller)
         await self._submit([Input(peer, InputKind.MEETING, theirs)])
         await self._processed()
         session = self.station.session(peer)
@@ -387,30 +331,46 @@ class RouterServer:
             raise LinkError(
                 f"{peer.name} expects message {sent}; {self.name} has {session.first} to {session.next}"
             )
-        connection = self.connections[peer] = Connection(peer, writer, session, sent)
+        self._replace(peer, theirs, is_caller)
+        connection = self.connections[peer] = Connection(peer, writer, session, sent, is_caller)
         connection.is_new.set()
         return connection
 
+    def _replace(self, peer: Peer, incarnation: int, is_caller: bool) -> None:
+        """Of two connections of a peer, the newer one counts. Of two neighbours that have connected to each other, the
+        connection counts that the one with the lower name has made."""
+        old = self.connections.get(peer)
+        if old is None:
+            return
+        if peer.role is Role.ROUTER and old.session.incarnation != incarnation:
+            raise LinkError(
+                f"a router {peer.name} is connected already; expected names that differ"
+            )
+        is_by_lower = old.is_caller == (self.name < peer.name)
+        if peer.role is Role.ROUTER and old.is_caller != is_caller and is_by_lower:
+            raise AlreadyConnected(peer)
+        del self.connections[peer]
+        old.close(
+            f"{peer.name} has connected again from elsewhere" if peer.role is Role.TAIL else ""
+        )
+
     async def _read(self, reader: asyncio.StreamReader, connection: Connection) -> None:
+        """Read frames until the peer has enough, or another connection of it counts."""
         peer = connection.peer
+        is_router = peer.role is Role.ROUTER
+        most = self._most_of_router if is_router else self._most_of_client
         while True:
-            kind, content = await read_frame(reader, self._most)
+            async with asyncio.timeout(SECONDS_OF_SILENCE if is_router else None):
+                kind, content = await read_frame(reader, most)
+            if self.connections.get(peer) is not connection:
+                return
             if kind is FrameKind.DATA:
-                first, messages = read_data(content)
-                if peer.role is Role.CLIENT:
-                    await self._is_free.wait()
-                await self._submit(
-                    [
-                        Input(peer, InputKind.MESSAGE, first + place, message)
-                        for place, message in enumerate(messages)
-                    ]
-                )
+                await self._take_data(connection, content)
             elif kind is FrameKind.ACK:
                 expected = read_ack(content)
-                if expected > connection.sent:
-                    raise LinkError(f"{peer.name} acknowledges what was not sent to it")
-                connection.progress_at = asyncio.get_running_loop().time()
-                await self._submit([Input(peer, InputKind.ACKNOWLEDGEMENT, expected)])
+                connection.note_progress(expected)
+                if expected > connection.session.first:
+                    await self._submit([Input(peer, InputKind.ACKNOWLEDGEMENT, expected)])
                 connection.is_new.set()
             elif kind is FrameKind.QUERY and peer.role is Role.CLIENT:
                 await self._processed()
@@ -424,12 +384,18 @@ class RouterServer:
             else:
                 raise LinkError(f"a frame of kind {kind.name} from a {peer.role.name}")
 
-    async def _write(self, connection: Connection) -> None:
-        """Send what is in the session of a peer, as far as it keeps up."""
-        while True:
-            await connection.is_new.wait()
-            connection.is_new.clear()
-            while messages := connection.next_messages():
-                first = connection.sent - len(messages)
-                connection.writer.write(data_frame(first, messages))
-                await connection.writer.drain()
+    async def _take_data(self, connection: Connection, content: bytes) -> None:
+        peer, (first, messages) = connection.peer, read_data(content)
+        if peer.role is not Role.ROUTER:
+            longest = max(map(len, messages), default=0)
+            if longest > self._settings.message_bytes:
+                raise LinkError(
+                    f"a message of {longest} bytes; expected at most {self._settings.message_bytes}"
+                )
+            await self._is_free.wait()
+        await self._submit(
+            [
+                Input(peer, InputKind.MESSAGE, first + place, message)
+                for place, message in enumerate(messages)
+            ]
+        )

@@ -25,7 +25,8 @@ from matchyard.routing import Descriptors, Update
 from matchyard.routing.applications import Tags
 
 _HEAD = struct.Struct(">QHB")
-_LONG, _SHORT, _SEQUENCE = struct.Struct(">I"), struct.Struct(">H"), struct.Struct(">Q")
+_LONG, _SHORT, _STATE = struct.Struct(">I"), struct.Struct(">H"), struct.Struct(">QQ")
+_MOST_SEQUENCE = 1 << 62
 _WHOLE, _FILTERS = 1, 2
 
 
@@ -41,31 +42,36 @@ class MessageKind(IntEnum):
 
 
 class LinkState(NamedTuple):
-    """The neighbours of a router; a higher sequence is newer."""
+    """The neighbours of a router; a higher sequence is newer. The incarnation tells a router from one that had its
+    name before."""
 
     name: str
     sequence: int
+    incarnation: int
     neighbours: tuple[str, ...]
 
     def to_bytes(self) -> bytes:
         """The form on the wire.
 
-        >>> state = LinkState("oslo", 3, ("rome", "wien"))
+        >>> state = LinkState("oslo", 3, 7, ("rome", "wien"))
         >>> LinkState.from_bytes(state.to_bytes()) == state
         True
         """
-        return _SEQUENCE.pack(self.sequence) + texts_to_bytes((self.name, *self.neighbours))
+        head = _STATE.pack(self.sequence, self.incarnation)
+        return head + texts_to_bytes((self.name, *self.neighbours))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> LinkState:
         """Read it; anything else is a PacketError."""
         reader = Reader(data, "a link state")
-        (sequence,) = reader.numbers(_SEQUENCE, "sequence")
+        sequence, incarnation = reader.numbers(_STATE, "head")
         names = texts_from(reader, "names")
         reader.check_end()
-        if not names:
-            raise PacketError("a link state of no router; expected its name")
-        return cls(names[0], sequence, tuple(names[1:]))
+        if not names or sequence >= _MOST_SEQUENCE:
+            raise PacketError(
+                f"a link state {sequence} of {names[:1]}; expected a name, and 2^62 at most"
+            )
+        return cls(names[0], sequence, incarnation, tuple(names[1:]))
 
 
 def texts_to_bytes(texts: Sequence[str]) -> bytes:
@@ -127,6 +133,11 @@ def update_from_bytes(data: bytes) -> TreeUpdate:
     removals = _descriptors(reader, bool(flags & _FILTERS))
     reader.check_end()
     return TreeUpdate(version, tree, Update(additions, removals), bool(flags & _WHOLE))
+
+
+def is_of_filters(data: bytes) -> bool:
+    """Has an update Bloom filters?"""
+    return bool(data[_HEAD.size - 1] & _FILTERS)
 
 
 def _descriptors(reader: Reader, is_bloom: bool) -> Any:

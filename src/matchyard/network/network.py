@@ -9,6 +9,7 @@ labels are made anew under a new version. Parts that cannot reach each other hav
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -180,7 +181,9 @@ class Network(Service):
             return
         new.attach(key)
         self._settle(new, new.register(key, old.applications.of(key)))
-        self._settle(old, old.detach(key, moved_to=new.locators()))
+        told = old.detach(key, moved_to=new.locators())
+        if old.name not in self._down:
+            self._settle(old, told)
 
     def _where(self, key: Key) -> Router:
         found = [router for router in self._nodes.values() if key in router.attached]
@@ -198,11 +201,13 @@ class Network(Service):
     def join(self, node: object, neighbours: Iterable[object], weight: float = 1.0) -> None:
         """A new node, or new links of a node."""
         name, near = str(node), [self.router(one).name for one in neighbours]
+        if name in near:
+            raise UsageError(f"a link from {name} to itself; expected another node")
+        if not (isinstance(weight, int | float) and 0 < weight < math.inf):
+            raise UsageError(f"a link of weight {weight}; expected a finite number above 0")
         if name not in self._nodes:
             self._add(name)
         for one in near:
-            if one == name:
-                raise UsageError(f"a link from {name} to itself; expected another node")
             self._weights[_link(name, one)] = weight
             self._down.discard(_link(name, one))
         self._renew()
@@ -222,6 +227,8 @@ class Network(Service):
         register again, or with `forget` are gone."""
         old = self._living(node)
         router = self._add(old.name)
+        for neighbour in old.interfaces:  # packets on their way know interfaces by number
+            router.connect(neighbour)
         plan = self._plans[old.name]
         waiting = router.install(self._part(plan, old.name))
         for key in () if forget else old.attached:

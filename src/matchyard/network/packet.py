@@ -163,7 +163,7 @@ def _parts(packet: Packet) -> list[bytes]:
             parts.append(packet.filter)
         if packet.identifier:
             parts += [_SHORT.pack(len(packet.identifier)), packet.identifier]
-        parts += [_key_bytes(key) for key in (packet.addressee, packet.sender) if key is not None]
+        parts += [key_to_bytes(key) for key in (packet.addressee, packet.sender) if key is not None]
         if len(packet.payload) > MOST_PAYLOAD:
             raise PacketError(
                 f"a payload of {len(packet.payload)} bytes; expected at most {MOST_PAYLOAD}"
@@ -175,7 +175,8 @@ def _parts(packet: Packet) -> list[bytes]:
     return [*parts, _LONG.pack(len(packet.payload)), packet.payload]
 
 
-def _key_bytes(key: Key) -> bytes:
+def key_to_bytes(key: Key) -> bytes:
+    """An application on the wire."""
     if isinstance(key, int):
         return b"\1" + _NUMBER.pack(key)
     text = key.encode()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchyard.kernels.packets import HOPS, VERSION, read_notifications
-from matchyard.network.packet import MOST_HOPS
+from matchyard.network.packet import MOST_HOPS, key_to_bytes
 from matchyard.network.router import Router
 from matchyard.network.tables import Plane
 from matchyard.routing import Descriptors
@@ -25,28 +26,36 @@ _STAMP = struct.Struct(">QH")  # version and tree
 _HOP_BYTES = [bytes([number]) for number in range(256)]
 
 
-class Sent(NamedTuple):
-    """Where plain packets go: rows of the messages, and who gets each."""
+class Message(NamedTuple):
+    """A message with a packet, the interface that it came by, and of a local one, the application."""
 
-    neighbours: list[tuple[int, bytes]]  # interface, message
+    data: bytes
+    interface: int
+    sender: str | None
+
+
+class Sent(NamedTuple):
+    """Where plain packets go: who gets which messages."""
+
+    neighbours: dict[int, list[bytes]]  # by interface
     applications: list[tuple[Key, bytes]]
     others: list[int]  # rows of messages that are not plain, or that a router refuses
 
 
-def forward_plain(
-    router: Router, given: Sequence[bytes], interfaces: Sequence[int], at: int
-) -> Sent:
+def forward_plain(router: Router, given: Sequence[Message], at: int) -> Sent:
     """Forward messages that have a packet from byte `at` on. Those of applications get a tree."""
-    messages = list(given)
+    if router.is_bloom:  # packets have filters, which routers make and compare one by one
+        return Sent({}, [], list(range(len(given))))
+    messages = [message.data for message in given]
     lengths = np.fromiter(map(len, messages), np.int64, len(messages))
     start = np.append(0, np.cumsum(lengths - at))
     data = np.frombuffer(b"".join([message[at:] for message in messages]), np.uint8)
-    fields = np.zeros((len(messages), 4), np.uint64)
+    fields = np.zeros((len(messages), 5), np.uint64)
     is_plain, id_start, ids = read_notifications(data, start, router.vocabulary.names(), fields)
     packets = Descriptors(router.vocabulary, id_start, ids)
-    came_from = np.array(interfaces, np.int64)
-    _admit(router, messages, fields, is_plain, came_from, at)
-    sent = Sent([], [], np.flatnonzero(~is_plain).tolist())
+    came_from = np.array([message.interface for message in given], np.int64)
+    _admit(router, given, messages, fields, is_plain, came_from, at)
+    sent = Sent({}, [], np.flatnonzero(~is_plain).tolist())
     for version in np.unique(fields[is_plain, 0]).tolist():
         rows = np.flatnonzero(is_plain & (fields[:, 0] == version))
         plane = router.planes.get(version)
@@ -62,25 +71,35 @@ def forward_plain(
 
 def _admit(
     router: Router,
+    given: Sequence[Message],
     messages: list[bytes],
     fields: NDArray[np.uint64],
     is_plain: NDArray[np.bool_],
     came_from: NDArray[np.int64],
     at: int,
 ) -> None:
-    """Give packets of applications a tree. Text that is not ASCII is left to be checked, and so is a packet that has
-    a version already."""
+    """Give packets of applications a tree. A packet that has a version already, is not ASCII, or does not name its
+    sender as it should, is left to be looked at more closely."""
     is_new = (fields[:, 0] == 0) & (fields[:, 3] == 1)
     is_plain &= (came_from != 0) | is_new
-    if not (is_plain & (came_from == 0)).any():
+    rows = np.flatnonzero(is_plain & (came_from == 0)).tolist()
+    if not rows:
         return
-    part, version, tree = router.plane.part, at + VERSION, at + HOPS
+    part, version, hops = router.plane.part, at + VERSION, at + HOPS
     stamps = [_STAMP.pack(part.version, number) for number in range(len(part.links))]
-    for row in np.flatnonzero(is_plain & (came_from == 0)).tolist():
+    for row, place in zip(rows, fields[rows, 4].tolist(), strict=True):
+        message, sender = messages[row], _sender_bytes(given[row].sender or "")
+        if message[at + place : at + place + len(sender)] != sender:
+            is_plain[row] = False
+            continue
         chosen = router.draw_tree()
-        message = messages[row]
-        messages[row] = message[:version] + stamps[chosen] + message[tree:]
+        messages[row] = message[:version] + stamps[chosen] + message[hops:]
         fields[row, 0], fields[row, 1] = part.version, chosen
+
+
+@lru_cache(maxsize=1024)
+def _sender_bytes(key: str) -> bytes:
+    return key_to_bytes(key)
 
 
 def _forward(
@@ -106,7 +125,7 @@ def _forward(
         if len(here)
         else ()
     )
-    ways, n_before = leaving.tolist(), len(sent.neighbours)
+    ways = leaving.tolist()
     for place, (row, (low, high)) in enumerate(
         zip(rows.tolist(), pairwise(start.tolist()), strict=True)
     ):
@@ -116,9 +135,10 @@ def _forward(
         low += place in takers
         if low < high:
             moved = message[:hop] + _HOP_BYTES[message[hop] + 1] + message[hop + 1 :]
-            sent.neighbours.extend([(interface, moved) for interface in ways[low:high]])
+            for interface in ways[low:high]:
+                sent.neighbours.setdefault(interface, []).append(moved)
+            counts.sent += high - low
         elif not keys and came_from[row] != 0:
             counts.false_forwards += 1
         counts.delivered += len(keys)
     counts.received += len(rows)
-    counts.sent += len(sent.neighbours) - n_before

@@ -35,7 +35,7 @@ def answer(station: Station, question: bytes, connected: Sequence[str]) -> dict[
         if asked["ask"] == "step":
             return step(station, asked["tags"], int(asked["tree"]), str(asked.get("from", "")))
         return {"error": f"no question {asked['ask']!r}; expected status or step"}
-    except (ValueError, KeyError, TypeError, PacketError) as error:
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
         return {"error": f"a question that makes no sense: {error!r}"}
 
 

@@ -129,13 +129,12 @@ class Router(RouterTables):
                 self.counts.answered += 1
                 found.stops.append(Stop(number, f"answered by the cache of {self.name}", False))
                 packet = reply_to(packet, answer)
-        else:
-            self.cache.offer(packet)
         if packet.stack:
             self._by_locator(number, packet, interface, found)
         else:
             self._check_tags(packet)
             self._commit(number, packet, interface, found)
+        self.cache.offer(packet)  # what is refused is not kept
 
     def _check_tags(self, packet: Packet) -> None:
         if packet.tags is None:

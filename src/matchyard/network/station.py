@@ -13,28 +13,36 @@ the inputs since then: see `station_log`.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from matchyard.errors import UsageError
 from matchyard.network.messages import (
     LinkState,
     MessageKind,
+    is_of_filters,
     tags_from_bytes,
     update_from_bytes,
     updates_to_bytes,
 )
 from matchyard.network.packet import Packet, PacketError
-from matchyard.network.plain_packets import forward_plain
+from matchyard.network.plain_packets import Message, forward_plain
 from matchyard.network.plan import Plan
 from matchyard.network.router import Router
 from matchyard.network.sessions import Session
 from matchyard.network.tables import TreeUpdate
-from matchyard.routing import Update, from_links
+from matchyard.routing import RULES, Update, from_links
 from matchyard.routing.applications import Tags
+from matchyard.routing.descriptors import KINDS
 
+_log = logging.getLogger("matchyard")
 _PACKET = bytes([MessageKind.PACKET])
+_MOST_TREES = 255  # so that a packet can have a locator of its origin for each
+_MOST_CLASHES = 3  # link states of a former life of this router, which may be on several ways
 
 
 class Role(IntEnum):
@@ -83,6 +91,20 @@ class Settings(NamedTuple):
     versions: int = 4
     clients: int = 4096
 
+    def checked(self) -> Settings:
+        """The same, if routers can work with it."""
+        if not 1 <= self.trees <= _MOST_TREES:
+            raise UsageError(f"{self.trees} trees; expected 1 to {_MOST_TREES}")
+        if self.rule not in RULES:
+            raise UsageError(f"no rule {self.rule!r}; expected one of {', '.join(RULES)}")
+        if self.descriptors not in KINDS:
+            raise UsageError(f"descriptors {self.descriptors!r}; expected {' or '.join(KINDS)}")
+        return self
+
+    def longest(self) -> int:
+        """The most bytes of a message between routers: what a client sent, and what a router adds to it."""
+        return 2 * self.message_bytes
+
     def common(self) -> str:
         """What neighbours must agree on."""
         return f"{self.trees} trees by rule {self.rule}, seed {self.seed}, of {self.descriptors}"
@@ -102,7 +124,7 @@ class Station:
 
     def __init__(self, name: str, incarnation: int, settings: Settings | None = None) -> None:
         self.name, self.incarnation = name, incarnation
-        self.settings = settings or Settings()
+        self.settings = (settings or Settings()).checked()
         self.router = Router(
             name,
             self.settings.descriptors,
@@ -110,13 +132,14 @@ class Station:
             versions=self.settings.versions,
         )
         self.sessions: dict[Peer, Session] = {}
-        self.states = {name: LinkState(name, 1, ())}
+        self.states = {name: LinkState(name, 1, incarnation, ())}
+        self.clashes: dict[int, int] = {}  # link states of this name from others, by incarnation
         self.plans: dict[int, Plan] = {}
         self.refused = 0  # messages that made no sense
         self.last_refusal = ""
         self._is_map_new = True
         self._packets: list[tuple[Packet, int]] = []
-        self._plain: list[tuple[bytes, int]] = []  # messages that have packets
+        self._plain: list[Message] = []
         self._updates: dict[tuple[int, int, int], list[TreeUpdate]] = {}  # interface, version, tree
         self._came: list[Tags] = []
         self._gone: list[Tags] = []
@@ -130,28 +153,51 @@ class Station:
         found = self.sessions.get(peer)
         if found is None:
             found = self.sessions[peer] = Session(self.settings.session_bytes)
-            if peer.role is Role.CLIENT:
+            if peer.role is not Role.ROUTER:
                 self._forget_clients()
         return found
 
     def _forget_clients(self) -> None:
-        """Clients that never said farewell make room for others, the oldest first."""
-        clients = [peer for peer in self.sessions if peer.role is Role.CLIENT]
-        for peer in clients[: len(clients) - self.settings.clients]:
+        """Clients and readers make room for others, those first that were heard of longest ago. A reader that
+        something waits for, or whose application has registered, stays."""
+        idle = [
+            peer
+            for peer, session in self.sessions.items()
+            if peer.role is Role.CLIENT
+            or (
+                peer.role is Role.TAIL
+                and not session.kept
+                and peer.name not in self.router.applications
+            )
+        ]
+        for peer in idle[: max(0, len(idle) - self.settings.clients)]:
             del self.sessions[peer]
+            if _key(peer) not in self.router.applications:
+                self.router.attached.discard(_key(peer))
+
+    def _hear_of(self, peer: Peer) -> Session:
+        """The session of a client or reader that is heard of, as the last one to be forgotten."""
+        session = self.session(peer)
+        if peer.role is not Role.ROUTER:
+            self.sessions[peer] = self.sessions.pop(peer)
+        return session
 
     # ---------------------------------------------------------------- inputs
 
     def process(self, inputs: Sequence[Input]) -> None:
-        """Take inputs: first what changes the map, then tables, then packets, each all together."""
+        """Take inputs: first what applications change, then the map, then updates, then packets, each all
+        together. Whatever cannot be taken is refused, and counted: a station never stops at an input, since it would
+        stop there again when it starts anew."""
         for one in inputs:
             try:
                 self._take(one)
-            except PacketError as error:
+            except Exception as error:
                 self._refuse(error)
+        with self._refusing():
+            self._change_applications()
         if self._is_map_new:
             self._renew()
-        self._change_tables()
+        self._apply_updates()
         plain, self._plain = self._plain, []
         if plain:
             self._forward_plain(plain)
@@ -159,9 +205,19 @@ class Station:
         if packets:
             self._forward(packets)
 
-    def _refuse(self, error: PacketError) -> None:
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Count what goes wrong as a refusal."""
+        try:
+            yield
+        except Exception as error:
+            self._refuse(error)
+
+    def _refuse(self, error: Exception) -> None:
         self.refused += 1
         self.last_refusal = str(error)
+        if not isinstance(error, PacketError):
+            _log.warning("router %s refuses an input: %r", self.name, error)
 
     def _take(self, one: Input) -> None:
         if one.kind is InputKind.MEETING:
@@ -170,22 +226,24 @@ class Station:
         if one.kind is InputKind.FAREWELL:
             self.sessions.pop(one.peer, None)
             return
-        session = self.session(one.peer)
+        session = self._hear_of(one.peer)
         if one.kind is InputKind.ACKNOWLEDGEMENT:
             session.acknowledge(one.number)
         elif session.take(one.number):
             if one.data[:1] == _PACKET and one.peer.role is Role.ROUTER:
-                self._plain.append((one.data, self.router.interfaces[one.peer.name]))
+                interface = self.router.interfaces[one.peer.name]
+                self._plain.append(Message(one.data, interface, None))
             elif one.data[:1] == _PACKET and one.peer.role is Role.CLIENT:
-                self.router.attach(_key(one.peer))
-                self._plain.append((one.data, 0))
+                key = _key(one.peer)
+                self.router.attach(key)
+                self._plain.append(Message(one.data, 0, key))
             else:
                 self._read(one.peer, one.data)
 
     def _meet(self, peer: Peer, incarnation: int) -> None:
         """A peer has connected. A new neighbour, or one that has lost its state, is told everything."""
         is_known = peer in self.sessions
-        session = self.session(peer)
+        session = self._hear_of(peer)
         is_same = is_known and session.incarnation == incarnation
         if not is_same:
             session.restart(incarnation)
@@ -206,6 +264,8 @@ class Station:
         content = data[1:]
         if peer.role is Role.ROUTER and kind is MessageKind.UPDATE:
             update = update_from_bytes(content)
+            if is_of_filters(content) != self.router.is_bloom:
+                raise PacketError("an update of Bloom filters among tags, or the other way round")
             place = (self.router.interfaces[peer.name], update.version, update.tree)
             self._updates.setdefault(place, []).append(update)
         elif peer.role is Role.ROUTER and kind is MessageKind.LINK_STATE:
@@ -219,34 +279,37 @@ class Station:
         else:
             raise PacketError(f"a message of kind {kind.name} from a {peer.role.name}")
 
-    def _change_tables(self) -> None:
-        """Apply what applications and neighbours have changed; what came and went at once is no change."""
+    def _change_applications(self) -> None:
+        """Tell of what applications have changed; what came and went at once is no change."""
         came, gone = Counter(self._came), Counter(self._gone)
         self._came, self._gone = [], []
         self._tell_all(self.router.change((came - gone).elements(), (gone - came).elements()))
+
+    def _apply_updates(self) -> None:
+        """Apply what neighbours have told, and tell others."""
         updates, self._updates = self._updates, {}
         for (interface, version, _), some in updates.items():
             if version not in self.router.planes:
                 continue  # of a map that is no longer, or not yet: see `_learn`
             for update in merged(some):
-                try:
+                with self._refusing():
                     self._tell_all(self.router.apply(update, interface))
-                except PacketError as error:
-                    self._refuse(error)
 
     # ---------------------------------------------------------------- the map
 
-    def _announce(self, neighbours: tuple[str, ...]) -> None:
-        """Tell everybody who the neighbours of this router are."""
+    def _announce(self, neighbours: tuple[str, ...], sequence: int = 0) -> None:
+        """Tell everybody who the neighbours of this router are; also those who are no longer."""
         own = self.states[self.name]
-        self._flood(LinkState(self.name, own.sequence + 1, neighbours))
+        newer = max(own.sequence, sequence) + 1
+        state = LinkState(self.name, newer, self.incarnation, neighbours)
+        self._flood(state, {*own.neighbours, *neighbours})
 
-    def _flood(self, state: LinkState, but: Peer | None = None) -> None:
+    def _flood(self, state: LinkState, to: Iterable[str]) -> None:
         self.states[state.name] = state
         self._is_map_new = True
-        for name in self.states[self.name].neighbours:
+        for name in sorted(to):
             peer = Peer(Role.ROUTER, name)
-            if peer != but and peer in self.sessions:
+            if peer in self.sessions:
                 self._tell(peer, MessageKind.LINK_STATE, state.to_bytes())
 
     def _learn(self, peer: Peer, state: LinkState) -> None:
@@ -254,14 +317,19 @@ class Station:
         of the version that comes from them. So who does not know the version of an update has a newer map, and
         the neighbour will tell everything on that, too.
         """
-        known = self.states.get(state.name)
+        known, own = self.states.get(state.name), self.states[self.name]
         if known is not None and known.sequence >= state.sequence:
             return
-        if state.name == self.name:  # from before this router lost its state
-            own = self.states[self.name]
-            self._flood(LinkState(self.name, state.sequence + 1, own.neighbours))
-        else:
-            self._flood(state, but=peer)
+        if state.name != self.name:
+            self._flood(state, set(own.neighbours) - {peer.name})
+            return
+        # From before this router lost its state, or of another router of that name, which does not give way.
+        self.clashes[state.incarnation] = self.clashes.get(state.incarnation, 0) + 1
+        if self.clashes[state.incarnation] > _MOST_CLASHES:
+            raise PacketError(
+                f"another router has the name {self.name}; expected names that differ"
+            )
+        self._announce(own.neighbours, state.sequence)
 
     def _leave(self, neighbour: str) -> None:
         own = self.states[self.name]
@@ -283,13 +351,21 @@ class Station:
     # ---------------------------------------------------------------- outputs
 
     def _tell(self, peer: Peer, kind: MessageKind, content: bytes) -> None:
-        self.session(peer).put(bytes([kind]) + content, is_vital=True)
+        self._put(peer, bytes([kind]) + content, is_vital=True)
+
+    def _put(self, peer: Peer, message: bytes, is_vital: bool = False) -> None:
+        """Put a message into the session of a peer, unless the peer would refuse it."""
+        if len(message) > self.settings.longest():
+            longest = self.settings.longest()
+            raise PacketError(f"a message of {len(message)} bytes; expected at most {longest}")
+        self.session(peer).put(message, is_vital)
 
     def _tell_all(self, told: list[tuple[int, TreeUpdate]]) -> None:
         for interface, update in told:
             peer = Peer(Role.ROUTER, self.router.neighbour(interface))
             for data in updates_to_bytes(update, self.settings.message_bytes // 2):
-                self._tell(peer, MessageKind.UPDATE, data)
+                with self._refusing():
+                    self._tell(peer, MessageKind.UPDATE, data)
 
     def _forward(self, packets: Sequence[tuple[Packet, int]]) -> None:
         found = self.router.receive_all(*zip(*packets, strict=True))
@@ -297,34 +373,36 @@ class Station:
             if stop.is_error:
                 self.last_refusal = stop.reason
         for _, interface, packet in found.out:
-            message = _PACKET + packet.to_bytes()
-            if interface == 0:
-                self.session(Peer(Role.TAIL, str(packet.addressee))).put(message)
-            else:
-                self._send(interface, message)
+            with self._refusing():
+                message = _PACKET + packet.to_bytes()
+                if interface == 0:
+                    self._put(Peer(Role.TAIL, str(packet.addressee)), message)
+                else:
+                    self._put(self._neighbour(interface), message)
 
-    def _forward_plain(self, plain: Sequence[tuple[bytes, int]]) -> None:
-        messages, interfaces = zip(*plain, strict=True)
-        sent = forward_plain(self.router, messages, interfaces, len(_PACKET))
-        for interface, message in sent.neighbours:
-            self._send(interface, message)
+    def _forward_plain(self, plain: Sequence[Message]) -> None:
+        sent = forward_plain(self.router, plain, len(_PACKET))
+        for interface, messages in sent.neighbours.items():
+            with self._refusing():
+                session = self.session(self._neighbour(interface))
+                for message in messages:
+                    session.put(message)
         for key, message in sent.applications:
             self.session(Peer(Role.TAIL, str(key))).put(message)
         for row in sorted(sent.others):
-            try:
-                packet = Packet.from_bytes(messages[row][len(_PACKET) :])
-                self._packets.append((packet, interfaces[row]))
-            except PacketError as error:
-                self._refuse(error)
+            with self._refusing():
+                data, interface, sender = plain[row]
+                packet = Packet.from_bytes(data[len(_PACKET) :])
+                if sender is not None:
+                    packet = packet._replace(sender=sender)
+                self._packets.append((packet, interface))
 
-    def _send(self, interface: int, message: bytes) -> None:
-        """Put a packet into the session of a neighbour, unless that was forgotten."""
-        name = self.router.neighbour(interface)
-        session = self.sessions.get(Peer(Role.ROUTER, name))
-        if session is None:
-            self._refuse(PacketError(f"a packet for {name}, which was forgotten"))
-        else:
-            session.put(message)
+    def _neighbour(self, interface: int) -> Peer:
+        """The neighbour at an interface, unless that was forgotten."""
+        peer = Peer(Role.ROUTER, self.router.neighbour(interface))
+        if peer not in self.sessions:
+            raise PacketError(f"a packet for {peer.name}, which is no neighbour")
+        return peer
 
 
 def merged(updates: Sequence[TreeUpdate]) -> list[TreeUpdate]:
@@ -376,5 +454,5 @@ def plan_of(name: str, states: dict[str, LinkState], settings: Settings) -> Plan
 
 
 def _key(peer: Peer) -> str:
-    """The application that a client speaks for: its name is key/number."""
-    return peer.name.rpartition("/")[0]
+    """The application that a client speaks for, whose name is key/number, or that a reader reads for."""
+    return peer.name if peer.role is Role.TAIL else peer.name.rpartition("/")[0]

@@ -4,8 +4,8 @@
     STATE/log-7             a record for each batch of inputs, written before the batch is processed
     STATE/lock              held by the router that uses the folder
 
-A record is 4 bytes length, 4 bytes CRC-32 of the body, 4 bytes CRC-32 of these eight, and the body. A last record of a log that is incomplete was of a batch
-whose outputs nobody has seen; it is dropped. Damage elsewhere is an error. The body of a log record is inputs, one
+A record is 4 bytes length, 4 bytes CRC-32 of the body, 4 bytes CRC-32 of these eight, and the body. A last record of a
+log that is incomplete was of a batch whose outputs nobody has seen; it is dropped. Damage elsewhere is an error. The body of a log record is inputs, one
 after the other: 1 role, 1 kind, 8 number, 2 length and text of the peer's name, 4 length and bytes of the data.
 """
 
@@ -55,7 +55,10 @@ class StationLog:
     ) -> None:
         """With `is_synced` records survive a power failure, too, and take longer. `most` is the length of a
         log, in bytes, after which a checkpoint is made."""
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"{folder} cannot be a folder for state: {error.strerror}") from None
         self._folder, self._is_synced, self._most = folder, is_synced, most
         self._lock = _locked(folder)
         try:
@@ -111,6 +114,8 @@ class StationLog:
             file.flush()
             os.fsync(file.fileno())
         unfinished.rename(self._checkpoint())
+        self._log().touch()
+        _sync_folder(self._folder)
         for old in [*self._folder.glob("checkpoint-*"), *self._folder.glob("log-*")]:
             if _number(old) < self._number:
                 old.unlink()
@@ -152,21 +157,36 @@ def _framed(body: bytes) -> bytes:
 
 
 def _records(path: Path, is_log: bool = False) -> Iterator[bytes]:
-    """The records of a file. At the end of a log an incomplete one is left out."""
+    """The records of a file. At the end of a log, what is no record is left out: it was being written when the router
+    ended, or the power failed."""
     data, at = path.read_bytes(), 0
     while at < len(data):
-        head, first = data[at : at + _RECORD.size], at + _HEAD_BYTES
-        length, check = _RECORD.unpack(head) if first <= len(data) else (len(data), 0)
-        is_torn = is_log and first + length > len(data)
-        body = data[first : first + length]
-        if first <= len(data) and data[at + _RECORD.size : first] != _CHECK.pack(zlib.crc32(head)):
-            raise StorageError(f"{path} is damaged at byte {at}; expected a record there")
-        if is_torn:
-            return
-        if len(body) < length or zlib.crc32(body) != check:
+        body = _record_at(data, at)
+        if body is None:
+            if is_log and not any(_record_at(data, later) for later in range(at + 1, len(data))):
+                return
             raise StorageError(f"{path} is damaged at byte {at}; expected a record there")
         yield body
-        at = first + length
+        at += _HEAD_BYTES + len(body)
+
+
+def _record_at(data: bytes, at: int) -> bytes | None:
+    """The body of the record that begins there, if one does."""
+    head, first = data[at : at + _RECORD.size], at + _HEAD_BYTES
+    if first > len(data) or data[at + _RECORD.size : first] != _CHECK.pack(zlib.crc32(head)):
+        return None
+    length, check = _RECORD.unpack(head)
+    body = data[first : first + length]
+    return body if len(body) == length and zlib.crc32(body) == check else None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make names of files in a folder durable."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _input_bytes(one: Input) -> bytes:
@@ -215,6 +235,7 @@ def _bodies(station: Station) -> Iterator[bytes]:
             "attached": sorted(map(str, router.attached)),
             "turn": router.turn,
             "shared": router.n_shared,
+            "clashes": list(station.clashes.items()),
             "counts": vars(router.counts),
             "refused": station.refused,
             "states": len(station.states),
@@ -300,6 +321,7 @@ def _filled(station: Station, head: dict[str, Any], records: Iterator[bytes]) ->
     router.attached.update(head["attached"])
     router.turn, router.n_shared, station.refused = head["turn"], head["shared"], head["refused"]
     vars(router.counts).update(head["counts"])
+    station.clashes.update(map(tuple, head["clashes"]))
     return station
 
 

@@ -191,10 +191,10 @@ class RouterTables:
         plane = self.planes.get(update.version)
         if plane is None:
             raise PacketError(f"an update of {self.unknown(update.version)}")
-        change = update.update
-        if update.is_whole:
-            change = self._difference(plane.rib, update, interface)
         try:
+            change = update.update
+            if update.is_whole:
+                change = self._difference(plane.rib, update, interface)
             told = plane.rib.apply(change, update.tree, interface)
         except UsageError as error:
             raise PacketError(f"an update at router {self.name}: {error}") from None

@@ -1,0 +1,29 @@
+"""Addresses of routers: host:port."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from matchyard.errors import UsageError
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port.
+
+    >>> parse_address("127.0.0.1:7000")
+    ('127.0.0.1', 7000)
+    """
+    host, colon, port = text.rpartition(":")
+    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 1 << 16):
+        raise UsageError(f"address {text!r}; expected host:port, e.g. 127.0.0.1:7000")
+    return host.strip("[]"), int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Is it this machine alone?"""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
