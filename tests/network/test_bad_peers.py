@@ -73,7 +73,7 @@ def test_somebody_who_speaks_otherwise_is_refused_and_others_go_on(data: bytes) 
         b"\xff\xff\xff\xff\x04",
         frame(FrameKind.DATA, b"short"),
         data_frame(0, [b"x"])[:-1] + b"",
-        frame(FrameKind.ACK, b"\xff" * 8),
+        frame(FrameKind.ACK, b"\xff" * 12),
         frame(FrameKind.HELLO),
         frame(FrameKind.QUERY, b"{}"),
     ],
@@ -125,7 +125,7 @@ def fuzz_frames(n_frames: int) -> None:
     seeds = [
         data_frame(0, [wish("jazz"), news("jazz", "live", payload=b"x"), b"\x01" + plain]),
         data_frame(0, [b"\x02" + bytes(11), b"\x03" + bytes(8) + b"\x00\x01\x00\x01b"]),
-        frame(FrameKind.ACK, bytes(8)),
+        frame(FrameKind.ACK, bytes(12)),
     ]
 
     async def main() -> None:

@@ -217,6 +217,29 @@ def test_unknown_nodes_and_keys_are_refused_in_words() -> None:
         net.notify("x", at="b")
 
 
+def test_a_packet_that_is_refused_is_not_kept() -> None:
+    net = network()
+    net.register("paper", at="d", key="library")
+    evil = Packet(Kind.REPLY, None, (Locator(99, 0, 0),), identifier=b"1", payload=b"evil")
+    with pytest.raises(PacketError):
+        net.router("b").receive(evil, 1)
+    assert net.request("paper", at="b", key="bob", identifier=b"1").keys == ["library"]
+
+
+def test_what_is_refused_leaves_the_network_as_it_was() -> None:
+    net = network(RING)
+    with pytest.raises(UsageError, match="above 0"):
+        net.join("e", ["a"], weight=-1)
+    assert "e" not in net.nodes
+    net.register("jazz", at="b", key="ada")
+    net.fail("b")
+    for _ in range(3):
+        net.fail("a", "d")
+        net.restore("a", "d")
+    net.move("ada", to="c")
+    assert net.notify("jazz", at="a").keys == ["ada"]
+
+
 def test_many_registrations_at_once_are_the_same_as_one_by_one() -> None:
     topology = generate("barabasi-albert", 30, seed=3)
     chance = np.random.default_rng(1)

@@ -99,7 +99,7 @@ class _Caller:
 
     def _fail(self, error: Exception) -> None:
         host, port = self._address
-        self._failure = LinkError(f"router {host}:{port}: {error or type(error).__name__}")
+        self._failure = LinkError(f"router {host}:{port}: {str(error) or type(error).__name__}")
         self._has_news.set()
 
     async def _talk(self) -> None:
@@ -284,7 +284,7 @@ class Client(_Caller):
             while True:
                 kind, content = await read_frame(reader, _MOST_FRAME)
                 if kind is FrameKind.ACK:
-                    self._session.acknowledge(read_ack(content))
+                    self._session.acknowledge(read_ack(content)[0])
                     self._has_news.set()
                 elif kind is FrameKind.ANSWER:
                     self._answers.put_nowait(json.loads(content))

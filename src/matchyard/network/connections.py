@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from itertools import islice
 
 from matchyard.network.frames import FrameKind, LinkError, ack_frame, data_frame, frame
 from matchyard.network.sessions import Session
-from matchyard.network.station import Peer
+from matchyard.network.station import Peer, Role
 
 FRAME_BYTES = 256 << 10  # of messages that go together
 SECONDS_OF_SILENCE = 20.0  # after which a neighbour is taken for gone
-_MOST_ON_THE_WAY = 4 << 20  # bytes to a peer that it has not acknowledged
-_PATIENCE = 2.0  # seconds that a peer may read nothing and hold others up
+_SHARE_ON_THE_WAY = 16  # of the room of a session, the part that may be sent and not acknowledged
+PATIENCE = 2.0  # seconds that a peer may read nothing and hold others up
 
 
 class Connection:
@@ -35,13 +36,14 @@ class Connection:
         self.acknowledged = session.expected
         self.is_caller = is_caller
         self.progress_at = self.said_at = asyncio.get_running_loop().time()
+        self.told_at = -math.inf  # when somebody held the peer up, as it says
         self.is_new = asyncio.Event()  # is there something to send, or room to send it?
 
     def next_messages(self) -> list[bytes]:
         """Messages for one frame, if what is on its way leaves room for it."""
         place = self.sent - self.session.first
         found, n_bytes = list[bytes](), 0
-        if place < 0 or self.n_bytes_sent - self.session.n_bytes_gone > _MOST_ON_THE_WAY:
+        if place < 0 or self._n_bytes_on_the_way() > self.session.room // _SHARE_ON_THE_WAY:
             return found
         for message in islice(self.session.kept, place, None):
             if found and n_bytes + len(message) > FRAME_BYTES:
@@ -52,28 +54,37 @@ class Connection:
         self.n_bytes_sent += n_bytes
         return found
 
-    def is_behind(self, now: float) -> bool:
-        """Does the peer read, but too slowly?"""
-        is_full = 2 * self.session.n_bytes > self.session.room
-        return is_full and now - self.progress_at < _PATIENCE
+    def _n_bytes_on_the_way(self) -> int:
+        return self.n_bytes_sent - self.session.n_bytes_gone
 
-    def answer(self, is_held_up: bool, now: float) -> None:
+    def held_up_at(self) -> float:
+        """When the peer was last known to hold others up: its session is half full, and it reads, or says that
+        others hold it up."""
+        is_full = 2 * self.session.n_bytes > self.session.room
+        return max(self.progress_at, self.told_at) if is_full else -math.inf
+
+    def answer(self, held_up_at: float, now: float) -> None:
         """Acknowledge what the peer has sent, unless others are held up, and wake up who sends to it."""
+        is_held_up = now - held_up_at < PATIENCE
         is_due = self.session.expected != self.acknowledged and not is_held_up
-        if is_due or now - self.said_at > SECONDS_OF_SILENCE / 4:
+        silence = SECONDS_OF_SILENCE / 4 if not is_held_up else PATIENCE / 8
+        if is_due or now - self.said_at > silence:
             if not is_held_up:
                 self.acknowledged = self.session.expected
             self.said_at = now
-            self.writer.write(ack_frame(self.acknowledged))
+            self.writer.write(ack_frame(self.acknowledged, now - held_up_at))
         if self.session.next > self.sent:
             self.is_new.set()
 
-    def note_progress(self, expected: int) -> None:
-        """The peer has acknowledged everything before this message."""
+    def note_progress(self, expected: int, held_for: float) -> None:
+        """The peer has acknowledged everything before this message, and says for how long others hold it up."""
         if expected > self.sent:
             raise LinkError(f"{self.peer.name} acknowledges what was not sent to it")
+        now = asyncio.get_running_loop().time()
         if expected > self.session.first:
-            self.progress_at = asyncio.get_running_loop().time()
+            self.progress_at = now
+        if self.peer.role is Role.ROUTER:
+            self.told_at = now - held_for
 
     async def send(self) -> None:
         """Send what is in the session, as far as the peer keeps up."""

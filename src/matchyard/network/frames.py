@@ -8,7 +8,8 @@ A frame is 4 bytes length of what follows, 1 byte kind, and its content. Numbers
     2 proof    32 HMAC-SHA-256, under the secret, of who proves it and both hellos
     3 ready    8 incarnation, 8 the message that is expected next (2^64 - 1: the oldest that there is)
     4 data     8 sequence number of the first message, then messages: 4 length, content (see `messages`)
-    5 ack      8 the message that is expected next
+    5 ack      8 the message that is expected next, 4 milliseconds since a reader was known to hold others up (2^32 - 1:
+               nobody does); also a sign of life
     6 refusal  why the connection ends, as text
     7 query    a question, as JSON
     8 answer   the answer, as JSON
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import math
 import secrets
 import socket
 import struct
@@ -42,7 +44,8 @@ SECONDS_TO_PROVE = 10.0
 _MOST_MESSAGES = 1 << 62
 _HEAD, _NUMBER, _LENGTH = struct.Struct(">IB"), struct.Struct(">Q"), struct.Struct(">I")
 _HELLO = struct.Struct(">8sBB16s")
-_READY = struct.Struct(">QQ")
+_READY, _ACK = struct.Struct(">QQ"), struct.Struct(">QI")
+_NOT_HELD = (1 << 32) - 1
 
 
 class LinkError(MatchyardError, ConnectionError):
@@ -184,15 +187,17 @@ def read_ready(content: bytes) -> tuple[int, int]:
     return incarnation, expected
 
 
-def ack_frame(expected: int) -> bytes:
-    """A frame that acknowledges all messages before one."""
-    return frame(FrameKind.ACK, _NUMBER.pack(expected))
+def ack_frame(expected: int, held_for: float = math.inf) -> bytes:
+    """A frame that acknowledges all messages before one. `held_for` are seconds since somebody was known to hold others
+    up."""
+    milliseconds = _NOT_HELD if held_for > 1e6 else int(1000 * held_for)
+    return frame(FrameKind.ACK, _ACK.pack(expected, milliseconds))
 
 
-def read_ack(content: bytes) -> int:
-    """The message that is expected next."""
-    (expected,) = _unpacked(_NUMBER, content)
-    return expected
+def read_ack(content: bytes) -> tuple[int, float]:
+    """The message that is expected next, and for how many seconds somebody has held others up."""
+    expected, milliseconds = _unpacked(_ACK, content)
+    return expected, math.inf if milliseconds == _NOT_HELD else milliseconds / 1000
 
 
 def _unpacked(form: struct.Struct, content: bytes) -> tuple[int, ...]:

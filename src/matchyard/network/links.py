@@ -7,9 +7,9 @@ acknowledged after that.
 
 Flow control: a peer is sent only so much that it has not acknowledged; the rest stays in its session. While the session
 of a peer that reads is half full, others are held up: the router takes nothing from its own clients, and does not
-acknowledge what other neighbours send, so that they hold up others in turn. A peer that has not acknowledged anything
-for two seconds holds nobody up: its session fills, and what has no room is dropped and counted. That also ends it when
-routers hold up each other in a ring.
+acknowledge what other neighbours send. It tells them when it was last held up, so that they hold up others in turn.
+A peer that has not acknowledged anything for two seconds holds nobody up: its session fills, and what has no room is
+dropped and counted. Routers that only hold up each other, in a ring, find after two seconds that nobody does.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import math
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ from typing import Any
 
 from matchyard.errors import MatchyardError, UsageError
 from matchyard.network.addresses import is_loopback, parse_address
-from matchyard.network.connections import FRAME_BYTES, SECONDS_OF_SILENCE, Connection
+from matchyard.network.connections import FRAME_BYTES, PATIENCE, SECONDS_OF_SILENCE, Connection
 from matchyard.network.frames import (
     OLDEST,
     SECONDS_TO_PROVE,
@@ -213,8 +214,9 @@ class RouterServer:
 
     def _answer_all(self) -> None:
         now = asyncio.get_running_loop().time()
-        behind = [one for one in self.connections.values() if one.is_behind(now)]
-        if behind:
+        held_up = sorted((one.held_up_at() for one in self.connections.values()), reverse=True)
+        latest, other = [*held_up, -math.inf, -math.inf][:2]
+        if now - latest < PATIENCE:
             self._is_free.clear()
         else:
             self._is_free.set()
@@ -222,7 +224,8 @@ class RouterServer:
             if connection.session is not self.station.sessions.get(connection.peer):
                 connection.close("forgotten; there are too many others")
                 continue
-            connection.answer(any(one is not connection for one in behind), now)
+            is_latest = connection.held_up_at() == latest
+            connection.answer(other if is_latest else latest, now)  # of others than the peer
 
     async def _submit(self, inputs: Sequence[Input]) -> None:
         """Put inputs into the next batch."""
@@ -272,7 +275,7 @@ class RouterServer:
         except AlreadyConnected as error:
             _log.debug("router %s: %s", self.name, error)
         except (LinkError, TimeoutError) as error:
-            _log.warning("router %s: %s", self.name, error or "somebody was too slow")
+            _log.warning("router %s: %s", self.name, str(error) or "somebody was too slow")
         except (OSError, EOFError) as error:
             _log.debug("router %s: %s", self.name, error)
         except asyncio.CancelledError:
@@ -367,8 +370,8 @@ class RouterServer:
             if kind is FrameKind.DATA:
                 await self._take_data(connection, content)
             elif kind is FrameKind.ACK:
-                expected = read_ack(content)
-                connection.note_progress(expected)
+                expected, held_for = read_ack(content)
+                connection.note_progress(expected, held_for)
                 if expected > connection.session.first:
                     await self._submit([Input(peer, InputKind.ACKNOWLEDGEMENT, expected)])
                 connection.is_new.set()

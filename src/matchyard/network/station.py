@@ -448,7 +448,8 @@ def plan_of(name: str, states: dict[str, LinkState], settings: Settings) -> Plan
     names = sorted(reached)
     number = {one: place for place, one in enumerate(names)}
     links = [(number[a], number[b]) for a in names for b in near[a] if a < b]
-    salt = ",".join(f"{states[one].sequence}" for one in names)
+    # Of all states, also of routers that cannot be reached: a map that is as it was before has a new version.
+    salt = ",".join(f"{one} {states[one][1:3]}" for one in sorted(states))
     topology = from_links(links, names=names)
     return Plan(topology, settings.trees, settings.rule, settings.seed, salt)
 

@@ -32,6 +32,7 @@ from matchyard.network.messages import (
 )
 from matchyard.network.packet import Packet, PacketError
 from matchyard.network.plan import Plan
+from matchyard.network.sessions import Session
 from matchyard.network.station import Input, InputKind, Peer, Role, Settings, Station
 from matchyard.network.tables import Plane, TreeUpdate
 from matchyard.routing import Update, from_links
@@ -304,7 +305,8 @@ def _filled(station: Station, head: dict[str, Any], records: Iterator[bytes]) ->
     states = [LinkState.from_bytes(next(records)) for _ in range(head["states"])]
     station.states = {state.name: state for state in states}
     for one in head["sessions"]:
-        session = station.session(Peer(Role(one["role"]), one["name"]))
+        peer = Peer(Role(one["role"]), one["name"])
+        session = station.sessions[peer] = Session(station.settings.session_bytes)
         session.incarnation, session.expected = one["incarnation"], one["expected"]
         session.first, session.dropped = one["first"], one["dropped"]
         for _ in range(one["kept"]):
