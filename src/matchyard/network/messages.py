@@ -50,6 +50,10 @@ class LinkState(NamedTuple):
     incarnation: int
     neighbours: tuple[str, ...]
 
+    def age(self) -> tuple[int, int]:
+        """Of two link states of a router, the newer one has more of it."""
+        return self.sequence, self.incarnation
+
     def to_bytes(self) -> bytes:
         """The form on the wire.
 

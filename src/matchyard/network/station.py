@@ -318,7 +318,7 @@ class Station:
         the neighbour will tell everything on that, too.
         """
         known, own = self.states.get(state.name), self.states[self.name]
-        if known is not None and known.sequence >= state.sequence:
+        if known is not None and known.age() >= state.age():
             return
         if state.name != self.name:
             self._flood(state, set(own.neighbours) - {peer.name})
@@ -449,7 +449,7 @@ def plan_of(name: str, states: dict[str, LinkState], settings: Settings) -> Plan
     number = {one: place for place, one in enumerate(names)}
     links = [(number[a], number[b]) for a in names for b in near[a] if a < b]
     # Of all states, also of routers that cannot be reached: a map that is as it was before has a new version.
-    salt = ",".join(f"{one} {states[one][1:3]}" for one in sorted(states))
+    salt = ",".join(f"{one} {states[one].age()}" for one in sorted(states))
     topology = from_links(links, names=names)
     return Plan(topology, settings.trees, settings.rule, settings.seed, salt)
 
