@@ -115,8 +115,8 @@ class _Caller:
                 self._incarnation = incarnation
                 writer.write(ready_frame(0, self._expected()))
                 _, expected = read_ready(await read_expected(reader, FrameKind.READY))
-            self._begin(expected)
             self._writer = writer
+            self._begin(expected)
             await self._work(reader, writer)
         finally:
             writer.close()
@@ -341,7 +341,6 @@ class Tail(_Caller):
                     yield packet
                 if now() - self._acknowledged_at > _ACKNOWLEDGE_EVERY:
                     self._acknowledge(now())
-                    await asyncio.sleep(0)
             self._acknowledge(now())
             await self._news()
 
@@ -367,7 +366,7 @@ class Tail(_Caller):
         self._next_number = None
 
     def _begin(self, expected: int) -> None:
-        pass  # a router expects no messages from who only reads
+        self._acknowledge(0.0)  # what was read while there was no connection
 
     async def _work(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:

@@ -32,7 +32,7 @@ class Connection:
         self.peer, self.writer, self.session = peer, writer, session
         self.sent = sent  # the sequence number of the message that is sent next
         kept = islice(session.kept, sent - session.first)
-        self.n_bytes_sent = session.n_bytes_gone + sum(map(len, kept))
+        self.n_bytes_sent = self._n_bytes_before = session.n_bytes_gone + sum(map(len, kept))
         self.acknowledged = session.expected
         self.is_caller = is_caller
         self.progress_at = self.said_at = asyncio.get_running_loop().time()
@@ -55,7 +55,8 @@ class Connection:
         return found
 
     def _n_bytes_on_the_way(self) -> int:
-        return self.n_bytes_sent - self.session.n_bytes_gone
+        """What the peer had when it connected has arrived, even if it has not been acknowledged."""
+        return self.n_bytes_sent - max(self.session.n_bytes_gone, self._n_bytes_before)
 
     def held_up_at(self) -> float:
         """When the peer was last known to hold others up: its session is half full, and it reads, or says that

@@ -334,6 +334,8 @@ class RouterServer:
             raise LinkError(
                 f"{peer.name} expects message {sent}; {self.name} has {session.first} to {session.next}"
             )
+        if peer.role is Role.ROUTER and expected > session.first:  # which it has on disk
+            await self._submit([Input(peer, InputKind.ACKNOWLEDGEMENT, expected)])
         self._replace(peer, theirs, is_caller)
         connection = self.connections[peer] = Connection(peer, writer, session, sent, is_caller)
         connection.is_new.set()
