@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -174,6 +175,30 @@ def test_a_router_with_other_settings_or_the_same_name_is_refused() -> None:
                 writer.close()
 
     asyncio.run(main())
+
+
+def test_metrics_are_text_that_prometheus_reads() -> None:
+    async def main() -> str:
+        router = RouterServer(FREE, [], "a", settings=SETTINGS, metrics_at="127.0.0.1:0")
+        await router.start()
+        async with Client(address(router), "ada") as ada:
+            await ada.register({"jazz"})
+            await ada.notify({"jazz"})
+        assert router._page is not None
+        port = router._page.sockets[0].getsockname()[1]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+        text = (await reader.read()).decode()
+        writer.close()
+        await router.stop()
+        return text
+
+    head, _, body = asyncio.run(main()).partition("\r\n\r\n")
+    assert head.startswith("HTTP/1.1 200 OK")
+    assert "matchyard_router_delivered_total 1\n" in body
+    assert "matchyard_router_registrations 1\n" in body
+    for line in body.splitlines():
+        assert re.fullmatch(r"# (HELP|TYPE) .*|[a-z_]+(\{neighbour=\".*\"\})? -?\d+", line), line
 
 
 def test_addresses_beyond_this_machine_need_a_secret() -> None:
