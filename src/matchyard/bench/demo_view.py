@@ -3,48 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from matchyard.bench.demo_tally import NEW_KEY, Change, Seen, Tally, hashtags, user
+from matchyard.bench.live_view import LINE_EVERY_S, LiveView
 from matchyard.bench.report import short
 
 _WIDE = 100  # columns from which on there is room for details
 _FIXED = 14  # lines of the view besides tweets and changes
-_LINE_EVERY_S = 5.0  # without a terminal
 
 
-class View:
+class View(LiveView):
     """Shows a tally while it grows."""
 
     def __init__(self, console: Console, tally: Tally) -> None:
-        self.console, self.tally = console, tally
+        super().__init__(console)
+        self.tally = tally
         self._said_s, self._told = 0.0, 0
-        self._live = (
-            Live(console=console, refresh_per_second=4, get_renderable=self.render)
-            if console.is_terminal
-            else None
-        )
-
-    def __enter__(self) -> View:
-        if self._live:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._live:
-            self._live.stop()
 
     def tick(self) -> None:
         """Without a terminal, say now and then how things are."""
@@ -55,22 +35,19 @@ class View:
             if tally.taken_up(change) is None:
                 break
             self._told += 1
-            self._line(f"{tally.elapsed():5.0f} s  {change_line(tally, change)}")
-        if tally.elapsed() - self._said_s < _LINE_EVERY_S or not tally.batches:
+            self.line(f"{tally.elapsed():5.0f} s  {change_line(tally, change)}")
+        if tally.elapsed() - self._said_s < LINE_EVERY_S or not tally.batches:
             return
         self._said_s = tally.elapsed()
         batch = tally.batches[-1]
-        self._line(
+        self.line(
             f"{tally.elapsed():5.0f} s  {tally.total('events'):,} tweets, "
             f"{tally.total('matches'):,} matches; batch {batch.number}: "
             f"{short(batch.events / batch.seconds)} tweets/s, "
             f"{short(batch.matches / batch.seconds)} matches/s"
         )
         if tally.seen:
-            self._line(f"         {seen_line(tally.seen[-1], 4).plain}")
-
-    def _line(self, text: str) -> None:
-        self.console.print(text, highlight=False, soft_wrap=True, markup=False)
+            self.line(f"         {seen_line(tally.seen[-1], 4).plain}")
 
     # ---------------------------------------------------------------- panels
 

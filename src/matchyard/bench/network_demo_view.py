@@ -3,51 +3,31 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from matchyard.bench.live_view import LINE_EVERY_S, LiveView
 from matchyard.bench.report import short
 
 if TYPE_CHECKING:
     from matchyard.bench.network_demo import Story
 
-_LINE_EVERY_S = 5.0  # without a terminal
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
-class NetworkView:
+class NetworkView(LiveView):
     """Shows a story while it goes on."""
 
     def __init__(self, console: Console, story: Story) -> None:
-        self.console, self.story = console, story
-        self._said_s, self._n_told = -_LINE_EVERY_S, 0
-        self._live = (
-            Live(console=console, refresh_per_second=4, get_renderable=self.render)
-            if console.is_terminal
-            else None
-        )
-
-    def __enter__(self) -> NetworkView:
-        if self._live:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._live:
-            self._live.stop()
+        super().__init__(console)
+        self.story = story
+        self._said_s, self._n_told = -LINE_EVERY_S, 0
 
     def tick(self) -> None:
         """Without a terminal, say now and then how things are."""
@@ -56,21 +36,18 @@ class NetworkView:
             return
         for moment, text in list(story.said)[self._n_told :]:
             self._n_told += 1
-            self._line(f"{moment:5.0f} s  {text}")
-        if story.elapsed() - self._said_s < _LINE_EVERY_S or not story.sent:
+            self.line(f"{moment:5.0f} s  {text}")
+        if story.elapsed() - self._said_s < LINE_EVERY_S or not story.sent:
             return
         self._said_s = story.elapsed()
         sent, got = self.rates()
         moment = story.rates[-1][0] - story.began
-        self._line(
+        self.line(
             f"{moment:5.0f} s  {len(story.sent):,} tweets ({short(sent)}/s), "
             f"{story.n_got():,} deliveries ({short(got)}/s)"
         )
         for line in story.trace[:6]:
-            self._line(f"         {line}")
-
-    def _line(self, text: str) -> None:
-        self.console.print(text, highlight=False, soft_wrap=True, markup=False)
+            self.line(f"         {line}")
 
     def rates(self) -> tuple[float, float]:
         """Tweets and deliveries per second of the last seconds."""
