@@ -11,7 +11,7 @@ from matchyard.network.frames import LinkError, data_frame, read_data
 from matchyard.network.messages import LinkState, MessageKind, texts_to_bytes, update_to_bytes
 from matchyard.network.packet import Kind, Locator, Packet
 from matchyard.network.plain_packets import Message, forward_plain
-from matchyard.network.station import Input, InputKind, Peer, Role, Settings, Station
+from matchyard.network.station import Input, InputKind, Peer, Role, Settings, Station, warm_up
 from matchyard.network.station_log import StationLog
 from matchyard.network.tables import TreeUpdate
 from matchyard.routing import Rib, Update, Vocabulary
@@ -105,6 +105,23 @@ def test_a_message_that_a_neighbour_would_refuse_does_not_get_on_the_link() -> N
     assert all(len(one) <= small.longest() for one in b.sessions[Peer(Role.ROUTER, "a")].kept)
     wires.settle()
     assert frozenset({"jazz"}) in set(a.router.plane.rib.wanted(0, 1))
+
+
+@pytest.mark.parametrize("descriptors", ["tags", "bloom"])
+def test_a_warm_up_does_everything_once(descriptors: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = list[Station]()
+    began = Station.__init__
+
+    def begin(self: Station, *given: object) -> None:
+        began(self, *given)  # type: ignore[arg-type]
+        seen.append(self)
+
+    monkeypatch.setattr(Station, "__init__", begin)
+    warm_up(Settings(descriptors=descriptors))
+    one, other = seen
+    assert (one.last_refusal, other.last_refusal) == ("", "")
+    assert len(other.sessions[Peer(Role.TAIL, "key")].kept) == 2
+    assert len(one.router.plane.rib) == len(other.router.applications) == 0
 
 
 def test_sequence_numbers_are_bounded() -> None:

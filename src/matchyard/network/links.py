@@ -45,7 +45,7 @@ from matchyard.network.frames import (
     welcome,
 )
 from matchyard.network.questions import answer, metrics
-from matchyard.network.station import Input, InputKind, Peer, Role, Settings, Station
+from matchyard.network.station import Input, InputKind, Peer, Role, Settings, Station, warm_up
 from matchyard.network.station_log import StationLog
 
 _log = logging.getLogger("matchyard")
@@ -131,6 +131,7 @@ class RouterServer:
 
     async def start(self) -> None:
         """Listen, and connect to neighbours."""
+        warm_up(self._settings)  # before peers wait
         self._has_room.set()
         self._is_free.set()
         host, port = self._listen

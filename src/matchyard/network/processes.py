@@ -73,12 +73,12 @@ class RouterProcesses:
         fields = stat.rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    async def status(self, name: str, patience: float = 60.0) -> dict[str, Any]:
+    async def status(self, name: str, patience: float = 300.0) -> dict[str, Any]:
         """How a router is."""
         async with Client(self.address(name), "status", patience=patience) as client:
             return await client.ask({"ask": "status"})
 
-    async def settled(self, patience: float = 120.0) -> list[dict[str, Any]]:
+    async def settled(self, patience: float = 300.0) -> list[dict[str, Any]]:
         """Wait until all routers have one map and nothing to tell each other; returns how they are."""
         deadline, before = time.monotonic() + patience, None
         while True:

@@ -21,15 +21,17 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from matchyard.errors import UsageError
+from matchyard.network.fan_out import ONE
 from matchyard.network.messages import (
     LinkState,
     MessageKind,
     is_of_filters,
     tags_from_bytes,
+    texts_to_bytes,
     update_from_bytes,
     updates_to_bytes,
 )
-from matchyard.network.packet import Packet, PacketError
+from matchyard.network.packet import Kind, Packet, PacketError
 from matchyard.network.plain_packets import Message, forward_plain
 from matchyard.network.plan import Plan
 from matchyard.network.router import Router
@@ -403,6 +405,44 @@ class Station:
         if peer not in self.sessions:
             raise PacketError(f"a packet for {peer.name}, which is no neighbour")
         return peer
+
+
+def warm_up(settings: Settings) -> None:
+    """Let two stations that nobody sees do everything once, so that what has to be compiled or loaded is ready."""
+    small = settings._replace(trees=1)
+    one, other = Station("one", 1, small), Station("other", 2, small)
+    key, reader = Peer(Role.CLIENT, "key/1"), texts_to_bytes(["a"])
+    sends = Packet(Kind.NOTIFICATION, frozenset("a"), sender="key").to_bytes()
+    asks = Packet(Kind.REQUEST, frozenset("a"), sender="key", fan_out=ONE).to_bytes()
+    one.process([Input(Peer(Role.ROUTER, "other"), InputKind.MEETING, 2)])
+    other.process([Input(Peer(Role.ROUTER, "one"), InputKind.MEETING, 1)])
+    contents = [
+        bytes([MessageKind.REGISTER]) + reader,
+        _PACKET + sends,
+        _PACKET + asks,
+        bytes([MessageKind.WITHDRAW]) + reader,
+    ]
+    for number, content in enumerate(contents):
+        at = other if number in (0, 3) else one
+        at.process(
+            [Input(key, InputKind.MESSAGE, number - 1 if at is one else number // 3, content)]
+        )
+        for _ in range(3):
+            _exchange(one, other)
+            _exchange(other, one)
+
+
+def _exchange(here: Station, there: Station) -> None:
+    """Bring what one station has for another to it."""
+    peer, session = Peer(Role.ROUTER, there.name), here.session(Peer(Role.ROUTER, there.name))
+    came_from = Peer(Role.ROUTER, here.name)
+    there.process(
+        [
+            Input(came_from, InputKind.MESSAGE, session.first + place, message)
+            for place, message in enumerate(session.kept)
+        ]
+    )
+    here.process([Input(peer, InputKind.ACKNOWLEDGEMENT, session.next)])
 
 
 def merged(updates: Sequence[TreeUpdate]) -> list[TreeUpdate]:
