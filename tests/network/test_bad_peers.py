@@ -12,6 +12,7 @@ from matchyard.network.frames import (
     FrameKind,
     Hello,
     LinkError,
+    Secrets,
     data_frame,
     frame,
     greet,
@@ -32,7 +33,7 @@ async def connected(
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A peer after its handshake, for a test that misbehaves from here on."""
     reader, writer = await asyncio.open_connection("127.0.0.1", router.port)
-    await greet(reader, writer, Hello.of(role, name, SETTINGS.common()), b"")
+    await greet(reader, writer, Hello.of(role, name, SETTINGS.common()), Secrets())
     writer.write(ready_frame(1, 0))
     await read_expected(reader, FrameKind.READY)
     writer.write(ready_frame(1, 0))

@@ -16,6 +16,7 @@ from matchyard.network.client import Client, Tail
 from matchyard.network.frames import (
     Hello,
     LinkError,
+    Secrets,
     greet,
 )
 from matchyard.network.links import RouterServer
@@ -162,6 +163,30 @@ def test_who_does_not_know_the_secret_is_refused(own: bytes) -> None:
     asyncio.run(main())
 
 
+def test_a_link_may_have_a_secret_of_its_own() -> None:
+    async def main() -> None:
+        shared = {"b": b"between a and b"}
+        first = RouterServer(FREE, [], "a", settings=SETTINGS, secret=b"all", peer_secrets=shared)
+        await first.start()
+        wrong = RouterServer(FREE, [address(first)], "b", settings=SETTINGS, secret=b"all")
+        right = RouterServer(
+            FREE,
+            [address(first)],
+            "b",
+            settings=SETTINGS,
+            secret=b"other",
+            peer_secrets={"a": b"between a and b"},
+        )
+        for second, expected in ((wrong, []), (right, ["b"])):
+            await second.start()
+            await asyncio.sleep(0.5)
+            assert first.connected() == expected
+            await second.stop()
+        await first.stop()
+
+    asyncio.run(main())
+
+
 def test_a_router_with_other_settings_or_the_same_name_is_refused() -> None:
     async def main() -> None:
         async with routers("a") as [router]:
@@ -171,7 +196,7 @@ def test_a_router_with_other_settings_or_the_same_name_is_refused() -> None:
             ):
                 reader, writer = await asyncio.open_connection("127.0.0.1", router.port)
                 with pytest.raises(LinkError, match=r"refused: (b has other|two routers)"):
-                    await greet(reader, writer, hello, b"")
+                    await greet(reader, writer, hello, Secrets())
                 writer.close()
 
     asyncio.run(main())

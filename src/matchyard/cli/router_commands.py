@@ -49,6 +49,12 @@ def router(
         str, typer.Option(help="What is compared: tags, or bloom; the same at all routers.")
     ] = "tags",
     secret_file: SecretFile = None,
+    peer_secret: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=FILE: a secret for the link to that neighbour alone; as often as needed."
+        ),
+    ] = None,
     sync: Annotated[
         bool, typer.Option(help="Survive a power failure, too: wait for the disk at every batch.")
     ] = False,
@@ -69,7 +75,15 @@ def router(
     logging.basicConfig(format="%(message)s", level=logging.INFO, stream=sys.stderr)
     settings = Settings(trees=trees, rule=rule, descriptors=descriptors)
     server = RouterServer(
-        listen, connect or (), name, state, _secret(secret_file), settings, sync, metrics
+        listen,
+        connect or (),
+        name,
+        state,
+        _secret(secret_file),
+        settings,
+        sync,
+        metrics,
+        dict(map(_peer_secret, peer_secret or ())),
     )
 
     async def serve() -> None:
@@ -234,6 +248,15 @@ def _secret(file: Path | None) -> bytes:
     if not found:
         raise UsageError(f"secret file {file} is empty; expected a secret")
     return found
+
+
+def _peer_secret(text: str) -> tuple[str, bytes]:
+    from matchyard.errors import UsageError
+
+    name, equals, file = text.partition("=")
+    if not (name and equals and file):
+        raise UsageError(f"peer secret {text!r}; expected NAME=FILE")
+    return name, _secret(Path(file))
 
 
 def _run(work: Coroutine[Any, Any, Any]) -> Any:

@@ -23,6 +23,7 @@ from matchyard.network.frames import (
     FrameKind,
     Hello,
     LinkError,
+    Secrets,
     ack_frame,
     data_frame,
     frame,
@@ -57,7 +58,7 @@ class _Caller:
 
     def __init__(self, address: str, name: str, secret: bytes, patience: float) -> None:
         self._address, self._name = parse_address(address), name
-        self._secret, self._patience = secret, patience
+        self._secrets, self._patience = Secrets(secret), patience
         self._failure: Exception | None = None
         self._has_news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -107,7 +108,7 @@ class _Caller:
         keep_alive(writer)
         try:
             async with asyncio.timeout(SECONDS_TO_PROVE):
-                await greet(reader, writer, Hello.of(self.role, self._name, ""), self._secret)
+                await greet(reader, writer, Hello.of(self.role, self._name, ""), self._secrets)
                 writer.write(ready_frame(0, 0))
                 incarnation, _ = read_ready(await read_expected(reader, FrameKind.READY))
                 if self._incarnation not in (None, incarnation):

@@ -24,11 +24,12 @@ from __future__ import annotations
 import asyncio
 import hmac
 import math
-import secrets
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from secrets import token_bytes
+from types import MappingProxyType
 from typing import NamedTuple
 
 from matchyard.errors import MatchyardError
@@ -113,7 +114,7 @@ class Hello(NamedTuple):
     @classmethod
     def of(cls, role: Role, name: str, common: str) -> Hello:
         """With new random bytes."""
-        return cls(role, name, common, secrets.token_bytes(16))
+        return cls(role, name, common, token_bytes(16))
 
     def to_bytes(self) -> bytes:
         """The form on the wire."""
@@ -142,14 +143,26 @@ def proof(secret: bytes, who: bytes, first: bytes, second: bytes) -> bytes:
     return hmac.digest(secret, who + _LENGTH.pack(len(first)) + first + second, "sha256")
 
 
+class Secrets(NamedTuple):
+    """What peers must know: one secret for all, or for some of them one of their own, by name."""
+
+    common: bytes = b""
+    own: Mapping[str, bytes] = MappingProxyType({})
+
+    def of(self, peer: Hello) -> bytes:
+        """The secret that is shared with a peer."""
+        return self.own.get(peer.name, self.common)
+
+
 async def greet(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, own: Hello, secret: bytes
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, own: Hello, secrets: Secrets
 ) -> Hello:
     """The handshake of who connects; returns who listens."""
     first = own.to_bytes()
     writer.write(frame(FrameKind.HELLO, first))
     second = await read_expected(reader, FrameKind.HELLO)
     other = Hello.from_bytes(second)
+    secret = secrets.of(other)
     writer.write(frame(FrameKind.PROOF, proof(secret, b"who connects", first, second)))
     answer = await read_expected(reader, FrameKind.PROOF)
     if not hmac.compare_digest(answer, proof(secret, b"who listens", first, second)):
@@ -158,7 +171,7 @@ async def greet(
 
 
 async def welcome(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, own: Hello, secret: bytes
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, own: Hello, secrets: Secrets
 ) -> Hello:
     """The handshake of who listens; returns who has connected."""
     first = await read_expected(reader, FrameKind.HELLO)
@@ -167,7 +180,7 @@ async def welcome(
         raise LinkError(f"{other.name} has {other.common}; {own.name} has {own.common}")
     if other.role is Role.ROUTER and other.name == own.name:
         raise LinkError(f"two routers have the name {own.name}; expected names that differ")
-    second = own.to_bytes()
+    second, secret = own.to_bytes(), secrets.of(other)
     writer.write(frame(FrameKind.HELLO, second))
     answer = await read_expected(reader, FrameKind.PROOF)
     if not hmac.compare_digest(answer, proof(secret, b"who connects", first, second)):

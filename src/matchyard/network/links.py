@@ -20,7 +20,7 @@ import json
 import logging
 import math
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from matchyard.network.frames import (
     FrameKind,
     Hello,
     LinkError,
+    Secrets,
     frame,
     greet,
     keep_alive,
@@ -67,7 +68,8 @@ class AlreadyConnected(LinkError):
 class RouterServer:
     """A router that listens, connects to neighbours, and serves clients.
 
-    `secret` is what all peers must know; without one, only loopback addresses are allowed. With `state`, a folder,
+    `secret` is what all peers must know, but for neighbours that have one in `peer_secrets`, by name; without one,
+    only loopback addresses are allowed. With `state`, a folder,
     the router comes back as it was after it was killed. At `metrics_at` it answers by HTTP with its counts.
     """
 
@@ -81,6 +83,7 @@ class RouterServer:
         settings: Settings | None = None,
         is_synced: bool = False,
         metrics_at: str | None = None,
+        peer_secrets: Mapping[str, bytes] | None = None,
     ) -> None:
         self._listen, self._connect = parse_address(listen), [parse_address(one) for one in connect]
         self._metrics = None if metrics_at is None else parse_address(metrics_at)
@@ -90,7 +93,8 @@ class RouterServer:
                 raise UsageError(
                     f"address {host} is not of this machine alone; expected a secret, or 127.0.0.1"
                 )
-        self._secret, self._settings = secret, settings or Settings()
+        self._secrets = Secrets(secret, dict(peer_secrets or {}))
+        self._settings = settings or Settings()
         self._most_of_router = self._settings.longest() + 2 * FRAME_BYTES  # bytes of a frame
         self._most_of_client = max(self._settings.message_bytes, FRAME_BYTES) + FRAME_BYTES
         self._log = (
@@ -316,7 +320,7 @@ class RouterServer:
         """The handshake."""
         own = Hello.of(Role.ROUTER, self.name, self._settings.common())
         shake = greet if is_caller else welcome
-        other = await shake(reader, writer, own, self._secret)
+        other = await shake(reader, writer, own, self._secrets)
         peer = Peer(other.role, other.name)
         if is_caller and (other.role is not Role.ROUTER or other.common != own.common):
             raise LinkError(f"{other.name} has {other.common}; {self.name} has {own.common}")
