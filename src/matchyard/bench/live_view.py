@@ -16,14 +16,13 @@ class LiveView:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._live = (
-            Live(console=console, refresh_per_second=4, get_renderable=self.render)
-            if console.is_terminal
-            else None
-        )
+        self._live: Live | None = None
 
     def __enter__(self) -> Self:
-        if self._live:
+        if self.console.is_terminal:
+            self._live = Live(
+                console=self.console, refresh_per_second=4, get_renderable=self.render
+            )
             self._live.start()
         return self
 
