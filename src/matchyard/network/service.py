@@ -35,7 +35,7 @@ class Delivery(NamedTuple):
 class Flight:
     """A packet and its copies on their way. `run` lets them arrive; `step` moves each by one hop.
 
-    A flight is the list of its deliveries so far.
+    It has a length and items: its deliveries so far.
     """
 
     def __init__(self, network: Routers, packet: Packet, node: str) -> None:

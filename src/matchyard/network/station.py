@@ -116,8 +116,7 @@ class Station:
     """A router and what it needs to work among others.
 
     >>> oslo = Station("oslo", 7)
-    >>> ada, tail = Peer(Role.CLIENT, "ada/1"), Peer(Role.TAIL, "ada")
-    >>> from matchyard.network.messages import texts_to_bytes
+    >>> ada = Peer(Role.CLIENT, "ada/1")
     >>> wish = bytes([MessageKind.REGISTER]) + texts_to_bytes(["jazz"])
     >>> oslo.process([Input(ada, InputKind.MEETING), Input(ada, InputKind.MESSAGE, 0, wish)])
     >>> oslo.router.applications
