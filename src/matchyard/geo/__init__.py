@@ -1,0 +1,65 @@
+"""Multicast in wireless meshes, without knowledge of other traffic: `pip install 'matchyard[network]'`.
+
+uniform, from_points, from_geojson   meshes: nodes in the plane and who hears whom
+route, padding, sparsity, stretch    paths between nodes, and how straight they are
+workload                             requests: made up, from files, from matches
+send, flood                          requests along trees through random points; every node repeats
+lower_bound                          how busy the busiest node is at least
+Directory                            where names are, asked through the mesh
+"""
+
+from importlib.util import find_spec as _find_spec
+
+from matchyard.errors import UsageError as _UsageError
+
+if _find_spec("scipy") is None:
+    raise _UsageError("geography needs SciPy: pip install 'matchyard[network]'")
+
+from matchyard.geo import workload
+from matchyard.geo.congestion import Bound, Traffic, Work, load, lower_bound
+from matchyard.geo.detour import RULES, Rule, draw
+from matchyard.geo.mesh import (
+    Mesh,
+    components,
+    coverage,
+    from_geojson,
+    from_points,
+    nearest,
+    read_mesh,
+    uniform,
+)
+from matchyard.geo.multicast import Sending, flood, send, span
+from matchyard.geo.path import ROUTINGS, Paths, Way, padding, route, sparsity, stretch
+from matchyard.geo.workload import Requests
+
+__all__ = [
+    "ROUTINGS",
+    "RULES",
+    "Bound",
+    "Mesh",
+    "Paths",
+    "Requests",
+    "Rule",
+    "Sending",
+    "Traffic",
+    "Way",
+    "Work",
+    "components",
+    "coverage",
+    "draw",
+    "flood",
+    "from_geojson",
+    "from_points",
+    "load",
+    "lower_bound",
+    "nearest",
+    "padding",
+    "read_mesh",
+    "route",
+    "send",
+    "span",
+    "sparsity",
+    "stretch",
+    "uniform",
+    "workload",
+]

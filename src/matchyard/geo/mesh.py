@@ -1,0 +1,412 @@
+"""Meshes: wireless nodes in the plane that hear each other within one range [thesis §4.3].
+
+Two nodes at a distance of at most `r_c` hear each other. Two nodes at a distance of at most `r_i`
+disturb each other, and `r_i` is at least `r_c`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import QhullError, Voronoi, cKDTree
+
+from matchyard.errors import StorageError, UsageError
+from matchyard.kernels.disks import Disks, Faces, faces_of, rows_of_pairs
+
+Region = tuple[float, float, float, float]  # least x, least y, greatest x, greatest y
+_EARTH_M = 6_371_008.8  # mean radius
+_FORMAT = b"matchyard mesh 1"
+_SLACK = 1 + 1e-9  # so that the k-d tree leaves out no pair that the kernels count
+_EXAMPLE = (
+    '{"type": "FeatureCollection", "features": [{"type": "Feature", "id": "roof", '
+    '"geometry": {"type": "Point", "coordinates": [8.95, 46.01]}, "properties": {}}]}'
+)
+
+
+class Mesh:
+    """Nodes at known positions in a region, with one range for all. Made by `uniform`, `from_points`,
+    `from_geojson` and `read_mesh`."""
+
+    def __init__(
+        self,
+        points: NDArray[np.float64],
+        r_c: float,
+        r_i: float,
+        region: Region,
+        names: tuple[str, ...] | None = None,
+        origin: tuple[float, float] | None = None,
+    ) -> None:
+        self.points = points  # [n, 2]
+        self.r_c, self.r_i = r_c, r_i
+        self.region = region
+        self.names = names  # None: the numbers of the nodes
+        self.origin = origin  # longitude and latitude of (0, 0), where points are in metres
+        self.points.flags.writeable = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Mesh, (self.points, self.r_c, self.r_i, self.region, self.names, self.origin)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __repr__(self) -> str:
+        return (
+            f"Mesh({len(self):,} nodes, range {self.r_c:g}, mean degree {self.degrees.mean():.1f})"
+        )
+
+    @cached_property
+    def disks(self) -> Disks:
+        """The nodes that each node hears."""
+        return self._within(self.r_c)
+
+    @cached_property
+    def disturbed(self) -> Disks:
+        """The nodes that each node disturbs."""
+        return self.disks if self.r_i == self.r_c else self._within(self.r_i)
+
+    @cached_property
+    def faces(self) -> Faces:
+        """The Gabriel graph, for recovery along faces."""
+        return Faces(*faces_of(self.points, self.disks.start, self.disks.neighbours))
+
+    @cached_property
+    def tree(self) -> cKDTree:
+        """The nodes as SciPy searches them."""
+        return cKDTree(self.points)
+
+    @cached_property
+    def component(self) -> NDArray[np.int32]:
+        """The number of each node's component: nodes that reach each other have the same."""
+        shape = len(self), len(self)
+        ones = np.ones(len(self.disks.neighbours), np.int8)
+        graph = csr_array((ones, self.disks.neighbours, self.disks.start), shape=shape)
+        found: NDArray[np.int32] = connected_components(graph, directed=False)[1]
+        return found
+
+    @cached_property
+    def trees_of_components(self) -> dict[int, tuple[NDArray[np.int64], cKDTree]]:
+        """Nodes and k-d trees of components that were asked for."""
+        return {}
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        """How many others each node hears."""
+        return np.diff(self.disks.start)
+
+    @property
+    def unit(self) -> str:
+        """The unit of positions, where it is known."""
+        return "m" if self.origin is not None else ""
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        names = self.names or map(str, range(len(self)))
+        return {name: number for number, name in enumerate(names)}
+
+    def name(self, node: int) -> str:
+        """The name of a node."""
+        return str(node) if self.names is None else self.names[node]
+
+    def node(self, name: object) -> int:
+        """The number of the node of a name.
+
+        >>> from_points([(0, 0), (1, 0)], r_c=1, names=["ada", "bob"]).node("bob")
+        1
+        """
+        number = self._numbers.get(str(name))
+        if number is None:
+            raise UsageError(f"no node {name!r}; expected a name such as {self.name(0)!r}")
+        return number
+
+    def checked_nodes(self, nodes: ArrayLike, what: str) -> NDArray[np.int32]:
+        """Numbers of nodes as an array, or an error that says which is none."""
+        found = np.atleast_1d(np.asarray(nodes))
+        if found.size == 0:
+            return np.empty(0, np.int32)
+        if found.ndim != 1 or found.dtype.kind not in "iu":
+            raise UsageError(f"{what} of {found.dtype}; expected numbers of nodes, e.g. [0, 7]")
+        outside = found[(found < 0) | (found >= len(self))]
+        if len(outside):
+            raise UsageError(f"{what}: no node {outside[0]} of {len(self)}; numbers count from 0")
+        return found.astype(np.int32)
+
+    def lon_lat(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Longitudes and latitudes of points, where the mesh came from such; else the points."""
+        if self.origin is None:
+            return points
+        scale = np.array([_metres_per_degree(self.origin[1]), _metres_per_degree(0.0)])
+        found: NDArray[np.float64] = np.array(self.origin) + points / scale
+        return found
+
+    def metres(self, lon_lat: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The opposite of `lon_lat`."""
+        if self.origin is None:
+            return lon_lat
+        scale = np.array([_metres_per_degree(self.origin[1]), _metres_per_degree(0.0)])
+        across = lon_lat - np.array(self.origin)
+        across[:, 0] = (across[:, 0] + 180) % 360 - 180  # over the date line
+        return across * scale
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write positions, names and ranges to a file, for `read_mesh`."""
+        x, y = self.points.T
+        names = {} if self.names is None else {"name": pa.array(self.names)}
+        settings = {
+            "r_c": self.r_c, "r_i": self.r_i, "region": self.region, "origin": self.origin,
+        }  # fmt: skip
+        table = pa.table({**names, "x": x, "y": y}).replace_schema_metadata(
+            {_FORMAT: json.dumps(settings)}
+        )
+        pq.write_table(table, path)
+
+    def _within(self, reach: float) -> Disks:
+        pairs = self.tree.query_pairs(reach * _SLACK, output_type="ndarray")
+        return Disks(self.points, *rows_of_pairs(self.points, pairs, reach), reach)
+
+
+# -------------------------------------------------------------------------------- making one
+
+
+def uniform(n: int, side: float, r_c: float, r_i: float | None = None, seed: int = 0) -> Mesh:
+    """Nodes at positions of equal chance in a square.
+
+    >>> uniform(1000, side=10, r_c=1, seed=1)
+    Mesh(1,000 nodes, range 1, mean degree 28.6)
+    """
+    if n < 1:
+        raise UsageError(f"{n} nodes; expected at least 1")
+    if not (math.isfinite(side) and side > 0):
+        raise UsageError(f"side {side}; expected a length above 0, e.g. 100")
+    points = np.random.default_rng(seed).random((n, 2)) * side
+    # Nodes that are near each other get numbers near each other: searches find them in the cache.
+    return from_points(points[_along_cells(points, side)], r_c, r_i, (0, 0, side, side))
+
+
+def _along_cells(points: NDArray[np.float64], side: float) -> NDArray[np.int64]:
+    """Row by row through a grid of some nodes each, forwards and backwards."""
+    n_rows = max(1, math.isqrt(len(points) // 8))
+    row, column = (points.T * (n_rows / side)).astype(np.int64)
+    order: NDArray[np.int64] = np.lexsort((np.where(row % 2, -column, column), row))
+    return order
+
+
+def from_points(
+    points: ArrayLike,
+    r_c: float,
+    r_i: float | None = None,
+    region: Sequence[float] | None = None,
+    names: Iterable[object] | None = None,
+) -> Mesh:
+    """Nodes at these positions: [(x, y), …]. Without a region, it is the rectangle round them.
+
+    >>> from_points([(0, 0), (0.8, 0), (0.8, 3)], r_c=1).degrees.tolist()
+    [1, 1, 0]
+    """
+    found = _pairs_of_numbers(points)
+    _check_ranges(r_c, r_i)
+    low, high = found.min(axis=0), found.max(axis=0)
+    box = (*low.tolist(), *high.tolist()) if region is None else _read_region(region)
+    outside = np.flatnonzero(((found < box[:2]) | (found > box[2:])).any(axis=1))
+    called = None if names is None else _distinct(names, len(found))
+    if len(outside):
+        one = int(outside[0])
+        raise UsageError(
+            f"node {one if called is None else called[one]!r} at {tuple(found[one].tolist())} is outside the "
+            f"region {box}; expected least x, least y, greatest x and greatest y round all nodes"
+        )
+    return Mesh(found, float(r_c), float(r_c if r_i is None else r_i), box, called)
+
+
+def from_geojson(
+    path: str | os.PathLike[str], range_m: float, interference_m: float | None = None
+) -> Mesh:
+    """The points of a GeoJSON file, in metres round their middle (equirectangular; right to 0.4 % 25 km
+    off the middle at 45°). Names are the features' ids, or their properties `id` or `name`."""
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; expected a file of GeoJSON") from None
+    except ValueError as error:
+        raise UsageError(f"{path} is no JSON: {error}; expected e.g. {_EXAMPLE}") from None
+    features = document.get("features") if isinstance(document, dict) else None
+    if not isinstance(features, list) or not features:
+        raise UsageError(f"{path} has no features; expected e.g. {_EXAMPLE}")
+    places = np.array([_place(path, number, one) for number, one in enumerate(features)])
+    names = [_name(number, one) for number, one in enumerate(features)]
+    turned = np.exp(1j * np.radians(places[:, 0])).mean()  # the middle, also over the date line
+    origin = (float(np.degrees(np.angle(turned))), float(places[:, 1].mean()))
+    flat = Mesh(places, 1, 1, (0, 0, 0, 0), origin=origin).metres(places)
+    made = from_points(flat, range_m, interference_m, names=names)
+    return Mesh(made.points, made.r_c, made.r_i, made.region, made.names, origin)
+
+
+def read_mesh(path: str | os.PathLike[str]) -> Mesh:
+    """A mesh that `Mesh.save` wrote."""
+    try:
+        table = pq.read_table(path)
+        settings = json.loads(table.schema.metadata[_FORMAT])
+        names = table["name"].to_pylist() if "name" in table.column_names else None
+        points = np.column_stack([table["x"].to_numpy(), table["y"].to_numpy()])
+        made = from_points(points, settings["r_c"], settings["r_i"], settings["region"], names)
+    except FileNotFoundError:
+        raise StorageError(f"no file {path}; `matchyard geo mesh … -o {path}` makes one") from None
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+        raise StorageError(
+            f"{path} is no mesh ({error}); expected a file of `matchyard geo mesh … -o {path}`"
+        ) from None
+    origin = settings["origin"] and (settings["origin"][0], settings["origin"][1])
+    return Mesh(made.points, made.r_c, made.r_i, made.region, made.names, origin)
+
+
+# ---------------------------------------------------------------------------- questions to it
+
+
+def nearest(mesh: Mesh, points: ArrayLike, component: ArrayLike | None = None) -> NDArray[np.int32]:
+    """The node nearest to each point; or the nearest of a component, one for each point.
+
+    >>> nearest(from_points([(0, 0), (3, 0)], r_c=1), [(2, 5), (-9, 0)]).tolist()
+    [1, 0]
+    """
+    places = _pairs_of_numbers(points)
+    found: NDArray[np.int32] = mesh.tree.query(places)[1].astype(np.int32)
+    if component is None:
+        return found
+    wanted = np.broadcast_to(np.asarray(component), found.shape)
+    foreign = mesh.component[found] != wanted
+    for number in np.unique(wanted[foreign]).tolist():
+        if number not in mesh.trees_of_components:
+            members = np.flatnonzero(mesh.component == number)
+            mesh.trees_of_components[number] = members, cKDTree(mesh.points[members])
+        members, tree = mesh.trees_of_components[number]
+        rows = np.flatnonzero(foreign & (wanted == number))
+        found[rows] = members[tree.query(places[rows])[1]]
+    return found
+
+
+def components(mesh: Mesh) -> list[NDArray[np.int64]]:
+    """The nodes of each component, the largest first."""
+    order = np.argsort(mesh.component, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(mesh.component[order])) + 1)
+    return sorted(parts, key=lambda nodes: (-len(nodes), nodes[0]))
+
+
+def coverage(mesh: Mesh) -> float:
+    """The largest distance from a point of the region to its nearest node.
+
+    >>> round(coverage(from_points([(1, 1)], r_c=1, region=(0, 0, 4, 4))), 3)
+    4.243
+    """
+    low, high = np.array(mesh.region[:2]), np.array(mesh.region[2:])
+    # Mirrored at the sides, the nodes have a Voronoi diagram with vertices on the sides.
+    mirrored = [mesh.points]
+    for axis in (0, 1):
+        for side in (low, high):
+            image = mesh.points.copy()
+            image[:, axis] = 2 * side[axis] - image[:, axis]
+            mirrored.append(image)
+    corners = np.array([(x, y) for x in (low[0], high[0]) for y in (low[1], high[1])])
+    try:
+        vertices = Voronoi(np.unique(np.concatenate(mirrored), axis=0)).vertices
+    except (QhullError, ValueError):  # all nodes on one line, and no region round it
+        along = np.unique(mesh.points, axis=0)
+        vertices = (along[1:] + along[:-1]) / 2
+    slack = 1e-9 * (high - low).max()
+    inside = vertices[((vertices >= low - slack) & (vertices <= high + slack)).all(axis=1)]
+    return float(mesh.tree.query(np.concatenate([corners, inside]))[0].max())
+
+
+# ---------------------------------------------------------------------------------- checking
+
+
+def _pairs_of_numbers(points: ArrayLike) -> NDArray[np.float64]:
+    try:
+        found = np.array(points, np.float64)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"not points: {error}; expected e.g. [(0.0, 1.5), (2.0, 3.0)]") from None
+    if found.ndim != 2 or found.shape[1] != 2 or not len(found):
+        raise UsageError(
+            f"points of shape {found.shape}; expected at least one pair, e.g. [(0, 1.5)]"
+        )
+    odd = np.flatnonzero(~np.isfinite(found).all(axis=1))
+    if len(odd):
+        raise UsageError(f"point {odd[0]} is {tuple(found[odd[0]])}; expected finite numbers")
+    return found
+
+
+def _check_ranges(r_c: float, r_i: float | None) -> None:
+    if not (isinstance(r_c, int | float) and math.isfinite(r_c) and r_c > 0):
+        raise UsageError(f"range {r_c!r}; expected a length above 0, e.g. 1 or 3000 for metres")
+    if r_i is not None and not (math.isfinite(r_i) and r_i >= r_c):
+        raise UsageError(f"interference range {r_i}; expected at least the range, {r_c}")
+
+
+def _read_region(region: Sequence[float]) -> Region:
+    try:
+        low_x, low_y, high_x, high_y = (float(one) for one in region)
+        if low_x <= high_x and low_y <= high_y:
+            return low_x, low_y, high_x, high_y
+    except (TypeError, ValueError):
+        pass
+    raise UsageError(
+        f"region {region!r}; expected least x, least y, greatest x and greatest y, e.g. (0, 0, 100, 100)"
+    )
+
+
+def _distinct(names: Iterable[object], n: int) -> tuple[str, ...]:
+    found = tuple(str(name) for name in names)
+    if len(found) != n:
+        raise UsageError(f"{len(found)} names for {n} nodes; expected one for each")
+    if len(set(found)) != n:
+        seen: set[str] = set()
+        twice = next(name for name in found if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise UsageError(f"two nodes have the id {twice!r}; expected ids that differ")
+    return found
+
+
+def _place(path: object, number: int, feature: Any) -> tuple[float, float]:
+    """Longitude and latitude of a feature."""
+    geometry = feature.get("geometry") if isinstance(feature, dict) else None
+    kind = geometry.get("type") if isinstance(geometry, dict) else None
+    if not isinstance(geometry, dict) or kind != "Point":
+        raise UsageError(f"{path}: feature {number} is a {kind}; expected a Point as in {_EXAMPLE}")
+    place = geometry.get("coordinates")
+    is_pair = isinstance(place, list) and len(place) >= 2
+    if not is_pair or not all(_is_number(one) for one in place[:2]):
+        raise UsageError(
+            f"{path}: feature {number} has coordinates {place!r}; expected longitude and latitude, e.g. [8.95, 46.01]"
+        )
+    longitude, latitude = place[:2]
+    if not (-180 <= longitude <= 180 and -90 <= latitude <= 90):
+        raise UsageError(
+            f"{path}: feature {number} is at {place[:2]}; expected a longitude from -180 to 180 and a latitude "
+            "from -90 to 90, e.g. [8.95, 46.01]"
+        )
+    return longitude, latitude
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _name(number: int, feature: dict[str, Any]) -> str:
+    properties = feature.get("properties") or {}
+    for named in (feature.get("id"), properties.get("id"), properties.get("name")):
+        if named is not None:
+            return str(named)
+    return str(number)
+
+
+def _metres_per_degree(latitude: float) -> float:
+    return math.pi / 180 * _EARTH_M * math.cos(math.radians(latitude))

@@ -1,0 +1,269 @@
+"""Multicast along a tree through random points, without knowledge of other traffic [thesis §4.5].
+
+    span      the Euclidean minimum spanning tree of the source and its targets; a node within half the
+              range of its grandparent hangs on that
+    send      one broadcast of a tree node for all children within half the range; for each other child a
+              message through a random point
+    follow    the same for one request, with every hop
+
+Baselines: `send(…, tree="star")` is one message per target, `flood` lets every node repeat a message.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchyard.errors import UsageError
+from matchyard.geo.congestion import Traffic, Work, write_features
+from matchyard.geo.detour import OUTSIDE, Rule, read_rule
+from matchyard.geo.heat_map import Tree, write_map
+from matchyard.geo.mesh import Mesh, nearest
+from matchyard.geo.path import Way, choose
+from matchyard.geo.workload import Requests
+from matchyard.kernels import geo_paths, geo_trees
+from matchyard.kernels.geo_trees import Edges
+from matchyard.kernels.hashing import mix64
+
+TREES = {"mst": False, "star": True}
+MOST_TREES = 100  # requests whose trees a map has
+
+
+class Scheme(NamedTuple):
+    """How requests are sent."""
+
+    way: Way
+    rule: Rule
+    tree: str
+    seed: int
+
+    @property
+    def is_random(self) -> bool:
+        """Do two runs differ?"""
+        return self.way.is_random or not self.rule.is_straight
+
+
+class Sending(Traffic):
+    """Requests that were sent, and what it took."""
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        sent: NDArray[np.int64],
+        runs: int,
+        work: Work,
+        requests: Requests,
+        scheme: Scheme,
+    ) -> None:
+        super().__init__(mesh, sent, runs, work)
+        self.requests = requests
+        self.scheme = scheme
+
+    @property
+    def undelivered(self) -> list[tuple[str, str]]:
+        """Ids of requests and names of targets that are in another component than the source."""
+        is_reached = _is_reachable(self.mesh, self.requests)
+        owners = np.repeat(np.arange(len(self.requests)), np.diff(self.requests.target_start))
+        return [
+            (self.requests.ids[owners[i]], self.mesh.name(int(self.requests.targets[i])))
+            for i in np.flatnonzero(~is_reached)
+        ]
+
+    def follow(self, request: object, run: int = 0) -> Tree:
+        """How the request of an id travelled in one of the runs."""
+        return follow(self.mesh, self.requests, self.requests.number(request), self.scheme, run)
+
+    def save_map(
+        self,
+        path: str | os.PathLike[str],
+        title: str = "Load of a mesh",
+        trees: Sequence[object] | None = None,
+    ) -> None:
+        """Write a page with the load of each node, and the trees of some requests (by id)."""
+        chosen = self.requests.ids[:MOST_TREES] if trees is None else trees
+        write_map(
+            path,
+            title=title,
+            region=self.mesh.region,
+            points=self.mesh.points,
+            load=self.load,
+            sent=self.sent / self.runs,
+            degrees=self.mesh.degrees,
+            names=self.mesh.names,
+            unit=self.mesh.unit,
+            reach=self.mesh.r_c,
+            facts=self.facts(),
+            trees=[self.follow(one) for one in chosen],
+        )
+
+    def trees_to_geojson(self, path: str | os.PathLike[str], trees: Sequence[object]) -> None:
+        """Write the trees of some requests (by id) as lines, to be shown on a map."""
+        features: list[dict[str, object]] = []
+        for one in trees:
+            for hops in self.follow(one).paths:
+                line = self.mesh.lon_lat(self.mesh.points[hops]).tolist()
+                geometry = {"type": "LineString", "coordinates": line}
+                properties = {"request": str(one)}
+                features.append(
+                    {"type": "Feature", "geometry": geometry, "properties": properties}
+                )
+        write_features(path, features)
+
+    def facts(self) -> dict[str, str]:
+        """What there is to say in a few lines."""
+        work, mesh = self.work, self.mesh
+        return {
+            "nodes": f"{len(mesh):,}",
+            "range": f"{mesh.r_c:g} {mesh.unit}".strip(),
+            "mean degree": f"{mesh.degrees.mean():.1f}",
+            "requests": f"{len(self.requests):,}",
+            "routing": f"{self.scheme.way.routing}, {self.scheme.rule.name}",
+            "runs": f"{self.runs:,}",
+            "congestion": f"{self.congestion:,.1f}",
+            "mean load": f"{self.load.mean():,.1f}",
+            "transmissions": f"{self.transmissions:,.0f}",
+            "deliveries": f"{work.deliveries / self.runs:,.0f}",
+            "undelivered": f"{work.undelivered:,}",
+        }
+
+
+def send(
+    mesh: Mesh,
+    requests: Requests,
+    routing: str = "grd",
+    rule: Rule | str = "T60",
+    runs: int = 1,
+    seed: int = 0,
+    *,
+    recovery: str = "ring",
+    ties: str = "first",
+    tree: str = "mst",
+    threads: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> Sending:
+    """Send requests so many times, with other coins each time. A scheme without coins has one run.
+
+    >>> from matchyard import geo
+    >>> mesh = geo.from_points([(0, 0), (1, 0), (2, 0), (2, 1)], r_c=1)
+    >>> sending = send(mesh, geo.workload.make_requests(mesh, [0], [[3]]), rule="C0")
+    >>> sending.sent.tolist(), sending.congestion
+    ([1, 1, 1, 0], 3.0)
+    """
+    scheme = Scheme(Way(routing.lower(), recovery, ties), read_rule(rule), tree, seed)
+    codes = scheme.way.codes()
+    if runs < 1:
+        raise UsageError(f"{runs} runs; expected at least 1")
+    runs = runs if scheme.is_random else 1
+    edges = span(mesh, requests, tree)
+    faces, disks = scheme.way.faces(mesh), mesh.disks
+
+    def run_some(numbers: Sequence[int]) -> tuple[NDArray[np.int64], Work]:
+        sent, work = np.zeros(len(mesh), np.int64), Work()
+        space = geo_paths.make_space(len(mesh))
+        for run in numbers:
+            coins = geo_trees.coins_of_each(seed, run, requests.keys, edges)
+            vias = _vias(mesh, edges, coins, scheme.rule)
+            arrived, n_sent, n_broadcasts = geo_trees.carry(
+                disks, faces, space, codes, edges, vias, coins, sent
+            )
+            n_reached = int(arrived.sum())
+            work += Work(n_sent, n_broadcasts, n_reached, lost=len(arrived) - n_reached)
+            if progress is not None:
+                progress(1)
+        recoveries, n_ring, _ = space.work.tolist()
+        return sent, work + Work(recoveries=recoveries, ring_transmissions=n_ring)
+
+    parts = [range(first, runs, threads) for first in range(min(threads, runs))]
+    if len(parts) == 1:
+        found = [run_some(parts[0])]
+    else:
+        with ThreadPoolExecutor(len(parts)) as pool:
+            found = list(pool.map(run_some, parts))
+    work = sum((one[1] for one in found), Work())
+    work += Work(undelivered=len(requests.targets) - len(edges.heads))
+    sent = np.sum([one[0] for one in found], axis=0)
+    return Sending(mesh, sent, runs, work, requests, scheme)
+
+
+def flood(mesh: Mesh, requests: Requests) -> Traffic:
+    """Every node of the source's component repeats each message once."""
+    starts = np.bincount(mesh.component[requests.sources], minlength=mesh.component.max() + 1)
+    sent = starts[mesh.component].astype(np.int64)
+    n_reached = int(_is_reachable(mesh, requests).sum())
+    undelivered = len(requests.targets) - n_reached
+    work = Work(int(sent.sum()), int(sent.sum()), n_reached, undelivered=undelivered)
+    return Traffic(mesh, sent, 1, work)
+
+
+def span(mesh: Mesh, requests: Requests, tree: str = "mst") -> Edges:
+    """The trees of all requests, over the targets that can be reached: nobody finds the position of a node
+    in another component, see `location`."""
+    is_star = bool(choose(tree, {name: int(code) for name, code in TREES.items()}, "tree"))
+    is_reached = _is_reachable(mesh, requests)
+    counts = np.append(0, np.cumsum(is_reached))[requests.target_start]
+    found = geo_trees.span_each(
+        mesh.points, requests.sources, counts, requests.targets[is_reached], mesh.r_c, is_star
+    )
+    return Edges(counts, *found)
+
+
+def follow(mesh: Mesh, requests: Requests, number: int, scheme: Scheme, run: int = 0) -> Tree:
+    """How one request travels: the same hops as among all others."""
+    alone = requests.take([number])
+    edges = span(mesh, alone, scheme.tree)
+    coins = geo_trees.coins_of_each(scheme.seed, run, alone.keys, edges)
+    vias = _vias(mesh, edges, coins, scheme.rule)
+    tails, heads, keys = [], [], []
+    for tail, head, via, key in zip(edges.tails, edges.heads, vias, coins):
+        if via >= 0:
+            tails, heads, keys = [*tails, tail], [*heads, via], [*keys, key]
+            tail = via
+        tails, heads, keys = [*tails, tail], [*heads, head], [*keys, mix64(key)]
+    start, nodes, _, _ = geo_paths.travel_each(
+        mesh.disks,
+        scheme.way.faces(mesh),
+        geo_paths.make_space(len(mesh)),
+        scheme.way.codes(),
+        np.array(tails, np.int32),
+        np.array(heads, np.int32),
+        np.array(keys, np.uint64),
+    )
+    unreached = set(alone.targets.tolist()) - set(edges.heads.tolist())
+    return Tree(
+        alone.ids[0],
+        int(alone.sources[0]),
+        edges.heads.tolist(),
+        [mesh.name(node) for node in sorted(unreached)],
+        [nodes[start[i] : start[i + 1]] for i in range(len(tails))],
+        [int(via) for via in vias if via >= 0],
+    )
+
+
+def _is_reachable(mesh: Mesh, requests: Requests) -> NDArray[np.bool_]:
+    sources = np.repeat(requests.sources, np.diff(requests.target_start))
+    found: NDArray[np.bool_] = mesh.component[sources] == mesh.component[requests.targets]
+    return found
+
+
+def _vias(
+    mesh: Mesh, edges: Edges, coins: NDArray[np.uint64], rule: Rule
+) -> NDArray[np.int32]:
+    """The node nearest to a random point for each edge; -1 where the message goes straight on."""
+    vias = np.full(len(edges.heads), -1, np.int32)
+    if rule.is_straight:
+        return vias
+    across = mesh.points[edges.tails] - mesh.points[edges.heads]
+    is_far = (across**2).sum(axis=1) > (mesh.r_c / 2) ** 2
+    rows = np.flatnonzero((edges.kinds == geo_trees.OWN) & is_far)
+    if len(rows):
+        tails, heads = edges.tails[rows], edges.heads[rows]
+        points = geo_trees.draw_points(
+            mesh.points, tails, heads, coins[rows], rule.codes(), mesh.region, OUTSIDE[rule.outside]
+        )
+        vias[rows] = nearest(mesh, points, mesh.component[tails])
+    return vias

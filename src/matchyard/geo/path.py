@@ -1,0 +1,140 @@
+"""Paths from node to node through a mesh, and how straight they are [thesis §4.3, §4.7.1].
+
+    grd       the neighbour nearest to the target
+    gsp       the shortest path
+    dsp       the path with fewest hops
+    grdrnd1   a neighbour of equal chance, of those that advance by at least half the range
+    grdrnd2   a neighbour of equal chance, of those within half the range of the one nearest to the target
+
+Where no neighbour is nearer to the target, a greedy path is stuck. `recovery` says how it goes on:
+
+    ring      search ring by ring round the node for one that is nearer; always finds it
+    face      go round a face of the Gabriel graph by the right-hand rule; needs no search
+    none      the message is lost
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from matchyard.errors import UsageError
+from matchyard.geo.mesh import Mesh
+from matchyard.kernels import geo_measures, geo_paths
+from matchyard.kernels.disks import Faces
+from matchyard.kernels.geo_trees import coins_of
+
+ROUTINGS = {
+    "grd": geo_paths.GRD,
+    "gsp": geo_paths.GSP,
+    "dsp": geo_paths.DSP,
+    "grdrnd1": geo_paths.GRD_RND_1,
+    "grdrnd2": geo_paths.GRD_RND_2,
+}
+RECOVERIES = {"ring": geo_paths.RING, "face": geo_paths.FACE, "none": geo_paths.NO_RECOVERY}
+TIES = {"first": geo_paths.FIRST, "random": geo_paths.RANDOM}
+_NO_FACES = Faces(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
+
+
+class Way(NamedTuple):
+    """How messages find their way: a routing, a recovery, and the choice among fewest hops."""
+
+    routing: str = "grd"
+    recovery: str = "ring"
+    ties: str = "first"
+
+    @property
+    def is_random(self) -> bool:
+        """Do paths depend on coins?"""
+        return self.routing in ("grdrnd1", "grdrnd2") or self[::2] == ("dsp", "random")
+
+    def codes(self) -> tuple[int, int, int]:
+        """As the kernels take it."""
+        return (
+            choose(self.routing.lower(), ROUTINGS, "routing"),
+            choose(self.recovery, RECOVERIES, "recovery"),
+            choose(self.ties, TIES, "ties"),
+        )
+
+    def faces(self, mesh: Mesh) -> Faces:
+        """The faces of a mesh, where a path may need them."""
+        return mesh.faces if self.recovery == "face" else _NO_FACES
+
+
+class Paths(NamedTuple):
+    """Paths of many pairs, one after the other."""
+
+    path_start: NDArray[np.int64]  # [n + 1] offsets into nodes
+    nodes: NDArray[np.int32]  # from the source to the target, both included
+    arrives: NDArray[np.bool_]  # [n] false: it ends where it was stuck
+    recoveries: NDArray[np.int32]  # [n] how often it was stuck
+
+    def __getitem__(self, number: int) -> NDArray[np.int32]:  # type: ignore[override]
+        return self.nodes[self.path_start[number] : self.path_start[number + 1]]
+
+    def __len__(self) -> int:
+        return len(self.path_start) - 1
+
+
+def choose(name: str, known: dict[str, int], what: str) -> int:
+    """The code of a name, or an error that lists the names."""
+    if name not in known:
+        raise UsageError(f"{what} {name!r}; expected one of {', '.join(known)}")
+    return known[name]
+
+
+def route(
+    mesh: Mesh,
+    sources: ArrayLike,
+    targets: ArrayLike,
+    routing: str = "grd",
+    recovery: str = "ring",
+    ties: str = "first",
+    seed: int = 0,
+) -> Paths:
+    """The paths between pairs of nodes.
+
+    A pair whose nodes are in two components has a path of one node, the source. Random choices depend
+    on the seed and the pair alone.
+
+    >>> from matchyard.geo import from_points
+    >>> line = from_points([(0, 0), (1, 0), (2, 0), (3, 0)], r_c=1)
+    >>> route(line, [0, 3], [3, 1])[0].tolist()
+    [0, 1, 2, 3]
+    """
+    way = Way(routing, recovery, ties)
+    codes = way.codes()
+    here, there = mesh.checked_nodes(sources, "sources"), mesh.checked_nodes(targets, "targets")
+    if len(here) != len(there):
+        raise UsageError(f"{len(here)} sources for {len(there)} targets; expected one for each")
+    meets = mesh.component[here] == mesh.component[there]
+    coins = np.array([coins_of(seed, 0, one, other) for one, other in zip(here, there)], np.uint64)
+    start, nodes, arrives, recoveries = geo_paths.travel_each(
+        mesh.disks,
+        way.faces(mesh),
+        geo_paths.make_space(len(mesh)),
+        codes,
+        here,
+        np.where(meets, there, here).astype(np.int32),
+        coins,
+    )
+    return Paths(start, nodes, arrives & meets, recoveries)
+
+
+def padding(mesh: Mesh, paths: Paths) -> NDArray[np.float64]:
+    """The least λ of each path: its nodes are within λ·r_i of the segment between its ends [Definition
+    4.3.1]."""
+    return geo_measures.padding_of(mesh.points, paths.path_start, paths.nodes) / mesh.r_i
+
+
+def sparsity(mesh: Mesh, paths: Paths) -> NDArray[np.int64]:
+    """The least σ of each path: no disk of diameter r_c holds more of its hops [Definition 4.3.2]. A node
+    that a path passes twice counts twice."""
+    return geo_measures.sparsity_of(mesh.points, paths.path_start, paths.nodes, mesh.r_c)
+
+
+def stretch(mesh: Mesh, paths: Paths) -> NDArray[np.float64]:
+    """The length of each path over the distance of its ends; 1 where these are at one place."""
+    return geo_measures.stretch_of(mesh.points, paths.path_start, paths.nodes)

@@ -1,0 +1,199 @@
+"""Requests: who sends to whom [thesis §4.4, §4.7.2].
+
+A request has an id, a source and a set of targets. Its coins depend on its id, so other requests have no
+part in its route.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from matchyard.errors import UsageError
+from matchyard.geo.mesh import Mesh, nearest
+from matchyard.matches import Matches
+
+_EXAMPLE = '{"id": "alarm", "source": "roof", "targets": ["barn", [8.95, 46.01]]}'
+
+
+class Requests(NamedTuple):
+    """Requests, each with an id; targets are by number, none is twice in a request or is its source."""
+
+    ids: tuple[str, ...]
+    sources: NDArray[np.int32]  # [n] nodes
+    target_start: NDArray[np.int64]  # [n + 1] offsets into targets
+    targets: NDArray[np.int32]  # nodes
+    keys: NDArray[np.uint64]  # [n] of random numbers, from the ids
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def targets_of(self, number: int) -> NDArray[np.int32]:
+        """The targets of a request."""
+        return self.targets[self.target_start[number] : self.target_start[number + 1]]
+
+    def number(self, request: object) -> int:
+        """The number of the request of an id."""
+        if str(request) not in self.ids:
+            raise UsageError(
+                f"no request {request!r}; expected an id such as {self.ids[0] if self.ids else ''!r}"
+            )
+        return self.ids.index(str(request))
+
+    def take(self, numbers: Sequence[int] | NDArray[Any]) -> Requests:
+        """Some of the requests, in this order, with their ids."""
+        chosen = [int(number) for number in numbers]
+        lists = [self.targets_of(number) for number in chosen]
+        return Requests(
+            tuple(self.ids[number] for number in chosen),
+            self.sources[chosen],
+            np.append(0, np.cumsum([len(one) for one in lists], dtype=np.int64)),
+            np.concatenate([np.empty(0, np.int32), *lists]),
+            self.keys[chosen],
+        )
+
+
+def make_requests(
+    mesh: Mesh,
+    sources: ArrayLike,
+    targets: Iterable[ArrayLike],
+    ids: Iterable[object] | None = None,
+) -> Requests:
+    """Requests from numbers of nodes. Without ids, these are 0, 1, 2, …
+
+    >>> from matchyard.geo import uniform
+    >>> make_requests(uniform(9, 1, 1), [3], [[5, 3, 5, 1]]).targets.tolist()
+    [1, 5]
+    """
+    here = mesh.checked_nodes(sources, "sources")
+    lists = [np.unique(mesh.checked_nodes(one, "targets")) for one in targets]
+    named = tuple(str(one) for one in (range(len(here)) if ids is None else ids))
+    if not len(here) == len(lists) == len(named):
+        raise UsageError(
+            f"{len(here)} sources, {len(lists)} lists of targets and {len(named)} ids; expected as many of each"
+        )
+    if len(set(named)) < len(named):
+        twice = next(one for one in named if named.count(one) > 1)
+        raise UsageError(f"two requests have the id {twice!r}; expected ids that differ")
+    lists = [there[there != source] for there, source in zip(lists, here)]
+    return Requests(
+        named,
+        here,
+        np.append(0, np.cumsum([len(one) for one in lists], dtype=np.int64)),
+        np.concatenate([np.empty(0, np.int32), *lists]),
+        np.array([_key(one) for one in named], np.uint64),
+    )
+
+
+def _key(name: str) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest())
+
+
+# ------------------------------------------------------------------------------ as in the thesis
+
+
+def uniform(mesh: Mesh, n: int, size: int, seed: int = 0) -> Requests:
+    """Requests among all nodes; `size` counts the source."""
+    return _drawn(mesh, np.arange(len(mesh)), n, size, seed)
+
+
+def inline(mesh: Mesh, n: int, size: int, seed: int = 0, band: float | None = None) -> Requests:
+    """Requests among the nodes of a narrow band across the middle, by default as wide as the range."""
+    low, high = mesh.region[1], mesh.region[3]
+    wide = mesh.r_c if band is None else band
+    away = np.abs(mesh.points[:, 1] - (low + high) / 2)
+    return _drawn(mesh, np.flatnonzero(away <= wide / 2), n, size, seed)
+
+
+def pair(mesh: Mesh, n: int) -> Requests:
+    """The worst case: all requests are from one node to another, half the width of the region away."""
+    low_x, low_y, high_x, high_y = mesh.region
+    middle, quarter = (low_y + high_y) / 2, (high_x - low_x) / 4
+    ends = nearest(mesh, [(low_x + quarter, middle), (high_x - quarter, middle)])
+    return make_requests(mesh, np.full(n, ends[0]), [ends[1:]] * n)
+
+
+def _drawn(mesh: Mesh, pool: NDArray[Any], n: int, size: int, seed: int) -> Requests:
+    """Request i depends on the seed and i alone: with more requests, these stay."""
+    if not 1 <= size <= len(pool):
+        raise UsageError(f"requests of {size} nodes among {len(pool)}; expected 1 to {len(pool)}")
+    if n < 0:
+        raise UsageError(f"{n} requests; expected 0 or more")
+    drawn = [
+        pool[np.random.default_rng([seed, i]).choice(len(pool), size, replace=False)]
+        for i in range(n)
+    ]
+    return make_requests(mesh, [one[0] for one in drawn], [one[1:] for one in drawn])
+
+
+# ------------------------------------------------------------------------------------ from users
+
+
+def from_matches(
+    matches: Matches, mesh: Mesh, sources: ArrayLike, ids: Iterable[object] | None = None
+) -> Requests:
+    """The requests of events that were matched: event i came up at node `sources[i]`, and the keys that it
+    matched are the names of the nodes that must hear of it."""
+    if len(matches) != len(np.atleast_1d(np.asarray(sources))):
+        raise UsageError(
+            f"{len(matches)} events and {len(np.atleast_1d(np.asarray(sources)))} sources; expected a node for "
+            "each event"
+        )
+    nodes: dict[Any, int] = {}
+    lists = []
+    for keys in matches:
+        for key in keys:
+            if key not in nodes:
+                nodes[key] = mesh.node(key)
+        lists.append(np.array([nodes[key] for key in keys], np.int32))
+    return make_requests(mesh, sources, lists, ids)
+
+
+def from_jsonl(path: str | os.PathLike[str], mesh: Mesh) -> Requests:
+    """Requests from lines of JSON. Nodes are named, or are the nearest to a place: [x, y], or longitude
+    and latitude where the mesh has them. Without an id, the id is the number of the line, from 1."""
+    sources, targets, ids = [], [], []
+    for number, line in enumerate(_lines(path), 1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        try:
+            request = json.loads(line)
+        except ValueError as error:
+            raise UsageError(f"{where} is no JSON: {error}; expected e.g. {_EXAMPLE}") from None
+        if not isinstance(request, dict) or not {"source", "targets"} <= request.keys():
+            raise UsageError(f"{where} has no source and targets; expected e.g. {_EXAMPLE}")
+        if not isinstance(request["targets"], list):
+            raise UsageError(f"{where}: targets are no list; expected e.g. {_EXAMPLE}")
+        sources.append(_node(mesh, request["source"], where))
+        targets.append([_node(mesh, one, where) for one in request["targets"]])
+        ids.append(request.get("id", number))
+    return make_requests(mesh, sources, targets, ids)
+
+
+def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            yield from file
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; expected lines such as {_EXAMPLE}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is no UTF-8: {error}; expected e.g. {_EXAMPLE}") from None
+
+
+def _node(mesh: Mesh, given: Any, where: str) -> int:
+    try:
+        if isinstance(given, list):
+            return int(nearest(mesh, mesh.metres(np.array([given], np.float64)))[0])
+        if isinstance(given, str | int):
+            return mesh.node(given)
+    except (UsageError, ValueError, TypeError, IndexError) as error:
+        raise UsageError(f"{where}: {error}") from None
+    raise UsageError(f"{where}: a node {given!r}; expected a name or a place as in {_EXAMPLE}")

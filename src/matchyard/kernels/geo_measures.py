@@ -1,0 +1,102 @@
+"""How straight paths are, how full their surroundings, and how many requests a rectangle cuts."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from matchyard.kernels.disks import square_between
+
+
+@njit(nogil=True, cache=True)
+def padding_of(points, start, nodes):
+    """The largest distance of a node of each path from the segment between the path's ends."""
+    found = np.zeros(len(start) - 1)
+    for number in range(len(found)):
+        first, last = nodes[start[number]], nodes[start[number + 1] - 1]
+        across, up = points[last, 0] - points[first, 0], points[last, 1] - points[first, 1]
+        square = across * across + up * up
+        for place in range(start[number], start[number + 1]):
+            x = points[nodes[place], 0] - points[first, 0]
+            y = points[nodes[place], 1] - points[first, 1]
+            share = (x * across + y * up) / square if square > 0.0 else 0.0
+            share = min(max(share, 0.0), 1.0)
+            away = math.hypot(x - share * across, y - share * up)
+            found[number] = max(found[number], away)
+    return found
+
+
+@njit(nogil=True, cache=True)
+def stretch_of(points, start, nodes):
+    """The length of each path over the distance between its ends."""
+    found = np.ones(len(start) - 1)
+    for number in range(len(found)):
+        straight = square_between(points, nodes[start[number]], nodes[start[number + 1] - 1])
+        length = 0.0
+        for place in range(start[number], start[number + 1] - 1):
+            length += math.sqrt(square_between(points, nodes[place], nodes[place + 1]))
+        if straight > 0.0:
+            found[number] = length / math.sqrt(straight)
+    return found
+
+
+@njit(nogil=True, cache=True)
+def sparsity_of(points, start, nodes, diameter):
+    """The most nodes of each path that a disk of this diameter holds.
+
+    A fullest disk can be moved until two of its nodes are on the rim, or it holds one place only.
+    """
+    found = np.ones(len(start) - 1, np.int64)
+    for number in range(len(found)):
+        path = nodes[start[number] : start[number + 1]]
+        for i in range(len(path)):
+            n_here = 0
+            for j in range(len(path)):
+                n_here += square_between(points, path[i], path[j]) == 0.0
+            found[number] = max(found[number], n_here)
+            for j in range(len(path)):
+                square = square_between(points, path[i], path[j])
+                if 0.0 < square <= diameter * diameter:
+                    found[number] = max(found[number], _most_on_rim(points, path, i, j, diameter))
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _most_on_rim(points, path, i, j, diameter):
+    """How many nodes the disk holds that has two of them on its rim, the first on the left."""
+    x, y = points[path[i], 0], points[path[i], 1]
+    across, up = points[path[j], 0] - x, points[path[j], 1] - y
+    square, radius = across * across + up * up, diameter / 2
+    off = math.sqrt(max(0.0, radius * radius / square - 0.25))
+    middle_x, middle_y = x + across / 2 - off * up, y + up / 2 + off * across
+    limit, count = radius * radius * (1 + 1e-9), 0
+    for node in path:
+        x, y = points[node, 0] - middle_x, points[node, 1] - middle_y
+        count += x * x + y * y <= limit
+    return count
+
+
+@njit(nogil=True, cache=True)
+def count_cuts(columns, rows, owners, n_requests, n_points, n_columns, n_rows):
+    """How many requests each rectangle of a grid cuts: [first column, last, first row, last].
+
+    `columns`, `rows` and `owners` say of each point its cell and its request, points in the order of their
+    rows. `n_points` has the number of points of each request.
+    """
+    cuts = np.zeros((n_columns, n_columns, n_rows, n_rows), np.int32)
+    row_start = np.searchsorted(rows, np.arange(n_rows + 1))
+    n_inside = np.zeros(n_requests, np.int32)
+    for left in range(n_columns):
+        for right in range(left, n_columns):
+            for low in range(n_rows):
+                n_inside[:] = 0
+                n_cut = 0
+                for high in range(low, n_rows):
+                    for place in range(row_start[high], row_start[high + 1]):
+                        if left <= columns[place] <= right:
+                            owner = owners[place]
+                            n_inside[owner] += 1
+                            n_cut += n_inside[owner] == 1
+                            n_cut -= n_inside[owner] == n_points[owner]
+                    cuts[left, right, low, high] = n_cut
+    return cuts
