@@ -113,7 +113,7 @@ LAYERS = {
     ),
     "networks": ("routing",),
     "network": ("errors", "kernels", "routing"),
-    "geo": ("errors",),
+    "geo": ("errors", "kernels", "matches"),
     "files": ("errors",),
     "batches": ("errors", "files", "matches"),
     # `engine`: what an algorithm says of itself; `device`: which card there is

@@ -6,6 +6,7 @@ workload                             requests: made up, from files, from matches
 send, flood                          requests along trees through random points; every node repeats
 lower_bound                          how busy the busiest node is at least
 Directory                            where names are, asked through the mesh
+scenario                             simulations as rows: parameters in, congestion out
 """
 
 from importlib.util import find_spec as _find_spec
@@ -15,19 +16,19 @@ from matchyard.errors import UsageError as _UsageError
 if _find_spec("scipy") is None:
     raise _UsageError("geography needs SciPy: pip install 'matchyard[network]'")
 
-from matchyard.geo import workload
+from matchyard.geo import scenario, workload
 from matchyard.geo.congestion import Bound, Traffic, Work, load, lower_bound
 from matchyard.geo.detour import RULES, Rule, draw
+from matchyard.geo.location import Directory
 from matchyard.geo.mesh import (
     Mesh,
     components,
     coverage,
-    from_geojson,
     from_points,
     nearest,
-    read_mesh,
     uniform,
 )
+from matchyard.geo.mesh_files import from_geojson, read_mesh, save_mesh
 from matchyard.geo.multicast import Sending, flood, send, span
 from matchyard.geo.path import ROUTINGS, Paths, Way, padding, route, sparsity, stretch
 from matchyard.geo.workload import Requests
@@ -36,6 +37,7 @@ __all__ = [
     "ROUTINGS",
     "RULES",
     "Bound",
+    "Directory",
     "Mesh",
     "Paths",
     "Requests",
@@ -56,6 +58,8 @@ __all__ = [
     "padding",
     "read_mesh",
     "route",
+    "save_mesh",
+    "scenario",
     "send",
     "span",
     "sparsity",

@@ -62,7 +62,7 @@ class Traffic:
         """Write the nodes as points with their `load` and `sent`, to be shown on a map."""
         places = self.mesh.lon_lat(self.mesh.points).tolist()
         sent = (self.sent / self.runs).tolist()
-        features = [
+        features: list[dict[str, object]] = [
             {
                 "type": "Feature",
                 "id": self.mesh.name(node),
@@ -87,7 +87,8 @@ def load(mesh: Mesh, sent: NDArray[np.int64]) -> NDArray[np.int64]:
     >>> load(from_points([(0, 0), (1, 0), (2, 0)], r_c=1), np.array([1, 0, 5])).tolist()
     [1, 6, 5]
     """
-    return sum_within(sent, mesh.disturbed.start, mesh.disturbed.neighbours)
+    found: NDArray[np.int64] = sum_within(sent, mesh.disturbed.start, mesh.disturbed.neighbours)
+    return found
 
 
 class Bound(NamedTuple):
@@ -148,13 +149,13 @@ def _points_of(mesh: Mesh, requests: Requests) -> tuple[NDArray[np.int64], NDArr
     )
 
 
-def _lines(
-    low: float, high: float, values: NDArray[np.float64], grid: int
-) -> NDArray[np.float64]:
+def _lines(low: float, high: float, values: NDArray[np.float64], grid: int) -> NDArray[np.float64]:
     shares = np.linspace(0, 1, grid + 1)
     if not len(values) or low == high:
         return np.array([low, high])
-    return np.unique(np.concatenate([np.linspace(low, high, grid + 1), np.quantile(values, shares)]))
+    return np.unique(
+        np.concatenate([np.linspace(low, high, grid + 1), np.quantile(values, shares)])
+    )
 
 
 def _cells(values: NDArray[np.float64], lines: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -1,10 +1,10 @@
 """Intermediate points: each edge of a tree goes round by a random point [thesis §4.5, §4.7.1].
 
-    T60   angles at both ends of equal chance up to 60°; T45 and T30 likewise. The way through the point
-          is at most 1 / cos(bound) times as long: 2, 1.414, 1.155
-    C1    a point of equal chance on an arc round the sender, at 1 times the distance; the arc extends
-          `arc` degrees to both sides of the straight line. C0.5, C1.5, C2 likewise
-    C0    no point: straight on
+T60   angles at both ends of equal chance up to 60°; T45 and T30 likewise. The way through the point
+      is at most 1 / cos(bound) times as long: 2, 1.414, 1.155
+C1    a point of equal chance on an arc round the sender, at 1 times the distance; the arc extends
+      `arc` degrees to both sides of the straight line. C0.5, C1.5, C2 likewise
+C0    no point: straight on
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ def draw(
     chosen = read_rule(rule)
     n = len(sources)
     points = np.concatenate([sources, targets]).astype(np.float64)
-    return geo_trees.draw_points(
+    found: NDArray[np.float64] = geo_trees.draw_points(
         points, np.arange(n), np.arange(n, 2 * n), keys, chosen.codes(), region, OUTSIDE[chosen.outside],
     )  # fmt: skip
+    return found

@@ -6,38 +6,28 @@ disturb each other, and `r_i` is at least `r_c`.
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import QhullError, Voronoi, cKDTree
 
-from matchyard.errors import StorageError, UsageError
+from matchyard.errors import UsageError
 from matchyard.kernels.disks import Disks, Faces, faces_of, rows_of_pairs
 
 Region = tuple[float, float, float, float]  # least x, least y, greatest x, greatest y
 _EARTH_M = 6_371_008.8  # mean radius
-_FORMAT = b"matchyard mesh 1"
 _SLACK = 1 + 1e-9  # so that the k-d tree leaves out no pair that the kernels count
-_EXAMPLE = (
-    '{"type": "FeatureCollection", "features": [{"type": "Feature", "id": "roof", '
-    '"geometry": {"type": "Point", "coordinates": [8.95, 46.01]}, "properties": {}}]}'
-)
 
 
 class Mesh:
-    """Nodes at known positions in a region, with one range for all. Made by `uniform`, `from_points`,
-    `from_geojson` and `read_mesh`."""
+    """Nodes at known positions in a region, with one range for all. `uniform` and `from_points` make one;
+    `from_geojson` and `read_mesh` of `mesh_files` read one."""
 
     def __init__(
         self,
@@ -157,23 +147,13 @@ class Mesh:
         scale = np.array([_metres_per_degree(self.origin[1]), _metres_per_degree(0.0)])
         across = lon_lat - np.array(self.origin)
         across[:, 0] = (across[:, 0] + 180) % 360 - 180  # over the date line
-        return across * scale
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write positions, names and ranges to a file, for `read_mesh`."""
-        x, y = self.points.T
-        names = {} if self.names is None else {"name": pa.array(self.names)}
-        settings = {
-            "r_c": self.r_c, "r_i": self.r_i, "region": self.region, "origin": self.origin,
-        }  # fmt: skip
-        table = pa.table({**names, "x": x, "y": y}).replace_schema_metadata(
-            {_FORMAT: json.dumps(settings)}
-        )
-        pq.write_table(table, path)
+        found: NDArray[np.float64] = across * scale
+        return found
 
     def _within(self, reach: float) -> Disks:
         pairs = self.tree.query_pairs(reach * _SLACK, output_type="ndarray")
-        return Disks(self.points, *rows_of_pairs(self.points, pairs, reach), reach)
+        start, neighbours = rows_of_pairs(self.points, pairs, reach)
+        return Disks(self.points, start, neighbours, reach)
 
 
 # -------------------------------------------------------------------------------- making one
@@ -214,7 +194,7 @@ def from_points(
     >>> from_points([(0, 0), (0.8, 0), (0.8, 3)], r_c=1).degrees.tolist()
     [1, 1, 0]
     """
-    found = _pairs_of_numbers(points)
+    found = pairs_of_numbers(points)
     _check_ranges(r_c, r_i)
     low, high = found.min(axis=0), found.max(axis=0)
     box = (*low.tolist(), *high.tolist()) if region is None else _read_region(region)
@@ -229,47 +209,6 @@ def from_points(
     return Mesh(found, float(r_c), float(r_c if r_i is None else r_i), box, called)
 
 
-def from_geojson(
-    path: str | os.PathLike[str], range_m: float, interference_m: float | None = None
-) -> Mesh:
-    """The points of a GeoJSON file, in metres round their middle (equirectangular; right to 0.4 % 25 km
-    off the middle at 45°). Names are the features' ids, or their properties `id` or `name`."""
-    try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; expected a file of GeoJSON") from None
-    except ValueError as error:
-        raise UsageError(f"{path} is no JSON: {error}; expected e.g. {_EXAMPLE}") from None
-    features = document.get("features") if isinstance(document, dict) else None
-    if not isinstance(features, list) or not features:
-        raise UsageError(f"{path} has no features; expected e.g. {_EXAMPLE}")
-    places = np.array([_place(path, number, one) for number, one in enumerate(features)])
-    names = [_name(number, one) for number, one in enumerate(features)]
-    turned = np.exp(1j * np.radians(places[:, 0])).mean()  # the middle, also over the date line
-    origin = (float(np.degrees(np.angle(turned))), float(places[:, 1].mean()))
-    flat = Mesh(places, 1, 1, (0, 0, 0, 0), origin=origin).metres(places)
-    made = from_points(flat, range_m, interference_m, names=names)
-    return Mesh(made.points, made.r_c, made.r_i, made.region, made.names, origin)
-
-
-def read_mesh(path: str | os.PathLike[str]) -> Mesh:
-    """A mesh that `Mesh.save` wrote."""
-    try:
-        table = pq.read_table(path)
-        settings = json.loads(table.schema.metadata[_FORMAT])
-        names = table["name"].to_pylist() if "name" in table.column_names else None
-        points = np.column_stack([table["x"].to_numpy(), table["y"].to_numpy()])
-        made = from_points(points, settings["r_c"], settings["r_i"], settings["region"], names)
-    except FileNotFoundError:
-        raise StorageError(f"no file {path}; `matchyard geo mesh … -o {path}` makes one") from None
-    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
-        raise StorageError(
-            f"{path} is no mesh ({error}); expected a file of `matchyard geo mesh … -o {path}`"
-        ) from None
-    origin = settings["origin"] and (settings["origin"][0], settings["origin"][1])
-    return Mesh(made.points, made.r_c, made.r_i, made.region, made.names, origin)
-
-
 # ---------------------------------------------------------------------------- questions to it
 
 
@@ -279,7 +218,7 @@ def nearest(mesh: Mesh, points: ArrayLike, component: ArrayLike | None = None) -
     >>> nearest(from_points([(0, 0), (3, 0)], r_c=1), [(2, 5), (-9, 0)]).tolist()
     [1, 0]
     """
-    places = _pairs_of_numbers(points)
+    places = pairs_of_numbers(points)
     found: NDArray[np.int32] = mesh.tree.query(places)[1].astype(np.int32)
     if component is None:
         return found
@@ -309,14 +248,16 @@ def coverage(mesh: Mesh) -> float:
     4.243
     """
     low, high = np.array(mesh.region[:2]), np.array(mesh.region[2:])
-    # Mirrored at the sides, the nodes have a Voronoi diagram with vertices on the sides.
+    corners = np.array([(x, y) for x in (low[0], high[0]) for y in (low[1], high[1])])
+    # Mirrored at the sides, the nodes have a Voronoi diagram with vertices on the sides. Only nodes that
+    # may be nearest to a side count: a node beyond the diagonal of a cell with a node in it is not.
+    deep = 2 * _most_empty(mesh.points, low, high)
     mirrored = [mesh.points]
     for axis in (0, 1):
-        for side in (low, high):
-            image = mesh.points.copy()
-            image[:, axis] = 2 * side[axis] - image[:, axis]
+        for side in (low[axis], high[axis]):
+            image = mesh.points[np.abs(mesh.points[:, axis] - side) <= deep]
+            image[:, axis] = 2 * side - image[:, axis]
             mirrored.append(image)
-    corners = np.array([(x, y) for x in (low[0], high[0]) for y in (low[1], high[1])])
     try:
         vertices = Voronoi(np.unique(np.concatenate(mirrored), axis=0)).vertices
     except (QhullError, ValueError):  # all nodes on one line, and no region round it
@@ -327,10 +268,25 @@ def coverage(mesh: Mesh) -> float:
     return float(mesh.tree.query(np.concatenate([corners, inside]))[0].max())
 
 
+def _most_empty(
+    points: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> float:
+    """A length such that every point of the region has a node within it: the diagonal of the cells of the
+    finest grid without an empty cell."""
+    extent, n = high - low, max(1, math.isqrt(len(points)))
+    while n > 1:
+        cells = np.minimum((points - low) / np.where(extent > 0, extent, 1) * n, n - 1).astype(int)
+        if len(np.unique(cells @ (n, 1))) == n * n:
+            break
+        n //= 2
+    return float(math.hypot(*(extent / n)))
+
+
 # ---------------------------------------------------------------------------------- checking
 
 
-def _pairs_of_numbers(points: ArrayLike) -> NDArray[np.float64]:
+def pairs_of_numbers(points: ArrayLike) -> NDArray[np.float64]:
+    """Points as an array, or an error that says what is wrong with them."""
     try:
         found = np.array(points, np.float64)
     except (ValueError, TypeError) as error:
@@ -373,39 +329,6 @@ def _distinct(names: Iterable[object], n: int) -> tuple[str, ...]:
         twice = next(name for name in found if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise UsageError(f"two nodes have the id {twice!r}; expected ids that differ")
     return found
-
-
-def _place(path: object, number: int, feature: Any) -> tuple[float, float]:
-    """Longitude and latitude of a feature."""
-    geometry = feature.get("geometry") if isinstance(feature, dict) else None
-    kind = geometry.get("type") if isinstance(geometry, dict) else None
-    if not isinstance(geometry, dict) or kind != "Point":
-        raise UsageError(f"{path}: feature {number} is a {kind}; expected a Point as in {_EXAMPLE}")
-    place = geometry.get("coordinates")
-    is_pair = isinstance(place, list) and len(place) >= 2
-    if not is_pair or not all(_is_number(one) for one in place[:2]):
-        raise UsageError(
-            f"{path}: feature {number} has coordinates {place!r}; expected longitude and latitude, e.g. [8.95, 46.01]"
-        )
-    longitude, latitude = place[:2]
-    if not (-180 <= longitude <= 180 and -90 <= latitude <= 90):
-        raise UsageError(
-            f"{path}: feature {number} is at {place[:2]}; expected a longitude from -180 to 180 and a latitude "
-            "from -90 to 90, e.g. [8.95, 46.01]"
-        )
-    return longitude, latitude
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _name(number: int, feature: dict[str, Any]) -> str:
-    properties = feature.get("properties") or {}
-    for named in (feature.get("id"), properties.get("id"), properties.get("name")):
-        if named is not None:
-            return str(named)
-    return str(number)
 
 
 def _metres_per_degree(latitude: float) -> float:

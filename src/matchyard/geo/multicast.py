@@ -109,9 +109,7 @@ class Sending(Traffic):
                 line = self.mesh.lon_lat(self.mesh.points[hops]).tolist()
                 geometry = {"type": "LineString", "coordinates": line}
                 properties = {"request": str(one)}
-                features.append(
-                    {"type": "Feature", "geometry": geometry, "properties": properties}
-                )
+                features.append({"type": "Feature", "geometry": geometry, "properties": properties})
         write_features(path, features)
 
     def facts(self) -> dict[str, str]:
@@ -218,20 +216,19 @@ def follow(mesh: Mesh, requests: Requests, number: int, scheme: Scheme, run: int
     edges = span(mesh, alone, scheme.tree)
     coins = geo_trees.coins_of_each(scheme.seed, run, alone.keys, edges)
     vias = _vias(mesh, edges, coins, scheme.rule)
-    tails, heads, keys = [], [], []
+    legs: list[tuple[int, int, int]] = []  # from, to, and the key of its coins
     for tail, head, via, key in zip(edges.tails, edges.heads, vias, coins):
         if via >= 0:
-            tails, heads, keys = [*tails, tail], [*heads, via], [*keys, key]
-            tail = via
-        tails, heads, keys = [*tails, tail], [*heads, head], [*keys, mix64(key)]
+            legs.append((tail, via, key))
+        legs.append((tail if via < 0 else via, head, mix64(key)))
     start, nodes, _, _ = geo_paths.travel_each(
         mesh.disks,
         scheme.way.faces(mesh),
         geo_paths.make_space(len(mesh)),
         scheme.way.codes(),
-        np.array(tails, np.int32),
-        np.array(heads, np.int32),
-        np.array(keys, np.uint64),
+        np.array([leg[0] for leg in legs], np.int32),
+        np.array([leg[1] for leg in legs], np.int32),
+        np.array([leg[2] for leg in legs], np.uint64),
     )
     unreached = set(alone.targets.tolist()) - set(edges.heads.tolist())
     return Tree(
@@ -239,7 +236,7 @@ def follow(mesh: Mesh, requests: Requests, number: int, scheme: Scheme, run: int
         int(alone.sources[0]),
         edges.heads.tolist(),
         [mesh.name(node) for node in sorted(unreached)],
-        [nodes[start[i] : start[i + 1]] for i in range(len(tails))],
+        [nodes[start[i] : start[i + 1]] for i in range(len(legs))],
         [int(via) for via in vias if via >= 0],
     )
 
@@ -250,9 +247,7 @@ def _is_reachable(mesh: Mesh, requests: Requests) -> NDArray[np.bool_]:
     return found
 
 
-def _vias(
-    mesh: Mesh, edges: Edges, coins: NDArray[np.uint64], rule: Rule
-) -> NDArray[np.int32]:
+def _vias(mesh: Mesh, edges: Edges, coins: NDArray[np.uint64], rule: Rule) -> NDArray[np.int32]:
     """The node nearest to a random point for each edge; -1 where the message goes straight on."""
     vias = np.full(len(edges.heads), -1, np.int32)
     if rule.is_straight:

@@ -126,15 +126,20 @@ def route(
 def padding(mesh: Mesh, paths: Paths) -> NDArray[np.float64]:
     """The least λ of each path: its nodes are within λ·r_i of the segment between its ends [Definition
     4.3.1]."""
-    return geo_measures.padding_of(mesh.points, paths.path_start, paths.nodes) / mesh.r_i
+    away: NDArray[np.float64] = geo_measures.padding_of(mesh.points, paths.path_start, paths.nodes)
+    return away / mesh.r_i
 
 
 def sparsity(mesh: Mesh, paths: Paths) -> NDArray[np.int64]:
     """The least σ of each path: no disk of diameter r_c holds more of its hops [Definition 4.3.2]. A node
     that a path passes twice counts twice."""
-    return geo_measures.sparsity_of(mesh.points, paths.path_start, paths.nodes, mesh.r_c)
+    found: NDArray[np.int64] = geo_measures.sparsity_of(
+        mesh.points, paths.path_start, paths.nodes, mesh.r_c
+    )
+    return found
 
 
 def stretch(mesh: Mesh, paths: Paths) -> NDArray[np.float64]:
     """The length of each path over the distance of its ends; 1 where these are at one place."""
-    return geo_measures.stretch_of(mesh.points, paths.path_start, paths.nodes)
+    found: NDArray[np.float64] = geo_measures.stretch_of(mesh.points, paths.path_start, paths.nodes)
+    return found

@@ -1,0 +1,273 @@
+"""Where names are, asked through the mesh itself: the location service LLS [thesis §4.6].
+
+Every name has a hierarchy of tilings of its own: squares of side L, L/2, L/4, … down to the range, with an
+origin that is a hash of the name. At every level, the nodes nearest to the four corners of the tile that
+holds the name know its position. A look-up asks the corners of the tile that holds the asking node, the
+smallest tile first. Two tiles share a corner as soon as they are equal or adjacent; so the walk is
+proportional to the distance.
+
+Names that move are ours, not the thesis'. A name tells the holders of a level when it leaves their tile.
+The holders of larger tiles are told once that they are out of date; from then on they send look-ups to the
+middle of their tile, where the next smaller level has a holder wherever in the tile the name is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from matchyard.errors import UsageError
+from matchyard.geo.congestion import Traffic, Work
+from matchyard.geo.mesh import Mesh, nearest, pairs_of_numbers
+from matchyard.geo.path import route
+from matchyard.geo.workload import Requests
+from matchyard.kernels.spirals import search_spirals
+
+_CORNERS = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])
+
+
+class Walks(NamedTuple):
+    """Messages that go from node to node, one after the other."""
+
+    walk_start: NDArray[np.int64]  # [n + 1] offsets into nodes
+    nodes: NDArray[np.int32]  # from the first node on
+
+    @property
+    def n_asked(self) -> NDArray[np.int64]:
+        """How many nodes each message visits after the first."""
+        return np.diff(self.walk_start) - 1
+
+    def traffic(self, mesh: Mesh, comes_back: bool = False) -> Traffic:
+        """The transmissions of the messages, by greedy paths; with the answer to the first node, where one
+        is wanted."""
+        tails, heads = (
+            np.delete(self.nodes, self.walk_start[1:] - 1),
+            np.delete(self.nodes, self.walk_start[:-1]),
+        )
+        if comes_back:
+            tails = np.concatenate([tails, self.nodes[self.walk_start[1:] - 1]])
+            heads = np.concatenate([heads, self.nodes[self.walk_start[:-1]]])
+        paths = route(mesh, tails, heads)
+        senders = np.delete(paths.nodes, paths.path_start[1:] - 1)
+        sent = np.bincount(senders, minlength=len(mesh)).astype(np.int64)
+        work = Work(len(senders), recoveries=int(paths.recoveries.sum()))
+        return Traffic(mesh, sent, 1, work)
+
+
+class LookUps(NamedTuple):
+    """What look-ups found."""
+
+    positions: NDArray[np.float64]  # [n, 2] NaN where nothing was found
+    nodes: NDArray[np.int32]  # [n] the nodes there; -1 where nothing was found
+    walk: NDArray[np.float64]  # [n] length of the straight lines between the nodes asked
+    probes: NDArray[np.int64]  # [n] nodes asked
+    walks: Walks
+
+    @property
+    def is_found(self) -> NDArray[np.bool_]:
+        """Which look-ups succeeded."""
+        return self.nodes >= 0
+
+    def traffic(self, mesh: Mesh) -> Traffic:
+        """The transmissions of the look-ups and their answers."""
+        return self.walks.traffic(mesh, comes_back=True)
+
+
+class Directory:
+    """The positions of names, kept by the nodes of a mesh.
+
+    >>> from matchyard import geo
+    >>> directory = Directory(geo.uniform(500, side=10, r_c=1, seed=1))
+    >>> told = directory.publish("ada", (2, 3))
+    >>> directory.look_up(0, "ada").positions.tolist()
+    [[2.0, 3.0]]
+    """
+
+    def __init__(self, mesh: Mesh, smallest: float | None = None) -> None:
+        smallest = mesh.r_c if smallest is None else smallest
+        if not smallest > 0:
+            raise UsageError(f"smallest tile {smallest}; expected a length above 0, e.g. the range")
+        self.mesh = mesh
+        low_x, low_y, high_x, high_y = mesh.region
+        self._side = max(high_x - low_x, high_y - low_y, smallest)
+        self.n_levels = 1 + int(math.log2(self._side / smallest) + 1e-9)
+        self._rows: dict[str, int] = {}
+        levels = self.n_levels
+        # Of each name: the origin of its tilings, and its component.
+        self._origins = np.empty((0, 2))
+        self._components = np.empty(0, np.int32)
+        # Of each name and level: holders at the corners, its position and tile when they were told, and
+        # whether that position is still right.
+        self._holders = np.empty((0, levels, 4), np.int32)
+        self._positions = np.empty((0, levels, 2))
+        self._tiles = np.empty((0, levels, 2), np.int64)
+        self._is_fresh = np.empty((0, levels), np.bool_)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def publish(self, name: object, position: Sequence[float]) -> Walks:
+        """Tell the nodes that keep a name where it is: they are asked from then on."""
+        return self.publish_many([name], [position])
+
+    def publish_many(self, names: Iterable[object], positions: ArrayLike) -> Walks:
+        """The same of many names."""
+        called = [str(name) for name in names]
+        places = self._checked(positions)
+        if len(called) != len(places):
+            raise UsageError(f"{len(called)} names for {len(places)} positions; expected as many")
+        again = [name for name in called if name in self._rows]
+        if again or len(set(called)) < len(called):
+            name = again[0] if again else next(one for one in called if called.count(one) > 1)
+            raise UsageError(
+                f"name {name!r} is published twice; expected `move` for a new position"
+            )
+        first = len(self._rows)
+        self._rows.update({name: first + row for row, name in enumerate(called)})
+        origins = self._side * np.array([_fractions(name) for name in called]).reshape(-1, 2)
+        nodes = nearest(self.mesh, places) if called else np.empty(0, np.int32)
+        components = self.mesh.component[nodes]
+        tiles = self._tiles_of(places, origins)
+        holders = self._holders_of(tiles, origins, components)
+        shape = (len(called), self.n_levels)
+        self._origins = np.concatenate([self._origins, origins])
+        self._components = np.concatenate([self._components, components])
+        self._holders = np.concatenate([self._holders, holders])
+        self._positions = np.concatenate(
+            [self._positions, np.broadcast_to(places[:, None], (*shape, 2))]
+        )
+        self._tiles = np.concatenate([self._tiles, tiles])
+        self._is_fresh = np.concatenate([self._is_fresh, np.ones(shape, np.bool_)])
+        told = [_in_order(node, holders[row]) for row, node in enumerate(nodes)]
+        return _walks(told)
+
+    def move(self, name: object, position: Sequence[float]) -> Walks:
+        """Tell that a name has moved, and no more nodes than need to know."""
+        row = self._row(name)
+        place = self._checked([position])
+        node = int(nearest(self.mesh, place)[0])
+        tiles = self._tiles_of(place, self._origins[row : row + 1])[0]
+        is_left = (tiles != self._tiles[row]).any(axis=1)
+        is_left[-1] = True  # the smallest tile has the exact position
+        if self.mesh.component[node] != self._components[row]:
+            self._components[row] = self.mesh.component[node]
+            is_left[:] = True
+        fresh_before = self._is_fresh[row] & ~is_left
+        old = self._holders[row].copy()
+        components = self._components[row : row + 1]
+        found = self._holders_of(tiles[None], self._origins[row : row + 1], components)[0]
+        self._holders[row, is_left] = found[is_left]
+        self._positions[row, is_left] = place[0]
+        self._tiles[row] = tiles
+        self._is_fresh[row] = is_left
+        told = np.concatenate([old[is_left], self._holders[row, is_left], old[fresh_before]])
+        return _walks([_in_order(node, told)])
+
+    def look_up(self, source: int, name: object) -> LookUps:
+        """Ask for one name at a node."""
+        return self.look_up_many([source], [name])
+
+    def look_up_many(self, sources: ArrayLike, names: Sequence[object]) -> LookUps:
+        """Ask for names, each at a node."""
+        here = self.mesh.checked_nodes(sources, "sources")
+        rows = np.array([self._row(name) for name in names], np.int64)
+        if len(here) != len(rows):
+            raise UsageError(f"{len(rows)} names for {len(here)} sources; expected one for each")
+        origins = self._origins[rows]
+        tiles = self._tiles_of(self.mesh.points[here], origins)
+        corners = self._holders_of(tiles, origins, self.mesh.component[here])
+        start, nodes, levels, walk = search_spirals(
+            self.mesh.points, here, rows, corners, self._holders, self._is_fresh, self._tiles
+        )
+        walks, is_found = Walks(start, nodes), levels >= 0
+        positions = np.full((len(rows), 2), np.nan)
+        positions[is_found] = self._positions[rows[is_found], levels[is_found]]
+        found = np.full(len(rows), -1, np.int32)
+        if is_found.any():
+            components = self._components[rows[is_found]]
+            found[is_found] = nearest(self.mesh, positions[is_found], components)
+        return LookUps(positions, found, walk, walks.n_asked, walks)
+
+    def resolve(self, requests: Requests) -> LookUps:
+        """Every source looks up all its targets, which are published by the names of their nodes."""
+        sources = np.repeat(requests.sources, np.diff(requests.target_start))
+        return self.look_up_many(
+            sources, [self.mesh.name(node) for node in requests.targets.tolist()]
+        )
+
+    def entries(self) -> NDArray[np.int64]:
+        """How many names each node knows."""
+        each = self._holders.reshape(len(self), -1)
+        pairs = np.unique(each.astype(np.int64) + len(self.mesh) * np.arange(len(self))[:, None])
+        return np.bincount(pairs % len(self.mesh), minlength=len(self.mesh))
+
+    def _row(self, name: object) -> int:
+        row = self._rows.get(str(name))
+        if row is None:
+            raise UsageError(
+                f"no name {name!r} is published; `publish` comes before look-ups and moves"
+            )
+        return row
+
+    def _checked(self, positions: ArrayLike) -> NDArray[np.float64]:
+        places = pairs_of_numbers(positions)
+        low, high = np.array(self.mesh.region[:2]), np.array(self.mesh.region[2:])
+        outside = np.flatnonzero(((places < low) | (places > high)).any(axis=1))
+        if len(outside):
+            place = tuple(places[outside[0]].tolist())
+            raise UsageError(
+                f"position {place} is outside the region; expected a place in {self.mesh.region}"
+            )
+        return places
+
+    def _tiles_of(
+        self, places: NDArray[np.float64], origins: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Column and row of the tiles that hold places: [n, level, 2]."""
+        scaled = (places - self.mesh.region[:2] - origins) / self._side
+        powers = 2.0 ** np.arange(self.n_levels)
+        found: NDArray[np.int64] = np.floor(scaled[:, None] * powers[:, None]).astype(np.int64)
+        return found
+
+    def _holders_of(
+        self, tiles: NDArray[np.int64], origins: NDArray[np.float64], components: NDArray[np.int32]
+    ) -> NDArray[np.int32]:
+        """The nodes nearest to the corners of tiles: [n, level, 4]."""
+        sides = self._side / 2.0 ** np.arange(self.n_levels)
+        corners = (tiles[:, :, None] + _CORNERS) * sides[:, None, None]
+        places = self._folded(corners + origins[:, None, None]).reshape(-1, 2)
+        if not len(places):
+            return np.empty((0, self.n_levels, 4), np.int32)
+        each = np.repeat(components, 4 * self.n_levels)
+        return nearest(self.mesh, places, each).reshape(-1, self.n_levels, 4)
+
+    def _folded(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Places, counted from the corner of the region, with those outside mirrored at its sides. Folding
+        brings no two places further apart, so walks stay short; and nodes on the rim keep no more than twice
+        their share, where clamping would give them all corners outside."""
+        low, high = np.array(self.mesh.region[:2]), np.array(self.mesh.region[2:])
+        extent = np.maximum(high - low, 1e-300)
+        folded: NDArray[np.float64] = low + extent - np.abs(places % (2 * extent) - extent)
+        return folded
+
+
+def _fractions(name: str) -> tuple[float, float]:
+    """Two fractions from a name, in place of a hash function with points as values."""
+    digest = hashlib.blake2b(name.encode(), digest_size=16, person=b"lls").digest()
+    return int.from_bytes(digest[:8]) / 2**64, int.from_bytes(digest[8:]) / 2**64
+
+
+def _in_order(first: int, holders: NDArray[np.int32]) -> list[int]:
+    """A node and the holders that it tells, small tiles first, each once."""
+    by_size = holders[::-1].ravel().tolist()
+    return list(dict.fromkeys([int(first), *by_size]))
+
+
+def _walks(told: list[list[int]]) -> Walks:
+    start = np.append(0, np.cumsum([len(one) for one in told], dtype=np.int64))
+    return Walks(start, np.array([node for one in told for node in one], np.int32))
