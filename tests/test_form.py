@@ -117,8 +117,8 @@ LAYERS = {
     "files": ("errors",),
     "batches": ("errors", "files", "matches"),
     # `engine`: what an algorithm says of itself; `device`: which card there is
-    "bench": (*PUBLIC, "engine", "matches", "device", "network", "routing", "spark"),
-    "spark": (*PUBLIC, "routing", "shards"),
+    "bench": (*PUBLIC, "engine", "matches", "device", "geo", "network", "routing", "spark"),
+    "spark": (*PUBLIC, "geo", "routing", "shards"),
     "service": PUBLIC,
     "cli": (
         *PUBLIC,
@@ -126,6 +126,7 @@ LAYERS = {
         "files",
         "batches",
         "bench",
+        "geo",
         "network",
         "routing",
         "spark",

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from matchyard.cli.geo_commands import geo
 from matchyard.cli.index_commands import build, explain, info, match
 from matchyard.cli.latency_command import latency
 from matchyard.cli.measure_commands import bench, demo
@@ -30,6 +31,7 @@ for _command in (workload, build, match, explain, info, bench, latency, reproduc
 for _of_routers in (router, register, notify, tail, status):
     app.command(rich_help_panel="Routers that run")(_of_routers)
 app.add_typer(route)
+app.add_typer(geo)
 
 
 def main() -> None:
