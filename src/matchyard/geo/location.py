@@ -25,8 +25,9 @@ from matchyard.errors import UsageError
 from matchyard.geo.congestion import Traffic, Work
 from matchyard.geo.mesh import Mesh, nearest, pairs_of_numbers
 from matchyard.geo.path import route
-from matchyard.geo.workload import Requests
+from matchyard.geo.workload import Requests, make_requests
 from matchyard.kernels.spirals import search_spirals
+from matchyard.matches import Matches
 
 _CORNERS = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])
 
@@ -192,6 +193,21 @@ class Directory:
             components = self._components[rows[is_found]]
             found[is_found] = nearest(self.mesh, positions[is_found], components)
         return LookUps(positions, found, walk, walks.n_asked, walks)
+
+    def locate(
+        self, matches: Matches, sources: ArrayLike, ids: Iterable[object] | None = None
+    ) -> tuple[Requests, LookUps]:
+        """The requests of events that were matched, by name: event i came up at node `sources[i]`, which looks
+        up the names that it matched. A request goes to the nodes that were found."""
+        here = self.mesh.checked_nodes(sources, "sources")
+        names = [list(dict.fromkeys(keys)) for keys in matches]
+        if len(names) != len(here):
+            raise UsageError(f"{len(names)} events at {len(here)} nodes; expected a node for each")
+        counts = [len(one) for one in names]
+        found = self.look_up_many(np.repeat(here, counts), [name for one in names for name in one])
+        ends = np.cumsum(counts, dtype=np.int64)[:-1]
+        lists = [nodes[nodes >= 0] for nodes in np.split(found.nodes, ends)] if names else []
+        return make_requests(self.mesh, here, lists, ids), found
 
     def resolve(self, requests: Requests) -> LookUps:
         """Every source looks up all its targets, which are published by the names of their nodes."""

@@ -189,8 +189,10 @@ def send(
 
 
 def flood(mesh: Mesh, requests: Requests) -> Traffic:
-    """Every node of the source's component repeats each message once."""
-    starts = np.bincount(mesh.component[requests.sources], minlength=mesh.component.max() + 1)
+    """Every node of the source's component repeats each message once. Messages that nobody is to get are not
+    sent, as in `send`."""
+    sources = requests.sources[np.diff(requests.target_start) > 0]
+    starts = np.bincount(mesh.component[sources], minlength=mesh.component.max() + 1)
     sent = starts[mesh.component].astype(np.int64)
     n_reached = int(_is_reachable(mesh, requests).sum())
     undelivered = len(requests.targets) - n_reached
