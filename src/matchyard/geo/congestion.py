@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,7 @@ from matchyard.errors import UsageError
 from matchyard.geo.mesh import Mesh, Region
 from matchyard.geo.workload import Requests
 from matchyard.kernels.disks import sum_within
-from matchyard.kernels.geo_measures import count_cuts
+from matchyard.kernels.geo_measures import busiest_rectangles
 
 
 class Work(NamedTuple):
@@ -103,14 +102,16 @@ class Bound(NamedTuple):
 def lower_bound(mesh: Mesh, requests: Requests, grid: int = 20) -> Bound:
     """The largest bound of rectangles with sides on a grid [thesis Lemma 4.4.1].
 
-    The lines of the grid are `grid` evenly spaced ones each way, and as many that share the requests'
-    points evenly, so that a narrow band is cut as well. A request with a point inside a rectangle and a
+    The grid has `grid` parts each way and is laid over the points of the requests, so that a narrow band is cut
+    as finely as a whole square. A request with a point inside a rectangle and a
     point outside has a transmission within r_i of its rim. Nodes there that are more than r_i apart hear
     one such transmission each; disks of radius r_i / 2 round them are disjoint, and lie within 1.5 r_i of
     the rim. So they are at most as many as fit into its area.
     """
     if grid < 1:
         raise UsageError(f"a grid of {grid}; expected at least 1 line each way")
+    if not len(requests):
+        return Bound(0.0, 0.0, mesh.region, 0)
     owners, nodes = _points_of(mesh, requests)
     points = mesh.points[nodes]
     xs = _lines(mesh.region[0], mesh.region[2], points[:, 0], grid)
@@ -118,24 +119,11 @@ def lower_bound(mesh: Mesh, requests: Requests, grid: int = 20) -> Bound:
     columns, rows = _cells(points[:, 0], xs), _cells(points[:, 1], ys)
     order = np.argsort(rows, kind="stable")
     n_points = np.bincount(owners, minlength=len(requests))
-    shape = len(xs) - 1, len(ys) - 1
-    cuts = count_cuts(columns[order], rows[order], owners[order], len(requests), n_points, *shape)
-    left, right, low, high = np.nonzero(cuts)
-    if not len(left):
-        return Bound(0.0, 0.0, mesh.region, 0)
-    n_cut = cuts[left, right, low, high]
-    widths, heights = xs[right + 1] - xs[left], ys[high + 1] - ys[low]
-    loads = np.minimum(n_cut, n_cut * mesh.r_i / np.maximum(widths + heights, 1e-300))
-    is_inside = left > 0, right < shape[0] - 1, low > 0, high < shape[1] - 1
-    rims = (is_inside[0] + 0 + is_inside[1]) * heights + (is_inside[2] + 0 + is_inside[3]) * widths
-    across, up = is_inside[0] & is_inside[1], is_inside[2] & is_inside[3]
-    is_strip = (across & ~is_inside[2] & ~is_inside[3]) | (up & ~is_inside[0] & ~is_inside[1])
-    area = 3 * rims * mesh.r_i + 2.25 * math.pi * mesh.r_i**2 * (1 + is_strip)
-    asserted = n_cut / (area / (math.pi * mesh.r_i**2 / 4))
-    best = int(loads.argmax())
-    sides = xs[left[best]], ys[low[best]], xs[right[best] + 1], ys[high[best] + 1]
-    rectangle = tuple(float(side) for side in sides)
-    return Bound(float(loads[best]), float(asserted.max()), rectangle, int(n_cut[best]))  # type: ignore[arg-type]
+    load, (left, right, low, high), n_cut, asserted = busiest_rectangles(
+        columns[order], rows[order], owners[order], n_points, xs, ys, mesh.r_i
+    )
+    rectangle = float(xs[left]), float(ys[low]), float(xs[right]), float(ys[high])
+    return Bound(load, asserted, rectangle, n_cut)
 
 
 def _points_of(mesh: Mesh, requests: Requests) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -150,12 +138,7 @@ def _points_of(mesh: Mesh, requests: Requests) -> tuple[NDArray[np.int64], NDArr
 
 
 def _lines(low: float, high: float, values: NDArray[np.float64], grid: int) -> NDArray[np.float64]:
-    shares = np.linspace(0, 1, grid + 1)
-    if not len(values) or low == high:
-        return np.array([low, high])
-    return np.unique(
-        np.concatenate([np.linspace(low, high, grid + 1), np.quantile(values, shares)])
-    )
+    return np.unique([low, *np.linspace(values.min(), values.max(), grid + 1), high])
 
 
 def _cells(values: NDArray[np.float64], lines: NDArray[np.float64]) -> NDArray[np.int64]:

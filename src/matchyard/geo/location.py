@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -124,7 +125,7 @@ class Directory:
             raise UsageError(f"{len(called)} names for {len(places)} positions; expected as many")
         again = [name for name in called if name in self._rows]
         if again or len(set(called)) < len(called):
-            name = again[0] if again else next(one for one in called if called.count(one) > 1)
+            name = again[0] if again else Counter(called).most_common(1)[0][0]
             raise UsageError(
                 f"name {name!r} is published twice; expected `move` for a new position"
             )

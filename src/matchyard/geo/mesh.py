@@ -7,6 +7,7 @@ disturb each other, and `r_i` is at least `r_c`.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -325,8 +326,7 @@ def _distinct(names: Iterable[object], n: int) -> tuple[str, ...]:
     if len(found) != n:
         raise UsageError(f"{len(found)} names for {n} nodes; expected one for each")
     if len(set(found)) != n:
-        seen: set[str] = set()
-        twice = next(name for name in found if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        twice = Counter(found).most_common(1)[0][0]
         raise UsageError(f"two nodes have the id {twice!r}; expected ids that differ")
     return found
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -80,7 +81,7 @@ def make_requests(
             f"{len(here)} sources, {len(lists)} lists of targets and {len(named)} ids; expected as many of each"
         )
     if len(set(named)) < len(named):
-        twice = next(one for one in named if named.count(one) > 1)
+        twice = Counter(named).most_common(1)[0][0]
         raise UsageError(f"two requests have the id {twice!r}; expected ids that differ")
     lists = [there[there != source] for there, source in zip(lists, here)]
     return Requests(

@@ -77,26 +77,45 @@ def _most_on_rim(points, path, i, j, diameter):
 
 
 @njit(nogil=True, cache=True)
-def count_cuts(columns, rows, owners, n_requests, n_points, n_columns, n_rows):
-    """How many requests each rectangle of a grid cuts: [first column, last, first row, last].
+def busiest_rectangles(columns, rows, owners, n_points, xs, ys, r_i):
+    """Of all rectangles with sides on the lines `xs` and `ys`: (largest load, its left, right, low and high line,
+    the requests that it cuts, and the largest bound of any rectangle).
 
     `columns`, `rows` and `owners` say of each point its cell and its request, points in the order of their
     rows. `n_points` has the number of points of each request.
     """
-    cuts = np.zeros((n_columns, n_columns, n_rows, n_rows), np.int32)
-    row_start = np.searchsorted(rows, np.arange(n_rows + 1))
-    n_inside = np.zeros(n_requests, np.int32)
-    for left in range(n_columns):
-        for right in range(left, n_columns):
-            for low in range(n_rows):
+    row_start = np.searchsorted(rows, np.arange(len(ys)))
+    n_inside = np.zeros(len(n_points), np.int32)
+    best_load, best_bound, best, most = 0.0, 0.0, (0, 0, 0, 0), 0
+    for left in range(len(xs) - 1):
+        for right in range(left, len(xs) - 1):
+            for low in range(len(ys) - 1):
                 n_inside[:] = 0
                 n_cut = 0
-                for high in range(low, n_rows):
+                for high in range(low, len(ys) - 1):
                     for place in range(row_start[high], row_start[high + 1]):
                         if left <= columns[place] <= right:
                             owner = owners[place]
                             n_inside[owner] += 1
                             n_cut += n_inside[owner] == 1
                             n_cut -= n_inside[owner] == n_points[owner]
-                    cuts[left, right, low, high] = n_cut
-    return cuts
+                    sides = (left, right + 1, low, high + 1)
+                    load, bound = _bounds(n_cut, sides, xs, ys, r_i)
+                    best_bound = max(best_bound, bound)
+                    if load > best_load:
+                        best_load, best, most = load, sides, n_cut
+    return best_load, best, most, best_bound
+
+
+@njit(nogil=True, cache=True)
+def _bounds(n_cut, sides, xs, ys, r_i):
+    """load(R) [thesis (4.2)], and the bound with its constant: see `lower_bound`."""
+    left, right, low, high = sides
+    width, height = xs[right] - xs[left], ys[high] - ys[low]
+    load = n_cut * min(1.0, r_i / (width + height)) if width + height > 0.0 else float(n_cut)
+    n_upright = (left > 0) + (right < len(xs) - 1)  # sides of the rectangle inside the region
+    n_level = (low > 0) + (high < len(ys) - 1)
+    rim = n_upright * height + n_level * width
+    n_pieces = 2 if n_upright * n_level == 0 and n_upright + n_level == 2 else 1
+    area = 3 * rim * r_i + 2.25 * math.pi * r_i * r_i * n_pieces
+    return load, n_cut * (math.pi * r_i * r_i / 4) / area
