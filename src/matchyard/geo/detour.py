@@ -80,6 +80,7 @@ def draw(
     chosen = read_rule(rule)
     n = len(sources)
     points = np.concatenate([sources, targets]).astype(np.float64)
+    points.flags.writeable = False  # as those of a mesh: one compiled kernel for both
     found: NDArray[np.float64] = geo_trees.draw_points(
         points, np.arange(n), np.arange(n, 2 * n), keys, chosen.codes(), region, OUTSIDE[chosen.outside],
     )  # fmt: skip

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -303,7 +304,7 @@ def pairs_of_numbers(points: ArrayLike) -> NDArray[np.float64]:
 
 
 def _check_ranges(r_c: float, r_i: float | None) -> None:
-    if not (isinstance(r_c, int | float) and math.isfinite(r_c) and r_c > 0):
+    if not (isinstance(r_c, Real) and math.isfinite(r_c) and r_c > 0):
         raise UsageError(f"range {r_c!r}; expected a length above 0, e.g. 1 or 3000 for metres")
     if r_i is not None and not (math.isfinite(r_i) and r_i >= r_c):
         raise UsageError(f"interference range {r_i}; expected at least the range, {r_c}")

@@ -154,8 +154,8 @@ def send(
     """
     scheme = Scheme(Way(routing.lower(), recovery, ties), read_rule(rule), tree, seed)
     codes = scheme.way.codes()
-    if runs < 1:
-        raise UsageError(f"{runs} runs; expected at least 1")
+    if runs < 1 or threads < 1:
+        raise UsageError(f"{runs} runs with {threads} threads; expected at least 1 of each")
     runs = runs if scheme.is_random else 1
     edges = span(mesh, requests, tree)
     faces, disks = scheme.way.faces(mesh), mesh.disks
