@@ -73,6 +73,12 @@ def test_a_plot_shows_the_tree_of_a_request(town: Path, tmp_path: Path) -> None:
     assert picture.stat().st_size > 10_000
 
 
+def test_help_keeps_what_is_in_brackets() -> None:
+    text = " ".join(run("geo", "compare", "--help").split())
+    assert "matchyard[spark]" in text
+    assert "the range" in text
+
+
 def test_rules_and_sizes_are_compared(tmp_path: Path) -> None:
     path = tmp_path / "net.geo"
     run("geo", "mesh", "--nodes", "1k", "--side", 11, "--range", 1, "-o", path)

@@ -28,7 +28,7 @@ Workload = Annotated[
 Count = Annotated[str, typer.Option("--requests", help="How many requests are made up, e.g. 1k.")]
 Band = Annotated[
     float | None,
-    typer.Option(help="Width of the band of in-line requests. [default: the range]"),
+    typer.Option(help="Width of the band of in-line requests.", show_default="the range"),
 ]
 Recovery = Annotated[
     str, typer.Option(help="Out of dead ends of greedy paths: ring, face or none.")
@@ -52,7 +52,7 @@ def mesh(
     ] = None,
     interference: Annotated[
         float | None,
-        typer.Option(help="How far nodes disturb each other. [default: the range]"),
+        typer.Option(help="How far nodes disturb each other.", show_default="the range"),
     ] = None,
     seed: Seed = 1,
     output: Annotated[
@@ -139,7 +139,9 @@ def send(
     rule: Annotated[
         str, typer.Option(help="Where intermediate points are: T60, T45, T30, C0 (straight) … C2.")
     ] = "T60",
-    arc: Annotated[float, typer.Option(help="Degrees to both sides of arcs, for C….")] = 60.0,
+    arc: Annotated[
+        float, typer.Option(help="Degrees that arcs extend to both sides, for rules C…")
+    ] = 60.0,
     recovery: Recovery = "ring",
     runs: Runs = 50,
     seed: Seed = 1,
@@ -156,7 +158,8 @@ def send(
     show: Annotated[
         list[str] | None,
         typer.Option(
-            help="The id of a request whose tree is on the map; as often as needed. [default: the first 100]"
+            help="The id of a request whose tree is on the map; as often as needed.",
+            show_default="the first 100",
         ),
     ] = None,
     plot: Plot = None,
@@ -284,7 +287,7 @@ def compare(
     threads: Threads = 1,
     spark: Annotated[
         bool,
-        typer.Option("--spark", help="Run each line as a task of Spark; needs matchyard[spark]."),
+        typer.Option("--spark", help="Run each line as a task of Spark; needs matchyard\\[spark]."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -33,7 +33,7 @@ Count = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Seed of what is random: the same seed, the same trees.")]
 Plot = Annotated[
-    Path | None, typer.Option(help="Draw it into this file, e.g. a.png; needs matchyard[plot].")
+    Path | None, typer.Option(help="Draw it into this file, e.g. a.png; needs matchyard\\[plot].")
 ]
 At = Annotated[
     str | None,

@@ -74,12 +74,14 @@ def simulate(
     delay: Annotated[
         str | None,
         typer.Option(
-            help="Time over a link: a number, or weights for those of the file. [default: 1]"
+            help="Time over a link: a number, or weights for those of the file.", show_default="1"
         ),
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(help="Copies per unit of time that a link takes; others wait. [default: any]"),
+        typer.Option(
+            help="Copies per unit of time that a link takes; others wait.", show_default="any"
+        ),
     ] = None,
     loss: Annotated[
         float, typer.Option(min=0, max=1, help="Probability that a link loses a copy.")
@@ -90,7 +92,7 @@ def simulate(
     queue: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Copies that may wait for a link; others are lost. [default: any]"
+            min=0, help="Copies that may wait for a link; others are lost.", show_default="any"
         ),
     ] = None,
     at: Annotated[
