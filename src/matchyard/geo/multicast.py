@@ -106,6 +106,8 @@ class Sending(Traffic):
         features: list[dict[str, object]] = []
         for one in trees:
             for hops in self.follow(one).paths:
+                if len(hops) < 2:  # the intermediate node is the sender itself: no line
+                    continue
                 line = self.mesh.lon_lat(self.mesh.points[hops]).tolist()
                 geometry = {"type": "LineString", "coordinates": line}
                 properties = {"request": str(one)}
@@ -156,6 +158,8 @@ def send(
     codes = scheme.way.codes()
     if runs < 1:
         raise UsageError(f"{runs} runs; expected at least 1")
+    if threads < 1:
+        raise UsageError(f"{threads} threads; expected at least 1")
     runs = runs if scheme.is_random else 1
     edges = span(mesh, requests, tree)
     faces, disks = scheme.way.faces(mesh), mesh.disks
