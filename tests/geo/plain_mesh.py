@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import hypothesis.strategies as st
@@ -119,9 +120,10 @@ def count_hops(sending: geo.Sending, tree: Tree) -> NDArray[np.int64]:
         assert path[0] == tail
         if not scheme.rule.is_straight and not is_near[tail, head]:
             is_lost = path[-1] != next(vias)
-            path += [] if is_lost else next(paths)
-        path = [path[0]] + [node for before, node in zip(path, path[1:]) if node != before]
-        assert all(hears[one, other] for one, other in zip(path, path[1:]))
+            rest = path[-1:] if is_lost else next(paths)
+            assert rest[0] == path[-1]
+            path += rest[1:]
+        assert all(hears[one, other] for one, other in pairwise(path))
         reached += [head] if path[-1] == head and not is_lost else []
         if is_near[tail, head] and scheme.tree == "mst":
             assert path == [tail, head]

@@ -138,16 +138,16 @@ def test_losses_without_recovery_are_counted(
     sending = geo.send(mesh, requests, routing, rule, 2, seed, recovery="none", tree=tree)
     wanted = reachable_targets(mesh, requests)
     trees = [sending.follow(one, run) for run in range(sending.runs) for one in requests.ids]
-    n_reached = sum(len(tree.targets) for tree in trees)
+    n_reached = sum(len(one.targets) for one in trees)
     assert sending.work.deliveries == n_reached
     assert sending.work.lost + n_reached == sending.runs * sum(map(len, wanted))
     assert sending.work.recoveries == sending.work.ring_transmissions == 0
     sent = np.zeros(len(mesh), np.int64)
-    for number, tree in enumerate(trees):
-        assert set(tree.targets) <= wanted[number % len(requests)]
-        missed = set(requests.targets_of(number % len(requests)).tolist()) - set(tree.targets)
-        assert tree.undelivered == [mesh.name(node) for node in sorted(missed)]
-        sent += count_hops(sending, tree)
+    for number, one in enumerate(trees):
+        assert set(one.targets) <= wanted[number % len(requests)]
+        missed = set(requests.targets_of(number % len(requests)).tolist()) - set(one.targets)
+        assert one.undelivered == [mesh.name(node) for node in sorted(missed)]
+        sent += count_hops(sending, one)
     np.testing.assert_array_equal(sending.sent, sent)
 
 

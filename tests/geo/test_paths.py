@@ -35,7 +35,7 @@ def check_hops(mesh: geo.Mesh, paths: geo.Paths, pairs: list[tuple[int, int]]) -
         path = paths[number].tolist()
         assert path[0] == source
         assert not paths.arrives[number] or path[-1] == target
-        assert all(hears[one, other] for one, other in zip(path, path[1:]))
+        assert all(hears[one, other] for one, other in itertools.pairwise(path))
 
 
 @given(meshes())
@@ -100,7 +100,7 @@ def test_random_greedy_hops_are_within_their_bounds(
     paths = geo.route(mesh, sources, targets, routing, "none", seed=seed)
     check_hops(mesh, paths, pairs)
     for number, (_, target) in enumerate(pairs):
-        left = np.hypot(*(mesh.points - mesh.points[target]).T)
+        left = np.sqrt(((mesh.points - mesh.points[target]) ** 2).sum(axis=1))
         for here, there in itertools.pairwise(paths[number].tolist()):
             row = mesh.disks.neighbours[mesh.disks.start[here] : mesh.disks.start[here + 1]]
             least = left[row].min()
