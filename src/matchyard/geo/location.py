@@ -92,7 +92,7 @@ class Directory:
 
     def __init__(self, mesh: Mesh, smallest: float | None = None) -> None:
         smallest = mesh.r_c if smallest is None else smallest
-        if not smallest > 0:
+        if not 0 < smallest < math.inf:
             raise UsageError(f"smallest tile {smallest}; expected a length above 0, e.g. the range")
         self.mesh = mesh
         low_x, low_y, high_x, high_y = mesh.region
@@ -219,7 +219,7 @@ class Directory:
 
     def entries(self) -> NDArray[np.int64]:
         """How many names each node knows."""
-        each = self._holders.reshape(len(self), -1)
+        each = self._holders.reshape(len(self), 4 * self.n_levels)
         pairs = np.unique(each.astype(np.int64) + len(self.mesh) * np.arange(len(self))[:, None])
         return np.bincount(pairs % len(self.mesh), minlength=len(self.mesh))
 

@@ -306,14 +306,14 @@ def pairs_of_numbers(points: ArrayLike) -> NDArray[np.float64]:
 def _check_ranges(r_c: float, r_i: float | None) -> None:
     if not (isinstance(r_c, Real) and math.isfinite(r_c) and r_c > 0):
         raise UsageError(f"range {r_c!r}; expected a length above 0, e.g. 1 or 3000 for metres")
-    if r_i is not None and not (math.isfinite(r_i) and r_i >= r_c):
-        raise UsageError(f"interference range {r_i}; expected at least the range, {r_c}")
+    if r_i is not None and not (isinstance(r_i, int | float) and r_c <= r_i < math.inf):
+        raise UsageError(f"interference range {r_i!r}; expected at least the range, {r_c}")
 
 
 def _read_region(region: Sequence[float]) -> Region:
     try:
         low_x, low_y, high_x, high_y = (float(one) for one in region)
-        if low_x <= high_x and low_y <= high_y:
+        if -math.inf < low_x <= high_x < math.inf and -math.inf < low_y <= high_y < math.inf:
             return low_x, low_y, high_x, high_y
     except (TypeError, ValueError):
         pass

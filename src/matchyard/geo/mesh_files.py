@@ -31,7 +31,7 @@ def from_geojson(
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; expected a file of GeoJSON") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is no JSON: {error}; expected e.g. {_EXAMPLE}") from None
     features = document.get("features") if isinstance(document, dict) else None
     if not isinstance(features, list) or not features:
@@ -53,13 +53,13 @@ def read_mesh(path: str | os.PathLike[str]) -> Mesh:
         names = table["name"].to_pylist() if "name" in table.column_names else None
         points = np.column_stack([table["x"].to_numpy(), table["y"].to_numpy()])
         made = from_points(points, settings["r_c"], settings["r_i"], settings["region"], names)
+        origin = settings["origin"] and (float(settings["origin"][0]), float(settings["origin"][1]))
     except FileNotFoundError:
         raise StorageError(f"no file {path}; `matchyard geo mesh … -o {path}` makes one") from None
-    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+    except (pa.ArrowException, OSError, LookupError, TypeError, ValueError) as error:
         raise StorageError(
             f"{path} is no mesh ({error}); expected a file of `matchyard geo mesh … -o {path}`"
         ) from None
-    origin = settings["origin"] and (settings["origin"][0], settings["origin"][1])
     return Mesh(made.points, made.r_c, made.r_i, made.region, made.names, origin)
 
 
@@ -97,11 +97,12 @@ def _place(path: object, number: int, feature: Any) -> tuple[float, float]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
 
 
 def _name(number: int, feature: dict[str, Any]) -> str:
-    properties = feature.get("properties") or {}
+    given = feature.get("properties")
+    properties = given if isinstance(given, dict) else {}
     for named in (feature.get("id"), properties.get("id"), properties.get("name")):
         if named is not None:
             return str(named)

@@ -106,6 +106,8 @@ class Sending(Traffic):
         features: list[dict[str, object]] = []
         for one in trees:
             for hops in self.follow(one).paths:
+                if len(hops) < 2:  # the intermediate node is the sender itself: no line
+                    continue
                 line = self.mesh.lon_lat(self.mesh.points[hops]).tolist()
                 geometry = {"type": "LineString", "coordinates": line}
                 properties = {"request": str(one)}
@@ -154,8 +156,10 @@ def send(
     """
     scheme = Scheme(Way(routing.lower(), recovery, ties), read_rule(rule), tree, seed)
     codes = scheme.way.codes()
-    if runs < 1 or threads < 1:
-        raise UsageError(f"{runs} runs with {threads} threads; expected at least 1 of each")
+    if runs < 1:
+        raise UsageError(f"{runs} runs; expected at least 1")
+    if threads < 1:
+        raise UsageError(f"{threads} threads; expected at least 1")
     runs = runs if scheme.is_random else 1
     edges = span(mesh, requests, tree)
     faces, disks = scheme.way.faces(mesh), mesh.disks
@@ -223,7 +227,7 @@ def follow(mesh: Mesh, requests: Requests, number: int, scheme: Scheme, run: int
         if via >= 0:
             legs.append((tail, via, key))
         legs.append((tail if via < 0 else via, head, mix64(key)))
-    start, nodes, _, _ = geo_paths.travel_each(
+    start, nodes, arrives, _ = geo_paths.travel_each(
         mesh.disks,
         scheme.way.faces(mesh),
         geo_paths.make_space(len(mesh)),
@@ -232,15 +236,36 @@ def follow(mesh: Mesh, requests: Requests, number: int, scheme: Scheme, run: int
         np.array([leg[1] for leg in legs], np.int32),
         np.array([leg[2] for leg in legs], np.uint64),
     )
-    unreached = set(alone.targets.tolist()) - set(edges.heads.tolist())
-    return Tree(
-        alone.ids[0],
-        int(alone.sources[0]),
-        edges.heads.tolist(),
-        [mesh.name(node) for node in sorted(unreached)],
-        [nodes[start[i] : start[i + 1]] for i in range(len(legs))],
-        [int(via) for via in vias if via >= 0],
-    )
+    found = [(nodes[start[i] : start[i + 1]], bool(arrives[i])) for i in range(len(legs))]
+    source = int(alone.sources[0])
+    reached, passed, paths = _travelled(source, edges, vias, found)
+    unreached = set(alone.targets.tolist()) - set(reached)
+    names = [mesh.name(node) for node in sorted(unreached)]
+    return Tree(alone.ids[0], source, reached, names, paths, passed)
+
+
+def _travelled(
+    source: int,
+    edges: Edges,
+    vias: NDArray[np.int32],
+    legs: list[tuple[NDArray[np.int32], bool]],
+) -> tuple[list[int], list[int], list[NDArray[np.int32]]]:
+    """The targets reached, the intermediate nodes and the paths of a tree, without the legs that follow a
+    message that was lost. Nodes that hear a broadcast get it without a path of their own."""
+    reached, passed, paths = [source], [], []
+    left = iter(legs)
+    each = zip(edges.tails.tolist(), edges.heads.tolist(), vias.tolist(), edges.kinds.tolist())
+    for tail, head, via, kind in each:
+        mine = [next(left) for _ in range(1 + (via >= 0))]
+        if tail not in reached:
+            continue
+        if kind != geo_trees.OWN:
+            mine = [(np.array([tail, head], np.int32), True)]
+        passed += [via] if via >= 0 else []
+        n_done = next((i for i, leg in enumerate(mine) if not leg[1]), len(mine))
+        paths += [hops for hops, _ in mine[: n_done + 1]]
+        reached += [head] if n_done == len(mine) else []
+    return reached[1:], passed, paths
 
 
 def _is_reachable(mesh: Mesh, requests: Requests) -> NDArray[np.bool_]:

@@ -117,6 +117,7 @@ def pair(mesh: Mesh, n: int) -> Requests:
     """The worst case: all requests are from one node to another, half the width of the region away."""
     low_x, low_y, high_x, high_y = mesh.region
     middle, quarter = (low_y + high_y) / 2, (high_x - low_x) / 4
+    _check_number(n)
     ends = nearest(mesh, [(low_x + quarter, middle), (high_x - quarter, middle)])
     return make_requests(mesh, np.full(n, ends[0]), [ends[1:]] * n)
 
@@ -125,13 +126,17 @@ def _drawn(mesh: Mesh, pool: NDArray[Any], n: int, size: int, seed: int) -> Requ
     """Request i depends on the seed and i alone: with more requests, these stay."""
     if not 1 <= size <= len(pool):
         raise UsageError(f"requests of {size} nodes among {len(pool)}; expected 1 to {len(pool)}")
-    if n < 0:
-        raise UsageError(f"{n} requests; expected 0 or more")
+    _check_number(n)
     drawn = [
         pool[np.random.default_rng([seed, i]).choice(len(pool), size, replace=False)]
         for i in range(n)
     ]
     return make_requests(mesh, [one[0] for one in drawn], [one[1:] for one in drawn])
+
+
+def _check_number(n: int) -> None:
+    if n < 0:
+        raise UsageError(f"{n} requests; expected 0 or more")
 
 
 # ------------------------------------------------------------------------------------ from users
@@ -167,7 +172,7 @@ def from_jsonl(path: str | os.PathLike[str], mesh: Mesh) -> Requests:
         where = f"{path}, line {number}"
         try:
             request = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"{where} is no JSON: {error}; expected e.g. {_EXAMPLE}") from None
         if not isinstance(request, dict) or not {"source", "targets"} <= request.keys():
             raise UsageError(f"{where} has no source and targets; expected e.g. {_EXAMPLE}")
@@ -176,7 +181,10 @@ def from_jsonl(path: str | os.PathLike[str], mesh: Mesh) -> Requests:
         sources.append(_node(mesh, request["source"], where))
         targets.append([_node(mesh, one, where) for one in request["targets"]])
         ids.append(request.get("id", number))
-    return make_requests(mesh, sources, targets, ids)
+    try:
+        return make_requests(mesh, sources, targets, ids)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
@@ -191,10 +199,14 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
 
 def _node(mesh: Mesh, given: Any, where: str) -> int:
     try:
-        if isinstance(given, list):
+        if isinstance(given, list) and len(given) == 2 and all(map(_is_coordinate, given)):
             return int(nearest(mesh, mesh.metres(np.array([given], np.float64)))[0])
         if isinstance(given, str | int):
             return mesh.node(given)
-    except (UsageError, ValueError, TypeError, IndexError) as error:
+    except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
     raise UsageError(f"{where}: a node {given!r}; expected a name or a place as in {_EXAMPLE}")
+
+
+def _is_coordinate(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e18

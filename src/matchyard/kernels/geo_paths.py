@@ -210,9 +210,9 @@ def _round_a_face(disks, faces, space, here, target, path, n):
 def _shortest(disks, space, source, target):
     """Search the shortest path by A* with straight lines; the number of its nodes."""
     points, start, neighbours = disks.points, disks.start, disks.neighbours
-    marks, lengths, hops = space.marks, space.lengths, space.hops
+    marks, lengths, befores = space.marks, space.lengths, space.befores
     mark = _begin(space)
-    marks[source], lengths[source], hops[source] = mark, 0.0, 0
+    marks[source], lengths[source] = mark, 0.0
     heap = [(math.sqrt(square_between(points, source, target)), 0.0, np.int64(source))]
     while len(heap) > 0:
         _, length, node = heappop(heap)
@@ -226,10 +226,14 @@ def _shortest(disks, space, source, target):
             if marks[other] == mark and through >= lengths[other]:
                 continue
             marks[other], lengths[other] = mark, through
-            space.befores[other], hops[other] = node, hops[node] + 1
+            befores[other] = node
             left = math.sqrt(square_between(points, other, target))
             heappush(heap, (through + left, through, np.int64(other)))
-    return hops[target] + 1
+    # Rounding may shorten the way to a node after its neighbours were seen: count on the way back only.
+    n, node = 1, np.int64(target)
+    while node != source:
+        n, node = n + 1, np.int64(befores[node])
+    return n
 
 
 @njit(nogil=True, cache=True)
