@@ -118,7 +118,7 @@ LAYERS = {
     "batches": ("errors", "files", "matches"),
     # `engine`: what an algorithm says of itself; `device`: which card there is
     "bench": (*PUBLIC, "engine", "matches", "device", "network", "routing", "spark"),
-    "spark": (*PUBLIC, "routing", "shards"),
+    "spark": (*PUBLIC, "geo", "routing", "shards"),
     "service": PUBLIC,
     "cli": (
         *PUBLIC,
