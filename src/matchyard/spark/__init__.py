@@ -7,6 +7,7 @@ to_files, Progress          where a stream's rows go, and who watches it
 workloads                   subscriptions and events to try it on
 session                     a local Spark for those who have none, Java included
 routing                     what trees cost and what routers store; needs SciPy, and is imported by name
+geo                         scenarios of multicast in meshes ─▶ their outcomes; likewise
 """
 
 from importlib.util import find_spec as _find_spec
