@@ -117,7 +117,7 @@ LAYERS = {
     "files": ("errors",),
     "batches": ("errors", "files", "matches"),
     # `engine`: what an algorithm says of itself; `device`: which card there is
-    "bench": (*PUBLIC, "engine", "matches", "device", "network", "routing", "spark"),
+    "bench": (*PUBLIC, "engine", "matches", "device", "geo", "network", "routing", "spark"),
     "spark": (*PUBLIC, "routing", "shards"),
     "service": PUBLIC,
     "cli": (
