@@ -7,12 +7,18 @@ from matchyard.bench.figures import find_figures
 ROOT = Path(__file__).parents[2]
 FIGURES = find_figures(ROOT)
 SIZE = 2000
+_IN_SMALL_MESHES = {
+    "requests": 20, "runs": 2, "paths": 20, "networks": 2, "meshes": 1, "nodes": [500, SIZE],
+    "asked": [500, SIZE], "look_ups": [1, 4],
+}  # fmt: skip
 
 
 def tiny(name):
     """A figure with few subscriptions and events."""
     figure = FIGURES[name]
     short = {"pass_s": 0.001, "seconds": 0.05, "loads": [25, 50]}
+    if "requests" in figure.settings or "paths" in figure.settings:  # of meshes
+        short |= _IN_SMALL_MESHES
     settings = figure.settings | {k: v for k, v in short.items() if k in figure.settings}
     if (
         settings.get("varies") == "attributes"

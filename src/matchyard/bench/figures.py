@@ -7,6 +7,7 @@ and the published numbers) and `run.py` with two functions:
                          rows may have a "panel": then each is drawn beside the others
     judge(figure, rows)  returns ("reproduced" | "partly" | "not", the reason in a sentence)
 
+and, where a plot of the rows does not show all, `illustrate(figure, folder)`, which draws more pictures.
 Results go into NAME.json and NAME.png in the folder, and into a row of the overview README.md; those
 of a GPU, which often is in another machine, into NAME.gpu.json (see `reproduce`).
 """

@@ -1,11 +1,13 @@
 """Plots of figures: ours as full lines, what was published as grey, dashed and hollow.
 
 Lines are named where they end. Where the places on the x axis are names, there are bars instead.
-Rows with `"beside": True` are there for comparison only; they are dotted, with large hollow marks.
+Rows with `"beside": True` are there for comparison only; they are dotted, with large hollow marks. Bars
+of such rows are hollow, and are cut where they would dwarf all others.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,7 +68,8 @@ def draw(
         theirs = [row for row in published if row.get("panel", panel) == panel]
         axes.set_title(panel, loc="left", fontsize=9)
         if is_bars:
-            _bars(axes, ours, theirs, _bar_names(rows, published) if shape.shared_y else None)
+            names_of_bars = _bar_names(rows, published) if shape.shared_y else None
+            _bars(axes, ours, theirs, names_of_bars, _longest(rows if shape.shared_y else ours))
             continue
         lines = _lines(axes, ours, theirs, *names)
         _frame(axes, shape, ours + theirs, [*rows, *published] if shape.shared_y else ours + theirs)
@@ -92,15 +95,28 @@ def _bar_names(ours: Sequence[Row], theirs: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _bars(axes: Any, ours: list[Row], theirs: list[Row], shared: list[str] | None) -> None:
+def _longest(rows: Sequence[Row]) -> float:
+    """Where bars that are there for comparison end: somewhat above all others."""
+    return 1.15 * max([row["y"] for row in rows if not row.get("beside")], default=math.inf)
+
+
+def _bars(
+    axes: Any, ours: list[Row], theirs: list[Row], shared: list[str] | None, longest: float
+) -> None:
     """One below the other, each with its value; the published ones are grey. Where panels share the
     names beside them, a bar is in the same place in all of them."""
     rows, names = ours + theirs, shared or _bar_names(ours, theirs)
     places = [names.index(row["x"]) for row in ours]
     places += [names.index(f"paper: {row['x']}") for row in theirs]
     colours = ["C0"] * len(ours) + ["0.7"] * len(theirs)
-    bars = axes.barh(places, [row["y"] for row in rows], color=colours)
-    axes.bar_label(bars, [short(row["y"]) for row in rows], padding=3, fontsize=8)
+    is_cut = [bool(row.get("beside")) and row["y"] > longest for row in rows]
+    widths = [longest if cut else row["y"] for row, cut in zip(rows, is_cut)]
+    bars = axes.barh(places, widths, color=colours)
+    for bar, row in zip(bars, rows):
+        if row.get("beside"):
+            bar.set(facecolor="none", edgecolor="C0", linestyle=":")
+    labels = [f"» {short(row['y'])}" if cut else short(row["y"]) for row, cut in zip(rows, is_cut)]
+    axes.bar_label(bars, labels, padding=3, fontsize=8)
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.margins(x=0.25)

@@ -149,12 +149,15 @@ def _finish(
     card, fed = card_of(on_gpu, report["threads"])
     figure = figure._replace(cores=report["machine"]["cores"], card=card, fed=fed)
     rows = [*report["rows"], *on_gpu.get("rows", [])]
-    verdict, reason = load(figure).judge(figure, rows)
+    code = load(figure)
+    verdict, reason = code.judge(figure, rows)
     if verdict not in VERDICTS:
         raise UsageError(f"{figure.folder}/run.py judges {verdict!r}; expected one of {VERDICTS}")
     report |= {"verdict": verdict, "reason": reason + remark}
     _write(report, folder / f"{figure.name}.json")
     draw(figure, rows, verdict, folder / f"{figure.name}.png")
+    if hasattr(code, "illustrate"):
+        code.illustrate(figure, folder)
     if output is None:
         write_overview(figures)
     if as_json:
