@@ -32,7 +32,7 @@ def sending(n_nodes):
 @pytest.mark.parametrize("n_nodes", [MOST_NAMED, MOST_NAMED + 1])
 def test_only_small_meshes_have_names(n_nodes, texts, tmp_path):
     found = sending(n_nodes)
-    draw_load(found.mesh, found.load, tmp_path / "a.png", title="here", trees=[found.follow("0")])
+    draw_load(found.mesh, found.load, tmp_path / "a.png", trees=[found.follow("0")])
     assert (tmp_path / "a.png").stat().st_size > 10_000
     assert "here" in texts
     assert (found.mesh.name(n_nodes - 1) in texts) == (n_nodes <= MOST_NAMED)

@@ -26,6 +26,7 @@ class Panel(NamedTuple):
     load: NDArray[np.float64]
     title: str = ""
     trees: Sequence[Tree] = ()
+    label: str = "load: transmissions that a node hears or makes"
 
 
 def draw_load(
@@ -33,11 +34,11 @@ def draw_load(
     load: NDArray[np.float64],
     path: Path,
     *,
-    title: str = "",
     trees: Sequence[Tree] = (),
+    label: str = Panel._field_defaults["label"],
 ) -> None:
     """One mesh; with the trees of some requests as lines, where they are given."""
-    draw_loads([Panel(mesh, load, title, trees)], path)
+    draw_loads([Panel(mesh, load, f"{len(mesh):,} nodes", trees, label)], path)
 
 
 def draw_loads(panels: Sequence[Panel], path: Path, title: str = "") -> None:
@@ -68,7 +69,7 @@ def _draw(plot: Any, axes: Any, panel: Panel) -> None:
     if len(mesh) <= MOST_NAMED:
         _draw_names(axes, mesh)
     bar = plot.colorbar(points, ax=axes, shrink=0.85, format=lambda value, place: short(value))
-    bar.set_label("load: transmissions that a node hears or makes", fontsize=8)
+    bar.set_label(panel.label, fontsize=8)
     bar.ax.tick_params(labelsize=8)
     _frame(axes, mesh)
     axes.set_title(panel.title, loc="left", fontsize=9)

@@ -85,7 +85,7 @@ def mesh(
     if plot is not None:
         from matchyard.bench.geo_plots import draw_load
 
-        draw_load(made, made.degrees.astype(float), plot, title=f"{len(made):,} nodes: degree")
+        draw_load(made, made.degrees.astype(float), plot, label="degree: nodes that a node hears")
         summary(f"drew {plot}")
     if as_json:
         print_object(row)
@@ -239,8 +239,7 @@ def _write_pictures(
         from matchyard.bench.geo_plots import draw_load
 
         trees = [sending.follow(one) for one in show or []]
-        paths = [path for tree in trees for path in tree.paths]
-        draw_load(sending.mesh, sending.load, plot, title="load of each node", paths=paths)
+        draw_load(sending.mesh, sending.load, plot, trees=trees)
         summary(f"drew {plot}")
 
 
