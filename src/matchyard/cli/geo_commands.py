@@ -9,7 +9,7 @@ import typer
 
 from matchyard.cli.arguments import AsJson, read_count
 from matchyard.cli.route_commands import Plot, print_object, print_rows
-from matchyard.cli.terminal import bar, clear, progress, say, summary
+from matchyard.cli.terminal import bar, clear, progress, say, shown, summary
 
 if TYPE_CHECKING:
     from matchyard.geo import Mesh, Requests, Sending
@@ -33,6 +33,7 @@ Band = Annotated[
 Recovery = Annotated[
     str, typer.Option(help="Out of dead ends of greedy paths: ring, face or none.")
 ]
+Arc = Annotated[float, typer.Option(help="Degrees that arcs extend to both sides, for rules C…")]
 Runs = Annotated[int, typer.Option(min=1, help="How often requests are sent, with other coins.")]
 Threads = Annotated[int, typer.Option(min=1, help="Threads that send.")]
 _PAIRS = 1_000  # greedy paths that are tried
@@ -72,6 +73,7 @@ def mesh(
         )
     if reach is None:
         raise UsageError("no --range; expected how far nodes hear each other, e.g. --range 3000")
+    check_folders(output, plot)
     progress("making the mesh")
     if file is not None:
         made = from_geojson(file, reach, interference)
@@ -172,6 +174,7 @@ def send(
     from matchyard.geo import Rule, flood, lower_bound, read_mesh
     from matchyard.geo import send as act
 
+    check_folders(map_file, geojson, plot)
     net = read_mesh(mesh)
     given = _requests(net, requests, workload, read_count(count), size, band, seed)
     sending = act(
@@ -190,13 +193,22 @@ def send(
     clear()
     _write_pictures(sending, map_file, geojson, show, plot)
     if as_json:
-        work = sending.work._asdict() | {"undelivered": sending.undelivered}
         print_object(
             {"nodes": len(net), "requests": len(given), "runs": sending.runs, "schemes": rows,
-             "load bound": bound.load, "asserted bound": bound.asserted, **work}
+             "load bound": bound.load, "asserted bound": bound.asserted,
+             "work of all runs": sending.work._asdict(), "undelivered": sending.undelivered}
         )  # fmt: skip
         return
     _print_sending(sending, rows, bound.asserted)
+
+
+def check_folders(*paths: Path | None) -> None:
+    """Say before the work, rather than after it, that a file cannot be written."""
+    from matchyard.errors import UsageError
+
+    for path in paths:
+        if path is not None and not path.absolute().parent.is_dir():
+            raise UsageError(f"no folder {path.parent} for {path.name}; make it first")
 
 
 def _requests(
@@ -249,20 +261,22 @@ def _print_sending(sending: Sending, rows: list[dict[str, Any]], asserted: float
     runs = "1 run" if sending.runs == 1 else f"{sending.runs:,} runs"
     say(
         f"{len(sending.requests):,} requests on {len(sending.mesh):,} nodes, {runs}: the busiest node, "
-        f"{sending.mesh.name(busiest)} at ({x:.6g}, {y:.6g}), hears {sending.congestion:,.1f} transmissions; no "
-        f"routing gets below {asserted:,.1f}"
+        f"{shown(sending.mesh.name(busiest))} at ({x:.6g}, {y:.6g}), hears {sending.congestion:,.1f} transmissions; "
+        f"no routing that delivers all gets below {asserted:,.1f}"
     )
     _print_table(rows)
     if work.recoveries:
+        searched = f"; searches out of them took {work.ring_transmissions / sending.runs:,.1f} transmissions more"
         say(
-            f"{work.recoveries / sending.runs:,.1f} dead ends per run; searches out of them took "
-            f"{work.ring_transmissions / sending.runs:,.1f} transmissions more"
+            f"{work.recoveries / sending.runs:,.1f} dead ends per run"
+            + searched * (work.ring_transmissions > 0)
         )
     if work.lost:
         say(f"{work.lost / sending.runs:,.1f} deliveries per run lost in dead ends")
     if work.undelivered:
-        some = ", ".join(f"{target} of {request}" for request, target in sending.undelivered[:5])
-        say(f"{work.undelivered:,} targets are in another component than their source: {some} …")
+        some = [shown(f"{target} of {request}") for request, target in sending.undelivered[:5]]
+        more = ["…"] if work.undelivered > len(some) else []
+        say(f"in another component than their source: {', '.join([*some, *more])}")
 
 
 @geo.command()
@@ -278,6 +292,7 @@ def compare(
         str, typer.Option(help="Rules for intermediate points, with commas.")
     ] = "T60,T30,C0",
     routings: Annotated[str, typer.Option(help="Routings, with commas.")] = "grd",
+    arc: Arc = 60.0,
     count: Count = "1k",
     band: Band = None,
     recovery: Recovery = "ring",
@@ -297,7 +312,7 @@ def compare(
     net = read_mesh(mesh)
     base = Scenario(
         len(net), max(net.region[2] - net.region[0], net.region[3] - net.region[1]), net.r_c, net.r_i,
-        requests=read_count(count), band=net.r_c if band is None else band, recovery=recovery, runs=runs,
+        requests=read_count(count), band=net.r_c if band is None else band, arc=arc, recovery=recovery, runs=runs,
         seed=seed,
     )  # fmt: skip
     sizes = [read_count(one) for one in size.split(",")]
@@ -315,6 +330,7 @@ def compare(
     for row in rows:
         row["scheme"] = _scheme(row)
         row["transmissions"] /= row["done_runs"]
+        del row["mesh_seed"], row["side"]  # of made-up meshes
     rows.sort(key=lambda row: (row["workload"], row["size"]))
     if as_json:
         print_rows(rows, as_json=True)

@@ -97,7 +97,7 @@ class Bound(NamedTuple):
     """How congested the busiest node is at least, however messages are routed."""
 
     load: float  # the largest load(R) of the thesis, which hides a constant
-    asserted: float  # a bound with the constant: no routing is below it
+    asserted: float  # a bound with the constant: no routing that delivers all is below it
     rectangle: Region  # the one that gives `load`
     n_cut: int  # requests with a node inside it and one outside
 
@@ -141,7 +141,9 @@ def _points_of(mesh: Mesh, requests: Requests) -> tuple[NDArray[np.int64], NDArr
 
 
 def _lines(low: float, high: float, values: NDArray[np.float64], grid: int) -> NDArray[np.float64]:
-    return np.unique([low, *np.linspace(values.min(), values.max(), grid + 1), high])
+    above = np.nextafter(values.max(), np.inf)  # the highest point is below the highest line
+    lines = np.unique([low, *np.linspace(values.min(), above, grid + 1).clip(low, high), high])
+    return lines if len(lines) > 1 else np.array([low, high])
 
 
 def _cells(values: NDArray[np.float64], lines: NDArray[np.float64]) -> NDArray[np.int64]:

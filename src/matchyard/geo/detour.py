@@ -66,7 +66,7 @@ e.g. T60 or C0.5
 
 def read_rule(rule: Rule | str) -> Rule:
     """A rule, or the rule of a name."""
-    return rule if isinstance(rule, Rule) else Rule(rule)
+    return rule if isinstance(rule, Rule) else Rule(str(rule))
 
 
 def draw(

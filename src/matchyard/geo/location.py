@@ -57,7 +57,11 @@ class Walks(NamedTuple):
         paths = route(mesh, tails, heads)
         senders = np.delete(paths.nodes, paths.path_start[1:] - 1)
         sent = np.bincount(senders, minlength=len(mesh)).astype(np.int64)
-        work = Work(len(senders), recoveries=int(paths.recoveries.sum()))
+        work = Work(
+            len(senders),
+            recoveries=int(paths.recoveries.sum()),
+            ring_transmissions=paths.ring_transmissions,
+        )
         return Traffic(mesh, sent, 1, work)
 
 
@@ -92,8 +96,10 @@ class Directory:
 
     def __init__(self, mesh: Mesh, smallest: float | None = None) -> None:
         smallest = mesh.r_c if smallest is None else smallest
-        if not 0 < smallest < math.inf:
-            raise UsageError(f"smallest tile {smallest}; expected a length above 0, e.g. the range")
+        if not mesh.r_c / 1e6 < smallest < math.inf:
+            raise UsageError(
+                f"smallest tile {smallest}; expected a length above 0, e.g. the range, {mesh.r_c}"
+            )
         self.mesh = mesh
         low_x, low_y, high_x, high_y = mesh.region
         self._side = max(high_x - low_x, high_y - low_y, smallest)
@@ -129,10 +135,8 @@ class Directory:
             raise UsageError(
                 f"name {name!r} is published twice; expected `move` for a new position"
             )
-        first = len(self._rows)
-        self._rows.update({name: first + row for row, name in enumerate(called)})
         origins = self._side * np.array([_fractions(name) for name in called]).reshape(-1, 2)
-        nodes = nearest(self.mesh, places) if called else np.empty(0, np.int32)
+        nodes = nearest(self.mesh, places)
         components = self.mesh.component[nodes]
         tiles = self._tiles_of(places, origins)
         holders = self._holders_of(tiles, origins, components)
@@ -145,8 +149,9 @@ class Directory:
         )
         self._tiles = np.concatenate([self._tiles, tiles])
         self._is_fresh = np.concatenate([self._is_fresh, np.ones(shape, np.bool_)])
-        told = [_in_order(node, holders[row]) for row, node in enumerate(nodes)]
-        return _walks(told)
+        first = len(self._rows)
+        self._rows.update({name: first + row for row, name in enumerate(called)})
+        return _walks([_in_order(node, holders[row]) for row, node in enumerate(nodes)])
 
     def move(self, name: object, position: Sequence[float]) -> Walks:
         """Tell that a name has moved, and no more nodes than need to know."""
@@ -275,7 +280,9 @@ class Directory:
 
 def _fractions(name: str) -> tuple[float, float]:
     """Two fractions from a name, in place of a hash function with points as values."""
-    digest = hashlib.blake2b(name.encode(), digest_size=16, person=b"lls").digest()
+    digest = hashlib.blake2b(
+        name.encode("utf-8", "surrogatepass"), digest_size=16, person=b"lls"
+    ).digest()
     return int.from_bytes(digest[:8]) / 2**64, int.from_bytes(digest[8:]) / 2**64
 
 

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ from matchyard.kernels.disks import Disks, Faces, faces_of, rows_of_pairs
 
 Region = tuple[float, float, float, float]  # least x, least y, greatest x, greatest y
 _EARTH_M = 6_371_008.8  # mean radius
+_HUGE, _TINY = 1e100, 1e-100  # squares of lengths beyond are no numbers
+_MOST_PAIRS = 500_000_000  # of nodes that hear each other: 8 GB while they are sorted
 _SLACK = 1 + 1e-9  # so that the k-d tree leaves out no pair that the kernels count
 
 
@@ -134,12 +136,16 @@ class Mesh:
             raise UsageError(f"{what}: no node {outside[0]} of {len(self)}; numbers count from 0")
         return found.astype(np.int32)
 
-    def lon_lat(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Longitudes and latitudes of points, where the mesh came from such; else the points."""
+    def lon_lat(self, points: NDArray[np.float64], is_line: bool = False) -> NDArray[np.float64]:
+        """Longitudes and latitudes of points, where the mesh came from such; else the points. Longitudes of
+        lines go on beyond 180°, lest a line jumps round the Earth."""
         if self.origin is None:
             return points
         scale = np.array([_metres_per_degree(self.origin[1]), _metres_per_degree(0.0)])
         found: NDArray[np.float64] = np.array(self.origin) + points / scale
+        beyond = np.abs(found[:, 0]) > 180
+        if not is_line:
+            found[beyond, 0] -= 360 * np.sign(found[beyond, 0])
         return found
 
     def metres(self, lon_lat: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -153,6 +159,13 @@ class Mesh:
         return found
 
     def _within(self, reach: float) -> Disks:
+        some = self.points[:: max(1, len(self) // 64)]
+        n_near = np.mean(self.tree.query_ball_point(some, reach, return_length=True))
+        if n_near * len(self) / 2 > _MOST_PAIRS:
+            raise UsageError(
+                f"range {reach:g}: each of {len(self):,} nodes has about {n_near:,.0f} within it, too many to keep; "
+                f"expected a range in the unit of the positions, such as {reach * 20 / n_near:.2g}"
+            )
         pairs = self.tree.query_pairs(reach * _SLACK, output_type="ndarray")
         start, neighbours = rows_of_pairs(self.points, pairs, reach)
         return Disks(self.points, start, neighbours, reach)
@@ -167,10 +180,11 @@ def uniform(n: int, side: float, r_c: float, r_i: float | None = None, seed: int
     >>> uniform(1000, side=10, r_c=1, seed=1)
     Mesh(1,000 nodes, range 1, mean degree 28.6)
     """
-    if n < 1:
-        raise UsageError(f"{n} nodes; expected at least 1")
-    if not (math.isfinite(side) and side > 0):
-        raise UsageError(f"side {side}; expected a length above 0, e.g. 100")
+    if not isinstance(n, Integral) or n < 1:
+        raise UsageError(f"{n!r} nodes; expected a whole number from 1 on")
+    check_seed(seed)
+    if not (isinstance(side, Real) and _TINY < side < _HUGE):
+        raise UsageError(f"side {side!r}; expected a length above 0, e.g. 100")
     points = np.random.default_rng(seed).random((n, 2)) * side
     # Nodes that are near each other get numbers near each other: searches find them in the cache.
     return from_points(points[_along_cells(points, side)], r_c, r_i, (0, 0, side, side))
@@ -249,25 +263,27 @@ def coverage(mesh: Mesh) -> float:
     >>> round(coverage(from_points([(1, 1)], r_c=1, region=(0, 0, 4, 4))), 3)
     4.243
     """
-    low, high = np.array(mesh.region[:2]), np.array(mesh.region[2:])
+    # Qhull loses digits where coordinates are large beside the extent.
+    scale = max(mesh.region[2] - mesh.region[0], mesh.region[3] - mesh.region[1]) or 1.0
+    points = (mesh.points - mesh.region[:2]) / scale
+    low, high = np.zeros(2), (np.array(mesh.region[2:]) - mesh.region[:2]) / scale
     corners = np.array([(x, y) for x in (low[0], high[0]) for y in (low[1], high[1])])
     # Mirrored at the sides, the nodes have a Voronoi diagram with vertices on the sides. Only nodes that
     # may be nearest to a side count: a node beyond the diagonal of a cell with a node in it is not.
-    deep = 2 * _most_empty(mesh.points, low, high)
-    mirrored = [mesh.points]
+    deep = 2 * _most_empty(points, low, high)
+    mirrored = [points]
     for axis in (0, 1):
         for side in (low[axis], high[axis]):
-            image = mesh.points[np.abs(mesh.points[:, axis] - side) <= deep]
+            image = points[np.abs(points[:, axis] - side) <= deep]
             image[:, axis] = 2 * side - image[:, axis]
             mirrored.append(image)
     try:
         vertices = Voronoi(np.unique(np.concatenate(mirrored), axis=0)).vertices
     except (QhullError, ValueError):  # all nodes on one line, and no region round it
-        along = np.unique(mesh.points, axis=0)
+        along = np.unique(points, axis=0)
         vertices = (along[1:] + along[:-1]) / 2
-    slack = 1e-9 * (high - low).max()
-    inside = vertices[((vertices >= low - slack) & (vertices <= high + slack)).all(axis=1)]
-    return float(mesh.tree.query(np.concatenate([corners, inside]))[0].max())
+    inside = vertices[((vertices >= low - 1e-9) & (vertices <= high + 1e-9)).all(axis=1)]
+    return scale * float(cKDTree(points).query(np.concatenate([corners, inside]))[0].max())
 
 
 def _most_empty(
@@ -290,30 +306,37 @@ def _most_empty(
 def pairs_of_numbers(points: ArrayLike) -> NDArray[np.float64]:
     """Points as an array, or an error that says what is wrong with them."""
     try:
-        found = np.array(points, np.float64)
+        found = np.array(points, np.float64, order="C")  # another order is another type to Numba
     except (ValueError, TypeError) as error:
         raise UsageError(f"not points: {error}; expected e.g. [(0.0, 1.5), (2.0, 3.0)]") from None
     if found.ndim != 2 or found.shape[1] != 2 or not len(found):
         raise UsageError(
             f"points of shape {found.shape}; expected at least one pair, e.g. [(0, 1.5)]"
         )
-    odd = np.flatnonzero(~np.isfinite(found).all(axis=1))
+    odd = np.flatnonzero(~(np.abs(found) < _HUGE).all(axis=1))  # NaN is neither below nor above
     if len(odd):
-        raise UsageError(f"point {odd[0]} is {tuple(found[odd[0]])}; expected finite numbers")
+        place = tuple(found[odd[0]].tolist())
+        raise UsageError(f"point {odd[0]} is {place}; expected numbers below {_HUGE:g}")
     return found
 
 
+def check_seed(seed: int) -> None:
+    """A seed is a whole number of 63 bits."""
+    if not isinstance(seed, Integral) or not 0 <= seed < 1 << 63:
+        raise UsageError(f"seed {seed!r}; expected a whole number from 0 on, below 2^63")
+
+
 def _check_ranges(r_c: float, r_i: float | None) -> None:
-    if not (isinstance(r_c, Real) and math.isfinite(r_c) and r_c > 0):
+    if not (isinstance(r_c, Real) and _TINY < r_c < _HUGE):
         raise UsageError(f"range {r_c!r}; expected a length above 0, e.g. 1 or 3000 for metres")
-    if r_i is not None and not (isinstance(r_i, int | float) and r_c <= r_i < math.inf):
+    if r_i is not None and not (isinstance(r_i, Real) and r_c <= r_i < _HUGE):
         raise UsageError(f"interference range {r_i!r}; expected at least the range, {r_c}")
 
 
 def _read_region(region: Sequence[float]) -> Region:
     try:
         low_x, low_y, high_x, high_y = (float(one) for one in region)
-        if -math.inf < low_x <= high_x < math.inf and -math.inf < low_y <= high_y < math.inf:
+        if -_HUGE < low_x <= high_x < _HUGE and -_HUGE < low_y <= high_y < _HUGE:
             return low_x, low_y, high_x, high_y
     except (TypeError, ValueError):
         pass
@@ -326,6 +349,9 @@ def _distinct(names: Iterable[object], n: int) -> tuple[str, ...]:
     found = tuple(str(name) for name in names)
     if len(found) != n:
         raise UsageError(f"{len(found)} names for {n} nodes; expected one for each")
+    for name in found:
+        if not name.isascii() and name.encode(errors="replace").decode() != name:
+            raise UsageError(f"the id {name!r} is no text; expected characters of Unicode")
     if len(set(found)) != n:
         twice = Counter(found).most_common(1)[0][0]
         raise UsageError(f"two nodes have the id {twice!r}; expected ids that differ")

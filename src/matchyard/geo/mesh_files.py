@@ -16,6 +16,7 @@ from matchyard.errors import StorageError, UsageError
 from matchyard.geo.mesh import Mesh, from_points
 
 _FORMAT = b"matchyard mesh 1"
+_MOST_ERROR = 0.05  # of distances east and west, by the projection
 _EXAMPLE = (
     '{"type": "FeatureCollection", "features": [{"type": "Feature", "id": "roof", '
     '"geometry": {"type": "Point", "coordinates": [8.95, 46.01]}, "properties": {}}]}'
@@ -28,7 +29,7 @@ def from_geojson(
     """The points of a GeoJSON file, in metres round their middle (equirectangular; right to 0.4 % 25 km
     off the middle at 45°). Names are the features' ids, or their properties `id` or `name`."""
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        document = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; expected a file of GeoJSON") from None
     except (ValueError, RecursionError) as error:
@@ -40,8 +41,18 @@ def from_geojson(
     names = [_name(number, one) for number, one in enumerate(features)]
     turned = np.exp(1j * np.radians(places[:, 0])).mean()  # the middle, also over the date line
     origin = (float(np.degrees(np.angle(turned))), float(places[:, 1].mean()))
+    scales = np.cos(np.radians(places[:, 1])) / np.cos(np.radians(origin[1]))
+    worst = int(np.abs(scales - 1).argmax())
+    if not abs(scales[worst] - 1) <= _MOST_ERROR:
+        raise UsageError(
+            f"{path}: feature {worst} at {places[worst].tolist()} is too far from the others for a plane map: "
+            f"distances there would be wrong by {abs(scales[worst] - 1):.0%}; expected places of one region"
+        )
     flat = Mesh(places, 1, 1, (0, 0, 0, 0), origin=origin).metres(places)
-    made = from_points(flat, range_m, interference_m, names=names)
+    try:
+        made = from_points(flat, range_m, interference_m, names=names)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
     return Mesh(made.points, made.r_c, made.r_i, made.region, made.names, origin)
 
 
@@ -106,4 +117,4 @@ def _name(number: int, feature: dict[str, Any]) -> str:
     for named in (feature.get("id"), properties.get("id"), properties.get("name")):
         if named is not None:
             return str(named)
-    return str(number)
+    return f"feature {number}"

@@ -23,14 +23,14 @@ from matchyard.errors import UsageError
 from matchyard.geo.congestion import Traffic, Work, write_features
 from matchyard.geo.detour import OUTSIDE, Rule, read_rule
 from matchyard.geo.heat_map import Tree, write_map
-from matchyard.geo.mesh import Mesh, nearest
+from matchyard.geo.mesh import Mesh, check_seed, nearest
 from matchyard.geo.path import Way, choose
 from matchyard.geo.workload import Requests
 from matchyard.kernels import geo_paths, geo_trees
 from matchyard.kernels.geo_trees import Edges
 from matchyard.kernels.hashing import mix64
 
-TREES = {"mst": False, "star": True}
+TREES = {"mst": 0, "star": 1}
 MOST_TREES = 100  # requests whose trees a map has
 
 
@@ -108,7 +108,7 @@ class Sending(Traffic):
             for hops in self.follow(one).paths:
                 if len(hops) < 2:  # the intermediate node is the sender itself: no line
                     continue
-                line = self.mesh.lon_lat(self.mesh.points[hops]).tolist()
+                line = self.mesh.lon_lat(self.mesh.points[hops], is_line=True).tolist()
                 geometry = {"type": "LineString", "coordinates": line}
                 properties = {"request": str(one)}
                 features.append({"type": "Feature", "geometry": geometry, "properties": properties})
@@ -128,6 +128,7 @@ class Sending(Traffic):
             "mean load": f"{self.load.mean():,.1f}",
             "transmissions": f"{self.transmissions:,.0f}",
             "deliveries": f"{work.deliveries / self.runs:,.0f}",
+            "lost in dead ends": f"{work.lost / self.runs:,.1f}",
             "undelivered": f"{work.undelivered:,}",
         }
 
@@ -160,6 +161,7 @@ def send(
         raise UsageError(f"{runs} runs; expected at least 1")
     if threads < 1:
         raise UsageError(f"{threads} threads; expected at least 1")
+    check_seed(seed)
     runs = runs if scheme.is_random else 1
     edges = span(mesh, requests, tree)
     faces, disks = scheme.way.faces(mesh), mesh.disks
@@ -177,7 +179,7 @@ def send(
             work += Work(n_sent, n_broadcasts, n_reached, lost=len(arrived) - n_reached)
             if progress is not None:
                 progress(1)
-        recoveries, n_ring, _ = space.work.tolist()
+        recoveries, n_ring = space.work.tolist()
         return sent, work + Work(recoveries=recoveries, ring_transmissions=n_ring)
 
     parts = [range(first, runs, threads) for first in range(min(threads, runs))]
@@ -193,12 +195,14 @@ def send(
 
 
 def flood(mesh: Mesh, requests: Requests) -> Traffic:
-    """Every node of the source's component repeats each message once. Messages that nobody is to get are not
+    """Every node of the source's component repeats each message once. Messages that nobody can get are not
     sent, as in `send`."""
-    sources = requests.sources[np.diff(requests.target_start) > 0]
+    is_reached = _is_reachable(mesh, requests)
+    n_reached_of = np.diff(np.append(0, np.cumsum(is_reached))[requests.target_start])
+    sources = requests.sources[n_reached_of > 0]
     starts = np.bincount(mesh.component[sources], minlength=mesh.component.max() + 1)
     sent = starts[mesh.component].astype(np.int64)
-    n_reached = int(_is_reachable(mesh, requests).sum())
+    n_reached = int(is_reached.sum())
     undelivered = len(requests.targets) - n_reached
     work = Work(int(sent.sum()), int(sent.sum()), n_reached, undelivered=undelivered)
     return Traffic(mesh, sent, 1, work)
@@ -207,7 +211,7 @@ def flood(mesh: Mesh, requests: Requests) -> Traffic:
 def span(mesh: Mesh, requests: Requests, tree: str = "mst") -> Edges:
     """The trees of all requests, over the targets that can be reached: nobody finds the position of a node
     in another component, see `location`."""
-    is_star = bool(choose(tree, {name: int(code) for name, code in TREES.items()}, "tree"))
+    is_star = bool(choose(tree, TREES, "tree"))
     is_reached = _is_reachable(mesh, requests)
     counts = np.append(0, np.cumsum(is_reached))[requests.target_start]
     found = geo_trees.span_each(

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from matchyard.errors import UsageError
-from matchyard.geo.mesh import Mesh
+from matchyard.geo.mesh import Mesh, check_seed
 from matchyard.kernels import geo_measures, geo_paths
 from matchyard.kernels.disks import Faces
 from matchyard.kernels.geo_trees import coins_of
@@ -70,6 +70,7 @@ class Paths(NamedTuple):
     nodes: NDArray[np.int32]  # from the source to the target, both included
     arrives: NDArray[np.bool_]  # [n] false: it ends where it was stuck
     recoveries: NDArray[np.int32]  # [n] how often it was stuck
+    ring_transmissions: int = 0  # of searches for ways out, all paths together
 
     def __getitem__(self, number: int) -> NDArray[np.int32]:  # type: ignore[override]
         return self.nodes[self.path_start[number] : self.path_start[number + 1]]
@@ -106,21 +107,24 @@ def route(
     """
     way = Way(routing, recovery, ties)
     codes = way.codes()
+    check_seed(seed)
     here, there = mesh.checked_nodes(sources, "sources"), mesh.checked_nodes(targets, "targets")
     if len(here) != len(there):
         raise UsageError(f"{len(here)} sources for {len(there)} targets; expected one for each")
     meets = mesh.component[here] == mesh.component[there]
     coins = np.array([coins_of(seed, 0, one, other) for one, other in zip(here, there)], np.uint64)
+    space = geo_paths.make_space(len(mesh))
     start, nodes, arrives, recoveries = geo_paths.travel_each(
         mesh.disks,
         way.faces(mesh),
-        geo_paths.make_space(len(mesh)),
+        space,
         codes,
         here,
         np.where(meets, there, here).astype(np.int32),
         coins,
     )
-    return Paths(start, nodes, arrives & meets, recoveries)
+    n_ring = int(space.work[geo_paths.RING_NODES])
+    return Paths(start, nodes, arrives & meets, recoveries, n_ring)
 
 
 def padding(mesh: Mesh, paths: Paths) -> NDArray[np.float64]:

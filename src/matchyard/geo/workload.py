@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from matchyard.errors import UsageError
-from matchyard.geo.mesh import Mesh, nearest
+from matchyard.geo.mesh import Mesh, check_seed, nearest
 from matchyard.matches import Matches
 
 _EXAMPLE = '{"id": "alarm", "source": "roof", "targets": ["barn", [8.95, 46.01]]}'
@@ -94,7 +94,9 @@ def make_requests(
 
 
 def _key(name: str) -> int:
-    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest())
+    return int.from_bytes(
+        hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    )
 
 
 # ------------------------------------------------------------------------------ as in the thesis
@@ -109,6 +111,8 @@ def inline(mesh: Mesh, n: int, size: int, seed: int = 0, band: float | None = No
     """Requests among the nodes of a narrow band across the middle, by default as wide as the range."""
     low, high = mesh.region[1], mesh.region[3]
     wide = mesh.r_c if band is None else band
+    if not wide > 0:
+        raise UsageError(f"a band of {band}; expected a width above 0, e.g. {mesh.r_c}")
     away = np.abs(mesh.points[:, 1] - (low + high) / 2)
     return _drawn(mesh, np.flatnonzero(away <= wide / 2), n, size, seed)
 
@@ -127,6 +131,7 @@ def _drawn(mesh: Mesh, pool: NDArray[Any], n: int, size: int, seed: int) -> Requ
     if not 1 <= size <= len(pool):
         raise UsageError(f"requests of {size} nodes among {len(pool)}; expected 1 to {len(pool)}")
     _check_number(n)
+    check_seed(seed)
     drawn = [
         pool[np.random.default_rng([seed, i]).choice(len(pool), size, replace=False)]
         for i in range(n)
@@ -164,8 +169,9 @@ def from_matches(
 
 def from_jsonl(path: str | os.PathLike[str], mesh: Mesh) -> Requests:
     """Requests from lines of JSON. Nodes are named, or are the nearest to a place: [x, y], or longitude
-    and latitude where the mesh has them. Without an id, the id is the number of the line, from 1."""
-    sources, targets, ids = [], [], []
+    and latitude where the mesh has them. Without an id, it is "line 1", "line 2", …"""
+    sources, targets = [], []
+    ids: dict[str, int] = {}  # and their lines
     for number, line in enumerate(_lines(path), 1):
         if not line.strip():
             continue
@@ -180,16 +186,21 @@ def from_jsonl(path: str | os.PathLike[str], mesh: Mesh) -> Requests:
             raise UsageError(f"{where}: targets are no list; expected e.g. {_EXAMPLE}")
         sources.append(_node(mesh, request["source"], where))
         targets.append([_node(mesh, one, where) for one in request["targets"]])
-        ids.append(request.get("id", number))
-    try:
-        return make_requests(mesh, sources, targets, ids)
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
+        name = request.get("id")
+        if isinstance(name, bool | list | dict | float):
+            raise UsageError(f"{where}: an id {name!r}; expected a text as in {_EXAMPLE}")
+        name = f"line {number}" if name is None else str(name)
+        if name in ids:
+            raise UsageError(
+                f"{where}: the id {name!r} is also in line {ids[name]}; expected ids that differ"
+            )
+        ids[name] = number
+    return make_requests(mesh, sources, targets, ids)
 
 
 def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
     try:
-        with Path(path).open(encoding="utf-8") as file:
+        with Path(path).open(encoding="utf-8-sig") as file:
             yield from file
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; expected lines such as {_EXAMPLE}") from None
@@ -200,12 +211,24 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
 def _node(mesh: Mesh, given: Any, where: str) -> int:
     try:
         if isinstance(given, list) and len(given) == 2 and all(map(_is_coordinate, given)):
-            return int(nearest(mesh, mesh.metres(np.array([given], np.float64)))[0])
+            return _nearest_to(mesh, given)
         if isinstance(given, str | int):
             return mesh.node(given)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
     raise UsageError(f"{where}: a node {given!r}; expected a name or a place as in {_EXAMPLE}")
+
+
+def _nearest_to(mesh: Mesh, place: list[float]) -> int:
+    """The node nearest to a place, which is in the region or at most the range outside."""
+    x, y = mesh.metres(np.array([place], np.float64))[0].tolist()
+    low_x, low_y, high_x, high_y = mesh.region
+    away = max(low_x - x, x - high_x, low_y - y, y - high_y)
+    if away > mesh.r_c or (mesh.origin is not None and abs(place[1]) > 90):
+        kind = "x and y" if mesh.origin is None else "longitude and latitude"
+        inside = mesh.lon_lat(mesh.points[:1])[0].round(4).tolist()
+        raise UsageError(f"the place {place} is outside the mesh; expected {kind}, e.g. {inside}")
+    return int(nearest(mesh, [(x, y)])[0])
 
 
 def _is_coordinate(value: Any) -> bool:

@@ -71,12 +71,15 @@ def faces_of(points, start, neighbours):
     kept = np.empty(len(neighbours), np.int32)
     angles = np.empty(len(neighbours), np.float64)
     n_kept = 0
+    is_first = np.empty(n_nodes, np.bool_)
+    for node in range(n_nodes):
+        is_first[node] = first_at_place(points, start, neighbours, node) == node
     for node in range(n_nodes):
         first = n_kept
-        if first_at_place(points, start, neighbours, node) == node:
+        if is_first[node]:
             for place in range(start[node], start[node + 1]):
                 other = neighbours[place]
-                if _is_gabriel(points, start, neighbours, node, other):
+                if is_first[other] and _is_gabriel(points, start, neighbours, node, other):
                     across = points[other, 0] - points[node, 0]
                     kept[n_kept] = other
                     angles[n_kept] = math.atan2(points[other, 1] - points[node, 1], across)
@@ -101,8 +104,6 @@ def first_at_place(points, start, neighbours, node):
 @njit(nogil=True, cache=True)
 def _is_gabriel(points, start, neighbours, node, other):
     if square_between(points, node, other) == 0.0:
-        return False
-    if first_at_place(points, start, neighbours, other) != other:
         return False
     for place in range(start[node], start[node + 1]):
         third = neighbours[place]

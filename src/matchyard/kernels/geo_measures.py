@@ -70,9 +70,16 @@ def _most_on_rim(points, path, i, j, diameter):
     off = math.sqrt(max(0.0, radius * radius / square - 0.25))
     middle_x, middle_y = x + across / 2 - off * up, y + up / 2 + off * across
     limit, count = radius * radius * (1 + 1e-9), 0
+    far = diameter * diameter
     for node in path:
         x, y = points[node, 0] - middle_x, points[node, 1] - middle_y
-        count += x * x + y * y <= limit
+        if x * x + y * y > limit:
+            continue
+        # The slack for rounding lets no node in that is out of range of one on the rim.
+        count += (
+            square_between(points, node, path[i]) <= far
+            and square_between(points, node, path[j]) <= far
+        )
     return count
 
 

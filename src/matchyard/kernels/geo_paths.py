@@ -28,16 +28,16 @@ class Space(NamedTuple):
     lengths: NDArray[np.float64]  # [n]
     queue: NDArray[np.int32]  # [n]
     number: NDArray[np.int32]  # [1] of the present search
-    work: NDArray[np.int64]  # [3] counters, by the names below
+    work: NDArray[np.int64]  # [2] counters, by the names below
 
 
-RECOVERIES, RING_NODES, FACE_HOPS = range(3)
+RECOVERIES, RING_NODES = range(2)
 
 
 def make_space(n_nodes: int) -> Space:
     """Room for searches among so many nodes."""
     marks, befores, hops, queue = (np.zeros(n_nodes, np.int32) for _ in range(4))
-    number, work = np.zeros(1, np.int32), np.zeros(3, np.int64)
+    number, work = np.zeros(1, np.int32), np.zeros(2, np.int64)
     return Space(marks, befores, hops, np.zeros(n_nodes), queue, number, work)
 
 
@@ -86,7 +86,7 @@ def _go_greedily(disks, faces, space, routing, recovery, source, target, coins, 
             space.work[RECOVERIES] += 1
             before = n
             if recovery == FACE:
-                path, n = _round_a_face(disks, faces, space, here, target, path, n)
+                path, n = _round_a_face(disks, faces, here, target, path, n)
             if n == before:
                 path, n = _through_a_ring(disks, space, here, target, path, n)
             if n == before:
@@ -166,7 +166,7 @@ def _through_a_ring(disks, space, here, target, path, n):
 
 
 @njit(nogil=True, cache=True)
-def _round_a_face(disks, faces, space, here, target, path, n):
+def _round_a_face(disks, faces, here, target, path, n):
     """Go round the face towards the target by the right-hand rule, until a node is nearer to it.
 
     In a Gabriel graph there always is one on the first face [Frey and Stojmenovic, MobiCom 2006], unless
@@ -193,7 +193,6 @@ def _round_a_face(disks, faces, space, here, target, path, n):
         path[n] = node
         n += 1
         if square_between(points, node, target) < limit or node == target:
-            space.work[FACE_HOPS] += n - first_n
             return path, n
         begin, end = faces.start[node], faces.start[node + 1]
         edge = begin

@@ -26,7 +26,8 @@ def search_spirals(points, sources, rows, corners, holders, is_fresh, tiles):
         n += 1
         level = _level_known(holders, row, sources[number])
         for size in range(n_levels - 1, -1, -1):
-            while level < 0:
+            # An entry of a larger tile that is out of date leads far away: ask on while tiles are smaller.
+            while level < 0 or (level < size and not is_fresh[row, level]):
                 other = _nearest_unasked(
                     points, corners[number, size], nodes[start[number] : n], nodes[n - 1]
                 )
@@ -34,7 +35,7 @@ def search_spirals(points, sources, rows, corners, holders, is_fresh, tiles):
                     break
                 nodes[n] = other
                 n += 1
-                level = _level_known(holders, row, other)
+                level = max(level, _level_known(holders, row, other))
         # An entry that is out of date says in which tile the name is: the next smaller entries are kept
         # at the middle of that tile.
         while level >= 0 and level < n_levels - 1 and not is_fresh[row, level]:
