@@ -98,6 +98,28 @@ def test_a_small_move_tells_few_nodes_and_a_second_one_fewer() -> None:
     assert far.n_asked[0] > published.n_asked[0]
 
 
+def test_an_entry_out_of_date_leads_to_the_middle_of_its_tile() -> None:
+    """Its holders know the tile only, so nothing else may decide whom they ask."""
+    mesh = geo.uniform(1000, 20, 1.2, seed=1)
+    directory = geo.Directory(mesh)
+    n_led = 0
+    for name in range(20):
+        place = within(mesh, np.random.default_rng(name).random(2))
+        directory.publish(name, place.tolist())
+        directory.move(name, within(mesh, (place / 20 + 1e-6) % 1).tolist())
+        holders, tiles = directory._holders[name], directory._tiles[name]
+        for nodes in walks_of(directory.look_up_many(range(0, 1000, 50), [name] * 20).walks):
+            known = [next(iter(np.flatnonzero((holders == one).any(1))[::-1]), -1) for one in nodes]
+            first = next((i for i, level in enumerate(known) if level >= 0), len(nodes))
+            for i, node in enumerate(nodes[first + 1 :]):
+                level = known[first] + i
+                middle = directory._origins[name] + (tiles[level] + 0.5) * 20 / 2**level
+                expected = geo.nearest(mesh, directory._folded(middle[None]), mesh.component[node])
+                assert node == expected[0]
+                n_led += 1
+    assert n_led > 100
+
+
 def test_walks_are_proportional_to_the_distance() -> None:
     rng = np.random.default_rng(4)
     for seed, degree in enumerate([15, 25]):

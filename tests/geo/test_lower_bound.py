@@ -118,6 +118,14 @@ def test_many_messages_between_two_nodes_have_a_bound_near_their_number() -> Non
     assert 100 / 15 < bound.asserted < 100
 
 
+def test_the_rim_of_a_strip_has_two_pieces() -> None:
+    """Eight messages leave the middle of a line, four each way. A strip round the middle cuts all of them,
+    but nodes at both of its ends share them."""
+    mesh = geo.from_points([(x, 0) for x in range(11)], 1)
+    requests = make_requests(mesh, [5] * 8, [[0], [10]] * 4)
+    assert geo.lower_bound(mesh, requests).asserted == pytest.approx(4 / 9)
+
+
 def test_the_bound_grows_with_the_number_of_requests() -> None:
     mesh = geo.uniform(500, 10, 1, 2, seed=3)
     found = [geo.lower_bound(mesh, geo.workload.uniform(mesh, n, 4, 1)) for n in (0, 1, 10, 100)]

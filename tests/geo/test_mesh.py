@@ -90,6 +90,15 @@ def test_no_two_edges_of_the_faces_cross(mesh: geo.Mesh) -> None:
             assert {*edge} & {*edges[k]} or not crosses(ends[i], ends[k])
 
 
+def test_faces_leave_out_both_diagonals_of_a_square() -> None:
+    """Each corner is on the rim of the disk round the other diagonal; with both, edges would cross."""
+    mesh = geo.from_points([(x / 2, y / 2) for x in range(3) for y in range(3)], 1)
+    rows = np.repeat(np.arange(9), np.diff(mesh.faces.start))
+    away = mesh.points[rows] - mesh.points[mesh.faces.neighbours]
+    assert len(away) == 24
+    assert (np.hypot(*away.T) == 0.5).all()
+
+
 @given(meshes())
 def test_faces_connect_the_places_that_the_mesh_connects(mesh: geo.Mesh) -> None:
     n, faces, component = len(mesh), mesh.faces, component_of(mesh)

@@ -71,6 +71,18 @@ def test_the_order_of_targets_does_not_matter(mesh: geo.Mesh, seed: int) -> None
     assert plain(one.follow("a", 1)) == plain(other.follow("a", 1))
 
 
+def test_a_request_is_known_by_its_id_wherever_it_stands() -> None:
+    mesh = geo.uniform(300, 7, 1, seed=2)
+    sources, targets, ids = [0, 9, 150], [[299, 20], [200], [7, 250]], ["a", "b", "c"]
+    one = geo.send(mesh, make_requests(mesh, sources, targets, ids), "grdrnd1", runs=2)
+    back = make_requests(mesh, [4, *sources[::-1]], [[8], *targets[::-1]], ["new", *ids[::-1]])
+    other = geo.send(mesh, back, "grdrnd1", runs=2)
+    for name, run in itertools.product(ids, range(2)):
+        assert plain(one.follow(name, run)) == plain(other.follow(name, run))
+    added = geo.send(mesh, back.take([0]), "grdrnd1", runs=2)
+    np.testing.assert_array_equal(other.sent, one.sent + added.sent)
+
+
 def test_another_seed_run_or_id_takes_other_routes() -> None:
     mesh = geo.uniform(300, 7, 1, seed=2)
     source, target = geo.nearest(mesh, [(1.5, 3.5), (5.5, 3.5)]).tolist()
