@@ -61,7 +61,7 @@ def test_requests_of_a_file_are_sent_by_name(town: Path, tmp_path: Path) -> None
     assert len(json.loads(points.read_text())["features"]) == 13
     found = json.loads(run("geo", "send", town, requests, "--runs", 2, "--json"))
     assert found["undelivered"] == [["alarm", "hut"]]
-    assert found["deliveries"] == 2 * 2
+    assert found["work of all runs"]["deliveries"] == 2 * 2
     assert [row["scheme"] for row in found["schemes"]] == [
         "tree, T60", "one message per target", "flooding",
     ]  # fmt: skip

@@ -116,16 +116,16 @@ def test_bad_lines_of_requests_are_refused(
 def test_two_requests_with_one_id_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "requests.jsonl"
     path.write_text(
-        '{"source": 0, "targets": [], "id": "2"}\n{"source": 0, "targets": []}', "utf-8"
+        '{"source": 0, "targets": [], "id": 2}\n{"source": 0, "targets": [], "id": "2"}', "utf-8"
     )
-    with pytest.raises(UsageError, match=r"requests.jsonl: two requests have the id '2'; expected"):
+    with pytest.raises(UsageError, match=r"line 2: the id '2' is also in line 1; expected ids"):
         geo.workload.from_jsonl(path, geo.uniform(3, 1, 1))
     with pytest.raises(UsageError, match="two requests have the id 'a'; expected ids that differ"):
         make_requests(MESH, [0, 1], [[1], [2]], "aa")
 
 
 CALLS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: geo.uniform(0, 1, 1), "0 nodes; expected at least 1"),
+    (lambda: geo.uniform(0, 1, 1), "0 nodes; expected a whole number from 1 on"),
     (lambda: geo.uniform(5, 0, 1), "side 0; expected a length above 0, e.g. 100"),
     (lambda: geo.uniform(5, NAN, 1), "side nan"),
     *[
@@ -137,7 +137,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: geo.uniform(5, 1, 1, "2"), "interference range '?2'?; expected"),  # type: ignore[arg-type]
     (lambda: geo.from_points([], 1), r"points of shape \(0,\); expected at least one pair, e.g."),
     (lambda: geo.from_points([(1, 2, 3)], 1), r"points of shape \(1, 3\)"),
-    (lambda: geo.from_points([(1, 2), (1, NAN)], 1), "point 1 is .*; expected finite numbers"),
+    (lambda: geo.from_points([(1, 2), (1, NAN)], 1), "point 1 is .*; expected numbers below"),
     (lambda: geo.from_points([("a", "b")], 1), "not points: .*; expected e.g."),
     (lambda: geo.from_points([(1,), (1, 2)], 1), "not points"),
     (lambda: geo.from_points([(0, 0), (5, 0)], 1, region=(0, 0, 4, 4), names="ab"),
@@ -180,7 +180,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: geo.Directory(MESH).look_up(0, "x"), "no name 'x' is published; `publish` comes"),
     (lambda: geo.Directory(MESH).move("x", (0, 0)), "no name 'x' is published"),
     (lambda: geo.Directory(MESH).publish("x", (2, 0)), r"position \(2.0, 0.0\) is outside the region"),
-    (lambda: geo.Directory(MESH).publish("x", (NAN, 0)), "expected finite numbers"),
+    (lambda: geo.Directory(MESH).publish("x", (NAN, 0)), "expected numbers below"),
     (lambda: geo.Directory(MESH).publish_many("ab", [(0, 0)]), "2 names for 1 positions; expected"),
     (lambda: geo.Directory(MESH).publish_many("aa", [(0, 0)] * 2), "name 'a' is published twice"),
     (lambda: scenario.run(scenario.Scenario(9, 1, workload="odd", runs=1)), "workload 'odd'; expected one of uniform"),

@@ -102,7 +102,7 @@ def test_names_are_ids_or_properties_or_numbers(tmp_path: Path) -> None:
     ]
     (tmp_path / "nodes.geojson").write_text(json.dumps({"features": features}), "utf-8")
     mesh = geo.from_geojson(tmp_path / "nodes.geojson", 150)
-    assert mesh.names == ("roof", "7", "barn", "3")
+    assert mesh.names == ("roof", "7", "barn", "feature 3")
     assert (mesh.r_i, mesh.degrees.tolist()) == (150, [1, 2, 2, 1])
 
 

@@ -84,11 +84,11 @@ def test_lines_of_json_name_nodes_or_places(tmp_path: Path) -> None:
         '{"id": "alarm", "source": "roof", "targets": ["barn", [0.2, 4], "roof"]}\n'
         "\n"
         '  {"source": 7, "targets": [], "more": 1}  \n'
-        '{"source": [-9, -9], "targets": ["gate", 7, [2, 0.1]]}',
+        '{"source": [-0.3, -0.2], "targets": ["gate", 7, [2, 0.1]]}',
         encoding="utf-8",
     )
     requests = geo.workload.from_jsonl(path, named())
-    assert as_lists(requests) == [("alarm", 0, [1, 3]), ("3", 2, []), ("4", 0, [2, 3])]
+    assert as_lists(requests) == [("alarm", 0, [1, 3]), ("line 3", 2, []), ("line 4", 0, [2, 3])]
 
 
 def test_places_on_earth_are_longitudes_and_latitudes(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_places_on_earth_are_longitudes_and_latitudes(tmp_path: Path) -> None:
     path = tmp_path / "requests.jsonl"
     path.write_text('{"source": [8.951, 46.0], "targets": [[8.968, 46.02]]}', encoding="utf-8")
     mesh = geo.from_geojson(nodes, 3000)
-    assert as_lists(geo.workload.from_jsonl(path, mesh)) == [("1", 0, [1])]
+    assert as_lists(geo.workload.from_jsonl(path, mesh)) == [("line 1", 0, [1])]
 
 
 def test_an_empty_file_has_no_requests(tmp_path: Path) -> None:

@@ -59,10 +59,7 @@ class Traffic:
 
     def to_geojson(self, path: str | os.PathLike[str]) -> None:
         """Write the nodes as points with their `load` and `sent`, to be shown on a map."""
-        here = self.mesh.lon_lat(self.mesh.points)
-        if self.mesh.origin is not None:  # GeoJSON counts anew at the date line
-            here[:, 0] -= 360 * (here[:, 0] > 180.0) - 360 * (here[:, 0] < -180.0)
-        places = here.tolist()
+        places = self.mesh.lon_lat(self.mesh.points).tolist()
         sent = (self.sent / self.runs).tolist()
         features: list[dict[str, object]] = [
             {
