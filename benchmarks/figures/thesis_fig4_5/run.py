@@ -66,7 +66,8 @@ def of_line(line, sizes):
     wide = [min(values) for values in zip(*(line[rule] for rule in WIDE))]
     ahead = [w / t for w, t in zip(wide, line["T60"])][:N_THESIS]
     small = over_best_angle(line, "C0.5")
-    best = ", ".join(f"M{size} {rule} {line[rule][i]:,.0f}" for i, (size, rule) in enumerate(zip(sizes, ranks)))  # fmt: skip
+    best = ", ".join(f"M{size} {rule} {line[rule][place]:,.0f}"
+                     for place, (size, rule) in enumerate(zip(sizes, ranks)))  # fmt: skip
     return (
         Claim(
             f"in-line: at M{sizes[0]} C0 has {first:.1f} times the congestion of T60 and is "

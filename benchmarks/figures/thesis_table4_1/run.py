@@ -100,8 +100,9 @@ def besides(figure, rows):
     stuck = first["Grd"]
     return (
         f"at {FIRST} GrdRnd2 is below GrdRnd1 on {sum(two < one for two, one in pairs)} of {len(pairs)} networks; σ "
-        f"is {sparse}, and {stuck['sparsity']} for the {stuck['stuck']} paths of Grd that were stuck on the way; paths of pairs more than {figure.settings['far']} apart have at most "
-        f"{longest} times their distance; {sum(row['lost'] for row in rows)} paths were lost; "
+        f"is {sparse}, and {stuck['sparsity']} for the {stuck['stuck']} paths of Grd that were stuck on the way; "
+        f"paths of pairs more than {figure.settings['far']} apart have at most {longest} times their distance; "
+        f"{sum(row['lost'] for row in rows)} paths were lost; "
         f"{sum(len(row['maxima']) for row in rows) * figure.settings['paths']:,} paths took "
         f"{sum(row['cpu_s'] for row in rows):.0f} s of CPU time on one thread"
     )
