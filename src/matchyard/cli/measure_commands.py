@@ -93,6 +93,13 @@ def bench(
     plot: Annotated[
         Path | None, typer.Option(help="Also draw the comparison into this file, e.g. a.png.")
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            help="In a checkout: compare the working tree with this revision instead, each algorithm in CPU "
+            "time, at least nine pairs; says faster, slower or noise."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare algorithms on one workload in one run, and check that they agree."""
@@ -101,6 +108,14 @@ def bench(
     from matchyard.bench.report import disagreement, draw, table
 
     options, names = read_options(option), algorithms.split(",")
+    if against is not None:
+        from matchyard.cli.against_command import bench_against
+
+        bench_against(
+            against, engine, workload, read_count(size) if size else None, algorithms, read_threads(threads),
+            seed, device, passes, options, read_options(parameter), as_json,
+        )  # fmt: skip
+        return
     if engine == "twigs":
         from matchyard.cli.documents_command import bench_documents
 

@@ -1,0 +1,163 @@
+"""One side of `bench --against`: builds an index, then times passes on request.
+
+Run as a script by its path, so that it can import an older revision of the package than the one it is part of. It
+uses public names only. It reads commands from standard input, a line each, and answers with a line of JSON:
+
+    build              CPU seconds of the build
+    events SECONDS     how many events take about that long
+    pass NUMBER COUNT  CPU seconds of matching that many events, and a checksum of the matches
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+FEW = 512  # events of a first try
+SLOT = 1 << 22  # events between the beginnings of two passes
+
+
+def cpu_s() -> float:
+    """CPU seconds of this process and all below it: workers and the JVM count."""
+    return time.process_time() + sum(_ticks_below(os.getpid())) / os.sysconf("SC_CLK_TCK")
+
+
+def _ticks_below(parent: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{parent}/task").glob("*/children"):
+        for child in task.read_text().split():
+            try:
+                fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has ended
+            found.append(sum(map(int, fields[11:15])))  # its own time, and of children that ended
+            found += _ticks_below(int(child))
+    return found
+
+
+class InProcess:
+    """An index in this process."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        import matchyard as my
+
+        self._job = job
+        self._source = my.workload(
+            job["engine"], job["workload"], job["size"], job["seed"], job["parameters"]
+        )
+        self._rows = list(self._source.chunks())
+        self._index = self._made()
+        tiny = self._made().add_many(*self._source.subscriptions(0, 200)).consolidate()
+        tiny.match(self._source.events(FEW), job["threads"]).to_arrays()  # compiles
+
+    def _made(self) -> Any:
+        import matchyard as my
+
+        job = self._job
+        return my.create(job["engine"], job["algorithm"], job["options"], job["device"])
+
+    def build(self) -> None:
+        """Make the index."""
+        for subscriptions, keys in self._rows:
+            self._index.add_many(subscriptions, keys)
+        self._index.consolidate()
+        self._rows = []
+
+    def events(self, start: int, count: int) -> Any:
+        """Events of these numbers."""
+        return self._source.events(count, start=start)
+
+    def match(self, events: Any) -> tuple[int, int]:
+        """How many matches there are, and a checksum."""
+        found = self._index.match(events, self._job["threads"])
+        found.to_arrays()
+        return found.work.matches, int(found.keys.sum())
+
+
+class InSpark:
+    """An index in Spark, over files of events."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        import tempfile
+
+        import matchyard as my
+        from matchyard.spark import session
+
+        self._folder = Path(tempfile.mkdtemp(prefix="matchyard-side-"))
+        self._spark = session(job["threads"])
+        self._source = my.workload("tags", job["workload"], job["size"], job["seed"])
+        self._write("subscriptions", *self._source.subscriptions(0, job["size"]))
+
+    def _write(self, name: str, tags: Any, keys: Any) -> str:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = str(self._folder / f"{name}.parquet")
+        pq.write_table(pa.table({"tags": tags, "key": pa.array(keys)}), path)
+        return path
+
+    def build(self) -> None:
+        """Make the index."""
+        from matchyard.spark import build
+
+        rows = self._spark.read.parquet(str(self._folder / "subscriptions.parquet"))
+        build(rows, str(self._folder / "index"), subscription="tags", key="key")
+
+    def events(self, start: int, count: int) -> Any:
+        """Events of these numbers."""
+        path = self._write(f"events-{start}", self._source.events(count, start=start), range(count))
+        return self._spark.read.parquet(path)
+
+    def match(self, events: Any) -> tuple[int, int]:
+        """How many matches there are, and a checksum."""
+        from matchyard.spark import match
+
+        pairs = match(events, str(self._folder / "index"), event="tags", id="key")
+        row = pairs.selectExpr("count(*)", "sum(hash(*))").first()
+        return int(row[0]), int(row[1] or 0)
+
+
+def timed(act: Callable[[], Any]) -> tuple[float, Any]:
+    """CPU seconds, and the result."""
+    start = cpu_s()
+    found = act()
+    return cpu_s() - start, found
+
+
+def affordable(side: Any, seconds: float) -> int:
+    """How many events take about so many seconds; events of other numbers than those of passes."""
+    count = FEW
+    while True:
+        events = side.events(1 << 40, count)
+        taken, _ = timed(partial(side.match, events))
+        if taken > seconds / 4 or count >= SLOT:
+            return max(FEW, min(SLOT, int(count * seconds / max(taken, 1e-9))))
+        count *= 4
+
+
+def main() -> None:
+    """Answer commands until there are no more."""
+    job = json.loads(sys.argv[1])
+    side = InSpark(job) if job["engine"] == "spark" else InProcess(job)
+    for line in sys.stdin:
+        name, *given = line.split()
+        if name == "build":
+            answer: Any = timed(side.build)[0]
+        elif name == "events":
+            answer = affordable(side, float(given[0]))
+        else:
+            number, count = map(int, given)
+            events = side.events(number * SLOT, count)
+            seconds, found = timed(partial(side.match, events))
+            answer = [seconds, *found]
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()
