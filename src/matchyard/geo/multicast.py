@@ -86,10 +86,12 @@ class Sending(Traffic):
     ) -> None:
         """Write a page with the load of each node, and the trees of some requests (by id)."""
         chosen = self.requests.ids[:MOST_TREES] if trees is None else trees
+        low, high = np.array(self.mesh.region[:2]), np.array(self.mesh.region[2:])
+        margin = np.maximum(self.mesh.r_c - (high - low), 0) / 2  # of a road, or of a single node
         write_map(
             path,
             title=title,
-            region=self.mesh.region,
+            region=(*(low - margin).tolist(), *(high + margin).tolist()),
             points=self.mesh.points,
             load=self.load,
             sent=self.sent / self.runs,
