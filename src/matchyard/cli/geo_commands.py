@@ -141,9 +141,7 @@ def send(
     rule: Annotated[
         str, typer.Option(help="Where intermediate points are: T60, T45, T30, C0 (straight) … C2.")
     ] = "T60",
-    arc: Annotated[
-        float, typer.Option(help="Degrees that arcs extend to both sides, for rules C…")
-    ] = 60.0,
+    arc: Arc = 60.0,
     recovery: Recovery = "ring",
     runs: Runs = 50,
     seed: Seed = 1,
