@@ -104,9 +104,7 @@ class _Classic:
         self._context, self._group = spark.sparkContext, f"matchyard-{uuid4()}"
 
     def begin(self) -> None:
-        # Without an interrupt: Spark kills the workers of a task that waits for them, but leaves
-        # those of an interrupted one to finish.
-        self._context.setJobGroup(self._group, _WHAT, interruptOnCancel=False)
+        self._context.setJobGroup(self._group, _WHAT)
 
     def end(self) -> None:
         pass  # the group ends with its thread
