@@ -118,6 +118,6 @@ class Changes:
             kept &= (removed[at] != keys) | (number >= before[at])
         encoder = self._settings.engine.encoder
         for (value, key), before_pair in self._removed_pairs.items():
-            for row in np.flatnonzero((keys == key) & (number < before_pair)):
+            for row in np.flatnonzero((keys == key) & (number < before_pair)).tolist():
                 kept[row] &= encoder.decode(batch, row, vocabulary) != value
         return kept

@@ -7,7 +7,7 @@ a name is the name of the folder or module.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol, get_type_hints
@@ -26,20 +26,8 @@ ENGINES = ("tags", "predicates", "twigs")
 
 class Algorithm(Protocol):
     """What every algorithm module has. `Table` is a NamedTuple of numeric arrays that ends in the
-    key table (`kernels.csr`); `Options` is a NamedTuple of settings with defaults.
-
-    A module may have more, and is then asked for it:
-
-    * `accept(column, options)` refuses subscriptions that it cannot hold, when they are added;
-    * `match_unique(table, batch, workspace, options)` is `match` with each key once per event;
-      it is asked of a table without removals;
-    * `forward(table, batch, way, workspace, options)` has the interfaces to send each event to, given
-      its tree and where it came from, once each; it is asked of a table without removals;
-    * `locate(table, batch, workspace, options)` finds the rows that equal each subscription of a
-      batch, as (start, rows); without it, rows are found by their keys;
-    * `join(tables, options)` makes one table of several that were cut by rarest names;
-    * `signature_bits(options)` has the bits and hashes of the signatures that batches of tags are
-      to carry (0 for none), and whether an event may be a bare signature.
+    key table (`kernels.csr`); `Options` is a NamedTuple of settings with defaults. `Abilities` lists
+    what a module may have besides.
     """
 
     DEVICES: tuple[str, ...]
@@ -70,13 +58,132 @@ class Algorithm(Protocol):
         """Bytes of a table without keys; `n_parts` is what subscriptions consist of altogether."""
 
 
+class Abilities(NamedTuple):
+    """What an algorithm module may have beyond the contract; None where it has not."""
+
+    # accept(column, options): refuse subscriptions that it cannot hold, when they are added.
+    accept: Callable[[Any, Any], None] | None = None
+    # match_unique(table, batch, workspace, options): `match` with each key once per event. The table
+    # has no removals.
+    match_unique: Callable[[Any, Any, Any, Any], Part] | None = None
+    # forward(table, batch, way, workspace, options): the interfaces to send each event to, once each,
+    # given its tree and where it came from. The table has no removals.
+    forward: Callable[[Any, Any, Any, Any, Any], Part] | None = None
+    # locate(table, batch, workspace, options): the rows that equal each subscription of a batch, as
+    # (start, rows). Without it, rows are found by their keys.
+    locate: Callable[[Any, Any, Any, Any], tuple[Any, Any]] | None = None
+    # locate_workspace(table, options): what `locate` mutates, where that is no workspace of `match`.
+    locate_workspace: Callable[[Any, Any], Any] | None = None
+    # join(tables, options): one table of several that were cut by rarest names.
+    join: Callable[[Any, Any], Any] | None = None
+    # signature_bits(options): bits and hashes of the signatures that batches of tags carry (0 for
+    # none), and whether an event may be a bare signature.
+    signature_bits: Callable[[Any], tuple[Any, ...]] | None = None
+    # search_space(table, batch): sets in the partitions that each event is compared with.
+    search_space: Callable[[Any, Any], NDArray[np.int64]] | None = None
+    # stated_rate(table): the share of what is found that is expected to be no match.
+    stated_rate: Callable[[Any], float] | None = None
+    LAUNCH: int | None = None  # events that a GPU is given at a time
+
+
+def abilities_of(algorithm: Any) -> Abilities:
+    """What an algorithm can do beyond the contract."""
+    return Abilities(*(getattr(algorithm, name, None) for name in Abilities._fields))
+
+
+class Encoder(Protocol):
+    """What every engine's `encoder` has: text to numbers and back. A *column* is many values of one
+    kind, read but not yet encoded; a *batch* is a NamedTuple of arrays; `options` are the engine's own
+    `Options`; `bits` are those of `Abilities.signature_bits`. An engine may have more for its own kind of
+    index: `sign` and `is_known` of tags, `records` of twigs."""
+
+    VALUES: str  # what subscriptions are called in messages: "tag sets"
+    Options: type[Any]
+    Vocabulary: type[Any]
+    Column: type[Any]
+    Batch: type[Any]
+    Staging: type[Any]  # subscriptions that wait to be compiled
+
+    def check(self, options: Any) -> None:
+        """Refuse options that make no sense."""
+
+    def column(self, values: Any, options: Any) -> Any:
+        """Events in any form, as a column."""
+
+    def subscription_column(self, values: Any, options: Any) -> Any:
+        """Subscriptions in any form, as a column."""
+
+    def accept(self, column: Any, *bits: Any) -> None:
+        """Refuse subscriptions that no algorithm with these signatures can hold."""
+
+    def parse(self, value: Any, options: Any) -> Any:
+        """One subscription, as the language has it."""
+
+    def parse_column(self, values: Any, options: Any) -> list[Any]:
+        """The subscriptions of an Arrow column, as the language has them."""
+
+    def parse_event(self, value: Any, options: Any) -> Any:
+        """One event, as the language has it."""
+
+    def read_event(self, value: Any, options: Any) -> Any:
+        """One event as `match` reads it, which may be laxer than `parse_event`."""
+
+    def encode(self, column: Any, vocabulary: Any, *bits: Any) -> Any:
+        """Events as a batch. Names that no subscription has are left out."""
+
+    def encode_some(self, column: Any, vocabulary: Any, *bits: Any) -> tuple[Any, int]:
+        """The first events of a column as a batch, and how many: as many as memory allows at once."""
+
+    def encode_known(self, column: Any, vocabulary: Any) -> Any:
+        """Subscriptions whose names are all in the vocabulary, as a batch."""
+
+    def decode(self, batch: Any, row: int, vocabulary: Any) -> Any:
+        """One subscription of a batch, as the language has it."""
+
+    def texts(self, batch: Any, start: int, stop: int, vocabulary: Any) -> Any:
+        """Some subscriptions of a batch, as an Arrow column of text."""
+
+    def kind(self, batch: Any) -> str | None:
+        """The kind of subscriptions in a batch, where an engine has several."""
+
+    def merge(self, parts: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
+        """Batches of subscriptions with their vocabularies, as one of each."""
+
+    def keep(self, batch: Any, rows: NDArray[np.bool_]) -> Any:
+        """The rows of a batch that a mask keeps."""
+
+    def count(self, column: Any) -> Any:
+        """How often each name occurs in subscriptions, as a table that travels between tasks."""
+
+    def merge_counts(self, parts: Iterable[Any]) -> Any:
+        """The vocabulary of counts from many tasks."""
+
+    def rarest(self, batch: Any) -> NDArray[np.int64]:
+        """The rarest name of each subscription, by which builds are cut."""
+
+    def names_of(self, batch: Any, vocabulary: Any) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The names of each event: offsets and ids."""
+
+    def n_ids(self, vocabulary: Any) -> int:
+        """How many ids a vocabulary has."""
+
+    def sizes(self, vocabulary: Any) -> tuple[int, int]:
+        """Names in a vocabulary, and its bytes."""
+
+    def estimate(self, n_rows: int, n_parts: int, n_names: int) -> tuple[int, int, int]:
+        """Bytes that staged subscriptions, their encoding and the vocabulary take."""
+
+    def inspect(self, vocabulary: Any, place: str, is_thorough: bool) -> None:
+        """Refuse a vocabulary from disk that does not fit together."""
+
+
 class Engine(NamedTuple):
     """The modules of one engine."""
 
     name: str
     language: ModuleType
     oracle: ModuleType
-    encoder: ModuleType
+    encoder: Encoder
     workload: ModuleType
     algorithms: tuple[str, ...]
     default: str
@@ -146,6 +253,7 @@ class Configured(NamedTuple):
     algorithm: Algorithm
     reading: Any  # the engine's own options
     options: Any  # the algorithm's
+    abilities: Abilities  # of the algorithm
     device: str = "cpu"
 
     def encode(self, column: Any, vocabulary: Any) -> Any:
@@ -155,26 +263,17 @@ class Configured(NamedTuple):
     def encode_some(self, column: Any, vocabulary: Any) -> tuple[Any, int]:
         """The first events of a column as a batch, and how many: all, unless the engine says that
         they would take too much memory at once."""
-        find = getattr(self.engine.encoder, "encode_some", None)
-        if find is None:
-            return self.encode(column, vocabulary), column.n_rows
-        found: tuple[Any, int] = find(column, vocabulary, *self._signature_bits())
-        return found
+        return self.engine.encoder.encode_some(column, vocabulary, *self._signature_bits())
 
     def accept(self, column: Any) -> None:
         """Refuse subscriptions that the algorithm cannot hold, before they are staged."""
         self.engine.encoder.accept(column, *self._signature_bits())
-        if self.is_choosy:
-            self.algorithm.accept(column, self.options)  # type: ignore[attr-defined]
-
-    @property
-    def is_choosy(self) -> bool:
-        """Are there values of the engine's language that the algorithm cannot hold?"""
-        return hasattr(self.algorithm, "accept")
+        if self.abilities.accept is not None:
+            self.abilities.accept(column, self.options)
 
     def _signature_bits(self) -> tuple[Any, ...]:
-        find = getattr(self.algorithm, "signature_bits", None)
-        bits: tuple[Any, ...] = find(self.options) if find else (0,)
+        find = self.abilities.signature_bits
+        bits = (0,) if find is None else find(self.options)
         return bits if bits[0] else ()
 
 
@@ -190,7 +289,9 @@ def configure(
     reading, own = read_options(options, found.encoder.Options, module.Options)
     found.encoder.check(reading)
     module.check(own)
-    return Configured(found, algorithm or found.default, module, reading, own, device)
+    return Configured(
+        found, algorithm or found.default, module, reading, own, abilities_of(module), device
+    )
 
 
 def read_options(given: Mapping[str, Any], *kinds: type[Any]) -> list[Any]:

@@ -77,7 +77,7 @@ class Index(Changing):
         >>> index = my.TagIndex().add({"jazz", "live"}, key="ada").add("jazz oslo", key="bob")
         """
         settings, value = self._settings, self.parse(subscription)
-        if settings.is_choosy:
+        if settings.abilities.accept is not None:
             encoder = settings.engine.encoder
             settings.accept(encoder.subscription_column([value], settings.reading))
         with self._lock:
@@ -241,9 +241,7 @@ class Index(Changing):
 
     def parse_column(self, values: Any) -> list[Any]:
         """The subscriptions of an Arrow column one by one, as `parse` gives them."""
-        encoder = self._settings.engine.encoder
-        found: list[Any] = encoder.parse_column(values, self._settings.reading)
-        return found
+        return self._settings.engine.encoder.parse_column(values, self._settings.reading)
 
     def texts(self, subscriptions: Any) -> pa.Array:
         """Many subscriptions as they are read back from an index: of tags lists of strings, of all

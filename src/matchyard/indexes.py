@@ -79,7 +79,7 @@ class TagIndex(Index):
         n_bits, n_hashes, _ = algorithm.signature_bits(settings.options)
         if not n_bits:
             raise UsageError(f"{self.algorithm} has no signatures; tagmatch has")
-        encoder = settings.engine.encoder
+        encoder: Any = settings.engine.encoder
         signed: NDArray[np.uint64] = encoder.sign(
             encoder.column(tag_sets, settings.reading), n_bits, n_hashes
         )
@@ -89,7 +89,7 @@ class TagIndex(Index):
         """Of `tagmatch`: how many partitions there are, and how many sets are in those that an
         event is forwarded to, on average [thesis, Figures 3.9 and 3.10]."""
         settings = self._settings
-        find = getattr(settings.algorithm, "search_space", None)
+        find = settings.abilities.search_space
         if find is None:
             raise UsageError(f"{self.algorithm} has no partitions; tagmatch has")
         column = settings.engine.encoder.column(events, settings.reading)
@@ -182,8 +182,9 @@ class TwigIndex(Index):
                 yield from self.records(file, record, batch_bytes)
             return
         settings, batch, n_bytes = self._settings, [], 0
+        encoder: Any = settings.engine.encoder
         try:
-            for document in settings.engine.encoder.records(source, record, settings.reading):
+            for document in encoder.records(source, record, settings.reading):
                 batch.append(document)
                 n_bytes += len(document)
                 if n_bytes >= batch_bytes:

@@ -229,7 +229,7 @@ def write(
 
 def can_join(plan: Plan) -> bool:
     """Can shards that were cut by rarest names be joined to one table?"""
-    return hasattr(resolve(plan).algorithm, "join")
+    return resolve(plan).abilities.join is not None
 
 
 def join(

@@ -130,16 +130,15 @@ class Segment:
     def match(self, column: Any, once: bool = False) -> Part:
         """The keys per event, by one thread. With `once`, the algorithm may leave out keys that an
         event has already."""
-        algorithm = self.settings.algorithm
-        match = algorithm.match
+        match: Callable[..., Part] = self.settings.algorithm.match
         if once and not self._has_removals:
-            match = getattr(algorithm, "match_unique", match)
+            match = self.settings.abilities.match_unique or match
         return self._ask(column, match)
 
     def forward(self, column: Any, way: Way) -> Part:
         """The interfaces to send each event to; an algorithm that finds these alone is asked for
         them."""
-        forward = getattr(self.settings.algorithm, "forward", None)
+        forward = self.settings.abilities.forward
         if forward is not None and not self._has_removals:
             part = self._ask(
                 column,
@@ -190,7 +189,7 @@ class Segment:
     @property
     def launch(self) -> int:
         """Events that are worth a step of a thread: a GPU wants more of them than the CPU."""
-        n_events: int = getattr(self.settings.algorithm, "LAUNCH", CHUNK)
+        n_events = self.settings.abilities.LAUNCH or CHUNK
         return n_events * IN_TURNS if self.workspaces.in_turns else n_events
 
     def at_once(self, n_events: int) -> int:
@@ -222,8 +221,8 @@ class Segment:
         """Where the pairs stand in the key table of each of the tables."""
         if not pairs:
             return [np.empty(0, np.int64) for _ in self.tables]
-        if hasattr(self.settings.algorithm, "locate"):
-            return self._locate_by_value(pairs)
+        if self.settings.abilities.locate is not None:
+            return self._locate_by_value(pairs, self.settings.abilities.locate)
         return [self._locate_by_key(table, pairs) for table in self.tables]
 
     def _locate_by_key(self, table: Any, pairs: list[tuple[Any, int]]) -> NDArray[np.int64]:
@@ -240,19 +239,20 @@ class Segment:
         found: NDArray[np.int64] = positions[np.array(gone, np.bool_)]
         return found
 
-    def _locate_by_value(self, pairs: list[tuple[Any, int]]) -> list[NDArray[np.int64]]:
-        encoder = self.settings.engine.encoder
+    def _locate_by_value(
+        self, pairs: list[tuple[Any, int]], locate: Callable[..., tuple[Any, Any]]
+    ) -> list[NDArray[np.int64]]:
+        encoder: Any = self.settings.engine.encoder
         column = encoder.subscription_column([pair[0] for pair in pairs], self.settings.reading)
         batch = self.encode(column)
         # One with a name that the vocabulary lacks was never stored: encoding would shorten it.
         known = encoder.is_known(column, batch)
         wanted = np.array([pair[1] for pair in pairs], np.int64)
-        algorithm: Any = self.settings.algorithm
         options = self.settings.options
+        make = self.settings.abilities.locate_workspace or self.settings.algorithm.workspace
         found = []
         for table in self.tables:
-            make = getattr(algorithm, "locate_workspace", algorithm.workspace)
-            start, rows = algorithm.locate(table, batch, make(table, options), options)
+            start, rows = locate(table, batch, make(table, options), options)
             numbers = np.repeat(np.arange(len(pairs)), np.diff(start))
             rows, numbers = rows[known[numbers]], numbers[known[numbers]]
             first = table.key_start[rows].astype(np.int64)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import matchyard as my
 from matchyard.bench import machine
 from matchyard.bench.forms import FORMS, given_as, taken_from
-from matchyard.engine import find_algorithm, find_engine
+from matchyard.engine import abilities_of, find_algorithm, find_engine
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 STEP = 4096  # what a pass of a fast algorithm is a multiple of
@@ -136,12 +136,12 @@ def default_workload(engine: str) -> str:
 
 def is_choosy(engine: str, algorithm: str) -> bool:
     """Are there subscriptions that the algorithm refuses?"""
-    return hasattr(find_algorithm(find_engine(engine), algorithm), "accept")
+    return abilities_of(find_algorithm(find_engine(engine), algorithm)).accept is not None
 
 
 def is_approximate(engine: str, algorithm: str) -> bool:
     """Does the algorithm find more than the matches, at a rate that it states?"""
-    return hasattr(find_algorithm(find_engine(engine), algorithm), "stated_rate")
+    return abilities_of(find_algorithm(find_engine(engine), algorithm)).stated_rate is not None
 
 
 def _without_false(result: Result, found: Pairs, exact: Pairs) -> Result:

@@ -40,7 +40,7 @@ class Vocabulary:
             raise UsageError(f"descriptors {kind!r}; expected one of {', '.join(KINDS)}")
         self.kind = kind
         self._interner = Interner(names)
-        self._encoder = find_engine("tags").encoder
+        self._encoder: Any = find_engine("tags").encoder
         self._reading = self._encoder.Options()
         self._start_fresh()
         start_fresh_in_child(self)

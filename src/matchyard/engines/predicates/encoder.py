@@ -95,6 +95,11 @@ def encode(column: Column | Unread, vocabulary: Vocabulary, *bits: Any) -> Batch
     return _encode.encode(read, vocabulary)
 
 
+def encode_some(column: Column | Unread, vocabulary: Vocabulary, *bits: Any) -> tuple[Batch, int]:
+    """All events at once: they take little memory."""
+    return encode(column, vocabulary), column.n_rows
+
+
 def encode_known(column: Subscriptions, vocabulary: Vocabulary) -> Filters:
     """Subscriptions as filters over a vocabulary that must have all that they name."""
     names = find_names(vocabulary.names, column.names).astype(np.int32)

@@ -278,6 +278,11 @@ def sign(column: Column, n_bits: int, n_hashes: int) -> NDArray[np.uint64]:
     return encode(column, Interner().names(), n_bits, n_hashes, False).signatures
 
 
+def encode_some(column: Column, vocabulary: Vocabulary, *bits: Any) -> tuple[Batch, int]:
+    """All events at once: they take little memory."""
+    return encode(column, vocabulary, *bits), column.n_rows
+
+
 def encode_known(column: Column, vocabulary: Vocabulary) -> Batch:
     """Subscriptions as a batch over a vocabulary that must have all of their tags."""
     if column.signatures.shape[1]:
