@@ -62,7 +62,7 @@ def main() -> None:
     taken = cpu_seconds(lambda: directory.look_up_many(sources, names))
     row["look-up, µs"] = round(1e6 * taken / PAIRS, 1)
     with RESULTS.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"what": "speed", **row, "machine": machine.describe()}) + "\n")
+        file.write(json.dumps({"kind": "speed", **row, "machine": machine.describe()}) + "\n")
     for name, value in row.items():
         print(f"{name:>28}  {value:,}")
 
