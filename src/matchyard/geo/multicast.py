@@ -258,7 +258,7 @@ def _travelled(
 ) -> tuple[list[int], list[int], list[NDArray[np.int32]]]:
     """The targets reached, the intermediate nodes and the paths of a tree, without the legs that follow a
     message that was lost. Nodes that hear a broadcast get it without a path of their own."""
-    reached, passed, paths = [source], [], []
+    reached, passed, paths = {source: None}, [], []  # a dict, since it keeps its order
     left = iter(legs)
     each = zip(edges.tails.tolist(), edges.heads.tolist(), vias.tolist(), edges.kinds.tolist())
     for tail, head, via, kind in each:
@@ -270,8 +270,9 @@ def _travelled(
         passed += [via] if via >= 0 else []
         n_done = next((i for i, leg in enumerate(mine) if not leg[1]), len(mine))
         paths += [hops for hops, _ in mine[: n_done + 1]]
-        reached += [head] if n_done == len(mine) else []
-    return reached[1:], passed, paths
+        if n_done == len(mine):
+            reached[head] = None
+    return list(reached)[1:], passed, paths
 
 
 def _is_reachable(mesh: Mesh, requests: Requests) -> NDArray[np.bool_]:
