@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numba
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -22,7 +23,9 @@ settings.register_profile(
     derandomize="CI" in os.environ,  # the same examples on every run of one commit
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-settings.load_profile("matchyard")
+# Without the JIT, kernels are plain Python, and slow.
+settings.register_profile("stepped", settings.get_profile("matchyard"), max_examples=5)
+settings.load_profile("stepped" if numba.config.DISABLE_JIT else "matchyard")
 
 # A shell that runs the tests in the background lets them ignore Ctrl-C, which some of them send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -30,6 +33,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the tests marked slow too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if numba.config.DISABLE_JIT:  # compiled kernels wrap silently; NumPy's scalars wrap and warn
+        config.addinivalue_line("filterwarnings", "ignore:overflow encountered:RuntimeWarning")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -62,6 +62,7 @@ def test_no_algorithm_of_predicates_escapes_conformance() -> None:
     assert set(APPROXIMATE) <= {case.algorithm for case in CASES}
 
 
+@pytest.mark.stepped
 @every_exact_case
 @given(data=st.data(), as_text=st.booleans(), as_json=st.booleans())
 def test_predicates_match_as_the_oracle_says(
@@ -80,6 +81,7 @@ def test_predicates_match_as_the_oracle_says(
     assert len(index) == len(rows)
 
 
+@pytest.mark.stepped
 @every_case
 @given(data=st.data())
 def test_no_predicate_that_matches_is_missed(case: Case, data: st.DataObject) -> None:
@@ -174,6 +176,7 @@ def test_an_empty_batch_has_no_matching_predicates(case: Case) -> None:
         assert (len(found), found.to_lists(), found.work.matches) == (0, [], 0)
 
 
+@pytest.mark.stepped
 @every_exact_case
 def test_equal_predicates_count_once_each(case: Case) -> None:
     rows = ["x > 1 and y <= 2", "y <= 2 and x > 1", "x >= 1"] * 3

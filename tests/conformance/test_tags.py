@@ -40,6 +40,7 @@ def test_no_algorithm_escapes_conformance(cases: list[Case]) -> None:
     assert {case.algorithm for case in cases} == set(find_engine("tags").algorithms)
 
 
+@pytest.mark.stepped
 @every_case
 @given(keyed=keyed, asked=asked, arrow=st.booleans())
 def test_matches_are_those_of_the_oracle(case: Case, keyed: list, asked: list, arrow: bool) -> None:
@@ -176,6 +177,7 @@ def test_without_the_exact_check_false_matches_are_rare(algorithm: str) -> None:
     assert exact <= found <= exact + FALSE_POSITIVE_RATE * len(rows) * len(asked)
 
 
+@pytest.mark.stepped
 @pytest.mark.parametrize(
     "case", [case for case in SIGNED if case in CRAMPED], ids=lambda case: case.name
 )

@@ -69,6 +69,7 @@ def test_no_algorithm_of_twigs_escapes_conformance() -> None:
     assert {case.options.get("parser", "scan") for case in CASES} == {"scan", "expat"}
 
 
+@pytest.mark.stepped
 @every_case
 @given(data=st.data(), as_text=st.booleans(), as_bytes=st.booleans())
 def test_twigs_match_as_the_oracle_says(
@@ -167,6 +168,7 @@ def test_an_empty_batch_has_no_matching_twigs(case: Case) -> None:
         assert (len(found), found.to_lists(), found.work.matches) == (0, [], 0)
 
 
+@pytest.mark.stepped
 @every_case
 def test_equal_twigs_count_once_each(case: Case) -> None:
     rows = ["//a[b][@x]", "a[@x and b]", "//a/b"] * 3
@@ -178,6 +180,7 @@ def test_equal_twigs_count_once_each(case: Case) -> None:
     assert sorted(index.match(["<a x=''><b/></a>"])[0]) == [7] * 3 + [8] * 3
 
 
+@pytest.mark.stepped
 @every_case
 def test_paths_in_two_places_are_no_twig_in_one(case: Case) -> None:
     index = index_of(case, ["/a//c[//d]/e", "/a//c//d", "/a//c/e"])

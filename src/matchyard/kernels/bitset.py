@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic
 
 from matchyard.kernels.hashing import mix64
+from matchyard.kernels.intrinsics import intrinsic_with
 
 WORD = 64
 ONE = np.uint64(1)
@@ -26,13 +26,13 @@ def n_words_for(n_bits: int) -> int:
     return (n_bits + 63) // 64
 
 
-@intrinsic
+@intrinsic_with(lambda word: np.int64(int(word).bit_count()))
 def count_ones(typingctx: Any, word: Any) -> Any:
     """The number of one-bits in a 64-bit word."""
     return types.int64(types.uint64), lambda context, builder, call, args: builder.ctpop(args[0])
 
 
-@intrinsic
+@intrinsic_with(lambda word: np.int64((int(word) & -int(word)).bit_length() - 1))
 def lowest_one(typingctx: Any, word: Any) -> Any:
     """The index of the lowest one-bit, counted from the least significant; the word is not 0."""
     return types.int64(types.uint64), lambda context, builder, call, args: builder.cttz(
@@ -40,12 +40,17 @@ def lowest_one(typingctx: Any, word: Any) -> Any:
     )
 
 
-@intrinsic
+@intrinsic_with(lambda word: np.int64(64 - int(word).bit_length()))
 def n_leading_zeros(typingctx: Any, word: Any) -> Any:
     """How many zeros stand before the most significant one-bit; 64 for the word 0."""
     return types.int64(types.uint64), lambda context, builder, call, args: builder.ctlz(
         args[0], ir.Constant(ir.IntType(1), 0)
     )
+
+
+def _packed(bits: Any) -> Any:
+    """A word whose bit j is bits[j]."""
+    return np.uint64(sum(1 << j for j in range(len(bits)) if bits[j]))
 
 
 def _define_lanes(n_lanes: int) -> Any:
@@ -54,7 +59,10 @@ def _define_lanes(n_lanes: int) -> Any:
     Written as vector code because the loop that says the same is turned into gathers.
     """
 
-    @intrinsic
+    def find_lanes(row: Any, at: Any, absent: Any) -> Any:
+        return _packed(row[at : at + n_lanes] & absent == ZERO)
+
+    @intrinsic_with(find_lanes)
     def lanes(typingctx: Any, row: Any, at: Any, absent: Any) -> Any:
         def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
             word, lane = ir.IntType(64), ir.IntType(32)
@@ -86,7 +94,13 @@ def _row_at(context: Any, builder: Any, call: Any, args: Any, number: int, at: A
     return builder.bitcast(builder.gep(array.data, [start]), _ROW.as_pointer())
 
 
-@intrinsic
+def _and_8_rows(result: Any, bits: Any, *starts: Any) -> Any:
+    for at in starts:
+        result[:8] &= bits[at : at + 8]
+    return _packed(result[:8] != ZERO)
+
+
+@intrinsic_with(_and_8_rows)
 def and_8_rows(
     typingctx: Any, result: Any, bits: Any,
     a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any,
@@ -110,7 +124,12 @@ def and_8_rows(
 def _define_merge(operation: str) -> Any:
     """`merge(bits, at, row)`: AND or OR a row of eight words into the one at `at`."""
 
-    @intrinsic
+    combine = {"and_": np.bitwise_and, "or_": np.bitwise_or}[operation]
+
+    def merge_words(bits: Any, at: Any, row: Any) -> None:
+        bits[at : at + 8] = combine(bits[at : at + 8], row[:8])
+
+    @intrinsic_with(merge_words)
     def merge(typingctx: Any, bits: Any, at: Any, row: Any) -> Any:
         def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
             target = _row_at(context, builder, call, args, 0, args[1])
@@ -124,7 +143,11 @@ def _define_merge(operation: str) -> Any:
     return merge
 
 
-@intrinsic
+def _copy_row(row: Any, bits: Any, at: Any) -> None:
+    row[:8] = bits[at : at + 8]
+
+
+@intrinsic_with(_copy_row)
 def copy_row(typingctx: Any, row: Any, bits: Any, at: Any) -> Any:
     """Copy the row of eight words at `at`."""
 
@@ -137,7 +160,11 @@ def copy_row(typingctx: Any, row: Any, bits: Any, at: Any) -> Any:
     return types.void(row, bits, types.int64), generate
 
 
-@intrinsic
+def _flip(row: Any, number: Any) -> None:
+    row[number >> 6] ^= ONE << np.uint64(number & 63)
+
+
+@intrinsic_with(_flip)
 def flip(typingctx: Any, row: Any, number: Any) -> Any:
     """Flip one bit of a row of eight words. As vector code, since a vector that is read right after
     one of its words was written waits for the write."""

@@ -12,7 +12,8 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.extending import intrinsic
+
+from matchyard.kernels.intrinsics import intrinsic_with
 
 SEED = np.uint64(42)
 
@@ -23,7 +24,7 @@ _PRIME_4 = np.uint64(0x85EBCA77C2B2AE63)
 _PRIME_5 = np.uint64(0x27D4EB2F165667C5)
 
 
-@intrinsic
+@intrinsic_with(lambda array, position: None)
 def prefetch(typingctx: Any, array: Any, position: Any) -> Any:
     """Ask the CPU to load `array[position]` soon; never faults, even past the end."""
     signature = types.void(array, types.intp)
@@ -44,7 +45,10 @@ def prefetch(typingctx: Any, array: Any, position: Any) -> Any:
 def _define_read(n_bytes: int) -> Any:
     """`read(data, position)`: the little-endian word of `n_bytes` bytes there, in one load."""
 
-    @intrinsic
+    def read_bytes(data: Any, position: Any) -> Any:
+        return np.uint64(int.from_bytes(data[position : position + n_bytes].tobytes(), "little"))
+
+    @intrinsic_with(read_bytes)
     def read(typingctx: Any, data: Any, position: Any) -> Any:
         def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
             start = context.make_array(call.args[0])(context, builder, args[0]).data

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit, types
-from numba.extending import intrinsic
 
 from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Kind, Mode
 from matchyard.engines.predicates._numbers import bits_of, number_code
 from matchyard.engines.predicates._pieces import HIGH, OPEN, Form
+from matchyard.kernels.intrinsics import intrinsic_with
 
 _NONE, _INTEGER, _UNSIGNED, _FLOAT = (
     int(form) for form in (Form.NONE, Form.INTEGER, Form.UNSIGNED, Form.FLOAT)
@@ -34,7 +34,7 @@ NOT_WHOLE, NOT_DOUBLE, IN_ORDER = 1, 2, 4  # what is found out about a slot
 OPEN_LOW, OPEN_HIGH = 1, 2  # in the domain of a FLOAT slot: which ends exclude the constant
 
 
-@intrinsic
+@intrinsic_with(lambda bits: np.int64(bits).view(np.float64))
 def float_of(typingctx, bits):
     """The double with these bits."""
 

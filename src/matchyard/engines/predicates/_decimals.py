@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic
 
 from matchyard.engines.predicates._attributes import NUMBER, SLOW
 from matchyard.engines.predicates._faults import ENDS, NO_FAULT, NO_VALUE
 from matchyard.engines.predicates._numbers import bits_of
 from matchyard.kernels.hashing import is_equal
+from matchyard.kernels.intrinsics import intrinsic_with
 
 INFINITY = np.frombuffer(b"Infinity", np.uint8)
 _MINUS = np.uint8(45)
@@ -46,7 +46,7 @@ _FIVES = _powers_of_five()
 _TENS = 10.0 ** np.arange(23)
 
 
-@intrinsic
+@intrinsic_with(lambda left, right: np.uint64((int(left) * int(right)) >> 64))
 def _high_product(typingctx, left, right):
     """The upper half of a product of two words."""
 
@@ -58,7 +58,7 @@ def _high_product(typingctx, left, right):
     return types.uint64(types.uint64, types.uint64), generate
 
 
-@intrinsic
+@intrinsic_with(lambda word: np.uint64(64 - int(word).bit_length()))
 def _leading_zeros(typingctx, word):
     def generate(context, builder, call, args):
         return builder.ctlz(args[0], ir.IntType(1)(1))
@@ -66,7 +66,7 @@ def _leading_zeros(typingctx, word):
     return types.uint64(types.uint64), generate
 
 
-@intrinsic
+@intrinsic_with(lambda word: np.uint64((int(word) & -int(word)).bit_length() - 1))
 def trailing_zeros(typingctx, word):
     """How many of the lowest bits of a word are 0; it is not 0 itself."""
 
@@ -76,7 +76,7 @@ def trailing_zeros(typingctx, word):
     return types.uint64(types.uint64), generate
 
 
-@intrinsic
+@intrinsic_with(lambda word: np.int64(word).view(np.float64))
 def bits_to_double(typingctx, word):
     """The double that has these bits."""
 

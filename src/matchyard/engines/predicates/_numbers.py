@@ -19,10 +19,10 @@ import math
 
 import numpy as np
 from numba import njit, types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from matchyard.engines.predicates._coded import Mode
+from matchyard.kernels.intrinsics import intrinsic_with
 
 LEAST_INTEGER, MOST_INTEGER = -(1 << 63), (1 << 64) - 1  # what fits in 64 bits, signed or not
 
@@ -98,7 +98,7 @@ def number_of(
     return join(float(domain[code // 2]), int(domain_rest[code // 2]))
 
 
-@intrinsic
+@intrinsic_with(lambda number: np.float64(number).view(np.int64))
 def bits_of(typingctx, number):
     """The bits of a double, as an integer."""
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import string
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+
+from matchyard.kernels.intrinsics import intrinsic_with
 
 WIDTH = 32
 _VECTOR = ir.VectorType(ir.IntType(8), WIDTH)
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n"))
+_BEYOND_ASCII = bytes(range(128, 256))
+_NAMES = (string.ascii_letters + string.digits + "-.:_").encode()
 
 
 def _all(byte: int) -> Any:
@@ -36,10 +42,15 @@ def _is_no_name(builder: Any, block: Any, stops: bytes) -> Any:
     return builder.not_(builder.or_(found, builder.icmp_signed("==", block, _all(95))))
 
 
-def _define_run(test: Any, stops: bytes = b"") -> Any:
-    """`run(text, position)`: how many of the next 32 bytes come before one that stops it."""
+def _define_run(test: Any, stops: bytes, all_stops: bytes) -> Any:
+    """`run(text, position)`: how many of the next 32 bytes come before one of `all_stops`, which are
+    the bytes that `test` finds with these `stops`."""
 
-    @intrinsic
+    def run_plainly(text: Any, position: Any) -> Any:
+        block = text[position : position + WIDTH].tolist()
+        return np.int64(next((n for n in range(WIDTH) if block[n] in all_stops), WIDTH))
+
+    @intrinsic_with(run_plainly)
     def run(typingctx: Any, text: Any, position: Any) -> Any:
         def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
             start = context.make_array(call.args[0])(context, builder, args[0]).data
@@ -54,7 +65,11 @@ def _define_run(test: Any, stops: bytes = b"") -> Any:
     return run
 
 
-@intrinsic
+def _copy_block(source: Any, start: Any, target: Any, place: Any) -> None:
+    target[place : place + WIDTH] = source[start : start + WIDTH]
+
+
+@intrinsic_with(_copy_block)
 def copy_block(typingctx: Any, source: Any, start: Any, target: Any, place: Any) -> Any:
     """Copy 32 bytes."""
 
@@ -70,7 +85,12 @@ def copy_block(typingctx: Any, source: Any, start: Any, target: Any, place: Any)
     return types.void(source, types.int64, target, types.int64), generate
 
 
-@intrinsic
+def _count_block(text: Any, position: Any) -> Any:
+    block = text[position : position + WIDTH + 1].tobytes()
+    return np.int64(block.count(b"<", 0, WIDTH) + block.count(b"/>"))
+
+
+@intrinsic_with(_count_block)
 def count_block(typingctx: Any, text: Any, position: Any) -> Any:
     """How many `<` there are among the next 32 bytes, and `/` followed by `>`."""
 
@@ -91,7 +111,11 @@ def count_block(typingctx: Any, text: Any, position: Any) -> Any:
     return types.int64(text, types.int64), generate
 
 
-text_run = _define_run(_is_stop, b"<&]")
-value_run = _define_run(_is_stop, b"<&\"'")
-markup_run = _define_run(_is_stop, b"-?]")
-name_run = _define_run(_is_no_name)
+def _define_run_until(stops: bytes) -> Any:
+    return _define_run(_is_stop, stops, stops + _CONTROLS + _BEYOND_ASCII)
+
+
+text_run = _define_run_until(b"<&]")
+value_run = _define_run_until(b"<&\"'")
+markup_run = _define_run_until(b"-?]")
+name_run = _define_run(_is_no_name, b"", bytes(set(range(256)) - set(_NAMES)))

@@ -160,7 +160,7 @@ def _evaluate(lows, highs, targets, start, stop, codes, satisfied):
         wanted = 2 - (low > high)
         holds = False
         for code in codes:
-            holds |= (code >= low) + (code <= high) >= wanted
+            holds |= np.int64(code >= low) + np.int64(code <= high) >= wanted
         satisfied[n_satisfied] = targets[i]
         n_satisfied += holds
     return n_satisfied

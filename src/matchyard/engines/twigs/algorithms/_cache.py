@@ -254,4 +254,4 @@ def note_step(cache, frame, up, found):
         place = (place + 1) & (len(steps) - 1)
     cache.used[N_STEPS] += steps[place, 0] == ZERO
     steps[place, 0] = key
-    steps[place, 1] = np.uint64(found)
+    steps[place, 1] = np.uint64(np.int64(found))
