@@ -12,6 +12,7 @@ from hypothesis import given
 from matchyard import geo
 from matchyard.geo.heat_map import Tree
 from matchyard.geo.workload import make_requests
+from matchyard.kernels.geo_trees import coins_of_each
 from tests.geo.plain_mesh import draw_requests, meshes
 
 SEEDS = st.integers(0, 10**6)
@@ -133,3 +134,16 @@ def test_the_route_between_a_pair_depends_on_the_seed_and_the_pair_alone() -> No
     alone = geo.route(mesh, [5], [280], "grdrnd1", seed=3)
     assert both[1].tolist() == alone[0].tolist()
     assert geo.route(mesh, [5], [280], "grdrnd1", seed=4)[0].tolist() != alone[0].tolist()
+
+
+def test_every_edge_of_a_request_throws_coins_of_its_own() -> None:
+    mesh = geo.uniform(400, 7, 1, seed=1)
+    whole = make_requests(mesh, [0], [np.arange(100, 140)], ["a"])
+    fewer = make_requests(mesh, [0], [np.arange(100, 120)], ["a"])
+    coins = {}
+    for requests in (whole, fewer):
+        edges = geo.span(mesh, requests)
+        found = coins_of_each(1, 0, requests.keys, edges)
+        assert len(set(found.tolist())) == len(edges.heads)
+        coins[len(edges.heads)] = dict(zip(edges.heads.tolist(), found.tolist()))
+    assert coins[20].items() <= coins[40].items()  # further targets change no coin
