@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from matchyard.engines.twigs._coded import ANY, DOCUMENT, Batch
+from matchyard.engines.twigs._coded import ANY, Batch
+from matchyard.engines.twigs._twigs import DOCUMENT
 from matchyard.engines.twigs.algorithms import stacks
 from matchyard.kernels.csr import hash_set
 from matchyard.matches import Part

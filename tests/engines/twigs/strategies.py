@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from matchyard.engines.twigs import _coded as coded
+from matchyard.engines.twigs._twigs import Comparison
 from matchyard.engines.twigs.language import Axis, Node, Source, Test, Twig, parse
 
 NAMES = ["a", "b", "c"]
@@ -115,11 +115,11 @@ def tests(draw: st.DrawFn) -> Test:
     """Any test of a value."""
     source = draw(st.sampled_from(Source))
     attribute = draw(st.sampled_from(ATTRIBUTES)) if source == Source.ATTRIBUTE else None
-    how = draw(st.sampled_from(list(coded.Test)[source == Source.VALUE :]))
+    how = draw(st.sampled_from(list(Comparison)[source == Source.VALUE :]))
     operand: Any = None
-    if how in (coded.Test.EQUAL, coded.Test.UNEQUAL):
+    if how in (Comparison.EQUAL, Comparison.UNEQUAL):
         operand = draw(st.sampled_from(TEXTS))
-    elif how != coded.Test.EXISTS:
+    elif how != Comparison.EXISTS:
         operand = draw(st.sampled_from(NUMBERS))
     return Test(source, attribute, how, operand)
 

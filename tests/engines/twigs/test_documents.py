@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from matchyard.engines.twigs._coded import CLOSE
-from matchyard.engines.twigs._documents import Column, Options, check, column, encode, read
+from matchyard.engines.twigs._documents import Column, column, encode, read
+from matchyard.engines.twigs._options import Options, check
 from matchyard.errors import ParseError, UsageError, XmlError
 from tests.engines.twigs.xml_cases import vocabulary_of
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import matchyard as my
-from matchyard.engines.twigs import _coded as coded
 from matchyard.engines.twigs import encoder
+from matchyard.engines.twigs._twigs import Comparison
 from matchyard.engines.twigs.language import format, parse
 
 OPTIONS = encoder.Options()
@@ -87,7 +87,7 @@ def test_sizes_are_nodes_with_names_and_distinct_names_and_tests() -> None:
 def test_only_numbers_are_compared_as_numbers() -> None:
     _, vocabulary, _ = staged(column(["//a[@x = 'v'][@x][@y = 2]"]))
     kinds = dict(zip(vocabulary.test.tolist(), vocabulary.number.tolist(), strict=True))
-    assert kinds == {coded.Test.EXISTS: 0, coded.Test.EQUAL: 0, coded.Test.NUMBER_EQUAL: 2}
+    assert kinds == {Comparison.EXISTS: 0, Comparison.EQUAL: 0, Comparison.NUMBER_EQUAL: 2}
 
 
 def test_twigs_are_read_back_as_they_were_written() -> None:

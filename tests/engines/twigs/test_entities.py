@@ -14,8 +14,9 @@ import pytest
 
 import matchyard as my
 from matchyard.engines.twigs import _entities, _scan_prolog
-from matchyard.engines.twigs._documents import Options, column, read
+from matchyard.engines.twigs._documents import column, read
 from matchyard.engines.twigs._entities import MOST_NESTED
+from matchyard.engines.twigs._options import Options
 from tests.engines.twigs.xml_cases import all_tests, vocabulary_of
 
 VOCABULARY = vocabulary_of(["a", "b"], all_tests())

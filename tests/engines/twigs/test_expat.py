@@ -6,10 +6,13 @@ import pickle
 
 import pytest
 
-from matchyard.engines.twigs._coded import CLOSE, Source
-from matchyard.engines.twigs._coded import Test as Kind
-from matchyard.engines.twigs._expat import DEFAULTS, Options, coded, events
-from matchyard.engines.twigs._tests import number as number_of
+from matchyard.engines.twigs._coded import CLOSE
+from matchyard.engines.twigs._expat import events
+from matchyard.engines.twigs._expat_fallback import encode as coded
+from matchyard.engines.twigs._options import DEFAULTS, Options
+from matchyard.engines.twigs._twigs import Comparison as Kind
+from matchyard.engines.twigs._twigs import Source
+from matchyard.engines.twigs._twigs import number as number_of
 from matchyard.errors import EventError, ParseError, XmlError
 from tests.engines.twigs.xml_cases import vocabulary_of
 

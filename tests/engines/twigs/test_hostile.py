@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import matchyard as my
-from matchyard.engines.twigs import _coded as coded
+from matchyard.engines.twigs._twigs import Comparison
 from matchyard.engines.twigs.language import Axis, Node, Source, Test, Twig
 
 
@@ -80,9 +80,9 @@ def twig_of(*parts: Any) -> Twig:
         (Twig((5,)), "not a tree: 5"),  # type: ignore[arg-type]
         (Twig(((Node(7, "a"),),)), "not one of Axis.CHILD, Axis.DESCENDANT: 7"),  # type: ignore[arg-type]
         (Twig(((Node(Axis.CHILD, "a", False, None),),)), "not the children of 'a': None"),  # type: ignore[arg-type]
-        (twig_of(9, None, coded.Test.EXISTS, None), "not one of Source.ATTRIBUTE"),
+        (twig_of(9, None, Comparison.EXISTS, None), "not one of Source.ATTRIBUTE"),
         (twig_of(Source.ATTRIBUTE, "x", 77, None), "not one of Test.EXISTS"),
-        (twig_of(Source.ATTRIBUTE, 5, coded.Test.EXISTS, None), "not the name of an attribute: 5"),
+        (twig_of(Source.ATTRIBUTE, 5, Comparison.EXISTS, None), "not the name of an attribute: 5"),
     ],
 )
 def test_a_twig_made_by_hand_is_refused_with_what_is_wrong(twig: Twig, message: str) -> None:

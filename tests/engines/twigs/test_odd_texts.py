@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import matchyard as my
-from matchyard.engines.twigs import _coded as coded
+from matchyard.engines.twigs._twigs import Comparison
 from matchyard.engines.twigs.language import Axis, Node, Source, Test, Twig
 
 parsers = pytest.mark.parametrize("parser", ["scan", "expat"])
@@ -137,7 +137,7 @@ def test_a_twig_with_half_a_character_is_refused_in_words_that_can_be_printed(
         with pytest.raises(my.ParseError, match=message) as caught:
             refuse()
         assert str(caught.value).encode()
-    test = Test(Source.VALUE, None, coded.Test.EQUAL, "\ud800")
+    test = Test(Source.VALUE, None, Comparison.EQUAL, "\ud800")
     twig = Twig(((Node(Axis.CHILD, "a", False, (Node(Axis.CHILD, test),)),),))
     with pytest.raises(my.ParseError, match=r"compare with text, not '\\ud800'"):
         index.add(twig, key=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from matchyard.engines.twigs._expat import DEFAULTS
+from matchyard.engines.twigs._options import DEFAULTS
 from matchyard.engines.twigs._tree import read
 from matchyard.engines.twigs.language import Twig, format, parse
 from matchyard.engines.twigs.oracle import explain, is_match

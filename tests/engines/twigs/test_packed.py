@@ -7,7 +7,7 @@ import gc
 import numpy as np
 import pytest
 
-from matchyard.engines.twigs._coded import DOCUMENT
+from matchyard.engines.twigs._twigs import DOCUMENT
 from matchyard.engines.twigs.algorithms import _packed, stacks
 from matchyard.kept import kept
 from tests.engines.twigs import twig_cases as cases

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from matchyard.engines.twigs import _expat, _scan
-from matchyard.engines.twigs._coded import Source, Vocabulary
-from matchyard.engines.twigs._coded import Test as Kind
-from matchyard.engines.twigs._expat import Options
+from matchyard.engines.twigs import _expat_fallback, _scan
+from matchyard.engines.twigs._coded import Vocabulary
+from matchyard.engines.twigs._options import Options
+from matchyard.engines.twigs._twigs import Comparison as Kind
+from matchyard.engines.twigs._twigs import Source
 from matchyard.engines.twigs._values import Values
 from matchyard.errors import XmlError
 from tests.engines.twigs.xml_cases import (
@@ -41,7 +42,7 @@ def compare(documents: Sequence[bytes], vocabulary: Vocabulary, options: Options
     values = Values(vocabulary)
     for i, document in enumerate(documents):
         try:
-            events, levels = _expat.coded(document, values, options)
+            events, levels = _expat_fallback.encode(document, values, options)
             expected = (events.tolist(), levels)
         except XmlError:
             expected = None

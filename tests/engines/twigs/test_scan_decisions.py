@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from matchyard.engines.twigs._coded import Source, Vocabulary
-from matchyard.engines.twigs._coded import Test as Kind
-from matchyard.engines.twigs._expat import Options
+from matchyard.engines.twigs._coded import Vocabulary
+from matchyard.engines.twigs._options import Options
+from matchyard.engines.twigs._twigs import Comparison as Kind
+from matchyard.engines.twigs._twigs import Source
 from tests.engines.twigs.test_scan import REFUSING, SKIPPING, TAGS, compare
 from tests.engines.twigs.xml_cases import Coded, vocabulary_of
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchyard.engines.twigs import _coded as coded
 from matchyard.engines.twigs._trees import MAX_STEPS
+from matchyard.engines.twigs._twigs import Comparison
 from matchyard.engines.twigs.language import (
     Axis,
     Node,
@@ -82,18 +82,18 @@ def _shuffled(node: Node, random: Any) -> Node:
 
 @given(st.text(st.characters(codec="utf-8"), max_size=8))
 def test_any_text_can_be_compared_with(text: str) -> None:
-    twig = Twig(((_below_a(Test(Source.TEXT, None, coded.Test.EQUAL, text)),),))
+    twig = Twig(((_below_a(Test(Source.TEXT, None, Comparison.EQUAL, text)),),))
     assert parse(format(twig)) == twig
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_any_number_can_be_compared_with(number: float) -> None:
-    twig = Twig(((_below_a(Test(Source.VALUE, None, coded.Test.LESS, number)),),))
+    twig = Twig(((_below_a(Test(Source.VALUE, None, Comparison.LESS, number)),),))
     assert parse(format(twig)) == parse(twig) == twig
 
 
 def test_zero_has_no_sign() -> None:
-    [(node,)] = parse(Twig(((_below_a(Test(Source.VALUE, None, coded.Test.LESS, -0.0)),),))).trees
+    [(node,)] = parse(Twig(((_below_a(Test(Source.VALUE, None, Comparison.LESS, -0.0)),),))).trees
     assert "operand=0.0" in repr(node)
 
 
@@ -102,7 +102,7 @@ def _below_a(test: Test) -> Node:
 
 
 def test_nodes_are_kept_in_order_below_the_document() -> None:
-    leaf = Node(Axis.CHILD, Test(Source.ATTRIBUTE, "x", coded.Test.MORE, 1.0))
+    leaf = Node(Axis.CHILD, Test(Source.ATTRIBUTE, "x", Comparison.MORE, 1.0))
     c = Node(Axis.DESCENDANT, "c", True)
     b = Node(Axis.CHILD, "b", False, (leaf, c))
     assert parse("/b[not(.//c)][@x > 1] and //*") == Twig(((Node(Axis.DESCENDANT, "*"), b),))
@@ -143,7 +143,7 @@ def test_depth_is_limited() -> None:
         assert e.value.part == "limit"
 
 
-EXISTS, EQUALS, LESS = coded.Test.EXISTS, coded.Test.EQUAL, coded.Test.LESS
+EXISTS, EQUALS, LESS = Comparison.EXISTS, Comparison.EQUAL, Comparison.LESS
 MALFORMED = [
     ("b", "not a node of a twig: 'b'"),
     (Node(Axis.CHILD, "b c"), "not the name of an element: 'b c'"),

@@ -9,9 +9,9 @@ import pytest
 
 import matchyard as my
 from matchyard.engines.twigs import _documents, encoder
-from matchyard.engines.twigs._coded import Source
 from matchyard.engines.twigs._terms import label_of
 from matchyard.engines.twigs._tests import compares
+from matchyard.engines.twigs._twigs import Source
 from matchyard.engines.twigs._values import Values
 from tests.engines.twigs.xml_cases import all_tests, vocabulary_of
 
@@ -136,4 +136,6 @@ def test_values_satisfy_what_the_definition_says() -> None:
 def sorted_rows(vocabulary: Any) -> list[Any]:
     tags = range(1 + vocabulary.n_names, vocabulary.n_tags)
     labels = [(tag, label_of(vocabulary, tag)) for tag in tags]
-    return [(tag, (one.source, one.attribute or "", one.test, one.operand)) for tag, one in labels]
+    return [
+        (tag, (one.source, one.attribute or "", one.comparison, one.operand)) for tag, one in labels
+    ]

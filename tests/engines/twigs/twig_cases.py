@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.engines.twigs._coded import ANY, CLOSE, DOCUMENT, Axis, Batch, Twigs
+from matchyard.engines.twigs._coded import ANY, CLOSE, Batch, Twigs
+from matchyard.engines.twigs._twigs import DOCUMENT, Axis
 from matchyard.kernels.names import freeze
 
 Node = tuple[int, int, bool, int]  # parent, axis, is it negated, tag

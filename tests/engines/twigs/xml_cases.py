@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from matchyard.engines.twigs._coded import Source, Test, Vocabulary
+from matchyard.engines.twigs._coded import Vocabulary
+from matchyard.engines.twigs._twigs import Comparison, Source
 from matchyard.kernels.names import Interner, Names
 
 NAMES = ["a", "b", "ns:c", "d-e.f", "_g", ":", "article", "inproceedings", "Name.of-21_letters:x"]
@@ -152,7 +153,7 @@ def names_of(words: Iterable[str]) -> Names:
     return interner.names()
 
 
-Coded = tuple[Source, str, Test, str | float]
+Coded = tuple[Source, str, Comparison, str | float]
 
 
 def vocabulary_of(names: Iterable[str], tests: Iterable[Coded] = ()) -> Vocabulary:
@@ -183,9 +184,11 @@ def all_tests() -> list[Coded]:
         *((Source.ATTRIBUTE, name) for name in ("x", "key", "a-very-long.attribute_name")),
         *((Source.TEXT, ""), (Source.VALUE, "")),
     ]:
-        found.append((source, attribute, Test.EXISTS, 0))
+        found.append((source, attribute, Comparison.EXISTS, 0))
         for text in ("1", "x", "", "ä", "11", " ", "x&", "ee", "\n"):
-            found += [(source, attribute, test, text) for test in (Test.EQUAL, Test.UNEQUAL)]
+            found += [
+                (source, attribute, test, text) for test in (Comparison.EQUAL, Comparison.UNEQUAL)
+            ]
         for number in (1, 2.5, -0.0, 7, 11, 0.5, 12345678901234567890.0):
-            found += [(source, attribute, test, number) for test in list(Test)[3:]]
+            found += [(source, attribute, test, number) for test in list(Comparison)[3:]]
     return found

@@ -11,7 +11,6 @@ of that tag below the element. Algorithms thus see trees of tags, and nothing of
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -22,14 +21,6 @@ from matchyard.kernels.names import Names
 
 ANY = -1  # the tag of `*`
 CLOSE = -1  # an event: an element ends
-DOCUMENT = -1  # the parent of the top nodes of a tree
-
-
-class Axis(IntEnum):
-    """Where a node is to be found, seen from its parent."""
-
-    CHILD = 0  # /
-    DESCENDANT = 1  # //
 
 
 class Twigs(NamedTuple):
@@ -58,28 +49,6 @@ class Twigs(NamedTuple):
         return Twigs(row_start, tree_start, *(column[nodes] for column in self[2:]))
 
 
-class Source(IntEnum):
-    """What a test looks at."""
-
-    ATTRIBUTE = 0  # @name: the attribute of the element
-    TEXT = 1  # text(): each text directly in the element, apart from the others
-    VALUE = 2  # .: all text in the element, also within elements in it, as one
-
-
-class Test(IntEnum):
-    """How a test compares; the last six are of numbers."""
-
-    EXISTS = 0
-    EQUAL = 1
-    UNEQUAL = 2
-    NUMBER_EQUAL = 3
-    NUMBER_UNEQUAL = 4
-    LESS = 5
-    AT_MOST = 6
-    MORE = 7
-    AT_LEAST = 8
-
-
 class Vocabulary(NamedTuple):
     """The tags of all subscriptions."""
 
@@ -88,7 +57,7 @@ class Vocabulary(NamedTuple):
     texts: Names  # texts that tests compare with
     source: NDArray[np.uint8]  # [n_tests] a Source; tests are sorted by (source, attribute, …)
     attribute: NDArray[np.int32]  # [n_tests] id among the attributes, -1 for other sources
-    test: NDArray[np.uint8]  # [n_tests] a Test
+    test: NDArray[np.uint8]  # [n_tests] a Comparison
     text: NDArray[np.int32]  # [n_tests] id among the texts, -1 for other tests
     number: NDArray[np.float64]  # [n_tests] what numbers are compared with, else 0
 

@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 
 from matchyard.engines.twigs._coded import ANY as ANY_TAG
-from matchyard.engines.twigs._coded import DOCUMENT, Axis, Twigs, Vocabulary
+from matchyard.engines.twigs._coded import Twigs, Vocabulary
 from matchyard.engines.twigs._terms import label_of
-from matchyard.engines.twigs._twigs import ANY, Node, Test, Twig
+from matchyard.engines.twigs._twigs import ANY, DOCUMENT, Axis, Node, Test, Twig
 
 _CHUNK = 4096  # rows that are lists at the same time
 _AXES = tuple(Axis)

@@ -10,33 +10,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matchyard.engines.twigs import _expat
+from matchyard.engines.twigs import _expat_fallback
 from matchyard.engines.twigs._coded import Batch, Vocabulary
-from matchyard.engines.twigs._expat import REFUSE, SKIP, Text, as_bytes
+from matchyard.engines.twigs._expat import Text, as_bytes
+from matchyard.engines.twigs._options import REFUSE, SCAN, Options
 from matchyard.engines.twigs._scan import ALL_EVENTS, ASK, Scanned, joined, scan
 from matchyard.engines.twigs._values import Values
 from matchyard.errors import ParseError, UsageError, XmlError
 
-SCAN, EXPAT = "scan", "expat"
 _EXAMPLE = 'expected XML as text or bytes, e.g. "<a><b/></a>"'
 _BYTES = (bytes, bytearray, memoryview)
-_CHOICES = {
-    "parser": (SCAN, EXPAT),
-    "undefined_entities": (SKIP, REFUSE),
-    "malformed": (SKIP, REFUSE),
-}
-
-
-class Options(NamedTuple):
-    """How documents are read, the same for every algorithm."""
-
-    parser: str = SCAN  # or expat, which is slower and decides where the scanner cannot
-    max_depth: int = _expat.DEFAULTS.max_depth  # elements within each other
-    max_document_bytes: int = _expat.DEFAULTS.max_document_bytes
-    max_entity_expansion: int = _expat.DEFAULTS.max_entity_expansion  # bytes that entities add
-    max_value_hits: int = _expat.DEFAULTS.max_value_hits  # tests that values satisfy
-    undefined_entities: str = REFUSE  # or skip: references to what the document does not declare
-    malformed: str = REFUSE  # or skip: documents with anything wrong match nothing
 
 
 class Column(NamedTuple):
@@ -62,20 +45,6 @@ class Column(NamedTuple):
         """One of them; a text need not be UTF-8, since Arrow does not look."""
         data = self.text[self.document_start[row] : self.document_start[row + 1]].tobytes()
         return Text(data) if self.is_text[row] else data
-
-
-def check(options: Options) -> None:
-    """Refuse options that make no sense."""
-    for name, choices in _CHOICES.items():
-        value = getattr(options, name)
-        if value not in choices:
-            raise UsageError(f'option "{name}" is {value!r}; expected one of: {", ".join(choices)}')
-    for name in ("max_depth", "max_document_bytes"):
-        if getattr(options, name) < 1:
-            raise UsageError(f'option "{name}" must be at least 1, not {getattr(options, name)}')
-    for name in ("max_entity_expansion", "max_value_hits"):
-        if getattr(options, name) < 0:
-            raise UsageError(f'option "{name}" must be at least 0, not {getattr(options, name)}')
 
 
 def column(values: Any, options: Options) -> Column:
@@ -175,7 +144,7 @@ def read(
                 scanned = scanned.first(row)
                 break
             try:
-                events, depth = _expat.coded(column.document(row), values, column.options)
+                events, depth = _expat_fallback.encode(column.document(row), values, column.options)
             except XmlError as error:
                 faults[row] = error.counted_from(row)
                 events, depth = array("i"), 0

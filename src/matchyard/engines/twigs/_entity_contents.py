@@ -11,7 +11,8 @@ import re
 from functools import lru_cache
 
 from matchyard.engines.twigs._entities import REFERENCE, Entities, is_character
-from matchyard.engines.twigs._expat import Options, events
+from matchyard.engines.twigs._expat import events
+from matchyard.engines.twigs._options import Options
 from matchyard.engines.twigs._twigs import is_name
 from matchyard.errors import XmlError
 

@@ -8,61 +8,20 @@ from __future__ import annotations
 
 import codecs
 import re
-from array import array
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from xml.parsers import expat
 
-from matchyard.engines.twigs._coded import CLOSE, Vocabulary
 from matchyard.engines.twigs._encodings import LONGEST_DECLARATION, UTF_8, find_encoding
 from matchyard.engines.twigs._entities import Entities, NestingError
-from matchyard.engines.twigs._values import Values
+from matchyard.engines.twigs._options import DEFAULTS, REFUSE, SKIP, Options
 from matchyard.errors import XmlError
 
 Event = tuple[str, str] | tuple[str, str, dict[str, str]]
 
-SKIP, REFUSE = "skip", "refuse"
 _TAG = re.compile(r"""<(?:"[^"]*"|'[^']*'|[^"'>])*>|&[^;]*;""")
 _LITERAL = re.compile(r""" "[^"]*" | '[^']*' """, re.VERBOSE)
 _TAG_BYTES = 256  # that are looked at first; most tags are shorter
-
-
-class Limits(Protocol):
-    """The options that matter here."""
-
-    @property
-    def max_depth(self) -> int:
-        """How many elements may be within each other."""
-
-    @property
-    def max_document_bytes(self) -> int:
-        """How long a document may be."""
-
-    @property
-    def max_entity_expansion(self) -> int:
-        """By how many bytes entities may make a document longer."""
-
-    @property
-    def max_value_hits(self) -> int:
-        """How many tests the values of a document may satisfy, each as often as one does."""
-
-    @property
-    def undefined_entities(self) -> str:
-        """What to do where a document uses an entity that it does not declare, or declares to be
-        elsewhere: skip or refuse."""
-
-
-class Options(NamedTuple):
-    """How documents are read."""
-
-    max_depth: int = 512
-    max_document_bytes: int = 1 << 30
-    max_entity_expansion: int = 1 << 20
-    undefined_entities: str = REFUSE
-    max_value_hits: int = 1 << 20
-
-
-DEFAULTS = Options()
 
 
 class Text(bytes):
@@ -75,65 +34,20 @@ def as_bytes(document: bytes | str) -> bytes:
     return Text(document.encode(errors="surrogatepass")) if isinstance(document, str) else document
 
 
-def events(document: bytes | str, limits: Limits = DEFAULTS) -> list[Event]:
+def events(document: bytes | str, options: Options = DEFAULTS) -> list[Event]:
     """What happens in a document, in order.
 
     >>> events(b'<a x="1">b&amp;<c/></a>')
     [('open', 'a', {'x': '1'}), ('text', 'b&'), ('open', 'c', {}), ('close', 'c'), ('close', 'a')]
     """
-    return with_lines(document, limits)[0]
+    return with_lines(document, options)[0]
 
 
-def with_lines(document: bytes | str, limits: Limits = DEFAULTS) -> tuple[list[Event], list[int]]:
+def with_lines(document: bytes | str, options: Options = DEFAULTS) -> tuple[list[Event], list[int]]:
     """The same, and the lines on which elements open, in order."""
-    reader = _Reader(document, limits)
+    reader = _Reader(document, options)
     reader.read()
     return reader.events, reader.lines
-
-
-def coded(
-    document: bytes | str, vocabulary: Vocabulary | Values, limits: Limits = DEFAULTS
-) -> tuple[array[int], int]:
-    """The events of a document as a batch has them, and its depth."""
-    values = vocabulary if isinstance(vocabulary, Values) else Values(vocabulary)
-    found = array("i")
-    starts: list[int] = []  # of open elements, in `text`
-    text: list[str] = []
-    depth, room = 0, limits.max_value_hits
-
-    def satisfy(leaves: array[int]) -> None:
-        nonlocal room
-        room -= len(leaves)
-        if room < 0:
-            raise _too_many_hits(limits)
-        found.extend(leaves)
-
-    attributes: list[dict[str, str]]
-    for kind, what, *attributes in events(document, limits):
-        if kind == "open":
-            found.append(values.tag(str(what)))
-            for name, value in attributes[0].items():
-                satisfy(values.leaves_of_attribute(name, value))
-            starts.append(len(text))
-            depth = max(depth, len(starts))
-        elif kind == "text":
-            text.append(str(what))
-            satisfy(values.leaves_of_text(str(what)))
-        else:
-            start = starts.pop()
-            if values.has_value_tests:
-                satisfy(values.leaves_of_value("".join(text[start:])))
-            found.append(CLOSE)
-    return found, depth
-
-
-def _too_many_hits(limits: Limits) -> XmlError:
-    return XmlError(
-        f"its attributes and texts satisfy tests of subscriptions more than {limits.max_value_hits} "
-        'times (option "max_value_hits")',
-        1,
-        1,
-    )
 
 
 class Prolog(NamedTuple):
@@ -143,10 +57,10 @@ class Prolog(NamedTuple):
     is_plain: bool  # does it declare nothing but entities?
 
 
-def prolog(document: bytes, limits: Limits) -> Prolog | None:
+def prolog(document: bytes, options: Options) -> Prolog | None:
     """What a document declares before its root element, of which only the start tag may be there;
     None where anything is wrong with that."""
-    reader = _Reader(document, limits)
+    reader = _Reader(document, options)
     try:
         reader.feed(is_final=False)
     except XmlError:
@@ -157,7 +71,7 @@ def prolog(document: bytes, limits: Limits) -> Prolog | None:
 class _Reader:
     """One document on its way through expat."""
 
-    def __init__(self, document: bytes | str, limits: Limits) -> None:
+    def __init__(self, document: bytes | str, options: Options) -> None:
         self.events: list[Event] = []
         self.lines: list[int] = []  # of elements, as they open
         self.entities = Entities()
@@ -165,7 +79,7 @@ class _Reader:
         self.n_open = 0
         self._text: list[str] = []
         self._n_delivered = 0
-        self._limits = limits
+        self._options = options
         self._data = as_bytes(document)
         self._parser = expat.ParserCreate(UTF_8 if isinstance(self._data, Text) else None)
         self._has_doctype = False
@@ -184,7 +98,7 @@ class _Reader:
         parser.AttlistDeclHandler = self._declare_attribute
         parser.ElementDeclHandler = parser.NotationDeclHandler = self._is_not_plain
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
-        if self._limits.undefined_entities == SKIP:
+        if self._options.undefined_entities == SKIP:
             parser.UseForeignDTD(True)  # one that is not read might define them
         else:
             parser.SkippedEntityHandler = self._refuse_skipped
@@ -192,7 +106,7 @@ class _Reader:
 
     def read(self) -> None:
         """Read the whole document."""
-        limit = self._limits.max_document_bytes
+        limit = self._options.max_document_bytes
         if len(self._data) > limit:
             raise XmlError(
                 f'{len(self._data)} bytes; the limit is {limit} (option "max_document_bytes")', 1, 1
@@ -218,13 +132,13 @@ class _Reader:
     def _open(self, name: str, attributes: dict[str, str]) -> None:
         self._end_text()
         self.n_open += 1
-        if self.n_open > self._limits.max_depth:
-            limit = self._limits.max_depth
+        if self.n_open > self._options.max_depth:
+            limit = self._options.max_depth
             raise self._refused(f'more than {limit} elements in each other (option "max_depth")')
         if attributes:
             self._count(sum(len(value.encode()) for value in attributes.values()))
             # Where a DTD might define them, expat skips undefined entities in attributes silently.
-            if self._has_doctype and self._limits.undefined_entities == REFUSE:
+            if self._has_doctype and self._options.undefined_entities == REFUSE:
                 self._refuse_undefined_in(self._tag())
         self.events.append(("open", name, attributes))
         self.lines.append(self._parser.CurrentLineNumber)
@@ -240,7 +154,7 @@ class _Reader:
 
     def _count(self, n_bytes: int) -> None:
         self._n_delivered += n_bytes
-        limit = self._limits.max_entity_expansion
+        limit = self._options.max_entity_expansion
         if self._n_delivered > limit + len(self._data):
             raise self._refused_size(f"entities expand to more than {limit} bytes")
 
@@ -266,14 +180,14 @@ class _Reader:
     def _declare_attribute(self, element: str, name: str, kind: str, value: Any, *_: Any) -> None:
         """Where a DTD might define them, expat skips undefined entities in defaults silently."""
         self.is_plain = False
-        if value is not None and self._limits.undefined_entities == REFUSE:
+        if value is not None and self._options.undefined_entities == REFUSE:
             self._refuse_undefined_in(self._literal())
 
     def _is_not_plain(self, *_: Any) -> None:
         self.is_plain = False
 
     def _end_doctype(self) -> None:
-        limit = self._limits.max_entity_expansion
+        limit = self._options.max_entity_expansion
         for name in self.entities.values:
             if self.entities.size(name) > limit:
                 raise self._refused_size(f"entity {name!r} expands to more than {limit} bytes")

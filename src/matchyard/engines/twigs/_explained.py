@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from matchyard.engines.twigs._coded import DOCUMENT, Axis, Source
 from matchyard.engines.twigs._formatted import (
     format_child,
     format_comparison,
@@ -22,7 +21,7 @@ from matchyard.engines.twigs._formatted import (
 from matchyard.engines.twigs._holds import find_parents, find_places, find_texts
 from matchyard.engines.twigs._tree import Element
 from matchyard.engines.twigs._trees import trunk
-from matchyard.engines.twigs._twigs import ANY, ROOT, Node, Test, Twig
+from matchyard.engines.twigs._twigs import ANY, DOCUMENT, ROOT, Axis, Node, Source, Test, Twig
 
 _MOST_TEXTS = 3  # shown of what a test looks at…
 _MOST_CHARACTERS = 40  # …and of each

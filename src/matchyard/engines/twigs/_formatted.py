@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from matchyard.engines.twigs import _coded as coded
-from matchyard.engines.twigs._coded import Axis, Source
 from matchyard.engines.twigs._trees import trunk
-from matchyard.engines.twigs._twigs import ROOT, Node, Test, Twig
+from matchyard.engines.twigs._twigs import ROOT, Axis, Comparison, Node, Source, Test, Twig
 
 _SIGNS = {
-    coded.Test.EQUAL: "=",
-    coded.Test.UNEQUAL: "!=",
-    coded.Test.NUMBER_EQUAL: "=",
-    coded.Test.NUMBER_UNEQUAL: "!=",
-    coded.Test.LESS: "<",
-    coded.Test.AT_MOST: "<=",
-    coded.Test.MORE: ">",
-    coded.Test.AT_LEAST: ">=",
+    Comparison.EQUAL: "=",
+    Comparison.UNEQUAL: "!=",
+    Comparison.NUMBER_EQUAL: "=",
+    Comparison.NUMBER_UNEQUAL: "!=",
+    Comparison.LESS: "<",
+    Comparison.AT_MOST: "<=",
+    Comparison.MORE: ">",
+    Comparison.AT_LEAST: ">=",
 }
 
 
@@ -57,12 +55,12 @@ def format_test(test: Test) -> str:
 
 def format_comparison(test: Test) -> str:
     """A sign and an operand, with a space before each; nothing for EXISTS."""
-    if test.test == coded.Test.EXISTS:
+    if test.comparison == Comparison.EXISTS:
         return ""
     operand = test.operand
     if isinstance(operand, str):
-        return f" {_SIGNS[test.test]} {quote(operand)}"
-    return f" {_SIGNS[test.test]} {format(Decimal(repr(operand)), 'f').removesuffix('.0')}"
+        return f" {_SIGNS[test.comparison]} {quote(operand)}"
+    return f" {_SIGNS[test.comparison]} {format(Decimal(repr(operand)), 'f').removesuffix('.0')}"
 
 
 def quote(text: str) -> str:

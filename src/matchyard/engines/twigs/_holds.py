@@ -5,10 +5,9 @@ What it means that a text satisfies a test is said in `_tests`.
 
 from __future__ import annotations
 
-from matchyard.engines.twigs._coded import DOCUMENT, Axis, Source
 from matchyard.engines.twigs._tests import satisfies
 from matchyard.engines.twigs._tree import Element
-from matchyard.engines.twigs._twigs import ANY, Node, Test
+from matchyard.engines.twigs._twigs import ANY, DOCUMENT, Axis, Node, Source, Test
 
 
 def find_parents(node: Node, elements: list[Element]) -> set[int]:

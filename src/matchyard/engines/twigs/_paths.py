@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from matchyard.engines.twigs import _coded as coded
-from matchyard.engines.twigs._coded import Axis, Source
 from matchyard.engines.twigs._tokens import Tokens
 from matchyard.engines.twigs._trees import Condition, Path, Step
-from matchyard.engines.twigs._twigs import ANY, Test
+from matchyard.engines.twigs._twigs import ANY, Axis, Comparison, Source, Test
 
 _AXES = ("child", "descendant", "attribute", "self", "descendant-or-self")
 _OTHER_AXES = frozenset(
@@ -32,9 +30,9 @@ class Operand(NamedTuple):
     axis: Axis = Axis.CHILD  # DESCENDANT: also of the elements below the last one
     is_document: bool = False  # does it have no steps, and starts at the document?
 
-    def tested(self, how: coded.Test, operand: str | float | None) -> Path:
+    def tested(self, how: Comparison, operand: str | float | None) -> Path:
         """The condition that it is there, or satisfies a test."""
-        if self.source == Source.VALUE and how == coded.Test.EXISTS:
+        if self.source == Source.VALUE and how == Comparison.EXISTS:
             return Path(self.steps)
         test = Step(self.axis, Test(self.source, self.attribute, how, operand))
         if self.is_document:

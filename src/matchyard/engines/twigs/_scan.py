@@ -12,8 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.twigs._coded import Source, Vocabulary
-from matchyard.engines.twigs._expat import Limits
+from matchyard.engines.twigs._coded import Vocabulary
+from matchyard.engines.twigs._options import Options
 from matchyard.engines.twigs._scan_bytes import ASK, FULL, REFUSED, REWRITE, SLACK
 from matchyard.engines.twigs._scan_content import Lookups, Room, Settings, scan_document
 from matchyard.engines.twigs._scan_names import CACHE_BITS, STACKED
@@ -26,6 +26,7 @@ from matchyard.engines.twigs._scan_references import (
     REFERENCE,
 )
 from matchyard.engines.twigs._scan_tags import MAX_ATTRIBUTES
+from matchyard.engines.twigs._twigs import Source
 from matchyard.engines.twigs._values import group_tests
 from matchyard.kernels.names import Names, freeze
 
@@ -74,14 +75,14 @@ def scan(
     start: NDArray[np.int64],
     end: NDArray[np.int64],
     vocabulary: Vocabulary,
-    limits: Limits,
+    options: Options,
     most_events: int = ALL_EVENTS,
 ) -> Scanned:
     """Scan documents that start and end at the given bytes; only the first, at least one, where
     they have as many events as that."""
-    roots = find_roots(text, start, end, limits)
-    expansion = expansion_limit(limits)
-    given = (vocabulary, limits, most_events)
+    roots = find_roots(text, start, end, options)
+    expansion = expansion_limit(options)
+    given = (vocabulary, options, most_events)
     scanned, references = _scan(text, start, end, roots, expansion, *given)
     documents = np.flatnonzero(scanned.depth == REWRITE)
     if len(documents) == 0:
@@ -94,7 +95,7 @@ def scan(
         for i, (first, last) in zip(documents.tolist(), bounds.tolist())
     ]
     text, start, end = joined(rewritten)
-    roots = find_roots(text, start, end, limits)
+    roots = find_roots(text, start, end, options)
     found = _scan(text, start, end, roots, half, *given)[0].extended(len(documents))
     found.depth[found.depth < 0] = ASK  # expat is to read the original
     return scanned.put(documents, found)
@@ -116,13 +117,13 @@ def _scan(
     roots: Roots,
     expansion: int,
     vocabulary: Vocabulary,
-    limits: Limits,
+    options: Options,
     most_events: int,
 ) -> tuple[Scanned, NDArray[np.int64]]:
     """What was scanned, and where entities are used that are more than text; other entities may
     make a document longer by `expansion` bytes."""
     n_documents, n_tests = len(start), len(vocabulary.source)
-    settings = _settings(vocabulary, limits, expansion)
+    settings = _settings(vocabulary, options, expansion)
     n_references = int(np.sum(end - start)) // _PER_REFERENCE + 64 if roots.entities else 0
     room = _room(settings, start, end, n_references)
     lookups = _lookups(vocabulary)
@@ -157,9 +158,9 @@ def _lookups(vocabulary: Vocabulary) -> Lookups:
     )
 
 
-def _settings(vocabulary: Vocabulary, limits: Limits, expansion: int) -> Settings:
+def _settings(vocabulary: Vocabulary, options: Options, expansion: int) -> Settings:
     has = [bool((vocabulary.source == source).any()) for source in Source]
-    return Settings(limits.max_depth, expansion, limits.max_value_hits, *has)
+    return Settings(options.max_depth, expansion, options.max_value_hits, *has)
 
 
 def _room(

@@ -14,7 +14,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.twigs._entity_contents import Contents
-from matchyard.engines.twigs._expat import SKIP, Limits, prolog
+from matchyard.engines.twigs._expat import prolog
+from matchyard.engines.twigs._options import SKIP, Options
 from matchyard.engines.twigs._scan_bytes import (
     ASK,
     REFUSED,
@@ -51,35 +52,35 @@ class Roots(NamedTuple):
 
 
 def find_roots(
-    text: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], limits: Limits
+    text: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], options: Options
 ) -> Roots:
     """Read what comes before the root elements of documents."""
     n_documents = len(start)
     root, place = np.empty(n_documents, np.int64), np.empty(n_documents, np.int64)
     is_alone = np.empty(n_documents, np.bool_)
-    most = limits.max_document_bytes
+    most = options.max_document_bytes
     n_brackets = _find_all(text, start, end, most, root, is_alone, place)
-    skips = ~is_alone & (limits.undefined_entities == SKIP)
+    skips = ~is_alone & (options.undefined_entities == SKIP)
     entities = {}
     room = _shared_room(start, end)
     for document in np.flatnonzero(root == SUBSET).tolist():
-        found = prolog(text[start[document] : place[document]].tobytes() + b"<x>", limits)
+        found = prolog(text[start[document] : place[document]].tobytes() + b"<x>", options)
         root[document] = ASK
         if found is None or not found.is_plain or len(found.entities.values) > _MOST_ENTITIES:
             continue
         size = sum(map(found.entities.size, found.entities.values))
-        if size <= min(expansion_limit(limits), room):
+        if size <= min(expansion_limit(options), room):
             room -= size
             root[document] = place[document]
-            skips_external = limits.undefined_entities == SKIP
+            skips_external = options.undefined_entities == SKIP
             entities[document] = Contents(found.entities, skips_external)
     listed = [(found, name) for found in entities.values() for name in found.entities.values]
     return Roots(root, skips, _declared(entities, skips), listed, n_brackets)
 
 
-def expansion_limit(limits: Limits) -> int:
+def expansion_limit(options: Options) -> int:
     """Bytes by which the scanner lets entities make a document longer; beyond that expat decides."""
-    return min(limits.max_entity_expansion, _MOST_EXPANDED)
+    return min(options.max_entity_expansion, _MOST_EXPANDED)
 
 
 def _shared_room(start: NDArray[np.int64], end: NDArray[np.int64]) -> int:

@@ -13,9 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.engines.twigs._coded import ANY as ANY_TAG
-from matchyard.engines.twigs._coded import DOCUMENT, Twigs, Vocabulary
+from matchyard.engines.twigs._coded import Twigs, Vocabulary
 from matchyard.engines.twigs._terms import term_of
-from matchyard.engines.twigs._twigs import ANY, Node, Test, Twig
+from matchyard.engines.twigs._twigs import ANY, DOCUMENT, Node, Test, Twig
 from matchyard.engines.twigs._vocabulary import encode, intern_terms, renumber, uses_all
 from matchyard.engines.twigs.language import parse
 from matchyard.errors import ParseError

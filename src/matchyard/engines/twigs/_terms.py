@@ -17,13 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from matchyard.engines.twigs import _coded as coded
-from matchyard.engines.twigs._coded import Source, Vocabulary
-from matchyard.engines.twigs._twigs import Test
+from matchyard.engines.twigs._coded import Vocabulary
+from matchyard.engines.twigs._twigs import Comparison, Source, Test
 from matchyard.kernels.names import string_buffers
 
 _NINE = ord("9")
-_OF_TEXT = (coded.Test.EQUAL, coded.Test.UNEQUAL)
+_OF_TEXT = (Comparison.EQUAL, Comparison.UNEQUAL)
 _WIDE = pa.large_string()
 
 
@@ -34,7 +33,7 @@ def term_of(name: str | Test) -> str:
     operand = "" if name.operand is None else name.operand
     if not isinstance(operand, str):
         operand = str(struct.unpack("<q", struct.pack("<d", operand))[0])
-    return f"{int(name.source)}{int(name.test)}{name.attribute or ''} {operand}"
+    return f"{int(name.source)}{int(name.comparison)}{name.attribute or ''} {operand}"
 
 
 def is_test(terms: pa.Array) -> NDArray[np.bool_]:
@@ -98,12 +97,12 @@ def label_of(vocabulary: Vocabulary, tag: int) -> str | Test:
     number = tag - 1 - vocabulary.n_names
     if number < 0:
         return vocabulary.names.name(tag - 1)
-    source, test = Source(vocabulary.source[number]), coded.Test(vocabulary.test[number])
+    source, test = Source(vocabulary.source[number]), Comparison(vocabulary.test[number])
     attribute = vocabulary.attribute[number]
     operand: str | float | None = None
     if test in _OF_TEXT:
         operand = vocabulary.texts.name(vocabulary.text[number])
-    elif test != coded.Test.EXISTS:
+    elif test != Comparison.EXISTS:
         operand = float(vocabulary.number[number])
     name = vocabulary.attributes.name(attribute) if source == Source.ATTRIBUTE else None
     return Test(source, name, test, operand)

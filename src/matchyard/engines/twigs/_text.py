@@ -23,19 +23,18 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from matchyard.engines.twigs import _coded as coded
 from matchyard.engines.twigs._paths import Operand, Paths
-from matchyard.engines.twigs._tests import number
 from matchyard.engines.twigs._trees import MAX_NESTING, And, Condition, Not, Or
+from matchyard.engines.twigs._twigs import Comparison, number
 
-_OF_TEXT = {"=": coded.Test.EQUAL, "!=": coded.Test.UNEQUAL}
+_OF_TEXT = {"=": Comparison.EQUAL, "!=": Comparison.UNEQUAL}
 _OF_NUMBER = {
-    "=": coded.Test.NUMBER_EQUAL,
-    "!=": coded.Test.NUMBER_UNEQUAL,
-    "<": coded.Test.LESS,
-    "<=": coded.Test.AT_MOST,
-    ">": coded.Test.MORE,
-    ">=": coded.Test.AT_LEAST,
+    "=": Comparison.NUMBER_EQUAL,
+    "!=": Comparison.NUMBER_UNEQUAL,
+    "<": Comparison.LESS,
+    "<=": Comparison.AT_MOST,
+    ">": Comparison.MORE,
+    ">=": Comparison.AT_LEAST,
 }
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
@@ -49,7 +48,7 @@ class _Union(NamedTuple):
 
     operands: tuple[Operand, ...]
 
-    def tested(self, how: coded.Test, operand: str | float | None) -> Condition:
+    def tested(self, how: Comparison, operand: str | float | None) -> Condition:
         paths = tuple(one.tested(how, operand) for one in self.operands)
         return paths[0] if len(paths) == 1 else Or(paths)
 
@@ -91,7 +90,7 @@ class _Parser(Paths):
     def condition(self, value: _Value, at: int) -> Condition:
         """What stands where a condition is needed; a path asks if something is there."""
         if isinstance(value, _Union):
-            return value.tested(coded.Test.EXISTS, None)
+            return value.tested(Comparison.EXISTS, None)
         if isinstance(value, (str, float)):
             self.unsupported("constant", at)
         return value

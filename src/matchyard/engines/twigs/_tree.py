@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from matchyard.engines.twigs._coded import DOCUMENT
-from matchyard.engines.twigs._expat import DEFAULTS, Event, Limits, with_lines
+from matchyard.engines.twigs._expat import Event, with_lines
+from matchyard.engines.twigs._options import DEFAULTS, Options
+from matchyard.engines.twigs._twigs import DOCUMENT
 from matchyard.engines.twigs.language import Document
 from matchyard.errors import XmlError
 
@@ -37,7 +38,7 @@ class Read(NamedTuple):
     fault: XmlError | None = None  # for which it is skipped; it has no elements then
 
 
-def read(document: Document | Read, limits: Limits = DEFAULTS) -> Read:
+def read(document: Document | Read, options: Options = DEFAULTS) -> Read:
     """All elements of a document, unless it was read before.
 
     >>> [element.name for element in read("<a><b/><c>text</c></a>").elements]
@@ -45,7 +46,7 @@ def read(document: Document | Read, limits: Limits = DEFAULTS) -> Read:
     """
     if isinstance(document, Read):
         return document
-    return Read(_elements(*with_lines(document, limits)))
+    return Read(_elements(*with_lines(document, options)))
 
 
 def _elements(events: list[Event], lines: list[int]) -> list[Element]:

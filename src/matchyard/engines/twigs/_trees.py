@@ -18,9 +18,19 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, TypeAlias, TypeVar
 
-from matchyard.engines.twigs import _coded as coded
-from matchyard.engines.twigs._coded import Axis, Source
-from matchyard.engines.twigs._twigs import ANY, HALF, ROOT, Node, Test, Twig, TwigError, is_name
+from matchyard.engines.twigs._twigs import (
+    ANY,
+    HALF,
+    ROOT,
+    Axis,
+    Comparison,
+    Node,
+    Source,
+    Test,
+    Twig,
+    TwigError,
+    is_name,
+)
 
 MAX_TREES = 1024  # of one twig, unless an option says otherwise
 _NODES_EACH = 16  # nodes per tree that a twig of that many trees may have…
@@ -218,18 +228,18 @@ def _checked(node: Any, depth: int) -> Node:
 
 
 def _checked_test(test: Test) -> Test:
-    source, how = _member(Source, test.source), _member(coded.Test, test.test)
+    source, how = _member(Source, test.source), _member(Comparison, test.comparison)
     operand = test.operand
     if (source == Source.ATTRIBUTE) != (test.attribute is not None):
         raise TwigError(f"{test}: Source.ATTRIBUTE, and nothing else, has the name of an attribute")
     attribute = test.attribute
     if attribute is not None and not (isinstance(attribute, str) and is_name(attribute)):
         raise TwigError(f"not the name of an attribute: {attribute!r:.80}")
-    if how == coded.Test.EXISTS:
+    if how == Comparison.EXISTS:
         if source == Source.VALUE or operand is not None:
             raise TwigError(f"{test}: only attributes and texts can be absent, without an operand")
         return Test(source, test.attribute, how, None)
-    if how in (coded.Test.EQUAL, coded.Test.UNEQUAL):
+    if how in (Comparison.EQUAL, Comparison.UNEQUAL):
         if not isinstance(operand, str) or HALF.search(operand):
             raise TwigError(f"{test}: EQUAL and UNEQUAL compare with text, not {operand!r}")
         return Test(source, test.attribute, how, operand)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
-from matchyard.engines.twigs import _coded as coded
-from matchyard.engines.twigs._coded import Axis, Source
 from matchyard.errors import ParseError
 
 ANY = "*"  # the name of a node that any element has
+DOCUMENT = -1  # the parent of the top nodes of a tree
 _FIRST = (
     r"A-Z_a-z\xC0-\xD6\xD8-\xF6\xF8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C-\u200D\u2070-\u218F"
     r"\u2C00-\u2FEF\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFEFE\uFF00-\uFFFD\U00010000-\U000EFFFF"
 )
 WORD = rf"[{_FIRST}][{_FIRST}\-.0-9\xB7\u0300-\u036F\u203F-\u2040]*"  # a name without a prefix
 HALF = re.compile(r"[\ud800-\udfff]")  # of a character: nothing that can be written in XML
+_NUMBER = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))[ \t\r\n]*")
 _NAME = re.compile(rf"{WORD}(?::{WORD})?")
 
 
@@ -36,6 +38,35 @@ class TwigError(ParseError):
         return self.message
 
 
+class Axis(IntEnum):
+    """Where a node is to be found, seen from its parent."""
+
+    CHILD = 0  # /
+    DESCENDANT = 1  # //
+
+
+class Source(IntEnum):
+    """What a test looks at."""
+
+    ATTRIBUTE = 0  # @name: the attribute of the element
+    TEXT = 1  # text(): each text directly in the element, apart from the others
+    VALUE = 2  # .: all text in the element, also within elements in it, as one
+
+
+class Comparison(IntEnum):
+    """How a test compares a value with its operand; the last six compare numbers."""
+
+    EXISTS = 0
+    EQUAL = 1
+    UNEQUAL = 2
+    NUMBER_EQUAL = 3
+    NUMBER_UNEQUAL = 4
+    LESS = 5
+    AT_MOST = 6
+    MORE = 7
+    AT_LEAST = 8
+
+
 @dataclass(frozen=True, slots=True)
 class Test:
     """What an attribute, a text or the value of an element is to satisfy."""
@@ -43,7 +74,7 @@ class Test:
     __test__: ClassVar[bool] = False  # pytest takes names that start so for its own
     source: Source
     attribute: str | None  # of Source.ATTRIBUTE
-    test: coded.Test
+    comparison: Comparison
     operand: str | float | None  # text for (UN)EQUAL, none for EXISTS, else a number
 
 
@@ -92,7 +123,7 @@ def _facts_of(node: Node) -> Facts:
     name: tuple[Any, ...] = (1, node.name)
     if isinstance(node.name, Test):
         operand = 0 if node.name.operand is None else node.name.operand
-        about = (node.name.source, node.name.attribute or "", node.name.test)
+        about = (node.name.source, node.name.attribute or "", node.name.comparison)
         name = (0, *about, isinstance(operand, str), operand)
     below = [child.facts for child in node.children]
     return Facts(
@@ -119,3 +150,13 @@ ROOT = Node(Axis.CHILD, ANY)  # every document has it
 def is_name(text: str) -> bool:
     """Can an element or attribute be called so in a twig?"""
     return _NAME.fullmatch(text) is not None
+
+
+def number(text: str) -> float:
+    """The number that a text is in XPath: digits with a point or not; NaN if it is none.
+
+    >>> number(" -1.50 "), number("1e3"), number("+1")
+    (-1.5, nan, nan)
+    """
+    digits = _NUMBER.fullmatch(text)
+    return float(digits[1]) if digits else math.nan

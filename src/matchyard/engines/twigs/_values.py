@@ -18,18 +18,18 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.twigs._coded import Source, Test, Vocabulary
-from matchyard.engines.twigs._tests import number
+from matchyard.engines.twigs._coded import Vocabulary
+from matchyard.engines.twigs._twigs import Comparison, Source, number
 from matchyard.kernels.hashing import is_equal, xxh64
 from matchyard.kernels.names import Names, home
 
-N_KINDS = len(Test)
+N_KINDS = len(Comparison)
 NO_NUMBER, UNSURE = 0, -1  # of `read_number`, besides 1
 _EXACT = 1 << 53  # integers up to here are doubles, and so are powers of ten up to 22
 _TENS = 10.0 ** np.arange(23)
-_EQUAL, _UNEQUAL = int(Test.EQUAL), int(Test.UNEQUAL)
-_NUMBER_EQUAL, _NUMBER_UNEQUAL = int(Test.NUMBER_EQUAL), int(Test.NUMBER_UNEQUAL)
-_LESS, _AT_MOST, _MORE = int(Test.LESS), int(Test.AT_MOST), int(Test.MORE)
+_EQUAL, _UNEQUAL = int(Comparison.EQUAL), int(Comparison.UNEQUAL)
+_NUMBER_EQUAL, _NUMBER_UNEQUAL = int(Comparison.NUMBER_EQUAL), int(Comparison.NUMBER_UNEQUAL)
+_LESS, _AT_MOST, _MORE = int(Comparison.LESS), int(Comparison.AT_MOST), int(Comparison.MORE)
 
 
 class Tests(NamedTuple):
@@ -105,30 +105,30 @@ class Values:
         found, starts, first = array("i"), self._run_start, group * N_KINDS
         if starts[first] == starts[first + N_KINDS]:
             return found
-        for kind in Test:
+        for kind in Comparison:
             start, end = starts[first + kind], starts[first + kind + 1]
             if start < end:
                 for low, high in self._runs(kind, start, end, value):
                     found.frombytes(self._leaf[low:high].tobytes())
         return found
 
-    def _runs(self, kind: Test, start: int, end: int, value: str) -> list[tuple[int, int]]:
-        if kind == Test.EXISTS:
+    def _runs(self, kind: Comparison, start: int, end: int, value: str) -> list[tuple[int, int]]:
+        if kind == Comparison.EXISTS:
             return [(start, end)]
-        is_of_text = kind in (Test.EQUAL, Test.UNEQUAL)
+        is_of_text = kind in (Comparison.EQUAL, Comparison.UNEQUAL)
         operands: Any = self._tests.text if is_of_text else self._tests.number
         wanted = self._texts.get(value, -1) if is_of_text else number(value)
         if isinstance(wanted, float) and isnan(wanted):  # unequal to all
-            return [(start, end)] if kind == Test.NUMBER_UNEQUAL else []
+            return [(start, end)] if kind == Comparison.NUMBER_UNEQUAL else []
         low = bisect_left(operands, wanted, start, end)
         high = bisect_right(operands, wanted, low, end)
-        if kind in (Test.EQUAL, Test.NUMBER_EQUAL):
+        if kind in (Comparison.EQUAL, Comparison.NUMBER_EQUAL):
             return [(low, high)]
-        if kind in (Test.UNEQUAL, Test.NUMBER_UNEQUAL):
+        if kind in (Comparison.UNEQUAL, Comparison.NUMBER_UNEQUAL):
             return [(start, low), (high, end)]
-        if kind in (Test.LESS, Test.AT_MOST):
-            return [(high if kind == Test.LESS else low, end)]
-        return [(start, low if kind == Test.MORE else high)]
+        if kind in (Comparison.LESS, Comparison.AT_MOST):
+            return [(high if kind == Comparison.LESS else low, end)]
+        return [(start, low if kind == Comparison.MORE else high)]
 
 
 def _ids(names: Names) -> dict[str, int]:

@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from matchyard.engines.twigs import _coded as coded
-from matchyard.engines.twigs._coded import ANY, Source, Twigs, Vocabulary
+from matchyard.engines.twigs._coded import ANY, Twigs, Vocabulary
 from matchyard.engines.twigs._terms import is_test, read_tests, terms_of
+from matchyard.engines.twigs._twigs import Comparison, Source
 from matchyard.errors import UsageError
 from matchyard.kernels.csr import count_values
 from matchyard.kernels.inspection import Inspection
 from matchyard.kernels.names import Interner, Names, freeze, rank_names
 
 _UNCOUNTED = np.empty((0, 2), np.int64)
-_OF_TEXT = (coded.Test.EQUAL, coded.Test.UNEQUAL)
+_OF_TEXT = (Comparison.EQUAL, Comparison.UNEQUAL)
 
 
 def encode(twigs: Twigs, terms: pa.Array) -> tuple[Twigs, Vocabulary]:
@@ -40,7 +40,7 @@ def inspect(vocabulary: Vocabulary, place: str, is_thorough: bool) -> None:
     n_tests = look.length("source")
     look.values("source", 0, len(Source))
     look.values("attribute", -1, n_attributes, n_tests)
-    look.values("test", 0, len(coded.Test), n_tests)
+    look.values("test", 0, len(Comparison), n_tests)
     look.values("text", -1, n_texts, n_tests)
     look.shape("number", n_tests)
     if is_thorough:

@@ -9,7 +9,7 @@ See `_coded` for what the numbers mean.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +20,11 @@ from matchyard.engines.twigs import _documents, _records, _subscriptions, _vocab
 from matchyard.engines.twigs._coded import Batch, Twigs, Vocabulary
 from matchyard.engines.twigs._decoded import decode_rows
 from matchyard.engines.twigs._documents import Column
-from matchyard.engines.twigs._expat import REFUSE
+from matchyard.engines.twigs._options import REFUSE, Options, check
 from matchyard.engines.twigs._subscriptions import VALUES, Staging, Subscriptions, merge
 from matchyard.engines.twigs._tree import Read, read
 from matchyard.engines.twigs._vocabulary import inspect, merge_counts
-from matchyard.errors import ParseError, UsageError, XmlError
+from matchyard.errors import ParseError, XmlError
 
 __all__ = [
     "VALUES",
@@ -63,42 +63,12 @@ __all__ = [
 ]
 
 _MOST_EVENTS = 1 << 22  # of a batch that is matched, about: its last document may add what it has
-_MOST_LEVELS = 1 << 16  # there is room for all of them whenever documents are read
-_DOCUMENTS = _documents.Options()
 _NO_NAMES = Staging().take()[1]  # whether a document is XML does not depend on the vocabulary
-
-
-class Options(NamedTuple):
-    """How twigs and documents are read, the same for every algorithm."""
-
-    max_trees: int = language.MAX_TREES  # that one twig may be expanded to
-    parser: str = _DOCUMENTS.parser  # these as in `_documents.Options`
-    max_depth: int = _DOCUMENTS.max_depth
-    max_document_bytes: int = _DOCUMENTS.max_document_bytes
-    max_entity_expansion: int = _DOCUMENTS.max_entity_expansion
-    max_value_hits: int = _DOCUMENTS.max_value_hits
-    undefined_entities: str = _DOCUMENTS.undefined_entities
-    malformed: str = _DOCUMENTS.malformed
-
-    def of_documents(self) -> _documents.Options:
-        """Without those for twigs."""
-        return _documents.Options(*self[1:])
-
-
-def check(options: Options) -> None:
-    """Refuse options that make no sense."""
-    _documents.check(options.of_documents())
-    if options.max_trees < 1:
-        raise UsageError(f'option "max_trees" must be at least 1, not {options.max_trees}')
-    if options.max_depth > _MOST_LEVELS:
-        raise UsageError(
-            f'option "max_depth" must be at most {_MOST_LEVELS}, not {options.max_depth}'
-        )
 
 
 def column(documents: Any, options: Options) -> Column:
     """Documents in any form that users have them in: bytes and texts, columns of them."""
-    return _documents.column(documents, options.of_documents())
+    return _documents.column(documents, options)
 
 
 def subscription_column(subscriptions: Any, options: Options) -> Subscriptions:

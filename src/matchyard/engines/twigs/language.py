@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from matchyard.engines.twigs._coded import Axis, Source
 from matchyard.engines.twigs._formatted import format_twig
 from matchyard.engines.twigs._text import parse_text
 from matchyard.engines.twigs._tokens import EXAMPLE
 from matchyard.engines.twigs._trees import MAX_TREES, normalise, twig_of
-from matchyard.engines.twigs._twigs import ANY, Node, Test, Twig, TwigError
+from matchyard.engines.twigs._twigs import ANY, Axis, Node, Source, Test, Twig, TwigError
 from matchyard.errors import ParseError
 
 __all__ = [

@@ -5,10 +5,10 @@ Where the nodes of a twig hold in a document is said in `_holds`.
 
 from __future__ import annotations
 
-from matchyard.engines.twigs._coded import DOCUMENT
 from matchyard.engines.twigs._explained import explain_match, explain_miss
 from matchyard.engines.twigs._holds import find_parents
 from matchyard.engines.twigs._tree import Element, Read, read
+from matchyard.engines.twigs._twigs import DOCUMENT
 from matchyard.engines.twigs.language import Document, Node, Subscription
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.twigs._coded import DOCUMENT, Axis
+from matchyard.engines.twigs._twigs import DOCUMENT, Axis
 from matchyard.kept import kept
 from matchyard.kernels.csr import take_rows
 

@@ -12,7 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.twigs._coded import ANY, Axis
+from matchyard.engines.twigs._coded import ANY
+from matchyard.engines.twigs._twigs import Axis
 from matchyard.engines.twigs.algorithms._classes import Classes, classes
 from matchyard.kernels.csr import ragged, take_rows
 

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.twigs._coded import DOCUMENT
+from matchyard.engines.twigs._twigs import DOCUMENT
 from matchyard.engines.twigs.algorithms._shared_sections import add_around, carry
 from matchyard.kernels.bitset import ALL, ONE, ZERO
 from matchyard.kernels.csr import count_values, ragged

@@ -15,7 +15,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.twigs._coded import ANY, Axis
+from matchyard.engines.twigs._coded import ANY
+from matchyard.engines.twigs._twigs import Axis
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _CHILD, _DESCENDANT = int(Axis.CHILD), int(Axis.DESCENDANT)

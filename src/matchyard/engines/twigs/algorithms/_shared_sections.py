@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.twigs._coded import Axis
+from matchyard.engines.twigs._twigs import Axis
 from matchyard.kernels.bitset import ONE, WORD, ZERO, lowest_one
 
 _DESCENDANT = int(Axis.DESCENDANT)

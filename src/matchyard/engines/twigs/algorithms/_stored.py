@@ -12,7 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.twigs._coded import ANY, DOCUMENT, Axis, Twigs, Vocabulary
+from matchyard.engines.twigs._coded import ANY, Twigs, Vocabulary
+from matchyard.engines.twigs._twigs import DOCUMENT, Axis
 from matchyard.kernels import csr
 from matchyard.kernels.equal_rows import first_alike, grouped_keys
 from matchyard.kernels.hashing import mix64

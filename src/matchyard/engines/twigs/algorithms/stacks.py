@@ -22,7 +22,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.twigs._coded import ANY, CLOSE, DOCUMENT, Axis, Batch, Twigs, Vocabulary
+from matchyard.engines.twigs._coded import ANY, CLOSE, Batch, Twigs, Vocabulary
+from matchyard.engines.twigs._twigs import DOCUMENT, Axis
 from matchyard.engines.twigs.algorithms import _stored
 from matchyard.kernels.csr import count_values, ragged
 from matchyard.kernels.inspection import Inspection
