@@ -12,7 +12,7 @@ import numba
 import pytest
 from hypothesis import HealthCheck, settings
 
-from matchyard import device
+from matchyard.gpu import devices
 from tests.cases import DEVICE, build
 from tests.gpu.kernels import launchers
 
@@ -42,8 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     skip = {} if config.getoption("--slow") else {"slow": "needs --slow"}
-    if any(item.get_closest_marker("gpu") for item in items) and "GiB" not in device.report():
-        skip["gpu"] = device.report()
+    if any(item.get_closest_marker("gpu") for item in items) and "GiB" not in devices.report():
+        skip["gpu"] = devices.report()
     for item in items:
         for mark, reason in skip.items():
             if item.get_closest_marker(mark):
@@ -59,7 +59,7 @@ def build_index() -> Callable[..., Any]:
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
     """Events are cut into chunks of three, so that few of them cross the edges of chunks."""
-    monkeypatch.setattr("matchyard.snapshot.CHUNK", 3)
+    monkeypatch.setattr("matchyard.index.snapshot.CHUNK", 3)
     if DEVICE == "gpu":
         for _, launcher in launchers():
             monkeypatch.setattr(launcher, "LAUNCH", 3, raising=False)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from hypothesis import strategies as st
 
-from matchyard.engine import find_engine
+from matchyard.engine import find_algorithm, find_engine
 from tests.cases import Case
 from tests.engines.predicates import strategies
 
@@ -28,7 +27,7 @@ CRAMPED_OPTIONS: list[tuple[str, str, dict[str, Any]]] = [
 
 def supports(algorithm: str) -> str:
     """What an algorithm says it takes: "predicates" or "intervals"."""
-    module: Any = import_module(f"matchyard.engines.predicates.algorithms.{algorithm}")
+    module: Any = find_algorithm(find_engine("predicates"), algorithm)
     return str(module.SUPPORTS)
 
 

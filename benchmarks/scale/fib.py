@@ -14,10 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from matchyard import DeviceError, device
-from matchyard.bench import machine
+from matchyard import DeviceError
+from matchyard.bench.compare import machine
 from matchyard.bench.networks import N_INTERNET, internet
 from matchyard.bench.rib_source import RibSource
+from matchyard.gpu import devices
 from matchyard.routing import Fib, grow, links_at
 
 RESULTS = Path(__file__).parent.parent / "results" / "rib.jsonl"
@@ -26,7 +27,7 @@ PACKETS = 1 << 17
 
 def has_gpu() -> bool:
     try:
-        device.card()
+        devices.card()
     except DeviceError:
         return False
     return True

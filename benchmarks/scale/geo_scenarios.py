@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from spark import processor_s
 
-from matchyard.bench import machine
+from matchyard.bench.compare import machine
 from matchyard.cli import terminal
 from matchyard.geo import ROUTINGS, scenario
 from matchyard.spark import geo, session

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from matchyard import geo
-from matchyard.bench import machine
+from matchyard.bench.compare import machine
 
 RESULTS = Path(__file__).parent.parent / "results" / "geo.jsonl"
 PAIRS = 1_000

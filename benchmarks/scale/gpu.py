@@ -32,10 +32,11 @@ import parallel_build
 from numpy.typing import NDArray
 
 import matchyard as my
-from matchyard import device, shards
-from matchyard.bench import machine
+from matchyard import shards
+from matchyard.bench.compare import machine
+from matchyard.gpu import devices
+from matchyard.index.snapshot import join
 from matchyard.matches import Way
-from matchyard.snapshot import join
 
 RESULTS = Path(__file__).parents[1] / "results" / "gpu.jsonl"
 LAUNCHES = (1 << 14, 1 << 16)
@@ -243,7 +244,7 @@ def free_bytes() -> int:
     import cupy
 
     cupy.get_default_memory_pool().free_all_blocks()
-    return device.card().free_bytes
+    return devices.card().free_bytes
 
 
 def run(given: argparse.Namespace, name: str) -> None:
@@ -252,7 +253,7 @@ def run(given: argparse.Namespace, name: str) -> None:
     by_rarest, path = built(given, reference_of(case)), built(given, case)
     index, reference = my.open(path, device=given.device), my.open(by_rarest)
     is_gpu, about = given.device == "gpu", {"algorithm": name, "size": given.size}
-    about["gpu"] = device.report()
+    about["gpu"] = devices.report()
     free = free_bytes() if is_gpu else 0
     for workload in ("icn",) if case.is_router else ("twitter", "twitter-popular"):
         events = my.workload("tags", workload, given.size).events(given.events)
@@ -270,7 +271,7 @@ def run(given: argparse.Namespace, name: str) -> None:
             if is_gpu:
                 record("kernels", {**about, **kernels(runner, launch)})
     if is_gpu:
-        taken = (free - device.card().free_bytes) / 2**30
+        taken = (free - devices.card().free_bytes) / 2**30
         table_gib = sum(segment.n_bytes for segment in index.segments()) / 2**30
         record("memory", {**about, "on_card_gib": taken, "index_gib": table_gib})
 

@@ -22,10 +22,10 @@ import gpu
 import numpy as np
 
 import matchyard as my
-from matchyard import device
-from matchyard.bench import harness, machine
-from matchyard.bench.documents import n_xml_bytes
+from matchyard.bench.compare import harness, machine
+from matchyard.bench.compare.twigs import n_xml_bytes
 from matchyard.cli.arguments import read_count, read_options
+from matchyard.gpu import devices
 
 N_ON_CPU = {"tags": 2000, "predicates": 500, "twigs": 20}  # events
 WARM, SINGLE = 300, 3000  # single events that go before, and that are counted
@@ -134,7 +134,7 @@ def run(name: str, size: int | None, n_events: int | None, where: str) -> None:
     as_on_cpu = case._replace(algorithm="rarest", options=None) if case.engine == "tags" else case
     index, on_cpu = filled(case, source, where), filled(as_on_cpu, source, "cpu")
     about = {"case": name, "workload": case.workload, "algorithm": case.algorithm,
-             "size": case.size, "gpu": device.report()}  # fmt: skip
+             "size": case.size, "gpu": devices.report()}  # fmt: skip
     some = events[: N_ON_CPU[case.engine]]
     n_keys = gpu.compare(index, on_cpu, some)
     gpu.record("compared", {**about, "events": len(some), "keys": n_keys})

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import matchyard as my
-from matchyard.bench import machine
+from matchyard.bench.compare import machine
 from matchyard.bench.networks import N_INTERNET, internet
 from matchyard.network import Network, draw_notifications, simulate_by_hops, simulate_by_subtree
 from matchyard.network.collectors import summary

@@ -30,7 +30,7 @@ from matchyard import shards, storage
 from matchyard.engines.tags import encoder
 from matchyard.engines.tags.encoder import Batch
 from matchyard.kernels import csr
-from matchyard.plans import resolve
+from matchyard.shards.plan import resolve
 
 _CHUNK = 1 << 20  # rows made at a time
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import matchyard as my
-from matchyard.bench import machine
+from matchyard.bench.compare import machine
 from matchyard.bench.networks import N_INTERNET, internet
 from matchyard.routing import grow, table_by_parts
 

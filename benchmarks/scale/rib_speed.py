@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import matchyard as my
-from matchyard.bench import machine
+from matchyard.bench.compare import machine
 from matchyard.routing import Rib, Update
 
 RESULTS = Path(__file__).parent.parent / "results" / "rib.jsonl"

@@ -21,7 +21,7 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
-from matchyard.bench.machine import describe
+from matchyard.bench.compare.machine import describe
 from matchyard.network.client import Client, Tail
 from matchyard.network.processes import RouterProcesses
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import matchyard as my
-from matchyard.bench import harness, machine
+from matchyard.bench.compare import harness, machine
 
 RESULTS = Path(__file__).parents[1] / "results" / "scale.jsonl"
 # Anonymous memory is what a process has for itself; the index is mapped from files and shared.

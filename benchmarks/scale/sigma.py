@@ -8,7 +8,7 @@ asked 12 million times, once for each rule and each distinct *projection* of the
 answer depends only on the attributes that a rule names (`matchyard.bench.judge` says why this is the
 same as asking about all pairs). Then two loops over the rules in plain Python take a sample of the
 events, spread over all: the oracle itself, and a Python function made of each rule
-(`matchyard.bench.rule_functions`), which is the better one. Their matches are compared, too.
+(`matchyard.bench.rivals.python_functions`), which is the better one. Their matches are compared, too.
 
 Times are processor time of the one thread. Ends with an error and the first differences where
 something differs; else appends a JSON line to benchmarks/results/sigma.jsonl.
@@ -27,8 +27,9 @@ import numpy as np
 import pyarrow as pa
 
 import matchyard as my
-from matchyard.bench import harness, machine, rule_functions
+from matchyard.bench.compare import harness, machine
 from matchyard.bench.judge import Judge
+from matchyard.bench.rivals import python_functions
 from matchyard.engine import find_engine
 
 RESULTS = Path(__file__).parents[1] / "results" / "sigma.jsonl"
@@ -94,11 +95,11 @@ def compare(texts: list[str], events: pa.Array, found: Any) -> dict[str, Any]:
 def loops(texts: list[str], events: pa.Array, found: Any, n_events: int) -> dict[str, float]:
     """Events per second of the two loops over the rules, from JSON to numbers of rules."""
     predicates = [ENGINE.language.parse(text) for text in texts]
-    functions = [rule_functions.make(predicate) for predicate in predicates]
+    functions = [python_functions.make(predicate) for predicate in predicates]
     is_match = ENGINE.oracle.is_match
 
     def ask_functions(event: dict[str, Any]) -> list[int]:
-        return rule_functions.match(functions, event)
+        return python_functions.match(functions, event)
 
     def ask_oracle(event: dict[str, Any]) -> list[int]:
         return [number for number, one in enumerate(predicates) if is_match(one, event)]

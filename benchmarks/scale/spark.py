@@ -36,8 +36,8 @@ from rich.console import Console
 from rich.table import Table
 
 import matchyard as my
-from matchyard.bench import machine, spark_jobs
-from matchyard.bench.report import short
+from matchyard.bench.compare import machine, spark_jobs
+from matchyard.bench.compare.report import short
 from matchyard.spark import build, match, session
 
 RESULTS = Path(__file__).parents[1] / "results" / "spark.jsonl"

@@ -12,14 +12,13 @@ from pathlib import Path as _Path
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from matchyard.forks import loading as _loading
+from matchyard.threads.forks import loading as _loading
 
 if _TYPE_CHECKING:
     from matchyard.engine import ENGINES
     from matchyard.engines.predicates.language import field
     from matchyard.errors import DeviceError, MatchyardError, ParseError, StorageError, UsageError
-    from matchyard.index import Estimate, Index
-    from matchyard.indexes import (
+    from matchyard.index.kinds import (
         PredicateIndex,
         TagIndex,
         TwigIndex,
@@ -29,34 +28,35 @@ if _TYPE_CHECKING:
         open,
         workload,
     )
+    from matchyard.index.verbs import Estimate, Index
     from matchyard.matches import Matches, Work
     from matchyard.network import Network
-    from matchyard.networks import topology
+    from matchyard.routing import topology
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "ENGINES": "engine",
     "DeviceError": "errors",
-    "Estimate": "index",
-    "Index": "index",
+    "Estimate": "index.verbs",
+    "Index": "index.verbs",
     "Matches": "matches",
     "MatchyardError": "errors",
     "Network": "network",
     "ParseError": "errors",
-    "PredicateIndex": "indexes",
+    "PredicateIndex": "index.kinds",
     "StorageError": "errors",
-    "TagIndex": "indexes",
-    "TwigIndex": "indexes",
+    "TagIndex": "index.kinds",
+    "TwigIndex": "index.kinds",
     "UsageError": "errors",
     "Work": "matches",
-    "algorithms": "indexes",
-    "create": "indexes",
+    "algorithms": "index.kinds",
+    "create": "index.kinds",
     "field": "engines.predicates.language",
-    "interface_key": "indexes",
-    "open": "indexes",
-    "topology": "networks",
-    "workload": "indexes",
+    "interface_key": "index.kinds",
+    "open": "index.kinds",
+    "topology": "routing",
+    "workload": "index.kinds",
 }
 
 __all__ = [
@@ -98,5 +98,5 @@ def __getattr__(name: str) -> _Any:
 # import of Numba. The command shows its help without that, and loads what it needs later.
 if _Path(_sys.argv[0] if _sys.argv else "").name not in ("matchyard", "-m"):
     for _name in _HOMES:
-        if _name != "Network":  # it needs SciPy, which not everybody has
+        if _name not in ("Network", "topology"):  # they need SciPy, which not everybody has
             __getattr__(_name)

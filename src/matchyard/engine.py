@@ -1,7 +1,8 @@
 """The contract that an engine and an algorithm fulfil, and how they are found by name.
 
-An engine is a folder with the modules `language`, `oracle`, `encoder`, `workload` and a folder
-`algorithms`; an algorithm is a module with the functions of `Algorithm`. Nothing is registered:
+An engine is a folder with five rooms: `language`, `oracle`, `encoder`, `workload` and `algorithms`. A room
+is a module, or a folder whose `__init__` has its names. An algorithm is a module NAME with the functions of
+`Algorithm`, or a folder NAME with that module in it, beside its stages and `gpu.py`. Nothing is registered:
 a name is the name of the folder or module.
 """
 
@@ -10,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NamedTuple, Protocol, get_type_hints
+from typing import Any, NamedTuple, Protocol, cast, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.device import guarded, is_gpu, pick
 from matchyard.errors import UsageError
-from matchyard.forks import loading
+from matchyard.gpu.devices import guarded, is_gpu, pick
 from matchyard.matches import Part
+from matchyard.threads.forks import loading
 
 LARGEST_OPTION = 1 << 48  # kernels add and multiply options in 64 bits
 ENGINES = ("tags", "predicates", "twigs")
@@ -217,10 +218,11 @@ def find_algorithm(engine: Engine, name: str | None, device: str = "cpu") -> Alg
         )
     path = f"matchyard.engines.{engine.name}.algorithms.{name}"
     algorithm: Any = _load(path)
+    if hasattr(algorithm, "__path__"):  # a folder: the contract is in its module of the same name
+        algorithm = _load(f"{path}.{name}")
     if is_gpu(device):
-        algorithm = OnCard(algorithm, _load(f"{path}_gpu"))
-    found: Algorithm = algorithm
-    return found
+        algorithm = OnCard(algorithm, _load(f"{path}.gpu"))
+    return cast(Algorithm, algorithm)
 
 
 class OnCard:

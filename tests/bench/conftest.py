@@ -4,7 +4,8 @@ import gc
 
 import pytest
 
-from matchyard.bench import harness, steps, twig_sweeps
+from matchyard.bench import steps, twig_sweeps
+from matchyard.bench.compare import harness
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from matchyard.bench.figures import find_figures
+from matchyard.bench.figures.figures import find_figures
 
 ROOT = Path(__file__).parents[2]
 FIGURES = find_figures(ROOT)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import matchyard as my
-from matchyard.bench import against
+from matchyard.bench.compare import against
 from matchyard.errors import UsageError
 
 JOB = against.Job("tags", "twitter", 300, "rarest")

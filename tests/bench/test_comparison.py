@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import matchyard as my
-from matchyard.bench import compare, forms, harness, report
+from matchyard.bench import compare
+from matchyard.bench.compare import forms, harness, report
 
 pytestmark = pytest.mark.usefixtures("quick")
 

@@ -8,9 +8,11 @@ import sys
 import pytest
 
 import matchyard as my
-from matchyard.bench import documents, documents_report, harness, xpath_rival
-from matchyard.bench.documents import Job, Shape
-from matchyard.bench.rivals import Disagreement
+from matchyard.bench.compare import harness, twigs_report
+from matchyard.bench.compare import twigs as documents
+from matchyard.bench.compare.twigs import Job, Shape
+from matchyard.bench.rivals import xpath
+from matchyard.bench.rivals.subsets import Disagreement
 
 pytestmark = pytest.mark.usefixtures("quick")
 JOB = Job("dblp", 40, 1, {}, "cpu", 2, "arrow")
@@ -25,7 +27,7 @@ def test_every_algorithm_gets_every_shape_and_they_agree():
     results = results_of(my.algorithms("twigs"))
     assert len(results) == 2 * len(my.algorithms("twigs"))
     assert {(r.events, r.document_bytes) for r in results} == {(1, 20_000), (5, 3_000)}
-    assert documents_report.problems(results) == []
+    assert twigs_report.problems(results) == []
     assert len({r.checksum for r in results}) == 2
 
 
@@ -81,15 +83,15 @@ def test_kernels_are_compiled_with_short_documents(monkeypatch):
 def test_other_matches_in_any_table_are_a_problem():
     first, second = results_of()
     other = second._replace(algorithm="stacks", checksum="0")
-    assert documents_report.problems([first, second, other]) == [
+    assert twigs_report.problems([first, second, other]) == [
         "stacks found other matches than lazy_dfa"
     ]
 
 
 def test_plot_has_a_panel_for_each_table(tmp_path):
     results = results_of(threads=(1, 2))
-    documents_report.draw(results[:1], tmp_path / "one.png")
-    documents_report.draw(results, tmp_path / "three.png")
+    twigs_report.draw(results[:1], tmp_path / "one.png")
+    twigs_report.draw(results, tmp_path / "three.png")
     one, three = (_size_of_png(tmp_path / name) for name in ("one.png", "three.png"))
     assert one[0] == three[0]
     assert one[1] < three[1]
@@ -108,28 +110,28 @@ def filled():
 
 
 def test_lxml_finds_the_same_on_a_sample(filled):
-    found = xpath_rival.race(JOB.source(Shape(9, 3_000)), 9, filled)
+    found = xpath.race(JOB.source(Shape(9, 3_000)), 9, filled)
     assert (found.documents, found.twigs) == (4, 40)
     assert found.documents_per_s == pytest.approx(1 / (found.parse_s + 40 * found.evaluate_s))
-    assert xpath_rival.race(JOB.source(Shape(9, 3_000)), 9, filled, sample_s=0.0).twigs == 1
+    assert xpath.race(JOB.source(Shape(9, 3_000)), 9, filled, sample_s=0.0).twigs == 1
 
 
 def test_lxml_with_other_matches_is_a_disagreement(filled):
     twigs, keys = JOB.source().subscriptions(0, 40)
     wrong = my.TwigIndex().add_many(twigs, keys[::-1]).consolidate()
     with pytest.raises(Disagreement, match="twig /"):
-        xpath_rival.race(JOB.source(Shape(1, 30_000)), 1, wrong)
+        xpath.race(JOB.source(Shape(1, 30_000)), 1, wrong)
 
 
 def test_without_lxml_it_is_said_what_is_missing(filled, monkeypatch):
     monkeypatch.setitem(sys.modules, "lxml", None)
     with pytest.raises(my.UsageError, match="pip install lxml"):
-        xpath_rival.race(JOB.source(), 1, filled)
+        xpath.race(JOB.source(), 1, filled)
 
 
 def test_documents_for_lxml_are_not_too_long():
-    assert xpath_rival.suitable(Shape(1, 30_000_000)).document_bytes == xpath_rival.MOST_BYTES
-    assert xpath_rival.suitable(Shape(7, 25_000)) == Shape(7, 25_000)
+    assert xpath.suitable(Shape(1, 30_000_000)).document_bytes == xpath.MOST_BYTES
+    assert xpath.suitable(Shape(7, 25_000)) == Shape(7, 25_000)
 
 
 def run(*arguments):
@@ -139,7 +141,7 @@ def run(*arguments):
 
 
 def test_command_prints_a_table_per_shape_and_what_threads_and_rivals_do(capsys, monkeypatch):
-    monkeypatch.setattr(xpath_rival, "_PARSED_BYTES", 10_000)
+    monkeypatch.setattr(xpath, "_PARSED_BYTES", 10_000)
     run(
         "--documents",
         "1x20k,4x3k",
@@ -166,7 +168,7 @@ def test_command_says_that_lxml_is_missing_before_it_measures(capsys, monkeypatc
 
 
 def test_command_prints_objects(capsys, monkeypatch):
-    monkeypatch.setattr(xpath_rival, "_PARSED_BYTES", 10_000)
+    monkeypatch.setattr(xpath, "_PARSED_BYTES", 10_000)
     run("--events", "3", "--algorithms", "lazy_dfa", "--json", "--rivals")
     result, rival, parsers = map(json.loads, capsys.readouterr().out.splitlines())
     assert (result["events"], result["document_bytes"]) == (3, None)

@@ -10,7 +10,10 @@ import pytest
 from tests.bench.figures import FIGURES, ROOT, SIZE, tiny
 
 import matchyard as my
-from matchyard.bench import figures, machine, plots, reproduce, rivals, steps
+from matchyard.bench import steps
+from matchyard.bench.compare import machine
+from matchyard.bench.figures import figures, plots, reproduce
+from matchyard.bench.rivals import subsets
 
 
 def test_figures_are_listed_as_people_count():
@@ -109,22 +112,22 @@ def index(stored):
 EVENTS = pa.array([*random_sets(2, 60, 8, "abcdefghijxyz").to_pylist(), ["x"], []])
 
 
-@pytest.mark.parametrize("name", rivals.RIVALS)
+@pytest.mark.parametrize("name", subsets.RIVALS)
 def test_rivals_find_what_the_index_finds(name, stored, index):
-    found, expected = rivals.RIVALS[name](*stored, 2).match(EVENTS), index.match(EVENTS)
+    found, expected = subsets.RIVALS[name](*stored, 2).match(EVENTS), index.match(EVENTS)
     assert [sorted(keys) for keys in found] == [sorted(keys) for keys in expected]
 
 
 @pytest.mark.parametrize("dense", [1, 10_000])
 def test_inverted_index_counts_both_ways(dense, stored, index, monkeypatch):
-    monkeypatch.setattr(rivals, "_DENSE", dense)
-    rivals.check(rivals.Inverted(*stored).match(EVENTS), index.match(EVENTS))
+    monkeypatch.setattr(subsets, "_DENSE", dense)
+    subsets.check(subsets.Inverted(*stored).match(EVENTS), index.match(EVENTS))
 
 
 @pytest.mark.parametrize("n_shards", [1, 3])
 def test_shards_together_find_everything(n_shards, stored, index):
-    sharded = rivals.Shards(rivals.Join, *stored, n_shards)
-    rivals.check(sharded.match(EVENTS), index.match(EVENTS))
+    sharded = subsets.Shards(subsets.Join, *stored, n_shards)
+    subsets.check(sharded.match(EVENTS), index.match(EVENTS))
     sharded.close()
 
 
@@ -133,20 +136,20 @@ def test_race_fails_loudly_when_matches_differ(stored):
     other = my.TagIndex().add_many(tags.slice(0, 399), keys[:399]).consolidate()
     source = my.workload("tags", "peers", 10)
     source.events = lambda n_events, start: pa.array([tags[399].as_py()] * n_events)
-    with pytest.raises(rivals.Disagreement, match="event 0: the rival found"):
-        rivals.race(rivals.Sets(*stored), other, source, 0.001)
+    with pytest.raises(subsets.Disagreement, match="event 0: the rival found"):
+        subsets.race(subsets.Sets(*stored), other, source, 0.001)
 
 
 def test_rivals_refuse_sets_without_tags():
     empty = pa.array([["a"], []], pa.list_(pa.string()))
     with pytest.raises(my.UsageError, match="without tags"):
-        rivals.Inverted(empty, np.arange(2))
+        subsets.Inverted(empty, np.arange(2))
 
 
 def test_missing_duckdb_is_named(monkeypatch, stored):
     monkeypatch.setitem(__import__("sys").modules, "duckdb", None)
     with pytest.raises(my.UsageError, match="development dependencies"):
-        rivals.Join(*stored)
+        subsets.Join(*stored)
 
 
 def test_memory_is_all_of_the_index(index):

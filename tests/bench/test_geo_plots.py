@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from matchyard import geo
-from matchyard.bench import plots
-from matchyard.bench.geo_plots import MOST_NAMED, Panel, draw_load, draw_loads
-from matchyard.bench.report import load_pyplot
+from matchyard.bench.compare.report import load_pyplot
+from matchyard.bench.figures import plots
+from matchyard.bench.figures.geo_plots import MOST_NAMED, Panel, draw_load, draw_loads
 
 
 @pytest.fixture

@@ -9,10 +9,13 @@ from tests.bench.figures import FIGURES, tiny
 from typer.testing import CliRunner
 
 import matchyard as my
-from matchyard import device, engine, placement
-from matchyard.bench import claims, figures, reproduce, steps, twig_claims
+from matchyard import engine
+from matchyard.bench import steps, twig_claims
+from matchyard.bench.figures import claims, figures, reproduce
 from matchyard.cli import app
-from matchyard.device import Place
+from matchyard.gpu import devices
+from matchyard.gpu.devices import Place
+from matchyard.index import placement
 
 ON_GPU = [name for name in FIGURES if reproduce.gpu_algorithms(FIGURES[name])]
 QUICK = [name for name in ON_GPU if not name.startswith(("ccm-fig", "twig-fig"))]
@@ -29,16 +32,16 @@ LONG = [
 def card(monkeypatch):
     """A device "gpu" on which the algorithms of the CPU match."""
     find = engine.find_algorithm
-    monkeypatch.setattr(engine, "pick", lambda device, runs_on, what: device)
+    monkeypatch.setattr(engine, "pick", lambda devices, runs_on, what: devices)
     monkeypatch.setattr(
         engine, "find_algorithm", lambda found, name, device="cpu": find(found, name)
     )
-    monkeypatch.setattr(placement, "places", lambda device: (Place(0, 0, 1),))
+    monkeypatch.setattr(placement, "places", lambda devices: (Place(0, 0, 1),))
     monkeypatch.setattr(placement, "room", lambda place: 1 << 40)
     monkeypatch.setattr(placement, "on", lambda place: nullcontext())
-    monkeypatch.setattr(device, "card", lambda: device.Card("a card", 1, 1))
+    monkeypatch.setattr(devices, "card", lambda: devices.Card("a card", 1, 1))
     used = iter(range(1_000, 10**9, 1_000))
-    monkeypatch.setattr(device, "used_bytes", lambda: next(used))
+    monkeypatch.setattr(devices, "used_bytes", lambda: next(used))
     monkeypatch.setattr(steps, "ON_GPU", {"tags": 256, "predicates": 256})
 
 

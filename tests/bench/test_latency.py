@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 import matchyard as my
-from matchyard.bench.latency import _at_rate, latencies
+from matchyard.bench.compare.latency import _at_rate, latencies
 from matchyard.cli import app
+from matchyard.index.stream import Stream
 from matchyard.matches import Matches
-from matchyard.streaming import Stream
 
 INDEX = my.TagIndex().add("a", 1).consolidate()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from matchyard.bench import machine
+from matchyard.bench.compare import machine
 
 CHILD = """
 from matchyard.bench import machine

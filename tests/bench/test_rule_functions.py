@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.engines.predicates import strategies
 
 import matchyard as my
-from matchyard.bench import rule_functions
+from matchyard.bench.rivals import python_functions
 from matchyard.engine import find_engine
 
 ENGINE = find_engine("predicates")
@@ -30,23 +30,23 @@ RULES = [
 @pytest.mark.parametrize("rule", RULES)
 def test_a_function_says_what_the_oracle_says(rule):
     predicate = ENGINE.language.parse(rule)
-    function = rule_functions.make(predicate)
+    function = python_functions.make(predicate)
     for event in EVENTS:
         expected = [0] if ENGINE.oracle.is_match(predicate, event) else []
-        assert rule_functions.match([function], event) == expected, event
+        assert python_functions.match([function], event) == expected, event
 
 
 @given(predicate=strategies.predicates(), events=st.lists(strategies.flat_events(), max_size=8))
 def test_a_function_of_any_predicate_says_what_the_oracle_says(predicate, events):
     try:
-        function = rule_functions.make(predicate)
+        function = python_functions.make(predicate)
     except my.UsageError:
         assume(False)
     for event in events:
         expected = [0] if ENGINE.oracle.is_match(predicate, event) else []
-        assert rule_functions.match([function], event) == expected
+        assert python_functions.match([function], event) == expected
 
 
 def test_an_operator_that_sigma_does_not_need_is_refused():
     with pytest.raises(my.UsageError, match="operator 'between'"):
-        rule_functions.make(ENGINE.language.parse("x in [1, 3]"))
+        python_functions.make(ENGINE.language.parse("x in [1, 3]"))

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import matchyard as my
-from matchyard.bench import claims, figures, plots, sweeps
-from matchyard.bench.claims import Claim
+from matchyard.bench import sweeps
+from matchyard.bench.figures import claims, figures, plots
+from matchyard.bench.figures.claims import Claim
 from matchyard.engines.predicates.algorithms import hem
 
 FIGURES = figures.find_figures(Path(__file__).parents[2])

@@ -174,7 +174,7 @@ def test_bench_prints_one_object_per_algorithm_and_they_agree(tmp_path):
 
 
 def test_bench_fails_when_the_algorithms_disagree(monkeypatch):
-    from matchyard.bench import harness
+    from matchyard.bench.compare import harness
 
     numbers = iter(range(10))
     monkeypatch.setattr(harness, "checksum", lambda matches: str(next(numbers)))
@@ -217,7 +217,7 @@ def test_an_error_is_one_line_and_status_1(tmp_path):
 
 def test_a_demo_whose_check_fails_has_exit_status_1(tmp_path, monkeypatch):
     given = []
-    monkeypatch.setattr("matchyard.bench.demo.run", lambda *all: given.append(all))
+    monkeypatch.setattr("matchyard.bench.demo.demo.run", lambda *all: given.append(all))
     assert run("demo", "--size", "2k", "--seconds", "1", "-o", tmp_path).exit_code == 1
     assert given == [(2000, 1.0, tmp_path, 2, 1)]
 

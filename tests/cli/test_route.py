@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import matchyard as my
 from matchyard.cli import app
-from matchyard.cli.simulate_commands import route
+from matchyard.cli.simulate import route
 from matchyard.cli.terminal import bar
 from matchyard.routing import Rib, generate, grow, register_workload
 

@@ -7,8 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import matchyard as my
-from matchyard import files
-from matchyard.cli import app
+from matchyard.cli import app, formats
 
 runner = CliRunner()
 TWIGS = [{"twig": "//a[b]", "key": "ada"}, {"twig": "//c[@x > 3]", "key": "bob"}]
@@ -51,7 +50,7 @@ def index(tmp_path):
 @pytest.mark.parametrize("format", ["jsonl", "csv", "parquet", "arrow"])
 def test_workload_build_and_match_agree_with_the_library(tmp_path, format, monkeypatch):
     """Documents of several lines, more than fit into one block of a CSV file."""
-    monkeypatch.setattr(files, "_BATCH_BYTES", 1 << 17)
+    monkeypatch.setattr(formats, "_BATCH_BYTES", 1 << 17)
     assert run("workload", "twigs", "dblp", "--size", "50", "--events", "12", "--seed", "3",
                "-o", tmp_path, "--format", format).exit_code == 0  # fmt: skip
     index = tmp_path / "a.index"

@@ -2,12 +2,12 @@
 
 import pytest
 
-from matchyard.engines.predicates.algorithms import tiles_gpu
-from matchyard.engines.tags.algorithms import _few_on_card
+from matchyard.engines.predicates.algorithms.tiles import gpu as tiles_gpu
+from matchyard.engines.tags.algorithms.shared import small_batch_gpu
 
 
 @pytest.fixture(autouse=True)
 def _few_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists of events have up to eight here, and some up to four."""
-    monkeypatch.setattr(_few_on_card, "MOST_EVENTS", 2)
+    monkeypatch.setattr(small_batch_gpu, "MOST_EVENTS", 2)
     monkeypatch.setattr(tiles_gpu, "FEW_EVENTS", 2)

@@ -130,8 +130,8 @@ every_way = pytest.mark.parametrize("live", ["staged", "live", "background"])
 def run(live: str, monkeypatch: pytest.MonkeyPatch, **chosen: Any) -> None:
     """Some orders of changes, with what is chosen about them."""
     if live == "background":  # consolidate after nearly every change, and fold sides early
-        monkeypatch.setattr("matchyard.consolidation._SIDE_LEAST", 1)
-        monkeypatch.setattr("matchyard.consolidation._MAX_SIDES", 2)
+        monkeypatch.setattr("matchyard.index.state._SIDE_LEAST", 1)
+        monkeypatch.setattr("matchyard.index.state._MAX_SIDES", 2)
     kind = type("Machine", (Changing,), {"live": live != "staged", **chosen})
     run_state_machine_as_test(kind, settings=settings(max_examples=8, stateful_step_count=16))
 

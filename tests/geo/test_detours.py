@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from matchyard import geo
 from matchyard.geo.mesh import Region
-from matchyard.kernels import geo_trees
+from matchyard.kernels.geo import trees
 
 FRACTIONS = st.floats(0, 1, exclude_max=True)
 COORDINATES = st.floats(-1e3, 1e3)
@@ -23,7 +23,7 @@ PLANE = (-1e9, -1e9, 1e9, 1e9)
 def turn(
     rule: str, here: NDArray[np.float64], there: NDArray[np.float64], *fractions: float
 ) -> tuple[NDArray[np.float64], float, float]:
-    x, y, alpha, beta = geo_trees.turn(here, there, *geo.Rule(rule).codes(), *fractions)
+    x, y, alpha, beta = trees.turn(here, there, *geo.Rule(rule).codes(), *fractions)
     return np.array([x, y]), alpha, beta
 
 

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from matchyard import geo
-from matchyard.kernels.disks import Disks
+from matchyard.kernels.geo.disks import Disks
 from tests.geo.plain_mesh import Points, component_of, is_within, meshes, random_points
 
 SEEDS = st.integers(0, 10**6)

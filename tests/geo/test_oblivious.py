@@ -12,7 +12,7 @@ from hypothesis import given
 from matchyard import geo
 from matchyard.geo.heat_map import Tree
 from matchyard.geo.workload import make_requests
-from matchyard.kernels.geo_trees import coins_of_each
+from matchyard.kernels.geo.trees import coins_of_each
 from tests.geo.plain_mesh import draw_requests, meshes
 
 SEEDS = st.integers(0, 10**6)

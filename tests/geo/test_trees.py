@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 from matchyard import geo
 from matchyard.geo.workload import make_requests
-from matchyard.kernels.geo_trees import BROADCAST, HEARD, OWN, span_each
+from matchyard.kernels.geo.trees import BROADCAST, HEARD, OWN, span_each
 from tests.geo.plain_mesh import Points, draw_requests, meshes, reachable_targets
 
 SEEDS = st.integers(0, 10**6)

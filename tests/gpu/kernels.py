@@ -11,17 +11,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from matchyard.engine import ENGINES
-from matchyard.lanes import kernel_source
+from matchyard.gpu.compilation import kernel_file, kernel_source
 
 SOURCES = Path(import_module("matchyard").__file__ or "").parent
 LAYOUTS = (  # what kernels read, where a launcher does not make it itself
-    "engines/predicates/algorithms/_counting_layout.py",
-    "engines/predicates/algorithms/_counting_one.py",
-    "engines/predicates/algorithms/_tiles_layout.py",
-    "engines/tags/algorithms/_few_on_card.py",
-    "engines/tags/algorithms/_words_on_card.py",
-    "engines/twigs/algorithms/_packed.py",
+    "engines/predicates/algorithms/counting/gpu_layout.py",
+    "engines/predicates/algorithms/counting/gpu_single_event.py",
+    "engines/predicates/algorithms/tiles/gpu_layout.py",
+    "engines/tags/algorithms/shared/small_batch_gpu.py",
+    "engines/tags/algorithms/shared/sorted_pairs_gpu.py",
+    "engines/twigs/algorithms/stacks/gpu_packing.py",
 )
 RECORD = Path(__file__).with_name("verified.json")
 
@@ -39,15 +38,18 @@ class Kernel(NamedTuple):
 
 def launchers() -> Iterator[tuple[Path, Any]]:
     """The modules that launch kernels, and their files."""
-    for engine in ENGINES:
-        for path in sorted((SOURCES / "engines" / engine / "algorithms").glob("*_gpu.py")):
-            yield path, import_module(f"matchyard.engines.{engine}.algorithms.{path.stem}")
+    for path in sorted(SOURCES.glob("engines/*/algorithms/*/*gpu.py")):
+        module: Any = import_module(
+            ".".join(("matchyard", *path.with_suffix("").relative_to(SOURCES).parts))
+        )
+        if hasattr(module, "VARIANTS"):
+            yield path, module
 
 
 def kernels() -> list[Kernel]:
     """All that a launcher may ask for."""
     return [
-        Kernel(path.with_name(path.stem.removesuffix("_gpu") + ".cu"), constants)
+        Kernel(kernel_file(path), constants)
         for path, module in launchers()
         for constants in module.VARIANTS
     ]
@@ -55,7 +57,16 @@ def kernels() -> list[Kernel]:
 
 def hashes() -> dict[str, str]:
     """SHA-256 of everything that decides what runs on a GPU."""
-    files = [SOURCES / name for name in ("device.py", "kept.py", "lanes.py", *LAYOUTS)]
+    files = [
+        SOURCES / name
+        for name in (
+            "gpu/compilation.py",
+            "gpu/devices.py",
+            "gpu/lanes.py",
+            "gpu/resident.py",
+            *LAYOUTS,
+        )
+    ]
     files += [path for kind in ("cu", "cuh") for path in SOURCES.rglob(f"*.{kind}")]
     files += [path for path, _ in launchers()]
     return {

@@ -8,16 +8,14 @@ from typing import Any, NamedTuple
 import pytest
 
 import matchyard as my
-from matchyard.engines.predicates._coded import Batch, Filters
-from matchyard.engines.predicates.algorithms import (
-    _counting_layout,
-    _tiles_layout,
-    counting,
-    counting_gpu,
-    tiles,
-    tiles_gpu,
-)
-from tests.engines.predicates.test_counting import case, expected, lists
+from matchyard.engines.predicates.algorithms.counting import counting
+from matchyard.engines.predicates.algorithms.counting import gpu as counting_gpu
+from matchyard.engines.predicates.algorithms.counting import gpu_layout as counting_layout
+from matchyard.engines.predicates.algorithms.tiles import gpu as tiles_gpu
+from matchyard.engines.predicates.algorithms.tiles import gpu_layout as tiles_layout
+from matchyard.engines.predicates.algorithms.tiles import tiles
+from matchyard.engines.predicates.encoder.layout import Batch, Filters
+from tests.engines.predicates.algorithms.test_counting import case, expected, lists
 
 _N_CASES = 1 if os.environ.get("MATCHYARD_TEST_UNDER") else 3
 
@@ -80,7 +78,7 @@ COUNTING = Pair(
     "counting", counting, counting_gpu,
     (  # tiles of 32 filters, each of them matched by three blocks at most, as if there were many, and
         # no hits are few
-        (_counting_layout, "COUNTER_BYTES", 16),
+        (counting_layout, "COUNTER_BYTES", 16),
         (counting_gpu, "BLOCKS", 15),
         (counting_gpu, "N_PROCESSORS", 0),
         (counting_gpu, "ROOM", 3),
@@ -91,7 +89,7 @@ COUNTING = Pair(
 TILES = Pair(
     "tiles", tiles, tiles_gpu,
     (  # almost all postings have tiles, a block takes five visits, and no events are few
-        (_tiles_layout, "SMALL", 3),
+        (tiles_layout, "SMALL", 3),
         (tiles_gpu, "CHUNK", 5),
         (tiles_gpu, "ROOM", 3),
         (tiles_gpu, "FEW_EVENTS", 0),

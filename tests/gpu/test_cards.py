@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import matchyard as my
-from matchyard import placement
 from matchyard.engine import ENGINES
-from matchyard.engines.predicates.algorithms import tiles_gpu
-from matchyard.engines.tags.algorithms import _few_on_card
-from matchyard.kept import kept
-from matchyard.kernels.names import n_bytes
+from matchyard.engines.predicates.algorithms.tiles import gpu as tiles_gpu
+from matchyard.engines.tags.algorithms.shared import small_batch_gpu
+from matchyard.gpu.resident import kept
+from matchyard.index import placement
+from matchyard.kernels.strings import n_bytes
 
 pytest.importorskip("cupy")
 pytestmark = pytest.mark.gpu
@@ -25,7 +25,7 @@ SIZE, EVENTS = 6000, 2000
 @pytest.fixture(autouse=True)
 def _many(monkeypatch: pytest.MonkeyPatch) -> None:
     """These are many events, whatever number of them a thread has."""
-    monkeypatch.setattr(_few_on_card, "MOST_EVENTS", 300)
+    monkeypatch.setattr(small_batch_gpu, "MOST_EVENTS", 300)
     monkeypatch.setattr(tiles_gpu, "FEW_EVENTS", 300)
 
 

@@ -9,12 +9,13 @@ import pytest
 
 import matchyard as my
 from matchyard.engines.predicates import workload
-from matchyard.engines.predicates._coded import HIGHEST, Batch, Filters
-from matchyard.engines.predicates.algorithms import _counting_layout, counting, counting_gpu
-from matchyard.kept import kept
+from matchyard.engines.predicates.algorithms.counting import counting, gpu_layout
+from matchyard.engines.predicates.algorithms.counting import gpu as counting_gpu
+from matchyard.engines.predicates.encoder.layout import HIGHEST, Batch, Filters
+from matchyard.gpu.resident import kept
 from matchyard.kernels.csr import hash_set
-from tests.engines.predicates.test_counting import SHAPES, case, expected, lists
-from tests.engines.predicates.test_tiles import intervals_case, matches_by_numpy
+from tests.engines.predicates.algorithms.test_counting import SHAPES, case, expected, lists
+from tests.engines.predicates.algorithms.test_tiles import intervals_case, matches_by_numpy
 from tests.gpu.predicates import COUNTING
 
 pytest.importorskip("cupy")
@@ -75,7 +76,7 @@ def test_counters_hold_the_largest_filter(size: int, bits: int) -> None:
 
 
 def test_tiles_are_smaller_where_there_are_many_unions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_counting_layout, "STAMP_BYTES", 8)
+    monkeypatch.setattr(gpu_layout, "STAMP_BYTES", 8)
     filters, keys, batch = case(1, "unions")
     _, found, layout = COUNTING.on_both(filters, keys, batch)
     assert layout.tile_filters < 150
@@ -83,7 +84,7 @@ def test_tiles_are_smaller_where_there_are_many_unions(monkeypatch: pytest.Monke
 
 
 def test_what_fits_into_no_tile_is_matched_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_counting_layout, "STAMP_BYTES", 0)
+    monkeypatch.setattr(gpu_layout, "STAMP_BYTES", 0)
     filters, keys, batch = case(1, "unions")
     on_cpu, found, layout = COUNTING.on_both(filters, keys, batch)
     assert layout is None
@@ -137,7 +138,7 @@ def test_a_layout_goes_with_its_table() -> None:
 def test_an_index_gives_what_it_gives_on_the_cpu(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_counting_layout, "COUNTER_BYTES", 512)
+    monkeypatch.setattr(gpu_layout, "COUNTER_BYTES", 512)
     monkeypatch.setattr(counting_gpu, "LAUNCH", 300)
     monkeypatch.setattr(counting_gpu, "FEW_HITS", 100)
     model = workload.generate(name, 20_000, 7, {"names": 30})

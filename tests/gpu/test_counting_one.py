@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from matchyard.engines.predicates._coded import Batch
-from matchyard.engines.predicates.algorithms import _counting_one, counting
-from tests.engines.predicates.test_counting import SHAPES, case, expected, lists
+from matchyard.engines.predicates.algorithms.counting import counting, gpu_single_event
+from matchyard.engines.predicates.encoder.layout import Batch
+from tests.engines.predicates.algorithms.test_counting import SHAPES, case, expected, lists
 from tests.gpu.predicates import COUNTING
 from tests.gpu.test_counting import filters_of_size
 
@@ -62,7 +62,7 @@ def test_numbers_of_launches_begin_again() -> None:
 
 def test_an_event_with_more_codes_than_a_launch_takes_goes_as_a_batch() -> None:
     filters, _ = filters_of_size(2, 3)
-    n_codes = _counting_one.MOST_CODES + 1
+    n_codes = gpu_single_event.MOST_CODES + 1
     none = np.zeros(n_codes, np.int32)
     batch = Batch(np.array([0, n_codes]), none, np.arange(n_codes), none, none[:1], none[:1])
     table = COUNTING.compile(filters, np.arange(3))
@@ -77,7 +77,7 @@ def test_an_event_with_more_codes_than_a_launch_takes_goes_as_a_batch() -> None:
 def test_an_event_with_more_hits_than_there_is_room_for_goes_as_a_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_counting_one, "ROOM", 2)
+    monkeypatch.setattr(gpu_single_event, "ROOM", 2)
     filters, batch = filters_of_size(2, 3)
     table = COUNTING.compile(filters, np.arange(3))
     space = COUNTING.workspace(table)

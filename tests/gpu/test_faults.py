@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import matchyard as my
-from matchyard.lanes import Lane
+from matchyard.gpu.lanes import Lane
 
 cupy = pytest.importorskip("cupy")
 pytestmark = pytest.mark.gpu

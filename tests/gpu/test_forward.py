@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import matchyard as my
-from matchyard.engines.tags.algorithms import tagmatch_gpu
+from matchyard.engines.tags.algorithms.tagmatch import gpu as tagmatch_gpu
 from tests.cases import build
 from tests.gpu.test_rarest import drawn
 

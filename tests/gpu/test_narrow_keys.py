@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import matchyard as my
-from matchyard.engines.tags.algorithms import _few_on_card
+from matchyard.engines.tags.algorithms.shared import small_batch_gpu
 from tests.cases import build, counted
 
 pytestmark = pytest.mark.gpu
@@ -22,7 +22,7 @@ EVENTS = [["a", "b"], ["c"], ["a", "b", "c"], [], ["b"]]
 @pytest.fixture(autouse=True)
 def _many(monkeypatch: pytest.MonkeyPatch) -> None:
     """The keys of few events are looked up on the host by some."""
-    monkeypatch.setattr(_few_on_card, "MOST_EVENTS", 0)
+    monkeypatch.setattr(small_batch_gpu, "MOST_EVENTS", 0)
 
 
 def keys_from(first: int, *others: int) -> list[int]:

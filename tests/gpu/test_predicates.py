@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import matchyard as my
-from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Batch, Filters
+from matchyard.engines.predicates.encoder.layout import HIGHEST, LOWEST, Batch, Filters
+from matchyard.gpu.lanes import Lane
 from matchyard.kernels.csr import hash_set, ragged
-from matchyard.lanes import Lane
-from tests.engines.predicates.test_counting import case, expected, lists
-from tests.engines.predicates.test_tiles import intervals_case, matches_by_numpy
+from tests.engines.predicates.algorithms.test_counting import case, expected, lists
+from tests.engines.predicates.algorithms.test_tiles import intervals_case, matches_by_numpy
 from tests.gpu.predicates import COUNTING, TILES, Pair
 
 pytest.importorskip("cupy")

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import matchyard as my
-from matchyard.engines.tags.algorithms import _few_on_card, rarest_gpu
+from matchyard.engines.tags.algorithms.rarest import gpu as rarest_gpu
+from matchyard.engines.tags.algorithms.shared import small_batch_gpu
 from tests.cases import build, counted
 
 pytestmark = pytest.mark.gpu
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.gpu
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Few events go another way than many."""
     if request.param == "many":
-        monkeypatch.setattr(_few_on_card, "MOST_EVENTS", 0)
+        monkeypatch.setattr(small_batch_gpu, "MOST_EVENTS", 0)
     way: str = request.param
     return way
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from matchyard.engines.tags.algorithms import scan_gpu
+from matchyard.engines.tags.algorithms.scan import gpu as scan_gpu
 from tests.cases import build, counted
 from tests.gpu.test_rarest import drawn
 

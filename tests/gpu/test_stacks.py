@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from matchyard.engines.twigs._coded import ANY, Batch
-from matchyard.engines.twigs._twigs import DOCUMENT
-from matchyard.engines.twigs.algorithms import stacks
+from matchyard.engines.twigs.algorithms.stacks import stacks
+from matchyard.engines.twigs.encoder.layout import ANY, Batch
+from matchyard.engines.twigs.language.model import DOCUMENT
 from matchyard.kernels.csr import hash_set
 from matchyard.matches import Part
 from tests.engines.twigs import twig_cases as cases
@@ -19,7 +19,7 @@ from tests.engines.twigs import twig_cases as cases
 pytest.importorskip("cupy")
 pytestmark = pytest.mark.gpu
 
-from matchyard.engines.twigs.algorithms import stacks_gpu  # noqa: E402
+from matchyard.engines.twigs.algorithms.stacks import gpu as stacks_gpu  # noqa: E402
 
 OPTIONS = stacks.Options()
 A, B, TEST = 1, 2, 5

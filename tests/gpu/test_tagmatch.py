@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from matchyard.engines.tags.algorithms import _few_on_card, tagmatch_gpu
+from matchyard.engines.tags.algorithms.shared import small_batch_gpu
+from matchyard.engines.tags.algorithms.tagmatch import gpu as tagmatch_gpu
 from tests.cases import build, counted
 from tests.gpu.test_rarest import check_some_rows, drawn
 
@@ -19,7 +20,7 @@ def pre_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     """Where events are put into batches: few, on the card, have no step of their own for it."""
     if request.param == "few":
         return "gpu"
-    monkeypatch.setattr(_few_on_card, "MOST_EVENTS", 0)
+    monkeypatch.setattr(small_batch_gpu, "MOST_EVENTS", 0)
     way: str = request.param
     return way
 
@@ -56,7 +57,7 @@ def test_a_result_that_outgrows_its_buffer_is_found_again(pre_process: str) -> N
     wanted, found = on_cpu.match(events), on_gpu.match(events)
     assert counted(found) == counted(wanted)
     assert found.work == wanted.work
-    is_few = _few_on_card.MOST_EVENTS > 0 and pre_process == "gpu"
+    is_few = small_batch_gpu.MOST_EVENTS > 0 and pre_process == "gpu"
     assert (space.room_of_few > 1) == is_few
     assert (space.room["pairs"] > 1) == (not is_few)
     assert (space.room["forwarded"] > 1) == (pre_process == "gpu" and not is_few)
@@ -90,7 +91,7 @@ def test_signatures_may_be_long_and_few_events_forwarded_at_a_time(
 
 def test_much_for_few_events_is_found_the_way_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     for most in ("MOST_RESULTS", "MOST_SORTED"):
-        monkeypatch.setattr(_few_on_card, most, 20_000)
+        monkeypatch.setattr(small_batch_gpu, most, 20_000)
     for algorithm in ("rarest", "tagmatch"):
         rows = [["a", str(number)] for number in range(300)] + [["a"]] * 50
         on_cpu, on_gpu = (build(rows, None, algorithm, {}, device=name) for name in ("cpu", "gpu"))

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from matchyard.engines.predicates import workload
-from matchyard.engines.predicates._coded import HIGHEST, Batch, Filters
-from matchyard.engines.predicates.algorithms import _tiles_layout, tiles, tiles_gpu
-from matchyard.kept import kept
+from matchyard.engines.predicates.algorithms.tiles import gpu as tiles_gpu
+from matchyard.engines.predicates.algorithms.tiles import gpu_layout, tiles
+from matchyard.engines.predicates.encoder.layout import HIGHEST, Batch, Filters
+from matchyard.gpu.resident import kept
 from matchyard.kernels.csr import hash_set
-from tests.engines.predicates.test_counting import (
+from tests.engines.predicates.algorithms.test_counting import (
     SHAPES,
     batch_of,
     case,
@@ -20,7 +21,7 @@ from tests.engines.predicates.test_counting import (
     filters_of,
     lists,
 )
-from tests.engines.predicates.test_tiles import intervals_case, matches_by_numpy
+from tests.engines.predicates.algorithms.test_tiles import intervals_case, matches_by_numpy
 from tests.gpu.predicates import TILES
 
 pytest.importorskip("cupy")
@@ -138,11 +139,11 @@ def test_rows_of_a_tile_stay_within_the_memory_that_a_card_has(
     wanted = matches_by_numpy(filters, batch)
     _, found, roomy = TILES.on_both(filters, np.arange(5000), batch)
     assert lists(found) == wanted
-    monkeypatch.setattr(_tiles_layout, "ROW_BYTES", 10_000)
+    monkeypatch.setattr(gpu_layout, "ROW_BYTES", 10_000)
     _, found, layout = TILES.on_both(filters, np.arange(5000), batch)
     assert layout.shared_bytes <= 10_000 < roomy.shared_bytes
     assert lists(found) == wanted
-    monkeypatch.setattr(_tiles_layout, "ROW_BYTES", 0)
+    monkeypatch.setattr(gpu_layout, "ROW_BYTES", 0)
     _, found, layout = TILES.on_both(filters, np.arange(5000), batch)
     assert layout.shared_bytes == 0
     assert lists(found) == wanted

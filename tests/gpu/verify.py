@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import matchyard as my
-from matchyard import device
 from matchyard.engine import ENGINES
+from matchyard.gpu import devices
 from tests.gpu.kernels import RECORD, hashes, record
 
 _TESTS = Path(__file__).parents[1]
@@ -120,9 +120,9 @@ def noted(tool: str | None, n_passed: int) -> dict[str, Any]:
     if tool:
         known = before if before.get("files") == hashes() else {"files": hashes()}
         return {**known, tool: n_passed}
-    today, cupy = datetime.date.today().isoformat(), device.the_cupy()
+    today, cupy = datetime.date.today().isoformat(), devices.the_cupy()
     return {
-        "gpu": device.card().name,
+        "gpu": devices.card().name,
         "cupy": cupy.__version__,
         "cuda": cupy.cuda.runtime.runtimeGetVersion(),
         "driver": cupy.cuda.runtime.driverGetVersion(),
@@ -138,7 +138,7 @@ def main(given: Sequence[str]) -> int:
     parser.add_argument("--under", choices=["memcheck", "racecheck"])
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(given)
-    device.card()  # says what is missing
+    devices.card()  # says what is missing
     n_passed = ran(options.under, options.processes)
     if n_passed is None:
         return 1

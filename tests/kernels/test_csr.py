@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchyard.engines.tags.algorithms.scan import Table
+from matchyard.engines.tags.algorithms.scan.scan import Table
 from matchyard.kernels import csr
-from matchyard.kernels.names import freeze
+from matchyard.kernels.strings import freeze
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 keys = st.sampled_from([0, 1, -1, 7, 2**53, 2**53 + 1, LOWEST, LOWEST + 1, HIGHEST])

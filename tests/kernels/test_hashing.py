@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchyard.kernels.hashing import is_equal, mix64, xxh64
-from matchyard.kernels.names import hash_names
+from matchyard.kernels.strings import hash_names
 
 VECTORS = {  # XXH64 with seed 42
     b"": 0x98B1582B0977E704,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from matchyard.bench import network_demo
+from matchyard.bench.demo import network
 from matchyard.network.client import Client, Tail
 from matchyard.network.processes import RouterProcesses
 
@@ -69,7 +69,7 @@ def test_commands_talk_to_a_router_that_runs(tmp_path: Path) -> None:
 
 def test_a_demo_has_a_map_of_ten_routers_without_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MATCHYARD_DATA", raising=False)
-    names, links, where = network_demo._places()
+    names, links, where = network._places()
     assert (len(names), len(links), where) == (10, 12, "a made-up map")
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import matchyard as my
-from matchyard.kernels.filters import ENTRIES
+from matchyard.kernels.routing.filters import ENTRIES
 from matchyard.routing import (
     Rib,
     Update,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from matchyard.errors import UsageError
-from matchyard.kernels import filter_room
+from matchyard.kernels.routing import filter_room
 from matchyard.routing import (
     Fib,
     Rib,

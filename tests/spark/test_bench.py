@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 import matchyard as my
-from matchyard.bench import Result, compare, spark_jobs
+from matchyard.bench import Result, compare
+from matchyard.bench.compare import spark_jobs
 from matchyard.cli import app
 
 runner = CliRunner()

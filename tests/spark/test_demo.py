@@ -13,11 +13,11 @@ import pytest
 from rich.console import Console
 
 import matchyard as my
-from matchyard.bench import demo, demo_report
-from matchyard.bench.demo_check import check
-from matchyard.bench.demo_pipeline import Places
-from matchyard.bench.demo_tally import NEW_KEY, PER_CHANGE, Batch, Change, Seen, Tally
-from matchyard.bench.demo_view import View
+from matchyard.bench.demo import demo, report
+from matchyard.bench.demo.check import check
+from matchyard.bench.demo.pipeline import Places
+from matchyard.bench.demo.tally import NEW_KEY, PER_CHANGE, Batch, Change, Seen, Tally
+from matchyard.bench.demo.view import View
 from matchyard.errors import UsageError
 
 
@@ -139,4 +139,4 @@ def test_without_pyspark_the_demo_says_how_to_get_it(
 
 def test_without_matplotlib_the_report_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert "matchyard[plot]" in demo_report._plots(Tally(1, 1.0))[0]
+    assert "matchyard[plot]" in report._plots(Tally(1, 1.0))[0]

@@ -16,8 +16,10 @@ from pyspark.sql import types as T
 
 import matchyard as my
 import matchyard.spark as ms
-from matchyard import device, shards
-from matchyard.spark import devices, match_job, sql
+from matchyard import shards
+from matchyard.gpu import devices as cards
+from matchyard.spark import devices, sql
+from matchyard.spark.tasks import job
 from tests.spark.frames import EVENTS, ROWS, events, wanted
 
 ROOT = Path(__file__).parents[2]
@@ -44,8 +46,8 @@ def worker(monkeypatch):
     def no_cupy():
         raise my.DeviceError("a GPU needs CuPy, which is not installed")
 
-    monkeypatch.setattr(match_job, "_opened", type(match_job._opened)())
-    monkeypatch.setattr(device, "the_cupy", no_cupy)
+    monkeypatch.setattr(job, "_opened", type(job._opened)())
+    monkeypatch.setattr(cards, "the_cupy", no_cupy)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # so that what is set meanwhile is undone
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     devices._say_once.cache_clear()
@@ -76,10 +78,10 @@ def on_cards(monkeypatch):
     """Cards that can be used, by indexes that stay on the CPU; says what was opened where."""
     opened, usual = [], shards.open_shards
 
-    def open_shards(path, version, wanted, device):
-        opened.append((device, wanted, os.environ.get("CUDA_VISIBLE_DEVICES")))
+    def open_shards(path, version, wanted, cards):
+        opened.append((cards, wanted, os.environ.get("CUDA_VISIBLE_DEVICES")))
         index = usual(path, version, wanted)
-        index._settings = index._settings._replace(device=device)
+        index._settings = index._settings._replace(device=cards)
         return index
 
     monkeypatch.setattr(shards, "open_shards", open_shards)
@@ -88,28 +90,28 @@ def on_cards(monkeypatch):
 
 def test_a_task_with_a_gpu_uses_it_and_another_does_not(task, on_cards, tmp_path):
     saved_as = saved(tmp_path)
-    match_job.open_index(*saved_as, "auto")
+    job.open_index(*saved_as, "auto")
     task("3", "4")
-    match_job.open_index(*saved_as, "auto")
-    match_job.open_index(*saved_as, "cpu")
+    job.open_index(*saved_as, "auto")
+    job.open_index(*saved_as, "cpu")
     assert on_cards == [("cpu", None, None), ("gpu", None, "3")]
 
 
 def test_tasks_of_a_worker_share_what_is_on_the_card(task, on_cards, tmp_path):
     saved_as = saved(tmp_path)
     task("0")
-    first = match_job.open_index(*saved_as, "gpu", 0)
-    assert match_job.open_index(*saved_as, "auto", 0) is first
+    first = job.open_index(*saved_as, "gpu", 0)
+    assert job.open_index(*saved_as, "auto", 0) is first
     assert on_cards == [("gpu", [0], "0")]
 
 
 def test_a_job_that_must_have_a_gpu_does_not_get_what_another_put_up_with(task, tmp_path):
     saved_as = saved(tmp_path)
     task("0")
-    assert match_job.open_index(*saved_as, "auto").device == "cpu"
+    assert job.open_index(*saved_as, "auto").device == "cpu"
     with pytest.raises(my.DeviceError, match="CuPy"):
-        match_job.open_index(*saved_as, "gpu")
-    assert match_job.open_index(*saved_as, "auto").device == "cpu"
+        job.open_index(*saved_as, "gpu")
+    assert job.open_index(*saved_as, "auto").device == "cpu"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +130,7 @@ def test_of_the_cards_that_the_cluster_shows_a_task_takes_its_own(
 ):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
     task(address)
-    match_job.open_index(*saved(tmp_path), "gpu")
+    job.open_index(*saved(tmp_path), "gpu")
     assert on_cards == [("gpu", None, card)]
 
 
@@ -136,18 +138,18 @@ def test_a_worker_stays_with_its_card(task, on_cards, tmp_path, monkeypatch):
     saved_as = saved(tmp_path)
     task("3")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,4")
-    match_job.open_index(*saved_as, "gpu", 0)
+    job.open_index(*saved_as, "gpu", 0)
     monkeypatch.setitem(sys.modules, "cupy", None)  # it has looked for cards
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,4")
     task("4")
-    match_job.open_index(*saved_as, "gpu", 1)
+    job.open_index(*saved_as, "gpu", 1)
     assert [card for *_, card in on_cards] == ["3", "2,3,4"]
 
 
 def test_a_card_is_shown_to_a_worker_that_has_imported_cupy(task, on_cards, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     task("3")
-    match_job.open_index(*saved(tmp_path), "gpu")
+    job.open_index(*saved(tmp_path), "gpu")
     assert on_cards == [("gpu", None, "3")]
 
 
@@ -160,7 +162,7 @@ def test_a_gpu_that_cannot_be_used_is_said_once(algorithm, reason, task, tmp_pat
     task("0")
     with caplog.at_level(logging.WARNING, "matchyard"):
         for shard in (None, 0):
-            assert match_job.open_index(path, version, "auto", shard).device == "cpu"
+            assert job.open_index(path, version, "auto", shard).device == "cpu"
     (said,) = caplog.messages
     assert "matching on the CPU, though Spark has given this task GPU 0" in said
     assert reason in said
@@ -169,10 +171,10 @@ def test_a_gpu_that_cannot_be_used_is_said_once(algorithm, reason, task, tmp_pat
 def test_what_is_missing_is_named_where_a_gpu_must_be(task, tmp_path):
     saved_as = saved(tmp_path)
     with pytest.raises(my.DeviceError, match=r"spark\.task\.resource\.gpu\.amount"):
-        match_job.open_index(*saved_as, "gpu")
+        job.open_index(*saved_as, "gpu")
     task("0")
     with pytest.raises(my.DeviceError, match="needs CuPy"):
-        match_job.open_index(*saved_as, "gpu")
+        job.open_index(*saved_as, "gpu")
 
 
 def test_the_table_function_asks_for_the_same(task, on_cards, tmp_path):

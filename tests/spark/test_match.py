@@ -11,8 +11,9 @@ import pytest
 
 import matchyard as my
 from matchyard import spark as ms
-from matchyard.spark import match_rows, match_tasks
-from matchyard.spark.match_job import MatchJob
+from matchyard.spark.tasks import match
+from matchyard.spark.tasks import rows as match_rows
+from matchyard.spark.tasks.job import MatchJob
 from tests.spark.frames import EVENTS, ROWS, TAGS, events, found, subscriptions, wanted
 
 KEYS = [n % 4 for n in range(len(ROWS))]  # several subscriptions under one key
@@ -226,7 +227,7 @@ def test_an_event_with_very_many_matches_is_handed_on_in_pieces(spark, tmp_path,
         with_version=False, string_keys=False,
     )  # fmt: skip
     batch = pa.record_batch({"id": [7, 8], "tags": pa.array([["jazz"], ["rock"]], TAGS)})
-    pieces = list(match_tasks.match_replicated(job, iter([batch])))
+    pieces = list(match.match_replicated(job, iter([batch])))
     assert [len(piece) for piece in pieces] == [1000, 1000, 1000, 500]
     assert sorted(key for piece in pieces for key in piece["key"].to_pylist()) == list(range(3500))
     assert len(index) == 3500

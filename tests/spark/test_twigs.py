@@ -13,8 +13,9 @@ import pytest
 
 import matchyard as my
 from matchyard import spark as ms
-from matchyard.spark import record_tasks, shard_tasks
-from matchyard.spark.match_job import MatchJob
+from matchyard.spark.tasks import records
+from matchyard.spark.tasks import shards as shard_tasks
+from matchyard.spark.tasks.job import MatchJob
 from tests.spark.frames import found
 
 TWIGS = [
@@ -187,9 +188,9 @@ def test_records_of_files_are_documents_of_their_own(spark, indexes, tmp_path):
 
 
 def test_records_are_handed_on_before_a_file_ends(monkeypatch):
-    monkeypatch.setattr(record_tasks, "_HANDED_ON", 20)
+    monkeypatch.setattr(records, "_HANDED_ON", 20)
     batch = pa.record_batch({"name": ["a"], "_source": [b"<r>" + b"<a>12345678</a>" * 5 + b"<a>"]})
-    made = record_tasks.split_files("a", 1 << 20, iter([batch]))
+    made = records.split_files("a", 1 << 20, iter([batch]))
     assert [next(made)["number"].to_pylist() for _ in range(2)] == [[0, 1], [2, 3]]
     with pytest.raises(my.ParseError, match=r"^a: line 1, column 79: the file ends within what"):
         list(made)

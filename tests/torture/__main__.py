@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import matchyard as my
-from matchyard.bench.machine import describe
+from matchyard.bench.compare.machine import describe
 from tests.torture import changes, crafted, disks, flips, fuzz, kills, memory, signals, threads
 from tests.torture.arena import Tally, say
 

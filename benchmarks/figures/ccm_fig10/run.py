@@ -1,7 +1,7 @@
 """Processing time while there are more names."""
 
 from matchyard.bench import sweeps
-from matchyard.bench.claims import Claim, ahead, falls, speedups, verdict, ys
+from matchyard.bench.figures.claims import Claim, ahead, falls, speedups, verdict, ys
 
 run = sweeps.matching_times
 

@@ -1,7 +1,7 @@
 """Processing time while more constraints are on numbers."""
 
 from matchyard.bench import sweeps
-from matchyard.bench.claims import Claim, ahead, rises, speedups, verdict, ys
+from matchyard.bench.figures.claims import Claim, ahead, rises, speedups, verdict, ys
 
 run = sweeps.matching_times
 

@@ -11,8 +11,9 @@ from statistics import median
 from time import perf_counter
 
 import matchyard as my
-from matchyard.bench import machine, sweeps
-from matchyard.bench.claims import Claim, verdict
+from matchyard.bench import sweeps
+from matchyard.bench.compare import machine
+from matchyard.bench.figures.claims import Claim, verdict
 
 RESETS = {"in the kernel": False, "by memset": True}
 

@@ -1,7 +1,7 @@
 """Processing time while interfaces have more and more filters."""
 
 from matchyard.bench import sweeps
-from matchyard.bench.claims import Claim, ahead, rises, speedups, verdict, ys
+from matchyard.bench.figures.claims import Claim, ahead, rises, speedups, verdict, ys
 
 run = sweeps.matching_times
 

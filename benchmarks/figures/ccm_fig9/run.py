@@ -1,7 +1,7 @@
 """Processing time while there are more interfaces, each with as many filters."""
 
 from matchyard.bench import sweeps
-from matchyard.bench.claims import Claim, ahead, rises, speedups, verdict, ys
+from matchyard.bench.figures.claims import Claim, ahead, rises, speedups, verdict, ys
 
 run = sweeps.matching_times
 

@@ -2,7 +2,7 @@
 
 import matchyard as my
 from matchyard.bench import steps, sweeps
-from matchyard.bench.claims import Claim, of_gpu, verdict
+from matchyard.bench.figures.claims import Claim, of_gpu, verdict
 
 
 def run(figure):

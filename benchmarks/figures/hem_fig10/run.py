@@ -1,7 +1,7 @@
 """Matching time while a few attributes get more and more of the constraints."""
 
 from matchyard.bench import sweeps
-from matchyard.bench.claims import Claim, ahead, ratio, verdict, ys
+from matchyard.bench.figures.claims import Claim, ahead, ratio, verdict, ys
 
 run = sweeps.matching_times
 

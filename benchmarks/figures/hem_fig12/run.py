@@ -1,7 +1,7 @@
 """Memory of the indexes while the number of subscriptions grows."""
 
 from matchyard.bench import sweeps
-from matchyard.bench.claims import Claim, in_panel, ratio, rises, verdict, ys
+from matchyard.bench.figures.claims import Claim, in_panel, ratio, rises, verdict, ys
 
 run = sweeps.memory
 

@@ -2,8 +2,8 @@
 
 import matchyard as my
 from matchyard.bench import sweeps
-from matchyard.bench.claims import Claim, verdict
-from matchyard.bench.plots import series_of
+from matchyard.bench.figures.claims import Claim, verdict
+from matchyard.bench.figures.plots import series_of
 
 
 def run(figure):

@@ -1,7 +1,7 @@
 """Matching time while subscriptions grow."""
 
 from matchyard.bench import sweeps
-from matchyard.bench.claims import (
+from matchyard.bench.figures.claims import (
     Claim,
     ahead,
     in_panel,

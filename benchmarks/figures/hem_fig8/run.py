@@ -1,7 +1,7 @@
 """Matching time while intervals get wider."""
 
 from matchyard.bench import sweeps
-from matchyard.bench.claims import Claim, ahead, falls, reductions, rises, verdict, ys
+from matchyard.bench.figures.claims import Claim, ahead, falls, reductions, rises, verdict, ys
 
 run = sweeps.matching_times
 

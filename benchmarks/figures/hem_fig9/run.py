@@ -1,8 +1,8 @@
 """Matching time while there are more and more attributes; an event has 20 of them."""
 
 from matchyard.bench import sweeps
-from matchyard.bench.claims import Claim, ahead, falls, rises, verdict, ys
-from matchyard.bench.plots import series_of
+from matchyard.bench.figures.claims import Claim, ahead, falls, rises, verdict, ys
+from matchyard.bench.figures.plots import series_of
 
 run = sweeps.matching_times
 

@@ -1,7 +1,7 @@
 """Matching in databases and in plain Python, on the same events and with the same matches."""
 
-from matchyard.bench.plots import series_of
-from matchyard.bench.rivals import RIVALS, race
+from matchyard.bench.figures.plots import series_of
+from matchyard.bench.rivals.subsets import RIVALS, race
 from matchyard.bench.steps import filled, speed, workload
 
 

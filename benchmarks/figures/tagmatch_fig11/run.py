@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from matchyard.bench import machine
-from matchyard.bench.plots import series_of
-from matchyard.bench.rivals import RIVALS, Shards, race
+from matchyard.bench.compare import machine
+from matchyard.bench.figures.plots import series_of
+from matchyard.bench.rivals.subsets import RIVALS, Shards, race
 from matchyard.bench.steps import best_of_rounds, filled, speed, workload
 
 

@@ -1,7 +1,7 @@
 """Output throughput of match_unique while events grow."""
 
-from matchyard.bench.claims import of_gpu
-from matchyard.bench.plots import series_of
+from matchyard.bench.figures.claims import of_gpu
+from matchyard.bench.figures.plots import series_of
 from matchyard.bench.steps import by_extra_tags
 
 

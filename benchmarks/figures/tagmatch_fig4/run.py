@@ -1,7 +1,7 @@
 """Throughput of match and match_unique while the database grows."""
 
-from matchyard.bench.claims import of_gpu
-from matchyard.bench.plots import series_of
+from matchyard.bench.figures.claims import of_gpu
+from matchyard.bench.figures.plots import series_of
 from matchyard.bench.steps import prepared, speed
 
 

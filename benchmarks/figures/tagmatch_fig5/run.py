@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from matchyard.bench.claims import ON_GPU
-from matchyard.bench.plots import series_of
+from matchyard.bench.figures.claims import ON_GPU
+from matchyard.bench.figures.plots import series_of
 from matchyard.bench.steps import best_of_rounds, prepared, speed
 
 

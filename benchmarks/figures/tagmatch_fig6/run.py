@@ -2,8 +2,8 @@
 
 from statistics import median
 
-from matchyard.bench.claims import ON_GPU
-from matchyard.bench.latency import latencies
+from matchyard.bench.compare.latency import latencies
+from matchyard.bench.figures.claims import ON_GPU
 from matchyard.bench.steps import prepared
 
 PERCENTILES = {"median": "p50_ms", "99 %": "p99_ms"}

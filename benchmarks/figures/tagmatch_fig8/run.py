@@ -3,8 +3,8 @@ what it takes to copy the tables to the card."""
 
 import numpy as np
 
-from matchyard.bench.claims import ON_GPU
-from matchyard.bench.plots import series_of
+from matchyard.bench.figures.claims import ON_GPU
+from matchyard.bench.figures.plots import series_of
 from matchyard.bench.steps import build_times, copied, filled, workload
 
 _KINDS = {

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from matchyard.bench.plots import series_of
+from matchyard.bench.figures.plots import series_of
 from matchyard.bench.steps import copied, prepared
 
 _PARTS = {

@@ -1,7 +1,7 @@
 """Throughput of four algorithms at three sizes."""
 
-from matchyard.bench.claims import of_gpu
-from matchyard.bench.plots import series_of
+from matchyard.bench.figures.claims import of_gpu
+from matchyard.bench.figures.plots import series_of
 from matchyard.bench.steps import prepared, speed
 
 

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from matchyard.bench.claims import Claim, of_gpu, ratio, verdict, ys
+from matchyard.bench.figures.claims import Claim, of_gpu, ratio, verdict, ys
 from matchyard.bench.steps import best_of_rounds, prepared, speed
 
 

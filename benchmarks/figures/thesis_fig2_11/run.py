@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from matchyard import workload
-from matchyard.bench.claims import Claim, verdict
+from matchyard.bench.figures.claims import Claim, verdict
 from matchyard.bench.networks import internet, routers
 from matchyard.routing import Registrations, grow, place, table_by_parts
 

@@ -1,6 +1,6 @@
 """Exact stretch of all pairs of nodes over the first trees of both rules."""
 
-from matchyard.bench.claims import Claim, verdict, ys
+from matchyard.bench.figures.claims import Claim, verdict, ys
 from matchyard.bench.networks import internet
 from matchyard.routing import grow, stretch
 

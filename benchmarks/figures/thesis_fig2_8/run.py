@@ -1,6 +1,6 @@
 """Congestion of the links that trees of both rules use."""
 
-from matchyard.bench.claims import Claim, verdict, ys
+from matchyard.bench.figures.claims import Claim, verdict, ys
 from matchyard.bench.networks import internet
 from matchyard.routing import congestion, distribution, grow
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from matchyard import workload
-from matchyard.bench.claims import Claim, verdict
+from matchyard.bench.figures.claims import Claim, verdict
 from matchyard.bench.networks import internet, routers
 from matchyard.routing import grow, register_workload
 

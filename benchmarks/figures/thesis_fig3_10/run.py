@@ -1,6 +1,6 @@
 """Partitions and search space of tagmatch with the other pivot, beside those of Figure 3.9."""
 
-from matchyard.bench.plots import series_of
+from matchyard.bench.figures.plots import series_of
 from matchyard.bench.steps import prepared
 
 

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from matchyard.bench.plots import series_of
+from matchyard.bench.figures.plots import series_of
 from matchyard.bench.steps import best_of_rounds, prepared, speed
 
 _NOISE = 1.05  # ratios below it say nothing, even as the best of several rounds

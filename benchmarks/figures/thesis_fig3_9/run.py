@@ -1,6 +1,6 @@
 """Partitions and search space of tagmatch while partitions grow."""
 
-from matchyard.bench.plots import series_of
+from matchyard.bench.figures.plots import series_of
 from matchyard.bench.steps import prepared
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from matchyard import geo
-from matchyard.bench.claims import Claim, in_panel, verdict
+from matchyard.bench.figures.claims import Claim, in_panel, verdict
+from matchyard.bench.figures.geo_plots import Panel, draw_loads
 from matchyard.bench.geo_figures import base_of
-from matchyard.bench.geo_plots import Panel, draw_loads
 from matchyard.geo.scenario import make_workload, uniform_mesh
 
 WORKLOADS = {"uniform": "uniform", "in-line": "inline", "single pair": "pair"}

@@ -1,6 +1,6 @@
 """Congestion of uniform requests of 8 nodes: five routings, each with eight rules for intermediate points."""
 
-from matchyard.bench.claims import Claim, in_panel, verdict
+from matchyard.bench.figures.claims import Claim, in_panel, verdict
 from matchyard.bench.geo_figures import base_of, measure, measure_baselines
 from matchyard.geo import RULES
 

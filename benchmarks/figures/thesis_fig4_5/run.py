@@ -2,7 +2,7 @@
 
 import math
 
-from matchyard.bench.claims import Claim, in_panel, verdict, ys
+from matchyard.bench.figures.claims import Claim, in_panel, verdict, ys
 from matchyard.bench.geo_figures import base_of, measure, measure_baselines
 from matchyard.geo import RULES
 

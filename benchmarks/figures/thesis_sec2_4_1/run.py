@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from matchyard.bench.claims import Claim, verdict
+from matchyard.bench.figures.claims import Claim, verdict
 from matchyard.bench.networks import internet
 from matchyard.routing import grow, label, next_hop
 

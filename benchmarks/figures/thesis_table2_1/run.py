@@ -1,6 +1,6 @@
 """The mean stretch of a few trees, beside what others found for schemes with many."""
 
-from matchyard.bench.claims import Claim, verdict
+from matchyard.bench.figures.claims import Claim, verdict
 from matchyard.bench.networks import internet
 from matchyard.routing import grow, stretch
 

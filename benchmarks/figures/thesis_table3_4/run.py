@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchyard.bench import machine
-from matchyard.bench.claims import Claim, of_gpu, verdict, ys
+from matchyard.bench.compare import machine
+from matchyard.bench.figures.claims import Claim, of_gpu, verdict, ys
 from matchyard.bench.steps import best_of_rounds, prepared
 
 _NOISE = 1.05  # ratios below it say nothing

@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from matchyard import geo
-from matchyard.bench.claims import Claim, verdict
+from matchyard.bench.figures.claims import Claim, verdict
 from matchyard.bench.geo_figures import side_of
 
 ROUTINGS = ("GSP", "Grd", "GrdRnd2", "DSP", "GrdRnd1")

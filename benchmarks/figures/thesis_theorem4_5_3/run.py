@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from matchyard import geo
-from matchyard.bench.claims import Claim, in_panel, verdict, ys
+from matchyard.bench.figures.claims import Claim, in_panel, verdict, ys
 from matchyard.bench.geo_figures import base_of, measure
 from matchyard.geo.scenario import make_workload, uniform_mesh
 

@@ -8,9 +8,9 @@ import math
 import numpy as np
 
 from matchyard import geo
-from matchyard.bench.claims import Claim, in_panel, verdict, ys
+from matchyard.bench.compare.report import short
+from matchyard.bench.figures.claims import Claim, in_panel, verdict, ys
 from matchyard.bench.geo_figures import base_of, measure, side_of
-from matchyard.bench.report import short
 from matchyard.geo.scenario import make_workload, uniform_mesh
 
 BOUND = "look-ups / (κ · ln n · load(R))"

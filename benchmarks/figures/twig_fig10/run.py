@@ -1,7 +1,7 @@
 """Speedup over yfilter on batches of documents while there are more and more twigs."""
 
 from matchyard.bench import twig_claims, twig_sweeps
-from matchyard.bench.claims import Claim, verdict
+from matchyard.bench.figures.claims import Claim, verdict
 
 
 def run(figure):

@@ -1,7 +1,7 @@
 """Speedup over yfilter on batches of documents while twigs become longer."""
 
 from matchyard.bench import twig_claims, twig_sweeps
-from matchyard.bench.claims import verdict
+from matchyard.bench.figures.claims import verdict
 
 
 def run(figure):

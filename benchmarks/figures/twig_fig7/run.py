@@ -1,7 +1,7 @@
 """Throughput on one document while there are more and more twigs."""
 
 from matchyard.bench import twig_claims, twig_sweeps
-from matchyard.bench.claims import Claim, verdict
+from matchyard.bench.figures.claims import Claim, verdict
 
 run = twig_sweeps.throughputs
 

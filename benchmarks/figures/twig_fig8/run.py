@@ -1,7 +1,7 @@
 """Speedup over yfilter while the document grows, with few and many * and //."""
 
 from matchyard.bench import twig_claims, twig_sweeps
-from matchyard.bench.claims import Claim, ratio, verdict
+from matchyard.bench.figures.claims import Claim, ratio, verdict
 
 
 def run(figure):

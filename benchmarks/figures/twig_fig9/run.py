@@ -1,7 +1,7 @@
 """Throughput on a batch of documents while there are more and more twigs."""
 
 from matchyard.bench import twig_claims, twig_sweeps
-from matchyard.bench.claims import verdict
+from matchyard.bench.figures.claims import verdict
 
 run = twig_sweeps.throughputs
 

@@ -1,6 +1,6 @@
 """Throughput that is kept when one factor grows, or when twigs are replaced."""
 
-from matchyard.bench.claims import ON_GPU, Claim, verdict
+from matchyard.bench.figures.claims import ON_GPU, Claim, verdict
 from matchyard.bench.twig_sweeps import Copies, Place, filled, side_by_side
 
 

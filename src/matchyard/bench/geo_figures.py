@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from matchyard.bench.figures import Figure
-from matchyard.bench.plots import Row
+from matchyard.bench.figures.figures import Figure
+from matchyard.bench.figures.plots import Row
 from matchyard.geo import scenario
 from matchyard.geo.scenario import Scenario
 

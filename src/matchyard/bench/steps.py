@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import matchyard as my
-from matchyard import device as cards
-from matchyard.bench import harness, machine
+from matchyard.bench.compare import harness, machine
+from matchyard.gpu import devices as cards
 
 PASSES = 3  # timed passes or rounds per point
 PASS_S = 0.4  # a figure has dozens of points: shorter passes than those of a comparison

@@ -28,9 +28,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import matchyard as my
-from matchyard.bench import harness, steps
-from matchyard.bench.figures import Figure
-from matchyard.bench.plots import Row
+from matchyard.bench import steps
+from matchyard.bench.compare import harness
+from matchyard.bench.figures.figures import Figure
+from matchyard.bench.figures.plots import Row
 from matchyard.engine import find_algorithm, find_engine
 
 

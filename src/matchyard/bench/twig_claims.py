@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import log2
 
-from matchyard.bench.claims import ON_GPU, Claim, of_gpu, ratio
-from matchyard.bench.figures import Figure
-from matchyard.bench.plots import Row, series_of
+from matchyard.bench.figures.claims import ON_GPU, Claim, of_gpu, ratio
+from matchyard.bench.figures.figures import Figure
+from matchyard.bench.figures.plots import Row, series_of
 from matchyard.bench.twig_sweeps import over, per_doubling
 
 Panels = dict[str, dict[str, list[float]]]

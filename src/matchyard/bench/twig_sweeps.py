@@ -18,10 +18,11 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import matchyard as my
-from matchyard.bench import harness, machine, steps
-from matchyard.bench.documents import n_xml_bytes
-from matchyard.bench.figures import Figure
-from matchyard.bench.plots import Row
+from matchyard.bench import steps
+from matchyard.bench.compare import harness, machine
+from matchyard.bench.compare.twigs import n_xml_bytes
+from matchyard.bench.figures.figures import Figure
+from matchyard.bench.figures.plots import Row
 from matchyard.errors import MatchyardError
 
 _LONG_S = 1.0  # a round that takes longer is not repeated

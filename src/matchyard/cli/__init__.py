@@ -8,15 +8,15 @@ from typing import Any, NoReturn
 
 import typer
 
-from matchyard.cli.geo_commands import geo
-from matchyard.cli.index_commands import build, explain, info, match
-from matchyard.cli.latency_command import latency
-from matchyard.cli.measure_commands import bench, demo
-from matchyard.cli.reproduce_command import reproduce
-from matchyard.cli.router_commands import notify, register, router, status, tail
-from matchyard.cli.simulate_commands import route
+from matchyard.cli.bench import bench, demo
+from matchyard.cli.geo import geo
+from matchyard.cli.index import build, explain, info, match
+from matchyard.cli.latency import latency
+from matchyard.cli.reproduce import reproduce
+from matchyard.cli.router import notify, register, router, status, tail
+from matchyard.cli.simulate import route
 from matchyard.cli.terminal import clear, note, shown
-from matchyard.cli.workload_command import workload
+from matchyard.cli.workload import workload
 
 app = typer.Typer(
     name="matchyard",
@@ -37,7 +37,7 @@ app.add_typer(geo)
 def main() -> None:
     """Run a command; errors are one line on standard error, and exit status 1."""
     from matchyard.errors import MatchyardError
-    from matchyard.interrupts import raised_behind
+    from matchyard.threads.interrupts import raised_behind
 
     try:
         sys.exit(app(standalone_mode=False))
@@ -68,3 +68,6 @@ def _refuse(error: Any) -> NoReturn:
 def _fail(message: str) -> None:
     note(message)
     sys.exit(1)
+
+
+__all__ = ["main"]

@@ -52,6 +52,7 @@ __all__ = [
     "flood",
     "from_geojson",
     "from_points",
+    "heat_map",
     "load",
     "lower_bound",
     "nearest",

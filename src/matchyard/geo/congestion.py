@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from matchyard.errors import UsageError
 from matchyard.geo.mesh import Mesh, Region
 from matchyard.geo.workload import Requests
-from matchyard.kernels.disks import sum_within
-from matchyard.kernels.geo_measures import busiest_rectangles
+from matchyard.kernels.geo.disks import sum_within
+from matchyard.kernels.geo.measures import busiest_rectangles
 
 
 class Work(NamedTuple):

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from matchyard.errors import UsageError
 from matchyard.geo.mesh import Region
 from matchyard.geo.path import choose
-from matchyard.kernels import geo_trees
+from matchyard.kernels.geo import trees
 
 RULES = ("T60", "T45", "T30", "C0", "C0.5", "C1", "C1.5", "C2")  # of the thesis
 OUTSIDE = {
-    "nearest": geo_trees.NEAREST,  # the node nearest to the point, wherever that is
-    "clamp": geo_trees.CLAMP,  # the nearest point of the region
-    "redraw": geo_trees.REDRAW,  # another point, until one is inside
+    "nearest": trees.NEAREST,  # the node nearest to the point, wherever that is
+    "clamp": trees.CLAMP,  # the nearest point of the region
+    "redraw": trees.REDRAW,  # another point, until one is inside
 }
 
 
@@ -39,7 +39,7 @@ class Rule(NamedTuple):
     @property
     def is_straight(self) -> bool:
         """Is there no intermediate point?"""
-        return self.codes()[0] == geo_trees.STRAIGHT
+        return self.codes()[0] == trees.STRAIGHT
 
     def codes(self) -> tuple[int, float, float]:
         """The kind, its number and the arc, angles in radians.
@@ -56,9 +56,9 @@ e.g. T60 or C0.5
         kind, value = (written[1], float(written[2])) if written else ("", 0.0)
         arc = math.radians(self.arc)
         if kind == "T" and 0 < value < 90:
-            return geo_trees.ANGLES, math.radians(value), arc
+            return trees.ANGLES, math.radians(value), arc
         if kind == "C" and value <= 2:
-            return (geo_trees.ARC if value else geo_trees.STRAIGHT), value, arc
+            return (trees.ARC if value else trees.STRAIGHT), value, arc
         raise UsageError(
             f"rule {self.name!r}; expected T and degrees above 0 and below 90, or C and 0 to 2, e.g. T60 or C0.5"
         )
@@ -81,7 +81,7 @@ def draw(
     n = len(sources)
     points = np.concatenate([sources, targets]).astype(np.float64)
     points.flags.writeable = False  # as those of a mesh: one compiled kernel for both
-    found: NDArray[np.float64] = geo_trees.draw_points(
+    found: NDArray[np.float64] = trees.draw_points(
         points, np.arange(n), np.arange(n, 2 * n), keys, chosen.codes(), region, OUTSIDE[chosen.outside],
     )  # fmt: skip
     return found

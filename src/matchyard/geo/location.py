@@ -27,7 +27,7 @@ from matchyard.geo.congestion import Traffic, Work
 from matchyard.geo.mesh import Mesh, nearest, pairs_of_numbers
 from matchyard.geo.path import route
 from matchyard.geo.workload import Requests, make_requests
-from matchyard.kernels.spirals import search_spirals
+from matchyard.kernels.geo.spirals import search_spirals
 from matchyard.matches import Matches
 
 _CORNERS = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])

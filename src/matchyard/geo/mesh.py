@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import QhullError, Voronoi, cKDTree
 
 from matchyard.errors import UsageError
-from matchyard.kernels.disks import Disks, Faces, faces_of, rows_of_pairs
+from matchyard.kernels.geo.disks import Disks, Faces, faces_of, rows_of_pairs
 
 Region = tuple[float, float, float, float]  # least x, least y, greatest x, greatest y
 _EARTH_M = 6_371_008.8  # mean radius

@@ -26,8 +26,9 @@ from matchyard.geo.heat_map import Tree, write_map
 from matchyard.geo.mesh import Mesh, check_seed, nearest
 from matchyard.geo.path import Way, choose
 from matchyard.geo.workload import Requests
-from matchyard.kernels import geo_paths, geo_trees
-from matchyard.kernels.geo_trees import Edges
+from matchyard.kernels.geo import paths as geo_paths
+from matchyard.kernels.geo import trees as geo_trees
+from matchyard.kernels.geo.trees import Edges
 from matchyard.kernels.hashing import mix64
 
 TREES = {"mst": 0, "star": 1}

@@ -22,9 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from matchyard.errors import UsageError
 from matchyard.geo.mesh import Mesh, check_seed
-from matchyard.kernels import geo_measures, geo_paths
-from matchyard.kernels.disks import Faces
-from matchyard.kernels.geo_trees import coins_of
+from matchyard.kernels.geo import measures
+from matchyard.kernels.geo import paths as geo_paths
+from matchyard.kernels.geo.disks import Faces
+from matchyard.kernels.geo.trees import coins_of
 
 ROUTINGS = {
     "grd": geo_paths.GRD,
@@ -130,14 +131,14 @@ def route(
 def padding(mesh: Mesh, paths: Paths) -> NDArray[np.float64]:
     """The least λ of each path: its nodes are within λ·r_i of the segment between its ends [Definition
     4.3.1]."""
-    away: NDArray[np.float64] = geo_measures.padding_of(mesh.points, paths.path_start, paths.nodes)
+    away: NDArray[np.float64] = measures.padding_of(mesh.points, paths.path_start, paths.nodes)
     return away / mesh.r_i
 
 
 def sparsity(mesh: Mesh, paths: Paths) -> NDArray[np.int64]:
     """The least σ of each path: no disk of diameter r_c holds more of its hops [Definition 4.3.2]. A node
     that a path passes twice counts twice."""
-    found: NDArray[np.int64] = geo_measures.sparsity_of(
+    found: NDArray[np.int64] = measures.sparsity_of(
         mesh.points, paths.path_start, paths.nodes, mesh.r_c
     )
     return found
@@ -145,5 +146,5 @@ def sparsity(mesh: Mesh, paths: Paths) -> NDArray[np.int64]:
 
 def stretch(mesh: Mesh, paths: Paths) -> NDArray[np.float64]:
     """The length of each path over the distance of its ends; 1 where these are at one place."""
-    found: NDArray[np.float64] = geo_measures.stretch_of(mesh.points, paths.path_start, paths.nodes)
+    found: NDArray[np.float64] = measures.stretch_of(mesh.points, paths.path_start, paths.nodes)
     return found

@@ -1,3 +1,19 @@
 """Numba building blocks shared by the engines: hashing, bit sets, CSR, and the subset index."""
 
 from matchyard.kernels import compiler as compiler
+
+__all__ = [
+    "bitset",
+    "csr",
+    "equal_rows",
+    "geo",
+    "hashing",
+    "inspection",
+    "intrinsics",
+    "network",
+    "random",
+    "routing",
+    "strings",
+    "subset",
+    "subset_build",
+]

@@ -16,8 +16,8 @@ from numba.core.caching import IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
-from matchyard.forks import wait_for
-from matchyard.interrupts import shielded
+from matchyard.threads.forks import wait_for
+from matchyard.threads.interrupts import shielded
 
 
 def _wait_for_compilers() -> None:

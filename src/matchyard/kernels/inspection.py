@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from matchyard.errors import StorageError
 from matchyard.kernels.csr import FREE
-from matchyard.kernels.names import Names, n_slots_for
+from matchyard.kernels.strings import Names, n_slots_for
 
 _STEP = 1 << 20  # values looked at together, so that what NumPy makes of them stays small
 # Fields that are declared as signed or unsigned have one of these types.

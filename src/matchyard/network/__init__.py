@@ -55,7 +55,12 @@ __all__ = [
     "Run",
     "Trace",
     "TreeUpdate",
+    "client",
+    "collectors",
     "draw_notifications",
+    "links",
+    "processes",
     "simulate_by_hops",
     "simulate_by_subtree",
+    "station",
 ]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.errors import UsageError
-from matchyard.kernels.clock import NO_ROOM
+from matchyard.kernels.network.clock import NO_ROOM
 from matchyard.network.network import Network
 from matchyard.network.simulator import Run
 from matchyard.routing import Distribution, Topology, distribution

@@ -19,8 +19,8 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from matchyard.errors import UsageError
+from matchyard.kernels.network.subtrees import backs_of, places_of, spanned
 from matchyard.kernels.random import choose_each
-from matchyard.kernels.subtrees import backs_of, places_of, spanned
 from matchyard.network.network import Network
 from matchyard.routing import (
     Interest,

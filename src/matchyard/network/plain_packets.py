@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.kernels.packets import HOPS, VERSION, read_notifications
+from matchyard.kernels.network.packets import HOPS, VERSION, read_notifications
 from matchyard.network.packet import MOST_HOPS, key_to_bytes
 from matchyard.network.router import Router
 from matchyard.network.tables import Plane

@@ -15,9 +15,9 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from matchyard.errors import UsageError
-from matchyard.kernels import clock
-from matchyard.kernels.stretch import LANES, links_between
-from matchyard.kernels.subtrees import sums_below
+from matchyard.kernels.network import clock
+from matchyard.kernels.network.subtrees import sums_below
+from matchyard.kernels.routing.stretch import LANES, links_between
 from matchyard.network.network import Network
 from matchyard.network.paths import (
     Arrivals,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchyard.errors import UsageError
-from matchyard.kernels.filters import INTERFACE_BITS
+from matchyard.kernels.routing.filters import INTERFACE_BITS
 from matchyard.network.packet import FILTER_BYTES, Locator, PacketError
 from matchyard.network.plan import Part
 from matchyard.routing import Rib, Table, Update, Vocabulary

@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.kernels import updates
-from matchyard.kernels.filter_room import with_room
-from matchyard.kernels.filters import Filters, empty
-from matchyard.kernels.forwarding import Links, entries_within, links_of
+from matchyard.kernels.network.forwarding import Links, entries_within, links_of
+from matchyard.kernels.routing import updates
+from matchyard.kernels.routing.filter_room import with_room
+from matchyard.kernels.routing.filters import Filters, empty
 from matchyard.routing.descriptors import Descriptors, Vocabulary
 from matchyard.routing.rib import sets_in_order
 

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from matchyard.errors import UsageError
-from matchyard.forks import start_fresh_in_child
-from matchyard.indexes import TagIndex, interface_key
+from matchyard.index.kinds import TagIndex, interface_key
 from matchyard.matches import Matches
 from matchyard.routing.rib import Rib
 from matchyard.routing.whole_numbers import whole_numbers
+from matchyard.threads.forks import start_fresh_in_child
 
 _FROM_HERE = 1 << 31  # an interface that no router has: packets of local applications come from it
 

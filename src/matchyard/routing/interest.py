@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from matchyard.errors import UsageError
 from matchyard.kernels.csr import count_values, take_rows
+from matchyard.kernels.network.subtrees import distinct_nodes
 from matchyard.kernels.subset import LEAF, select
 from matchyard.kernels.subset_build import build
-from matchyard.kernels.subtrees import distinct_nodes
 from matchyard.routing.descriptors import Descriptors
 from matchyard.routing.registrations import Registrations
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from matchyard.errors import UsageError
-from matchyard.kernels.trees import (
+from matchyard.kernels.routing.trees import (
     children_of,
     hop_at_each,
     hop_at_one,

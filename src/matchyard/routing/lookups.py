@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.kernels.forwarding import Queries, add_table, entries_in_tables, first_table
-from matchyard.kernels.subtrees import by_number
+from matchyard.kernels.network.forwarding import Queries, add_table, entries_in_tables, first_table
+from matchyard.kernels.network.subtrees import by_number
 from matchyard.routing.applications import Applications
 from matchyard.routing.descriptors import Descriptors
 from matchyard.routing.rib import Rib

@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.errors import UsageError
-from matchyard.kernels import stretch as kernels
-from matchyard.kernels.trees import N_LIGHT, cuts_of
+from matchyard.kernels.routing import stretch as kernels
+from matchyard.kernels.routing.trees import N_LIGHT, cuts_of
 from matchyard.routing.labels import Labels
 from matchyard.routing.topology import Topology
 from matchyard.routing.trees import Tree, check_tree, links_of

@@ -18,15 +18,15 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from matchyard.errors import UsageError
-from matchyard.kernels.aggregation import (
+from matchyard.kernels.csr import ragged, take_rows
+from matchyard.kernels.routing.aggregation import (
     directions,
     grouped,
     keep_minimal,
     owners_at,
     sort_all_owners,
 )
-from matchyard.kernels.csr import ragged, take_rows
-from matchyard.kernels.filters import INTERFACE_BITS
+from matchyard.kernels.routing.filters import INTERFACE_BITS
 from matchyard.routing.descriptors import Descriptors, Vocabulary
 from matchyard.routing.placement import place
 from matchyard.routing.rib import Memory, Rib, memory

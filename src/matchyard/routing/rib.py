@@ -23,12 +23,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.errors import UsageError
-from matchyard.forks import start_fresh_in_child
-from matchyard.kernels import updates
-from matchyard.kernels.filter_room import compacted, entry_pairs, loaded, sets_of, with_room
-from matchyard.kernels.filters import FILTERS, INTERFACE_BITS, LIVING, Filters, empty, hash_rows
-from matchyard.kernels.forwarding import Links, entries_within, links_of
-from matchyard.kernels.names import n_bytes
+from matchyard.kernels.network.forwarding import Links, entries_within, links_of
+from matchyard.kernels.routing import updates
+from matchyard.kernels.routing.filter_room import compacted, entry_pairs, loaded, sets_of, with_room
+from matchyard.kernels.routing.filters import (
+    FILTERS,
+    INTERFACE_BITS,
+    LIVING,
+    Filters,
+    empty,
+    hash_rows,
+)
+from matchyard.kernels.strings import n_bytes
 from matchyard.routing import saved_ribs
 from matchyard.routing.descriptors import Descriptors, Vocabulary
 from matchyard.routing.journal import Change, Journal
@@ -36,6 +42,7 @@ from matchyard.routing.saved_ribs import MOST_INTERFACES, MOST_TREES
 from matchyard.routing.topology import Topology
 from matchyard.routing.trees import Tree, check_tree
 from matchyard.routing.whole_numbers import whole_number
+from matchyard.threads.forks import start_fresh_in_child
 
 _LEAST_ROOM = 64  # filters
 _MOST_CHANGES = 8  # one in so many filters; who has to follow more, begins anew

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard import storage, versions
+from matchyard import storage
 from matchyard.errors import StorageError
 from matchyard.kernels.csr import ragged
-from matchyard.kernels.filters import INTERFACE_BITS
 from matchyard.kernels.inspection import Inspection, inspect_names
-from matchyard.kernels.names import Names
+from matchyard.kernels.routing.filters import INTERFACE_BITS
+from matchyard.kernels.strings import Names
 from matchyard.routing.descriptors import BLOOM_BITS, KINDS
+from matchyard.storage import versions
 
 ENGINE = "rib"  # what the manifest says in place of an engine
 # An entry is a tree and an interface in 31 bits.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchyard.errors import UsageError
-from matchyard.kernels.trees import depths_of, parents_of
+from matchyard.kernels.routing.trees import depths_of, parents_of
 from matchyard.routing.centres import centre, distances_from
 from matchyard.routing.topology import Topology
 

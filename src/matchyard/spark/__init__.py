@@ -32,6 +32,7 @@ __all__ = [
     "append",
     "build",
     "compact",
+    "geo",
     "match",
     "records",
     "register",

@@ -23,7 +23,6 @@ from pyspark.sql import types as T
 import matchyard as my
 from matchyard import shards as _shards  # functions here have a parameter of that name
 from matchyard.errors import UsageError
-from matchyard.spark import build_tasks as tasks
 from matchyard.spark.checks import (
     check_subscriptions,
     column_of,
@@ -32,6 +31,7 @@ from matchyard.spark.checks import (
     plain_errors,
 )
 from matchyard.spark.session import find_session
+from matchyard.spark.tasks import build as tasks
 
 _PER_TASK = 2_500_000  # subscriptions that a task compiles, where nothing is said about shards…
 _SAMPLE = 100_000  # subscriptions for each task, by which they are dealt out

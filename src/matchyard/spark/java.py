@@ -122,7 +122,7 @@ def _wrap(executable: Path) -> Path:
 
 
 def _cache_folder() -> Path:
-    """As for fetched indexes: see `matchyard.remote`, which this layer does not import."""
+    """As for fetched indexes: see `matchyard.storage.object_store`, which this layer does not import."""
     if named := os.environ.get("MATCHYARD_CACHE"):
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "matchyard"

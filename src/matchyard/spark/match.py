@@ -28,9 +28,9 @@ from matchyard import shards
 from matchyard.errors import DeviceError, UsageError
 from matchyard.spark.checks import carried, check_choice, column_of, event_of, place_of
 from matchyard.spark.devices import DEVICES
-from matchyard.spark.match_job import MatchJob
-from matchyard.spark.match_tasks import match_replicated
-from matchyard.spark.shard_tasks import match_shards, merge_shards, route
+from matchyard.spark.tasks.job import MatchJob
+from matchyard.spark.tasks.match import match_replicated
+from matchyard.spark.tasks.shards import match_shards, merge_shards, route
 
 _log = logging.getLogger("matchyard")
 _SHARE = 0.5  # of a machine's memory that a replicated index may take

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from matchyard.errors import UsageError
-from matchyard.spark import record_tasks as tasks
 from matchyard.spark.checks import carried, column_of, type_of
+from matchyard.spark.tasks import records as tasks
 
 _ADDED = [T.StructField("number", T.LongType()), T.StructField("document", T.BinaryType())]
 

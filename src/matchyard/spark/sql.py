@@ -13,10 +13,10 @@ from matchyard import shards
 from matchyard.errors import UsageError
 from matchyard.spark.checks import check_choice
 from matchyard.spark.devices import DEVICES
-from matchyard.spark.match_job import MatchJob, open_index
-from matchyard.spark.match_rows import Layout
-from matchyard.spark.match_tasks import matched
 from matchyard.spark.session import find_session
+from matchyard.spark.tasks.job import MatchJob, open_index
+from matchyard.spark.tasks.match import matched
+from matchyard.spark.tasks.rows import Layout
 
 _KINDS = {"bigint": T.LongType(), "string": T.StringType()}
 

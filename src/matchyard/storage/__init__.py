@@ -1,7 +1,7 @@
 """How an index gets to disk: the files of one version, its manifest, and their bytes.
 
 Other packages import what is named here. How versions are written beside each other and published
-is in `matchyard.versions`. Nothing is ever pickled.
+is in `matchyard.storage.versions`. Nothing is ever pickled.
 """
 
 from matchyard.storage.content import Contents
@@ -49,12 +49,14 @@ __all__ = [
     "map_names",
     "map_vocabulary",
     "needed",
+    "object_store",
     "parse_manifest",
     "read_manifest",
     "restored",
     "segment_folder",
     "self_hash",
     "shard_folder",
+    "versions",
     "write_array",
     "write_manifest",
     "write_names",

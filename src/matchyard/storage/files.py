@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from matchyard.errors import StorageError
 from matchyard.kernels.hashing import xxh64
-from matchyard.kernels.names import Names, freeze
+from matchyard.kernels.strings import Names, freeze
 from matchyard.storage.content import Contents, unreadable
 from matchyard.storage.manifest import (
     MANIFEST_BYTES,
@@ -59,7 +59,7 @@ class SavedSegment(NamedTuple):
 
     vocabulary: Any  # names, or names and arrays by field: see `restored`
     tables: list[dict[str, NDArray[Any]]]
-    routes: NDArray[np.int32] | None  # see `matchyard.shards.cut`
+    routes: NDArray[np.int32] | None  # see `matchyard.shards.steps.cut`
 
 
 class Saved(NamedTuple):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates._coded import HIGHEST, LOWEST, Batch, Filters
-from matchyard.engines.predicates.algorithms import _holds, _stored
-from matchyard.kernels.names import freeze
+from matchyard.engines.predicates.algorithms.shared import exact_check, stored_filters
+from matchyard.engines.predicates.encoder.layout import HIGHEST, LOWEST, Batch, Filters
+from matchyard.kernels.strings import freeze
 from matchyard.matches import Part
 
 Interval = tuple[int, int, int]  # slot, low, high
@@ -86,21 +86,23 @@ def random_events(
 
 def brute_force(subscriptions: Filters, keys: NDArray[np.int64], events: Batch) -> list[list[int]]:
     """The keys per event, from the exact check of every filter."""
-    found = _stored.Distinct(subscriptions, np.arange(len(keys) + 1), keys)
-    table = _stored.store(found)
-    seen = _stored.narrowed(table, events)
-    first = _holds.no_slots(int(max(table.slots.max(initial=0), seen.slots.max(initial=0))) + 1)
+    found = stored_filters.Distinct(subscriptions, np.arange(len(keys) + 1), keys)
+    table = stored_filters.store(found)
+    seen = stored_filters.narrowed(table, events)
+    first = exact_check.no_slots(
+        int(max(table.slots.max(initial=0), seen.slots.max(initial=0))) + 1
+    )
     matches = []
     for event in range(events.n_rows):
-        has_places = _holds.enter(seen, event, first)
+        has_places = exact_check.enter(seen, event, first)
         matches.append(
             [
                 int(key)
                 for row, key in enumerate(keys)
-                if _holds.filter_holds(table, row, seen, event, first, has_places)
+                if exact_check.filter_holds(table, row, seen, event, first, has_places)
             ]
         )
-        _holds.leave(seen, event, first)
+        exact_check.leave(seen, event, first)
     return matches
 
 

@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 import matchyard as my
-from matchyard.engine import find_engine
+from matchyard.engine import find_algorithm, find_engine
 from matchyard.engines.predicates.language import parse
 from matchyard.engines.predicates.oracle import is_match
-from tests.engines.predicates import test_messages, test_rules
+from tests.engines.predicates.language import test_messages, test_patterns_json
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "predicates.md").read_text()
@@ -72,7 +71,7 @@ def operator_rows() -> list[str]:
     """The table of EventBridge's operators, as its tests have it."""
     return [
         f"| {name} | {code(written(rule))} | {code(written(matching[0]))} | {code(written(others[0]))} |"
-        for name, rule, matching, others in test_rules.OPERATORS
+        for name, rule, matching, others in test_patterns_json.OPERATORS
     ]
 
 
@@ -90,7 +89,7 @@ def text_rows() -> list[str]:
 def pattern_rows() -> list[str]:
     """The table of malformed patterns, with what stands between "not a pattern: " and the example."""
     found = []
-    for rule, _ in test_rules.MALFORMED:
+    for rule, _ in test_patterns_json.MALFORMED:
         said = message(parse, rule).rsplit("; for example", 1)[0]
         found.append(f"| {code(written(rule))} | {code(said.removeprefix('not a pattern: '))} |")
     return found
@@ -163,7 +162,7 @@ def test_every_algorithm_is_on_the_page_with_what_it_takes() -> None:
     found = {row[0]: row[1] for row in cells("## Algorithms")}
     assert tuple(found) == ALGORITHMS
     for name, takes in found.items():
-        module: Any = import_module(f"matchyard.engines.predicates.algorithms.{name}")
+        module: Any = find_algorithm(find_engine("predicates"), name)
         assert takes == {"predicates": "everything", "intervals": "intervals"}[module.SUPPORTS]
 
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchyard.engines.predicates._coded import Kind, Mode, Vocabulary
-from matchyard.engines.predicates._numbers import choose_mode, number_codes, split
-from matchyard.engines.predicates._patterns import INVERTED, WILDCARD, build
-from matchyard.kernels.names import Interner, Names, freeze
+from matchyard.engines.predicates.encoder.events.pattern_index import INVERTED, WILDCARD, build
+from matchyard.engines.predicates.encoder.layout import Kind, Mode, Vocabulary
+from matchyard.engines.predicates.encoder.number_codes import choose_mode, number_codes, split
+from matchyard.kernels.strings import Interner, Names, freeze
 
 
 class Slot(NamedTuple):

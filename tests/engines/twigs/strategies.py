@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from matchyard.engines.twigs._twigs import Comparison
 from matchyard.engines.twigs.language import Axis, Node, Source, Test, Twig, parse
+from matchyard.engines.twigs.language.model import Comparison
 
 NAMES = ["a", "b", "c"]
 ATTRIBUTES = ["x", "y"]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import matchyard as my
-from matchyard.engine import find_engine
+from matchyard.engine import find_algorithm, find_engine
 from matchyard.engines.twigs.encoder import Options
 from matchyard.engines.twigs.language import TwigError, format, parse
 
@@ -74,9 +73,7 @@ def test_the_algorithms_and_their_options_are_listed() -> None:
         for name, _, options in cells("name | what it does | options")
     }
     assert listed == {
-        name: list(
-            import_module(f"matchyard.engines.twigs.algorithms.{name}").Options._field_defaults
-        )
+        name: list(find_algorithm(find_engine("twigs"), name).Options._field_defaults)
         for name in find_engine("twigs").algorithms
     }
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.engines.twigs._coded import ANY, CLOSE, Batch, Twigs
-from matchyard.engines.twigs._twigs import DOCUMENT, Axis
-from matchyard.kernels.names import freeze
+from matchyard.engines.twigs.encoder.layout import ANY, CLOSE, Batch, Twigs
+from matchyard.engines.twigs.language.model import DOCUMENT, Axis
+from matchyard.kernels.strings import freeze
 
 Node = tuple[int, int, bool, int]  # parent, axis, is it negated, tag
 Row = list[list[Node]]  # the trees of a subscription

@@ -6,7 +6,7 @@ import re
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from matchyard.engines.twigs._dtd import Dtd, Particle
+from matchyard.engines.twigs.workload.dtd.definition import Dtd, Particle
 
 _TOKEN = re.compile(r"\[not\(|\)\]|\[|\]|\.?//?|[\w:.-]+|\*|(?=$)")
 _TEST = re.compile(r"\[(?:@[\w:]+|\.(?= ))(?: (?:=|<|>=) (?:\"[^\"]*\"|\d+))?\]")

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from matchyard.engines.twigs._coded import Vocabulary
-from matchyard.engines.twigs._twigs import Comparison, Source
-from matchyard.kernels.names import Interner, Names
+from matchyard.engines.twigs.encoder.layout import Vocabulary
+from matchyard.engines.twigs.language.model import Comparison, Source
+from matchyard.kernels.strings import Interner, Names
 
 NAMES = ["a", "b", "ns:c", "d-e.f", "_g", ":", "article", "inproceedings", "Name.of-21_letters:x"]
 ATTRIBUTES = ["x", "y", "xml:lang", "key", "A1", "a-very-long.attribute_name"]

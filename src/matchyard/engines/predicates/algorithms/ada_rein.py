@@ -13,18 +13,24 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
-from matchyard.engines.predicates.algorithms import _cells, _ends, _intervals, _stored, rein
-from matchyard.engines.predicates.algorithms._intervals import Domains
+from matchyard.engines.predicates.algorithms import rein
+from matchyard.engines.predicates.algorithms.shared import (
+    cell_lists,
+    interval_ends,
+    intervals,
+    stored_filters,
+)
+from matchyard.engines.predicates.algorithms.shared.intervals import Domains
+from matchyard.engines.predicates.encoder.layout import Batch, Filters, Vocabulary
 from matchyard.errors import UsageError
 from matchyard.kernels.bitset import WORD
 from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
-SUPPORTS = _intervals.SUPPORTS
-workspace = _intervals.workspace
-subscriptions = _stored.subscriptions
+SUPPORTS = intervals.SUPPORTS
+workspace = intervals.workspace
+subscriptions = stored_filters.subscriptions
 
 
 class Options(NamedTuple):
@@ -37,10 +43,12 @@ class Options(NamedTuple):
 class Table(NamedTuple):
     """Cells, and the filters with the key table."""
 
-    attribute_of: NDArray[np.int32]  # these three as in `_intervals.Domains`
+    attribute_of: NDArray[np.int32]  # these three as in `intervals.Domains`
     lowest: NDArray[np.float64]
     scale: NDArray[np.float64]
-    cell_start: NDArray[np.int64]  # [n_attributes * 2 * n_cells] this and the next five: `_cells`
+    cell_start: NDArray[
+        np.int64
+    ]  # [n_attributes * 2 * n_cells] this and the next five: `cell_lists`
     cell_size: NDArray[np.int32]
     cell_room: NDArray[np.int32]
     used: NDArray[np.int64]
@@ -49,7 +57,7 @@ class Table(NamedTuple):
     gone: NDArray[np.uint64]  # a bit for every row that there is not
     is_skipped: NDArray[np.bool_]  # [n_attributes]
     rate: NDArray[np.float64]  # [1] share of false positives that is expected
-    filter_row: NDArray[np.int32]  # the rest is as in `_stored.Stored`
+    filter_row: NDArray[np.int32]  # the rest is as in `stored_filters.Stored`
     filter_start: NDArray[np.int32]
     piece_start: NDArray[np.int32]
     groups: NDArray[np.int16]
@@ -74,34 +82,34 @@ def check(options: Options) -> None:
 
 def accept(column: Any, options: Options) -> None:
     """Refuse what is no interval when it is added."""
-    _intervals.accept_column(column, "ada_rein")
+    intervals.accept_column(column, "ada_rein")
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
     """Refuse a table that matching must not be given: see `kernels.inspection`."""
-    n_attributes = _intervals.inspect(look, table, vocabulary)
-    _cells.inspect(look, n_attributes * 2 * options.n_cells, has_values=True)
+    n_attributes = intervals.inspect(look, table, vocabulary)
+    cell_lists.inspect(look, n_attributes * 2 * options.n_cells, has_values=True)
     look.shape("gone", -(-(len(table.filter_start) - 1) // WORD))
     look.flags("is_skipped", n_attributes)
     look.shape("rate", 1)
-    look.same(lambda: _stored.build_anew(compile, table, vocabulary, options))
+    look.same(lambda: stored_filters.build_anew(compile, table, vocabulary, options))
 
 
 def compile(
     subscriptions: Filters, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
     """Choose what to skip, and put the ends of all other intervals in cells."""
-    stored = _intervals.store(subscriptions, keys, "ada_rein")
-    domains = _intervals.domains(stored)
+    stored = intervals.store(subscriptions, keys, "ada_rein")
+    domains = intervals.domains(stored)
     is_skipped, rate = _skip(stored, domains, options.false_positive_rate)
     n_rows = len(stored.filter_start) - 1
-    gone = _intervals.all_but_first(-(-n_rows // WORD), n_rows)
-    cells = _ends.fill(stored, domains, options.n_cells, is_skipped)
+    gone = intervals.all_but_first(-(-n_rows // WORD), n_rows)
+    cells = interval_ends.fill(stored, domains, options.n_cells, is_skipped)
     return Table._make((*domains, *cells, gone, is_skipped, np.array([rate]), *stored))
 
 
 def _skip(
-    stored: _stored.Stored, domains: Domains, limit: float
+    stored: stored_filters.Stored, domains: Domains, limit: float
 ) -> tuple[NDArray[np.bool_], float]:
     """Skip attributes, those that rule out least first, while the expected rate allows it."""
     widths = _widths(stored, domains)
@@ -128,8 +136,10 @@ def stated_rate(table: Table) -> float:
 
 def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
     """The keys per event, with false positives; candidates are the rows marked or compared."""
-    batch = _intervals.accept(table, batch, "ada_rein")
-    return _stored.finish(table, *rein.mark_all(table, batch, options.n_cells, table.is_skipped))
+    batch = intervals.accept(table, batch, "ada_rein")
+    return stored_filters.finish(
+        table, *rein.mark_all(table, batch, options.n_cells, table.is_skipped)
+    )
 
 
 def estimate(n_subscriptions: int, n_constraints: int, n_slots: int, options: Options) -> int:

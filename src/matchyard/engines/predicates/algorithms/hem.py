@@ -14,19 +14,24 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
-from matchyard.engines.predicates.algorithms import _cells, _ends, _intervals, _stored
-from matchyard.engines.predicates.algorithms._ends import HIGH, LOW
-from matchyard.engines.predicates.algorithms._intervals import Domains, cell_of
+from matchyard.engines.predicates.algorithms.shared import (
+    cell_lists,
+    interval_ends,
+    intervals,
+    stored_filters,
+)
+from matchyard.engines.predicates.algorithms.shared.interval_ends import HIGH, LOW
+from matchyard.engines.predicates.algorithms.shared.intervals import Domains, cell_of
+from matchyard.engines.predicates.encoder.layout import Batch, Filters, Vocabulary
 from matchyard.errors import UsageError
 from matchyard.kernels.bitset import ALL, ONE, WORD
 from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
-SUPPORTS = _intervals.SUPPORTS
-workspace = _intervals.workspace
-subscriptions = _stored.subscriptions
+SUPPORTS = intervals.SUPPORTS
+workspace = intervals.workspace
+subscriptions = stored_filters.subscriptions
 CHUNK = 16384  # words that are merged before the next ones: they stay in the L2 cache
 
 
@@ -40,10 +45,12 @@ class Options(NamedTuple):
 class Table(NamedTuple):
     """Cells, bitsets, and the filters with the key table."""
 
-    attribute_of: NDArray[np.int32]  # these three as in `_intervals.Domains`
+    attribute_of: NDArray[np.int32]  # these three as in `intervals.Domains`
     lowest: NDArray[np.float64]
     scale: NDArray[np.float64]
-    cell_start: NDArray[np.int64]  # [n_attributes * 2 * n_cells] this and the next five: `_cells`
+    cell_start: NDArray[
+        np.int64
+    ]  # [n_attributes * 2 * n_cells] this and the next five: `cell_lists`
     cell_size: NDArray[np.int32]
     cell_room: NDArray[np.int32]
     used: NDArray[np.int64]
@@ -52,7 +59,7 @@ class Table(NamedTuple):
     bitsets: NDArray[np.uint64]  # [n_attributes, 2, n_groups, n_words]
     gone: NDArray[np.uint64]  # [n_words] a bit for every row that there is not
     built: NDArray[np.int64]  # [2] rows when it was built; was anything inserted since?
-    filter_row: NDArray[np.int32]  # the rest is as in `_stored.Stored`
+    filter_row: NDArray[np.int32]  # the rest is as in `stored_filters.Stored`
     filter_start: NDArray[np.int32]
     piece_start: NDArray[np.int32]
     groups: NDArray[np.int16]
@@ -78,37 +85,37 @@ def check(options: Options) -> None:
 
 def accept(column: Any, options: Options) -> None:
     """Refuse what is no interval when it is added."""
-    _intervals.accept_column(column, "hem")
+    intervals.accept_column(column, "hem")
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
     """Refuse a table that matching must not be given: see `kernels.inspection`."""
-    n_attributes = _intervals.inspect(look, table, vocabulary)
-    _cells.inspect(look, n_attributes * 2 * options.n_cells, has_values=True)
+    n_attributes = intervals.inspect(look, table, vocabulary)
+    cell_lists.inspect(look, n_attributes * 2 * options.n_cells, has_values=True)
     n_words = _n_words(len(table.filter_start) - 1)
     look.shape("bitsets", n_attributes, 2, options.n_groups, n_words)
     look.shape("gone", n_words)
     look.shape("built", 2)
-    look.same(lambda: _stored.build_anew(compile, table, vocabulary, options))
+    look.same(lambda: stored_filters.build_anew(compile, table, vocabulary, options))
 
 
 def compile(
     subscriptions: Filters, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
     """Put the ends of all intervals in cells and mark them in the bitsets of the groups."""
-    stored = _intervals.store(subscriptions, keys, "hem")
-    return build(stored, _intervals.domains(stored), options)
+    stored = intervals.store(subscriptions, keys, "hem")
+    return build(stored, intervals.domains(stored), options)
 
 
-def build(stored: _stored.Stored, domains: Domains, options: Options) -> Table:
+def build(stored: stored_filters.Stored, domains: Domains, options: Options) -> Table:
     """A table whose cells divide the given domains."""
     n_rows = len(stored.filter_start) - 1
     n_words = _n_words(n_rows)
     bitsets = np.zeros((len(domains.lowest), 2, options.n_groups, n_words), np.uint64)
     if options.n_groups:
         _premark(stored, domains, options.n_cells, _covers(options), bitsets)
-    gone = _intervals.all_but_first(n_words, n_rows)
-    cells = _ends.fill(stored, domains, options.n_cells)
+    gone = intervals.all_but_first(n_words, n_rows)
+    cells = interval_ends.fill(stored, domains, options.n_cells)
     return Table._make((*domains, *cells, bitsets, gone, np.array([n_rows, 0]), *stored))
 
 
@@ -126,15 +133,15 @@ def _covers(options: Options) -> NDArray[np.int64]:
 
 def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
     """The keys per event; candidates are the rows marked one by one or compared."""
-    batch = _intervals.accept(table, batch, "hem")
+    batch = intervals.accept(table, batch, "hem")
     hit_start, hits, n_marks, n_compared = _match(table, batch, options.n_cells, _covers(options))
-    return _stored.finish(table, hit_start, hits, n_marks + n_compared)
+    return stored_filters.finish(table, hit_start, hits, n_marks + n_compared)
 
 
 def marks(table: Table, batch: Batch, options: Options) -> int:
     """Mark what the events mark one by one, which the groups are there to avoid, and nothing else;
     returns how many marks that were [HEM Figure 3]."""
-    batch = _intervals.accept(table, batch, "hem")
+    batch = intervals.accept(table, batch, "hem")
     n_marks: int = _mark(table, batch, options.n_cells, _covers(options))
     return n_marks
 
@@ -144,13 +151,13 @@ def insert(
 ) -> Table:
     """The table with more subscriptions [HEM Algorithm 1]. It takes over the arrays of the given
     one, which is not to be used any more."""
-    _intervals.checked(subscriptions, "hem")
-    if _intervals.must_rebuild(table, subscriptions):
-        stored = _intervals.store(*_intervals.joined(table, subscriptions, keys), "hem")
-        return build(stored, _intervals.domains(stored), options)
+    intervals.checked(subscriptions, "hem")
+    if intervals.must_rebuild(table, subscriptions):
+        stored = intervals.store(*intervals.joined(table, subscriptions, keys), "hem")
+        return build(stored, intervals.domains(stored), options)
     first = len(table.filter_start) - 1
-    table = _intervals.appended(table, subscriptions, keys)
-    table = _ends.insert(_with_bits(table), first, options.n_cells)
+    table = intervals.appended(table, subscriptions, keys)
+    table = interval_ends.insert(_with_bits(table), first, options.n_cells)
     rows = np.arange(first, len(table.filter_start) - 1)
     _set_bits(table, rows, options.n_cells, _covers(options), True)
     return table
@@ -158,7 +165,7 @@ def insert(
 
 def _with_bits(table: Table) -> Table:
     """The table with bits for all of its rows."""
-    table = _intervals.writable(table, ("bitsets", "gone"))
+    table = intervals.writable(table, ("bitsets", "gone"))
     n_words, n_rows = len(table.gone), len(table.filter_start) - 1
     if n_rows <= n_words * WORD:
         return table
@@ -173,17 +180,17 @@ def _with_bits(table: Table) -> Table:
 def remove(table: Table, rows: NDArray[np.int64], options: Options) -> Table:
     """The table without these rows, each of which it still has; as for `insert`, the given table
     is not to be used any more."""
-    table = _intervals.writable(table, (*_cells.GROWING, "bitsets", "gone"))
-    _ends.remove(table, rows, options.n_cells)
+    table = intervals.writable(table, (*cell_lists.GROWING, "bitsets", "gone"))
+    interval_ends.remove(table, rows, options.n_cells)
     _set_bits(table, rows, options.n_cells, _covers(options), False)
-    return _intervals.without_rows(table, rows)
+    return intervals.without_rows(table, rows)
 
 
 def estimate(n_subscriptions: int, n_constraints: int, n_slots: int, options: Options) -> int:
     """Bytes of the table without keys."""
     bitsets = n_slots * 2 * options.n_groups * n_subscriptions // 8
     cells = 16 * n_constraints + 32 * n_slots * options.n_cells
-    return bitsets + cells + _stored.estimate(n_subscriptions, n_constraints)
+    return bitsets + cells + stored_filters.estimate(n_subscriptions, n_constraints)
 
 
 @njit(nogil=True, cache=True)
@@ -201,7 +208,7 @@ def _premark(stored, domains, n_cells, covers, bitsets):
         word = row >> 6
         bit = ONE << np.uint64(row & 63)
         for piece in range(stored.filter_start[row], stored.filter_start[row + 1]):
-            cells = _ends.ends_of(stored, domains, piece, n_cells)
+            cells = interval_ends.ends_of(stored, domains, piece, n_cells)
             attribute = domains.attribute_of[stored.slots[piece]]
             for end in range(2):
                 group = _group_of(cells[end] % n_cells, n_cells, end, covers)
@@ -224,7 +231,7 @@ def _set_bits(table, rows, n_cells, covers, is_there):
         word = row >> 6
         bit = ONE << np.uint64(row & 63)
         for piece in range(table.filter_start[row], table.filter_start[row + 1]):
-            cells = _ends.ends_of(table, table, piece, n_cells)
+            cells = interval_ends.ends_of(table, table, piece, n_cells)
             attribute = table.attribute_of[table.slots[piece]]
             for end in range(2):
                 first = _group_of(cells[end] % n_cells, n_cells, end, covers)
@@ -256,7 +263,7 @@ def _rule_out(table, codes, is_present, n_cells, covers, chosen, left):
     n_chosen = 0
     for attribute in range(shape[0]):
         low, high = left[attribute, LOW], left[attribute, HIGH]
-        first_low = _ends.number_of(attribute, LOW, 0, n_cells)
+        first_low = interval_ends.number_of(attribute, LOW, 0, n_cells)
         first_high = first_low + n_cells
         if is_present[attribute]:
             cell = cell_of(table, attribute, codes[attribute], n_cells)
@@ -309,7 +316,7 @@ def _match(table, batch, n_cells, covers):
     n_hits, n_marks, n_compared = 0, 0, 0
     for event in range(n_events):
         hit_start[event] = n_hits
-        _intervals.read(batch, event, table.attribute_of, codes, is_present)
+        intervals.read(batch, event, table.attribute_of, codes, is_present)
         n_chosen = _rule_out(table, codes, is_present, n_cells, covers, chosen, left)
         bits[:] = table.gone
         for at in range(0, len(bits), CHUNK):
@@ -317,14 +324,14 @@ def _match(table, batch, n_cells, covers):
         for attribute in range(n_attributes):
             for end in range(2):
                 first, stop = left[attribute, end]
-                n_marks += _ends.mark_cells(table, first, stop, bits)
+                n_marks += interval_ends.mark_cells(table, first, stop, bits)
             if is_present[attribute]:
                 code = codes[attribute]
-                low = _ends.number_of(
+                low = interval_ends.number_of(
                     attribute, LOW, cell_of(table, attribute, code, n_cells), n_cells
                 )
-                n_compared += _ends.compare(table, low, low + n_cells, code, bits)
-        hits, n_hits = _intervals.unmarked(bits, hits, n_hits)
+                n_compared += interval_ends.compare(table, low, low + n_cells, code, bits)
+        hits, n_hits = intervals.unmarked(bits, hits, n_hits)
     hit_start[n_events] = n_hits
     return hit_start, hits[:n_hits], n_marks, n_compared
 
@@ -340,10 +347,10 @@ def _mark(table, batch, n_cells, covers):
     left = np.empty((n_attributes, 2, 2), np.int64)
     n_marks = 0
     for event in range(len(batch.event_start) - 1):
-        _intervals.read(batch, event, table.attribute_of, codes, is_present)
+        intervals.read(batch, event, table.attribute_of, codes, is_present)
         _rule_out(table, codes, is_present, n_cells, covers, chosen, left)
         for attribute in range(n_attributes):
             for end in range(2):
                 first, stop = left[attribute, end]
-                n_marks += _ends.mark_cells(table, first, stop, bits)
+                n_marks += interval_ends.mark_cells(table, first, stop, bits)
     return n_marks

@@ -16,17 +16,17 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
-from matchyard.engines.predicates.algorithms import _intervals, _stored
+from matchyard.engines.predicates.algorithms.shared import intervals, stored_filters
+from matchyard.engines.predicates.encoder.layout import Batch, Filters, Vocabulary
 from matchyard.errors import UsageError
 from matchyard.kernels import csr
 from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
-SUPPORTS = _intervals.SUPPORTS
-workspace = _intervals.workspace
-subscriptions = _stored.subscriptions
+SUPPORTS = intervals.SUPPORTS
+workspace = intervals.workspace
+subscriptions = stored_filters.subscriptions
 
 
 class Options(NamedTuple):
@@ -38,7 +38,7 @@ class Options(NamedTuple):
 class Table(NamedTuple):
     """Sorted lists per pivot and attribute, and the filters with the key table."""
 
-    attribute_of: NDArray[np.int32]  # [n_slots] as in `_intervals.Domains`
+    attribute_of: NDArray[np.int32]  # [n_slots] as in `intervals.Domains`
     part_pivots: NDArray[np.int32]  # [n_parts] their attributes, ascending
     part_start: NDArray[np.int64]  # [n_parts + 1] rows of each part; those before have no pivot
     list_start: NDArray[np.int64]  # [n_parts + 1] lists of each part
@@ -49,7 +49,7 @@ class Table(NamedTuple):
     high_bounds: NDArray[np.signedinteger]  # likewise
     high_rows: NDArray[np.int32]
     n_wanted: NDArray[np.unsignedinteger]  # [n_rows] bounds: two per constraint
-    filter_row: NDArray[np.int32]  # the rest is as in `_stored.Stored`
+    filter_row: NDArray[np.int32]  # the rest is as in `stored_filters.Stored`
     filter_start: NDArray[np.int32]
     piece_start: NDArray[np.int32]
     groups: NDArray[np.int16]
@@ -70,12 +70,12 @@ def check(options: Options) -> None:
 
 def accept(column: Any, options: Options) -> None:
     """Refuse what is no interval when it is added."""
-    _intervals.accept_column(column, "opindex")
+    intervals.accept_column(column, "opindex")
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
     """Refuse a table that matching must not be given: see `kernels.inspection`."""
-    n_rows = _stored.inspect(look, table, vocabulary)
+    n_rows = stored_filters.inspect(look, table, vocabulary)
     look.length("attribute_of")
     n_parts, n_lists = look.length("part_pivots"), look.length("list_attributes")
     look.offsets("part_start", n_parts, n_rows, first=None)
@@ -85,20 +85,20 @@ def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Opt
     for name in ("low_rows", "high_bounds", "high_rows"):
         look.shape(name, n_bounds)
     look.shape("n_wanted", n_rows)
-    look.same(lambda: _stored.build_anew(compile, table, vocabulary, options))
+    look.same(lambda: stored_filters.build_anew(compile, table, vocabulary, options))
 
 
 def compile(
     subscriptions: Filters, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
     """Order the rows by pivot and sort the bounds of each list."""
-    _intervals.checked(subscriptions, "opindex")
-    found = _stored.distinct(subscriptions, keys)
-    stored = _stored.store(found)
-    attribute_of = _intervals.domains(stored).attribute_of
+    intervals.checked(subscriptions, "opindex")
+    found = stored_filters.distinct(subscriptions, keys)
+    stored = stored_filters.store(found)
+    attribute_of = intervals.domains(stored).attribute_of
     n_attributes = int(attribute_of.max(initial=-1)) + 1
     pivots = _pivots(stored.filter_start, attribute_of[stored.slots], n_attributes)
-    stored = _stored.store(found, np.argsort(pivots, kind="stable"))
+    stored = stored_filters.store(found, np.argsort(pivots, kind="stable"))
     part_pivots, part_start = _parts(np.sort(pivots), options.part)
     attributes = attribute_of[stored.slots]
     list_start, list_attributes, bound_start, pieces = _lists(
@@ -122,14 +122,14 @@ def _parts(pivots: NDArray[np.int64], size: int) -> tuple[NDArray[np.int32], NDA
 
 def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
     """The keys per event; candidates are the bounds counted."""
-    batch = _intervals.accept(table, batch, "opindex")
-    return _stored.finish(table, *_match(table, batch))
+    batch = intervals.accept(table, batch, "opindex")
+    return stored_filters.finish(table, *_match(table, batch))
 
 
 def estimate(n_subscriptions: int, n_constraints: int, n_slots: int, options: Options) -> int:
     """Bytes of the table without keys, where bounds take 32 bits."""
     lists = 16 * n_constraints + 12 * min(n_slots * n_slots, n_constraints)
-    return lists + n_subscriptions + _stored.estimate(n_subscriptions, n_constraints)
+    return lists + n_subscriptions + stored_filters.estimate(n_subscriptions, n_constraints)
 
 
 @njit(nogil=True, cache=True)
@@ -223,14 +223,14 @@ def _match(table, batch):
     n_hits, work = 0, 0
     for event in range(n_events):
         hit_start[event] = n_hits
-        _intervals.read(batch, event, table.attribute_of, codes, is_present)
-        hits, n_hits = _intervals.zeros(table.n_wanted, 0, table.part_start[0], hits, n_hits)
+        intervals.read(batch, event, table.attribute_of, codes, is_present)
+        hits, n_hits = intervals.zeros(table.n_wanted, 0, table.part_start[0], hits, n_hits)
         for part in range(len(table.part_pivots)):
             if not is_present[table.part_pivots[part]]:
                 continue
             first, last = table.part_start[part], table.part_start[part + 1]
             n_missing[first:last] = table.n_wanted[first:last]
             work += _count_part(table, part, codes, is_present, n_missing)
-            hits, n_hits = _intervals.zeros(n_missing, first, last, hits, n_hits)
+            hits, n_hits = intervals.zeros(n_missing, first, last, hits, n_hits)
     hit_start[n_events] = n_hits
     return hit_start, hits[:n_hits], work

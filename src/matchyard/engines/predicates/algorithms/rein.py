@@ -11,17 +11,22 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
-from matchyard.engines.predicates.algorithms import _cells, _ends, _intervals, _stored
+from matchyard.engines.predicates.algorithms.shared import (
+    cell_lists,
+    interval_ends,
+    intervals,
+    stored_filters,
+)
+from matchyard.engines.predicates.encoder.layout import Batch, Filters, Vocabulary
 from matchyard.errors import UsageError
 from matchyard.kernels.bitset import ALL, WORD
 from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
-SUPPORTS = _intervals.SUPPORTS
-workspace = _intervals.workspace
-subscriptions = _stored.subscriptions
+SUPPORTS = intervals.SUPPORTS
+workspace = intervals.workspace
+subscriptions = stored_filters.subscriptions
 
 
 class Options(NamedTuple):
@@ -33,10 +38,12 @@ class Options(NamedTuple):
 class Table(NamedTuple):
     """Cells, and the filters with the key table."""
 
-    attribute_of: NDArray[np.int32]  # these three as in `_intervals.Domains`
+    attribute_of: NDArray[np.int32]  # these three as in `intervals.Domains`
     lowest: NDArray[np.float64]
     scale: NDArray[np.float64]
-    cell_start: NDArray[np.int64]  # [n_attributes * 2 * n_cells] this and the next five: `_cells`
+    cell_start: NDArray[
+        np.int64
+    ]  # [n_attributes * 2 * n_cells] this and the next five: `cell_lists`
     cell_size: NDArray[np.int32]
     cell_room: NDArray[np.int32]
     used: NDArray[np.int64]
@@ -44,7 +51,7 @@ class Table(NamedTuple):
     values: NDArray[np.signedinteger]
     gone: NDArray[np.uint64]  # a bit for every row that there is not
     built: NDArray[np.int64]  # [2] rows when it was built; was anything inserted since?
-    filter_row: NDArray[np.int32]  # the rest is as in `_stored.Stored`
+    filter_row: NDArray[np.int32]  # the rest is as in `stored_filters.Stored`
     filter_start: NDArray[np.int32]
     piece_start: NDArray[np.int32]
     groups: NDArray[np.int16]
@@ -65,38 +72,38 @@ def check(options: Options) -> None:
 
 def accept(column: Any, options: Options) -> None:
     """Refuse what is no interval when it is added."""
-    _intervals.accept_column(column, "rein")
+    intervals.accept_column(column, "rein")
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
     """Refuse a table that matching must not be given: see `kernels.inspection`."""
-    n_attributes = _intervals.inspect(look, table, vocabulary)
-    _cells.inspect(look, n_attributes * 2 * options.n_cells, has_values=True)
+    n_attributes = intervals.inspect(look, table, vocabulary)
+    cell_lists.inspect(look, n_attributes * 2 * options.n_cells, has_values=True)
     look.shape("gone", -(-(len(table.filter_start) - 1) // WORD))
     look.shape("built", 2)
-    look.same(lambda: _stored.build_anew(compile, table, vocabulary, options))
+    look.same(lambda: stored_filters.build_anew(compile, table, vocabulary, options))
 
 
 def compile(
     subscriptions: Filters, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
     """Put the ends of all intervals in cells."""
-    return _build(_intervals.store(subscriptions, keys, "rein"), options)
+    return _build(intervals.store(subscriptions, keys, "rein"), options)
 
 
-def _build(stored: _stored.Stored, options: Options) -> Table:
-    domains = _intervals.domains(stored)
+def _build(stored: stored_filters.Stored, options: Options) -> Table:
+    domains = intervals.domains(stored)
     n_rows = len(stored.filter_start) - 1
-    gone = _intervals.all_but_first(-(-n_rows // WORD), n_rows)
-    cells = _ends.fill(stored, domains, options.n_cells)
+    gone = intervals.all_but_first(-(-n_rows // WORD), n_rows)
+    cells = interval_ends.fill(stored, domains, options.n_cells)
     return Table._make((*domains, *cells, gone, np.array([n_rows, 0]), *stored))
 
 
 def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
     """The keys per event; candidates are the rows marked or compared."""
-    batch = _intervals.accept(table, batch, "rein")
+    batch = intervals.accept(table, batch, "rein")
     is_skipped = np.zeros(len(table.lowest), bool)
-    return _stored.finish(table, *mark_all(table, batch, options.n_cells, is_skipped))
+    return stored_filters.finish(table, *mark_all(table, batch, options.n_cells, is_skipped))
 
 
 def insert(
@@ -104,34 +111,34 @@ def insert(
 ) -> Table:
     """The table with more subscriptions. It takes over the arrays of the given one, which is not to
     be used any more."""
-    _intervals.checked(subscriptions, "rein")
-    if _intervals.must_rebuild(table, subscriptions):
-        stored = _intervals.store(*_intervals.joined(table, subscriptions, keys), "rein")
+    intervals.checked(subscriptions, "rein")
+    if intervals.must_rebuild(table, subscriptions):
+        stored = intervals.store(*intervals.joined(table, subscriptions, keys), "rein")
         return _build(stored, options)
     first = len(table.filter_start) - 1
-    table = _intervals.appended(table, subscriptions, keys)
-    table = _intervals.writable(table, ("gone",))
+    table = intervals.appended(table, subscriptions, keys)
+    table = intervals.writable(table, ("gone",))
     last = len(table.filter_start) - 1
     n_words = len(table.gone)
-    gone = _intervals.extended(table.gone, max(0, -(-last // WORD) - n_words))
+    gone = intervals.extended(table.gone, max(0, -(-last // WORD) - n_words))
     gone[n_words:] = ALL
-    _intervals.unmark_rows(gone, first, last)
-    return _ends.insert(table._replace(gone=gone), first, options.n_cells)
+    intervals.unmark_rows(gone, first, last)
+    return interval_ends.insert(table._replace(gone=gone), first, options.n_cells)
 
 
 def remove(table: Table, rows: NDArray[np.int64], options: Options) -> Table:
     """The table without these rows, each of which it still has; as for `insert`, the given table
     is not to be used any more."""
-    table = _intervals.writable(table, (*_cells.GROWING, "gone"))
-    _ends.remove(table, rows, options.n_cells)
-    _intervals.mark_rows(table.gone, rows)
-    return _intervals.without_rows(table, rows)
+    table = intervals.writable(table, (*cell_lists.GROWING, "gone"))
+    interval_ends.remove(table, rows, options.n_cells)
+    intervals.mark_rows(table.gone, rows)
+    return intervals.without_rows(table, rows)
 
 
 def estimate(n_subscriptions: int, n_constraints: int, n_slots: int, options: Options) -> int:
     """Bytes of the table without keys."""
     cells = 16 * n_constraints + 32 * n_slots * options.n_cells
-    return cells + n_subscriptions // 8 + _stored.estimate(n_subscriptions, n_constraints)
+    return cells + n_subscriptions // 8 + stored_filters.estimate(n_subscriptions, n_constraints)
 
 
 @njit(nogil=True, cache=True)
@@ -147,14 +154,14 @@ def mark_all(table, batch, n_cells, is_skipped):
     n_hits, work = 0, 0
     for event in range(n_events):
         hit_start[event] = n_hits
-        _intervals.read(batch, event, table.attribute_of, codes, is_present)
+        intervals.read(batch, event, table.attribute_of, codes, is_present)
         bits[:] = table.gone
         for attribute in range(n_attributes):
             if not is_skipped[attribute]:
-                n_marks, n_compared = _ends.mark_attribute(
+                n_marks, n_compared = interval_ends.mark_attribute(
                     table, attribute, codes[attribute], is_present[attribute], n_cells, bits
                 )
                 work += n_marks + n_compared
-        hits, n_hits = _intervals.unmarked(bits, hits, n_hits)
+        hits, n_hits = intervals.unmarked(bits, hits, n_hits)
     hit_start[n_events] = n_hits
     return hit_start, hits[:n_hits], work

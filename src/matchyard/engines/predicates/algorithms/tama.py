@@ -13,17 +13,17 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates._coded import Batch, Filters, Vocabulary
-from matchyard.engines.predicates.algorithms import _cells, _intervals, _stored
-from matchyard.engines.predicates.algorithms._intervals import cell_of
+from matchyard.engines.predicates.algorithms.shared import cell_lists, intervals, stored_filters
+from matchyard.engines.predicates.algorithms.shared.intervals import cell_of
+from matchyard.engines.predicates.encoder.layout import Batch, Filters, Vocabulary
 from matchyard.errors import UsageError
 from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
-SUPPORTS = _intervals.SUPPORTS
-workspace = _intervals.workspace
-subscriptions = _stored.subscriptions
+SUPPORTS = intervals.SUPPORTS
+workspace = intervals.workspace
+subscriptions = stored_filters.subscriptions
 
 
 class Options(NamedTuple):
@@ -39,10 +39,10 @@ class Table(NamedTuple):
     finest level in part are number 2^n_levels + i.
     """
 
-    attribute_of: NDArray[np.int32]  # these three as in `_intervals.Domains`
+    attribute_of: NDArray[np.int32]  # these three as in `intervals.Domains`
     lowest: NDArray[np.float64]
     scale: NDArray[np.float64]
-    cell_start: NDArray[np.int64]  # this and the next five: `_cells`
+    cell_start: NDArray[np.int64]  # this and the next five: `cell_lists`
     cell_size: NDArray[np.int32]
     cell_room: NDArray[np.int32]
     used: NDArray[np.int64]
@@ -50,7 +50,7 @@ class Table(NamedTuple):
     values: NDArray[np.signedinteger]  # empty
     n_wanted: NDArray[np.unsignedinteger]  # [n_rows] constraints; the largest number: row removed
     built: NDArray[np.int64]  # [2] rows when it was built; was anything inserted since?
-    filter_row: NDArray[np.int32]  # the rest is as in `_stored.Stored`
+    filter_row: NDArray[np.int32]  # the rest is as in `stored_filters.Stored`
     filter_start: NDArray[np.int32]
     piece_start: NDArray[np.int32]
     groups: NDArray[np.int16]
@@ -71,30 +71,30 @@ def check(options: Options) -> None:
 
 def accept(column: Any, options: Options) -> None:
     """Refuse what is no interval when it is added."""
-    _intervals.accept_column(column, "tama")
+    intervals.accept_column(column, "tama")
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
     """Refuse a table that matching must not be given: see `kernels.inspection`."""
-    n_attributes = _intervals.inspect(look, table, vocabulary)
-    _cells.inspect(look, n_attributes * 3 << (options.n_levels - 1), has_values=False)
+    n_attributes = intervals.inspect(look, table, vocabulary)
+    cell_lists.inspect(look, n_attributes * 3 << (options.n_levels - 1), has_values=False)
     look.shape("n_wanted", len(table.filter_start) - 1)
     look.shape("built", 2)
-    look.same(lambda: _stored.build_anew(compile, table, vocabulary, options))
+    look.same(lambda: stored_filters.build_anew(compile, table, vocabulary, options))
 
 
 def compile(
     subscriptions: Filters, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
     """Put all intervals in cells."""
-    return _build(_intervals.store(subscriptions, keys, "tama"), options)
+    return _build(intervals.store(subscriptions, keys, "tama"), options)
 
 
-def _build(stored: _stored.Stored, options: Options) -> Table:
-    domains = _intervals.domains(stored)
+def _build(stored: stored_filters.Stored, options: Options) -> Table:
+    domains = intervals.domains(stored)
     n_wanted = np.diff(stored.filter_start)
     dtype = np.min_scalar_type(int(n_wanted.max(initial=0)) + 1)
-    cells = _cells.empty(_count(stored, domains, options.n_levels), None)
+    cells = cell_lists.empty(_count(stored, domains, options.n_levels), None)
     _fill(stored, domains, options.n_levels, cells)
     built = np.array([len(n_wanted), 0])
     return Table._make((*domains, *cells, n_wanted.astype(dtype), built, *stored))
@@ -102,8 +102,8 @@ def _build(stored: _stored.Stored, options: Options) -> Table:
 
 def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
     """The keys per event; candidates are the constraints counted or compared."""
-    batch = _intervals.accept(table, batch, "tama")
-    return _stored.finish(table, *_match(table, batch, options.n_levels))
+    batch = intervals.accept(table, batch, "tama")
+    return stored_filters.finish(table, *_match(table, batch, options.n_levels))
 
 
 def insert(
@@ -111,46 +111,46 @@ def insert(
 ) -> Table:
     """The table with more subscriptions. It takes over the arrays of the given one, which is not to
     be used any more."""
-    _intervals.checked(subscriptions, "tama")
+    intervals.checked(subscriptions, "tama")
     n_wanted = np.diff(subscriptions.filter_start)
     if (
         n_wanted.max(initial=0) >= np.iinfo(table.n_wanted.dtype).max
-        or _intervals.must_rebuild(table, subscriptions)
+        or intervals.must_rebuild(table, subscriptions)
     ):  # fmt: skip
-        stored = _intervals.store(*_intervals.joined(table, subscriptions, keys), "tama")
+        stored = intervals.store(*intervals.joined(table, subscriptions, keys), "tama")
         return _build(stored, options)
     first = len(table.filter_start) - 1
-    table = _intervals.appended(table, subscriptions, keys)
-    wanted = _intervals.extended(table.n_wanted, len(table.filter_start) - 1 - first)
+    table = intervals.appended(table, subscriptions, keys)
+    wanted = intervals.extended(table.n_wanted, len(table.filter_start) - 1 - first)
     wanted[first:] = np.diff(table.filter_start[first:])
     return _put_rows(table._replace(n_wanted=wanted), first, options.n_levels)
 
 
 def _put_rows(table: Any, first: int, n_levels: int) -> Any:
-    table = _intervals.writable(table, _cells.GROWING)
+    table = intervals.writable(table, cell_lists.GROWING)
     cells = np.empty(2 * n_levels + 2, np.int64)
     row, piece = first, int(table.filter_start[first])
     while True:
         row, piece = _insert(table, row, piece, n_levels, cells)
         if row == len(table.filter_start) - 1:
             return table
-        table = _cells.laid_out_anew(table)
+        table = cell_lists.laid_out_anew(table)
 
 
 def remove(table: Table, rows: NDArray[np.int64], options: Options) -> Table:
     """The table without these rows, each of which it still has; as for `insert`, the given table
     is not to be used any more."""
-    table = _intervals.writable(table, (*_cells.GROWING, "n_wanted"))
+    table = intervals.writable(table, (*cell_lists.GROWING, "n_wanted"))
     _remove(table, rows, options.n_levels)
     table.n_wanted[rows] = np.iinfo(table.n_wanted.dtype).max
-    return _intervals.without_rows(table, rows)
+    return intervals.without_rows(table, rows)
 
 
 def estimate(n_subscriptions: int, n_constraints: int, n_slots: int, options: Options) -> int:
     """Bytes of the table without keys, for intervals a third of their domains wide."""
     ids = 4 * n_constraints * options.n_levels
     cells = 24 * n_slots << options.n_levels
-    return ids + cells + n_subscriptions + _stored.estimate(n_subscriptions, n_constraints)
+    return ids + cells + n_subscriptions + stored_filters.estimate(n_subscriptions, n_constraints)
 
 
 @njit(nogil=True, cache=True)
@@ -206,7 +206,7 @@ def _fill(stored, domains, n_levels, target):
     for row in range(len(stored.filter_start) - 1):
         for piece in range(stored.filter_start[row], stored.filter_start[row + 1]):
             for i in range(_cells_of(stored, domains, piece, n_levels, cells)):
-                _cells.put(target, cells[i], row, 0)
+                cell_lists.put(target, cells[i], row, 0)
 
 
 @njit(nogil=True, cache=True)
@@ -216,10 +216,10 @@ def _insert(table, row, piece, n_levels, cells):
         while piece < table.filter_start[row + 1]:
             n_cells = _cells_of(table, table, piece, n_levels, cells)
             for i in range(n_cells):
-                if not _cells.make_room(table, cells[i]):
+                if not cell_lists.make_room(table, cells[i]):
                     return row, piece
             for i in range(n_cells):
-                _cells.put(table, cells[i], row, 0)
+                cell_lists.put(table, cells[i], row, 0)
             piece += 1
         row += 1
     return row, piece
@@ -231,7 +231,7 @@ def _remove(table, rows, n_levels):
     for row in rows:
         for piece in range(table.filter_start[row], table.filter_start[row + 1]):
             for i in range(_cells_of(table, table, piece, n_levels, cells)):
-                _cells.drop(table, cells[i], row)
+                cell_lists.drop(table, cells[i], row)
 
 
 @njit(nogil=True, cache=True)
@@ -239,7 +239,7 @@ def _compare(table, cell, slot, code, n_missing):
     """Count the rows of a cell whose intervals contain the code; returns how many were looked at."""
     start, size = table.cell_start[cell], table.cell_size[cell]
     for row in table.ids[start : start + size]:
-        piece = _intervals.piece_on(table, row, slot)
+        piece = intervals.piece_on(table, row, slot)
         if table.low[piece] <= code <= table.high[piece]:
             n_missing[row] -= 1
     return size
@@ -271,6 +271,6 @@ def _match(table, batch, n_levels):
                     n_missing[row] -= 1
                 work += size
                 cell >>= 1
-        hits, n_hits = _intervals.zeros(n_missing, 0, len(n_missing), hits, n_hits)
+        hits, n_hits = intervals.zeros(n_missing, 0, len(n_missing), hits, n_hits)
     hit_start[n_events] = n_hits
     return hit_start, hits[:n_hits], work

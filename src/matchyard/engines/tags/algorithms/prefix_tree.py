@@ -21,8 +21,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.tags.algorithms import _signed
-from matchyard.engines.tags.encoder import Batch, Vocabulary
+from matchyard.engines.tags.algorithms.shared import signed_sets
+from matchyard.engines.tags.encoder.layout import Batch, Vocabulary
 from matchyard.errors import UsageError
 from matchyard.kernels.bitset import (
     ONE,
@@ -44,8 +44,8 @@ _TOP = np.uint64(1 << 63)
 class Options(NamedTuple):
     """What can be set."""
 
-    n_bits: int = _signed.N_BITS
-    n_hashes: int = _signed.N_HASHES
+    n_bits: int = signed_sets.N_BITS
+    n_hashes: int = signed_sets.N_HASHES
     leaf: int = 64  # signatures in a leaf: eight cost one test, visiting a node costs several
     exact: bool = True  # compare the tags of what the signatures find
 
@@ -58,7 +58,7 @@ class Table(NamedTuple):
     roots: NDArray[np.int32]  # [n_trees] entry of each tree's root
     weights: NDArray[np.int32]  # [n_trees] ones in each of its signatures, rising
     tree_start: NDArray[np.int64]  # [n_trees + 1] slots of each tree
-    set_start: NDArray[np.int32]  # the rest is as in `_signed.Signed` and `kernels.csr`
+    set_start: NDArray[np.int32]  # the rest is as in `signed_sets.Signed` and `kernels.csr`
     tag_start: NDArray[np.int32]
     tags: NDArray[np.int32]
     key_start: NDArray[np.int32]
@@ -69,7 +69,7 @@ class Table(NamedTuple):
 
 def check(options: Options) -> None:
     """Refuse options that make no sense."""
-    _signed.check(options.n_bits, options.n_hashes)
+    signed_sets.check(options.n_bits, options.n_hashes)
     if options.leaf < 1:
         raise UsageError(f'option "leaf" must be at least 1, not {options.leaf}')
 
@@ -88,7 +88,7 @@ def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Opt
     look.shape("weights", n_trees)
     look.offsets("tree_start", n_trees, n_slots)
     look.values("roots", 0, n_nodes)
-    _signed.inspect(look, table, vocabulary, n_slots)
+    signed_sets.inspect(look, table, vocabulary, n_slots)
     if look.is_thorough:
         _inspect_nodes(look, table, n_slots)
 
@@ -117,13 +117,13 @@ def compile(
     subscriptions: Batch, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
     """Sort the signatures by weight and rarest bits, and build the trees over them."""
-    signed = _signed.sign(subscriptions, keys, vocabulary, options.n_bits, options.n_hashes)
+    signed = signed_sets.sign(subscriptions, keys, vocabulary, options.n_bits, options.n_hashes)
     counts = weights(signed.signatures)
     # Rare bits first: few events have them, so a path fails near its root.
     rank = np.argsort(np.argsort(_bit_counts(signed.signatures), kind="stable"))
     bits = _permuted(signed.signatures, rank)
     order = np.lexsort((*bits[::-1], counts))
-    signed = _signed.reorder(signed, order)
+    signed = signed_sets.reorder(signed, order)
     tree_weights, tree_start = np.unique(counts[order], return_index=True)
     tree_start = np.append(tree_start, len(order))
     rows = signed.signatures
@@ -132,7 +132,7 @@ def compile(
     entries[:, : len(masks)] = masks.T
     entries[:, len(masks) : len(masks) + len(rows)] = rows.T
     trees = (entries, children, roots, tree_weights.astype(np.int32), tree_start)
-    return Table(*trees, *_signed.key_fields(signed))
+    return Table(*trees, *signed_sets.key_fields(signed))
 
 
 def workspace(table: Table, options: Options) -> None:
@@ -147,24 +147,24 @@ def _find(table: Table, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.int
 def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
     """The keys per event."""
     slot_start, slots, candidates = _find(table, batch)
-    return _signed.finish(table, batch, slot_start, slots, candidates, options.exact)
+    return signed_sets.finish(table, batch, slot_start, slots, candidates, options.exact)
 
 
 def locate(
     table: Table, batch: Batch, workspace: None, options: Options
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The sets that equal each set of the batch."""
-    return _signed.locate(table, batch, *_find(table, batch)[:2])
+    return signed_sets.locate(table, batch, *_find(table, batch)[:2])
 
 
 def subscriptions(table: Table, rows: NDArray[np.int64]) -> Batch:
     """The tag sets of the given sets."""
-    return _signed.subscriptions(table, table.entries[:, len(table.children) : -LANES].T, rows)
+    return signed_sets.subscriptions(table, table.entries[:, len(table.children) : -LANES].T, rows)
 
 
 def estimate(n_subscriptions: int, n_tags: int, n_names: int, options: Options) -> int:
     """Bytes of the table without keys."""
-    return _signed.estimate(n_subscriptions, n_tags, options.n_bits)
+    return signed_sets.estimate(n_subscriptions, n_tags, options.n_bits)
 
 
 @njit(nogil=True, cache=True)

@@ -1,0 +1,12 @@
+"""Algorithms, revisions and rivals, measured in one run."""
+
+__all__ = [
+    "against",
+    "harness",
+    "latency",
+    "machine",
+    "report",
+    "spark_jobs",
+    "twigs",
+    "twigs_report",
+]

@@ -1,0 +1,3 @@
+"""What `matchyard demo` and `matchyard demo network` run and show."""
+
+__all__ = ["demo", "network"]

@@ -1,0 +1,3 @@
+"""Programs that do the same without Matchyard."""
+
+__all__ = ["subsets", "xpath"]

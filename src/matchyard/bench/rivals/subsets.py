@@ -1,0 +1,266 @@
+"""What people use for subset matching today, in the place of the paper's MongoDB.
+
+    list      DuckDB, `list_has_all(event, subscription)`: the operator that says what is meant
+    join      DuckDB, tags in rows: join on the tag, count, compare with the size of the set
+    inverted  postings per tag as in a PostgreSQL GIN index, counted with NumPy
+    sets      plain Python: every stored frozenset against every event
+
+Each rival is built from what an index is built from (an Arrow list of strings, and keys) and
+returns `Matches` too, so that both are timed over the whole job and compared match by match. Sets
+without tags are refused: two of the rivals cannot find them, since they hang on no tag.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from matchyard.bench.compare.harness import PASS_S, checksum
+from matchyard.errors import MatchyardError, UsageError
+from matchyard.matches import Matches, Part
+
+# Events per question: the same for all rivals and any number of shards.
+BATCH = 256
+_DENSE = 16  # counting all sets is cheaper than sorting when 1/16 of them were met
+
+
+class Disagreement(MatchyardError):
+    """A rival that found other matches than the index."""
+
+
+class Rival(Protocol):
+    """What all rivals do."""
+
+    def __init__(self, subscriptions: pa.Array, keys: NDArray[np.int64], threads: int) -> None: ...
+
+    def match(self, events: pa.Array) -> Matches:
+        """The keys per event."""
+
+
+class List:
+    """DuckDB: one predicate over all pairs of event and subscription."""
+
+    def __init__(self, subscriptions: pa.Array, keys: NDArray[np.int64], threads: int = 1) -> None:
+        _refuse_empty(subscriptions)
+        self._database = connect(threads)
+        _store(self._database, "stored", pa.table({"key": keys, "tags": subscriptions}))
+
+    def match(self, events: pa.Array) -> Matches:
+        """The keys per event."""
+        found = _ask(
+            self._database,
+            "select event, key from events, stored where list_has_all(events.tags, stored.tags)",
+            pa.table({"event": np.arange(len(events)), "tags": events}),
+        )
+        return _by_event(found, len(events))
+
+
+class Join:
+    """DuckDB: a set matches when as many of its tags are met as it has."""
+
+    def __init__(self, subscriptions: pa.Array, keys: NDArray[np.int64], threads: int = 1) -> None:
+        _refuse_empty(subscriptions)
+        self._database = connect(threads)
+        n_tags = pc.list_value_length(subscriptions)
+        numbers = np.arange(len(keys))
+        _store(self._database, "sets", pa.table({"number": numbers, "key": keys, "n_tags": n_tags}))
+        _store(self._database, "tags", _exploded("number", subscriptions))
+
+    def match(self, events: pa.Array) -> Matches:
+        """The keys per event."""
+        found = _ask(
+            self._database,
+            "select event, key from (select event, number, count(*) as n_met from events "
+            "join tags using (tag) group by event, number) "
+            "join sets using (number) where n_met = n_tags",
+            _exploded("event", events),
+        )
+        return _by_event(found, len(events))
+
+
+class Inverted:
+    """Postings per tag, as PostgreSQL's GIN keeps them; one event after the other."""
+
+    def __init__(self, subscriptions: pa.Array, keys: NDArray[np.int64], threads: int = 1) -> None:
+        _refuse_empty(subscriptions)
+        encoded = subscriptions.flatten().dictionary_encode()
+        tags = encoded.indices.to_numpy()
+        self._keys = np.asarray(keys, np.int64)
+        self._n_tags: NDArray[np.int32] = pc.list_value_length(subscriptions).to_numpy()
+        owners = np.repeat(np.arange(len(keys), dtype=np.int32), self._n_tags)
+        self._postings: NDArray[np.int32] = owners[np.argsort(tags, kind="stable")]
+        ends = np.cumsum(np.bincount(tags, minlength=len(encoded.dictionary))).tolist()
+        names = encoded.dictionary.to_pylist()
+        self._range = {name: slice(*ends) for name, ends in zip(names, zip([0, *ends], ends))}
+
+    def match(self, events: pa.Array) -> Matches:
+        """The keys per event."""
+        found = [self._match_one(event) for event in events.to_pylist()]
+        start = np.zeros(len(found) + 1, np.int64)
+        np.cumsum([len(keys) for keys in found], out=start[1:])
+        return Matches([Part(start, np.concatenate([np.empty(0, np.int64), *found]))])
+
+    def _match_one(self, event: list[str]) -> NDArray[np.int64]:
+        known = [self._postings[self._range[tag]] for tag in event if tag in self._range]
+        if not known:
+            return np.empty(0, np.int64)
+        met = np.concatenate(known)
+        if _DENSE * len(met) > len(self._n_tags):
+            counts = np.bincount(met, minlength=len(self._n_tags))
+            chosen: NDArray[Any] = np.flatnonzero(counts == self._n_tags)
+            return self._keys.take(chosen)
+        met.sort()
+        first = np.flatnonzero(np.concatenate([[True], met[1:] != met[:-1]]))
+        counts = np.diff(np.append(first, len(met)))
+        sets = met[first]
+        chosen = sets[counts == self._n_tags[sets]]
+        return self._keys.take(chosen)
+
+
+class Sets:
+    """Plain Python: is one set a subset of the other?"""
+
+    def __init__(self, subscriptions: pa.Array, keys: NDArray[np.int64], threads: int = 1) -> None:
+        _refuse_empty(subscriptions)
+        self._sets = list(zip(map(frozenset, subscriptions.to_pylist()), keys.tolist()))
+
+    def match(self, events: pa.Array) -> Matches:
+        """The keys per event."""
+        found = []
+        for tags in events.to_pylist():
+            event = frozenset(tags)
+            found.append([key for wanted, key in self._sets if wanted <= event])
+        start = np.zeros(len(found) + 1, np.int64)
+        np.cumsum([len(keys) for keys in found], out=start[1:])
+        return Matches([Part(start, np.array([key for keys in found for key in keys], np.int64))])
+
+
+class Shards:
+    """A rival whose subscriptions are dealt out to shards; a thread each, and all get each event."""
+
+    def __init__(
+        self, kind: type[Rival], subscriptions: pa.Array, keys: NDArray[np.int64], n_shards: int
+    ) -> None:
+        places = [np.arange(shard, len(keys), n_shards) for shard in range(n_shards)]
+        self._shards = [kind(subscriptions.take(pa.array(at)), keys[at], 1) for at in places]
+        self._pool = ThreadPoolExecutor(n_shards, thread_name_prefix="shard")
+
+    def match(self, events: pa.Array) -> Matches:
+        """The keys per event, those of all shards together."""
+        found = list(self._pool.map(lambda shard: shard.match(events), self._shards))
+        numbers = np.arange(len(events))
+        owners = np.concatenate([np.repeat(numbers, np.diff(part.event_start)) for part in found])
+        keys = np.concatenate([part.keys for part in found])
+        return _by_event({"event": owners, "key": keys}, len(events))
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown()
+
+
+RIVALS: dict[str, type[Rival]] = {
+    "DuckDB list_has_all": List,
+    "DuckDB counting join": Join,
+    "inverted index (NumPy)": Inverted,
+    "Python sets": Sets,
+}
+
+
+class Timed(NamedTuple):
+    """A rival's speed, on matches that are those of the index."""
+
+    events_per_s: float
+    events: int  # per pass
+
+
+def race(
+    rival: Any, index: Any, source: Any, pass_s: float = PASS_S, passes: int = 3, fewest: int = 4
+) -> Timed:
+    """Time a rival over as many events as make a pass of about `pass_s`; the median counts.
+
+    Every pass is compared with the index, match by match: a difference is a Disagreement.
+    """
+    n_events, seconds = fewest, [_pass(rival, index, source, fewest)]
+    while seconds[-1] < pass_s / 2:
+        n_events *= min(16, max(2, round(0.75 * pass_s / seconds[-1])))
+        seconds = [_pass(rival, index, source, n_events)]
+    seconds += [_pass(rival, index, source, n_events) for _ in range(passes - 1)]
+    return Timed(n_events / statistics.median(seconds), n_events)
+
+
+def _pass(rival: Any, index: Any, source: Any, n_events: int) -> float:
+    """Seconds for so many events, asked BATCH at a time, with nothing else between the questions."""
+    batches = [
+        source.events(min(BATCH, n_events - first), start=first)
+        for first in range(0, n_events, BATCH)
+    ]
+    rival.match(batches[0])  # what ran before has left nothing of the rival in the caches
+    start = time.perf_counter()
+    found = [rival.match(events) for events in batches]
+    seconds = time.perf_counter() - start
+    for events, answer in zip(batches, found, strict=True):
+        check(answer, index.match(events))
+    return seconds
+
+
+def check(found: Matches, expected: Matches) -> None:
+    """Raise a Disagreement unless both hold the same keys for every event."""
+    if checksum(found) == checksum(expected):
+        return
+    for number, (here, there) in enumerate(zip(found, expected, strict=True)):
+        if sorted(here) != sorted(there):
+            raise Disagreement(
+                f"event {number}: the rival found {len(here)} keys, the index {len(there)}; "
+                f"not in both: {sorted(set(here) ^ set(there))[:3]}"
+            )
+    raise Disagreement("the rival found other matches than the index")
+
+
+def _refuse_empty(subscriptions: pa.Array) -> None:
+    if pc.min(pc.list_value_length(subscriptions)).as_py() == 0:
+        raise UsageError("rivals do not take sets without tags, and one was found")
+
+
+def connect(threads: int) -> Any:
+    """A database in memory."""
+    try:
+        import duckdb
+    except ImportError:
+        raise UsageError(
+            "this rival needs DuckDB, which is in the development dependencies: `make install`, "
+            "or pip install duckdb"
+        ) from None
+    return duckdb.connect(":memory:", config={"threads": threads})
+
+
+def _store(database: Any, name: str, rows: pa.Table) -> None:
+    database.register("given", rows)
+    database.execute(f"create table {name} as select * from given")
+    database.unregister("given")
+
+
+def _ask(database: Any, query: str, events: pa.Table) -> dict[str, NDArray[np.int64]]:
+    database.register("events", events)
+    found: dict[str, NDArray[np.int64]] = database.execute(query).fetchnumpy()
+    database.unregister("events")
+    return found
+
+
+def _exploded(number: str, sets: pa.Array) -> pa.Table:
+    """A row per tag, with the number of its set."""
+    return pa.table({number: pc.list_parent_indices(sets), "tag": sets.flatten()})
+
+
+def _by_event(pairs: dict[str, NDArray[np.int64]], n_events: int) -> Matches:
+    events: NDArray[np.int64] = np.asarray(pairs["event"])
+    order = np.argsort(events, kind="stable")
+    start = np.zeros(n_events + 1, np.int64)
+    np.cumsum(np.bincount(events, minlength=n_events), out=start[1:])
+    return Matches([Part(start, np.asarray(pairs["key"])[order])])

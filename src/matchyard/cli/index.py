@@ -1,0 +1,200 @@
+"""`matchyard build`, `match`, `explain` and `info`: an index from files, and what it finds."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from matchyard.cli.arguments import (
+    AlgorithmOption,
+    AsJson,
+    Device,
+    Engine,
+    Format,
+    Threads,
+    read_options,
+)
+from matchyard.cli.terminal import progress, say, summary
+
+
+def build(
+    engine: Engine,
+    subscriptions: Annotated[
+        str, typer.Argument(help="A file of subscriptions, or - for standard input.")
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the index.")],
+    column: Annotated[
+        str | None,
+        typer.Option(
+            "--column",
+            "--tags",
+            help="The column (or JSON field) with the subscriptions; by default `tags`, for "
+            "predicates `predicate`, and for twigs `twig`.",
+        ),
+    ] = None,
+    key: Annotated[
+        str,
+        typer.Option(help="The column (or JSON field) with the keys: what a match returns."),
+    ] = "key",
+    algorithm: Annotated[
+        str | None, typer.Option(help="The algorithm; by default the engine's own choice.")
+    ] = None,
+    option: AlgorithmOption = None,
+    format: Format = None,
+) -> None:
+    """Build an index from a file of subscriptions and save it."""
+    import matchyard as my
+    from matchyard.cli.rows import located, rows_of
+
+    index = my.create(engine, algorithm, read_options(option))
+    done = 0
+    column = column or index.subscription_column
+    for values, keys, first in rows_of(
+        subscriptions, format, index.parse, column, key, need_key=True
+    ):
+        with located(subscriptions, first):
+            index.add_many(values, keys)
+        done += len(keys)
+        progress(f"{done:,} subscriptions read")
+    progress("compiling")
+    index.consolidate()
+    progress("saving")
+    index.save(output)
+    found = index.info()
+    summary(
+        f"{output}: {found['subscriptions']:,} subscriptions, {found['distinct']:,} distinct, "
+        f"{found['names']:,} names, {found['index_bytes'] / 1e6:,.1f} MB"
+    )
+
+
+def match(
+    index: Annotated[Path, typer.Argument(help="A saved index.")],
+    events: Annotated[str, typer.Argument(help="A file of events, or - for standard input.")] = "-",
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="Where the pairs go; - is standard output.")
+    ] = "-",
+    column: Annotated[
+        str | None,
+        typer.Option(
+            "--column",
+            "--tags",
+            help="The column (or JSON field) with the events; by default `tags`, for predicates the "
+            "whole row, and for twigs `document`.",
+        ),
+    ] = None,
+    id: Annotated[
+        str,
+        typer.Option(
+            help="The column (or JSON field) that names an event; without it, events are numbered "
+            "from 0."
+        ),
+    ] = "id",
+    unique: Annotated[
+        bool,
+        typer.Option(
+            "--unique", help="Each key once per event, however many of its subscriptions match."
+        ),
+    ] = False,
+    arrays: Annotated[
+        bool, typer.Option("--arrays", help="One row per event with its keys, not one per pair.")
+    ] = False,
+    bad: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file (JSON Lines) for events that cannot be read, with the reason; the rest goes "
+            "on. Without it, the first one ends the command."
+        ),
+    ] = None,
+    record: Annotated[
+        str | None,
+        typer.Option(
+            help="For XML: every element of this name in the file is an event of its own, e.g. "
+            "article. Without it, the file is one event."
+        ),
+    ] = None,
+    threads: Threads = 1,
+    device: Device = "cpu",
+    format: Format = None,
+    output_format: Annotated[
+        str | None,
+        typer.Option(help="Format of the output, likewise; jsonl for standard output."),
+    ] = None,
+) -> None:
+    """Match events against a saved index, and write pairs of event and key."""
+    import matchyard as my
+    from matchyard.cli.formats import Writer
+    from matchyard.cli.rows import located, pairs, pairs_schema, rows_of
+
+    opened = my.open(index, threads=threads, device=device)
+    find = opened.match_unique if unique else opened.match
+    n_events = n_matches = 0
+    column = column or opened.event_column
+    split = None
+    if record is not None:
+        if not isinstance(opened, my.TwigIndex):
+            raise my.UsageError("records are for twigs, whose events are XML")
+        split = partial(opened.records, record=record)
+    schema = pairs_schema(opened.info()["keys"], arrays)
+    with Writer(output, output_format, schema) as file:
+        for values, ids, first in rows_of(
+            events, format, opened.parse_event, column, id, bad=bad, split=split
+        ):
+            with located(events, first):
+                found = find(values)
+            file.write(pairs(found, ids, arrays))
+            n_events += len(found)
+            n_matches += found.work.matches
+            progress(f"{n_events:,} events, {n_matches:,} matches")
+    summary(f"{n_events:,} events, {n_matches:,} matches")
+
+
+def explain(
+    index: Annotated[Path, typer.Argument(help="A saved index.")],
+    event: Annotated[
+        str,
+        typer.Argument(
+            help="The event, e.g. 'jazz oslo', '{\"temp\": 31}' or '<a/>'; - reads it from standard "
+            "input."
+        ),
+    ],
+    key: Annotated[str, typer.Option(help="The key whose subscriptions are explained.")],
+) -> None:
+    """Say why a key does or does not get an event."""
+    import matchyard as my
+
+    opened = my.open(index)
+    number: int | str = key
+    if opened.info()["keys"] == "int":
+        try:
+            number = int(key)
+        except ValueError:
+            raise my.UsageError(f"keys of {index} are integers, not {key!r}") from None
+    asked: str | bytes = sys.stdin.buffer.read() if event == "-" else event
+    if isinstance(asked, bytes) and opened.event_column != "document":
+        asked = asked.decode(errors="replace")
+    opened.parse_event(asked)  # says what is wrong with one event without a number
+    say(opened.explain(asked, number))
+
+
+def info(
+    index: Annotated[Path, typer.Argument(help="A saved index.")],
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Look at every value, as for an index from a stranger.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a saved index holds, its settings and its sizes."""
+    import matchyard as my
+
+    found = my.open(index, verify=verify or "auto").info()
+    if as_json:
+        print(json.dumps(found))
+        return
+    for name, value in found.items():
+        text = f"{value:,}" if isinstance(value, int) else str(value)
+        say(f"{name:14} {text}")

@@ -1,0 +1,195 @@
+"""Rows of files as the columns that an index takes, and its matches as rows again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from matchyard.cli import formats
+from matchyard.errors import ParseError
+from matchyard.matches import Matches
+
+Batch = tuple[Any, Any, int]  # values, the names of their rows, and the number of the first
+Parse = Callable[[Any], Any]
+
+
+def rows_of(
+    path: str,
+    format: str | None,
+    parse: Parse,
+    field: str | None,
+    name_field: str,
+    need_key: bool = False,
+    bad: Path | None = None,
+    split: formats.Split | None = None,
+) -> Iterator[Batch]:
+    """Batches of (values, names, first row). Where no field is given, a value is a whole row. A row
+    without a name is named by its number.
+
+    Rows that cannot be read stop everything, or are written to `bad` with the reason.
+    """
+    first = 0
+    if bad is not None:
+        formats.open_to_write(bad).close()
+    for batch in formats.read(path, format, split=split):
+        n_rows = len(batch)
+        if isinstance(batch, pa.Table):
+            values, names = _from_table(batch, field, name_field, need_key, first, path)
+            if bad is not None:
+                values, names = _good_of_table(values, names, parse, bad, first)
+        else:
+            values, names = _from_lines(batch, parse, field, name_field, need_key, first, bad)
+        if len(values):
+            yield values, names, first
+        first += n_rows
+
+
+@contextmanager
+def located(path: str, first: int) -> Iterator[None]:
+    """Say of a problem in a batch where in the file the batch begins."""
+    try:
+        yield
+    except ParseError as error:
+        where = f"{path}, rows counted from {first}" if first else path
+        raise ParseError(f"{where}: {error}") from None
+
+
+def _from_table(
+    table: pa.Table, field: str | None, name_field: str, need_key: bool, first: int, path: str
+) -> tuple[Any, Any]:
+    columns = table.column_names
+    if field is not None and field not in columns:
+        raise ParseError(f"{path}: no column {field!r}; found: {', '.join(columns)}")
+    if name_field in columns:
+        names = table[name_field]
+    elif need_key:
+        raise ParseError(f"{path}: no column {name_field!r}; found: {', '.join(columns)}")
+    else:
+        names = pa.array(np.arange(first, first + len(table)))
+    values = table.to_struct_array() if field is None else table[field]
+    return values.combine_chunks(), names
+
+
+def _good_of_table(
+    values: pa.Array, names: Any, parse: Parse, bad: Path, first: int
+) -> tuple[Any, Any]:
+    """Set aside what cannot be read."""
+    kept = []
+    with bad.open("a", encoding="utf-8") as file:
+        for row, value in enumerate(values.to_pylist()):
+            reason = _reason(value, parse)
+            if reason is None:
+                kept.append(row)
+            else:
+                problem = {"row": first + row, "event": value, "reason": reason}
+                file.write(json.dumps(problem, default=_shown) + "\n")
+    at = pa.array(kept, pa.int64())
+    return values.take(at), names.take(at)
+
+
+def _shown(value: Any) -> str:
+    """What JSON has no form for, as text."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else repr(value)
+
+
+def _reason(value: Any, parse: Parse) -> str | None:
+    try:
+        parse(value)
+    except ParseError as error:
+        return str(error)
+    return None
+
+
+def _from_lines(
+    rows: list[Any],
+    parse: Parse,
+    field: str | None,
+    name_field: str,
+    need_key: bool,
+    first: int,
+    bad: Path | None,
+) -> tuple[list[Any], list[Any]]:
+    values, names, problems = [], [], []
+    for place, (line, row) in enumerate(rows):
+        try:
+            value, name = _from_line(line, row, parse, field, name_field, need_key, first + place)
+        except ParseError as error:
+            if bad is None:
+                raise
+            shown = row.text if isinstance(row, formats.Unread) else row
+            problems.append({"line": line, "event": shown, "reason": str(error)})
+            continue
+        values.append(value)
+        names.append(name)
+    if bad is not None and problems:
+        with bad.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(problem) + "\n" for problem in problems)
+    return values, names
+
+
+def _from_line(
+    line: int,
+    row: Any,
+    parse: Parse,
+    field: str | None,
+    name_field: str,
+    need_key: bool,
+    number: int,
+) -> tuple[Any, Any]:
+    if isinstance(row, formats.Unread):
+        raise ParseError(row.reason)
+    name = number
+    if isinstance(row, dict):
+        if field is not None and field not in row:
+            raise ParseError(f"line {line} has no field {field!r}; found: {', '.join(row)}")
+        if need_key and name_field not in row:
+            raise ParseError(f"line {line} has no field {name_field!r}; found: {', '.join(row)}")
+        row, name = row if field is None else row[field], row.get(name_field, number)
+    elif need_key:
+        raise ParseError(
+            f'line {line} has no key; expected e.g. {{"{field}": …, "{name_field}": 7}}'
+        )
+    try:
+        return parse(row), name
+    except ParseError as error:
+        raise ParseError(f"line {line}: {error}") from None
+
+
+def as_table(values: pa.Array, ids: Any, field: str | None) -> pa.Table:
+    """Events as rows that `rows_of` reads: a column of them, or their attributes as columns."""
+    if field is not None or not pa.types.is_struct(values.type):
+        return pa.table({"id": ids, field or "event": values})
+    return pa.Table.from_struct_array(values)
+
+
+def pairs_schema(keys: str, arrays: bool) -> pa.Schema:
+    """The columns of `pairs` where there are no events."""
+    key = pa.string() if keys == "str" else pa.int64()
+    return pa.schema({"event": pa.int64(), **({"keys": pa.list_(key)} if arrays else {"key": key})})
+
+
+def pairs(matches: Matches, ids: Any, arrays: bool) -> pa.Table:
+    """Matches as a table: a row per (event, key), or per event with its `keys`."""
+    if not isinstance(ids, pa.Array | pa.ChunkedArray):
+        ids = _named(ids)
+    if arrays:
+        return pa.table({"event": ids, "keys": matches.to_arrays()})
+    found = matches.to_arrow()
+    return pa.table({"event": ids.take(found["event"]), "key": found["key"]})
+
+
+def _named(ids: list[Any]) -> pa.Array:
+    """Names of events as one column: numbers or strings as they are, a mixture as strings."""
+    if {type(name) for name in ids} <= {int}:
+        try:
+            return pa.array(ids, pa.int64())
+        except OverflowError:
+            pass
+    texts = [name if isinstance(name, str) else json.dumps(name) for name in ids]
+    return pa.array([text.encode(errors="replace").decode() for text in texts], pa.string())

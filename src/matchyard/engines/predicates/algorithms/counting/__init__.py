@@ -1,0 +1,3 @@
+"""Count the satisfied constraints of each filter."""
+
+__all__ = ["counting", "gpu"]

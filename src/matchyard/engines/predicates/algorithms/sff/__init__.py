@@ -1,0 +1,3 @@
+"""Look at the rarest constraint of each filter first."""
+
+__all__ = ["sff"]

@@ -1,0 +1,3 @@
+"""Bitmaps of filters, tile by tile: the default algorithm."""
+
+__all__ = ["gpu", "tiles"]

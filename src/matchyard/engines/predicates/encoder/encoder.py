@@ -1,0 +1,211 @@
+"""From predicates and events to numbers: the vocabulary, filters, and batches of entries.
+
+    subscriptions ──subscription_column──▶ Subscriptions ──Staging──▶ Filters and a Vocabulary
+    events ──column──▶ Unread ──rows──▶ Column (attributes) ──encode──▶ Batch (entries in a vocabulary)
+
+See `layout` for what the numbers mean.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.predicates import language
+from matchyard.engines.predicates.encoder.events import entries
+from matchyard.engines.predicates.encoder.events.attributes import Column
+from matchyard.engines.predicates.encoder.events.intake import Unread, column
+from matchyard.engines.predicates.encoder.layout import Batch, Filters, Vocabulary
+from matchyard.engines.predicates.encoder.subscriptions import intake
+from matchyard.engines.predicates.encoder.subscriptions.decoding import decode_rows
+from matchyard.engines.predicates.encoder.subscriptions.intake import (
+    VALUES,
+    Staging,
+    Subscriptions,
+    merge,
+)
+from matchyard.engines.predicates.encoder.subscriptions.pieces import renumber
+from matchyard.engines.predicates.encoder.subscriptions.travelling import count, merge_counts
+from matchyard.engines.predicates.encoder.subscriptions.vocabulary import code, inspect
+from matchyard.errors import UsageError
+from matchyard.kernels.strings import find_names
+
+__all__ = [
+    "VALUES",
+    "Batch",
+    "Column",
+    "Filters",
+    "Options",
+    "Staging",
+    "Subscriptions",
+    "Vocabulary",
+    "accept",
+    "check",
+    "column",
+    "count",
+    "decode",
+    "encode",
+    "encode_known",
+    "estimate",
+    "inspect",
+    "keep",
+    "kind",
+    "merge",
+    "merge_counts",
+    "n_ids",
+    "names_of",
+    "parse",
+    "parse_column",
+    "parse_event",
+    "rarest",
+    "read_event",
+    "sizes",
+    "subscription_column",
+    "texts",
+]
+
+
+_MOST_LEVELS = 4096  # there is room for all of them whenever events are read
+
+
+class Options(NamedTuple):
+    """How predicates and events are read, the same for every algorithm."""
+
+    max_filters: int = language.MAX_FILTERS  # that one predicate may be expanded to
+    max_tests: int = language.MAX_TESTS  # in the filters of one predicate, where `or` multiplies
+    max_depth: int = 64  # objects and arrays within each other in an event
+
+
+def check(options: Options) -> None:
+    """Refuse options that make no sense."""
+    for name, value in options._asdict().items():
+        if value < 1:
+            raise UsageError(f'option "{name}" must be at least 1, not {value}')
+    if options.max_depth > _MOST_LEVELS:
+        raise UsageError(
+            f'option "max_depth" must be at most {_MOST_LEVELS}, not {options.max_depth}'
+        )
+
+
+def subscription_column(subscriptions: Any, options: Options) -> Subscriptions:
+    """Subscriptions in any form that users have them in."""
+    return intake.subscription_column(subscriptions, options.max_filters, options.max_tests)
+
+
+def encode(column: Column | Unread, vocabulary: Vocabulary, *bits: Any) -> Batch:
+    """Events as a batch over the vocabulary; predicates have no signatures."""
+    read = column if isinstance(column, Column) else column.rows(0, column.n_rows)
+    return entries.encode(read, vocabulary)
+
+
+def encode_some(column: Column | Unread, vocabulary: Vocabulary, *bits: Any) -> tuple[Batch, int]:
+    """All events at once: they take little memory."""
+    return encode(column, vocabulary), column.n_rows
+
+
+def encode_known(column: Subscriptions, vocabulary: Vocabulary) -> Filters:
+    """Subscriptions as filters over a vocabulary that must have all that they name."""
+    names = find_names(vocabulary.names, column.names).astype(np.int32)
+    texts = find_names(vocabulary.texts, column.texts).astype(np.int32)
+    return code(renumber(column.pieces, names, texts), vocabulary, is_checked=True)
+
+
+def accept(column: Subscriptions, *bits: Any) -> None:
+    """Nothing is refused here: what an algorithm cannot hold it refuses itself."""
+
+
+def parse(value: Any, options: Options) -> language.Predicate:
+    """One subscription as the options want it."""
+    return intake.checked(language.parse(value, options.max_filters, options.max_tests))
+
+
+def parse_event(value: Any, options: Options) -> language.Event:
+    """One event; refuses at once what `column` would refuse later."""
+    event = language.parse_event(value)
+    column([value], options).rows(0, 1)  # as given: of a name that comes twice, one value is gone
+    return event
+
+
+read_event = parse_event  # as the oracle looks at it
+
+
+def parse_column(values: Any, options: Options) -> list[language.Predicate]:
+    """The subscriptions of a column one by one, as `parse` gives them."""
+    staging = Staging()
+    column = subscription_column(values, options)
+    staging.add(column, np.zeros(column.n_rows, np.int64))
+    filters, vocabulary, _ = staging.take()
+    return [parse(row, options) for row in decode_rows(filters, 0, filters.n_rows, vocabulary)]
+
+
+def kind(filters: Filters) -> str:
+    """As of a column: there is only one."""
+    return VALUES
+
+
+def keep(filters: Filters, rows: NDArray[np.bool_]) -> Filters:
+    """Only the rows where `rows` is true."""
+    return filters if rows.all() else filters.take(np.flatnonzero(rows))
+
+
+def decode(filters: Filters, row: int, vocabulary: Vocabulary) -> language.Predicate:
+    """The predicate of one row."""
+    return next(decode_rows(filters, row, row + 1, vocabulary))
+
+
+def texts(filters: Filters, start: int, stop: int, vocabulary: Vocabulary) -> pa.Array:
+    """The predicates of some rows as an Arrow column of text."""
+    rows = decode_rows(filters, start, stop, vocabulary)
+    return pa.array([language.format(row) for row in rows], pa.string())
+
+
+def rarest(filters: Filters) -> NDArray[np.int64]:
+    """Per row a slot that every event it matches has, the largest, whose name is used least; -1 for
+    none. It does not depend on the other rows.
+
+    A row of several filters has none, and a constraint counts when its pieces are of one slot.
+    """
+    found = np.full(filters.n_rows, -1, np.int64)
+    _find_rarest(filters, found)
+    return found
+
+
+def n_ids(vocabulary: Vocabulary) -> int:
+    """How many ids there are that `rarest` can give."""
+    return vocabulary.n_slots
+
+
+def names_of(batch: Batch, vocabulary: Vocabulary) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The ids under which `rarest` may have filed what matches each event: (start, ids)."""
+    return batch.event_start, batch.slots
+
+
+def sizes(vocabulary: Vocabulary) -> tuple[int, int]:
+    """Pieces of all subscriptions, and distinct attribute names and texts."""
+    n_pieces = int(vocabulary.names.counts().sum())
+    return n_pieces, vocabulary.n_names + vocabulary.texts.n_names
+
+
+def estimate(n_rows: int, n_constraints: int, n_names: int) -> tuple[int, int, int]:
+    """Bytes of the vocabulary, of what is staged, and of what a build has besides that."""
+    names = n_names * (11 + 4 + 12)  # slots, offset, text
+    staged = 34 * n_constraints + 24 * n_rows  # pieces, groups and offsets; offsets and keys
+    return names, staged + 60 * n_names, 30 * n_constraints + 24 * n_rows
+
+
+@njit(nogil=True, cache=True)
+def _find_rarest(filters, found):
+    for row in range(len(found)):
+        first = filters.row_start[row]
+        if filters.row_start[row + 1] - first != 1:
+            continue
+        for c in range(filters.filter_start[first], filters.filter_start[first + 1]):
+            start, end = filters.piece_start[c], filters.piece_start[c + 1]
+            slot = filters.slots[start]
+            if filters.groups[c] != 0 or filters.slots[end - 1] != slot:
+                continue
+            found[row] = max(found[row], slot)

@@ -1,0 +1,3 @@
+"""Events of any form as entries: (attribute, code) pairs that algorithms read."""
+
+__all__ = ["attributes", "entries", "intake", "pattern_index"]

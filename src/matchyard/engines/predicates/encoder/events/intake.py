@@ -1,0 +1,274 @@
+"""Events in any form that users have them in, as one: flat attributes.
+
+Dicts become JSON text and JSON text is scanned; tables are taken over column by column. All of this
+happens when some of the events are asked for, in the thread that asks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matchyard.engines.predicates.encoder.events.attributes import Column
+from matchyard.engines.predicates.encoder.events.tables import (
+    NESTED,
+    from_map,
+    from_table,
+    read_rows,
+)
+from matchyard.engines.predicates.encoder.json.scanner import NO_OFFSETS, read_json
+from matchyard.engines.predicates.language.canonical import nearest, shorten
+from matchyard.errors import JsonError, ParseError, UsageError
+
+_EXAMPLE = 'expected an object, e.g. {"area": "north", "temp": 31.5}'
+_BYTES = (bytes, bytearray, memoryview)
+_LISTS = (list, tuple)
+_TIMES = "mM"  # of NumPy, which makes integers of some and objects of others
+_NESTED = (dict, list, tuple, np.ndarray)
+
+
+class Limits(Protocol):
+    """The options that matter here."""
+
+    @property
+    def max_depth(self) -> int:
+        """How many objects and arrays may be within each other."""
+
+
+class Unread(NamedTuple):
+    """Many events, as they came."""
+
+    n_rows: int
+    read: Callable[[int, int], Column]  # from one up to another
+
+    def rows(self, start: int, stop: int) -> Column:
+        """Some consecutive events; an error counts from the first of all."""
+        try:
+            return self.read(start, stop)
+        except JsonError as error:
+            raise error.counted_from(start) from None
+
+
+def column(events: Any, options: Limits) -> Unread:
+    """Events in any form that users have them in: dicts, JSON text, Arrow columns, tables."""
+    depth = options.max_depth
+    held = events[:] if isinstance(events, _LISTS) else _sliceable(events)  # others may change it
+    if isinstance(held, _LISTS):
+        return Unread(len(held), lambda start, stop: _from_python(held[start:stop], depth))
+    read = _from_rows if isinstance(held, pa.Table) else _from_arrow
+    return Unread(len(held), lambda start, stop: read(held.slice(start, stop - start), depth))
+
+
+def _sliceable(events: Any) -> Any:
+    """A list, or a table, an array or chunks of Arrow."""
+    if isinstance(events, (str, dict, *_BYTES)):
+        return [events]
+    if isinstance(events, Iterator):
+        return list(events)
+    if hasattr(events, "columns") or isinstance(events, pa.RecordBatch | pa.Table):
+        return _as_table(events)
+    if hasattr(events, "to_arrow"):  # polars
+        events = events.to_arrow()
+    if isinstance(events, pa.Array | pa.ChunkedArray):
+        return events
+    if hasattr(events, "tolist"):  # NumPy and pandas; Arrow would make floats of mixed numbers
+        values = events.tolist()
+        if isinstance(values, list):  # an array without dimensions has none
+            return values
+    raise ParseError(f"not a column of events, but {_shown(events)}; expected a list of objects")
+
+
+def _shown(value: Any) -> str:
+    return f"{type(value).__name__} {shorten(value)}"
+
+
+def _plain(value: Any) -> Any:
+    """What `json` cannot write itself: scalars and arrays of NumPy."""
+    if isinstance(value, np.generic | np.ndarray) and value.dtype.kind not in _TIMES:
+        plain = value.tolist()
+        if not isinstance(plain, np.generic) and not isinstance(plain, bytes):
+            return plain
+    raise TypeError(_shown(value))
+
+
+_JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_plain)
+
+
+def _from_python(events: Sequence[Any], depth: int) -> Column:
+    kinds = set(map(type, events))
+    if kinds <= {dict}:
+        return _from_dicts(events, depth)
+    if kinds <= {bytes}:
+        return _from_parts(events, depth)
+    return _from_parts([_as_bytes(event, row) for row, event in enumerate(events)], depth)
+
+
+def _from_dicts(events: Sequence[dict[Any, Any]], depth: int) -> Column:
+    """One text for all; whatever is wrong shows there, and is then looked for one by one."""
+    try:
+        data = _JSON.encode(events)
+        has_names = set(map(type, chain.from_iterable(events))) <= {str}
+        if not has_names or data.count("{") > len(events):
+            for row, event in enumerate(events):
+                _check_names(event, row)
+        text = np.frombuffer(data.encode(), np.uint8)
+    except ParseError:
+        raise
+    except Exception:  # classes of users may fail in any way
+        return _from_parts([_as_bytes(event, row) for row, event in enumerate(events)], depth)
+    return read_json(text, NO_OFFSETS, len(events), depth)
+
+
+def _check_names(value: Any, row: int) -> None:
+    """JSON would write 1 and None as "1" and "null"."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if not isinstance(name, str):
+                raise JsonError(f"has a name that is no text: {_shown(name)}", row)
+            if isinstance(inner, _NESTED):
+                _check_names(inner, row)
+    elif isinstance(value, np.ndarray):
+        if value.dtype.hasobject:
+            _check_names([value.tolist()], row)  # without dimensions it is what it holds
+    else:
+        for inner in value:
+            if isinstance(inner, _NESTED):
+                _check_names(inner, row)
+
+
+def _as_bytes(event: Any, row: int) -> bytes:
+    try:
+        if isinstance(event, dict):
+            _check_names(event, row)
+            return _encoded(event).encode()
+        if isinstance(event, str):
+            return str.encode(event)
+    except UnicodeEncodeError as error:
+        found = error.object[max(0, error.start - 20) : error.end + 20]
+        raise JsonError(f"has text that is not Unicode: {found!r}", row) from None
+    except RecursionError:
+        raise JsonError("is nested too deep, or within itself", row) from None
+    except TypeError as error:
+        expected = "expected numbers, text, true, false, null, objects and arrays"
+        raise JsonError(f"has a value that is not JSON: {error}; {expected}", row) from None
+    except ParseError:
+        raise
+    except Exception as error:
+        raise JsonError(f"cannot be written as JSON: {error}", row) from error
+    if isinstance(event, _BYTES):
+        return bytes(event)
+    raise JsonError(f"is no object: {_shown(event)}; {_EXAMPLE}", row)
+
+
+def _encoded(event: dict[Any, Any]) -> str:
+    try:
+        return _JSON.encode(event)
+    except ValueError:  # Python writes no more than thousands of digits
+        return _JSON.encode(_with_doubles(event))
+
+
+def _with_doubles(value: Any) -> Any:
+    """The same with the nearest doubles for integers beyond 64 bits."""
+    if isinstance(value, dict):
+        return {name: _with_doubles(inner) for name, inner in value.items()}
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:
+        return _with_doubles(value.tolist())
+    return [_with_doubles(one) for one in value] if isinstance(value, _LISTS) else nearest(value)
+
+
+def _from_parts(parts: Sequence[bytes], depth: int) -> Column:
+    start = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=start[1:])
+    return read_json(np.frombuffer(b"".join(parts), np.uint8), start, len(parts), depth)
+
+
+def _as_table(events: Any) -> pa.Table:
+    if isinstance(events, pa.RecordBatch):
+        return pa.Table.from_batches([events])
+    if isinstance(events, pa.Table):
+        return events
+    try:
+        if hasattr(events, "to_arrow"):
+            return events.to_arrow()
+        return _from_pandas(events)
+    except RecursionError:
+        raise ParseError("not a table of events: a value nested too deep, or in itself") from None
+    except Exception as error:  # of pandas, of Arrow, or of a class of users
+        reasons = "; ".join(map(str, error.args))  # of pandas: what, and in which column
+        raise ParseError(f"not a table of events: {reasons}") from None
+
+
+def _from_pandas(events: Any) -> pa.Table:
+    """Arrow does not survive objects within themselves, and has no integers beyond 64 bits."""
+    mixed = [place for place, kind in enumerate(events.dtypes) if str(kind) == "object"]
+    for place in mixed:
+        for value in events.iloc[:, place]:
+            if isinstance(value, _NESTED):
+                _with_doubles(value)  # a RecursionError, where it is nested too deep
+    try:
+        return pa.Table.from_pandas(events, preserve_index=False)
+    except OverflowError:
+        doubled = events.copy(deep=False)
+        for place in mixed:
+            doubled.isetitem(place, events.iloc[:, place].map(_with_doubles))
+        return pa.Table.from_pandas(doubled, preserve_index=False)
+
+
+def _from_rows(table: pa.Table, depth: int) -> Column:
+    arrays = [one.combine_chunks() for one in table.columns]
+    found = from_table(table.column_names, arrays, table.num_rows)
+    return found if found is not NESTED else _from_dicts(read_rows(table), depth)
+
+
+def _from_arrow(events: pa.Array | pa.ChunkedArray, depth: int) -> Column:
+    if isinstance(events, pa.ChunkedArray):
+        events = events.combine_chunks()
+        if isinstance(events, pa.ChunkedArray):  # more than 2 GiB of text
+            raise UsageError(
+                "the column is too long for 32-bit offsets; match it in smaller pieces"
+            )
+    kind = events.type
+    if pa.types.is_dictionary(kind):
+        events = events.dictionary_decode()
+        kind = events.type
+    if events.null_count:
+        row = int(np.flatnonzero(events.is_null().to_numpy(zero_copy_only=False))[0])
+        raise JsonError(f"is null; {_EXAMPLE}", row)
+    if pa.types.is_struct(kind):
+        names = [field.name for field in kind]
+        found = from_table(names, events.flatten(), len(events))
+        return found if found is not NESTED else _from_dicts(read_rows(events), depth)
+    if pa.types.is_map(kind):
+        found = from_map(events)
+        return found if found is not NESTED else _from_dicts(read_rows(events), depth)
+    if pa.types.is_null(kind) and len(events) == 0:
+        return _from_python([], depth)
+    text, start = _json_buffers(events)
+    return read_json(text, start, len(events), depth)
+
+
+def _json_buffers(events: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    kind = events.type
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        events = events.cast(pa.large_binary())
+    elif pa.types.is_string(kind) or pa.types.is_binary(kind):
+        events = events.cast(pa.binary())
+    elif pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        events = events.cast(pa.large_binary())
+    else:
+        raise ParseError(f"not a column of events: its type is {kind}; {_EXAMPLE}")
+    if len(events) == 0:
+        return np.frombuffer(b"", np.uint8), np.zeros(1, np.int64)
+    width = np.int64 if pa.types.is_large_binary(events.type) else np.int32
+    _, offsets, data = events.buffers()
+    start = np.frombuffer(offsets, width)[events.offset : events.offset + len(events) + 1]
+    # Of a slice only its own text: a copy is made of all of it where there are escapes.
+    text = np.frombuffer(data or b"", np.uint8)[start[0] : start[-1]]
+    text.flags.writeable = False  # as that of Python strings, so that kernels are compiled once
+    return text, start.astype(np.int64) - start[0]

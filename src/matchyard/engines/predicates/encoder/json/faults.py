@@ -1,0 +1,45 @@
+"""What can be wrong with JSON text, and how that is told."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchyard.engines.predicates.language.events import foreign_encoding
+from matchyard.errors import JsonError
+
+NO_FAULT = 0
+# No faults of the text: the scanner needs more room for one of these.
+FULL_ATTRIBUTES, FULL_NODES, FULL_PLACES, FULL_UNESCAPED = -1, -2, -3, -4
+ENDS, OBJECT, NAME, COLON, COMMA, NO_VALUE, TRAILING = 2, 3, 4, 5, 6, 7, 8
+CONTROL, ESCAPE, SURROGATE, NOT_UTF8, DEEP = 9, 10, 11, 12, 13
+_MESSAGES = {
+    ENDS: "the text ends too early",
+    OBJECT: "expected an object",
+    NAME: "expected a name in double quotes",
+    COLON: 'expected ":"',
+    COMMA: 'expected "," or the closing bracket',
+    NO_VALUE: "expected a value",
+    TRAILING: "expected nothing more after the object",
+    CONTROL: "a control character must be escaped within a string",
+    ESCAPE: "not an escape that JSON knows",
+    SURROGATE: "half of a surrogate pair stands for no character",
+    NOT_UTF8: "these bytes are not UTF-8",
+    DEEP: 'nested deeper than {limit} levels (option "max_depth")',
+}
+_EXAMPLE = 'e.g. {"area": "north", "temp": 31.5}'
+
+
+def refuse(
+    fault: int, event: int, position: int, text: NDArray[np.uint8], start: int, end: int, limit: int
+) -> JsonError:
+    """The error to raise, with the place and what stands there."""
+    message = foreign_encoding(bytes(text[start : min(end, start + 4)]))
+    message = message or _MESSAGES[fault].format(limit=limit)
+    near = bytes(text[max(start, position - 20) : min(end, position + 20)])
+    found = "the end" if position >= end else repr(bytes(text[position : position + 1]))[1:]
+    return JsonError(
+        f"is not JSON at byte {position - start}: {message}; found {found} "
+        f"in {near.decode(errors='replace')!r}; expected an object, {_EXAMPLE}",
+        event,
+    )

@@ -1,0 +1,3 @@
+"""Predicates of any form as filters, and back."""
+
+__all__ = ["decoding", "intake", "pieces", "travelling", "vocabulary"]

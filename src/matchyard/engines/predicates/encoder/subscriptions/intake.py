@@ -1,0 +1,266 @@
+"""Subscriptions in any form that users have them in, as pieces; and those that wait to be coded."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matchyard.engines.predicates.encoder.layout import Filters, Vocabulary
+from matchyard.engines.predicates.encoder.subscriptions.arrow import from_lists, is_list
+from matchyard.engines.predicates.encoder.subscriptions.arrow_operands import is_text
+from matchyard.engines.predicates.encoder.subscriptions.operators import (
+    COMPARISONS,
+    constant,
+    write_constraint,
+)
+from matchyard.engines.predicates.encoder.subscriptions.pieces import Pieces, join, renumber
+from matchyard.engines.predicates.encoder.subscriptions.vocabulary import encode, read
+from matchyard.engines.predicates.language import parse
+from matchyard.engines.predicates.language.canonical import Constraint, Kept, Predicate, shorten
+from matchyard.errors import ParseError, UsageError
+from matchyard.kernels.strings import Interner, Names
+
+VALUES = "predicates"  # the kind of columns and batches: there is only one
+_MOST_GROUPS = int(np.iinfo(np.int16).max)
+_EXAMPLE = "expected predicates, e.g. ['temp > 30 and area = \"north\"']"
+
+
+class Subscriptions(NamedTuple):
+    """Many predicates as pieces, over names and texts of their own."""
+
+    pieces: Pieces
+    names: pa.Array  # large_string by id
+    texts: pa.Array
+
+    @property
+    def n_rows(self) -> int:
+        """How many predicates there are."""
+        return self.pieces.n_rows
+
+    @property
+    def kind(self) -> str:
+        """As of every column of this engine."""
+        return VALUES
+
+
+def subscription_column(values: Any, max_filters: int, max_tests: int) -> Subscriptions:
+    """Predicates in any form that users have them in."""
+    if isinstance(values, Iterator):
+        values = list(values)
+    if not isinstance(values, list | tuple):
+        values = _as_rows(values)
+    if isinstance(values, pa.Array):
+        found = Subscriptions(*from_lists(values))
+        n_filters = np.diff(found.pieces.row_start)
+        if n_filters.max(initial=0) > max_filters:
+            row = int(n_filters.argmax())
+            raise ParseError(
+                f"row {row} has {n_filters[row]} filters, more than max_filters={max_filters}"
+            )
+        return found
+    return _from_python(values, max_filters, max_tests)
+
+
+def _as_rows(values: Any) -> Any:
+    """A column as a list, or as Arrow where its rows are lists of constraints."""
+    if isinstance(values, str | bytes | set | frozenset | dict):  # their parts are not rows
+        raise ParseError(
+            f"not a column of predicates, but one {type(values).__name__}: {shorten(values)}; "
+            f"{_EXAMPLE}"
+        )
+    if hasattr(values, "columns"):
+        raise ParseError(f"not a column, but a table with several; pass one of them, {_EXAMPLE}")
+    if hasattr(values, "to_arrow"):  # polars
+        values = values.to_arrow()
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+        if isinstance(values, pa.ChunkedArray):  # more than 2 GiB of text in 32-bit offsets
+            raise UsageError("the column is too long for 32-bit offsets; add it in smaller pieces")
+    if isinstance(values, pa.Array):
+        if pa.types.is_struct(values.type) and any(
+            field.name == "op" and is_text(field.type) for field in values.type
+        ):
+            raise ParseError("rows of one constraint; expected a list of constraints per row")
+        return values if is_list(values.type) else values.to_pylist()
+    if not isinstance(values, Iterable):
+        raise ParseError(f"not a column of predicates, but {shorten(values)}; {_EXAMPLE}")
+    try:
+        return list(values)
+    except TypeError:  # an array without dimensions
+        raise ParseError(f"not a column of predicates, but {shorten(values)}; {_EXAMPLE}") from None
+
+
+def checked(predicate: Predicate) -> Predicate:
+    """The predicate, unless one of its filters has more negated groups than can be numbered."""
+    most = max((len(one.fails) for one in predicate.filters), default=0)
+    if most > _MOST_GROUPS:
+        raise ParseError(f"{most} negated groups in a filter; the limit is {_MOST_GROUPS}")
+    return predicate
+
+
+def _from_python(values: Sequence[Any], max_filters: int, max_tests: int) -> Subscriptions:
+    writer = Writer()
+    for row, value in enumerate(values):
+        if isinstance(value, list | tuple) and value and isinstance(value[0], dict):
+            raise ParseError(
+                f"row {row} is a list of objects: {shorten(value)}; expected predicates; lists of "
+                "constraints are taken as an Arrow column, pyarrow.array(rows)"
+            )
+        try:
+            is_kept = type(value) is Kept and len(value.filters) <= max_filters
+            writer.add(checked(value if is_kept else parse(value, max_filters, max_tests)))
+        except ParseError as error:
+            raise ParseError(f"row {row}: {error}") from None
+    return writer.subscriptions()
+
+
+class Writer:
+    """Predicates one by one, in lists that become arrays all at once."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, int] = {}
+        self._texts: dict[str, int] = {}
+        # Machine words: lists of Python's integers would take five times the memory.
+        self._words = array("q")  # name, kind, forms, low and high of each piece
+        self._groups = array("h")
+        self._piece_ends, self._filter_ends, self._row_ends = (array("q", [0]) for _ in range(3))
+
+    def add(self, predicate: Predicate) -> None:
+        """One more row; a constraint may be in many of its filters, and is written out once."""
+        words, groups, piece_ends = self._words, self._groups, self._piece_ends
+        known: dict[int, array[int]] = {}
+        for holds, fails in predicate.filters:
+            for group, constraints in enumerate((holds, *fails)):
+                for constraint in constraints:
+                    found = known.get(id(constraint))
+                    if found is None:
+                        found = known[id(constraint)] = array("q", self._written(constraint))
+                    words += found
+                    groups.append(group)
+                    piece_ends.append(len(words) // 5)
+            self._filter_ends.append(len(groups))
+        self._row_ends.append(len(self._filter_ends) - 1)
+
+    def _written(self, constraint: Constraint) -> Sequence[int]:
+        name, tests = constraint
+        number = self._names.setdefault(name, len(self._names))
+        op, value = tests[0]
+        if len(tests) == 1 and op in COMPARISONS:  # as `write` does it, without lists
+            kind, form, word = constant(value, self._text_id)
+            times, plus = COMPARISONS[op]
+            return number, kind, form * times + plus, word, word
+        pieces = write_constraint(tests, self._text_id)
+        return [word for piece in pieces for word in (number, *piece)]
+
+    def _text_id(self, text: str) -> int:
+        return self._texts.setdefault(text, len(self._texts))
+
+    def subscriptions(self) -> Subscriptions:
+        """All of them as arrays."""
+        words = np.array(self._words, np.int64).reshape(-1, 5)
+        pieces = Pieces(
+            np.array(self._row_ends, np.int64),
+            np.array(self._filter_ends, np.int64),
+            np.array(self._piece_ends, np.int64),
+            np.array(self._groups, np.int16),
+            words[:, 0].astype(np.int32),
+            words[:, 1].astype(np.uint8),
+            words[:, 2].astype(np.uint8),
+            words[:, 3].copy(),
+            words[:, 4].copy(),
+        )
+        names, texts = (
+            pa.array(list(some), pa.large_string()) for some in (self._names, self._texts)
+        )
+        return Subscriptions(pieces, names, texts)
+
+
+class _Staged(NamedTuple):
+    """What one call staged, and how much there is up to it."""
+
+    pieces: Pieces
+    keys: NDArray[np.int64]
+    n_rows: int
+    n_constraints: int
+
+
+class Staging:
+    """Subscriptions that wait to be compiled, over names and texts in order of appearance."""
+
+    def __init__(self) -> None:
+        self._names, self._texts = Interner(), Interner()
+        self._staged: list[_Staged] = []
+
+    @property
+    def n_rows(self) -> int:
+        """Subscriptions so far."""
+        return self._staged[-1].n_rows if self._staged else 0
+
+    @property
+    def n_parts(self) -> int:
+        """Constraints in them."""
+        return self._staged[-1].n_constraints if self._staged else 0
+
+    @property
+    def n_names(self) -> int:
+        """Distinct attribute names among those."""
+        return self._names.n_names
+
+    def add(self, column: Subscriptions, keys: NDArray[np.int64]) -> None:
+        """Stage every row of a column, or none of them."""
+        names = self._names.intern_arrow(column.names)
+        texts = self._texts.intern_arrow(column.texts)
+        self._append(renumber(column.pieces, names, texts), keys)
+
+    def _append(self, pieces: Pieces, keys: NDArray[np.int64]) -> None:
+        n_rows = self.n_rows + len(keys)
+        n_constraints = self.n_parts + len(pieces.groups)
+        self._staged.append(_Staged(pieces, keys, n_rows, n_constraints))
+
+    def put_back(self, filters: Filters, vocabulary: Vocabulary, keys: NDArray[np.int64]) -> None:
+        """Stage rows before all others: what a failed build had taken."""
+        staged, names, texts = self._staged, self._names.names(), self._texts.names()
+        self._names, self._texts = Interner(vocabulary.names), Interner(vocabulary.texts)
+        self._staged = []
+        self._append(read(filters, vocabulary), keys)
+        new_names = self._names.intern(names.text, names.text_start)
+        new_texts = self._texts.intern(texts.text, texts.text_start)
+        for some in staged:
+            self._append(renumber(some.pieces, new_names, new_texts), some.keys)
+
+    def take(self) -> tuple[Filters, Vocabulary, NDArray[np.int64]]:
+        """All that was staged, coded over a vocabulary of its own; leaves nothing."""
+        filters, vocabulary = encode(
+            join([some.pieces for some in self._staged]), self._names.names(), self._texts.names()
+        )
+        keys = [some.keys for some in self._staged]
+        self.__init__()  # type: ignore[misc]
+        return filters, vocabulary, np.concatenate([np.empty(0, np.int64), *keys])
+
+
+def merge(parts: Sequence[tuple[Filters, Vocabulary]]) -> tuple[Filters, Vocabulary]:
+    """Join filters over different vocabularies into one over a new one, with just what they use."""
+    if len(parts) == 1 and _uses_all(*parts[0]):
+        return parts[0]
+    names, texts = Interner(), Interner()
+    joined = [
+        renumber(
+            read(filters, vocabulary), _ids(names, vocabulary.names), _ids(texts, vocabulary.texts)
+        )
+        for filters, vocabulary in parts
+    ]
+    return encode(join(joined), names.names(), texts.names())
+
+
+def _uses_all(filters: Filters, vocabulary: Vocabulary) -> bool:
+    """Has no row gone since the vocabulary was made? It counts the pieces that it was made for."""
+    return len(filters.slots) == int(vocabulary.names.counts().sum())
+
+
+def _ids(interner: Interner, names: Names) -> NDArray[np.int32]:
+    return interner.intern(names.text, names.text_start.astype(np.int64))

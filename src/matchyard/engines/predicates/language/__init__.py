@@ -1,0 +1,42 @@
+"""WORDS: a subscription is a condition on named attributes, an event a JSON-like object."""
+
+from matchyard.engines.predicates.language.language import (
+    MAX_FILTERS,
+    MAX_TESTS,
+    Constraint,
+    Event,
+    Filter,
+    Predicate,
+    Subscription,
+    Test,
+    alternatives,
+    field,
+    format,
+    make_test,
+    parse,
+    parse_event,
+    successor,
+)
+
+__all__ = [
+    "MAX_FILTERS",
+    "MAX_TESTS",
+    "Constraint",
+    "Event",
+    "Filter",
+    "Predicate",
+    "Subscription",
+    "Test",
+    "alternatives",
+    "attribute_tests",
+    "canonical",
+    "events",
+    "field",
+    "format",
+    "formatting",
+    "make_test",
+    "normal_form",
+    "parse",
+    "parse_event",
+    "successor",
+]

@@ -1,0 +1,54 @@
+"""Several tests of one attribute as the constraints in which they are kept; see `canonical`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from matchyard.engines.predicates.language.canonical import ALONE, Constraint, Test, rank, sort_key
+from matchyard.errors import ParseError
+
+
+def alternatives(name: str, tests: Iterable[Test]) -> list[Constraint]:
+    """The constraints, one of which must hold, that stand for some tests of an attribute."""
+    tests = list(tests)
+    if len(tests) == 1 and tests[0].op != "except":
+        return [Constraint(name, (tests[0],))]
+    if not tests:
+        raise ParseError(f"no test on {name!r}; expected at least one, such as > 30")
+    if any(test.op == "exists" for test in tests):
+        return [Constraint(name, (Test("exists", None),))]
+    alone = {sort_key(t): t for test in tests for t in _expand(test) if t.op in ALONE}
+    rest = _unite([t for test in tests for t in _expand(test) if t.op not in ALONE])
+    found = [Constraint(name, (alone[key],)) for key in sorted(alone)]
+    if rest:
+        found.append(Constraint(name, rest))
+    return found
+
+
+def _expand(test: Test) -> list[Test]:
+    """Comparisons instead of an `except` that could not be told from them."""
+    if test.op == "except":
+        numbers = [v for v in test.value if isinstance(v, (int, float)) and not isinstance(v, bool)]
+        texts = [v for v in test.value if isinstance(v, str)]
+        if numbers and texts and len(test.value) == len(numbers) + len(texts) + 3:
+            return _around(numbers) + _around(texts)
+    return [test]
+
+
+def _around(values: Sequence[Any]) -> list[Test]:
+    """Everything but these values, which are in order."""
+    inner = [Test("between", (a, True, b, True)) for a, b in pairwise(values)]
+    return [Test("<", values[0]), *inner, Test(">", values[-1])]
+
+
+def _unite(tests: list[Test]) -> tuple[Test, ...]:
+    """Several tests as they are kept: distinct, in order, `<` and `>` as `!=`."""
+    kept = {sort_key(test): test for test in tests}
+    for test in tests:
+        if test.op == "!=" or (test.op == "<" and (">", *rank(test.value)) in kept):
+            for op in "<>":
+                kept.pop((op, *rank(test.value)), None)
+            kept[("!=", *rank(test.value))] = Test("!=", test.value)
+    return tuple(kept[key] for key in sorted(kept))

@@ -1,0 +1,126 @@
+"""WORDS: a subscription is a condition on named attributes, an event a JSON-like object.
+
+    text      area = "north" and temp > 30 or wind > 20       see `text`
+    objects   (field("area") == "north") & (field("temp") > 30)
+    patterns  {"area": ["north"], "temp": [{"numeric": [">", 30]}]}, or JSON text of one: `patterns_json`
+
+All of them become the same `Predicate`: a disjunction of filters (`normal_form`) whose constraints are
+kept in one form (`canonical`), so that equal predicates compare equal however they were written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matchyard.engines.predicates.language.attribute_tests import alternatives
+from matchyard.engines.predicates.language.canonical import (
+    Constraint,
+    Filter,
+    Predicate,
+    Test,
+    make_test,
+    shorten,
+    successor,
+)
+from matchyard.engines.predicates.language.events import check_event, finite, read_json, whole
+from matchyard.engines.predicates.language.expressions import Expression, Field, field
+from matchyard.engines.predicates.language.formatting import format_predicate
+from matchyard.engines.predicates.language.normal_form import (
+    MAX_FILTERS,
+    MAX_TESTS,
+    Condition,
+    condition_of,
+    normalise,
+)
+from matchyard.engines.predicates.language.patterns_json import once, parse_rule
+from matchyard.engines.predicates.language.text import EXAMPLE, parse_text
+from matchyard.errors import MatchyardError, ParseError
+
+__all__ = [
+    "MAX_FILTERS",
+    "MAX_TESTS",
+    "Constraint",
+    "Event",
+    "Filter",
+    "Predicate",
+    "Subscription",
+    "Test",
+    "alternatives",
+    "field",
+    "format",
+    "make_test",
+    "parse",
+    "parse_event",
+    "successor",
+]
+
+Subscription = Predicate
+Event = dict[str, Any]
+
+
+def parse(value: Any, max_filters: int = MAX_FILTERS, max_tests: int = MAX_TESTS) -> Predicate:
+    """The predicate that a text, pattern, expression or predicate stands for.
+
+    >>> format(parse("temp > 30.0 and area in {'north'}"))
+    'area = "north" and temp > 30'
+    """
+    return normalise(_condition(value), max_filters, max_tests)
+
+
+def parse_event(value: Any) -> Event:
+    """The event that a dict or JSON text stands for.
+
+    >>> parse_event('{"temp": 31}')
+    {'temp': 31}
+    """
+    return check_event(value)
+
+
+def format(predicate: Predicate) -> str:
+    """A predicate as text, which parses back to an equal one.
+
+    >>> format(parse({"temp": [{"numeric": [">", 30]}, "hot"]}))
+    'temp in {"hot", > 30}'
+    """
+    return format_predicate(predicate)
+
+
+def _condition(value: Any) -> Condition:
+    try:
+        if isinstance(value, str):
+            text = str.__str__(value)  # a class of users may read otherwise than it is written
+            return parse_text(text) if text.lstrip()[:1] != "{" else parse_rule(_rule(text))
+        if isinstance(value, Expression):
+            return value.condition
+        if isinstance(value, (dict, Predicate, Filter, Constraint)):
+            return _of_object(value)
+    except RecursionError:
+        raise ParseError(f"not a predicate: nested too deeply; {EXAMPLE}") from None
+    if isinstance(value, Field):
+        raise ParseError(
+            f"not a predicate: {value!r}; expected a comparison, such as {value!r} > 30"
+        )
+    raise ParseError(
+        f"not a predicate: {shorten(value)}; expected text, a pattern or an expression, {EXAMPLE}"
+    )
+
+
+def _of_object(value: Any) -> Condition:
+    """The condition of what users put together; their classes may fail in any way when read."""
+    try:
+        return parse_rule(value) if isinstance(value, dict) else condition_of(value)
+    except (MatchyardError, RecursionError):
+        raise
+    except Exception as error:
+        raise ParseError(
+            f"not a predicate: {shorten(value)} cannot be read: {type(error).__name__}:"
+            f" {shorten(error)}; {EXAMPLE}"
+        ) from error
+
+
+def _rule(text: str) -> dict[str, Any]:
+    example = 'for example {"area": ["north"]}'
+    rule: dict[str, Any] = read_json(
+        text, "a pattern", example, parse_float=finite, parse_int=whole, pairs=once
+    )
+    return rule

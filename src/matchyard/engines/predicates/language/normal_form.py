@@ -1,0 +1,296 @@
+"""Conditions of any form as predicates: disjunctions of filters.
+
+A negated filter becomes one filter whose only negated group are all its constraints, and one per
+negated group that it had (the group, now positive): `not (x = 1 and y = 4 and not z = 2)` is
+`not (x = 1 and y = 4) or z = 2`. Whether some of them would have to meet in one element of an array
+of objects makes no difference to that.
+
+`not` asks about the whole event. What is negated twice is asked positively again, and is then a
+constraint like the others of its filter: `a.y = 4 and not not a.x = 1` is `a.y = 4 and a.x = 1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, TypeAlias
+
+from matchyard.engines.predicates.language.attribute_tests import alternatives
+from matchyard.engines.predicates.language.canonical import (
+    Constraint,
+    Filter,
+    Kept,
+    Predicate,
+    Test,
+    check_name,
+    constraint_key,
+    make_test,
+    shorten,
+)
+from matchyard.errors import ParseError
+
+MAX_FILTERS = 16_384  # of one predicate, unless an option says otherwise
+MAX_TESTS = 65_536  # in the filters that `or` inside `and` multiplies; likewise
+_STEPS = 16  # how many times `max_tests` may be made in between, where conditions are nested
+_COUNTED = 10**15  # larger numbers are not told exactly: they may have thousands of digits
+Group: TypeAlias = tuple[Constraint, ...]
+Ranks: TypeAlias = tuple[int, ...]
+Coded: TypeAlias = tuple[Ranks, tuple[Ranks, ...]]  # a filter: what holds, and negated groups
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All parts hold; without parts: always."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """One part holds; without parts: never."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The part does not hold."""
+
+    part: Condition
+
+
+Condition: TypeAlias = "Constraint | And | Or | Not"
+
+
+def constrain(name: str, tests: Any) -> Condition:
+    """The condition that a value of an attribute satisfies one of some tests."""
+    found = alternatives(name, tests)
+    return found[0] if len(found) == 1 else Or(tuple(found))
+
+
+def condition_of(value: Predicate | Filter | Constraint) -> Condition:
+    """What a predicate, filter or constraint says, checked and in the form in which it is kept."""
+    if isinstance(value, Constraint):
+        for test in value.tests:
+            if not isinstance(test, Test):
+                raise ParseError(f"not a test: {shorten(test)}; expected one such as Test('>', 30)")
+        return constrain(check_name(value.name), [make_test(*test) for test in value.tests])
+    if isinstance(value, Filter):
+        fails = [Not(And(tuple(map(condition_of, group)))) for group in value.fails]
+        return And((*map(condition_of, value.holds), *fails))
+    filters = tuple(map(condition_of, value.filters))
+    return filters[0] if len(filters) == 1 else Or(filters)
+
+
+def normalise(
+    condition: Condition, max_filters: int = MAX_FILTERS, max_tests: int = MAX_TESTS
+) -> Predicate:
+    """The predicate that holds exactly when the condition does."""
+    if isinstance(condition, Constraint):
+        return Kept((Filter((condition,)),))
+    if isinstance(condition, And) and all(type(part) is Constraint for part in condition.parts):
+        return Kept((Filter(in_order(condition.parts)),))  # type: ignore[arg-type]
+    try:
+        return _Expansion(condition, max_filters, max_tests).predicate()
+    except RecursionError:
+        raise ParseError(
+            "not a predicate: nested too deeply; expected fewer conditions within each other"
+        ) from None
+
+
+def in_order(constraints: Sequence[Constraint]) -> Group:
+    """Constraints in order, each once; few have the same name, so that names mostly suffice."""
+    if len(constraints) < 2:
+        return tuple(constraints)
+    by_name = {constraint.name: constraint for constraint in constraints}
+    if len(by_name) == len(constraints):
+        return tuple([by_name[name] for name in sorted(by_name)])
+    kept = {constraint_key(constraint): constraint for constraint in constraints}
+    return tuple(kept[key] for key in sorted(kept))
+
+
+def group_key(group: Group) -> tuple[Any, ...]:
+    """What negated groups are put in order by."""
+    return tuple(constraint_key(constraint) for constraint in group)
+
+
+def filter_key(one: Filter) -> tuple[Any, ...]:
+    """What filters are put in order by."""
+    return (group_key(one.holds), tuple(group_key(group) for group in one.fails))
+
+
+class _Expansion:
+    """A condition on its way to filters, in which constraints are numbers: their ranks.
+
+    Whatever is made is counted before it is made, so that the cost of a predicate is bounded by
+    `max_filters` and `max_tests` however it is nested. Conditions that are objects may be parts of
+    several others; each of them is expanded once.
+    """
+
+    def __init__(self, condition: Condition, max_filters: int, max_tests: int) -> None:
+        self.condition, self.max_filters, self.max_tests = condition, max_filters, max_tests
+        self.n_made = 0  # tests in all filters that were multiplied
+        self._known: dict[tuple[int, bool], list[Coded]] = {}
+        self._rank: dict[int, int] = {}  # by id: the condition keeps its parts alive
+        named = {id(one): (constraint_key(one), one) for one in _leaves(condition)}
+        kept = dict(named.values())
+        rank = {key: place for place, key in enumerate(sorted(kept))}
+        self._constraints = [kept[key] for key in rank]
+        self._n_tests = [sum(map(_n_values, one.tests)) for one in self._constraints]
+        for number, (key, _) in named.items():
+            self._rank[number] = rank[key]
+
+    def predicate(self) -> Predicate:
+        """The predicate, its filters in order."""
+        groups: dict[Ranks, Group] = {}
+
+        def group(ranks: Ranks) -> Group:
+            found = groups.get(ranks)
+            if found is None:
+                found = groups[ranks] = tuple([self._constraints[rank] for rank in ranks])
+            return found
+
+        filters = sorted(set(self.expand(self.condition, False)))
+        return Kept(
+            tuple([Filter(group(held), tuple(map(group, fails))) for held, fails in filters])
+        )
+
+    def expand(self, condition: Condition, is_negated: bool) -> list[Coded]:
+        """The filters of a condition, or of its negation."""
+        place = (id(condition), is_negated)
+        found = self._known.get(place)
+        if found is None:
+            found = self._known[place] = self._expand(condition, is_negated)
+        return found
+
+    def _expand(self, condition: Condition, is_negated: bool) -> list[Coded]:
+        if isinstance(condition, Constraint):
+            held = (self._rank[id(condition)],)
+            return [((), (held,)) if is_negated else (held, ())]
+        if isinstance(condition, Not):
+            return self.expand(condition.part, not is_negated)
+        if isinstance(condition, And) and is_negated:
+            return self._negate_all(condition)
+        parts = [self.expand(part, is_negated) for part in _distinct(condition.parts)]
+        is_sum = isinstance(condition, Or) and not is_negated
+        return self._sum(parts) if is_sum else self._product(parts)
+
+    def _negate_all(self, condition: And) -> list[Coded]:
+        """The filters of which one matches exactly when not all of the parts hold together."""
+        together, negated = [], []
+        for part in _distinct(_flat(condition.parts)):
+            if isinstance(part, Not):  # asks about the whole event: a matter of its own
+                negated.append(self.expand(part.part, False))
+            else:
+                together.append(self.expand(part, False))
+        if together:
+            filters = self._product(together)
+            negated.append(self._product([_negate(one) for one in filters]))
+        return self._sum(negated)
+
+    def _sum(self, choices: list[list[Coded]]) -> list[Coded]:
+        """All filters of all lists."""
+        self._check_filters(sum(map(len, choices)))
+        return list(dict.fromkeys(one for some in choices for one in some))
+
+    def _product(self, choices: list[list[Coded]]) -> list[Coded]:
+        """One filter for every way to take one of each list."""
+        choices = [list(some) for some in dict.fromkeys(map(tuple, choices))]
+        n_filters = 1
+        for some in choices:
+            n_filters = min(n_filters * len(some), _COUNTED)
+        self._check_filters(n_filters)
+        if n_filters == 0:
+            return []
+        if n_filters > 1:
+            self._check_tests(
+                sum(n_filters // len(some) * sum(map(self._size, some)) for some in choices)
+            )
+        # Lists of one filter are joined first: copying them one by one takes the square of that.
+        same = [some[0] for some in choices if len(some) == 1]
+        held = {rank for ranks, _ in same for rank in ranks}
+        failed = {group for _, groups in same for group in groups}
+        several = [some for some in choices if len(some) > 1]
+        return [
+            (
+                tuple(sorted(held.union(*[ranks for ranks, _ in chosen]))),
+                tuple(sorted(failed.union(*[groups for _, groups in chosen]))),
+            )
+            for chosen in product(*several)
+        ]
+
+    def _size(self, one: Coded) -> int:
+        n_tests = self._n_tests
+        size = sum([n_tests[rank] for rank in one[0]])
+        return size + sum([n_tests[rank] for group in one[1] for rank in group])
+
+    def _check_filters(self, n_filters: int) -> None:
+        if n_filters > self.max_filters:
+            raise ParseError(
+                f"the predicate expands to {_told(n_filters)} filters, more than"
+                f" max_filters={self.max_filters}; {_ADVICE}"
+            )
+
+    def _check_tests(self, n_tests: int) -> None:
+        self.n_made += n_tests
+        if n_tests > self.max_tests:
+            raise ParseError(
+                f"the predicate expands to {_told(n_tests)} tests, more than"
+                f" max_tests={self.max_tests}; {_ADVICE}"
+            )
+        if self.n_made > _STEPS * self.max_tests:
+            raise ParseError(
+                f"expanding the predicate step by step makes {self.n_made} tests, more than"
+                f" {_STEPS} times max_tests={self.max_tests}; {_ADVICE}"
+            )
+
+
+_ADVICE = "expected fewer alternatives, several subscriptions, or a higher limit"
+
+
+def _told(number: int) -> str:
+    return f"more than {_COUNTED - 1}" if number >= _COUNTED else str(number)
+
+
+def _n_values(test: Test) -> int:
+    """How many values a test compares with: `except` and its like take several."""
+    is_listed = isinstance(test.value, tuple) and test.op != "between"
+    return len(test.value) if is_listed else 1
+
+
+def _leaves(condition: Condition) -> Iterator[Constraint]:
+    """The constraints of a condition; parts that are there several times are looked at once."""
+    waiting, seen = [condition], {id(condition)}
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Constraint):
+            yield one
+            continue
+        for part in (one.part,) if isinstance(one, Not) else one.parts:
+            if id(part) not in seen:
+                seen.add(id(part))
+                waiting.append(part)
+
+
+def _distinct(parts: Iterable[Condition]) -> list[Condition]:
+    """Each object once; what is equal otherwise shows when it is expanded."""
+    return list({id(part): part for part in parts}.values())
+
+
+def _flat(parts: tuple[Condition, ...]) -> Iterator[Condition]:
+    """The parts of a conjunction and of those in it, without negations of negations."""
+    for part in parts:
+        while isinstance(part, Not) and isinstance(part.part, Not):
+            part = part.part.part
+        if isinstance(part, And):
+            yield from _flat(part.parts)
+        else:
+            yield part
+
+
+def _negate(one: Coded) -> list[Coded]:
+    """The filters of which one matches exactly when this one does not."""
+    held, fails = one
+    found: list[Coded] = [(group, ()) for group in fails]
+    return [((), (held,)), *found] if held else found

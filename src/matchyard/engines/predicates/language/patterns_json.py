@@ -1,0 +1,266 @@
+"""Predicates as JSON patterns, in the style of EventBridge rules.
+
+    {"area": ["north"], "detail": {"temp": [{"numeric": [">", 30]}]}}
+
+A list holds alternatives; the fields of an object must all match. `$or` takes a list of patterns;
+`$and`, `$not`, `contains` and `compare` go beyond EventBridge. Errors name the path within the
+pattern.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from matchyard.engines.predicates.language.canonical import (
+    EXAMPLES,
+    Constraint,
+    Test,
+    check_name,
+    make_test,
+    shorten,
+)
+from matchyard.engines.predicates.language.normal_form import And, Condition, Not, Or, constrain
+from matchyard.errors import ParseError
+
+_EXAMPLE = 'for example: {"area": ["north"], "temp": [{"numeric": [">", 30]}]}'
+_NUMERIC = ("=", "<", "<=", ">", ">=")
+_COMPARE = (*_NUMERIC, "!=")
+_MAX_DEPTH = 100
+_OF_TEXT = ("prefix", "suffix", "contains", "wildcard", "cidr", "")  # "" compares without case
+_SCALARS = (str, int, float, bool, type(None))
+_NONE_OF = {
+    "prefix": "not prefix", "suffix": "not suffix", "wildcard": "not wildcard",
+    "equals-ignore-case": "not ignore-case",
+}  # fmt: skip
+
+
+def parse_rule(rule: dict[str, Any]) -> Condition:
+    """The condition that a pattern stands for."""
+    parts = _object(rule, "", "", 0)
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _fail(path: str, message: str) -> NoReturn:
+    raise ParseError(f"not a pattern: {f'{path}: ' if path else ''}{message}; {_EXAMPLE}")
+
+
+def _shown(value: Any) -> str:
+    """A value as JSON has it, cut where it is long."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except Exception:  # no JSON: of another type, within itself, or with a fault of its own
+        return shorten(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of a JSON pattern, in which a key that comes twice would hide the first."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        n_times = Counter(key for key, _ in pairs)
+        twice = next(key for key in n_times if n_times[key] > 1)
+        raise ValueError(f"the key {_shown(twice)} twice in an object; expected each key once")
+    return found
+
+
+def _object(rule: dict[str, Any], name: str, path: str, depth: int) -> list[Condition]:
+    """The conditions on the fields of an object; `name` ends in a dot unless it is empty."""
+    if not rule:
+        _fail(path, 'an object without fields; expected at least one (the text "true" matches all)')
+    if depth > _MAX_DEPTH:
+        _fail(path[:40], f"more than {_MAX_DEPTH} objects within each other")
+    found: list[Condition] = []
+    for key, value in rule.items():
+        if type(value) is list and type(key) is str and key[:1] != "$":
+            found.append(_field(value, name + key, path + key))
+        elif not isinstance(key, str):
+            _fail(path.rstrip("."), f"the key {_shown(key)}; expected text")
+        elif key in ("$or", "$and"):
+            found.append(_combined(key, value, name, path, depth))
+        elif key == "$not":
+            found.append(Not(_inner(value, name, f"{path}{key}", depth)))
+        elif isinstance(value, dict):
+            found += _object(value, f"{name}{key}.", f"{path}{key}.", depth + 1)
+        elif isinstance(value, (list, tuple)):
+            found.append(_field(list(value), name + key, path + key))
+        else:
+            _fail(
+                path + key,
+                f"found {_shown(value)}; expected a list of values, such as [{_shown(value)}]",
+            )
+    return found
+
+
+def _inner(value: Any, name: str, path: str, depth: int) -> Condition:
+    if not isinstance(value, dict):
+        _fail(path, f"found {_shown(value)}; expected an object")
+    for key in value:
+        if isinstance(key, str) and key in _OPERATORS:
+            _fail(
+                f"{path}.{key}",
+                "an operator without a field; expected a field with it, such as"
+                f' {{"temp": [{{"{key}": …}}]}}; an attribute of that name is asked for as text',
+            )
+    parts = _object(value, name, f"{path}.", depth + 1)
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _combined(key: str, value: Any, name: str, path: str, depth: int) -> Condition:
+    if not isinstance(value, (list, tuple)) or not value:
+        _fail(f"{path}{key}", f"found {_shown(value)}; expected a list of objects")
+    parts = tuple(
+        _inner(one, name, f"{path}{key}[{place}]", depth) for place, one in enumerate(value)
+    )
+    return Or(parts) if key == "$or" else And(parts)
+
+
+def _field(values: list[Any], name: str, path: str) -> Condition:
+    """One of the values of a list."""
+    if not values:
+        _fail(path, 'an empty list; expected at least one value, such as ["north"]')
+    tests: list[Test] = []
+    may_be_absent = False
+    for place, value in enumerate(values):
+        if type(value) is str and value.isascii():
+            tests.append(Test("=", value))
+        elif isinstance(value, dict):
+            if value.get("exists") is False and len(value) == 1:
+                may_be_absent = True
+            else:
+                tests.append(_operator(value, f"{path}[{place}]"))
+        else:
+            tests.append(_test("=", value, f"{path}[{place}]"))
+    if not name.isascii():
+        _checked(check_name, name, path)
+    absent = Not(Constraint(name, (Test("exists", None),)))
+    if not may_be_absent:
+        return constrain(name, tests)
+    return Or((constrain(name, tests), absent)) if tests else absent
+
+
+def _operator(value: dict[str, Any], path: str) -> Test:
+    """`{"prefix": "ab"}` and the like."""
+    if len(value) != 1:
+        _fail(path, f"an object with {len(value)} keys; expected one operator")
+    [(op, operand)] = value.items()
+    make = _OPERATORS.get(op) if isinstance(op, str) else None
+    if make is None:
+        _fail(path, f"no operator {_shown(op)}; expected one of: {', '.join(_OPERATORS)}")
+    return make(operand, f"{path}.{op}")
+
+
+def _numeric(operand: Any, path: str) -> Test:
+    """Comparisons with numbers."""
+    for value in operand[1::2] if isinstance(operand, (list, tuple)) else ():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            _fail(path, f"found {_shown(value)}; expected a number")
+    return _compared(operand, path, _NUMERIC)
+
+
+def _compare(operand: Any, path: str) -> Test:
+    """Comparisons with numbers or texts."""
+    return _compared(operand, path, _COMPARE)
+
+
+def _compared(operand: Any, path: str, known: tuple[str, ...]) -> Test:
+    if not isinstance(operand, (list, tuple)) or len(operand) not in (2, 4):
+        _fail(
+            path,
+            f'found {_shown(operand)}; expected one or two comparisons, such as [">=", 1, "<", 9]',
+        )
+    for op in operand[::2]:
+        if not isinstance(op, str) or op not in known:
+            _fail(path, f"no comparison {_shown(op)}; expected one of: {', '.join(known)}")
+    if len(operand) == 2:
+        return _test(operand[0], operand[1], path)
+    low_op, low, high_op, high = operand
+    if low_op[0] == "<":
+        low_op, low, high_op, high = high_op, high, low_op, low
+    if low_op[0] != ">" or high_op[0] != "<":
+        _fail(
+            path,
+            f'found {_shown(operand)}; expected a lower and an upper end, such as [">=", 1, "<", 9]',
+        )
+    return _test("between", (low, low_op == ">", high, high_op == "<"), path)
+
+
+def _cased(op: str) -> Callable[[Any, str], Test]:
+    """`prefix` and the like, which may ignore case."""
+
+    def make(operand: Any, path: str) -> Test:
+        if isinstance(operand, dict):
+            if list(operand) != ["equals-ignore-case"]:
+                _fail(
+                    path,
+                    f'found {_shown(operand)}; expected text or {{"equals-ignore-case": text}}',
+                )
+            return _test(f"{op} ignore-case", operand["equals-ignore-case"], path)
+        return _test(op, operand, path)
+
+    return make
+
+
+def _plain(op: str) -> Callable[[Any, str], Test]:
+    return lambda operand, path: _test(op, operand, path)
+
+
+def _exists(operand: Any, path: str) -> Test:
+    if operand is not True:  # false is no test of a value and was seen before
+        _fail(path, f"found {_shown(operand)}; expected true or false")
+    return Test("exists", None)
+
+
+def _anything_but(operand: Any, path: str) -> Test:
+    op = "except"
+    if isinstance(operand, dict):
+        kind = next(iter(operand), None)
+        if len(operand) != 1 or not isinstance(kind, str) or kind not in _NONE_OF:
+            _fail(
+                path, f"found {_shown(operand)}; expected values, or one of: {', '.join(_NONE_OF)}"
+            )
+        op, operand, path = _NONE_OF[kind], operand[kind], f"{path}.{kind}"
+    values = operand if isinstance(operand, (list, tuple)) else [operand]
+    if not values:
+        _fail(path, "an empty list; expected at least one value")
+    return _test(op, tuple(values), path)
+
+
+_OPERATORS: dict[str, Callable[[Any, str], Test]] = {
+    "numeric": _numeric,
+    "compare": _compare,
+    "prefix": _cased("prefix"),
+    "suffix": _cased("suffix"),
+    "equals-ignore-case": _plain("ignore-case"),
+    "contains": _cased("contains"),
+    "wildcard": _cased("wildcard"),
+    "anything-but": _anything_but,
+    "exists": _exists,
+    "cidr": _plain("cidr"),
+}
+
+
+def _test(op: str, value: Any, path: str) -> Test:
+    if op == "=" and not isinstance(value, _SCALARS):
+        _fail(path, f"found {_shown(value)}; expected a value or an operator")
+    kind = op.removeprefix("not ").removesuffix("ignore-case").rstrip()
+    if kind in _OF_TEXT:
+        for one in value if op.startswith("not ") else (value,):
+            if not isinstance(one, str):
+                _fail(
+                    path,
+                    f'found {_shown(one)}; expected text, such as "{EXAMPLES.get(kind, "ab")}"',
+                )
+    try:
+        return make_test(op, value)
+    except ParseError as error:
+        _fail(path, str(error))
+
+
+def _checked(check: Callable[[Any], Any], value: Any, path: str) -> Any:
+    try:
+        return check(value)
+    except ParseError as error:
+        _fail(path, str(error))

@@ -1,0 +1,106 @@
+"""Why a predicate matches an event, or why not, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from matchyard.engines.predicates.language.canonical import (
+    ALONE,
+    Constraint,
+    Filter,
+    Predicate,
+    kind,
+)
+from matchyard.engines.predicates.language.formatting import (
+    format_constraint,
+    format_filter,
+    format_name,
+    format_value,
+)
+from matchyard.engines.predicates.language.normal_form import Group
+from matchyard.engines.predicates.oracle.arrays import Row, find_row, flatten
+from matchyard.engines.predicates.oracle.values import satisfies
+
+_MOST_FILTERS = 20  # explained one by one…
+_MOST_VALUES = 5  # …and shown of one attribute
+
+
+def explain_match(one: Filter, event: dict[str, Any]) -> str:
+    """Which filter matches, and the values that satisfy it."""
+    if not one.holds and not one.fails:
+        return "match: the predicate holds for every event"
+    row = find_row(one.holds, event) or []
+    return f"match: {format_filter(one)}" + (f" ({_found(one.holds, row)})" if one.holds else "")
+
+
+def explain_miss(predicate: Predicate, event: dict[str, Any]) -> str:
+    """What keeps each filter from matching."""
+    filters = predicate.filters
+    if not filters:
+        return "no match: the predicate holds for no event"
+    if len(filters) == 1:
+        return f"no match: {'; '.join(_reasons(filters[0], event))}"
+    shown = enumerate(filters[:_MOST_FILTERS], 1)
+    lines = [f"filter {number}: {'; '.join(_reasons(one, event))}" for number, one in shown]
+    if len(filters) > _MOST_FILTERS:
+        lines.append(f"and {len(filters) - _MOST_FILTERS} more filters, none of which matches")
+    return "\n".join([f"no match with any of {len(filters)} filters", *lines])
+
+
+def _reasons(one: Filter, event: dict[str, Any]) -> list[str]:
+    """The constraints that fail, and the negated groups that hold."""
+    found = [
+        f"{format_constraint(constraint)}: {_failing(constraint, event)}"
+        for constraint in one.holds
+        if find_row((constraint,), event) is None
+    ]
+    if not found and find_row(one.holds, event) is None:
+        text = format_filter(Filter(one.holds))
+        found.append(f"{text}: each holds, but not together in one element of an array")
+    for group in one.fails:
+        row = find_row(group, event)
+        if row is not None:
+            found.append(f"{format_filter(Filter((), (group,)))}: {_found(group, row)}")
+    return found
+
+
+def _found(group: Group, row: Row) -> str:
+    """The values in a row that satisfy the constraints."""
+    found = {}
+    for c in group:
+        value = next(v for n, v in row if n == c.name and any(satisfies(v, t) for t in c.tests))
+        found[f"{format_name(c.name)} is {format_value(value)}"] = True
+    return ", ".join(found)
+
+
+def _failing(constraint: Constraint, event: dict[str, Any]) -> str:
+    """The values that do not satisfy a constraint."""
+    name, values = format_name(constraint.name), list(_values(constraint.name, event))
+    if not values:
+        return f"{name} is absent"
+    if len(values) == 1:
+        return f"{name} is {format_value(values[0])}{_of_another_type(values[0], constraint)}"
+    shown = ", ".join(map(format_value, values[:_MOST_VALUES]))
+    return f"none of {len(values)} values: {shown}{', …' if len(values) > _MOST_VALUES else ''}"
+
+
+def _values(name: str, value: Any, at: str | None = None) -> Iterator[Any]:
+    """All values of an attribute."""
+    for one in flatten([value]):
+        if not isinstance(one, dict):
+            yield from [one] if at == name else []
+            continue
+        for key, inner in one.items():
+            inner_at = key if at is None else f"{at}.{key}"
+            if name == inner_at or name.startswith(f"{inner_at}."):
+                yield from _values(name, inner, inner_at)
+
+
+def _of_another_type(value: Any, constraint: Constraint) -> str:
+    wanted = set()
+    for op, operand in constraint.tests:
+        if op in ALONE or op == "exists" or kind(value) == "nan":
+            return ""
+        wanted.add(kind(operand[0] if isinstance(operand, tuple) else operand))
+    return "" if kind(value) in wanted else f", not {' or '.join(sorted(wanted))}"

@@ -1,0 +1,41 @@
+"""MEANING: the definition of a match, in plain Python. Every algorithm is tested against it.
+
+A *row* is what a filter sees at once: the event with one element of each array of objects (`arrays`).
+What it means that a value satisfies a test is said in `values`.
+"""
+
+from __future__ import annotations
+
+from matchyard.engines.predicates.language import Event, Filter, Subscription
+from matchyard.engines.predicates.oracle.arrays import find_row
+from matchyard.engines.predicates.oracle.explanation import explain_match, explain_miss
+
+
+def is_match(subscription: Subscription, event: Event) -> bool:
+    """A predicate matches when one of its filters does.
+
+    >>> from matchyard.engines.predicates.language import parse
+    >>> is_match(parse('area = "north" and temp > 30'), {"area": "north", "temp": 31})
+    True
+    """
+    return any(is_filter_match(one, event) for one in subscription.filters)
+
+
+def is_filter_match(one: Filter, event: Event) -> bool:
+    """A filter matches when its constraints hold in one row, and no negated group does in any."""
+    return find_row(one.holds, event) is not None and not any(
+        find_row(group, event) is not None for group in one.fails
+    )
+
+
+def explain(subscription: Subscription, event: Event) -> str:
+    """Why it matches, or why not.
+
+    >>> from matchyard.engines.predicates.language import parse
+    >>> explain(parse('area = "north" and temp > 30'), {"temp": 25})
+    'no match: area = "north": area is absent; temp > 30: temp is 25'
+    """
+    for one in subscription.filters:
+        if is_filter_match(one, event):
+            return explain_match(one, event)
+    return explain_miss(subscription, event)

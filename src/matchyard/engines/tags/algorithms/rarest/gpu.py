@@ -1,0 +1,242 @@
+"""rarest on a GPU: events are encoded on the host, and their postings walked on the card.
+
+A warp takes an event (`rarest.cu`). Keys come back in the order of the events. Events with more tags,
+or with more open nodes on the way, than a warp has room for are matched by the CPU. Few events at a
+time, as they come from a stream, take one launch, which writes to the host's memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.tags.algorithms.rarest import rarest
+from matchyard.engines.tags.algorithms.shared import small_batch_gpu
+from matchyard.engines.tags.algorithms.shared.sorted_pairs_gpu import distinct
+from matchyard.engines.tags.encoder.layout import Batch
+from matchyard.gpu.compilation import kernel
+from matchyard.gpu.devices import guarded
+from matchyard.gpu.lanes import Lane
+from matchyard.gpu.resident import keys_on_card, on_card
+from matchyard.kernels import csr
+from matchyard.matches import Part, Way
+
+LAUNCH = 1 << 16
+_WARPS = 4  # events per block
+_ROOM = ((64, 64), (1024, 256))  # tags of an event, and open nodes, that a warp has room for
+_POINTERS = rarest.Table._fields[:13]  # as `Rows` in the .cu file has them, before the keys
+
+
+def _constants(room: tuple[int, int], key_bits: int) -> dict[str, int]:
+    """Of kernels with that much room, for keys of that many bits."""
+    return {"WARPS": _WARPS, "MOST_IDS": room[0], "STACK": room[1], "KEY_BITS": key_bits}
+
+
+VARIANTS = tuple(_constants(room, key_bits) for room in _ROOM for key_bits in (32, 64))
+
+
+class Workspace:
+    """A stream with its buffers, and where the table is on the card."""
+
+    def __init__(self, table: rarest.Table, options: rarest.Options) -> None:
+        self.lane = Lane()
+        self.on_cpu = rarest.workspace(table, options)
+        self.has_removals = bool(len(table.removed_keys) or len(table.removed_at))
+        self._copies = [on_card(getattr(table, name)) for name in _POINTERS]
+        self._copies.append(keys_on_card(table.keys))
+        # Rows that stand for keys fit into 32 bits.
+        self.key_kind = np.dtype(np.int32) if self.has_removals else self._copies[-1].dtype
+        addresses = [copy.data.ptr for copy in self._copies]
+        leaf = min(options.leaf, np.iinfo(np.int32).max)
+        sizes = np.array([len(table.split_ids), leaf, self.has_removals, 0], np.int32)
+        rows = np.concatenate([np.array(addresses, np.uint64), sizes.view(np.uint64)])
+        self.rows = self.lane.send("rows", rows)
+        self.room = {"interfaces": 1 << 20}  # words of results
+        self.room_of_few = small_batch_gpu.ROOM  # keys
+        self.found_each = 0.0  # keys per event, lately
+
+
+def workspace(table: rarest.Table, options: rarest.Options) -> Workspace:
+    """Copy the table to the card, unless it is there."""
+    return Workspace(table, options)
+
+
+def match(table: rarest.Table, batch: Batch, workspace: Workspace, options: rarest.Options) -> Part:
+    """The keys per event."""
+    if batch.n_rows == 0:
+        return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
+    with guarded("matching"), workspace.lane.stream:
+        event_start, keys, is_left, candidates = _match(batch, workspace)
+    if workspace.has_removals:
+        event_start, keys = csr.gather(table, event_start, keys)
+    part = Part(event_start, keys, candidates)
+    return _with_rest(table, batch, workspace, options, part, is_left) if is_left.any() else part
+
+
+def forward(
+    table: rarest.Table, batch: Batch, way: Way, workspace: Workspace, options: rarest.Options
+) -> Part:
+    """The interfaces to send each event to, found on the card, so that only these come back."""
+    if batch.n_rows == 0:
+        return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
+    with guarded("forwarding"), workspace.lane.stream:
+        found = _walk(batch, workspace)
+        part = Part(*_next_interfaces(found, way, workspace), found.candidates)
+    if not found.is_left.any():
+        return part
+    rest = _rest(table, batch, workspace, options, found.is_left)
+    kept = csr.next_interfaces(rest.event_start, rest.keys, way.trees, way.incoming)
+    joined = csr.interleave(part.event_start, part.keys, *kept)
+    return Part(*joined, part.candidates + rest.candidates)
+
+
+class Found(NamedTuple):
+    """What a walk found; the keys stay on the card."""
+
+    event_start: NDArray[np.int64]
+    offsets: Any  # the same, on the card
+    keys: Any
+    is_left: NDArray[np.int32]  # to the CPU
+    candidates: int
+
+
+def _next_interfaces(
+    found: Found, way: Way, workspace: Workspace
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    lane, n_events = workspace.lane, len(found.is_left)
+    way_there = lane.send("trees", way.trees), lane.send("incoming", way.incoming)
+    given = np.int32(n_events), found.offsets, found.keys, *way_there
+    constants = _constants(_ROOM[0], 8 * workspace.key_kind.itemsize)
+
+    def run(*out: Any) -> None:
+        function = kernel(__file__, "next_interfaces", constants)
+        n_blocks = -(-n_events // _WARPS) if len(found.keys) else 0
+        lane.launch(function, n_blocks, 32 * _WARPS, *given, *out)
+
+    return distinct(lane, workspace.room, "interfaces", n_events, run)
+
+
+def _match(
+    batch: Batch, workspace: Workspace
+) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int32], int]:
+    """Where the keys of each event begin, the keys, what is left to the CPU, the candidates."""
+    found = None
+    if small_batch_gpu.are_few(batch.n_rows, workspace.found_each, small_batch_gpu.MOST_RESULTS):
+        found = _match_few(batch, workspace)
+    if found is None:
+        walked = _walk(batch, workspace)
+        keys = workspace.lane.fetch(walked.keys)
+        found = walked.event_start, keys, walked.is_left, walked.candidates
+    workspace.found_each = len(found[1]) / batch.n_rows
+    return found
+
+
+def _match_few(
+    batch: Batch, workspace: Workspace
+) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int32], int] | None:
+    """The same with one launch, and another where there is too little room; None where it is much."""
+    lane, n_events, room = workspace.lane, batch.n_rows, workspace.room_of_few
+    function = kernel(__file__, "match_few", _constants_for(batch, workspace))
+    while room <= small_batch_gpu.MOST_RESULTS:
+        words = lane.staged("found", 3 * n_events + room)
+        workspace.room_of_few = room  # once there is memory for it
+        events, address = small_batch_gpu.send(lane, batch), lane.address_of("found")
+        lane.launch(
+            function, -(-n_events // _WARPS), 32 * _WARPS, workspace.rows, np.int32(n_events),
+            events.tag_start, events.tags, events.counters, address, address + 24 * n_events,
+            np.int64(room),
+        )  # fmt: skip
+        lane.stream.synchronize()
+        found = words[: 3 * n_events], words[3 * n_events :].view(workspace.key_kind)[:room]
+        event_start, keys, is_left, candidates = _in_order(*found)
+        if event_start[-1] <= room:
+            return event_start, keys, is_left, candidates
+        room = int(event_start[-1] + event_start[-1] // 4)
+    return None
+
+
+@njit(nogil=True, cache=True)
+def _in_order(found, keys):
+    """What `match_few` found, event by event; no keys where there was no room for all."""
+    n_events = len(found) // 3
+    start, is_left = np.zeros(n_events + 1, np.int64), np.zeros(n_events, np.int32)
+    candidates = 0
+    for event in range(n_events):
+        n_keys = found[3 * event + 1]
+        is_left[event] = n_keys < 0
+        start[event + 1] = start[event] + max(0, n_keys)
+        candidates += found[3 * event + 2]
+    ordered = np.empty(start[-1] if start[-1] <= len(keys) else 0, keys.dtype)
+    if len(ordered):
+        for event in range(n_events):
+            shift = found[3 * event] - start[event]
+            for at in range(start[event], start[event + 1]):
+                ordered[at] = keys[at + shift]
+    return start, ordered, is_left, candidates
+
+
+def _constants_for(batch: Batch, workspace: Workspace) -> dict[str, int]:
+    """Of kernels that have room for the longest event."""
+    longest = int(np.diff(batch.tag_start).max())
+    return _constants(_ROOM[longest > _ROOM[0][0]], 8 * workspace.key_kind.itemsize)
+
+
+def _walk(batch: Batch, workspace: Workspace) -> Found:
+    """Walk the postings twice: once to count the keys, once to write them."""
+    lane, n_events = workspace.lane, batch.n_rows
+    constants = _constants_for(batch, workspace)
+    n_blocks = -(-n_events // _WARPS)
+    events = (
+        workspace.rows,
+        np.int32(n_events),
+        lane.send("tag_start", batch.tag_start),
+        lane.send("tags", batch.tags),
+    )
+    counts, offsets = (lane.empty(name, n_events + 1, np.int64) for name in ("counts", "offsets"))
+    is_left = lane.empty("is_left", n_events, np.int32)
+    candidates = lane.empty("candidates", 1, np.uint64)
+    candidates.fill(0)
+    count: Any = kernel(__file__, "count", constants)
+    lane.launch(count, n_blocks, 32 * _WARPS, *events, counts, is_left, candidates)
+    offsets[:1].fill(0)
+    counts[:n_events].cumsum(out=offsets[1:])
+    event_start, left = lane.fetch(offsets), lane.fetch(is_left)
+    keys = lane.empty("keys", int(event_start[-1]), workspace.key_kind)
+    write: Any = kernel(__file__, "write", constants)
+    if len(keys):
+        lane.launch(write, n_blocks, 32 * _WARPS, *events, is_left, offsets, keys)
+    return Found(event_start, offsets, keys, left, int(lane.fetch(candidates)[0]))
+
+
+def _with_rest(
+    table: rarest.Table,
+    batch: Batch,
+    workspace: Workspace,
+    options: rarest.Options,
+    part: Part,
+    is_left: NDArray[np.int32],
+) -> Part:
+    """The same with the matches of the events that were left to the CPU."""
+    rest = _rest(table, batch, workspace, options, is_left)
+    joined = csr.interleave(part.event_start, part.keys, rest.event_start, rest.keys)
+    return Part(*joined, part.candidates + rest.candidates)
+
+
+def _rest(
+    table: rarest.Table,
+    batch: Batch,
+    workspace: Workspace,
+    options: rarest.Options,
+    is_left: NDArray[np.int32],
+) -> Part:
+    """The matches of the events that were left to the CPU; others have none."""
+    rows = np.flatnonzero(is_left)
+    start, tags = csr.take_rows(batch.tag_start, batch.tags, rows)
+    rest = Batch(start, tags, np.zeros((len(rows), 0), np.uint64))
+    found = rarest.match(table, rest, workspace.on_cpu, options)
+    counts = np.zeros(batch.n_rows, np.int64)
+    counts[rows] = np.diff(found.event_start)
+    return Part(csr.ragged(counts), found.keys, found.candidates)

@@ -1,0 +1,3 @@
+"""Compare each event with each signature."""
+
+__all__ = ["gpu", "scan"]

@@ -1,0 +1,3 @@
+"""Partitions of signatures behind a mask each [TagMatch]."""
+
+__all__ = ["gpu", "tagmatch"]

@@ -1,0 +1,272 @@
+"""Tag sets in any form that users have them in, as one: a column of text.
+
+Lists, NumPy arrays, Arrow arrays, pandas and polars columns; each row a set of tags or text.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from matchyard.engines.tags.language import parse
+from matchyard.errors import ParseError, UsageError
+from matchyard.kernels.strings import string_buffers
+
+_EXAMPLE = 'expected tags, e.g. ["jazz", "live"]'
+_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
+_NO_SIGNATURES = np.zeros((1 << 40, 0), np.uint64)  # takes no memory
+_PLAIN = (set, frozenset, list, tuple)
+VALUES = "tag sets"  # the kind of columns and batches that hold tags
+
+
+class Options(NamedTuple):
+    """How tags are read, the same for every algorithm."""
+
+    casefold: bool = False  # compare without regard to case
+    normalize: str = ""  # Unicode normal form: NFC, NFD, NFKC or NFKD; "" leaves tags as they are
+    max_tags: int = 4096  # the most tags in one subscription or event
+
+
+class Column(NamedTuple):
+    """Many tag sets as text, or as bare signatures where there are no tags."""
+
+    row_start: NDArray[np.int64]  # [n_rows + 1] tags of each row
+    text_start: NDArray[np.signedinteger]  # [n_tags + 1] bytes of each tag, as wide as Arrow's
+    text: NDArray[np.uint8]  # UTF-8
+    signatures: NDArray[np.uint64]  # [n_rows, n_words] bare signatures; no words otherwise
+
+    @property
+    def n_rows(self) -> int:
+        """How many sets there are."""
+        return len(self.row_start) - 1
+
+    @property
+    def kind(self) -> str:
+        """Tag sets, or bare signatures of some width; one index holds one kind."""
+        return kind_of(self.signatures)
+
+    def rows(self, start: int, stop: int) -> Column:
+        """Some consecutive rows with offsets of 64 bits, as kernels take them; the text is shared.
+
+        Widened here and not for the whole column, since chunks are the work of several threads.
+        """
+        if self.text_start.dtype == np.int64 and stop - start == len(self.row_start) - 1:
+            return self
+        first, last = self.row_start[start], self.row_start[stop]
+        return Column(
+            self.row_start[start : stop + 1] - first,
+            self.text_start[first : last + 1].astype(np.int64),
+            self.text,
+            self.signatures[start:stop],
+        )
+
+
+def kind_of(signatures: NDArray[np.uint64]) -> str:
+    """Name the kind of values in messages."""
+    width = signatures.shape[1]
+    return f"bare signatures of {width} words" if width else VALUES
+
+
+def check(options: Options) -> None:
+    """Refuse options that make no sense."""
+    if options.normalize and options.normalize not in _FORMS:
+        raise UsageError(
+            f'option "normalize" is {options.normalize!r}; expected one of: {", ".join(_FORMS)}'
+        )
+    if options.max_tags < 0:
+        raise UsageError(f'option "max_tags" must be at least 0, not {options.max_tags}')
+
+
+def column(values: Any, options: Options) -> Column:
+    """Tag sets in any form that users have them in."""
+    if isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype == np.uint64:
+        return _bare(values)
+    if isinstance(values, Iterator):
+        values = list(values)
+    if isinstance(values, list | tuple):
+        return _from_python(values, options)
+    try:
+        rows = _as_arrow(values)
+    except pa.ArrowException:  # objects that Arrow does not know, such as sets, one by one
+        return _from_python(list(values), options)
+    built = _from_arrow(rows, options)
+    lengths = np.diff(built.row_start)
+    if len(lengths) and lengths.max() > options.max_tags:
+        _refuse_length(int(lengths.argmax()), int(lengths.max()), options)
+    return built
+
+
+def _refuse_length(row: int, n_tags: int, options: Options) -> None:
+    raise ParseError(
+        f'row {row} has {n_tags} tags; the limit is {options.max_tags} (option "max_tags")'
+    )
+
+
+def _bare(values: NDArray[np.uint64]) -> Column:
+    empty = np.zeros(len(values) + 1, np.int64)
+    return Column(empty, np.zeros(1, np.int64), np.zeros(0, np.uint8), np.ascontiguousarray(values))
+
+
+def no_signatures(n_rows: int) -> NDArray[np.uint64]:
+    """Signatures of no words, for rows that have none."""
+    return _NO_SIGNATURES[:n_rows]
+
+
+def _from_python(values: Sequence[Any], options: Options) -> Column:
+    """Rows of Python values. Sets and lists are joined as they are; whatever is wrong with them
+    shows there, and is then looked for row by row."""
+    tags: list[str] = []
+    ends = [0]
+    for row, value in enumerate(values):
+        found = value if type(value) in _PLAIN else _parsed(value, row)
+        if len(found) > options.max_tags:
+            _refuse_length(row, len(found), options)
+        tags.extend(found)
+        ends.append(len(tags))
+    try:
+        data = "".join(tags).encode()
+    except TypeError:
+        for row, value in enumerate(values):
+            _parsed(value, row)
+        raise
+    except UnicodeEncodeError as error:
+        raise ParseError(f"a tag is not valid Unicode: {error.object!r}; {_EXAMPLE}") from None
+    text_start = _ends(map(len, tags), len(tags))
+    if len(data) != text_start[-1]:  # some tag is not plain ASCII
+        text_start = _ends((len(tag.encode()) for tag in tags), len(tags))
+    built = Column(
+        np.array(ends, np.int64),
+        text_start,
+        np.frombuffer(data, np.uint8),
+        no_signatures(len(values)),
+    )
+    return _normalized(built, options)
+
+
+def _ends(lengths: Iterable[int], n_texts: int) -> NDArray[np.int64]:
+    """Where texts of the given lengths end, after a 0."""
+    ends = np.zeros(n_texts + 1, np.int64)
+    np.cumsum(np.fromiter(lengths, np.int64, n_texts), out=ends[1:])
+    return ends
+
+
+def _parsed(value: Any, row: int) -> frozenset[str]:
+    try:
+        return parse(value)
+    except ParseError as error:
+        raise ParseError(f"row {row}: {error}") from None
+
+
+def _as_arrow(values: Any) -> pa.Array:
+    if isinstance(values, str | bytes | set | frozenset | dict):  # their parts are not rows
+        raise ParseError(
+            f"not a column of tag sets, but one {type(values).__name__}: {str(values)[:80]!r}; "
+            'expected a list of them, e.g. [{"jazz", "live"}]'
+        )
+    if hasattr(values, "columns"):
+        raise ParseError(f"not a column, but a table with several; pass one of them, {_EXAMPLE}")
+    if hasattr(values, "to_arrow"):  # polars
+        values = values.to_arrow()
+    elif not isinstance(values, pa.Array | pa.ChunkedArray):
+        try:
+            values = pa.array(values, from_pandas=True)
+        except pa.ArrowException:
+            raise
+        except (TypeError, UnicodeEncodeError) as error:
+            raise ParseError(f"not a column of tag sets: {error}; {_EXAMPLE}") from None
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.ChunkedArray):  # more than 2 GiB of text in 32-bit offsets
+        raise UsageError("the column is too long for 32-bit offsets; add it in smaller pieces")
+    return values
+
+
+def _from_arrow(values: pa.Array, options: Options) -> Column:
+    if pa.types.is_dictionary(values.type):  # categories
+        values = values.cast(values.type.value_type)
+    if pa.types.is_string_view(values.type):
+        values = values.cast(pa.large_string())
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        _refuse_nulls(values)
+        values = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(values))
+        lists = pc.list_value_length(values)
+        # Splitting "" leaves one empty tag where there is none.
+        blank = pc.and_(pc.equal(lists, 1), pc.equal(pc.list_element(values, 0), ""))
+        if pc.any(blank).as_py():
+            values = pc.if_else(blank, pa.scalar([], values.type), values)
+    if pa.types.is_null(values.type) and len(values) == 0:
+        values = pa.array([], pa.list_(pa.string()))
+    if not (pa.types.is_list(values.type) or pa.types.is_large_list(values.type)):
+        raise ParseError(f"not a column of tag sets: its type is {values.type}; {_EXAMPLE}")
+    _refuse_nulls(values)
+    offsets = values.offsets.to_numpy().astype(np.int64)
+    words = values.values.slice(offsets[0], offsets[-1] - offsets[0])
+    if pa.types.is_null(words.type):
+        words = words.cast(pa.string())
+    if pa.types.is_dictionary(words.type) or pa.types.is_string_view(words.type):
+        words = words.cast(pa.large_string())
+    if not (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
+        raise ParseError(f"not a column of tag sets: its tags are {words.type}; {_EXAMPLE}")
+    if words.null_count:
+        place = pc.index(pc.is_null(words), True).as_py()
+        row = int(np.searchsorted(offsets - offsets[0], place, side="right")) - 1
+        raise ParseError(f"row {row} has a tag that is null; {_EXAMPLE}")
+    text_start, text = string_buffers(words, widen=False)
+    built = Column(offsets - offsets[0], text_start, text, no_signatures(len(values)))
+    return _normalized(built, options)
+
+
+def _refuse_nulls(values: pa.Array) -> None:
+    if values.null_count:
+        row = pc.index(pc.is_null(values), True).as_py()
+        raise ParseError(f"row {row} is null; {_EXAMPLE}")
+
+
+def _normalized(built: Column, options: Options) -> Column:
+    """Fold and normalise each distinct tag once."""
+    if not (options.casefold or options.normalize):
+        return built
+    words = pa.LargeStringArray.from_buffers(
+        len(built.text_start) - 1,
+        pa.py_buffer(built.text_start.astype(np.int64)),
+        pa.py_buffer(built.text),
+    ).dictionary_encode()
+    try:
+        names = [_folded(name, options) for name in words.dictionary.to_pylist()]
+    except UnicodeDecodeError as error:
+        raise ParseError(f"a tag is not valid UTF-8: {error.object!r}; {_EXAMPLE}") from None
+    text_start, text = string_buffers(pa.array(names, pa.large_string()).take(words.indices))
+    return built._replace(text_start=text_start, text=text)
+
+
+def _folded(tag: str, options: Options) -> str:
+    """Folded until it stays the same: normalising can bring back capitals (℡ is TEL in NFKC)."""
+    while True:
+        folded = tag.casefold() if options.casefold else tag
+        if options.normalize:
+            folded = unicodedata.normalize(options.normalize, folded)  # type: ignore[arg-type]
+        if folded == tag:
+            return tag
+        tag = folded
+
+
+def fold(tags: frozenset[str], options: Options) -> frozenset[str]:
+    """One parsed set as the options want it; refuses at once what `column` would refuse later,
+    when it would take everything that is staged beside it down."""
+    if len(tags) > options.max_tags:
+        raise ParseError(
+            f'{len(tags)} tags in one set; the limit is {options.max_tags} (option "max_tags")'
+        )
+    try:
+        "".join(tags).encode()
+    except UnicodeEncodeError as error:
+        raise ParseError(f"a tag is not valid Unicode: {error.object!r}; {_EXAMPLE}") from None
+    if not (options.casefold or options.normalize):
+        return tags
+    return frozenset(_folded(tag, options) for tag in tags)

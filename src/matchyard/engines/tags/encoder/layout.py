@@ -1,0 +1,32 @@
+"""Tag sets in numbers: the batches that the encoder makes and the algorithms read.
+
+The vocabulary numbers tags by falling frequency: 0 is the most frequent.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchyard.kernels.strings import Names
+
+Vocabulary = Names
+
+
+class Batch(NamedTuple):
+    """Encoded subscriptions or events."""
+
+    tag_start: NDArray[np.int64]  # [n_rows + 1] offsets into tags
+    tags: NDArray[np.int32]  # ids as the tags came; unknown ones are left out
+    signatures: NDArray[np.uint64]  # [n_rows, n_words] Bloom signatures of all tags, if asked for
+
+    @property
+    def n_rows(self) -> int:
+        """How many sets there are."""
+        return len(self.tag_start) - 1
+
+    def rows(self, start: int, stop: int) -> Batch:
+        """Some consecutive rows, without copying the tags."""
+        return Batch(self.tag_start[start : stop + 1], self.tags, self.signatures[start:stop])

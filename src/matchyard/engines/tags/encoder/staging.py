@@ -1,0 +1,166 @@
+"""Subscriptions that wait to be compiled, and vocabularies that are joined and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.tags.encoder.intake import Column, no_signatures
+from matchyard.engines.tags.encoder.layout import Batch, Vocabulary
+from matchyard.errors import UsageError
+from matchyard.kernels.csr import count_values
+from matchyard.kernels.strings import Interner, rank_names
+
+
+class Piece(NamedTuple):
+    """What one call staged, and how much there is up to it."""
+
+    row_start: NDArray[np.int64]
+    ids: NDArray[np.int32]
+    signatures: NDArray[np.uint64]
+    keys: NDArray[np.int64]
+    n_rows: int
+    n_tags: int
+
+
+class Staging:
+    """Subscriptions that wait to be compiled, as ids in order of appearance."""
+
+    def __init__(self) -> None:
+        self._interner = Interner()
+        self._pieces: list[Piece] = []
+
+    @property
+    def n_rows(self) -> int:
+        """Subscriptions so far."""
+        return self._pieces[-1].n_rows if self._pieces else 0
+
+    @property
+    def n_parts(self) -> int:
+        """Tags in them."""
+        return self._pieces[-1].n_tags if self._pieces else 0
+
+    @property
+    def n_names(self) -> int:
+        """Distinct tags among those."""
+        return self._interner.n_names
+
+    def add(self, column: Column, keys: NDArray[np.int64]) -> None:
+        """Stage every row of a column, or none of them."""
+        ids = self._interner.intern(column.text, column.text_start.astype(np.int64))
+        self._append(column.row_start, ids, column.signatures, keys)
+
+    def _append(
+        self,
+        row_start: NDArray[np.int64],
+        ids: NDArray[np.int32],
+        signatures: NDArray[np.uint64],
+        keys: NDArray[np.int64],
+    ) -> None:
+        n_rows, n_tags = self.n_rows + len(keys), self.n_parts + len(ids)
+        self._pieces.append(Piece(row_start, ids, signatures, keys, n_rows, n_tags))
+
+    def put_back(self, batch: Batch, vocabulary: Vocabulary, keys: NDArray[np.int64]) -> None:
+        """Stage rows before all others: what a failed build had taken."""
+        pieces, names = self._pieces, self._interner.names()
+        self._interner, self._pieces = Interner(vocabulary), []
+        new_ids = self._interner.intern(names.text, names.text_start)
+        first, last = batch.tag_start[0], batch.tag_start[-1]
+        self._append(batch.tag_start - first, batch.tags[first:last], batch.signatures, keys)
+        for piece in pieces:
+            self._append(piece.row_start, new_ids[piece.ids], piece.signatures, piece.keys)
+
+    def take(self) -> tuple[Batch, Vocabulary, NDArray[np.int64]]:
+        """All that was staged, leaving nothing; pieces are freed as they are joined."""
+        n_rows, n_tags = self.n_rows, self.n_parts
+        signatures = _join_signatures([piece.signatures for piece in self._pieces], n_rows, n_tags)
+        tag_start = np.zeros(n_rows + 1, np.int64)
+        tags, keys = np.empty(n_tags, np.int32), np.empty(n_rows, np.int64)
+        row = end = 0
+        while self._pieces:
+            start, ids, _, some_keys, _, _ = self._pieces.pop(0)
+            tag_start[row + 1 : row + len(start)] = start[1:] + end
+            tags[end : end + len(ids)] = ids
+            keys[row : row + len(some_keys)] = some_keys
+            row, end = row + len(start) - 1, end + len(ids)
+        names = self._interner.names()
+        self._interner = Interner()
+        return Batch(tag_start, tags, signatures), names, keys
+
+
+def _join_signatures(
+    pieces: list[NDArray[np.uint64]], n_rows: int, n_tags: int
+) -> NDArray[np.uint64]:
+    widths = {piece.shape[1] for piece in pieces if len(piece)}
+    if not widths or widths == {0}:
+        return no_signatures(n_rows)
+    width = max(widths)
+    if n_tags or not widths <= {0, width}:
+        raise UsageError(
+            "bare signatures and tag sets, or signatures of different widths, cannot be mixed "
+            "in one index"
+        )
+    return np.concatenate(  # the empty set and the bare signature 0 are the same thing
+        [piece if piece.shape[1] else np.zeros((len(piece), width), np.uint64) for piece in pieces]
+    )
+
+
+def merge(parts: Sequence[tuple[Batch, Vocabulary]]) -> tuple[Batch, Vocabulary]:
+    """Join batches over different vocabularies into one over a new one, ranked by frequency.
+
+    The tags of a lone part are renumbered in place.
+    """
+    joined, names = parts[0]
+    if len(parts) > 1:
+        interner, batches = Interner(names), [joined]
+        for batch, more in parts[1:]:
+            new_ids = interner.intern(more.text, more.text_start.astype(np.int64))
+            batches.append(batch._replace(tags=new_ids[batch.tags]))
+        joined, names = _concatenate(batches), interner.names()
+    vocabulary, rank = rank_names(names, count_values(joined.tags, names.n_names))
+    _renumber(joined.tags, rank)
+    return joined, vocabulary
+
+
+def _concatenate(batches: list[Batch]) -> Batch:
+    starts, end = [np.zeros(1, np.int64)], 0
+    for batch in batches:
+        starts.append(batch.tag_start[1:] + end)
+        end += int(batch.tag_start[-1])
+    n_rows = sum(batch.n_rows for batch in batches)
+    signatures = _join_signatures([batch.signatures for batch in batches], n_rows, end)
+    tags = np.concatenate([batch.tags[: batch.tag_start[-1]] for batch in batches])
+    return Batch(np.concatenate(starts), tags, signatures)
+
+
+def count(column: Column) -> pa.Table:
+    """What a part of the subscriptions brings to the vocabulary: columns `name` and `count`."""
+    staging = Staging()
+    staging.add(column, np.zeros(column.n_rows, np.int64))
+    batch, names, _ = staging.take()
+    return pa.table({"name": names.to_arrow(), "count": count_values(batch.tags, names.n_names)})
+
+
+def merge_counts(parts: Iterable[pa.Table]) -> Vocabulary:
+    """The vocabulary of all parts, ranked by frequency."""
+    interner, totals = Interner(), np.zeros(1024, np.int64)
+    for part in parts:
+        for batch in part.combine_chunks().to_batches():
+            ids = interner.intern_arrow(batch["name"].cast(pa.large_string()))
+            if interner.n_names > len(totals):
+                more = np.zeros(2 * interner.n_names - len(totals), np.int64)
+                totals = np.concatenate([totals, more])
+            np.add.at(totals, ids, batch["count"].to_numpy())
+    vocabulary, _ = rank_names(interner.names(), totals[: interner.n_names])
+    return vocabulary
+
+
+@njit(nogil=True, cache=True)
+def _renumber(tags, rank):
+    for i in range(len(tags)):
+        tags[i] = rank[tags[i]]

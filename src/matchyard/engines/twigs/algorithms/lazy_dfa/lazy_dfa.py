@@ -1,0 +1,276 @@
+"""lazy_dfa: one look-up per event, however many twigs there are.
+
+Equal subtrees of all twigs are one requirement (`requirements`). Going down, the state of an
+element says which requirements it and the elements below may meet (`states`); going up, a frame
+says which have been met (`open_elements`), and what follows when the element closes (`closing`). All of
+that depends on few things only, so that documents of one kind soon meet nothing new (`cache`): an
+element that opens is a look-up in a table, one that closes is a look-up by hash. Where much is met
+in one element, such as the root of a large document, what is met is kept as bits instead, since no
+two such elements are alike.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.twigs.algorithms.lazy_dfa.cache import (
+    EMPTY,
+    N_CLEARED,
+    UNKNOWN,
+    clear,
+    find_step,
+    has_room,
+    new_cache,
+)
+from matchyard.engines.twigs.algorithms.lazy_dfa.closing import close_bits, close_frame
+from matchyard.engines.twigs.algorithms.lazy_dfa.open_elements import (
+    N_STAMPS,
+    Levels,
+    forget,
+    keep_as_bits,
+    meet,
+    new_levels,
+)
+from matchyard.engines.twigs.algorithms.lazy_dfa.requirements import N_OTHERS, requirements
+from matchyard.engines.twigs.algorithms.lazy_dfa.results import append_rows
+from matchyard.engines.twigs.algorithms.lazy_dfa.states import (
+    document_scope,
+    enter,
+    enter_leaf,
+    n_words_at_most,
+)
+from matchyard.engines.twigs.algorithms.shared import stored_twigs
+from matchyard.engines.twigs.encoder.layout import CLOSE, Batch, Twigs, Vocabulary
+from matchyard.errors import UsageError
+from matchyard.kernels.inspection import Inspection
+from matchyard.matches import Part
+
+DEVICES = ("cpu",)
+_LEAST_BYTES = 1 << 20  # of a cache to begin with…
+_BYTES_EACH = 8192  # …and more for each requirement
+
+
+class Options(NamedTuple):
+    """What can be set."""
+
+    cache_bytes: int = 1 << 28  # about, per thread; what is open at a time is kept in any case
+    small: int = 1024  # words of 64 requirements met in an element that is remembered, at most
+
+
+class Table(NamedTuple):
+    """The requirements of all twigs, and the twigs themselves."""
+
+    tag_start: NDArray[np.int32]  # see `requirements.Requirements`, and so the next
+    lead: NDArray[np.uint32]
+    others: NDArray[np.uint32]
+    more_start: NDArray[np.int32]
+    more: NDArray[np.int32]
+    has_more: NDArray[np.uint64]
+    is_free: NDArray[np.uint64]
+    is_deep: NDArray[np.uint64]
+    led_start: NDArray[np.int32]
+    led: NDArray[np.int32]
+    tops: NDArray[np.int32]
+    asking_start: NDArray[np.int32]
+    asking_conditions: NDArray[np.int32]
+    asked_start: NDArray[np.int32]
+    asked: NDArray[np.int32]
+    free_trees: NDArray[np.int32]
+    tree_row: NDArray[np.int32]
+    row_start: NDArray[np.int32]  # see `stored_twigs.Stored`, and so the rest
+    tree_start: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    axis: NDArray[np.uint8]
+    is_negated: NDArray[np.bool_]
+    tag: NDArray[np.int32]
+    key_start: NDArray[np.int32]
+    keys: NDArray[np.int64]
+    removed_keys: NDArray[np.int64]
+    removed_at: NDArray[np.int64]
+
+
+def check(options: Options) -> None:
+    """Refuse options that make no sense."""
+    for name, value in options._asdict().items():
+        if value < 0:
+            raise UsageError(f'option "{name}" must be at least 0, not {value}')
+
+
+def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
+    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    stored_twigs.inspect(look, table, vocabulary)
+    n_numbers, n_words = look.length("lead"), look.length("is_deep")
+    look.shape("others", n_numbers, N_OTHERS)
+    look.offsets("tag_start", look.length("tag_start") - 1, n_numbers - 1)
+    look.offsets("more_start", n_numbers, look.length("more"))
+    for name in ("has_more", "is_free"):
+        look.shape(name, n_words)
+    look.offsets("led_start", n_numbers, look.length("led"))
+    look.length("tops")
+    n_trees = look.shape("tree_row", len(table.tree_start) - 1)[0]
+    look.offsets("asking_start", n_trees, look.length("asking_conditions"))
+    look.offsets("asked_start", 64 * n_words, look.length("asked"))
+    look.length("free_trees")
+    look.same(lambda: stored_twigs.build_anew(compile, table, vocabulary, options))
+
+
+def compile(
+    subscriptions: Twigs, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
+) -> Table:
+    """Find the requirements of all twigs."""
+    stored: Any = stored_twigs.store(stored_twigs.distinct(subscriptions, keys))
+    return Table._make((*requirements(stored_twigs.twigs_of(stored)), *stored))
+
+
+class Workspace:
+    """The cache of one thread."""
+
+    def __init__(self, table: Table, options: Options) -> None:
+        self.most = options.cache_bytes
+        self.n_bytes = min(self.most, _LEAST_BYTES + _BYTES_EACH * len(table.lead))
+        self.cache = self._new(table)
+        self.seen = np.full(len(table.key_start) - 1, -1, np.int64)
+        self.n_seen = 0
+        self._levels = new_levels(16, len(table.is_deep))
+
+    def _new(self, table: Table) -> Any:
+        n_least = 3 * n_words_at_most(table)
+        return new_cache(len(table.tag_start) - 2, self.n_bytes, n_least)
+
+    def levels(self, depth: int) -> Levels:
+        """Room for elements within each other."""
+        n_levels, n_words = self._levels.bits.shape
+        if n_levels < depth + 2:
+            self._levels = new_levels(2 * depth, n_words)
+        return self._levels
+
+    @property
+    def n_forgotten(self) -> int:
+        """How often the cache was full."""
+        return int(self.cache.used[N_CLEARED])
+
+    def enlarge(self, table: Table) -> None:
+        """Make a larger cache. Beyond the limit it goes only where the open elements need it."""
+        if self.n_bytes < self.most:
+            self.n_bytes = min(4 * self.n_bytes, self.most)
+        else:
+            self.most = self.n_bytes = 2 * max(self.n_bytes, 4096)
+        self.cache = self._new(table)
+        self._levels.stamps[:] = -1
+
+
+def workspace(table: Table, options: Options) -> Workspace:
+    """An empty cache."""
+    return Workspace(table, options)
+
+
+def match(table: Table, batch: Batch, workspace: Workspace, options: Options) -> Part:
+    """The keys per document; candidates are the trees of which a requirement was met."""
+    levels = workspace.levels(int(batch.depth.max(initial=0)))
+    hit_start = np.zeros(batch.n_rows + 1, np.int64)
+    parts, candidates, first = [np.empty(0, np.int32)], 0, 0
+    while first < batch.n_rows:
+        done, hits, n_looked = _match(
+            table, workspace.cache, batch, first, levels, options.small,
+            workspace.seen, workspace.n_seen, hit_start, workspace.n_bytes < workspace.most,
+        )  # fmt: skip
+        parts.append(hits)
+        candidates += n_looked
+        workspace.n_seen += batch.n_rows
+        if done < batch.n_rows:
+            workspace.enlarge(table)
+        first = done
+    return stored_twigs.finish(table, hit_start, np.concatenate(parts), candidates)
+
+
+subscriptions = stored_twigs.subscriptions
+
+
+def estimate(n_subscriptions: int, n_parts: int, n_names: int, options: Options) -> int:
+    """Bytes of the table without keys."""
+    return stored_twigs.estimate(n_subscriptions, n_parts) + 30 * n_parts + 12 * n_subscriptions
+
+
+@njit(nogil=True, cache=True)
+def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, may_grow):
+    """The rows of the documents from `first` on: (up to which, rows, trees looked at). It stops
+    before a document whose open elements the cache cannot hold, or when it is full and may grow."""
+    events, event_start, n_tags = batch.events, batch.event_start, len(table.tag_start) - 2
+    next_state, state_scope, first_frame = cache.next_state, cache.state_scope, cache.first_frame
+    frame_up, steps = cache.frame_up, cache.steps
+    tags, states, scopes, frames = levels.tags, levels.states, levels.scopes, levels.frames
+    element, stamps = levels.element, levels.stamps
+    most = n_words_at_most(table)
+    hits, n_hits, n_looked, n_before = np.empty(256, np.int32), np.int64(0), 0, hit_start[first]
+    has_forgotten = False
+    for document in range(first, len(event_start) - 1):
+        if may_grow and (has_forgotten or not has_room(cache, most)):
+            return document, hits[:n_hits], n_looked
+        if not has_room(cache, most):
+            clear(cache)
+            stamps[:] = -1
+        scopes[0] = document_scope(table, cache)
+        level = np.int64(0)  # a plain 0 has a type of its own: what takes it would be made twice
+        keep_as_bits(levels, level)
+        is_full = not has_room(cache, most)
+        for i in range(event_start[document], event_start[document + 1]):
+            event = events[i]
+            if is_full:
+                if not forget(table, cache, levels, level):
+                    return document, hits[:n_hits], n_looked
+                is_full, has_forgotten = False, True
+            if event >= 0:
+                tag = event if event < n_tags else np.int32(0)
+                found = np.int64(next_state[scopes[level], tag])
+                if found == UNKNOWN:
+                    found = enter(table, cache, scopes[level], tag)
+                    is_full = not has_room(cache, most)
+                level += 1
+                tags[level] = tag
+                states[level] = found - 1
+                scopes[level] = state_scope[found - 1]
+                frames[level] = first_frame[found - 1]
+                continue
+            if event == CLOSE:
+                frame = frames[level]
+                if frame >= 0:
+                    up = np.int64(frame_up[frame]) - 1
+                    if up < 0:
+                        up = close_frame(table, cache, levels, frame)
+                        is_full = not has_room(cache, most)
+                else:
+                    up = close_bits(table, cache, levels, level)
+                    is_full = not has_room(cache, most)
+                level -= 1
+            else:
+                tag = np.int32(-2) - event
+                if tag >= n_tags:
+                    continue
+                up = np.int64(next_state[scopes[level], tag]) - 1
+                if up < 0:
+                    up = enter_leaf(table, cache, scopes[level], tag) - 1
+                    is_full = not has_room(cache, most)
+            if up == EMPTY:
+                continue
+            frame, step = frames[level], np.int64(UNKNOWN)
+            if frame >= 0:
+                step = find_step(steps, frame, up)
+                if step > UNKNOWN:
+                    frames[level] = step - 1
+                    continue
+            else:
+                stamp = (element[level] << 32) | up
+                place = (up * 40503 + element[level]) & (N_STAMPS - 1)
+                if stamps[place] == stamp:
+                    continue
+                stamps[place] = stamp
+            meet(cache, levels, level, up, step, small)
+            is_full = not has_room(cache, most)
+        hits, n_hits, n_here = append_rows(table, levels, seen, n_seen + document, hits, n_hits)
+        n_looked += n_here
+        hit_start[document + 1] = n_before + n_hits
+    return len(event_start) - 1, hits[:n_hits], n_looked

@@ -1,0 +1,318 @@
+"""lazy_dfa: elements of one kind, whose requirements have many conditions in common.
+
+For each condition that many of the requirements have, a state gets a *mask* of those that lack it:
+the others fail at once where the condition does not hold. Requirements whose lead is *rare*, no such
+condition, are looked at only where that lead is met; those with the same lead are neighbours. What
+is left holds, but for the few that have more than one rare condition.
+
+Bits are those of the requirements of `*`, then those of the tag, from the first word in which there
+are any. In `masks` a state has how many blocks of eight words, masks, words of leads and rare
+leads there are; then the rows *asked*, *open* for those without a rare lead, and *unsure*; the
+conditions of the masks; the masks, those of a block together; the words of leads, each with where
+it is and what is rare in it; and for each rare lead the bits of `*` and of the tag that it leads to.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from matchyard.engines.twigs.algorithms.lazy_dfa.cache import N_MASKS
+from matchyard.engines.twigs.algorithms.lazy_dfa.requirements import N_OTHERS
+from matchyard.engines.twigs.algorithms.lazy_dfa.states import holds, is_met, of_tag, others_hold
+from matchyard.engines.twigs.encoder.layout import ANY
+from matchyard.kernels.bitset import (
+    ALL,
+    ONE,
+    ZERO,
+    and_8_rows,
+    and_row,
+    count_ones,
+    lanes_8,
+    lowest_one,
+)
+
+MOST_MASKS = 64
+_LEAST_USES = 8
+_MOST_WORDS = 1 << 17  # of masks
+_BLOCK = 8
+_N_ROWS = 3
+_HEAD = 4
+_HALF = np.uint64(32)
+_LOW = np.uint64((1 << 32) - 1)
+NO_ROOM = -1
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def shape(tag_start, tag):
+    """(words of `*`, first word of the tag, words in all)."""
+    n_any = (tag_start[1] + 63) >> 6
+    first = tag_start[tag + 1] >> 6
+    return n_any, first, n_any + ((tag_start[tag + 2] + 63) >> 6) - first
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _place(number, n_of_any, n_any, first):
+    """Which bit of a row a requirement is."""
+    return number if number < n_of_any else number + 64 * (n_any - first)
+
+
+@njit(nogil=True, cache=True)
+def make_masks(table, cache, state):
+    """Give the state masks, if there is room."""
+    tag = cache.state_tag[state]
+    n_words = shape(table.tag_start, tag)[2]
+    n_blocks = (n_words + _BLOCK - 1) // _BLOCK
+    asked = np.zeros(n_blocks * _BLOCK, np.uint64)
+    _ask(table, cache, state, asked)
+    numbers = _numbers(table, asked, tag)
+    chosen = _most_used(_uses(table, numbers))[: _MOST_WORDS // len(asked)]
+    row_of = np.full(2 * len(table.lead), -1, np.int32)
+    for row in range(len(chosen)):
+        row_of[chosen[row]] = row
+    ranges = _ranges(table, numbers, tag, row_of)
+    rare = np.flatnonzero(ranges[:, 0] | ranges[:, 1])
+    n_at = len(np.unique(rare >> 6))
+    begin, n_row = cache.used[N_MASKS], len(asked)
+    n_all = _HEAD + len(chosen) + (_N_ROWS + len(chosen)) * n_row + 2 * n_at + 2 * len(rare)
+    if begin + n_all > len(cache.masks):
+        cache.state_masks[state] = NO_ROOM
+        return
+    cache.used[N_MASKS] += n_all
+    cache.state_masks[state] = begin + 1
+    masks = cache.masks[begin : begin + n_all]
+    masks[:] = ZERO
+    masks[0], masks[1] = np.uint64(n_blocks), np.uint64(len(chosen))
+    masks[2], masks[3] = np.uint64(n_at), np.uint64(len(rare))
+    _, is_open, unsure, conditions, blocks, words, leads = _parts(masks)
+    masks[_HEAD : _HEAD + n_row] = asked
+    conditions[:] = chosen.astype(np.uint64)
+    blocks[:] = ALL
+    _fill(table, numbers, tag, row_of, is_open, unsure, blocks, len(chosen))
+    _fill_leads(ranges, rare, words, leads)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _parts(masks):
+    """The rows asked, open and unsure; the conditions, the blocks, the words of leads, the leads."""
+    n_row, n_masks = _BLOCK * np.int64(masks[0]), np.int64(masks[1])
+    n_at, n_rare = np.int64(masks[2]), np.int64(masks[3])
+    first = _HEAD + _N_ROWS * n_row
+    block = first + n_masks
+    at = block + n_masks * n_row
+    return (
+        masks[_HEAD : _HEAD + n_row],
+        masks[_HEAD + n_row : _HEAD + 2 * n_row],
+        masks[_HEAD + 2 * n_row : first],
+        masks[first:block],
+        masks[block:at],
+        masks[at : at + 2 * n_at],
+        masks[at + 2 * n_at : at + 2 * n_at + 2 * n_rare],
+    )
+
+
+@njit(nogil=True, cache=True)
+def _ask(table, cache, state, asked):
+    """Set the bits of the requirements that are asked for and have a lead."""
+    tag_start, tag, asking = table.tag_start, cache.state_tag[state], cache.state_asking[state]
+    n_any, first, _ = shape(tag_start, tag)
+    for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
+        at = cache.word_at[i]
+        word = cache.words[i] & ~table.is_free[at]
+        if at < n_any:
+            asked[at] |= word & of_tag(tag_start, ANY, at)
+        of_own = of_tag(tag_start, tag, at)
+        if of_own != ZERO:
+            asked[at - first + n_any] |= word & of_own
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _condition(table, number, c):
+    """One after the other: the lead, the others, and what more there is; -1 after the last."""
+    if c == 0:
+        return 2 * np.int64(table.lead[number])
+    if c <= N_OTHERS:
+        return np.int64(table.others[number, c - 1])
+    at = table.more_start[number] + c - 1 - N_OTHERS
+    return np.int64(table.more[at]) if at < table.more_start[number + 1] else np.int64(-1)
+
+
+@njit(nogil=True, cache=True)
+def _numbers(table, asked, tag):
+    """The requirements whose bits are set."""
+    n_any, first, n_words = shape(table.tag_start, tag)
+    numbers, n_numbers = np.empty(64 * n_words, np.int64), 0
+    for at in range(n_words):
+        rest = asked[at]
+        while rest != ZERO:
+            numbers[n_numbers] = 64 * (at if at < n_any else at - n_any + first) + lowest_one(rest)
+            n_numbers += 1
+            rest &= rest - ONE
+    return numbers[:n_numbers]
+
+
+@njit(nogil=True, cache=True)
+def _uses(table, numbers):
+    """How many of the requirements have a condition, by condition."""
+    uses = np.zeros(2 * len(table.lead), np.int32)
+    for number in numbers:
+        c, condition = 0, _condition(table, number, 0)
+        while condition >= 0:
+            is_new = True
+            for before in range(c):
+                is_new = is_new and _condition(table, number, before) != condition
+            uses[condition] += is_new
+            c += 1
+            condition = _condition(table, number, c)
+    return uses
+
+
+@njit(nogil=True, cache=True)
+def _most_used(uses):
+    """The conditions that most requirements have."""
+    many = np.flatnonzero(uses >= _LEAST_USES)
+    return many[np.argsort(-uses[many])][:MOST_MASKS]
+
+
+@njit(nogil=True, cache=True)
+def _ranges(table, numbers, tag, row_of):
+    """By lead, of those that are rare: the bits of `*` and of the tag that it leads to, as where they
+    begin and, in the lower half, how many there are."""
+    n_any, first, _ = shape(table.tag_start, tag)
+    n_of_any, lead = table.tag_start[1], table.lead
+    ranges = np.zeros((len(lead), 2), np.uint64)
+    for number in numbers:
+        by, own = lead[number], 1 if number >= n_of_any else 0
+        if row_of[2 * by] >= 0:
+            continue
+        place = np.uint64(_place(number, n_of_any, n_any, first))
+        if ranges[by, own] == ZERO:
+            ranges[by, own] = place << _HALF
+        begin = ranges[by, own] >> _HALF
+        ranges[by, own] = (begin << _HALF) | (place + ONE - begin)
+    return ranges
+
+
+@njit(nogil=True, cache=True)
+def _fill(table, numbers, tag, row_of, is_open, unsure, blocks, n_masks):
+    """Set the bits of all rows but the first, and of the masks."""
+    n_any, first, _ = shape(table.tag_start, tag)
+    n_of_any = table.tag_start[1]
+    for number in numbers:
+        place = _place(number, n_of_any, n_any, first)
+        at, bit, c = place >> 6, ONE << np.uint64(place & 63), 0
+        lead = condition = _condition(table, number, 0)
+        if row_of[lead] >= 0:
+            is_open[at] |= bit
+        while condition >= 0:
+            if row_of[condition] >= 0:
+                block = at // _BLOCK * n_masks + row_of[condition]
+                blocks[block * _BLOCK + at % _BLOCK] &= ~bit
+            elif condition != lead:
+                unsure[at] |= bit
+            c += 1
+            condition = _condition(table, number, c)
+
+
+@njit(nogil=True, cache=True)
+def _fill_leads(ranges, rare, words, leads):
+    """Write the rare leads, and the words that they are in."""
+    n_at = 0
+    for i in range(len(rare)):
+        if i == 0 or rare[i] >> 6 != rare[i - 1] >> 6:
+            words[2 * n_at] = (np.uint64(i) << _HALF) | np.uint64(rare[i] >> 6)
+            n_at += 1
+        words[2 * n_at - 1] |= ONE << np.uint64(rare[i] & 63)
+        leads[2 * i], leads[2 * i + 1] = ranges[rare[i], 0], ranges[rare[i], 1]
+
+
+@njit(nogil=True, cache=True)
+def find_by_masks(table, cache, levels, state, bits, above):
+    """Add to `above` what an element meets."""
+    tag_start, tag, alive, failing = (
+        table.tag_start,
+        cache.state_tag[state],
+        levels.alive,
+        levels.failing,
+    )
+    n_any, first, _ = shape(tag_start, tag)
+    asked, is_open, unsure, conditions, blocks, words, leads = _parts(
+        cache.masks[cache.state_masks[state] - 1 :]
+    )
+    others, more_start, more = table.others, table.more_start, table.more
+    alive[: len(asked)] = is_open
+    _follow_leads(words, leads, bits, alive)
+    n_failing, size = _fail(conditions, bits, failing), _BLOCK * len(conditions)
+    for block in range(len(asked) // _BLOCK):
+        at = _BLOCK * block
+        and_row(alive, at, asked[at:])
+        left = _and_rows(alive[at:], blocks[block * size :], failing[:n_failing])
+        while left != ZERO:
+            at = _BLOCK * block + lowest_one(left)
+            left &= left - ONE
+            whole = at if at < n_any else at - n_any + first
+            word = alive[at] & ~above[whole]
+            rest = word & unsure[at]
+            while rest != ZERO:
+                number = 64 * whole + lowest_one(rest)
+                if others_hold(others, number, bits) == ZERO or not holds(
+                    more_start, more, number, bits
+                ):
+                    word &= ~(rest & (~rest + ONE))
+                rest &= rest - ONE
+            above[whole] |= word
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _fail(conditions, bits, failing):
+    """Note where the masks of conditions begin that do not hold: how many they are, made up to a
+    multiple of eight with others again."""
+    n_failing = 0
+    for row in range(len(conditions)):
+        condition = np.int64(conditions[row])
+        failing[n_failing] = _BLOCK * row
+        n_failing += is_met(bits, condition >> 1) == np.uint64(condition & 1)
+    while n_failing & 7:
+        failing[n_failing] = failing[0]
+        n_failing += 1
+    return n_failing
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _and_rows(row, rows, starts):
+    """AND rows of eight words that begin there, a multiple of eight of them, into a row: which of
+    its words are not 0 then, as bits."""
+    left = ~lanes_8(row, 0, ALL) & np.uint64(255)
+    for i in range(0, len(starts), 8):
+        if left == ZERO:
+            return left
+        left = and_8_rows(
+            row, rows, starts[i], starts[i + 1], starts[i + 2], starts[i + 3],
+            starts[i + 4], starts[i + 5], starts[i + 6], starts[i + 7],
+        )  # fmt: skip
+    return left
+
+
+@njit(nogil=True, cache=True)
+def _follow_leads(words, leads, bits, alive):
+    """Set the bits of what the rare leads lead to that are met."""
+    for i in range(0, len(words), 2):
+        among = words[i + 1]
+        rest = bits[np.int64(words[i] & _LOW)] & among
+        while rest != ZERO:
+            lowest = rest & (~rest + ONE)
+            rest ^= lowest
+            lead = 2 * (np.int64(words[i] >> _HALF) + count_ones(among & (lowest - ONE)))
+            _set_range(alive, leads[lead])
+            _set_range(alive, leads[lead + 1])
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _set_range(bits, bounds):
+    """Set some bits next to each other."""
+    start = np.int64(bounds >> _HALF)
+    end = start + np.int64(bounds & _LOW)
+    while start < end:
+        n_here = min(end - start, 64 - (start & 63))
+        bits[start >> 6] |= (ALL >> np.uint64(64 - n_here)) << np.uint64(start & 63)
+        start += n_here

@@ -1,0 +1,3 @@
+"""Parts that several algorithms of twigs share."""
+
+__all__ = ["stored_twigs"]

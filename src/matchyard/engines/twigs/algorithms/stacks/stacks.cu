@@ -1,0 +1,286 @@
+// stacks: a lane per node of a twig, as the paper has a thread per node [Twigs §4.2].
+//
+// The columns of a node in the push and in the pop stack are a word each, with a bit per level of the
+// document, so that both are registers: the paper has a byte per level in shared memory [Twigs §4.5].
+// A tree is within a warp, and its nodes see each other by shuffles and ballots: no barriers, no
+// atomics, and no arrays of children, which are a mask of lanes [Twigs §4.6]. The last lane of a warp
+// is the document, for all its trees. A thread has a node in each of SETS sets of 32, since what is
+// done per event and not per node is then done once for all of them.
+//
+//     match       a block per document and WARPS * SETS sets, with events staged in shared memory
+//     match_wide  a block per tree of more nodes than a set has, for one document after another
+//     count       how many rows each document satisfies
+//     write       these rows, in ascending order
+//
+// Given by the launcher: LEVELS, the bits of a word: a document and its elements within each other
+// must not be more; WARPS, SETS and STAGED, events at a time; DESCENDANT and NEGATED, bits of a
+// personality above those of its prefix; ANY and CLOSE, as in `layout`.
+
+#include "warp.cuh"
+
+#if LEVELS == 32
+typedef unsigned levels_t;
+#else
+typedef word_t levels_t;
+#endif
+
+#define THREADS (WARPS * LANES)
+#define DOCUMENT_OPEN ((levels_t)1)  // the lowest level
+
+struct Node {
+    int tag;
+    int named;  // all bits, or none if any tag will do
+    int prefix;  // the lane of its parent
+    unsigned children;  // their lanes
+    levels_t descendant, negated;  // all bits or none
+    levels_t matched;  // push stack; both have nothing at levels that are not open
+    levels_t reported;  // pop stack
+};
+
+__device__ __forceinline__ levels_t all_if(bool is_so) { return is_so ? ~(levels_t)0 : 0; }
+
+// Keep a value in a register: it would be worked out again for every event otherwise.
+__device__ __forceinline__ int kept(int value) {
+    asm volatile("" : "+r"(value));
+    return value;
+}
+
+__device__ __forceinline__ levels_t kept_mask(bool is_so) {
+    return (levels_t)(offset_t)kept(is_so ? -1 : 0);
+}
+
+// An element opens above the level `top` [Twigs Figure 5]. A node by `//` looks at all that is open.
+__device__ __forceinline__ void push(Node& node, int tag, levels_t top) {
+    levels_t prefix = __shfl_sync(ALL_LANES, node.matched, node.prefix);
+    bool has_tag = ((tag ^ node.tag) & node.named) == 0;
+    bool is_below = (prefix & (top | node.descendant)) != 0;
+    node.matched |= (has_tag & is_below) ? top << 1 : 0;
+}
+
+// The lanes of nodes that were reported to the level; of negated ones those that were not.
+__device__ __forceinline__ unsigned as_asked(const Node& node, levels_t top) {
+    return __ballot_sync(ALL_LANES, ((node.reported ^ node.negated) & top) != 0);
+}
+
+// The element of the level closes: what holds there is reported to the level below, and what
+// descendants reported is carried on [Twigs Figure 6].
+__device__ __forceinline__ void pop(Node& node, levels_t top) {
+    unsigned missing = node.children & ~as_asked(node, top);
+    bool holds = ((node.matched & top) != 0) & (missing == 0);
+    bool is_carried = (node.reported & node.descendant & top) != 0;
+    node.matched &= ~top;
+    node.reported = (node.reported & ~top) | ((holds | is_carried) ? top >> 1 : 0);
+}
+
+// A test is satisfied at the element of the level; a `*` stands for no test.
+__device__ __forceinline__ void satisfy(Node& node, int tag, levels_t top) {
+    levels_t prefix = __shfl_sync(ALL_LANES, node.matched, node.prefix);
+    bool is_below = (prefix & (top | node.descendant)) != 0;
+    node.reported |= (tag == node.tag) & is_below ? top : 0;
+}
+
+// One event for all nodes of a warp; returns the level after it.
+__device__ __forceinline__ levels_t step(Node (&nodes)[SETS], int event, levels_t top) {
+    if (event >= 0) {
+        #pragma unroll
+        for (int i = 0; i < SETS; i++) push(nodes[i], event, top);
+        return top << 1;
+    }
+    if (event == (CLOSE)) {
+        #pragma unroll
+        for (int i = 0; i < SETS; i++) pop(nodes[i], top);
+        return top >> 1;
+    }
+    #pragma unroll
+    for (int i = 0; i < SETS; i++) satisfy(nodes[i], -2 - event, top);
+    return top;
+}
+
+// The order does not matter: several trees of a row set the same bit.
+__device__ __forceinline__ void add_hit(unsigned* hits, offset_t n_words, int place, int row) {
+    atomicOr(hits + place * n_words + (row >> 5), 1u << (row & 31));
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) match(
+    const int* __restrict__ tags, const unsigned* __restrict__ personalities,
+    const unsigned* __restrict__ children, const unsigned* __restrict__ tops,
+    const int* __restrict__ rows, int n_groups, const int* __restrict__ documents,
+    int first_document, const offset_t* __restrict__ event_start, const int* __restrict__ events,
+    unsigned* __restrict__ hits, offset_t n_words
+) {
+    __shared__ int staged[STAGED + 1];
+    int document = documents[blockIdx.x / n_groups];
+    offset_t warp = (offset_t)(blockIdx.x % n_groups) * WARPS + threadIdx.x / LANES;
+    offset_t column = warp * SETS * LANES + lane_of();
+    Node nodes[SETS];
+    #pragma unroll
+    for (int i = 0; i < SETS; i++) {
+        unsigned personality = personalities[column + i * LANES];
+        int tag = tags[column + i * LANES];
+        nodes[i] = {
+            tag, kept(tag == (ANY) ? 0 : -1), kept(personality % LANES),
+            children[column + i * LANES],
+            kept_mask(personality & DESCENDANT), kept_mask(personality & NEGATED),
+            lane_of() == LANES - 1 ? DOCUMENT_OPEN : 0, 0
+        };
+    }
+    levels_t top = DOCUMENT_OPEN;
+    offset_t end = event_start[document + 1];
+    for (offset_t first = event_start[document]; first < end; first += STAGED) {
+        int n_staged = end - first < STAGED ? (int)(end - first) : STAGED;
+        __syncthreads();  // all are done with those before
+        for (int i = threadIdx.x; i < n_staged; i += THREADS) staged[i] = events[first + i];
+        __syncthreads();
+        int next = staged[0];
+        for (int i = 0; i < n_staged; i++) {
+            int event = next;
+            next = staged[i + 1];  // early, since it takes a while; the last one read is not used
+            top = step(nodes, event, top);
+        }
+    }
+    #pragma unroll
+    for (int i = 0; i < SETS; i++) {
+        unsigned missing = tops[column + i * LANES] & ~as_asked(nodes[i], DOCUMENT_OPEN);
+        int row = rows[column + i * LANES];  // only one node of a tree has it
+        if (row >= 0 && missing == 0) add_hit(hits, n_words, document - first_document, row);
+    }
+}
+
+// A tree whose nodes are spread over the threads of a block, with the stacks in global memory.
+struct Wide {
+    const int* __restrict__ tags;
+    const int* __restrict__ prefixes;  // nodes of the tree, -1 for the document
+    const unsigned* __restrict__ personalities;
+    int n_nodes;
+    levels_t* matched;
+    levels_t* reported;
+    int* is_refuted;  // has it a child that is not as asked for?
+
+    __device__ __forceinline__ levels_t descendant(int node) const {
+        return all_if(personalities[node] & DESCENDANT);
+    }
+
+    // Is the prefix open at the level, or anywhere up to it? Threads ahead may be a level further.
+    __device__ __forceinline__ bool is_below(int node, levels_t top) const {
+        levels_t prefix = prefixes[node] < 0 ? DOCUMENT_OPEN : matched[prefixes[node]];
+        return (prefix & (top | ((top - 1) & descendant(node)))) != 0;
+    }
+
+    __device__ __forceinline__ bool is_as_asked(int node, levels_t top) const {
+        return ((reported[node] ^ all_if(personalities[node] & NEGATED)) & top) != 0;
+    }
+};
+
+__device__ void wide_push(const Wide& tree, int tag, levels_t top) {
+    for (int node = threadIdx.x; node < tree.n_nodes; node += THREADS) {
+        bool has_tag = tree.tags[node] == tag || tree.tags[node] == (ANY);
+        if (has_tag && tree.is_below(node, top)) tree.matched[node] |= top << 1;
+    }
+}
+
+__device__ void wide_pop(const Wide& tree, levels_t top) {
+    for (int node = threadIdx.x; node < tree.n_nodes; node += THREADS)
+        if (tree.prefixes[node] >= 0 && !tree.is_as_asked(node, top))
+            tree.is_refuted[tree.prefixes[node]] = 1;  // whoever writes it, it is the same
+    __syncthreads();
+    for (int node = threadIdx.x; node < tree.n_nodes; node += THREADS) {
+        levels_t matched = tree.matched[node], reported = tree.reported[node];
+        bool holds = (matched & top) && !tree.is_refuted[node];
+        bool is_carried = (reported & top & tree.descendant(node)) != 0;
+        tree.is_refuted[node] = 0;
+        tree.matched[node] = matched & ~top;
+        tree.reported[node] = (reported & ~top) | (holds || is_carried ? top >> 1 : 0);
+    }
+}
+
+__device__ void wide_satisfy(const Wide& tree, int tag, levels_t top) {
+    for (int node = threadIdx.x; node < tree.n_nodes; node += THREADS)
+        if (tree.tags[node] == tag && tree.is_below(node, top)) tree.reported[node] |= top;
+}
+
+// All events of a document: is the tree in it?
+__device__ bool wide_holds(const Wide& tree, const int* events, offset_t n_events) {
+    for (int node = threadIdx.x; node < tree.n_nodes; node += THREADS) {
+        tree.matched[node] = tree.reported[node] = 0;
+        tree.is_refuted[node] = 0;
+    }
+    __syncthreads();
+    levels_t top = DOCUMENT_OPEN;
+    for (offset_t i = 0; i < n_events; i++) {
+        int event = events[i];
+        if (event >= 0) {
+            wide_push(tree, event, top);
+            top <<= 1;
+        } else if (event == (CLOSE)) {
+            wide_pop(tree, top);
+            top >>= 1;
+        } else {
+            wide_satisfy(tree, -2 - event, top);
+        }
+        __syncthreads();
+    }
+    bool is_missing = false;
+    for (int node = threadIdx.x; node < tree.n_nodes; node += THREADS)
+        is_missing |= tree.prefixes[node] < 0 && !tree.is_as_asked(node, DOCUMENT_OPEN);
+    return !__syncthreads_or(is_missing);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) match_wide(
+    const int* __restrict__ tags, const int* __restrict__ prefixes,
+    const unsigned* __restrict__ personalities, const int* __restrict__ tree_start,
+    const int* __restrict__ rows, int n_trees, const int* __restrict__ documents, int n_documents,
+    int first_document, const offset_t* __restrict__ event_start, const int* __restrict__ events,
+    levels_t* matched, levels_t* reported, int* is_refuted,
+    unsigned* __restrict__ hits, offset_t n_words
+) {
+    int number = blockIdx.x % n_trees, slot = blockIdx.x / n_trees, n_slots = gridDim.x / n_trees;
+    int start = tree_start[number], n_nodes = tree_start[number + 1] - start;
+    offset_t place = (offset_t)slot * tree_start[n_trees] + start;
+    Wide tree = {
+        tags + start, prefixes + start, personalities + start, n_nodes,
+        matched + place, reported + place, is_refuted + place
+    };
+    for (int i = slot; i < n_documents; i += n_slots) {
+        int document = documents[i];
+        offset_t first = event_start[document];
+        bool holds = wide_holds(tree, events + first, event_start[document + 1] - first);
+        if (holds && threadIdx.x == 0)
+            add_hit(hits, n_words, document - first_document, rows[number]);
+    }
+}
+
+// The rows of a word of a document's hits; `always` has those that every document satisfies.
+__device__ __forceinline__ unsigned rows_at(
+    const unsigned* hits, const unsigned* always, offset_t n_words, int place, offset_t word
+) {
+    return word < n_words ? hits[place * n_words + word] | always[word] : 0;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) count(
+    const unsigned* __restrict__ hits, const unsigned* __restrict__ always, offset_t n_words,
+    int n_documents, offset_t* __restrict__ counts
+) {
+    int place = blockIdx.x * WARPS + threadIdx.x / LANES;
+    if (place >= n_documents) return;
+    offset_t n_hits = 0;
+    for (offset_t word = lane_of(); word < n_words; word += LANES)
+        n_hits += __popc(rows_at(hits, always, n_words, place, word));
+    n_hits = sum_of_all(n_hits);
+    if (lane_of() == 0) counts[place] = n_hits;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) write(
+    const unsigned* __restrict__ hits, const unsigned* __restrict__ always, offset_t n_words,
+    int n_documents, const offset_t* __restrict__ hit_start, int* __restrict__ rows
+) {
+    int place = blockIdx.x * WARPS + threadIdx.x / LANES;
+    if (place >= n_documents) return;
+    int* out = rows + hit_start[place];
+    for (offset_t first = 0; first < n_words; first += LANES) {
+        unsigned word = rows_at(hits, always, n_words, place, first + lane_of());
+        int up_to = sum_up_to(__popc(word));
+        int* next = out + up_to - __popc(word);
+        for (; word; word &= word - 1) *next++ = (int)(first + lane_of()) * 32 + __ffs(word) - 1;
+        out += __shfl_sync(ALL_LANES, up_to, LANES - 1);
+    }
+}

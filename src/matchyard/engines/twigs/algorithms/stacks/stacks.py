@@ -1,0 +1,308 @@
+"""stacks: every node of every twig is a column of two stacks, as on a GPU [Twigs].
+
+An element that opens pushes a row: a column matches there if its tag is that of the element and its
+prefix, the column of its parent, matched in the row below, or anywhere below for `//` [Twigs §3.2].
+An element that closes pops the row: a column that matched and whose children have all been reported
+is reported to the row below [Twigs §3.3]. Both stacks share their entries, a byte per row and
+column, and so do the properties of a column, its personality [Twigs §4.3, Table 3].
+
+Where a GPU has a thread per column, a loop over bytes has many columns at a time [Twigs §4.4]. That
+takes a prefix beside its column, as nearly all have it: the first child of a node follows it. Other
+children, the heads of chains, and names are found by lists per tag. Tags have 32 bits and twigs any
+number of nodes. Beyond the paper, a negated child must not have been reported; a tree has a column
+for the document, its dummy root, which may have several children; and a test is a leaf that reports
+to the row in which it is satisfied.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.twigs.algorithms.shared import stored_twigs
+from matchyard.engines.twigs.encoder.layout import ANY, CLOSE, Batch, Twigs, Vocabulary
+from matchyard.engines.twigs.language.model import DOCUMENT, Axis
+from matchyard.kernels.csr import count_values, ragged
+from matchyard.kernels.inspection import Inspection
+from matchyard.matches import Part
+
+DEVICES = ("cpu", "gpu")
+subscriptions = stored_twigs.subscriptions
+
+# An entry of the stacks. A column for `/` looks for HERE in its prefix, one for `//` for ABOVE, and
+# its personality has the same bits to say so.
+HERE = np.uint8(1)  # push stack: matched at the element of this row
+ABOVE = np.uint8(2)  # push stack: matched at this element or around it
+REPORTED = np.uint8(4)  # pop stack: found in the element of this row, as its axis asks for
+
+# A personality besides: REPORTED says that reports are carried on to the rows below.
+NEGATED = np.uint8(8)
+HAS_DESCENDANTS = np.uint8(16)  # has children by `//`, which look for ABOVE
+IS_NEXT = np.uint8(32)  # its prefix is the column before
+IS_NEXT_ANY = np.uint8(64)  # …and its tag is `*`
+
+ROOT = -2  # the tag of the columns of documents; none has it
+
+
+class Options(NamedTuple):
+    """Nothing can be set."""
+
+
+class Table(NamedTuple):
+    """Columns, tree after tree, each with a column for the document first."""
+
+    prefix: NDArray[np.int32]  # [n_columns] the columns of the parents
+    personality: NDArray[np.uint8]  # [n_columns + 1] the last is of no column
+    named_start: NDArray[np.int32]  # [n_tags + 3] columns by tag: tag + 2
+    named: NDArray[np.int32]  # of `*`, only heads
+    below_start: NDArray[np.int32]  # [n_tags + 3] heads by the tag of their prefix: tag + 2
+    below: NDArray[np.int32]
+    row_start: NDArray[np.int32]  # the rest is as in `stored_twigs.Stored`
+    tree_start: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    axis: NDArray[np.uint8]
+    is_negated: NDArray[np.bool_]
+    tag: NDArray[np.int32]
+    key_start: NDArray[np.int32]
+    keys: NDArray[np.int64]
+    removed_keys: NDArray[np.int64]
+    removed_at: NDArray[np.int64]
+
+
+def check(options: Options) -> None:
+    """Nothing can be wrong."""
+
+
+def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
+    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    stored_twigs.inspect(look, table, vocabulary)
+    n_columns = look.length("prefix")
+    look.shape("personality", n_columns + 1)
+    for name in ("named", "below"):
+        n_lists = look.length(f"{name}_start") - 1
+        look.offsets(f"{name}_start", n_lists, look.length(name))
+    look.same(lambda: stored_twigs.build_anew(compile, table, vocabulary, options))
+
+
+def compile(
+    subscriptions: Twigs, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
+) -> Table:
+    """Give every node a column."""
+    stored = stored_twigs.store(stored_twigs.distinct(subscriptions, keys))
+    prefix, personality, tags = _columns(stored)
+    is_head = (personality[:-1] & IS_NEXT == 0) & (tags != ROOT)
+    named = np.flatnonzero((tags >= 0) | (is_head & (tags == ANY)))
+    heads = np.flatnonzero(is_head)
+    n_lists = int(tags.max(initial=ANY)) + 3
+    by_name = _lists(tags[named], named, n_lists)
+    by_prefix = _lists(tags[prefix[heads]], heads, n_lists)
+    return Table._make((prefix, personality, *by_name, *by_prefix, *stored))
+
+
+def _columns(
+    stored: stored_twigs.Stored,
+) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int32]]:
+    """The prefix, the personality and the tag of every column."""
+    n_nodes = np.diff(stored.tree_start)
+    roots = stored.tree_start[:-1] + np.arange(len(n_nodes))
+    n_columns = len(stored.tag) + len(n_nodes)
+    of_nodes = np.ones(n_columns, bool)
+    of_nodes[roots] = False
+    columns = np.flatnonzero(of_nodes)
+    prefix, tags = np.arange(n_columns, dtype=np.int32), np.full(n_columns, ROOT, np.int32)
+    prefix[columns] = np.repeat(roots, n_nodes) + (stored.parent - DOCUMENT)
+    tags[columns] = stored.tag
+    is_descendant = stored.axis == Axis.DESCENDANT
+    is_next = prefix[columns] == columns - 1
+    personality = np.zeros(n_columns + 1, np.uint8)
+    personality[columns] = np.where(is_descendant, ABOVE | REPORTED, HERE)
+    personality[columns] |= np.where(stored.is_negated, NEGATED, 0).astype(np.uint8)
+    personality[columns[is_next]] |= IS_NEXT
+    personality[columns[is_next & (stored.tag == ANY)]] |= IS_NEXT_ANY
+    personality[prefix[columns[is_descendant]]] |= HAS_DESCENDANTS
+    return prefix, personality, tags
+
+
+def _lists(
+    tags: NDArray[np.int32], columns: NDArray[np.int64], n_lists: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Columns by tag."""
+    start = ragged(count_values(tags - ROOT, n_lists))
+    order = np.argsort(tags, kind="stable")
+    return start.astype(np.int32), columns[order].astype(np.int32)
+
+
+def workspace(table: Table, options: Options) -> None:
+    """Nothing is kept between calls."""
+
+
+def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
+    """The keys per document; candidates are columns, of which each event looks at all."""
+    n_rows = int(batch.depth.max(initial=0)) + 1
+    stack = np.zeros((n_rows, len(table.personality)), np.uint8)
+    hit_start, rows, n_updates = _match(table, batch, stack)
+    return stored_twigs.finish(table, hit_start, rows, n_updates)
+
+
+def estimate(n_subscriptions: int, n_nodes: int, n_names: int, options: Options) -> int:
+    """Bytes of the table without keys."""
+    return stored_twigs.estimate(n_subscriptions, n_nodes) + 13 * (n_subscriptions + n_nodes)
+
+
+@njit(nogil=True, cache=True)
+def _match(table, batch, stack):
+    n_documents = len(batch.event_start) - 1
+    held = np.zeros(stack.shape[1], np.uint8)
+    hit_start = np.zeros(n_documents + 1, np.int64)
+    rows = np.empty(1024, np.int32)
+    n_hits, n_updates = np.int64(0), 0
+    for document in range(n_documents):
+        first, last = batch.event_start[document], batch.event_start[document + 1]
+        n_updates += _run(table, batch.events[first:last], stack, held)
+        while n_hits + len(table.row_start) > len(rows):
+            rows = np.append(rows, np.empty(len(rows), np.int32))
+        n_hits = _append_hits(table, held, rows, n_hits)
+        hit_start[document + 1] = n_hits
+    return hit_start, rows[:n_hits], n_updates
+
+
+@njit(nogil=True, cache=True)
+def _run(table, events, stack, held):
+    """All events of a document; then `held` says which trees are in it, at their first columns."""
+    n_updates = 0
+    tags = np.empty(len(stack), np.int32)
+    level = 0
+    tags[0] = ROOT
+    _open_document(table, stack[0])
+    for event in events:
+        if event >= 0:
+            level += 1
+            tags[level] = event
+            _push(table, event, stack[level - 1], stack[level])
+            n_updates += len(table.prefix)
+        elif event == CLOSE:
+            _hold(table, tags[level], stack[level], held)
+            level -= 1
+            _report(table.personality, stack[level + 1], held, stack[level])
+            n_updates += len(table.prefix)
+        else:
+            n_updates += _satisfy(table, -2 - event, stack[level])
+    _hold(table, ROOT, stack[0], held)
+    return n_updates
+
+
+@njit(nogil=True, cache=True)
+def _open_document(table, row):
+    """The columns of the document are matched before anything opens."""
+    row[:] = 0
+    for tree in range(len(table.tree_start) - 1):
+        row[table.tree_start[tree] + tree] = HERE | ABOVE
+
+
+@njit(nogil=True, cache=True)
+def _list_of(start, tag):
+    """First and last place of a tag in the lists; newer tags than the table's have none."""
+    if tag + 3 < len(start):
+        return start[tag + 2], start[tag + 3]
+    return 0, 0
+
+
+@njit(nogil=True, cache=True)
+def _push(table, tag, below, row):
+    """The recurrence of the push stack [Twigs Figure 5]; the row of the pop stack is cleared."""
+    _push_all(table.personality, below, row)
+    _push_named(table, tag, below, row)
+    _push_named(table, ANY, below, row)
+
+
+@njit(nogil=True, cache=True)
+def _push_named(table, tag, below, row):
+    prefix, personality = table.prefix, table.personality
+    first, last = _list_of(table.named_start, tag)
+    for i in range(first, last):
+        column = table.named[i]
+        kind = personality[column]
+        if below[prefix[column]] & kind & (HERE | ABOVE):
+            row[column] = _matched(kind)
+
+
+@njit(nogil=True, cache=True)
+def _matched(personality):
+    """The entry of a column that matches: ABOVE only where a child asks for it."""
+    return np.uint8(HERE | ((personality & HAS_DESCENDANTS) >> 3))
+
+
+@njit(nogil=True, cache=True)
+def _push_all(personality, below, row):
+    """What is above stays so; and `*` whose prefix is the column before. The entry of the column
+    before comes by a slice, since an index of j - 1 could be negative, which keeps the loop from
+    being turned into vector code."""
+    row[0] = below[0] & ABOVE
+    before, here, after, kinds = below[:-1], below[1:], row[1:], personality[1:]
+    for j in range(len(after)):
+        kind = kinds[j]
+        matches = (before[j] & kind & (HERE | ABOVE) != 0) & (kind & IS_NEXT_ANY != 0)
+        entry = _matched(kind) if matches else np.uint8(0)
+        after[j] = entry | (here[j] & ABOVE)
+
+
+@njit(nogil=True, cache=True)
+def _hold(table, tag, row, held):
+    """The columns that matched and whose children were all reported, negated ones not
+    [Twigs Figure 6]."""
+    _hold_all(table.personality, row, held)
+    _refute(table, tag, row, held)
+    _refute(table, ANY, row, held)
+
+
+@njit(nogil=True, cache=True)
+def _refute(table, tag, row, held):
+    """Columns of that tag do not hold if one of the heads below them is not as they ask for."""
+    prefix, personality = table.prefix, table.personality
+    first, last = _list_of(table.below_start, tag)
+    for i in range(first, last):
+        column = table.below[i]
+        held[prefix[column]] &= ((row[column] >> 2) ^ (personality[column] >> 3)) & 1
+
+
+@njit(nogil=True, cache=True)
+def _hold_all(personality, row, held):
+    """Of the children only those that are the next column."""
+    after, kinds = row[1:], personality[1:]
+    for j in range(len(after)):
+        is_reported = ((after[j] >> 2) ^ (kinds[j] >> 3)) & 1  # REPORTED unless NEGATED
+        has_next = (kinds[j] >> 5) & 1
+        held[j] = np.uint8(row[j] & HERE & (is_reported | (has_next ^ 1)))
+
+
+@njit(nogil=True, cache=True)
+def _report(personality, row, held, below):
+    """Report to the row below; what descendants reported is carried on."""
+    for j in range(len(below)):
+        below[j] |= np.uint8((held[j] << 2) | (row[j] & personality[j] & REPORTED))
+
+
+@njit(nogil=True, cache=True)
+def _satisfy(table, tag, row):
+    """A test is satisfied at the element of this row; returns how many columns ask for it."""
+    first, last = _list_of(table.named_start, tag)
+    for i in range(first, last):
+        column = table.named[i]
+        if row[table.prefix[column]] & table.personality[column] & (HERE | ABOVE):
+            row[column] |= REPORTED
+    return last - first
+
+
+@njit(nogil=True, cache=True)
+def _append_hits(table, held, rows, n_hits):
+    """Append the rows one of whose trees is in the document."""
+    for row in range(len(table.row_start) - 1):
+        for tree in range(table.row_start[row], table.row_start[row + 1]):
+            if held[table.tree_start[tree] + tree]:
+                rows[n_hits] = row
+                n_hits += 1
+                break
+    return n_hits

@@ -1,0 +1,3 @@
+"""One automaton of all paths, then joins."""
+
+__all__ = ["yfilter"]

@@ -1,0 +1,213 @@
+"""One automaton for the paths of all twigs [YFilter]: equal prefixes are the same states.
+
+A state is a path from the document to a node, step by step, and is reached at the elements where
+that path ends. Its steps by name are in one hash table, those by `*` beside the state. Where steps
+by `//` begin, a state is a loop: it stays active for everything within its element. At run time a
+stack has the states that each open element reached, so that closing it is forgetting them
+[YFilter].
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.twigs.encoder.layout import ANY
+from matchyard.engines.twigs.language.model import Axis
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_CHILD, _DESCENDANT = int(Axis.CHILD), int(Axis.DESCENDANT)
+_IS_LOOP, _HAS_CHILD_NAMES, _HAS_DESCENDANT_NAMES = np.uint8(1), np.uint8(2), np.uint8(4)
+START = 0  # the state of the document
+
+
+class Paths(NamedTuple):
+    """The automaton."""
+
+    state_of: NDArray[np.int32]  # [n_nodes] the states of the nodes of twigs
+    state_axis: NDArray[np.uint8]  # [n_states] the axis of the last step
+    state_kind: NDArray[np.uint8]  # [n_states] bits: has it steps by `//`, and which by name?
+    any_child: NDArray[np.int32]  # [n_states] where `/*` leads, or -1
+    any_descendant: NDArray[np.int32]  # [n_states] where `//*` leads, or -1
+    step_keys: NDArray[np.int64]  # a hash table of steps by name: `_key`, or -1
+    step_states: NDArray[np.int32]  # where they lead
+
+
+class Active(NamedTuple):
+    """The run-time stack, but for the states themselves."""
+
+    start: NDArray[np.int64]  # [n_levels + 2] of each level in the stack of states
+    loops: NDArray[np.int32]  # loops that are active, in the order in which they began
+    loop_end: NDArray[np.int64]  # [n_levels + 1] of each level, with all before
+    is_active: NDArray[np.uint8]  # [n_states] is it among the loops?
+
+
+def build(stored: Any) -> Paths:
+    """The automaton of all trees."""
+    state_of, source, axis, tag = _number(stored)
+    n_states = len(source)
+    kind = np.zeros(n_states, np.uint8)
+    any_of = np.full((2, n_states), -1, np.int32)
+    is_name = tag != ANY
+    is_step = np.arange(n_states) != START
+    for way, bit in ((_CHILD, _HAS_CHILD_NAMES), (_DESCENDANT, _HAS_DESCENDANT_NAMES)):
+        states = np.flatnonzero(is_step & ~is_name & (axis == way))
+        any_of[way, source[states]] = states
+        kind[source[is_step & is_name & (axis == way)]] |= bit
+    kind[source[is_step & (axis == _DESCENDANT)]] |= _IS_LOOP
+    named = np.flatnonzero(is_step & is_name)
+    steps = _fill(named, source, axis, tag)
+    return Paths(state_of, axis, kind, any_of[_CHILD], any_of[_DESCENDANT], *steps)
+
+
+def activate(paths: Paths, n_levels: int) -> Active:
+    """A run-time stack with room for so many elements within each other."""
+    n_states = len(paths.state_kind)
+    return Active(
+        np.zeros(n_levels + 2, np.int64),
+        np.empty(n_states, np.int32),
+        np.zeros(n_levels + 1, np.int64),
+        np.zeros(n_states, np.uint8),
+    )
+
+
+@njit(nogil=True, cache=True)
+def _key(state, axis, tag):
+    return ((np.int64(state) * 2 + axis) << 32) | (np.int64(tag) + 1)
+
+
+@njit(nogil=True, cache=True)
+def _place(keys, key):
+    """Where a key is in a hash table, or where it would be."""
+    mask = np.uint64(len(keys) - 1)
+    place = (np.uint64(key) * _ODD) >> np.uint64(29) & mask
+    while keys[place] != key and keys[place] >= 0:
+        place = (place + np.uint64(1)) & mask
+    return place
+
+
+@njit(nogil=True, cache=True)
+def _empty_keys(n_keys):
+    size = 16
+    while size < 2 * n_keys:
+        size *= 2
+    return np.full(size, -1, np.int64)
+
+
+@njit(nogil=True, cache=True)
+def _number(stored):
+    """The state of every node; and for every state where its last step begins, its axis, its tag."""
+    tree_start, parent = stored.tree_start, stored.parent
+    n_nodes = len(parent)
+    keys = _empty_keys(n_nodes)
+    found = np.empty(len(keys), np.int32)
+    state_of = np.empty(n_nodes, np.int32)
+    source, tag = np.zeros(n_nodes + 1, np.int32), np.zeros(n_nodes + 1, np.int32)
+    axis = np.zeros(n_nodes + 1, np.uint8)
+    n_states = 1
+    for tree in range(len(tree_start) - 1):
+        first = tree_start[tree]
+        for node in range(first, tree_start[tree + 1]):
+            above = state_of[first + parent[node]] if parent[node] >= 0 else START
+            key = _key(above, stored.axis[node], stored.tag[node])
+            place = _place(keys, key)
+            if keys[place] < 0:
+                keys[place], found[place] = key, n_states
+                source[n_states], axis[n_states] = above, stored.axis[node]
+                tag[n_states] = stored.tag[node]
+                n_states += 1
+            state_of[node] = found[place]
+    return state_of, source[:n_states], axis[:n_states], tag[:n_states]
+
+
+@njit(nogil=True, cache=True)
+def _fill(states, source, axis, tag):
+    keys = _empty_keys(len(states))
+    found = np.full(len(keys), -1, np.int32)
+    for state in states:
+        key = _key(source[state], axis[state], tag[state])
+        place = _place(keys, key)
+        keys[place], found[place] = key, state
+    return keys, found
+
+
+@njit(nogil=True, cache=True)
+def begin(paths, active, here):
+    """Only the state of the document is active."""
+    for i in range(active.loop_end[0]):
+        active.is_active[active.loops[i]] = 0
+    here[0] = START
+    active.start[0], active.start[1] = 0, 1
+    active.loop_end[0] = 0
+    _begin_loops(paths, active, 0, here)
+
+
+@njit(nogil=True, cache=True)
+def room(paths, active, level, here):
+    """The stack of states, with room for all that the next element may reach."""
+    if active.start[level + 1] + len(paths.state_kind) > len(here):
+        return np.append(here, np.empty(len(here) + len(paths.state_kind), np.int32))
+    return here
+
+
+@njit(nogil=True, cache=True)
+def enter(paths, active, level, tag, here):
+    """An element opens: the states that it reaches are put on the stack, at that level."""
+    active.start[level + 1] = reach(paths, active, level - 1, tag, True, here)
+    active.loop_end[level] = active.loop_end[level - 1]
+    _begin_loops(paths, active, level, here)
+
+
+@njit(nogil=True, cache=True)
+def leave(active, level):
+    """The element of that level closes."""
+    for i in range(active.loop_end[level - 1], active.loop_end[level]):
+        active.is_active[active.loops[i]] = 0
+
+
+@njit(nogil=True, cache=True)
+def reach(paths, active, level, tag, is_element, here):
+    """Write the states that something of a tag, within the element of that level, reaches on top
+    of the stack; returns their end."""
+    kinds, start = paths.state_kind, active.start
+    end = start[level + 1]
+    for i in range(start[level], start[level + 1]):
+        state = here[i]
+        if is_element and paths.any_child[state] >= 0:
+            here[end] = paths.any_child[state]
+            end += 1
+        if kinds[state] & _HAS_CHILD_NAMES:
+            end = _follow(paths, _key(state, _CHILD, tag), here, end)
+    for i in range(active.loop_end[level]):
+        state = active.loops[i]
+        if is_element and paths.any_descendant[state] >= 0:
+            here[end] = paths.any_descendant[state]
+            end += 1
+        if kinds[state] & _HAS_DESCENDANT_NAMES:
+            end = _follow(paths, _key(state, _DESCENDANT, tag), here, end)
+    return end
+
+
+@njit(nogil=True, cache=True)
+def _follow(paths, key, here, end):
+    place = _place(paths.step_keys, key)
+    if paths.step_keys[place] < 0:
+        return end
+    here[end] = paths.step_states[place]
+    return end + 1
+
+
+@njit(nogil=True, cache=True)
+def _begin_loops(paths, active, level, here):
+    """Loops among the states of a level become active, each once."""
+    end = active.loop_end[level]
+    for i in range(active.start[level], active.start[level + 1]):
+        state = here[i]
+        if paths.state_kind[state] & _IS_LOOP and not active.is_active[state]:
+            active.is_active[state] = 1
+            active.loops[end] = state
+            end += 1
+    active.loop_end[level] = end

@@ -1,0 +1,152 @@
+"""Where paths were found in a section of a document: a bit per element for each state.
+
+A section has the elements that were open when it began, bit by bit from the document downwards, and
+those that opened since. Sets of elements are thus a few words, and what lies around a set of
+elements is found by going up from its bits.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.twigs.language.model import Axis
+from matchyard.kernels.bitset import ONE, WORD, ZERO, lowest_one
+
+_DESCENDANT = int(Axis.DESCENDANT)
+_N_BITS, _N_KEPT, _N_TOUCHED = 0, 1, 2
+
+
+class Section(NamedTuple):
+    """Matches of paths, by state and element."""
+
+    reached: NDArray[np.uint64]  # [n_states, n_words] the elements where a path ends
+    around: NDArray[np.uint64]  # [n_states, n_words] those that its last step is seen from
+    touched: NDArray[np.int32]  # [n_states] states with bits set in the two
+    is_touched: NDArray[np.uint8]  # [n_states]
+    parent: NDArray[np.int32]  # [n_words * 64] bits of the elements around
+    closed: NDArray[np.uint64]  # [n_words] elements that have ended
+    bit_at: NDArray[np.int32]  # [n_levels + 1] bits of the open elements
+    counts: NDArray[np.int64]  # [3] elements, those open at the start, states touched
+
+
+def make(n_states: int, n_elements: int, n_levels: int) -> Section:
+    """Room for so many elements beside those open at the start."""
+    n_words = -(-(n_elements + n_levels + 1) // WORD)
+    return Section(
+        np.zeros((n_states, n_words), np.uint64),
+        np.zeros((n_states, n_words), np.uint64),
+        np.empty(n_states, np.int32),
+        np.zeros(n_states, np.uint8),
+        np.empty(n_words * WORD, np.int32),
+        np.empty(n_words, np.uint64),
+        np.empty(n_levels + 1, np.int32),
+        np.zeros(3, np.int64),
+    )
+
+
+@njit(nogil=True, cache=True)
+def begin(section, level):
+    """Forget everything; the elements of levels up to that one are open, 0 being the document."""
+    for i in range(section.counts[_N_TOUCHED]):
+        state = section.touched[i]
+        section.reached[state] = ZERO
+        section.around[state] = ZERO
+        section.is_touched[state] = 0
+    section.closed[:] = ZERO
+    for bit in range(level + 1):
+        section.bit_at[bit] = bit
+        section.parent[bit] = bit - 1
+    section.counts[_N_BITS] = section.counts[_N_KEPT] = level + 1
+    section.counts[_N_TOUCHED] = 0
+
+
+@njit(nogil=True, cache=True)
+def n_new(section):
+    """Elements that opened in the section."""
+    return section.counts[_N_BITS] - section.counts[_N_KEPT]
+
+
+@njit(nogil=True, cache=True)
+def open_element(section, level):
+    """An element of that level has a bit from now on; returns the bit."""
+    bit = section.counts[_N_BITS]
+    section.counts[_N_BITS] = bit + 1
+    section.bit_at[level] = bit
+    section.parent[bit] = section.bit_at[level - 1]
+    return bit
+
+
+@njit(nogil=True, cache=True)
+def close_element(section, level):
+    """The element of that level has ended."""
+    bit = section.bit_at[level]
+    section.closed[bit // WORD] |= ONE << np.uint64(bit % WORD)
+
+
+@njit(nogil=True, cache=True)
+def record(section, state, bit):
+    """A path ends at that element."""
+    _touch(section, state)
+    section.reached[state, bit // WORD] |= ONE << np.uint64(bit % WORD)
+
+
+@njit(nogil=True, cache=True)
+def record_test(section, state, axis, bit):
+    """A path ends at a test that is satisfied at that element."""
+    _touch(section, state)
+    _set_around(section.parent, bit, axis, section.around[state])
+
+
+@njit(nogil=True, cache=True)
+def _touch(section, state):
+    if not section.is_touched[state]:
+        section.is_touched[state] = 1
+        section.touched[section.counts[_N_TOUCHED]] = state
+        section.counts[_N_TOUCHED] += 1
+
+
+@njit(nogil=True, cache=True)
+def surround(section, state_axis):
+    """For every path, what the elements where it ends are seen from; only those that have ended."""
+    for i in range(section.counts[_N_TOUCHED]):
+        state = section.touched[i]
+        for word in range(len(section.closed)):
+            found = section.reached[state, word] & section.closed[word]
+            add_around(section.parent, found, word, state_axis[state], section.around[state])
+
+
+@njit(nogil=True, cache=True)
+def add_around(parent, found, word, axis, around):
+    """Add the parents of a word of elements, or all elements around them, to a set."""
+    while found != ZERO:
+        bit = np.uint64(word * WORD + lowest_one(found))
+        found &= found - ONE
+        _set_around(parent, parent[bit], axis, around)
+
+
+@njit(nogil=True, cache=True)
+def _set_around(parent, bit, axis, around):
+    """Set a bit, for `//` with all above it up to the first that has been set before."""
+    while bit >= 0:
+        place = np.uint64(bit)
+        mask = ONE << (place & np.uint64(63))
+        is_set = around[place >> np.uint64(6)] & mask != ZERO
+        around[place >> np.uint64(6)] |= mask
+        if is_set or axis != _DESCENDANT:
+            return
+        bit = parent[place]
+
+
+@njit(nogil=True, cache=True)
+def carry(bit_at, level, found, carried, row):
+    """Of a set of elements those that are still open, by their bits in the next section."""
+    for word in range(len(found)):
+        carried[row, word] = ZERO
+    for above in range(level + 1):
+        bit = bit_at[above]
+        if (found[bit // WORD] >> np.uint64(bit % WORD)) & ONE:
+            carried[row, above // WORD] |= ONE << np.uint64(above % WORD)

@@ -1,0 +1,237 @@
+"""From twigs and documents to numbers: the vocabulary, twigs, and batches of events.
+
+    subscriptions ──subscription_column──▶ Subscriptions ──Staging──▶ Twigs and a Vocabulary
+    documents ──column──▶ Column (bytes) ──encode──▶ Batch (events in a vocabulary)
+
+See `layout` for what the numbers mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.twigs import language
+from matchyard.engines.twigs.encoder.events import intake as document_intake
+from matchyard.engines.twigs.encoder.events import record_files
+from matchyard.engines.twigs.encoder.events.intake import Column
+from matchyard.engines.twigs.encoder.layout import Batch, Twigs, Vocabulary
+from matchyard.engines.twigs.encoder.subscriptions import intake as subscription_intake
+from matchyard.engines.twigs.encoder.subscriptions import vocabulary as vocabularies
+from matchyard.engines.twigs.encoder.subscriptions.decoding import decode_rows
+from matchyard.engines.twigs.encoder.subscriptions.intake import (
+    VALUES,
+    Staging,
+    Subscriptions,
+    merge,
+)
+from matchyard.engines.twigs.encoder.subscriptions.vocabulary import inspect, merge_counts
+from matchyard.engines.twigs.language.options import REFUSE, Options, check
+from matchyard.engines.twigs.oracle.elements import Read, read
+from matchyard.errors import ParseError, XmlError
+
+__all__ = [
+    "VALUES",
+    "Batch",
+    "Column",
+    "Options",
+    "Staging",
+    "Subscriptions",
+    "Twigs",
+    "Vocabulary",
+    "accept",
+    "check",
+    "column",
+    "count",
+    "decode",
+    "encode",
+    "encode_known",
+    "encode_some",
+    "estimate",
+    "inspect",
+    "keep",
+    "kind",
+    "merge",
+    "merge_counts",
+    "n_ids",
+    "names_of",
+    "parse",
+    "parse_column",
+    "parse_event",
+    "rarest",
+    "read_event",
+    "records",
+    "sizes",
+    "subscription_column",
+    "texts",
+]
+
+_MOST_EVENTS = 1 << 22  # of a batch that is matched, about: its last document may add what it has
+_NO_NAMES = Staging().take()[1]  # whether a document is XML does not depend on the vocabulary
+
+
+def column(documents: Any, options: Options) -> Column:
+    """Documents in any form that users have them in: bytes and texts, columns of them."""
+    return document_intake.column(documents, options)
+
+
+def subscription_column(subscriptions: Any, options: Options) -> Subscriptions:
+    """Subscriptions in any form that users have them in."""
+    return subscription_intake.subscription_column(subscriptions, options.max_trees)
+
+
+def records(source: Any, record: str, options: Options) -> Iterator[bytes]:
+    """The elements of that name in a file, each as a document."""
+    return record_files.records(source, record, options.max_document_bytes)
+
+
+def encode(column: Column, vocabulary: Vocabulary, *bits: Any) -> Batch:
+    """Documents as a batch over the vocabulary; twigs have no signatures."""
+    return document_intake.encode(column, vocabulary)
+
+
+def encode_some(column: Column, vocabulary: Vocabulary, *bits: Any) -> tuple[Batch, int]:
+    """The first documents as a batch, and how many: so many that a batch takes little memory,
+    however much entities and tests make of them."""
+    batch = document_intake.encode(column, vocabulary, _MOST_EVENTS)
+    return batch, batch.n_rows
+
+
+def encode_known(column: Subscriptions, vocabulary: Vocabulary) -> Twigs:
+    """Subscriptions as twigs over a vocabulary that must have all that they name."""
+    return vocabularies.encode_known(column.twigs, column.terms, vocabulary)
+
+
+def accept(column: Subscriptions, *bits: Any) -> None:
+    """Nothing is refused here: what an algorithm cannot hold it refuses itself."""
+
+
+def parse(value: Any, options: Options) -> language.Twig:
+    """One subscription as the options want it."""
+    return language.parse(value, options.max_trees)
+
+
+def parse_event(value: Any, options: Options) -> language.Document:
+    """One document; refuses at once what `encode` would refuse later, without a number."""
+    document = language.parse_event(value)
+    try:
+        encode(column([document], options), _NO_NAMES)
+    except XmlError as error:
+        where = f"the document at line {error.line}, column {error.column}"
+        raise ParseError(f"{where}: {error.reason}") from None
+    return document
+
+
+def read_event(value: Any, options: Options) -> Read:
+    """One document as the oracle looks at it, read as the options want it."""
+    try:
+        return read(language.parse_event(value), options)
+    except XmlError as error:
+        if options.malformed == REFUSE:
+            raise
+        return Read([], error)
+
+
+def parse_column(values: Any, options: Options) -> list[language.Twig]:
+    """The subscriptions of a column one by one, as `parse` gives them."""
+    return [parse(value, options) for value in subscription_intake.listed(values)]
+
+
+def kind(twigs: Twigs) -> str:
+    """As of a column: there is only one."""
+    return VALUES
+
+
+def keep(twigs: Twigs, rows: NDArray[np.bool_]) -> Twigs:
+    """Only the rows where `rows` is true."""
+    return twigs if rows.all() else twigs.take(np.flatnonzero(rows))
+
+
+def decode(twigs: Twigs, row: int, vocabulary: Vocabulary) -> language.Twig:
+    """The twig of one row."""
+    return next(decode_rows(twigs, row, row + 1, vocabulary))
+
+
+def texts(twigs: Twigs, start: int, stop: int, vocabulary: Vocabulary) -> pa.Array:
+    """The twigs of some rows as an Arrow column of text."""
+    rows = decode_rows(twigs, start, stop, vocabulary)
+    return pa.array([language.format(row) for row in rows], pa.string())
+
+
+def count(column: Subscriptions) -> pa.Table:
+    """What a part of the subscriptions brings to the vocabulary: columns `name` and `count`."""
+    return vocabularies.count(column.twigs, column.terms)
+
+
+def rarest(twigs: Twigs) -> NDArray[np.int64]:
+    """Per row a tag that every document it matches has, the largest, which is used least or is of a
+    test; -1 for none. It does not depend on the other rows.
+
+    A row of several trees has none, and what stands below a negated node does not count.
+    """
+    found = np.full(twigs.n_rows, -1, np.int64)
+    longest = int(np.diff(twigs.tree_start).max(initial=0))
+    _find_rarest(twigs, np.empty(longest, np.bool_), found)
+    return found
+
+
+def n_ids(vocabulary: Vocabulary) -> int:
+    """How many ids there are that `rarest` can give."""
+    return vocabulary.n_tags
+
+
+def names_of(batch: Batch, vocabulary: Vocabulary) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The ids under which `rarest` may have filed what matches each document: (start, ids)."""
+    last_seen = np.full(vocabulary.n_tags, -1, np.int64)
+    start, ids = np.zeros(batch.n_rows + 1, np.int64), np.empty(len(batch.events), np.int32)
+    _find_tags(batch, last_seen, start, ids)
+    return start, ids[: start[-1]]
+
+
+def sizes(vocabulary: Vocabulary) -> tuple[int, int]:
+    """Nodes of all subscriptions, without `*`, and distinct names and tests."""
+    n_tests = len(vocabulary.source)
+    return int(vocabulary.names.counts().sum()) + n_tests, vocabulary.n_names + n_tests
+
+
+def estimate(n_rows: int, n_nodes: int, n_names: int) -> tuple[int, int, int]:
+    """Bytes of the vocabulary, of what is staged, and of what a build has besides that."""
+    names = n_names * (11 + 4 + 12)  # slots, offset, text
+    staged = 10 * n_nodes + 24 * n_rows  # nodes; offsets of rows and trees, and keys
+    return names, staged + 60 * n_names, 10 * n_nodes + 24 * n_rows
+
+
+@njit(nogil=True, cache=True)
+def _find_rarest(twigs, is_needed, found):
+    for row in range(len(found)):
+        tree = twigs.row_start[row]
+        if twigs.row_start[row + 1] - tree != 1:
+            continue
+        first = twigs.tree_start[tree]
+        for node in range(first, twigs.tree_start[tree + 1]):
+            parent = twigs.parent[node]
+            is_needed[node - first] = not twigs.is_negated[node]
+            if parent >= 0 and not is_needed[parent]:
+                is_needed[node - first] = False
+            if is_needed[node - first]:
+                found[row] = max(found[row], twigs.tag[node])
+
+
+@njit(nogil=True, cache=True)
+def _find_tags(batch, last_seen, start, ids):
+    """Each tag of a document once, that of unknown elements left out."""
+    n_ids = 0
+    for document in range(len(start) - 1):
+        for i in range(batch.event_start[document], batch.event_start[document + 1]):
+            event = batch.events[i]
+            tag = -2 - event if event < -1 else event
+            if tag > 0 and last_seen[tag] != document:
+                last_seen[tag] = document
+                ids[n_ids] = tag
+                n_ids += 1
+        start[document + 1] = n_ids

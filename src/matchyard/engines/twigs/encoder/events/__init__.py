@@ -1,0 +1,3 @@
+"""Documents of any form as signals."""
+
+__all__ = ["intake", "record_files", "value_tests"]

@@ -1,0 +1,56 @@
+"""Encode a document that expat reads: the way of documents that the scanner cannot decide."""
+
+from __future__ import annotations
+
+from array import array
+
+from matchyard.engines.twigs.encoder.events.value_tests import Values
+from matchyard.engines.twigs.encoder.layout import CLOSE, Vocabulary
+from matchyard.engines.twigs.language.options import DEFAULTS, Options
+from matchyard.engines.twigs.xml.expat import events
+from matchyard.errors import XmlError
+
+
+def encode(
+    document: bytes | str, vocabulary: Vocabulary | Values, options: Options = DEFAULTS
+) -> tuple[array[int], int]:
+    """The events of a document as a batch has them, and its depth."""
+    values = vocabulary if isinstance(vocabulary, Values) else Values(vocabulary)
+    found = array("i")
+    starts: list[int] = []  # of open elements, in `text`
+    text: list[str] = []
+    depth, room = 0, options.max_value_hits
+
+    def satisfy(leaves: array[int]) -> None:
+        nonlocal room
+        room -= len(leaves)
+        if room < 0:
+            raise _too_many_hits(options)
+        found.extend(leaves)
+
+    attributes: list[dict[str, str]]
+    for kind, what, *attributes in events(document, options):
+        if kind == "open":
+            found.append(values.tag(str(what)))
+            for name, value in attributes[0].items():
+                satisfy(values.leaves_of_attribute(name, value))
+            starts.append(len(text))
+            depth = max(depth, len(starts))
+        elif kind == "text":
+            text.append(str(what))
+            satisfy(values.leaves_of_text(str(what)))
+        else:
+            start = starts.pop()
+            if values.has_value_tests:
+                satisfy(values.leaves_of_value("".join(text[start:])))
+            found.append(CLOSE)
+    return found, depth
+
+
+def _too_many_hits(options: Options) -> XmlError:
+    return XmlError(
+        f"its attributes and texts satisfy tests of subscriptions more than {options.max_value_hits} "
+        'times (option "max_value_hits")',
+        1,
+        1,
+    )

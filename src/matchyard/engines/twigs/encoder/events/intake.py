@@ -1,0 +1,171 @@
+"""Documents in any form that users have them in, as one: a column of bytes; and as a batch."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matchyard.engines.twigs.encoder.events import expat_fallback
+from matchyard.engines.twigs.encoder.events.value_tests import Values
+from matchyard.engines.twigs.encoder.layout import Batch, Vocabulary
+from matchyard.engines.twigs.encoder.scanner.scanner import ALL_EVENTS, ASK, Scanned, joined, scan
+from matchyard.engines.twigs.language.options import REFUSE, SCAN, Options
+from matchyard.engines.twigs.xml.expat import Text, as_bytes
+from matchyard.errors import ParseError, UsageError, XmlError
+
+_EXAMPLE = 'expected XML as text or bytes, e.g. "<a><b/></a>"'
+_BYTES = (bytes, bytearray, memoryview)
+
+
+class Column(NamedTuple):
+    """Documents one after the other, and how they are to be read."""
+
+    document_start: NDArray[np.int64]  # [n_rows + 1]
+    text: NDArray[np.uint8]
+    is_text: NDArray[np.bool_]  # [n_rows] is it UTF-8, whatever encoding it says that it has?
+    options: Options
+
+    @property
+    def n_rows(self) -> int:
+        """How many documents there are."""
+        return len(self.document_start) - 1
+
+    def rows(self, start: int, stop: int) -> Column:
+        """Some consecutive documents; their text is shared."""
+        return self._replace(
+            document_start=self.document_start[start : stop + 1], is_text=self.is_text[start:stop]
+        )
+
+    def document(self, row: int) -> bytes:
+        """One of them; a text need not be UTF-8, since Arrow does not look."""
+        data = self.text[self.document_start[row] : self.document_start[row + 1]].tobytes()
+        return Text(data) if self.is_text[row] else data
+
+
+def column(values: Any, options: Options) -> Column:
+    """Documents in any form that users have them in: text or bytes, in lists or columns."""
+    if isinstance(values, (str, *_BYTES)):
+        return _from_python([values], options)
+    if isinstance(values, Iterator):
+        values = list(values)
+    if isinstance(values, list | tuple):
+        return _from_python(values, options)
+    if hasattr(values, "columns") or isinstance(values, pa.RecordBatch | pa.Table):
+        raise ParseError(f"not a column, but a table with several; pass one of them; {_EXAMPLE}")
+    if hasattr(values, "to_arrow"):  # polars
+        values = values.to_arrow()
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+        if isinstance(values, pa.ChunkedArray):  # more than 2 GiB in 32-bit offsets
+            raise UsageError(
+                "the column is too long for 32-bit offsets; match it in smaller pieces"
+            )
+    if isinstance(values, pa.Array):
+        return _from_arrow(values, options)
+    if hasattr(values, "tolist"):  # NumPy and pandas
+        return _from_python(values.tolist(), options)
+    raise ParseError(f"not a column of documents, but {type(values).__name__}; {_EXAMPLE}")
+
+
+def _from_python(values: Sequence[Any], options: Options) -> Column:
+    parts = [_as_bytes(value, row) for row, value in enumerate(values)]
+    text, _, end = joined(parts)
+    is_text = np.fromiter((isinstance(value, str) for value in values), np.bool_, len(values))
+    return Column(np.concatenate([np.zeros(1, np.int64), end]), text, is_text, options)
+
+
+def _as_bytes(value: Any, row: int) -> bytes:
+    if isinstance(value, str):
+        return as_bytes(value)
+    if isinstance(value, _BYTES):
+        return bytes(value)
+    raise ParseError(f"document {row} is {type(value).__name__}; {_EXAMPLE}")
+
+
+def _from_arrow(values: pa.Array, options: Options) -> Column:
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        values = values.dictionary_decode()
+        kind = values.type
+    if values.null_count:
+        row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
+        raise ParseError(f"document {row} is null; {_EXAMPLE}")
+    if pa.types.is_null(kind) and len(values) == 0:
+        return _from_python([], options)
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if pa.types.is_string_view(kind):
+        values, is_text = values.cast(pa.large_string()), True
+    elif pa.types.is_fixed_size_binary(kind) or kind == pa.binary_view():
+        values = values.cast(pa.large_binary())
+    elif not (is_text or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+        raise ParseError(f"not a column of documents: its type is {kind}; {_EXAMPLE}")
+    start, text = _buffers(values)
+    return Column(start, text, np.full(len(values), is_text), options)
+
+
+def _buffers(values: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    _, offsets, data = values.buffers()
+    is_large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
+    text = np.frombuffer(data or b"", np.uint8)
+    text.flags.writeable = False  # as that of Python's bytes, so that kernels are compiled once
+    if len(values) == 0:
+        return np.zeros(1, np.int64), text
+    start = np.frombuffer(offsets, np.int64 if is_large else np.int32)
+    return start[values.offset : values.offset + len(values) + 1].astype(np.int64), text
+
+
+def encode(column: Column, vocabulary: Vocabulary, most_events: int = ALL_EVENTS) -> Batch:
+    """Documents as a batch; raises the error of the first that is malformed or passes a limit,
+    unless the options say that such are skipped. Only the first documents, at least one, where
+    they have as many events as that."""
+    batch, faults = read(column, vocabulary, most_events)
+    if faults and column.options.malformed == REFUSE:
+        raise faults[min(faults)]
+    return batch
+
+
+def read(
+    column: Column, vocabulary: Vocabulary, most_events: int = ALL_EVENTS
+) -> tuple[Batch, dict[int, XmlError]]:
+    """Documents as a batch, and what is wrong with those that have no events for that reason."""
+    scanned = _scanned(column, vocabulary, most_events)
+    rows = np.flatnonzero(scanned.depth < 0).tolist()
+    faults: dict[int, XmlError] = {}
+    if rows:
+        lists: list[array[int]] = []
+        depths, n_events, values = [], 0, Values(vocabulary)
+        for row in rows:
+            if row and n_events + scanned.event_start[row] >= most_events:
+                scanned = scanned.first(row)
+                break
+            try:
+                events, depth = expat_fallback.encode(column.document(row), values, column.options)
+            except XmlError as error:
+                faults[row] = error.counted_from(row)
+                events, depth = array("i"), 0
+            lists.append(events)
+            depths.append(depth)
+            n_events += len(events)
+        done = np.array(rows[: len(lists)], np.int64)
+        scanned = scanned.put(done, _of_lists(lists, depths))
+    return Batch(scanned.event_start, scanned.events, scanned.depth.astype(np.int32)), faults
+
+
+def _scanned(column: Column, vocabulary: Vocabulary, most_events: int) -> Scanned:
+    start, end = column.document_start[:-1], column.document_start[1:]
+    if column.options.parser == SCAN:
+        return scan(column.text, start, end, vocabulary, column.options, most_events)
+    n_rows = column.n_rows
+    none = np.empty(0, np.int32)
+    return Scanned(np.zeros(n_rows + 1, np.int64), none, np.full(n_rows, ASK, np.int64))
+
+
+def _of_lists(lists: list[array[int]], depths: list[int]) -> Scanned:
+    event_start = np.concatenate([[0], np.cumsum([len(events) for events in lists])])
+    events = np.concatenate([np.empty(0, np.int32), *(np.array(one, np.int32) for one in lists)])
+    return Scanned(event_start.astype(np.int64), events, np.array(depths, np.int64))

@@ -1,0 +1,293 @@
+"""One document, from its first byte to its last: the loop over tags and texts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.twigs.encoder.events.value_tests import UNSURE, Tests, add_leaves
+from matchyard.engines.twigs.encoder.layout import CLOSE
+from matchyard.engines.twigs.encoder.scanner.attributes import read_attributes, skip_attributes
+from matchyard.engines.twigs.encoder.scanner.characters import (
+    AMPERSAND,
+    ASK,
+    EXCLAMATION,
+    FULL,
+    GREATER,
+    LESS,
+    LINE_FEED,
+    QUESTION,
+    REFUSED,
+    RETURN,
+    SLASH,
+    character_length,
+    copy,
+    is_next,
+    is_space,
+    skip_text,
+    skip_wide,
+)
+from matchyard.engines.twigs.encoder.scanner.element_names import (
+    MISSING,
+    STACKED,
+    close_element,
+    look_up,
+    open_element,
+)
+from matchyard.engines.twigs.encoder.scanner.markup import (
+    CDATA,
+    COMMENT,
+    cdata_end,
+    skip_comment,
+    skip_instruction,
+    skip_misc,
+)
+from matchyard.engines.twigs.encoder.scanner.references import (
+    N_EVENTS,
+    N_GATHERED,
+    N_HITS,
+    read_reference,
+)
+from matchyard.kernels.strings import Names
+
+_CDATA_END = np.frombuffer(b"]]>", np.uint8)
+_NO_TAG = np.uint8(0)
+
+
+class Lookups(NamedTuple):
+    """A vocabulary as kernels take it."""
+
+    names: Names
+    attributes: Names
+    texts: Names
+    tests: Tests
+
+
+class Room(NamedTuple):
+    """What scanning writes to, besides the events."""
+
+    cache: NDArray[np.uint64]  # of element names, see `element_names`
+    attribute_cache: NDArray[np.uint64]
+    stack: NDArray[np.uint64]  # [max_depth * STACKED], see `element_names`
+    value_start: NDArray[np.int64]  # [max_depth] where the value of an open element starts
+    spans: NDArray[np.int64]  # start and length of the attributes of an element
+    gathered: NDArray[np.uint8]  # texts from which references are gone; none for no tests
+    references: NDArray[np.int64]  # to entities with tags, see `references`
+    state: NDArray[np.int64]  # see `references`
+
+
+class Settings(NamedTuple):
+    """What applies to all documents."""
+
+    max_depth: int
+    max_entity_expansion: int
+    max_value_hits: int
+    has_attribute_tests: bool
+    has_text_tests: bool
+    has_value_tests: bool
+
+
+@njit(nogil=True, cache=True)
+def _is_start(text, position, end):
+    """Does a start tag start here, or nothing that there is?"""
+    if position + 1 >= end or text[position] != LESS:
+        return False
+    byte = text[position + 1]
+    return byte not in (SLASH, EXCLAMATION, QUESTION)
+
+
+@njit(nogil=True, cache=True)
+def _gather(text, start, end, gathered, state):
+    copy(text, start, end, gathered, state[N_GATHERED])
+    state[N_GATHERED] += end - start
+
+
+@njit(nogil=True, cache=True)
+def _gather_lines(text, start, end, gathered, state):
+    """Gather with line ends as XML has them: CR, and CR LF, become LF."""
+    n_gathered = state[N_GATHERED]
+    for i in range(start, end):
+        byte = text[i]
+        if byte == RETURN:
+            byte = LINE_FEED
+        elif byte == LINE_FEED and i > start and text[i - 1] == RETURN:
+            continue
+        gathered[n_gathered] = byte
+        n_gathered += 1
+    state[N_GATHERED] = n_gathered
+
+
+@njit(nogil=True, cache=True)
+def _skip_special(
+    text, position, end, document, skips, declared, limit, references, gathered, state
+):  # fmt: skip
+    """A character of text that is not plain, or a reference; returns the position after it."""
+    byte = text[position]
+    if byte == AMPERSAND:
+        return read_reference(
+            text, position + 1, end, declared, document, skips, limit, references, gathered, state
+        )
+    if byte == LESS or is_next(text, position, end, _CDATA_END):
+        return np.int64(REFUSED)
+    n_bytes = character_length(text, position, end)
+    if n_bytes == 0:
+        return np.int64(REFUSED)
+    after = position + n_bytes
+    if len(gathered):
+        if byte == RETURN and after < end and text[after] == LINE_FEED:
+            after += 1
+        _gather_lines(text, position, after, gathered, state)
+    return after
+
+
+@njit(nogil=True, cache=True)
+def _skip_unnamed(text, position, end):
+    """A comment or an instruction."""
+    if text[position + 1] == QUESTION:
+        return skip_instruction(text, position + 2, end)
+    if not is_next(text, position, end, COMMENT):
+        return np.int64(REFUSED)
+    return skip_comment(text, position + len(COMMENT), end)
+
+
+@njit(nogil=True, cache=True)
+def scan_document(
+    text, position, end, document, skips, lookups, declared, settings, room, events
+):  # fmt: skip
+    """The events of a document whose root starts at `position`, or after what may be before it;
+    returns its depth or a code."""
+    cache, stack, value_start = room.cache, room.stack, room.value_start
+    spans, gathered, state = room.spans, room.gathered, room.state
+    references = room.references
+    names, tests, texts = lookups.names, lookups.tests, lookups.texts
+    run_start, tags, operands, numbers = tests.run_start, tests.tag, tests.text, tests.number
+    length_bits = tests.length_bits
+    slots, word_start, words = texts.slots, texts.text_start, texts.text
+    has_attribute_tests, has_text_tests = settings.has_attribute_tests, settings.has_text_tests
+    has_value_tests = settings.has_value_tests
+    gathers = has_text_tests or has_value_tests
+    for_texts = gathered if gathers else gathered[:0]
+    for_attributes = gathered if has_attribute_tests else gathered[:0]
+    max_depth, limit = settings.max_depth, settings.max_entity_expansion
+    max_hits = settings.max_value_hits
+    text_group = len(lookups.attributes.text_start) - 1
+    n_events, n_most, depth, text_start = state[N_EVENTS], 0, 0, 0
+    state[N_GATHERED] = state[N_HITS] = 0
+    position = skip_misc(text, position, end)
+    if position < 0 or not _is_start(text, position, end):
+        return min(position, np.int64(REFUSED))
+    while True:
+        # At a `<`, or at what is not plain within text.
+        byte = text[position + 1] if text[position] == LESS and position + 1 < end else _NO_TAG
+        if text[position] >= 128:
+            begin = position
+            position = skip_wide(text, position, end)
+            if position < 0:
+                return position
+            if gathers:
+                _gather(text, begin, position, gathered, state)
+        elif byte == _NO_TAG:
+            position = _skip_special(
+                text, position, end, document, skips, declared, limit, references, for_texts, state
+            )
+            if position < 0:
+                return position
+        elif byte == EXCLAMATION and is_next(text, position, end, CDATA):
+            begin = position + len(CDATA)
+            position = cdata_end(text, begin, end)
+            if position < 0:
+                return position
+            if gathers:
+                _gather_lines(text, begin, position, gathered, state)
+            position += len(_CDATA_END)
+        else:
+            if gathers and state[N_GATHERED] > text_start:
+                if has_text_tests:
+                    n_before = n_events
+                    n_events = add_leaves(
+                        run_start, tags, operands, numbers, length_bits, slots, word_start, words,
+                        text_group, gathered, text_start, state[N_GATHERED], events, n_events,
+                    )  # fmt: skip
+                    state[N_HITS] += n_events - n_before
+                    if n_events == UNSURE or state[N_HITS] > max_hits:
+                        return np.int64(ASK)
+                if not has_value_tests:
+                    state[N_GATHERED] = text_start
+                text_start = state[N_GATHERED]
+            if n_events + 2 > len(events):
+                return np.int64(FULL)
+            is_closed = byte == SLASH
+            if is_closed:
+                position = close_element(text, position + 2, end, stack, STACKED * (depth - 1))
+                if position < 0:
+                    return position
+            elif byte in (EXCLAMATION, QUESTION):
+                position = _skip_unnamed(text, position, end)
+                if position < 0:
+                    return position
+            else:
+                if depth == max_depth:
+                    return np.int64(REFUSED)
+                top = STACKED * depth
+                begin = position + 1
+                position, tag = open_element(text, begin, end, cache, stack, top)
+                if tag == MISSING:
+                    tag = look_up(names, cache, text, begin, end)
+                if tag < 0 or position >= end:
+                    return min(tag, np.int64(REFUSED))
+                events[n_events] = tag
+                n_events += 1
+                if is_space(text[position]):
+                    begin = position
+                    if not has_attribute_tests:
+                        position = skip_attributes(text, begin, end, spans)
+                    if has_attribute_tests or position < 0:
+                        state[N_EVENTS] = n_events
+                        position = read_attributes(
+                            text, begin, end, lookups, room.attribute_cache, declared, document,
+                            skips, limit, max_hits, spans, for_attributes, events, state,
+                        )  # fmt: skip
+                        if position < 0:
+                            return position
+                        n_events = state[N_EVENTS]
+                is_closed = text[position] == SLASH
+                position += is_closed
+                if position >= end or text[position] != GREATER:
+                    is_wide = position < end and text[position] >= 128  # part of the name
+                    return np.int64(ASK if is_wide else REFUSED)
+                position += 1
+                value_start[depth] = text_start = state[N_GATHERED]
+                depth += 1
+                n_most = max(n_most, depth)
+            if is_closed:
+                depth -= 1
+                if has_value_tests:
+                    n_before = n_events
+                    n_events = add_leaves(
+                        run_start, tags, operands, numbers, length_bits, slots, word_start, words,
+                        text_group + 1, gathered, value_start[depth], state[N_GATHERED], events,
+                        n_events,
+                    )  # fmt: skip
+                    state[N_HITS] += n_events - n_before
+                    if n_events == UNSURE or state[N_HITS] > max_hits:
+                        return np.int64(ASK)
+                if n_events >= len(events):
+                    return np.int64(FULL)
+                events[n_events] = CLOSE
+                n_events += 1
+                if depth == 0:
+                    break
+        begin = position
+        position = skip_text(text, position, end)
+        if position >= end:
+            return np.int64(REFUSED)
+        if gathers and position > begin:
+            _gather(text, begin, position, gathered, state)
+    state[N_EVENTS] = n_events
+    position = skip_misc(text, position, end)
+    if position < 0:
+        return position
+    return np.int64(n_most if position == end else REFUSED)

@@ -1,0 +1,99 @@
+"""What the scanner writes in place of a reference to an entity, where that means the same.
+
+XML has every entity be whole by itself: `<!ENTITY b "&#60;b"> <!ENTITY e "&b;/>">` is wrong, though
+`<b/>` is right. So an entity is whole, with nothing in place of the references in it, and so is all
+that they refer to; and no reference stands in a tag, where quotes in an entity are none.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from matchyard.engines.twigs.language.model import is_name
+from matchyard.engines.twigs.language.options import Options
+from matchyard.engines.twigs.xml.entities import REFERENCE, Entities, is_character
+from matchyard.engines.twigs.xml.expat import events
+from matchyard.errors import XmlError
+
+_MARKUP = re.compile("[<&]|]]>")  # more than text, or the end of a section
+_TAG = re.compile(r"""<(?:"[^"]*"|'[^']*'|[^"'>])*>""")  # of what is whole
+_SPECIAL = re.compile(r"<[!?]|\r")  # in `<!-- &e; -->` nothing is a reference; line ends change
+_ANY_DEPTH = Options(max_depth=1 << 30)
+_KEPT_CHARACTERS = 1 << 10  # of a text whose wholeness is remembered; many documents declare it
+
+
+class Contents:
+    """The contents of the entities of one document."""
+
+    def __init__(self, entities: Entities, skips: bool) -> None:
+        self.entities, self._skips = entities, skips
+        self._found: dict[str, str | None] = {}
+
+    def content(self, name: str) -> str | None:
+        """What to write in place of a reference to an entity, in which only references to
+        characters and to undefined entities are left; None where expat has to expand it."""
+        if name not in self._found:
+            self._found[name] = self._expanded(name)
+        return self._found[name]
+
+    def plain(self, name: str) -> str | None:
+        """The text that the entity stands for, also in an attribute, undefined ones within it left
+        out; None where it is no plain text."""
+        content = None if self.entities.needs_external(name) else self.content(name)
+        if content is not None:
+            content = REFERENCE.sub(self._without_undefined, content)
+        return None if content is None or _MARKUP.search(content) else content
+
+    def _expanded(self, name: str) -> str | None:
+        if name in self.entities.external:
+            return "" if self._skips else None
+        value = self.entities.values[name]
+        if value is None or _SPECIAL.search(value) or not _is_whole_alone(value):
+            return None
+        parts = REFERENCE.split(value)
+        for i in range(1, len(parts), 2):
+            inner: str | None = f"&{parts[i]};"
+            if not is_character(parts[i]) and parts[i] in self.entities.values:
+                inner = self.content(parts[i])
+            if inner is None:
+                return None
+            parts[i] = inner
+        return "".join(parts)
+
+    def _without_undefined(self, reference: re.Match[str]) -> str:
+        return reference[0] if is_character(reference[1]) else ""
+
+
+def _is_whole_alone(value: str) -> bool:
+    """Is the value whole whatever its references stand for, and none of these in a tag?"""
+    names = [name for name in REFERENCE.findall(value) if not is_character(name)]
+    if not names:
+        return _is_whole(value)
+    if not all(map(is_name, names)) or not _is_whole(REFERENCE.sub(_without_entity, value)):
+        return False
+    in_tags = (name for tag in _TAG.findall(value) for name in REFERENCE.findall(tag))
+    return all(map(is_character, in_tags))
+
+
+def _without_entity(reference: re.Match[str]) -> str:
+    """A space, since nothing might join what is apart: `&am&e;p;`."""
+    return reference[0] if is_character(reference[1]) else " "
+
+
+def _is_whole(content: str) -> bool:
+    """Are all elements that start in an entity closed in it, and the other way round?"""
+    if not _MARKUP.search(content):
+        return True
+    return _read_kept(content) if len(content) <= _KEPT_CHARACTERS else _read(content)
+
+
+def _read(content: str) -> bool:
+    try:
+        events(f"<x>{content}</x>", _ANY_DEPTH)
+    except XmlError:
+        return False
+    return True
+
+
+_read_kept = lru_cache(4096)(_read)

@@ -1,0 +1,185 @@
+"""What comes before the root element, for the scanner: where that starts, and which entities there
+are. Declarations are read by expat.
+
+Entities that are plain text are expanded by the scanner. Those that contain tags are written into
+a copy of the document in place of the references to them, and the scanner reads that.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.twigs.encoder.scanner.characters import (
+    ASK,
+    REFUSED,
+    SUBSET,
+    count_brackets,
+    is_next,
+    is_space,
+)
+from matchyard.engines.twigs.encoder.scanner.entity_contents import Contents
+from matchyard.engines.twigs.encoder.scanner.markup import (
+    DOCTYPE,
+    MARK,
+    XML,
+    skip_declaration,
+    skip_doctype,
+    skip_misc,
+)
+from matchyard.engines.twigs.encoder.scanner.references import Declared
+from matchyard.engines.twigs.language.options import SKIP, Options
+from matchyard.engines.twigs.xml.expat import prolog
+
+_MOST_ENTITIES = 1024  # of a document: each reference looks through all of them
+_MOST_EXPANDED = 1 << 22  # bytes of a document: beyond twice as many expat has a limit of its own
+_SHARED_BYTES = (
+    1 << 24
+)  # that entities of all documents of a batch may take, beside as many as those
+
+
+class Roots(NamedTuple):
+    """Where documents are to be scanned from, and with what."""
+
+    root: NDArray[np.int64]  # [n_documents] or REFUSED or ASK
+    skips: NDArray[np.bool_]  # [n_documents] are undefined entities skipped?
+    declared: Declared
+    entities: list[tuple[Contents, str]]  # by number: those of the document, and the name
+    n_brackets: int  # the most events that elements can make
+
+
+def find_roots(
+    text: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], options: Options
+) -> Roots:
+    """Read what comes before the root elements of documents."""
+    n_documents = len(start)
+    root, place = np.empty(n_documents, np.int64), np.empty(n_documents, np.int64)
+    is_alone = np.empty(n_documents, np.bool_)
+    most = options.max_document_bytes
+    n_brackets = _find_all(text, start, end, most, root, is_alone, place)
+    skips = ~is_alone & (options.undefined_entities == SKIP)
+    entities = {}
+    room = _shared_room(start, end)
+    for document in np.flatnonzero(root == SUBSET).tolist():
+        found = prolog(text[start[document] : place[document]].tobytes() + b"<x>", options)
+        root[document] = ASK
+        if found is None or not found.is_plain or len(found.entities.values) > _MOST_ENTITIES:
+            continue
+        size = sum(map(found.entities.size, found.entities.values))
+        if size <= min(expansion_limit(options), room):
+            room -= size
+            root[document] = place[document]
+            skips_external = options.undefined_entities == SKIP
+            entities[document] = Contents(found.entities, skips_external)
+    listed = [(found, name) for found in entities.values() for name in found.entities.values]
+    return Roots(root, skips, _declared(entities, skips), listed, n_brackets)
+
+
+def expansion_limit(options: Options) -> int:
+    """Bytes by which the scanner lets entities make a document longer; beyond that expat decides."""
+    return min(options.max_entity_expansion, _MOST_EXPANDED)
+
+
+def _shared_room(start: NDArray[np.int64], end: NDArray[np.int64]) -> int:
+    """Bytes that a batch may take for entities, since a short document can declare long ones. Those
+    that find no room are read one by one by expat."""
+    return int(np.sum(end - start)) + _SHARED_BYTES
+
+
+def _declared(entities: dict[int, Contents], skips: NDArray[np.bool_]) -> Declared:
+    counts, names, values = np.zeros(len(skips) + 1, np.int64), [], []
+    is_plain, sizes = [], []
+    for document, contents in entities.items():
+        found = contents.entities
+        counts[document + 1] = len(found.values)
+        for name in found.values:
+            value = contents.plain(name)
+            if not skips[document] and found.undefined_in(name) is not None:
+                value = None
+            names.append(name.encode())
+            values.append((value or "").encode())
+            is_plain.append(value is not None)
+            sizes.append(found.size(name))
+    return Declared(
+        np.cumsum(counts),
+        _offsets(names, 0),
+        _offsets(values, sum(map(len, names))),
+        np.array(is_plain, np.bool_),
+        np.array(sizes, np.int64),
+        np.frombuffer(b"".join(names + values), np.uint8),
+    )
+
+
+def _offsets(parts: list[bytes], first: int) -> NDArray[np.int64]:
+    return np.cumsum([first, *map(len, parts)], dtype=np.int64)
+
+
+class Rewriting:
+    """Documents with the content of entities in place of references, in a batch of documents."""
+
+    def __init__(
+        self,
+        text: NDArray[np.uint8],
+        start: NDArray[np.int64],
+        end: NDArray[np.int64],
+        roots: Roots,
+    ) -> None:
+        self._text, self._start, self._end, self._entities = text, start, end, roots.entities
+        self._room = _shared_room(start, end)
+
+    def rewrite(self, document: int, references: NDArray[np.int64], limit: int) -> bytes:
+        """The document, made longer by at most `limit` bytes; nothing, which is no document, where
+        it would not be the same or there is no room."""
+        start, end = int(self._start[document]), int(self._end[document])
+        limit = min(limit, self._room - (end - start))
+        parts, place = [], start
+        for begin, after, number in references.tolist():
+            contents, name = self._entities[number]
+            content = contents.content(name)
+            limit -= contents.entities.size(name)
+            if content is None or limit < 0:
+                return b""
+            parts += [self._text[place:begin].tobytes(), content.encode()]
+            place = after
+        found = b"".join([*parts, self._text[place:end].tobytes()])
+        self._room -= len(found)
+        return found
+
+
+@njit(nogil=True, cache=True)
+def _find_root(text, position, end):
+    """Where the root element starts, whether the document says that it stands alone, and, for
+    SUBSET, where its declarations end."""
+    if is_next(text, position, end, MARK):
+        position += len(MARK)
+    elif position + 1 < end and (
+        text[position] >= 0xFE or text[position] * text[position + 1] == 0
+    ):
+        return np.int64(ASK), False, position  # UTF-16
+    is_alone = False
+    if is_next(text, position, end, XML) and position + 5 < end and is_space(text[position + 5]):
+        position, is_alone = skip_declaration(text, position + 5, end)
+    if position >= 0:
+        position = skip_misc(text, position, end)
+    if position >= 0 and is_next(text, position, end, DOCTYPE):
+        position, place = skip_doctype(text, position + len(DOCTYPE), end)
+        if position < 0:
+            return position, is_alone, place
+        position = skip_misc(text, position, end)
+    return position, is_alone, position
+
+
+@njit(nogil=True, cache=True)
+def _find_all(text, start, end, max_bytes, root, is_alone, place):
+    """See `_find_root`; returns the most events that elements can make."""
+    n_brackets = 0
+    for i in range(len(start)):
+        if end[i] - start[i] > max_bytes:
+            root[i], is_alone[i], place[i] = REFUSED, False, 0
+        else:
+            root[i], is_alone[i], place[i] = _find_root(text, start[i], end[i])
+            n_brackets += count_brackets(text, start[i], end[i])
+    return n_brackets

@@ -1,0 +1,214 @@
+"""Documents by a byte scanner: the same events as expat's, much faster.
+
+It reads UTF-8. A document that it finds malformed, or cannot decide on (another encoding, names
+beyond ASCII, attributes with defaults), is left to expat, so that the answer is always expat's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.engines.twigs.encoder.events.value_tests import group_tests
+from matchyard.engines.twigs.encoder.layout import Vocabulary
+from matchyard.engines.twigs.encoder.scanner.attributes import MAX_ATTRIBUTES
+from matchyard.engines.twigs.encoder.scanner.characters import ASK, FULL, REFUSED, REWRITE, SLACK
+from matchyard.engines.twigs.encoder.scanner.document import Lookups, Room, Settings, scan_document
+from matchyard.engines.twigs.encoder.scanner.element_names import CACHE_BITS, STACKED
+from matchyard.engines.twigs.encoder.scanner.prolog import (
+    Rewriting,
+    Roots,
+    expansion_limit,
+    find_roots,
+)
+from matchyard.engines.twigs.encoder.scanner.references import (
+    N_EVENTS,
+    N_EXPANDED,
+    N_REFERENCES,
+    N_STATE,
+    REFERENCE,
+)
+from matchyard.engines.twigs.language.model import Source
+from matchyard.engines.twigs.language.options import Options
+from matchyard.kernels.strings import Names, freeze
+
+__all__ = ["ASK", "REFUSED", "Scanned", "joined", "scan"]
+
+
+ALL_EVENTS = 1 << 62  # no limit
+_PER_REFERENCE = 64  # bytes at least, on average; of documents with more, expat reads the last
+
+
+class Scanned(NamedTuple):
+    """The events of documents; those that are left to expat have none."""
+
+    event_start: NDArray[np.int64]  # [n_documents + 1]
+    events: NDArray[np.int32]
+    depth: NDArray[np.int64]  # [n_documents] or a code: REFUSED or ASK
+
+    def first(self, n_documents: int) -> Scanned:
+        """The same of the first documents only."""
+        event_start = self.event_start[: n_documents + 1]
+        return Scanned(event_start, self.events[: event_start[-1]], self.depth[:n_documents])
+
+    def extended(self, n_documents: int) -> Scanned:
+        """The same with documents that are left to expat, so that there are as many."""
+        n_more = n_documents - len(self.depth)
+        event_start = np.append(self.event_start, np.repeat(self.event_start[-1], n_more))
+        return Scanned(event_start, self.events, np.append(self.depth, np.repeat(ASK, n_more)))
+
+    def put(self, documents: NDArray[np.int64], found: Scanned) -> Scanned:
+        """The same with what was found for some documents that had no events."""
+        counts = np.diff(self.event_start)
+        counts[documents] = np.diff(found.event_start)
+        depth = self.depth.copy()
+        depth[documents] = found.depth
+        event_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        events = np.empty(event_start[-1], np.int32)
+        is_found = np.zeros(len(counts), np.bool_)
+        is_found[documents] = True
+        is_new = np.repeat(is_found, counts)
+        events[is_new], events[~is_new] = found.events, self.events
+        return Scanned(event_start, events, depth)
+
+
+def scan(
+    text: NDArray[np.uint8],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    vocabulary: Vocabulary,
+    options: Options,
+    most_events: int = ALL_EVENTS,
+) -> Scanned:
+    """Scan documents that start and end at the given bytes; only the first, at least one, where
+    they have as many events as that."""
+    roots = find_roots(text, start, end, options)
+    expansion = expansion_limit(options)
+    given = (vocabulary, options, most_events)
+    scanned, references = _scan(text, start, end, roots, expansion, *given)
+    documents = np.flatnonzero(scanned.depth == REWRITE)
+    if len(documents) == 0:
+        return scanned
+    bounds = np.searchsorted(references[:, 0], [start[documents], end[documents]]).T
+    rewriting = Rewriting(text, start, end, roots)
+    half = expansion // 2  # the other half is for entities that are text
+    rewritten = [
+        rewriting.rewrite(i, references[first:last], half)
+        for i, (first, last) in zip(documents.tolist(), bounds.tolist())
+    ]
+    text, start, end = joined(rewritten)
+    roots = find_roots(text, start, end, options)
+    found = _scan(text, start, end, roots, half, *given)[0].extended(len(documents))
+    found.depth[found.depth < 0] = ASK  # expat is to read the original
+    return scanned.put(documents, found)
+
+
+def joined(
+    parts: list[bytes],
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Documents one after the other: their bytes, starts and ends."""
+    end = np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)))
+    start = np.concatenate([np.zeros(1, np.int64), end])[:-1]
+    return np.frombuffer(b"".join(parts), np.uint8), start, end
+
+
+def _scan(
+    text: NDArray[np.uint8],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    roots: Roots,
+    expansion: int,
+    vocabulary: Vocabulary,
+    options: Options,
+    most_events: int,
+) -> tuple[Scanned, NDArray[np.int64]]:
+    """What was scanned, and where entities are used that are more than text; other entities may
+    make a document longer by `expansion` bytes."""
+    n_documents, n_tests = len(start), len(vocabulary.source)
+    settings = _settings(vocabulary, options, expansion)
+    n_references = int(np.sum(end - start)) // _PER_REFERENCE + 64 if roots.entities else 0
+    room = _room(settings, start, end, n_references)
+    lookups = _lookups(vocabulary)
+    events = np.empty(roots.n_brackets + (roots.n_brackets // 2 if n_tests else 0) + 4, np.int32)
+    event_start, depth = np.zeros(n_documents + 1, np.int64), np.empty(n_documents, np.int64)
+    first = 0
+    while True:
+        first = _scan_all(
+            text, end, roots.root, roots.skips, first, lookups, roots.declared, settings, room,
+            events, event_start, depth, most_events,
+        )  # fmt: skip
+        if first == n_documents or event_start[first] >= most_events:
+            references = room.references[: REFERENCE * room.state[N_REFERENCES]]
+            scanned = Scanned(event_start, events, depth).first(first)
+            return scanned, references.reshape(-1, REFERENCE)
+        grown = np.empty(2 * len(events), np.int32)
+        grown[: event_start[first]] = events[: event_start[first]]
+        events = grown
+
+
+def _lookups(vocabulary: Vocabulary) -> Lookups:
+    """All in arrays of one type each, so that kernels are compiled once."""
+
+    def widened(names: Names) -> Names:
+        return freeze(names._replace(text_start=names.text_start.astype(np.int64)))
+
+    return Lookups(
+        widened(vocabulary.names),
+        widened(vocabulary.attributes),
+        widened(vocabulary.texts),
+        freeze(group_tests(vocabulary)),
+    )
+
+
+def _settings(vocabulary: Vocabulary, options: Options, expansion: int) -> Settings:
+    has = [bool((vocabulary.source == source).any()) for source in Source]
+    return Settings(options.max_depth, expansion, options.max_value_hits, *has)
+
+
+def _room(
+    settings: Settings, start: NDArray[np.int64], end: NDArray[np.int64], n_references: int
+) -> Room:
+    needs_texts = any(settings[-len(Source) :])
+    longest = int(np.max(end - start, initial=0)) + settings.max_entity_expansion + SLACK
+    return Room(
+        np.zeros(4 << CACHE_BITS, np.uint64),
+        np.zeros(4 << CACHE_BITS, np.uint64),
+        np.empty(STACKED * settings.max_depth, np.uint64),
+        np.empty(settings.max_depth, np.int64),
+        np.empty(2 * (MAX_ATTRIBUTES + 1), np.int64),
+        np.empty(longest if needs_texts else 0, np.uint8),
+        np.empty(REFERENCE * n_references, np.int64),
+        np.zeros(N_STATE, np.int64),
+    )
+
+
+@njit(nogil=True, cache=True)
+def _scan_all(
+    text, end, root, skips, first, lookups, declared, settings, room, events, event_start, depth,
+    most_events,
+):  # fmt: skip
+    """Scan documents from `first` on; returns the one for whose events there is no room, or before
+    which there are as many events as are wanted, if any."""
+    state = room.state
+    for i in range(first, len(root)):
+        state[N_EVENTS], state[N_EXPANDED] = event_start[i], 0
+        n_references = state[N_REFERENCES]
+        depth[i] = root[i]
+        if root[i] >= 0:
+            depth[i] = scan_document(
+                text, root[i], end[i], i, skips[i], lookups, declared, settings, room, events
+            )
+        if depth[i] == FULL:
+            state[N_REFERENCES] = n_references
+            return i
+        if depth[i] < 0:
+            state[N_REFERENCES] = n_references
+        elif state[N_REFERENCES] > n_references:
+            depth[i] = REWRITE
+        event_start[i + 1] = state[N_EVENTS] if depth[i] >= 0 else event_start[i]
+        if event_start[i + 1] >= most_events:
+            return i + 1
+    return len(root)

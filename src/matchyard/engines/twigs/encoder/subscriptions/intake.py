@@ -1,0 +1,221 @@
+"""Subscriptions in any form that users have them in, and while they wait to be compiled.
+
+Until then their tags are the numbers of terms, since tags depend on all else in a vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matchyard.engines.twigs.encoder.layout import ANY as ANY_TAG
+from matchyard.engines.twigs.encoder.layout import Twigs, Vocabulary
+from matchyard.engines.twigs.encoder.subscriptions.terms import term_of
+from matchyard.engines.twigs.encoder.subscriptions.vocabulary import (
+    encode,
+    intern_terms,
+    renumber,
+    uses_all,
+)
+from matchyard.engines.twigs.language import parse
+from matchyard.engines.twigs.language.model import ANY, DOCUMENT, Node, Test, Twig
+from matchyard.errors import ParseError
+from matchyard.kernels.csr import ragged
+from matchyard.kernels.strings import Interner
+
+VALUES = "twigs"  # the kind of columns and batches: there is only one
+_EXAMPLE = "expected twigs, e.g. ['//article[@year > 1990]/title']"
+
+
+class Subscriptions(NamedTuple):
+    """Many twigs, over terms of their own."""
+
+    twigs: Twigs  # their tags are numbers of terms
+    terms: pa.Array  # large_string
+
+    @property
+    def n_rows(self) -> int:
+        """How many twigs there are."""
+        return self.twigs.n_rows
+
+    @property
+    def kind(self) -> str:
+        """As of every column of this engine."""
+        return VALUES
+
+
+def subscription_column(values: Any, max_trees: int) -> Subscriptions:
+    """Twigs in any form that users have them in."""
+    writer = Writer()
+    for row, value in enumerate(_as_rows(values)):
+        try:
+            writer.add(parse(value, max_trees))
+        except ParseError as error:
+            raise ParseError(f"row {row}: {error}") from None
+    return writer.subscriptions()
+
+
+def _as_rows(values: Any) -> Sequence[Any]:
+    if isinstance(values, list | tuple):
+        return values
+    if isinstance(values, Iterator):
+        return list(values)
+    if isinstance(values, str | bytes | set | frozenset | dict | Twig):  # their parts are not rows
+        raise ParseError(
+            f"not a column of twigs, but one {type(values).__name__}: {str(values)[:80]!r}; "
+            f"{_EXAMPLE}"
+        )
+    if hasattr(values, "columns"):
+        raise ParseError(f"not a column, but a table with several; pass one of them, {_EXAMPLE}")
+    if hasattr(values, "to_arrow"):  # polars
+        values = values.to_arrow()
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return listed(values)
+    if not isinstance(values, Iterable):
+        raise ParseError(f"not a column of twigs, but {values!r:.80}; {_EXAMPLE}")
+    return list(values)
+
+
+def listed(values: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """The values of an Arrow column, which does not look if its texts are UTF-8."""
+    try:
+        found: list[Any] = values.to_pylist()
+    except UnicodeDecodeError:
+        found = []
+        for row, value in enumerate(values):
+            try:
+                found.append(value.as_py())
+            except UnicodeDecodeError as error:
+                raise ParseError(f"row {row} is no UTF-8: {error}; {_EXAMPLE}") from None
+    return found
+
+
+class Writer:
+    """Twigs one by one, in lists that become arrays all at once."""
+
+    def __init__(self) -> None:
+        self._terms: dict[str | Test, int] = {ANY: ANY_TAG}
+        self._words: list[int] = []  # parent, axis, is it negated, and term of each node
+        self._tree_ends, self._row_ends = [0], [0]
+
+    def add(self, twig: Twig) -> None:
+        """One more row."""
+        for tree in twig.trees:
+            first = len(self._words)
+            for node in tree:
+                self._add_node(node, DOCUMENT, first)
+            self._tree_ends.append(len(self._words) // 4)
+        self._row_ends.append(len(self._tree_ends) - 1)
+
+    def _add_node(self, node: Node, parent: int, first: int) -> None:
+        number = (len(self._words) - first) // 4
+        term = self._terms.setdefault(node.name, len(self._terms) - 1)
+        self._words += (parent, node.axis, node.is_negated, term)
+        for child in node.children:
+            self._add_node(child, number, first)
+
+    def subscriptions(self) -> Subscriptions:
+        """All of them as arrays."""
+        words = np.array(self._words, np.int32).reshape(-1, 4)
+        twigs = Twigs(
+            np.array(self._row_ends, np.int64),
+            np.array(self._tree_ends, np.int64),
+            words[:, 0].copy(),
+            words[:, 1].astype(np.uint8),
+            words[:, 2].astype(np.bool_),
+            words[:, 3].copy(),
+        )
+        del self._terms[ANY]
+        return Subscriptions(twigs, pa.array(map(term_of, self._terms), pa.large_string()))
+
+
+class _Staged(NamedTuple):
+    """What one call staged, and how much there is up to it."""
+
+    twigs: Twigs
+    keys: NDArray[np.int64]
+    n_rows: int
+    n_nodes: int
+
+
+class Staging:
+    """Subscriptions that wait to be compiled, over terms in order of appearance."""
+
+    def __init__(self) -> None:
+        self._terms = Interner()
+        self._staged: list[_Staged] = []
+
+    @property
+    def n_rows(self) -> int:
+        """Subscriptions so far."""
+        return self._staged[-1].n_rows if self._staged else 0
+
+    @property
+    def n_parts(self) -> int:
+        """Nodes in them."""
+        return self._staged[-1].n_nodes if self._staged else 0
+
+    @property
+    def n_names(self) -> int:
+        """Distinct names and tests among those."""
+        return self._terms.n_names
+
+    def add(self, column: Subscriptions, keys: NDArray[np.int64]) -> None:
+        """Stage every row of a column, or none of them."""
+        self._append(renumber(column.twigs, self._terms.intern_arrow(column.terms)), keys)
+
+    def _append(self, twigs: Twigs, keys: NDArray[np.int64]) -> None:
+        n_rows, n_nodes = self.n_rows + len(keys), self.n_parts + len(twigs.tag)
+        self._staged.append(_Staged(twigs, keys, n_rows, n_nodes))
+
+    def put_back(self, twigs: Twigs, vocabulary: Vocabulary, keys: NDArray[np.int64]) -> None:
+        """Stage rows before all others: what a failed build had taken."""
+        staged, names = self._staged, self._terms.names()
+        self._terms, self._staged = Interner(), []
+        self._append(renumber(twigs, intern_terms(self._terms, vocabulary)), keys)
+        numbers = self._terms.intern(names.text, names.text_start)
+        for some in staged:
+            self._append(renumber(some.twigs, numbers), some.keys)
+
+    def take(self) -> tuple[Twigs, Vocabulary, NDArray[np.int64]]:
+        """All that was staged, over a vocabulary of its own; leaves nothing."""
+        joined = _join([some.twigs for some in self._staged])
+        twigs, vocabulary = encode(joined, _words(self._terms))
+        keys = [some.keys for some in self._staged]
+        self.__init__()  # type: ignore[misc]
+        return twigs, vocabulary, np.concatenate([np.empty(0, np.int64), *keys])
+
+
+def merge(parts: Sequence[tuple[Twigs, Vocabulary]]) -> tuple[Twigs, Vocabulary]:
+    """Join twigs over different vocabularies into one over a new one, with just what they use."""
+    if len(parts) == 1 and uses_all(*parts[0]):
+        return parts[0]
+    terms = Interner()
+    joined = [renumber(twigs, intern_terms(terms, vocabulary)) for twigs, vocabulary in parts]
+    return encode(_join(joined), _words(terms))
+
+
+def _words(terms: Interner) -> pa.Array:
+    return terms.names().to_arrow().cast(pa.large_string())
+
+
+def _join(parts: Sequence[Twigs]) -> Twigs:
+    """All subscriptions of several parts over the same terms, in order."""
+    if not parts:
+        return Writer().subscriptions().twigs
+    if len(parts) == 1:
+        return parts[0]
+    columns: Any = zip(*(part[2:] for part in parts), strict=True)
+    return Twigs(
+        _join_starts([part.row_start for part in parts]),
+        _join_starts([part.tree_start for part in parts]),
+        *(np.concatenate(arrays) for arrays in columns),
+    )
+
+
+def _join_starts(starts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.asarray(ragged(np.concatenate([np.diff(start) for start in starts])), np.int64)

@@ -1,0 +1,148 @@
+"""Vocabularies made from terms, and twigs over terms as twigs over tags, and back.
+
+Names are numbered by falling use, and by their bytes where they are used as often; tests are sorted.
+So a vocabulary depends on what is in it, not on the way there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from matchyard.engines.twigs.encoder.layout import ANY, Twigs, Vocabulary
+from matchyard.engines.twigs.encoder.subscriptions.terms import is_test, read_tests, terms_of
+from matchyard.engines.twigs.language.model import Comparison, Source
+from matchyard.errors import UsageError
+from matchyard.kernels.csr import count_values
+from matchyard.kernels.inspection import Inspection
+from matchyard.kernels.strings import Interner, Names, freeze, rank_names
+
+_UNCOUNTED = np.empty((0, 2), np.int64)
+_OF_TEXT = (Comparison.EQUAL, Comparison.UNEQUAL)
+
+
+def encode(twigs: Twigs, terms: pa.Array) -> tuple[Twigs, Vocabulary]:
+    """Twigs over terms as twigs over a new vocabulary with just what they use."""
+    vocabulary, tags = build(terms, count_values(twigs.tag, len(terms)))
+    return renumber(twigs, tags), vocabulary
+
+
+def inspect(vocabulary: Vocabulary, place: str, is_thorough: bool) -> None:
+    """Refuse a vocabulary that encoding must not be given: see `kernels.inspection`."""
+    look = Inspection(vocabulary, place, is_thorough)
+    look.names("names")
+    n_attributes, n_texts = look.names("attributes"), look.names("texts")
+    n_tests = look.length("source")
+    look.values("source", 0, len(Source))
+    look.values("attribute", -1, n_attributes, n_tests)
+    look.values("test", 0, len(Comparison), n_tests)
+    look.values("text", -1, n_texts, n_tests)
+    look.shape("number", n_tests)
+    if is_thorough:
+        # Terms tell names from tests by their first character, and attributes end with a blank.
+        for field, names in (("names", vocabulary.names), ("attributes", vocabulary.attributes)):
+            look.expect(field, (np.diff(names.text_start) > 0).all(), "has an empty name")
+        first = vocabulary.names.text[vocabulary.names.text_start[:-1]]
+        look.expect("names", (first > ord("9")).all(), "has what is no name of XML")
+        is_so = not (vocabulary.attributes.text <= ord(" ")).any()
+        look.expect("attributes", is_so, "has what is no name of XML")
+        is_so = (vocabulary.source == Source.ATTRIBUTE.value) == (vocabulary.attribute >= 0)
+        look.expect("attribute", is_so.all(), "is there for other sources, or missing")
+        is_so = np.isin(vocabulary.test, _OF_TEXT) == (vocabulary.text >= 0)
+        look.expect("text", is_so.all(), "is there for other tests, or missing")
+    look.finish()
+
+
+def renumber(twigs: Twigs, numbers: NDArray[np.int32]) -> Twigs:
+    """The same with other numbers for tags; `*` stays what it is."""
+    return twigs._replace(tag=np.append(numbers, np.int32(ANY))[twigs.tag])
+
+
+def build(terms: pa.Array, uses: NDArray[np.int64]) -> tuple[Vocabulary, NDArray[np.int32]]:
+    """A vocabulary of the terms that are used, and the tag of each of them (0: it is not)."""
+    tags = np.zeros(len(terms), np.int32)
+    of_tests = is_test(terms) if len(terms) else np.empty(0, np.bool_)
+    named = np.flatnonzero((uses > 0) & ~of_tests)
+    names, rank = _by_uses(terms.take(pa.array(named)), uses[named])
+    tags[named] = 1 + rank
+    tested = np.flatnonzero((uses > 0) & of_tests)
+    vocabulary, place = _with_tests(names, terms.take(pa.array(tested)))
+    tags[tested] = 1 + vocabulary.n_names + place
+    return vocabulary, tags
+
+
+def _by_uses(words: pa.Array, uses: NDArray[np.int64]) -> tuple[Names, NDArray[np.int32]]:
+    """Names by falling use, and the id of each word."""
+    order = pc.array_sort_indices(words).to_numpy()
+    interner = Interner()
+    interner.intern_arrow(words.take(pa.array(order)))
+    names, rank = rank_names(interner.names(), uses[order])
+    found = np.empty(len(words), np.int32)
+    found[order] = rank
+    return names, found
+
+
+def _with_tests(names: Names, terms: pa.Array) -> tuple[Vocabulary, NDArray[np.int32]]:
+    """A vocabulary with these tests, and the place of each among them."""
+    source, test, attribute, text, number = read_tests(terms)
+    attributes, attribute_ids = _in_order(attribute, source == Source.ATTRIBUTE)
+    texts, text_ids = _in_order(text, np.isin(test, _OF_TEXT))
+    order = np.lexsort((number, text_ids, test, attribute_ids, source))
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order))
+    columns: Any = (source, attribute_ids, test, text_ids, number)
+    return Vocabulary(names, attributes, texts, *(column[order] for column in columns)), place
+
+
+def _in_order(words: pa.Array, wanted: NDArray[np.bool_]) -> tuple[Names, NDArray[np.int32]]:
+    """The distinct words that are wanted, in order of their bytes, and the id of each (-1: not)."""
+    distinct = pc.unique(words.filter(pa.array(wanted)))
+    distinct = distinct.take(pc.array_sort_indices(distinct))
+    interner = Interner()
+    interner.intern_arrow(distinct)
+    names, _ = rank_names(interner.names(), np.ones(len(distinct), np.int64))
+    ids = pc.fill_null(pc.index_in(words, distinct), -1).to_numpy().astype(np.int32)
+    return freeze(names._replace(uses=_UNCOUNTED)), np.where(wanted, ids, np.int32(-1))
+
+
+def uses_all(twigs: Twigs, vocabulary: Vocabulary) -> bool:
+    """Has no row gone since the vocabulary was made?"""
+    uses = count_values(twigs.tag, vocabulary.n_tags)
+    n_names = vocabulary.n_names
+    return bool(
+        (uses[1 : 1 + n_names] == vocabulary.names.counts()).all() and uses[1 + n_names :].all()
+    )
+
+
+def intern_terms(interner: Interner, vocabulary: Vocabulary) -> NDArray[np.int32]:
+    """The ids of the terms of all tags, by tag; that of the first, which has none, is of no use."""
+    ids = interner.intern_arrow(terms_of(vocabulary))
+    return np.concatenate([np.zeros(1, np.int32), ids])
+
+
+def encode_known(twigs: Twigs, terms: pa.Array, vocabulary: Vocabulary) -> Twigs:
+    """Twigs over terms as twigs over a vocabulary that must have all of them."""
+    found = pc.index_in(terms, terms_of(vocabulary))
+    if found.null_count:
+        missing = terms.filter(found.is_null())[0].as_py()
+        raise UsageError(f"{missing!r} is not in the vocabulary: it was not counted")
+    return renumber(twigs, found.to_numpy().astype(np.int32) + np.int32(1))
+
+
+def count(twigs: Twigs, terms: pa.Array) -> pa.Table:
+    """What a part of the subscriptions brings to the vocabulary: columns `name` and `count`."""
+    return pa.table({"name": terms, "count": count_values(twigs.tag, len(terms))})
+
+
+def merge_counts(parts: Iterable[pa.Table]) -> Vocabulary:
+    """The vocabulary of all parts."""
+    schema = pa.schema([("name", pa.large_string()), ("count", pa.int64())])
+    tables = [schema.empty_table(), *(part.select(schema.names).cast(schema) for part in parts)]
+    total = pa.concat_tables(tables).group_by("name").aggregate([("count", "sum")])
+    terms = total["name"].combine_chunks()
+    return build(terms, total["count_sum"].to_numpy())[0]

@@ -1,0 +1,39 @@
+"""WORDS: a subscription is a twig, written in XPath (see `xpath`); an event is an XML document."""
+
+from matchyard.engines.twigs.language.language import (
+    ANY,
+    MAX_TREES,
+    Axis,
+    Document,
+    Event,
+    Node,
+    Source,
+    Subscription,
+    Test,
+    Twig,
+    TwigError,
+    format,
+    parse,
+    parse_event,
+)
+
+__all__ = [
+    "ANY",
+    "MAX_TREES",
+    "Axis",
+    "Document",
+    "Event",
+    "Node",
+    "Source",
+    "Subscription",
+    "Test",
+    "Twig",
+    "TwigError",
+    "format",
+    "formatting",
+    "model",
+    "normal_form",
+    "options",
+    "parse",
+    "parse_event",
+]

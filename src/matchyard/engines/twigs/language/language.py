@@ -1,0 +1,72 @@
+"""WORDS: a subscription is a twig, written in XPath (see `xpath`); an event is an XML document.
+
+A twig is kept in one form (`normal_form`): alternatives of trees of nodes, so that equal twigs compare
+equal however they were written.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from matchyard.engines.twigs.language.formatting import format_twig
+from matchyard.engines.twigs.language.model import ANY, Axis, Node, Source, Test, Twig, TwigError
+from matchyard.engines.twigs.language.normal_form import MAX_TREES, normalise, twig_of
+from matchyard.engines.twigs.language.xpath import parse_text
+from matchyard.engines.twigs.language.xpath_tokens import EXAMPLE
+from matchyard.errors import ParseError
+
+__all__ = [
+    "ANY",
+    "MAX_TREES",
+    "Axis",
+    "Document",
+    "Event",
+    "Node",
+    "Source",
+    "Subscription",
+    "Test",
+    "Twig",
+    "TwigError",
+    "format",
+    "parse",
+    "parse_event",
+]
+
+Subscription = Twig
+Document: TypeAlias = bytes | str
+Event = Document
+
+
+def parse(value: Any, max_trees: int = MAX_TREES) -> Twig:
+    """The twig that a text or twig stands for.
+
+    >>> format(parse("article[@year > 1990 and .//author = 'Ada']/title"))
+    '//article[@year > 1990][.//author = "Ada"]/title'
+    """
+    if isinstance(value, str):
+        return twig_of(parse_text(value), max_trees)
+    if isinstance(value, Twig):
+        return normalise(value, max_trees)
+    raise ParseError(f"not a twig: {value!r:.80}; expected text, {EXAMPLE}")
+
+
+def parse_event(value: Any) -> Document:
+    """The document that bytes or text hold; they are read when it is matched.
+
+    >>> parse_event("<a/>")
+    '<a/>'
+    """
+    if isinstance(value, (bytes, str)):
+        return value
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    raise ParseError(f"not a document: {value!r:.80}; expected XML as bytes or text, such as <a/>")
+
+
+def format(twig: Twig) -> str:
+    """A twig as text, which parses back to an equal one, and means the same in XPath.
+
+    >>> format(parse("a[b or not(c)]"))
+    '//a/b | //a[not(c)]'
+    """
+    return format_twig(twig)

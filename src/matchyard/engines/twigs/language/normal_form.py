@@ -1,0 +1,286 @@
+"""Conditions of any form as twigs in normal form.
+
+An `or` becomes several trees, also from deep within, since an element with one of two things is
+either an element with the one or an element with the other. A `not` moves inwards until it stands
+at single nodes. What is below a negated node is asked as usual: `not(a[b or c])` is one tree with
+two negated nodes, `a[b]` and `a[c]`.
+
+The nodes of a tree, those below each node, and the trees are sorted and without duplicates, so that
+equal twigs compare equal however they were written. A tree that asks for nothing to be there asks
+for a root, which every document has, and one that was skipped has not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any, TypeAlias, TypeVar
+
+from matchyard.engines.twigs.language.model import (
+    ANY,
+    HALF,
+    ROOT,
+    Axis,
+    Comparison,
+    Node,
+    Source,
+    Test,
+    Twig,
+    TwigError,
+    is_name,
+)
+
+MAX_TREES = 1024  # of one twig, unless an option says otherwise
+_NODES_EACH = 16  # nodes per tree that a twig of that many trees may have…
+_LEAST_NODES = 1 << 14  # …or so many in all; a twig of one tree has what its text has
+MAX_STEPS = 200  # nodes below each other
+MAX_NESTING = 50  # brackets within each other in the text of a twig
+
+Member = TypeVar("Member", bound=IntEnum)
+Tree: TypeAlias = frozenset[Node]  # nodes that are to hold together
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a path; a test on the axis DESCENDANT is of the element or of any below it."""
+
+    axis: Axis
+    name: str | Test
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """There are elements along these steps; without steps: always."""
+
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All parts hold."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """One part holds."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The part does not hold."""
+
+    part: Condition
+
+
+Condition: TypeAlias = "Path | And | Or | Not"
+
+
+def twig_of(condition: Condition, max_trees: int = MAX_TREES) -> Twig:
+    """The twig that a condition on the document stands for."""
+    return _in_order(_expand(condition, False, max_trees))
+
+
+def normalise(twig: Twig, max_trees: int = MAX_TREES) -> Twig:
+    """The normal form of a twig that was made by hand, whose parts are checked."""
+    trees = {
+        frozenset(_checked(node, 1) for node in _listed(tree, "a tree"))
+        for tree in _listed(twig.trees, "the trees of a twig")
+    }
+    _check_count(len(trees), max_trees)
+    _check_nodes(len(trees), _n_nodes(trees), max_trees)
+    for node in (node for tree in trees for node in tree):
+        if isinstance(node.name, Test):
+            raise TwigError(f"not a twig: {node.name} at the top; expected it below an element")
+    return _in_order(trees)
+
+
+def trunk(node: Node) -> Node | None:
+    """The child with which the text of a node goes on; the others stand between brackets."""
+    for child in reversed(node.children):
+        if not child.is_negated and not isinstance(child.name, Test):
+            return child
+    return None
+
+
+def _expand(condition: Condition, is_negated: bool, limit: int) -> set[Tree]:
+    """The alternatives, one of which is to hold."""
+    if isinstance(condition, Not):
+        return _expand(condition.part, not is_negated, limit)
+    if isinstance(condition, Path):
+        return _expand_path(condition.steps, is_negated, limit)
+    parts = (_expand(part, is_negated, limit) for part in condition.parts)
+    if isinstance(condition, And) != is_negated:
+        return _joined(parts, limit)
+    found = {tree for part in parts for tree in part}
+    _check_count(len(found), limit)
+    _check_nodes(len(found), _n_nodes(found), limit)
+    return found
+
+
+def _joined(parts: Iterable[set[Tree]], limit: int) -> set[Tree]:
+    """One alternative of each part, in all combinations, which are counted before they are made."""
+    given = list(parts)
+    alone = [tree for part in given if len(part) == 1 for tree in part]
+    found: set[Tree] = {frozenset().union(*alone)}
+    for part in given:
+        if len(part) != 1:
+            _check_count(len(found) * len(part), limit)
+            n_nodes = len(part) * _n_nodes(found) + len(found) * _n_nodes(part)
+            _check_nodes(len(found) * len(part), n_nodes, limit)
+            found = {tree | other for tree in found for other in part}
+    return found
+
+
+def _n_nodes(trees: set[Tree]) -> int:
+    return sum(node.facts.n_nodes for tree in trees for node in tree)
+
+
+def _expand_path(steps: tuple[Step, ...], is_negated: bool, limit: int) -> set[Tree]:
+    if len(steps) > MAX_STEPS:
+        _fail_of_depth()
+    found: set[Tree] = {frozenset()}  # what is to hold at the end of the path: nothing more
+    for step in reversed(steps):
+        if isinstance(step.name, Test):
+            found = {frozenset([node]) for node in _tests(step.axis, step.name)}
+            continue
+        inner = (_expand(condition, False, limit) for condition in step.conditions)
+        found = _joined([found, *inner], limit)
+        _check_nodes(len(found), _n_nodes(found) + len(found), limit)
+        found = {frozenset([Node(step.axis, step.name, False, _sorted(tree))]) for tree in found}
+    if is_negated:
+        if frozenset() in found:
+            return set()
+        return {frozenset(replace(node, is_negated=True) for tree in found for node in tree)}
+    return found
+
+
+def _tests(axis: Axis, test: Test) -> list[Node]:
+    """The alternatives of a test at an element or, on DESCENDANT, at any below it."""
+    leaf = Node(Axis.CHILD, test)
+    if axis == Axis.CHILD:
+        return [leaf]
+    return [leaf, Node(Axis.DESCENDANT, ANY, False, (leaf,))]
+
+
+def _in_order(trees: set[Tree]) -> Twig:
+    if frozenset() in trees:
+        return Twig(((ROOT,),))
+    trees = {tree | {ROOT} if all(node.is_negated for node in tree) else tree for tree in trees}
+    for tree in trees:
+        for node in tree:
+            if node.facts.depth > MAX_STEPS or _nesting(node) > MAX_NESTING:
+                _fail_of_depth()
+    return Twig(tuple(sorted(map(_sorted, trees), key=lambda tree: list(map(_key, tree)))))
+
+
+def _sorted(tree: Iterable[Node]) -> tuple[Node, ...]:
+    nodes = tuple(tree)
+    return nodes if len(nodes) < 2 else tuple(sorted(nodes, key=_key))
+
+
+def _key(node: Node) -> tuple[Any, ...]:
+    return node.facts.key
+
+
+def _nesting(node: Node) -> int:
+    """How many brackets stand within each other in the text of a node."""
+    along = trunk(node)
+    inner = [_nesting(child) + (child is not along) for child in node.children]
+    return node.is_negated + max(inner, default=0)
+
+
+def _listed(parts: Any, what: str) -> tuple[Any, ...]:
+    if not isinstance(parts, tuple | list):
+        raise TwigError(f"not {what}: {parts!r:.80}; expected a tuple of Nodes, or of such tuples")
+    return tuple(parts)
+
+
+def _member(kind: type[Member], value: Any) -> Member:
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(f"{kind.__name__}.{one.name}" for one in kind)
+        raise TwigError(f"not one of {known}: {value!r:.80}") from None
+
+
+def _checked(node: Any, depth: int) -> Node:
+    """A node with its children in order, if all are as they should be; a top node has depth 1."""
+    if not isinstance(node, Node):
+        raise TwigError(f"not a node of a twig: {node!r:.80}; expected a Node")
+    if depth > MAX_STEPS:
+        _fail_of_depth()
+    if isinstance(node.name, Test):
+        if node.children or node.axis != Axis.CHILD:
+            raise TwigError(f"{node.name} has children or an axis; a test is of its parent")
+        return Node(Axis.CHILD, _checked_test(node.name), bool(node.is_negated))
+    if not isinstance(node.name, str) or not (node.name == ANY or is_name(node.name)):
+        raise TwigError(f"not the name of an element: {node.name!r:.80}")
+    listed = _listed(node.children, f"the children of {node.name!r:.80}")
+    children = _sorted({_checked(child, depth + 1) for child in listed})
+    return Node(_member(Axis, node.axis), node.name, bool(node.is_negated), children)
+
+
+def _checked_test(test: Test) -> Test:
+    source, how = _member(Source, test.source), _member(Comparison, test.comparison)
+    operand = test.operand
+    if (source == Source.ATTRIBUTE) != (test.attribute is not None):
+        raise TwigError(f"{test}: Source.ATTRIBUTE, and nothing else, has the name of an attribute")
+    attribute = test.attribute
+    if attribute is not None and not (isinstance(attribute, str) and is_name(attribute)):
+        raise TwigError(f"not the name of an attribute: {attribute!r:.80}")
+    if how == Comparison.EXISTS:
+        if source == Source.VALUE or operand is not None:
+            raise TwigError(f"{test}: only attributes and texts can be absent, without an operand")
+        return Test(source, test.attribute, how, None)
+    if how in (Comparison.EQUAL, Comparison.UNEQUAL):
+        if not isinstance(operand, str) or HALF.search(operand):
+            raise TwigError(f"{test}: EQUAL and UNEQUAL compare with text, not {operand!r}")
+        return Test(source, test.attribute, how, operand)
+    if isinstance(operand, bool) or not isinstance(operand, (int, float)):
+        raise TwigError(f"{test}: {how.name} compares with a number, not {operand!r}")
+    return Test(source, test.attribute, how, finite(operand))
+
+
+def finite(number: float) -> float:
+    """A number as a double, zero without a sign."""
+    try:
+        value = float(number)
+    except OverflowError:
+        value = math.inf
+    if not math.isfinite(value):
+        raise TwigError(f"not a number that a double can hold: {number!r:.40}")
+    return value + 0.0
+
+
+def _check_count(n_trees: int, limit: int) -> None:
+    if n_trees > limit:
+        raise TwigError(
+            f"not a twig: its alternatives (or, |) stand for more than {limit} trees; expected "
+            "fewer, or a higher option max_trees",
+            "limit",
+        )
+
+
+def _check_nodes(n_trees: int, n_nodes: int, limit: int) -> None:
+    most = max(_LEAST_NODES, _NODES_EACH * limit)
+    if n_trees > 1 and n_nodes > most:
+        raise TwigError(
+            f"not a twig: its alternatives (or, |) stand for {n_trees} trees of {n_nodes} nodes in "
+            f"all; expected at most {most}, or a higher option max_trees",
+            "limit",
+        )
+
+
+def _fail_of_depth() -> None:
+    raise TwigError(
+        f"not a twig: nested too deeply; expected at most {MAX_STEPS} steps below each other and "
+        f"{MAX_NESTING} brackets within each other",
+        "limit",
+    )

@@ -1,0 +1,99 @@
+"""The words and signs of a twig's text, and errors that point at one of them."""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from matchyard.engines.twigs.language.model import HALF, WORD, TwigError
+
+EXAMPLE = 'for example: /dblp/article[author = "Ada"][@year > 1990]//title'
+_TOKEN = re.compile(
+    rf"""[ \t\r\n]*(
+        "(?:[^"]|"")*" | '(?:[^']|'')*' | [0-9]+(?:\.[0-9]*)? | \.[0-9]+
+      | {WORD}(?::(?!:)(?:{WORD}|\*))? | :: | // | \.\. | != | <= | >= | [^ \t\r\n] )""",
+    re.VERBOSE,
+)
+_IS_NAME = re.compile(WORD)  # at its start
+UNSUPPORTED = {
+    "arithmetic": "arithmetic is not supported",
+    "axis": "axes other than child, descendant and attribute are not supported",
+    "comparison": "only a path can be compared, with a text or a number",
+    "constant": "a text or number alone is no condition",
+    "document": "the document itself has no attributes and no text; expected an element first",
+    "function": "functions other than not() and text() are not supported",
+    "group": "a path cannot go on after parentheses",
+    "node": "comment(), processing-instruction() and node() are not supported",
+    "position": "positions are not supported, since a twig asks if something is there, not where",
+    "predicate": "a predicate can only follow the name of an element or *",
+    "variable": "variables are not supported",
+    "wildcard": "* stands for any element, not for any attribute, nor for all names of a prefix",
+}
+
+
+class Tokens:
+    """The tokens of a text and the place among them; those after the last one are empty."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.all: list[str] = [*_TOKEN.findall(text), "", "", ""]
+        self.at = 0
+        half = HALF.search(text)
+        if half is not None:
+            raise self._error_at(half.start(), f"found {half[0]!r}, half a character", "syntax")
+
+    @property
+    def token(self) -> str:
+        """The token at the place."""
+        return self.all[self.at]
+
+    def following(self, n: int = 1) -> str:
+        """The n-th token after that."""
+        return self.all[min(self.at + n, len(self.all) - 1)]
+
+    def is_name(self) -> bool:
+        """Is it a name, with a prefix or not?"""
+        return _IS_NAME.match(self.token) is not None and not self.token.endswith("*")
+
+    def expect(self, token: str, expected: str) -> None:
+        """Go past a token that must come now."""
+        if self.token != token:
+            self.fail(expected)
+        self.at += 1
+
+    def unsupported(self, part: str, at: int | None = None) -> NoReturn:
+        """Raise the error that a token is of a part of XPath that twigs do not have."""
+        at = self.at if at is None else at
+        raise self._error(at, f"found {_shorten(self.all[at])}; {UNSUPPORTED[part]}", part)
+
+    def fail(self, expected: str, at: int | None = None, part: str = "syntax") -> NoReturn:
+        """Raise the error that something else was expected."""
+        at = self.at if at is None else at
+        token = self.all[at]
+        found = f"found {_shorten(token)}" if token else "it ends here"
+        if token in ('"', "'"):
+            found += ", which is not closed"
+        raise self._error(at, f"{found}; expected {expected}", part)
+
+    def _error(self, at: int, message: str, part: str) -> TwigError:
+        """The message with the line of the text and a caret below the token."""
+        starts = [token.start(1) for token in _TOKEN.finditer(self.text)]
+        end = len(self.text.rstrip(" \t\r\n"))
+        return self._error_at(starts[at] if at < len(starts) else end, message, part)
+
+    def _error_at(self, place: int, message: str, part: str) -> TwigError:
+        before = self.text[:place].split("\n")
+        column, whole = len(before[-1]), self.text.split("\n")[len(before) - 1]
+        from_column = max(0, column - 60)
+        line = re.sub(r"\s", " ", whole[from_column : column + 40])
+        line = HALF.sub("\ufffd", line)
+        where = f"column {column + 1}"
+        if len(before) > 1:
+            where = f"line {len(before)}, {where}"
+        caret = " " * (column - from_column) + "^"
+        return TwigError(f"not a twig: {where}: {message}\n  {line}\n  {caret}\n{EXAMPLE}", part)
+
+
+def _shorten(token: str) -> str:
+    shown = token if token.isprintable() else repr(token)
+    return shown if len(shown) <= 40 else shown[:39] + "…"

@@ -1,0 +1,5 @@
+"""WORKLOADS: twigs and documents, drawn from a document type definition or as recorded, by name, size"""
+
+from matchyard.engines.twigs.workload.workload import MODELS, Workload, generate
+
+__all__ = ["MODELS", "Workload", "generate"]

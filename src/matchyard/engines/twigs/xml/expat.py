@@ -1,0 +1,236 @@
+"""Documents by expat: the reference that the scanner has to agree with, and falls back on.
+
+Names are as written, prefixes included. Character data next to each other is one text, also across
+CDATA sections and entities; tags, comments and processing instructions come between texts.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from functools import cached_property
+from typing import Any, NamedTuple
+from xml.parsers import expat
+
+from matchyard.engines.twigs.language.options import DEFAULTS, REFUSE, SKIP, Options
+from matchyard.engines.twigs.xml.encodings import LONGEST_DECLARATION, UTF_8, find_encoding
+from matchyard.engines.twigs.xml.entities import Entities, NestingError
+from matchyard.errors import XmlError
+
+Event = tuple[str, str] | tuple[str, str, dict[str, str]]
+
+_TAG = re.compile(r"""<(?:"[^"]*"|'[^']*'|[^"'>])*>|&[^;]*;""")
+_LITERAL = re.compile(r""" "[^"]*" | '[^']*' """, re.VERBOSE)
+_TAG_BYTES = 256  # that are looked at first; most tags are shorter
+
+
+class Text(bytes):
+    """A document in UTF-8, whatever encoding it says that it has."""
+
+
+def as_bytes(document: bytes | str) -> bytes:
+    """A document as it is read. Of half a character, as Python's texts may have them, it has bytes
+    that are no UTF-8, so that it is refused for them, and where they are."""
+    return Text(document.encode(errors="surrogatepass")) if isinstance(document, str) else document
+
+
+def events(document: bytes | str, options: Options = DEFAULTS) -> list[Event]:
+    """What happens in a document, in order.
+
+    >>> events(b'<a x="1">b&amp;<c/></a>')
+    [('open', 'a', {'x': '1'}), ('text', 'b&'), ('open', 'c', {}), ('close', 'c'), ('close', 'a')]
+    """
+    return with_lines(document, options)[0]
+
+
+def with_lines(document: bytes | str, options: Options = DEFAULTS) -> tuple[list[Event], list[int]]:
+    """The same, and the lines on which elements open, in order."""
+    reader = _Reader(document, options)
+    reader.read()
+    return reader.events, reader.lines
+
+
+class Prolog(NamedTuple):
+    """What the scanner has to know of a document type."""
+
+    entities: Entities
+    is_plain: bool  # does it declare nothing but entities?
+
+
+def prolog(document: bytes, options: Options) -> Prolog | None:
+    """What a document declares before its root element, of which only the start tag may be there;
+    None where anything is wrong with that."""
+    reader = _Reader(document, options)
+    try:
+        reader.feed(is_final=False)
+    except XmlError:
+        return None
+    return Prolog(reader.entities, reader.is_plain) if reader.n_open else None
+
+
+class _Reader:
+    """One document on its way through expat."""
+
+    def __init__(self, document: bytes | str, options: Options) -> None:
+        self.events: list[Event] = []
+        self.lines: list[int] = []  # of elements, as they open
+        self.entities = Entities()
+        self.is_plain = True
+        self.n_open = 0
+        self._text: list[str] = []
+        self._n_delivered = 0
+        self._options = options
+        self._data = as_bytes(document)
+        self._parser = expat.ParserCreate(UTF_8 if isinstance(self._data, Text) else None)
+        self._has_doctype = False
+        self._listen()
+
+    def _listen(self) -> None:
+        parser = self._parser
+        parser.buffer_text = True
+        parser.StartElementHandler = self._open
+        parser.EndElementHandler = self._close
+        parser.CharacterDataHandler = self._add
+        parser.CommentHandler = parser.ProcessingInstructionHandler = self._end_text
+        parser.StartDoctypeDeclHandler = self._start_doctype
+        parser.EndDoctypeDeclHandler = self._end_doctype
+        parser.EntityDeclHandler = self._declare
+        parser.AttlistDeclHandler = self._declare_attribute
+        parser.ElementDeclHandler = parser.NotationDeclHandler = self._is_not_plain
+        parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+        if self._options.undefined_entities == SKIP:
+            parser.UseForeignDTD(True)  # one that is not read might define them
+        else:
+            parser.SkippedEntityHandler = self._refuse_skipped
+            parser.ExternalEntityRefHandler = self._refuse_external
+
+    def read(self) -> None:
+        """Read the whole document."""
+        limit = self._options.max_document_bytes
+        if len(self._data) > limit:
+            raise XmlError(
+                f'{len(self._data)} bytes; the limit is {limit} (option "max_document_bytes")', 1, 1
+            )
+        self.feed(is_final=True)
+
+    def feed(self, is_final: bool) -> None:
+        """Give expat what there is; its errors as ours."""
+        try:
+            self._parser.Parse(self._data, is_final)
+        except expat.ExpatError as error:
+            reason = expat.ErrorString(error.code)
+            raise XmlError(reason, error.lineno, error.offset + 1) from None
+        except (ValueError, LookupError) as error:  # an encoding that Python does not know
+            if isinstance(error, XmlError):
+                raise
+            raise self._refused(f"cannot be decoded: {error}") from None
+
+    def _refused(self, reason: str) -> XmlError:
+        line, column = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber
+        return XmlError(reason, line, column + 1)
+
+    def _open(self, name: str, attributes: dict[str, str]) -> None:
+        self._end_text()
+        self.n_open += 1
+        if self.n_open > self._options.max_depth:
+            limit = self._options.max_depth
+            raise self._refused(f'more than {limit} elements in each other (option "max_depth")')
+        if attributes:
+            self._count(sum(len(value.encode()) for value in attributes.values()))
+            # Where a DTD might define them, expat skips undefined entities in attributes silently.
+            if self._has_doctype and self._options.undefined_entities == REFUSE:
+                self._refuse_undefined_in(self._tag())
+        self.events.append(("open", name, attributes))
+        self.lines.append(self._parser.CurrentLineNumber)
+
+    def _close(self, name: str) -> None:
+        self._end_text()
+        self.n_open -= 1
+        self.events.append(("close", name))
+
+    def _add(self, text: str) -> None:
+        self._count(len(text.encode()))
+        self._text.append(text)
+
+    def _count(self, n_bytes: int) -> None:
+        self._n_delivered += n_bytes
+        limit = self._options.max_entity_expansion
+        if self._n_delivered > limit + len(self._data):
+            raise self._refused_size(f"entities expand to more than {limit} bytes")
+
+    def _refused_size(self, reason: str) -> XmlError:
+        return self._refused(f'{reason} (option "max_entity_expansion")')
+
+    def _end_text(self, *_: Any) -> None:
+        if self._text:
+            self.events.append(("text", "".join(self._text)))
+            self._text = []
+
+    def _start_doctype(self, *_: Any) -> None:
+        self._has_doctype = True
+
+    def _declare(self, name: str, is_parameter: bool, value: str | None, *rest: Any) -> None:
+        if not is_parameter:
+            notation = rest[-1]  # of an entity that is no XML
+            try:
+                self.entities.declare(name, value, value is None and notation is None)
+            except NestingError as error:
+                raise self._refused(str(error)) from None
+
+    def _declare_attribute(self, element: str, name: str, kind: str, value: Any, *_: Any) -> None:
+        """Where a DTD might define them, expat skips undefined entities in defaults silently."""
+        self.is_plain = False
+        if value is not None and self._options.undefined_entities == REFUSE:
+            self._refuse_undefined_in(self._literal())
+
+    def _is_not_plain(self, *_: Any) -> None:
+        self.is_plain = False
+
+    def _end_doctype(self) -> None:
+        limit = self._options.max_entity_expansion
+        for name in self.entities.values:
+            if self.entities.size(name) > limit:
+                raise self._refused_size(f"entity {name!r} expands to more than {limit} bytes")
+
+    def _refuse_skipped(self, name: str, is_parameter: bool) -> None:
+        if not is_parameter:
+            raise self._undefined(name)
+
+    def _refuse_external(self, *where: str | None) -> int:
+        reason = f"an external entity, {where[-2]!r}, which is not fetched"
+        raise self._refused(f'{reason} (option "undefined_entities")')
+
+    def _refuse_undefined_in(self, text: str) -> None:
+        name = self.entities.undefined(text)
+        if name is not None:
+            raise self._undefined(name)
+
+    def _tag(self) -> str:
+        """The tag, or the reference to an entity with a tag, that expat is at."""
+        return self._read_on(_TAG)
+
+    def _literal(self) -> str:
+        """The value in quotes that expat is at, in the declaration of an attribute."""
+        return self._read_on(_LITERAL)
+
+    def _read_on(self, pattern: re.Pattern[str]) -> str:
+        """What the document has of a pattern at the place where expat is."""
+        start, text = self._parser.CurrentByteIndex, ""
+        decoder = codecs.getincrementaldecoder(self._encoding)("replace")
+        while start < len(self._data):
+            end = start + max(_TAG_BYTES, len(text))
+            text += decoder.decode(self._data[start:end])
+            found = pattern.match(text)
+            if found is not None:
+                return found[0]
+            start = end
+        return text
+
+    @cached_property
+    def _encoding(self) -> str:
+        if isinstance(self._data, Text):
+            return UTF_8
+        return find_encoding(self._data[:LONGEST_DECLARATION]).name
+
+    def _undefined(self, name: str) -> XmlError:
+        return self._refused(f'undefined entity {name!r} (option "undefined_entities")')

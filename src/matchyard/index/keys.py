@@ -1,0 +1,174 @@
+"""Keys: what a match returns. Integers stand for themselves, strings are numbered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matchyard.errors import UsageError
+from matchyard.kernels.strings import Interner, Names, find_names, rank_names
+
+_EXPECTED = "expected 64-bit integers or strings, the same kind throughout an index"
+_LIMIT = 1 << 63
+_SCALARS = (str, bytes, int, float, np.generic, type(None))
+
+
+class Keys:
+    """The kind of keys of one index, and the numbers of strings."""
+
+    def __init__(self) -> None:
+        self.kind = "none"  # then "int" or "str", decided by the first key
+        self._known: Names | None = None  # of a saved index, mapped from disk…
+        self._growing: Interner | None = None  # …and copied when more are added
+
+    @classmethod
+    def load(cls, names: Names | None, has_keys: bool) -> Keys:
+        """The keys of a saved index."""
+        keys = cls()
+        if names is not None:
+            keys.kind, keys._known = "str", names
+        elif has_keys:
+            keys.kind = "int"
+        return keys
+
+    def _expect(self, kind: str, example: Any) -> None:
+        if self.kind not in ("none", kind):
+            raise UsageError(f"key {example!r} in an index with {self.kind} keys; {_EXPECTED}")
+        self.kind = kind
+
+    def number(self, key: Any) -> int:
+        """The number of one key; a new string gets the next one."""
+        if isinstance(key, str):
+            _bytes(key)
+            self._expect("str", key)
+            return int(self._intern(pa.array([key], pa.large_string()))[0])
+        number = _integer(key)
+        self._expect("int", key)
+        return number
+
+    def find(self, key: Any) -> int | None:
+        """The number of a key, if the index can have it."""
+        if isinstance(key, str):
+            _bytes(key)
+            if self.kind != "str":
+                return None
+            found = int(find_names(self._names(), pa.array([key], pa.large_string()))[0])
+            return None if found < 0 else found
+        number = _integer(key)
+        return number if self.kind == "int" else None
+
+    def numbers(self, keys: Any) -> NDArray[np.int64]:
+        """The numbers of many keys, given in any column-like form."""
+        column = key_column(keys)
+        if len(column) == 0:
+            return np.empty(0, np.int64)
+        if pa.types.is_integer(column.type):
+            self._expect("int", column[0].as_py())
+            return _integers(column)
+        self._expect("str", column[0].as_py())
+        return self._intern(column).astype(np.int64)
+
+    def _intern(self, names: pa.Array) -> NDArray[np.int32]:
+        if self._growing is None:
+            self._growing, self._known = Interner(self._known), None
+        return self._growing.intern_arrow(names)
+
+    def _names(self) -> Names:
+        if self._known is not None:
+            return self._known
+        return (self._growing or Interner()).names()
+
+    def used(self, tables: Sequence[Any]) -> tuple[Names | None, Sequence[Any]]:
+        """What is saved: string keys that still have a subscription, renumbered, and the tables."""
+        if self.kind != "str":
+            return None, tables
+        names = self._names()
+        counts = np.zeros(names.n_names, np.int64)
+        for table in tables:
+            counts += np.bincount(table.keys, minlength=names.n_names)
+        kept, numbers = rank_names(names, counts)
+        return kept, [table._replace(keys=numbers[table.keys].astype(np.int64)) for table in tables]
+
+    def names(self) -> pa.Array | None:
+        """The names of string keys by number, as an Arrow column."""
+        return self._names().to_arrow() if self.kind == "str" else None
+
+
+def _bytes(key: str) -> bytes:
+    try:
+        return key.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"key {key!r} is not valid Unicode; {_EXPECTED}") from None
+
+
+def _integer(key: Any) -> int:
+    if isinstance(key, bool) or not isinstance(key, int | np.integer):
+        raise UsageError(f"not a key: {key!r}; {_EXPECTED}")
+    if not -_LIMIT <= int(key) < _LIMIT:
+        raise UsageError(f"key {key} does not fit into 64 bits; {_EXPECTED}")
+    return int(key)
+
+
+def key_column(keys: Any) -> pa.Array:
+    """Keys as an Arrow column of integers or of large strings."""
+    if hasattr(keys, "to_arrow"):  # polars
+        keys = keys.to_arrow()
+    if not isinstance(keys, pa.Array | pa.ChunkedArray):
+        try:
+            keys = pa.array(_without_objects(keys), from_pandas=True)
+        except (pa.ArrowInvalid, TypeError, OverflowError, UnicodeEncodeError) as error:
+            raise UsageError(f"not keys: {error}; {_EXPECTED}") from None
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.combine_chunks()
+    if keys.null_count:
+        raise UsageError(f"{keys.null_count} keys are null; {_EXPECTED}")
+    if pa.types.is_dictionary(keys.type):
+        keys = keys.cast(keys.type.value_type)
+    if len(keys) == 0 or pa.types.is_integer(keys.type):
+        return keys
+    if pa.types.is_string(keys.type) or pa.types.is_string_view(keys.type):
+        keys = keys.cast(pa.large_string())
+    if not pa.types.is_large_string(keys.type):
+        raise UsageError(f"not keys: a column of {keys.type}; {_EXPECTED}")
+    return keys
+
+
+def _without_objects(keys: Any) -> Any:
+    """Keys, unless some are lists or objects: Arrow, which looks for their type, ends the process where
+    one contains itself."""
+    kind = getattr(keys, "dtype", None)
+    if isinstance(keys, range) or (kind is not None and not getattr(kind, "hasobject", False)):
+        return keys
+    keys = keys if hasattr(keys, "__len__") else list(keys)
+    odd = [kind for kind in set(map(type, keys)) if not issubclass(kind, _SCALARS)]
+    if odd:
+        raise UsageError(f"not keys: some are of the type {odd[0].__name__}; {_EXPECTED}")
+    return keys
+
+
+def _integers(column: pa.Array) -> NDArray[np.int64]:
+    try:
+        numbers: NDArray[np.int64] = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid as error:
+        raise UsageError(f"not keys: {error}; {_EXPECTED}") from None
+    return numbers
+
+
+def number_keys(keys: Any, names: Names | None) -> NDArray[np.int64]:
+    """The numbers of keys: their own, or their places among the names of string keys."""
+    column = key_column(keys)
+    if len(column) == 0:
+        return np.empty(0, np.int64)
+    if pa.types.is_integer(column.type):
+        return _integers(column)
+    if names is None:
+        raise UsageError("string keys need their numbers: see matchyard.shards.steps.merge_keys")
+    numbers = find_names(names, column).astype(np.int64)
+    if (numbers < 0).any():
+        missing = column[int(np.argmin(numbers))].as_py()
+        raise UsageError(f"key {missing!r} has no number: merge_keys did not see it")
+    return numbers

@@ -1,0 +1,84 @@
+"""From the files of a saved version to a vocabulary and tables that kernels may be given."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchyard import storage
+from matchyard.engine import Configured
+from matchyard.errors import StorageError
+from matchyard.kernels.inspection import Inspection, extremes, inspect_names
+
+
+class Restored(NamedTuple):
+    """A segment of a saved version as the engine's own types, inspected."""
+
+    vocabulary: Any
+    tables: list[Any]
+
+
+def restore(saved: storage.Saved, settings: Configured) -> list[Restored]:
+    """The segments of a version. What does not fit together is refused: see `kernels.inspection`."""
+    if saved.key_names is not None:
+        inspect_names(saved.key_names, f"{saved.folder}/keys.", saved.is_thorough)
+    return [_segment(saved, number, settings) for number in range(len(saved.segments))]
+
+
+def _segment(saved: storage.Saved, number: int, settings: Configured) -> Restored:
+    vocabulary = vocabulary_of(saved, number, settings)
+    routes = saved.segments[number].routes
+    if routes is not None:
+        n_ids = int(settings.engine.encoder.n_ids(vocabulary))
+        inspect_routes(routes, n_ids, saved.manifest["segments"][number])
+    tables = [
+        _table(arrays, storage.shard_folder(shard, number), vocabulary, saved, settings)
+        for shard, arrays in enumerate(saved.segments[number].tables)
+    ]
+    return Restored(vocabulary, tables)
+
+
+def vocabulary_of(saved: storage.Saved, number: int, settings: Configured) -> Any:
+    """The vocabulary of a segment, inspected."""
+    encoder = settings.engine.encoder
+    vocabulary = storage.restored(saved.segments[number].vocabulary, encoder.Vocabulary)
+    place = f"{saved.folder}/{storage.segment_folder(number)}vocabulary."
+    encoder.inspect(vocabulary, place, saved.is_thorough)
+    return vocabulary
+
+
+def _table(
+    arrays: dict[str, NDArray[Any]],
+    place: str,
+    vocabulary: Any,
+    saved: storage.Saved,
+    settings: Configured,
+) -> Any:
+    kind = settings.algorithm.Table
+    if set(arrays) != set(kind._fields):
+        odd = ", ".join(sorted(set(arrays) ^ set(kind._fields)))
+        raise StorageError(
+            f"{saved.folder}/{place} lacks or adds arrays of {settings.algorithm_name}: {odd}"
+        )
+    if saved.manifest["format"] >= 3 and arrays["keys"].dtype == np.int32:
+        arrays = {**arrays, "keys": arrays["keys"].astype(np.int64)}  # kernels take 64 bits
+    table = kind(**arrays)
+    look = Inspection(table, f"{saved.folder}/{place}", saved.is_thorough)
+    settings.algorithm.inspect(look, table, vocabulary, settings.options)
+    look.finish()
+    if saved.key_names is not None:
+        look.values("keys", 0, saved.key_names.n_names)
+    return table
+
+
+def inspect_routes(routes: NDArray[Any], n_ids: int, n_shards: int) -> None:
+    """Refuse routes that do not lead to shards; see `matchyard.shards.steps.cut`."""
+    if routes.dtype != np.int32 or routes.shape != (1 + n_ids,):
+        raise StorageError(
+            f"routes.npy has {routes.dtype} of shape {routes.shape}, expected int32 ({1 + n_ids},)"
+        )
+    least, most = extremes(routes)
+    if least < -1 or most >= n_shards:
+        raise StorageError(f"routes.npy leads to shards {least} to {most}; there are {n_shards}")

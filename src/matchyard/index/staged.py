@@ -1,0 +1,123 @@
+"""Staged changes: additions and removals in the order in which they were made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matchyard.engine import Configured
+from matchyard.index.snapshot import Removals, Rows
+
+_FLUSH = 8192  # single additions are kept as Python values until this many wait
+
+
+class Changes:
+    """A removal takes away what was there before it, and not what is added after it."""
+
+    def __init__(self, settings: Configured) -> None:
+        self._settings = settings
+        self._staging = settings.engine.encoder.Staging()
+        self._pending: list[tuple[Any, int]] = []  # single additions: value and key
+        # What is removed, with the number of additions before its last removal.
+        self._removed_keys: dict[int, int] = {}
+        self._removed_pairs: dict[tuple[Any, int], int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.n_added or self._removed_keys or self._removed_pairs)
+
+    @property
+    def n_added(self) -> int:
+        """Additions so far, whether removed again or not."""
+        return int(self._staging.n_rows) + len(self._pending)
+
+    @property
+    def n_removed(self) -> int:
+        """Keys and pairs to be removed."""
+        return len(self._removed_keys) + len(self._removed_pairs)
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Additions, the parts they consist of, and distinct names; see `Index._estimate`."""
+        self._flush()
+        return self._staging.n_rows, self._staging.n_parts, self._staging.n_names
+
+    def add(self, value: Any, key: int) -> None:
+        """Stage one parsed subscription."""
+        self._pending.append((value, key))
+        if len(self._pending) >= _FLUSH:
+            self._flush()
+
+    def add_column(self, column: Any, keys: NDArray[np.int64]) -> None:
+        """Stage many subscriptions."""
+        self._flush()
+        self._staging.add(column, keys)
+
+    def remove_key(self, key: int) -> None:
+        """Every subscription of the key goes."""
+        self._removed_keys[key] = self.n_added
+
+    def remove_pair(self, value: Any, key: int) -> None:
+        """Every copy of one parsed subscription of the key goes."""
+        self._removed_pairs[value, key] = self.n_added
+
+    def _flush(self) -> None:
+        if not self._pending:
+            return
+        values = [value for value, _ in self._pending]
+        settings = self._settings
+        column = settings.engine.encoder.subscription_column(values, settings.reading)
+        keys = np.array([key for _, key in self._pending], np.int64)
+        pending, self._pending, n_rows = self._pending, [], self._staging.n_rows
+        try:
+            self._staging.add(column, keys)
+        except BaseException:
+            if self._staging.n_rows == n_rows:
+                self._pending = pending + self._pending
+            raise
+
+    def put_back(self, rows: Rows, removals: Removals) -> None:
+        """Stage again what a failed build had taken, before everything that came since."""
+        self._flush()
+        self._staging.put_back(*rows)
+        n_rows = len(rows.keys)
+        for removed in (self._removed_keys, self._removed_pairs):
+            for what in removed:
+                removed[what] += n_rows  # type: ignore[index]
+        # These were made before the rows that are put back, which no longer hold what they removed.
+        for key in removals.keys.tolist():
+            self._removed_keys.setdefault(key, 0)
+        for pair in removals.pairs:
+            self._removed_pairs.setdefault(pair, 0)
+
+    def removals(self) -> Removals:
+        """What has to go from the subscriptions that were there before."""
+        return Removals(np.array(list(self._removed_keys), np.int64), list(self._removed_pairs))
+
+    def everything(self) -> tuple[Removals, Rows]:
+        """What has to go, and the additions as of `take`."""
+        return self.removals(), self.take()
+
+    def take(self) -> Rows:
+        """The additions that no later removal took away; leaves none of them staged."""
+        self._flush()
+        batch, vocabulary, keys = self._staging.take()
+        if not (self._removed_keys or self._removed_pairs):
+            return Rows(batch, vocabulary, keys)
+        kept = self._kept(batch, vocabulary, keys)
+        return Rows(self._settings.engine.encoder.keep(batch, kept), vocabulary, keys[kept])
+
+    def _kept(self, batch: Any, vocabulary: Any, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+        kept = np.ones(len(keys), bool)
+        number = np.arange(len(keys))
+        if self._removed_keys:
+            removed = np.array(sorted(self._removed_keys), np.int64)
+            before = np.array([self._removed_keys[key] for key in removed.tolist()])
+            at = np.minimum(np.searchsorted(removed, keys), len(removed) - 1)
+            kept &= (removed[at] != keys) | (number >= before[at])
+        encoder = self._settings.engine.encoder
+        for (value, key), before_pair in self._removed_pairs.items():
+            for row in np.flatnonzero((keys == key) & (number < before_pair)).tolist():
+                kept[row] &= encoder.decode(batch, row, vocabulary) != value
+        return kept

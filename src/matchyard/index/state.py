@@ -1,0 +1,217 @@
+"""From staged changes to what matching sees, while others go on matching.
+
+A consolidation joins everything into one segment. A live index shows changes at once, in side
+segments and tombstones, and is consolidated in the background when these grow.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from time import perf_counter
+
+from matchyard.engine import Configured
+from matchyard.errors import UsageError
+from matchyard.gpu.devices import is_gpu
+from matchyard.index.keys import Keys
+from matchyard.index.snapshot import Removals, Rows, Segment, Snapshot
+from matchyard.index.staged import Changes
+from matchyard.threads.forks import start_fresh_in_child
+from matchyard.threads.interrupts import shielded
+
+_MAX_SIDES = 8  # side segments of a live index before they are folded into one
+_SIDE_SHARE = 16  # a live index consolidates when its changes pass 1/16 of the whole…
+_SIDE_LEAST = 4096  # …and this many
+
+
+_FORKED = (
+    "this process was forked while another thread consolidated, and what was staged then is only in "
+    "the parent; expected a fork before or after, or all of it added again here"
+)
+
+_log = logging.getLogger("matchyard")
+
+
+class Changing:
+    """The state of an index: what is staged, and the snapshot that matching sees."""
+
+    def __init__(self, settings: Configured, live: bool, shard_size: int) -> None:
+        self.live = live
+        self._settings, self._shard_size = settings, shard_size
+        self._keys = Keys()
+        self._changes = Changes(settings)
+        self._snapshot = Snapshot((), None)
+        self._is_in_hand = False  # a consolidation has what was staged
+        self._start_fresh()
+        start_fresh_in_child(self)
+
+    def _start_fresh(self) -> None:
+        """Locks and threads, which a forked child must not inherit half way."""
+        self._lock = self._fork_lock = threading.RLock()  # staged changes and the switch
+        self._build_lock = threading.Lock()  # one consolidation at a time
+        self._since_build: list[Removals] | None = None  # removals during a consolidation…
+        self._n_building = 0  # …of so many segments
+        self._background: threading.Thread | None = None
+        # Raised by the next call that looks. In a child that has no thread to go on with it:
+        self._failure: BaseException | None = UsageError(_FORKED) if self._is_in_hand else None
+        self._is_in_hand = False
+
+    def _move(self, settings: Configured) -> None:
+        """Match with other settings of the same algorithm from now on; what cards have is freed."""
+        shielded(lambda: self._moved(settings))
+
+    def _moved(self, settings: Configured) -> None:
+        with self._build_lock, self._lock:
+            was_on_card, before = is_gpu(self._settings.device), self._snapshot.segments
+            after = [Segment(settings, segment.vocabulary, segment.tables) for segment in before]
+            self._settings = settings  # not before: a card may have refused the segments
+            self._snapshot = self._snapshot._replace(segments=tuple(after))
+        for segment in before if was_on_card else ():
+            if is_gpu(settings.device):  # others may have new copies already, which are to stay
+                segment.workspaces.leave()
+            else:
+                segment.workspaces.close()
+
+    def _consolidated(self) -> Segment:
+        """Consolidate; returns the segment that was built, whatever has changed since."""
+        if self.live or self._failure is not None:
+            self._refresh()  # what is staged stays visible while the build runs
+        return shielded(lambda: self._fold(staged=not self.live))
+
+    def _fold(self, staged: bool) -> Segment:
+        """Join all segments, and what is staged if asked for, into one."""
+        with self._build_lock:
+            with self._lock:
+                removals, rows = self._take() if staged else Changes(self._settings).everything()
+                before = self._snapshot.segments
+                segments = self._without(removals, before, rows)
+                if not len(rows.keys) and len(before) == 1 and not segments[0].n_tombstones:
+                    return before[0]
+                self._since_build, self._n_building = [], len(before)
+                self._is_in_hand = staged
+
+            def restore(lost: list[Rows]) -> None:
+                with self._lock:
+                    self._since_build, self._is_in_hand = None, False
+                    self._put_back(lost, removals)
+
+            handed_over = [rows]
+            del rows
+            built = self._built(segments, handed_over, restore)
+            with self._lock:  # in one step: no removal may come between the last one and the switch
+                missed, self._since_build = self._since_build or [], None
+                self._is_in_hand = False
+                current = built
+                for later in missed:
+                    current = current.remove(later)
+                newer = self._snapshot.segments[len(before) :]
+                self._snapshot = Snapshot((current, *newer), self._keys.names())
+            return built
+
+    def _take(self) -> tuple[Removals, Rows]:
+        """All that is staged, leaving nothing; if that fails, everything stays staged."""
+        removals, rows = self._changes.everything()
+        self._changes = Changes(self._settings)
+        return removals, rows
+
+    def _without(
+        self, removals: Removals, segments: Sequence[Segment], rows: Rows
+    ) -> list[Segment]:
+        """Segments with removals; if that fails, all that was taken is staged again."""
+        try:
+            return [segment.remove(removals) for segment in segments]
+        except BaseException:
+            self._put_back([rows], removals)
+            raise
+
+    def _put_back(self, lost: list[Rows], removals: Removals) -> None:
+        """Stage again what was taken: removals also where the rows were too many to be kept."""
+        for rows in lost or [Changes(self._settings).take()]:
+            self._changes.put_back(rows, removals)
+
+    def _built(
+        self, segments: Sequence[Segment], staged: list[Rows], restore: Callable[[list[Rows]], None]
+    ) -> Segment:
+        """Compile segments and staged rows into one; on failure `restore` gets the rows back.
+
+        Takes the rows out of the list, so that they can be freed half way.
+        """
+        start = perf_counter()
+        parts: list[Rows] = []
+        rows = staged.pop()
+        lent = [rows] if any(segment.n_keys for segment in segments) else []  # joined by copying
+        try:
+            parts += [segment.living() for segment in segments if segment.n_keys]
+            if len(rows.keys) or not parts:
+                parts.append(rows)
+            del rows
+            built = Segment.compile(self._settings, parts, self._shard_size)
+        except BaseException as error:
+            kept = lent or parts
+            restore(kept)
+            outcome = (
+                "nothing has changed" if kept else "what was added is lost, too large to be kept"
+            )
+            _log.warning("consolidation failed, %s: %s", outcome, error)
+            raise
+        seconds = perf_counter() - start
+        _log.info("consolidated %d subscriptions in %.2f s", built.n_keys, seconds)
+        return built
+
+    def _refresh(self) -> Snapshot:
+        """Make staged changes of a live index visible: a side segment, and tombstones."""
+        with self._lock:
+            if self._failure is None and not self._changes:
+                return self._snapshot
+        return shielded(self._show_changes)
+
+    def _show_changes(self) -> Snapshot:
+        with self._lock:
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                raise failure
+            return self._add_side() if self._changes else self._snapshot
+
+    def _add_side(self) -> Snapshot:
+        removals, rows = self._take()
+        segments = self._without(removals, self._snapshot.segments, rows)
+        if len(rows.keys):
+            # Fold small neighbours, so that the number of segments grows with the logarithm; never
+            # the base, nor what a consolidation is working on.
+            building = self._since_build is not None
+            folded: list[Segment] = []
+            n_keys = len(rows.keys)
+            while len(segments) > (self._n_building if building else 1) and (
+                segments[-1].n_keys <= 2 * n_keys or len(segments) > _MAX_SIDES
+            ):
+                folded.insert(0, segments.pop())
+                n_keys += folded[0].n_keys
+
+            def restore(lost: list[Rows]) -> None:  # the caller has the lock
+                self._put_back(lost, removals)
+
+            segments.append(self._built(folded, [rows], restore))
+        if removals and self._since_build is not None:
+            self._since_build.append(removals)
+        self._snapshot = Snapshot(tuple(segments), self._keys.names())
+        n_side = sum(segment.n_keys for segment in segments[1:])
+        n_gone = sum(segment.n_tombstones for segment in segments[:1])
+        n_base = segments[0].n_keys if segments else 0
+        if n_side + n_gone > max(_SIDE_LEAST, n_base // _SIDE_SHARE):
+            self._fold_in_background()
+        return self._snapshot
+
+    def _fold_in_background(self) -> None:
+        if self._background is not None and self._background.is_alive():
+            return
+
+        def work() -> None:
+            try:
+                # What is staged must be seen by the next match, not when this is done: leave it.
+                self._fold(staged=False)
+            except BaseException as error:
+                self._failure = error  # raised by the next call that looks
+
+        self._background = threading.Thread(target=work, name="matchyard-consolidate", daemon=True)
+        self._background.start()

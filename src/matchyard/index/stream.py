@@ -1,0 +1,300 @@
+"""Stream: events one by one from many threads, matched in batches.
+
+    submit ──▶ pending ──full, or old enough──▶ a worker: index.match ──▶ a future each
+
+Two workers take turns: one waits for a batch and then matches it, while the other waits for the next.
+So one encodes while the other matches; on a GPU each has a stream of its own, and copies overlap with
+kernels.
+
+A thread that submits takes no lock unless it has to wait or to wake a worker: threads that queue up
+for a lock hand over the interpreter with it, and to hand it over takes longer than all the rest. What
+takes its place is the order of two steps: whoever adds something looks afterwards whether somebody
+waits for it, and whoever waits says so and looks again before. Steps of the interpreter are whole only
+where it has a lock of its own: a build without it ("free-threaded") is not supported.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from numbers import Integral, Real
+from time import monotonic
+from types import TracebackType
+from typing import Any, Protocol
+
+from matchyard.errors import DeviceError, EventError, MatchyardError, UsageError
+from matchyard.index.futures import Answer, begin, give
+from matchyard.matches import Matches
+from matchyard.threads.forks import start_fresh_in_child
+from matchyard.threads.interrupts import shielded
+from matchyard.threads.waiting import Bell
+
+_NONE = 1 << 62  # as many events are never pending
+_CLOSED = "the stream is closed"
+_thread = threading.local()
+
+
+def _is_number(value: Any) -> bool:
+    """Is it a real number, of Python or NumPy?"""
+    return isinstance(value, Real)
+
+
+class Matching(Protocol):
+    """What a stream needs of an index."""
+
+    def match(self, events: Any, threads: int | None = None) -> Matches:
+        """The keys per event."""
+
+
+class Stream:
+    """Made by `Index.stream`. Use it in a `with` statement, or `close` it: what was submitted is
+    matched before it ends. A callback of a future may `submit`, but not `close`.
+
+    >>> import matchyard as my
+    >>> index = my.TagIndex().add("jazz", key=1).consolidate()
+    >>> with index.stream() as stream:
+    ...     futures = [stream.submit(event) for event in ("jazz oslo", "rock")]
+    >>> [future.result() for future in futures]
+    [[1], []]
+    """
+
+    def __init__(
+        self, index: Matching, max_batch: int = 256, max_delay_ms: float = 2.0, workers: int = 2
+    ) -> None:
+        if not all(isinstance(number, Integral) and number >= 1 for number in (max_batch, workers)):
+            raise UsageError("max_batch and workers must be whole numbers, at least 1")
+        if not (_is_number(max_delay_ms) and max_delay_ms >= 0):
+            raise UsageError("max_delay_ms must be a number, at least 0")
+        self._index, self._max_batch, self._max_delay_s = index, max_batch, max_delay_ms / 1e3
+        self._pending: list[Answer] = []  # only a worker takes from it, and what was refused
+        self._whole: deque[Answer] = deque()  # batches that were submitted as such
+        self._wanted = _NONE  # how many have to be pending for a worker to be woken
+        self._is_closed = False
+        self._workers: list[threading.Thread] = []
+        self._make_locks()
+        _streams.add(weakref.ref(self, _streams.discard))
+        start_fresh_in_child(self)
+        try:
+            shielded(lambda: self._start_workers(workers))
+        except BaseException:
+            self.close()
+            raise
+
+    def _start_workers(self, workers: int) -> None:
+        for number in range(workers):
+            name = f"matchyard-stream-{number}"
+            worker = threading.Thread(target=self._run, name=name, daemon=True)
+            worker.start()
+            self._workers.append(worker)
+
+    def submit(self, event: Any) -> Future[list[Any]]:
+        """The keys of an event, when its batch is matched. It waits where a whole batch does."""
+        if len(self._pending) >= self._max_batch:
+            self._wait_for_room()
+        if self._is_closed:
+            raise UsageError(_CLOSED)
+        answer = Answer(event)
+        self._pending.append(answer)
+        if self._is_closed:
+            self._refuse(answer, self._pending)
+        elif len(self._pending) >= self._wanted:
+            self._wake.ring()
+        return answer
+
+    def submit_many(self, events: Any) -> Future[Matches]:
+        """The matches of events that are a batch already: all that `Index.match` takes. It never
+        waits."""
+        if self._is_closed:
+            raise UsageError(_CLOSED)
+        whole = Answer(events)
+        self._whole.append(whole)
+        if self._is_closed:  # the workers may have looked before, and ended
+            self._refuse(whole, self._whole)
+        self._wake.ring()
+        return whole
+
+    def close(self) -> None:
+        """Match what is pending, and end."""
+        if threading.current_thread() in self._workers:
+            raise UsageError("a callback cannot close its stream, which waits for callbacks")
+        self._close()
+        for worker in self._workers:
+            worker.join()
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _close(self) -> None:
+        self._is_closed = True
+        self._has_room.ring()
+        self._wake.ring()
+
+    def _make_locks(self) -> None:
+        self._turn = threading.Lock()  # of the worker that waits for a batch
+        self._lock = threading.Lock()  # of whoever takes from what is pending
+        self._wake = Bell()  # for this worker
+        self._has_room = Bell()  # for whoever submits
+
+    def _start_fresh(self) -> None:
+        """A process that was forked has none of the threads, and takes nothing."""
+        self._is_closed = True
+        self._pending, self._whole, self._workers = [], deque(), []
+        self._make_locks()  # somebody may have had them
+
+    def _wait_for_room(self) -> None:
+        if getattr(_thread, "is_worker", False):  # a callback would keep a worker, and wait for it
+            return
+        while len(self._pending) >= self._max_batch and not self._is_closed:
+            ticket = self._has_room.ticket()
+            if len(self._pending) >= self._max_batch and not self._is_closed:
+                self._wake.ring()  # whoever was to do it may have been interrupted
+                self._has_room.wait(ticket)
+
+    def _refuse(self, answer: Answer, where: list[Answer] | deque[Answer]) -> None:
+        """Take back what came after the stream was closed, unless a worker has it already."""
+        with self._lock:
+            try:
+                where.remove(answer)
+            except ValueError:
+                return
+        raise UsageError(_CLOSED)
+
+    def _run(self) -> None:
+        """Match batches until the stream is closed and nothing is pending."""
+        _thread.is_worker = True
+        try:
+            while True:
+                with self._turn:
+                    batch = self._next_batch()
+                if isinstance(batch, Answer):
+                    self._match_whole(batch)
+                elif batch:
+                    self._match(batch)
+                elif self._is_closed and not self._pending and not self._whole:
+                    return
+                del batch  # while nothing comes, nothing is kept
+        except BaseException as error:  # nobody would match what is pending
+            self._close()
+            left = self._taken(len(self._pending))
+            with suppress(IndexError):
+                while True:  # another worker may take some meanwhile
+                    left.append(self._whole.popleft())
+            left, _ = begin(left)
+            give(left, [error] * len(left))
+
+    def _next_batch(self) -> list[Answer] | Answer:
+        """Wait for a batch; an empty one where the stream may have ended."""
+        self._wait_for(1, None)
+        first = self._pending[:1]  # none also where it was just refused
+        with self._lock:
+            if self._whole and not (first and first[0].since < self._whole[0].since):
+                return self._whole.popleft()
+        if first:
+            self._wait_for(self._max_batch, first[0].since + self._max_delay_s)
+        return self._taken(self._max_batch)
+
+    def _wait_for(self, n_events: int, until: float | None) -> None:
+        """Wait until so many are pending, or a whole batch, or until a moment, or until the stream is
+        closed."""
+        while not self._has(n_events):
+            left = None if until is None else until - monotonic()
+            if left is not None and left <= 0:
+                break
+            ticket = self._wake.ticket()
+            self._wanted = n_events
+            if not self._has(n_events):
+                self._wake.wait(ticket, left)
+        self._wanted = _NONE
+
+    def _has(self, n_events: int) -> bool:
+        """Are so many pending, or is there a whole batch, or nothing to wait for?"""
+        return len(self._pending) >= n_events or bool(self._whole) or self._is_closed
+
+    def _taken(self, n_events: int) -> list[Answer]:
+        """The first of what is pending, which is not from now on."""
+        with self._lock:
+            taken = self._pending[:n_events]
+            del self._pending[: len(taken)]  # others may have come since
+        self._has_room.ring()
+        return taken
+
+    def _match(self, batch: list[Answer]) -> None:
+        batch, events = begin(batch)
+        try:
+            found = self._found(events)
+            if len(found) != len(batch):
+                raise UsageError(f"{len(found)} results for {len(batch)} events")
+        except BaseException as error:  # whatever it is, somebody waits for it
+            found = [_without_frames(error)] * len(batch)
+        give(batch, found)
+
+    def _match_whole(self, whole: Answer) -> None:
+        batch, events = begin([whole])
+        try:
+            found: list[Any] = [self._index.match(one, 1) for one in events]
+        except BaseException as error:
+            found = [_without_frames(error)]
+        give(batch, found)
+
+    def _found(self, events: Sequence[Any]) -> list[Any]:
+        """The keys of each event, or the error; an event that is refused fails alone."""
+        found: list[Any] = [None] * len(events)
+        left = [(0, len(events))]
+        while left:
+            start, stop = left.pop()
+            if start == stop:
+                continue
+            try:
+                found[start:stop] = self._index.match(events[start:stop], 1).to_lists()
+            except EventError as error:
+                bad = start + error.event
+                found[bad] = _without_frames(error.counted_from(-error.event))
+                middle = (bad + 1 + stop) // 2  # halves, since where one is bad many may be
+                left += [(start, bad), (bad + 1, middle), (middle, stop)]
+            except Exception as error:
+                if stop - start > 1 and _is_of_one_event(error):
+                    middle = (start + stop) // 2
+                    left += [(start, middle), (middle, stop)]
+                else:
+                    found[start:stop] = [_without_frames(error)] * (stop - start)
+        return found
+
+
+def _ended() -> None:
+    streams = [stream for reference in list(_streams) if (stream := reference())]
+    for stream in streams:
+        stream._close()
+    for stream in streams:
+        stream.close()
+
+
+_streams: set[weakref.ref[Stream]] = set()
+atexit.register(_ended)  # what was submitted is matched though nobody has closed the stream
+
+
+def _without_frames(error: BaseException) -> BaseException:
+    """An error that says all by its words keeps no events: frames of its traceback have the batch."""
+    chain: list[BaseException] = []
+    one: BaseException | None = error if isinstance(error, MatchyardError) else None
+    while one is not None and one not in chain:
+        chain.append(one)
+        one = one.with_traceback(None).__cause__ or one.__context__
+    return error
+
+
+def _is_of_one_event(error: Exception) -> bool:
+    """May it be that one event was refused, and it was not said which?"""
+    return isinstance(error, MatchyardError) and not isinstance(error, DeviceError)

@@ -1,0 +1,415 @@
+"""Index: the same verbs for every engine.
+
+    add, add_many, remove ──▶ staged changes ──consolidate──▶ Snapshot ──▶ match
+
+Readers take the snapshot that is current when they begin and keep it until they are done; a
+consolidation builds the next one beside it and switches in one assignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from os import PathLike
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from matchyard import storage
+from matchyard.engine import configure
+from matchyard.errors import StorageError, UsageError
+from matchyard.index.keys import Keys, key_column
+from matchyard.index.saved_tables import restore
+from matchyard.index.snapshot import Segment, Snapshot
+from matchyard.index.state import Changing
+from matchyard.index.stream import Stream
+from matchyard.kernels.strings import n_bytes
+from matchyard.matches import Matches
+from matchyard.storage import versions
+from matchyard.threads.interrupts import interruptible
+
+SHARD_SIZE = 1 << 28  # the most subscriptions in one table, whose offsets have 32 bits
+Self = TypeVar("Self", bound="Index")
+
+
+class Estimate(NamedTuple):
+    """What a build would need, before it starts."""
+
+    subscriptions: int
+    index_bytes: int  # of the finished index, keys and vocabulary included
+    build_bytes: int  # at the peak of the build
+
+
+@interruptible
+class Index(Changing):
+    """Standing subscriptions, and the events that they match; see `matchyard.TagIndex`,
+    `matchyard.PredicateIndex` and `matchyard.TwigIndex`."""
+
+    engine: str  # the name of it
+    # Where files have subscriptions and events unless told otherwise; None is the whole row.
+    subscription_column: str = "subscription"
+    event_column: str | None = None
+
+    def __init_subclass__(cls) -> None:
+        interruptible(cls)
+
+    def __init__(
+        self,
+        algorithm: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        device: str = "cpu",
+        live: bool = False,
+        threads: int = 1,
+        shard_size: int = SHARD_SIZE,
+    ) -> None:
+        if threads < 1 or shard_size < 1:
+            raise UsageError("threads and shard_size must be at least 1")
+        settings = configure(self.engine, algorithm, options or {}, device)
+        super().__init__(settings, live, shard_size)
+        self.threads = threads
+        self._kind: str | None = None  # of the subscriptions, decided by the first
+
+    # ---------------------------------------------------------------- changing
+
+    def add(self: Self, subscription: Any, key: Any) -> Self:
+        """Stage one subscription under a key, as a value or as text in the engine's language.
+
+        >>> import matchyard as my
+        >>> index = my.TagIndex().add({"jazz", "live"}, key="ada").add("jazz oslo", key="bob")
+        """
+        settings, value = self._settings, self.parse(subscription)
+        if settings.abilities.accept is not None:
+            encoder = settings.engine.encoder
+            settings.accept(encoder.subscription_column([value], settings.reading))
+        with self._lock:
+            self._expect(settings.engine.encoder.VALUES)
+            self._changes.add(value, self._keys.number(key))
+        return self
+
+    def add_many(self: Self, subscriptions: Any, keys: Any) -> Self:
+        """Stage many: lists, NumPy arrays, Arrow arrays, pandas or polars columns.
+
+        >>> import matchyard as my
+        >>> index = my.TagIndex().add_many([["jazz", "live"], ["rock"]], keys=[1, 2])
+        """
+        settings = self._settings
+        column = settings.engine.encoder.subscription_column(subscriptions, settings.reading)
+        settings.accept(column)
+        names = key_column(keys)
+        if len(names) != column.n_rows:
+            raise UsageError(f"{column.n_rows} subscriptions, but {len(names)} keys")
+        with self._lock:
+            if column.n_rows:
+                self._expect(column.kind)
+                self._changes.add_column(column, self._keys.numbers(names))
+        return self
+
+    def _expect(self, kind: str) -> None:
+        """Refuse a mixture when it is added: at `consolidate` it would take the rest down."""
+        self._kind = self._kind or self._snapshot.kind()
+        if self._kind not in (None, kind):
+            raise UsageError(
+                f"{kind} cannot be added to or removed from an index of {self._kind}; "
+                "whatever it holds can be removed by key"
+            )
+        self._kind = kind
+
+    def remove(self: Self, key: Any, subscription: Any = None) -> Self:
+        """Stage the removal of a key's subscriptions, or of every copy of one of them.
+
+        What is not there is no error. Additions after the removal are not touched by it.
+
+        >>> import matchyard as my
+        >>> index = my.TagIndex().add("jazz", key=1).add("rock", key=1).remove(1, "rock").consolidate()
+        >>> index.match(["jazz rock"])[0]
+        [1]
+        """
+        value = None if subscription is None else self.parse(subscription)
+        with self._lock:
+            number = self._keys.find(key)
+            if number is None:
+                return self
+            if value is None:
+                self._changes.remove_key(number)
+                return self
+            self._expect(self._settings.engine.encoder.VALUES)
+            self._changes.remove_pair(value, number)
+        return self
+
+    def consolidate(self: Self) -> Self:
+        """Compile what is staged; matching sees all of it from the moment this returns.
+
+        Readers on other threads see the old state until the switch, never a mixture. A build that
+        fails leaves the old state, with everything staged as it was.
+
+        >>> import matchyard as my
+        >>> my.TagIndex().add("jazz", key=1).consolidate()
+        <TagIndex: 1 subscriptions, algorithm rarest>
+        """
+        self._consolidated()
+        return self
+
+    # ---------------------------------------------------------------- matching
+
+    def match(self, events: Any, threads: int | None = None) -> Matches:
+        """The keys per event; a key as often as it has matching subscriptions.
+
+        >>> import matchyard as my
+        >>> index = my.TagIndex().add("jazz", key=1).add("live", key=1).consolidate()
+        >>> index.match([{"jazz", "live"}, {"rock"}]).to_lists()
+        [[1, 1], []]
+        """
+        return self._match(events, threads, Snapshot.match)
+
+    def match_unique(self, events: Any, threads: int | None = None) -> Matches:
+        """Each key once per event.
+
+        >>> import matchyard as my
+        >>> index = my.TagIndex().add("jazz", key=1).add("live", key=1).consolidate()
+        >>> index.match_unique([{"jazz", "live"}])[0]
+        [1]
+        """
+        return self._match(events, threads, Snapshot.match_unique)
+
+    def _match(
+        self, events: Any, threads: int | None, ask: Callable[[Snapshot, Any, int], Matches]
+    ) -> Matches:
+        threads = self.threads if threads is None else threads
+        if threads < 1:
+            raise UsageError(f"threads must be at least 1, not {threads}")
+        snapshot = self._refresh() if self.live else self._snapshot
+        column = self._settings.engine.encoder.column(events, self._settings.reading)
+        return ask(self._readable(snapshot), column, threads)
+
+    def _readable(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot, with a segment also where there is no subscription: what reads the events
+        refuses the bad ones."""
+        if snapshot.segments:
+            return snapshot
+        no_names = self._settings.engine.encoder.Staging().take()[1]
+        return snapshot._replace(segments=(Segment(self._settings, no_names, ()),))
+
+    def stream(self, max_batch: int = 256, max_delay_ms: float = 2.0, workers: int = 2) -> Stream:
+        """Match events that come one by one, from many threads: they wait for at most `max_delay_ms`
+        until `max_batch` of them are matched at once.
+
+        >>> import matchyard as my
+        >>> index = my.TagIndex().add("jazz", key=1).consolidate()
+        >>> with index.stream() as stream:
+        ...     stream.submit("jazz oslo").result()
+        [1]
+        """
+        return Stream(self, max_batch, max_delay_ms, workers)
+
+    def explain(self, event: Any, key: Any) -> str:
+        """Why the key does or does not get the event, subscription by subscription.
+
+        What `match` refuses is refused here in the same words.
+        """
+        snapshot = self._refresh() if self.live else self._snapshot
+        engine = self._settings.engine
+        if snapshot.kind() not in (None, engine.encoder.VALUES):
+            raise UsageError("bare signatures have no tags, so that nothing can be explained")
+        matched = self.match([event])[0]
+        seen = engine.encoder.read_event(event, self._settings.reading)
+        with self._lock:
+            number = self._keys.find(key)
+        found = [
+            subscription
+            for segment in snapshot.segments
+            for subscription in ([] if number is None else segment.find(number))
+        ]
+        if not found:
+            return f"key {key!r} has no subscription"
+        try:
+            if len(found) == 1:
+                text = str(engine.oracle.explain(found[0], seen))
+            else:
+                text = "\n".join(
+                    f"{engine.language.format(one)}: {engine.oracle.explain(one, seen)}"
+                    for one in sorted(found, key=engine.language.format)
+                )
+            is_match = any(engine.oracle.is_match(one, seen) for one in found)
+        except RecursionError:
+            raise StorageError(f"a subscription of key {key!r} is nested too deeply") from None
+        if not is_match and key in matched:
+            text += f"\nbut {self.algorithm} matches it: a false positive, since it is not exact"
+        return text
+
+    def parse(self, value: Any) -> Any:
+        """A subscription as this index reads it; a ParseError if it cannot."""
+        return self._settings.engine.encoder.parse(value, self._settings.reading)
+
+    def parse_column(self, values: Any) -> list[Any]:
+        """The subscriptions of an Arrow column one by one, as `parse` gives them."""
+        return self._settings.engine.encoder.parse_column(values, self._settings.reading)
+
+    def texts(self, subscriptions: Any) -> pa.Array:
+        """Many subscriptions as they are read back from an index: of tags lists of strings, of all
+        others their text."""
+        encoder, staging = self._settings.engine.encoder, self._settings.engine.encoder.Staging()
+        column = encoder.subscription_column(subscriptions, self._settings.reading)
+        staging.add(column, np.arange(column.n_rows))
+        batch, vocabulary, keys = staging.take()
+        return encoder.texts(batch, 0, len(keys), vocabulary)
+
+    def parse_event(self, value: Any) -> Any:
+        """An event as this index reads it; a ParseError if it cannot."""
+        return self._settings.engine.encoder.parse_event(value, self._settings.reading)
+
+    def check(self, events: Any) -> None:
+        """Refuse what `match` would refuse, without matching."""
+        snapshot = self._refresh() if self.live else self._snapshot
+        column = self._settings.engine.encoder.column(events, self._settings.reading)
+        for segment in self._readable(snapshot).segments:  # some limits depend on the vocabulary
+            segment.check(column.rows(0, column.n_rows))
+
+    def move(self: Self, device: str) -> Self:
+        """Match on another device from now on: "cpu", "gpu", "gpu:0,1" or "auto". Nothing is built
+        again, but for a table that is too large for a card, so that an index whose GPU failed goes on
+        where it was. What it had on a card is freed.
+
+        >>> import matchyard as my
+        >>> my.TagIndex().add("jazz", key=1).consolidate().move("cpu").device
+        'cpu'
+        """
+        self._move(configure(self.engine, self.algorithm, self.options, device))
+        return self
+
+    # ---------------------------------------------------------------- looking at it
+
+    @property
+    def device(self) -> str:
+        """Where it matches: "cpu", or the cards as they were named."""
+        return self._settings.device
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the algorithm."""
+        return self._settings.algorithm_name
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """All options, of the engine's reading and of the algorithm."""
+        return {**self._settings.reading._asdict(), **self._settings.options._asdict()}
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self)} subscriptions, algorithm {self.algorithm}>"
+
+    def __len__(self) -> int:
+        """Subscriptions that matching sees."""
+        snapshot = self._refresh() if self.live else self._snapshot
+        return sum(segment.n_living() for segment in snapshot.segments)
+
+    def __bool__(self) -> bool:
+        """An index is an index, also an empty one."""
+        return True
+
+    def info(self) -> dict[str, Any]:
+        """Settings and sizes, as plain values."""
+        segments = (self._refresh() if self.live else self._snapshot).segments
+        return {
+            "engine": self._settings.engine.name,
+            "algorithm": self.algorithm,
+            "device": self.device,
+            "options": self.options,
+            "subscriptions": sum(segment.n_living() for segment in segments),
+            "distinct": sum(len(t.key_start) - 1 for s in segments for t in s.tables),
+            "names": sum(segment.vocabulary.n_names for segment in segments),
+            "keys": self._keys.kind,
+            "segments": len(segments),
+            "tables": sum(len(segment.tables) for segment in segments),
+            "index_bytes": sum(segment.n_bytes for segment in segments),
+            "key_bytes": sum(t.keys.nbytes for s in segments for t in s.tables),
+            "staged": self._changes.n_added + self._changes.n_removed,
+        }
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of the vocabulary and of each array of the tables; their sum is `index_bytes`."""
+        found: dict[str, int] = {"vocabulary": 0}
+        for segment in self._snapshot.segments:
+            found["vocabulary"] += n_bytes(segment.vocabulary)
+            for table in segment.tables:
+                for name, array in table._asdict().items():
+                    found[name] = found.get(name, 0) + array.nbytes
+        return found
+
+    def _estimate(
+        self, subscriptions: int | None, parts_each: float, name_share: float
+    ) -> Estimate:
+        """See `estimate` of the kinds of index; `parts_each` are tags or constraints."""
+        encoder = self._settings.engine.encoder
+        if subscriptions is None:
+            with self._lock:
+                n_rows, n_parts, n_names = self._changes.sizes
+            for segment in self._snapshot.segments:
+                more_parts, more_names = encoder.sizes(segment.vocabulary)
+                n_rows += segment.n_keys
+                n_parts, n_names = n_parts + more_parts, n_names + more_names
+        else:
+            n_rows, n_parts = subscriptions, int(subscriptions * parts_each)
+            n_names = int(subscriptions * name_share)
+        algorithm, options = self._settings.algorithm, self._settings.options
+        table = algorithm.estimate(n_rows, n_parts, n_names, options)
+        vocabulary, staged, sorting = encoder.estimate(n_rows, n_parts, n_names)
+        finished = table + 8 * n_rows + vocabulary
+        return Estimate(n_rows, finished, staged + max(sorting, finished))
+
+    def segments(self) -> tuple[Segment, ...]:
+        """What matching sees, segment by segment."""
+        return (self._refresh() if self.live else self._snapshot).segments
+
+    def key_names(self) -> pa.Array | None:
+        """The string keys by number, None where keys are integers."""
+        return self._keys.names()
+
+    # ---------------------------------------------------------------- keeping it
+
+    def save(self: Self, path: str | PathLike[str]) -> Self:
+        """Consolidate, write a new version to a folder, and publish it in one step.
+
+        >>> import tempfile
+        >>> path = tempfile.mkdtemp() + "/a.index"
+        >>> import matchyard as my
+        >>> my.TagIndex().add("jazz", key=1).save(path)
+        <TagIndex: 1 subscriptions, algorithm rarest>
+        """
+        segment = self._consolidated()
+        with versions.new_version(path) as folder:
+            with versions.writable(folder) as local:
+                files = storage.write_vocabulary(local, "vocabulary", segment.vocabulary)
+                names, tables = self._keys.used(segment.tables)
+                if names is not None:
+                    files += storage.write_names(local, "keys", names)
+                for number, table in enumerate(tables):
+                    files += storage.write_table(local, number, table)
+            found = self._settings
+            settings = storage.describe(
+                found.engine.name, self.algorithm, found.reading, found.options, [len(tables)]
+            )
+            versions.publish(path, folder, settings, files)
+        return self
+
+    @classmethod
+    def from_saved(
+        cls: type[Self], saved: storage.Saved, live: bool, threads: int, device: str
+    ) -> Self:
+        """The index of a version that was loaded from disk."""
+        engine, algorithm, options = (
+            saved.manifest[name] for name in ("engine", "algorithm", "options")
+        )
+        try:
+            settings = configure(engine, algorithm, options, device)
+            found = restore(saved, settings)
+        except UsageError as error:
+            raise StorageError(f"this index does not fit this version: {error}") from error
+        index = cls(algorithm, options, settings.device, live, threads)
+        has_keys = any(len(table.keys) for one in found for table in one.tables)
+        index._keys = Keys.load(saved.key_names, has_keys)
+        segments = tuple(
+            Segment(index._settings, one.vocabulary, one.tables)
+            for one in found
+            if one.tables  # none where only some shards were loaded
+        )
+        index._snapshot = Snapshot(segments, index._keys.names())
+        return index

@@ -1,0 +1,3 @@
+"""Loops over packets and the trees that they travel on."""
+
+__all__ = ["clock", "forwarding", "packets", "subtrees"]

@@ -1,0 +1,92 @@
+"""A new version that takes over the current one, without what is removed."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from matchyard import storage
+from matchyard.errors import UsageError
+from matchyard.index.keys import key_column, number_keys
+from matchyard.index.kinds import from_saved
+from matchyard.index.snapshot import Removals
+from matchyard.index.verbs import Index
+from matchyard.kernels.strings import Names, find_names
+from matchyard.shards.plan import Plan, plan_of
+from matchyard.storage import File, versions
+from matchyard.storage.versions import AnyPath, current_version
+
+
+class Carried(NamedTuple):
+    """What a new version takes over from the current one."""
+
+    version: str  # the current one
+    plan: Plan
+    files: list[File]  # all but the names of keys
+    segments: list[int]  # shards of each
+    key_names: Names | None
+    has_keys: bool  # are there any, removed ones included?
+
+
+def carry(path: AnyPath, folder: Any, removed: pa.Table | None = None) -> Carried:
+    """Take the current version into a new one, without what is removed.
+
+    `removed` has columns `subscription` and `key`; where the subscription is null, all of the key's
+    go. Only tombstones are written; everything else is linked.
+    """
+    version = current_version(path)
+    saved = versions.load(path, version=version)
+    index = from_saved(path, saved)
+    counts = saved.manifest["segments"]
+    fresh: dict[str, File] = {}
+    removals = _removals(index, removed, saved.key_names)
+    if removals:
+        for number, segment in enumerate(index.segments()):
+            after = segment.remove(removals)
+            for shard, (old, new) in enumerate(zip(segment.tables, after.tables, strict=True)):
+                for field in ("removed_keys", "removed_at"):
+                    if getattr(old, field) is not getattr(new, field):
+                        name = f"{storage.shard_folder(shard, number)}{field}"
+                        with versions.writable(folder) as local:
+                            file = storage.write_array(local, name, getattr(new, field))
+                        fresh[file.name] = file
+    kept = [
+        file
+        for file in storage.needed(saved.manifest)
+        if file.name not in fresh and not file.name.startswith("keys.")
+    ]
+    versions.carry(path, version, folder, kept)
+    return Carried(
+        version,
+        plan_of(saved.manifest),
+        [*kept, *fresh.values()],
+        list(counts),
+        saved.key_names,
+        any(len(table.keys) for segment in index.segments() for table in segment.tables),
+    )
+
+
+def _removals(index: Index, removed: pa.Table | None, key_names: Names | None) -> Removals:
+    nothing = Removals(np.empty(0, np.int64), [])
+    if removed is None or not len(removed):
+        return nothing
+    column = key_column(removed["key"])
+    if pa.types.is_integer(column.type):
+        if key_names is not None:
+            raise UsageError("integer keys cannot be removed from an index with string keys")
+        numbers = number_keys(column, None)
+        known = np.ones(len(numbers), bool)
+    elif key_names is None:
+        if len(index):
+            raise UsageError("string keys cannot be removed from an index with integer keys")
+        return nothing
+    else:
+        numbers = np.asarray(find_names(key_names, column), np.int64)
+        known = numbers >= 0
+    whole = np.asarray(removed["subscription"].combine_chunks().is_null())
+    some = np.flatnonzero(known & ~whole)
+    parsed = index.parse_column(removed["subscription"].take(some))
+    pairs = list(zip(parsed, numbers[some].tolist(), strict=True))
+    return Removals(np.unique(numbers[known & whole]), pairs)

@@ -1,0 +1,91 @@
+"""What a match runs in Python workers: functions over Arrow batches, for `DataFrame.mapInArrow`.
+
+They travel by name (the package is installed on the workers), with a NamedTuple of plain values.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from matchyard.errors import ParseError
+from matchyard.spark.tasks.job import Batches, MatchJob, open_for, with_version
+from matchyard.spark.tasks.rows import Layout
+
+# "event 0 is null", "event 0 has a name twice", "document 0 at line 2, column 1: mismatched tag"
+_NUMBERED = re.compile(r"(?:event|document) 0 (?:is |at )?")
+
+
+def match_replicated(job: MatchJob, batches: Batches) -> Batches:
+    """Match events with the whole index."""
+    version, batches = with_version(job, batches)
+    index, layout = open_for(job, version), Layout(job, version)
+    for batch in batches:
+        yield from matched(index, layout, batch.columns[:-1], batch.columns[-1])
+
+
+def matched(index: Any, layout: Layout, ids: list[pa.Array], events: pa.Array) -> Batches:
+    """Match a column in steps whose results stay small, and set bad events aside."""
+    find = index.match_unique if layout.job.unique else index.match
+    start = 0
+    while start < len(events):
+        some = events.slice(start, layout.step)
+        names = [column.slice(start, layout.step) for column in ids]
+        start += layout.step
+        try:
+            found = find(some)
+        except ParseError:
+            good, reasons = sift(index, layout.job, names, some)
+            yield from layout.bad([column.filter(pc.invert(good)) for column in names], reasons)
+            names, found = [column.filter(good) for column in names], find(some.filter(good))
+        yield from layout.rows(names, found)
+        layout.learn(len(some), found.work.matches)
+
+
+def sift(
+    index: Any, job: MatchJob, ids: list[pa.Array], events: pa.Array
+) -> tuple[pa.Array, pa.Array]:
+    """Which events can be read, and for the others why not; an error unless they are to be kept."""
+    bad = _bad_rows(index, events, 0)
+    if not job.keep_bad:
+        row, reason = bad[0]
+        named = ", ".join(str(column[row].as_py()) for column in ids)
+        raise ParseError(
+            f"event {named}: {reason}; bad='keep' sets such events aside with the reason"
+        )
+    good = np.ones(len(events), bool)
+    good[[row for row, _ in bad]] = False
+    return pa.array(good), pa.array([reason for _, reason in bad], pa.string())
+
+
+def _bad_rows(index: Any, events: pa.Array, first: int) -> list[tuple[int, str]]:
+    """Bad events and the reasons, found by halving, since most events are good."""
+    try:
+        index.check(events)
+        return []
+    except ParseError as error:
+        if len(events) == 1:
+            return [(first, _reason(index, events, error))]
+    half = len(events) // 2
+    return [
+        *_bad_rows(index, events.slice(0, half), first),
+        *_bad_rows(index, events.slice(half), first + half),
+    ]
+
+
+def _reason(index: Any, event: pa.Array, error: ParseError) -> str:
+    text = str(error)
+    numbered = _NUMBERED.match(text)
+    if numbered:
+        return text[numbered.end() :]
+    try:
+        index.parse_event(event[0].as_py())
+    except ParseError as found:
+        return str(found)
+    except UnicodeDecodeError:
+        pass
+    return text.removeprefix("row 0 ")

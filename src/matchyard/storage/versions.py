@@ -1,0 +1,425 @@
+"""Versions of a saved index: immutable folders, and one file that names the current one.
+
+A version is written beside the others, made durable, and published by replacing CURRENT, so that
+a reader sees the old version or the new one and never a half. The two newest stay, and those that a
+stream may have to ask again: see `version_of_batch`. An index may also lie in an object store
+(`matchyard.storage.object_store`); a path with a scheme, such as `s3://…`, says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from matchyard.errors import StorageError, UsageError
+from matchyard.storage import (
+    Contents,
+    File,
+    Saved,
+    Verify,
+    is_version,
+    load_version,
+    read_manifest,
+    write_manifest,
+)
+from matchyard.storage.object_store import CURRENT_BYTES, Remote, is_remote, local_path, open_lock
+
+AnyPath = str | os.PathLike[str]
+_log = logging.getLogger("matchyard")
+SCRATCH = "scratch/"  # of a version that is being made; not part of it
+_KEEP = 2  # versions that stay on disk: the current one, and its predecessor for late readers
+_BATCHES_KEPT = 100  # of a stream whose versions are remembered, as many as Spark remembers
+_STREAM_FORGOTTEN_S = 7 * 86400.0  # a stream that has not run for so long keeps no version
+_NAMELESS = "batches"  # the folder of streams whose names tasks are not told
+_NAMELESS_KEPT_S = 3600.0
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: writers are not kept apart there
+    fcntl = None  # type: ignore[assignment]
+
+
+# -------------------------------------------------------------------- reading
+
+
+def current_version(path: AnyPath) -> str:
+    """The number of the version that readers take."""
+    root = path if is_remote(path) else local_path(path)
+    try:
+        line = (
+            Remote(path).read("CURRENT", CURRENT_BYTES)
+            if is_remote(path)
+            else Contents(local_path(path)).read("CURRENT", CURRENT_BYTES)
+        )
+    except FileNotFoundError:
+        raise StorageError(f"{root} is not a Matchyard index: it has no file CURRENT") from None
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"{root} cannot be read: {error}") from None
+    version = line.decode(errors="replace").removesuffix("\n")
+    if not is_version(version) or line != f"{version}\n".encode():
+        raise StorageError(
+            f"{root}/CURRENT is damaged: it says {line[:40]!r}, expected e.g. '0001'"
+        )
+    return version
+
+
+def load(
+    path: AnyPath,
+    verify: Verify = "auto",
+    version: str | None = None,
+    shards: Collection[int] | None = None,
+) -> Saved:
+    """Open a version, by default the current one, or some of its shards. `verify` is "auto" (against
+    damage; of an index in an object store the same as True), True (against malice) or False."""
+    if not (isinstance(verify, bool) or verify == "auto"):
+        raise UsageError(f'verify is "auto", True or False, not {verify!r}')
+    verify = True if verify == "auto" and is_remote(path) else verify
+    is_fetched_anew = not is_remote(path)
+    while True:
+        chosen = current_version(path) if version is None else version
+        try:
+            return load_version(version_folder(path, chosen, shards), verify, shards)
+        except StorageError:
+            if not is_fetched_anew:  # the copy in the cache may be damaged
+                is_fetched_anew = True
+                Remote(path).forget(_number(chosen))
+                continue
+            # A writer may have published and tidied up since CURRENT was read.
+            if version is not None or current_version(path) == chosen:
+                raise
+
+
+def manifest_of(path: AnyPath, version: str) -> dict[str, Any]:
+    """What a version says of itself."""
+    if is_remote(path):
+        return Remote(path).manifest(_number(version))[0]
+    return read_manifest(version_folder(path, version))
+
+
+def _number(version: Any) -> str:
+    """The number of a version as it was given, which becomes part of a path."""
+    if not isinstance(version, str) or not is_version(version):
+        raise StorageError(f"not a version: {version!r}; expected its number, e.g. '0001'")
+    return version
+
+
+def version_folder(path: AnyPath, version: str, shards: Collection[int] | None = None) -> Path:
+    """The folder of a version on this machine; fetched first, as far as some shards need it, where
+    the index lies elsewhere."""
+    if is_remote(path):
+        return Remote(path).fetch(_number(version), shards)
+    folder = Contents(local_path(path)).folder(f"versions/{_number(version)}")
+    if not folder.is_dir():
+        raise StorageError(
+            f"{path} has no version {version}: it was removed, or never was; "
+            f"the current one is {current_version(path)}"
+        )
+    return folder
+
+
+# -------------------------------------------------------------------- writing
+
+
+def new_version(path: AnyPath) -> AbstractContextManager[Any]:
+    """A folder (or its address) to write the next version into; `publish` it inside the block.
+
+    Holds the index's lock, so that writers come one after the other.
+    """
+    return _NewVersion(path)
+
+
+class _NewVersion:
+    """What `new_version` gives. It is no generator: where Ctrl-C comes into the code of a `with`, a
+    generator is dropped, and Python ignores a second Ctrl-C that comes while it cleans up."""
+
+    def __init__(self, path: AnyPath) -> None:
+        self._path = path
+        self._writing: AbstractContextManager[Any] = (
+            Remote(path).new_version() if is_remote(path) else _LockedVersion(local_path(path))
+        )
+
+    def __enter__(self) -> Any:
+        try:
+            return self._writing.__enter__()
+        except StorageError:
+            raise
+        except OSError as error:
+            raise self._told(error) from error
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
+        try:
+            if self._writing.__exit__(kind, error, trace):
+                return True
+        except StorageError:
+            raise
+        except OSError as failure:
+            error = failure
+        if isinstance(error, OSError) and not isinstance(error, StorageError):
+            raise self._told(error) from error
+        return None
+
+    def _told(self, error: OSError) -> StorageError:
+        return StorageError(f"{self._path} cannot be written: {error}")
+
+
+class _LockedVersion:
+    """The lock of an index in a folder, and the folder of its next version. What a writer leaves
+    behind that is interrupted or killed, the next one removes."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def __enter__(self) -> Path:
+        root = self._root
+        if root.exists() and not (root / "CURRENT").exists() and not _is_unfinished(root):
+            raise StorageError(f"{root} exists and is not a Matchyard index; choose another path")
+        versions = Contents(root).folder("versions")
+        versions.mkdir(parents=True, exist_ok=True)
+        self._lock = open_lock(root / ".lock")
+        try:
+            return self._begin(root, versions)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def _begin(self, root: Path, versions: Path) -> Path:
+        if fcntl is not None:
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        left = [place for name in (".writing-*", ".old-*") for place in versions.glob(name)]
+        for stale in [*left, *_unpublished(root)]:
+            shutil.rmtree(stale, ignore_errors=True)
+        self._folder = Path(tempfile.mkdtemp(prefix=".writing-", dir=versions))
+        self._folder.chmod(0o755)  # tasks of other users may write into it
+        return self._folder
+
+    def __exit__(self, *raised: object) -> None:
+        try:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        finally:
+            self._lock.close()
+
+
+def _is_unfinished(root: Path) -> bool:
+    """Is this folder empty, or what a killed first save leaves behind?"""
+    left = {"versions", ".lock", "CURRENT.new"}
+    return root.is_dir() and {entry.name for entry in root.iterdir()} <= left
+
+
+def _unpublished(root: Path) -> list[Path]:
+    """Versions that were renamed into place but never became the current one."""
+    current = int(current_version(root)) if (root / "CURRENT").exists() else 0
+    return [path for path in _versions(root) if int(path.name) > current]
+
+
+def _versions(root: Path) -> list[Path]:
+    found = (path for path in (root / "versions").iterdir() if is_version(path.name))
+    return sorted(found, key=lambda path: int(path.name))
+
+
+@contextmanager
+def writable(folder: Any) -> Iterator[Path]:
+    """A folder of this machine whose files end up in a version that is being made."""
+    if not is_remote(folder):
+        yield local_path(folder)
+        return
+    with tempfile.TemporaryDirectory(prefix="matchyard-") as scratch:
+        yield Path(scratch)
+        Remote(folder).put_all(Path(scratch))
+
+
+def readable(folder: Any, files: Sequence[File]) -> Path:
+    """A folder of this machine with those files of a version that is being made."""
+    if not is_remote(folder):
+        return local_path(folder)
+    return Remote(folder).fetch_files(files)
+
+
+def adopt(folder: Any, files: Sequence[File]) -> list[File]:
+    """Make files that a task wrote below a folder of its own part of the version; returns them
+    under their new names."""
+    found = [file._replace(name=file.name.split("/", 2)[2]) for file in files]
+    names = [(old.name, new.name) for old, new in zip(files, found, strict=True)]
+    if is_remote(folder):
+        Remote(folder).move_all(names)
+        return found
+    for old, new in names:
+        target = local_path(folder) / new
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (local_path(folder) / old).rename(target)
+    return found
+
+
+def carry(path: AnyPath, version: str, folder: Any, files: Sequence[File]) -> None:
+    """Take files of an older version into one that is being made, without copying where the file
+    system can link."""
+    if is_remote(path):
+        Remote(path).copy_all(version, folder, files)
+        return
+    source, target = local_path(path) / "versions" / version, local_path(folder)
+    for file in files:
+        (target / file.name).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(source / file.name, target / file.name)
+        except OSError:  # no links there
+            shutil.copyfile(source / file.name, target / file.name)
+
+
+def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequence[File]) -> str:
+    """Make a written folder the current version; returns its number."""
+    with writable(folder) as local:
+        write_manifest(local, settings, files)
+    if is_remote(path):
+        Remote(folder).remove(SCRATCH)
+        return Remote(path).publish(str(folder), _KEEP)
+    root, folder = local_path(path), local_path(folder)
+    shutil.rmtree(folder / SCRATCH, ignore_errors=True)
+    for below in [folder, *(entry for entry in folder.rglob("*") if entry.is_dir())]:
+        _sync(below)
+    older = _versions(root)
+    version = f"{int(older[-1].name) + 1 if older else 1:04}"
+    folder.rename(root / "versions" / version)
+    _sync(root / "versions")
+    line = root / "CURRENT.new"
+    line.unlink(missing_ok=True)
+    with line.open("xb") as file:  # a new file: a link that is there would be followed
+        file.write(f"{version}\n".encode())
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(line, root / "CURRENT")
+    _sync(root)
+    _remove_old(root, older[: -(_KEEP - 1)])
+    return version
+
+
+def _remove_old(root: Path, versions: Sequence[Path]) -> None:
+    """Remove versions that no stream may ask for again.
+
+    They are hidden first and looked for in the records of streams once more: a task writes its
+    version down and then looks whether it is there, so that one of the two sees the other.
+    """
+    try:
+        in_use = _in_use(root)
+        hidden = [
+            (version, version.rename(version.with_name(f".old-{version.name}")))
+            for version in versions
+            if version.name not in in_use
+        ]
+        in_use = _in_use(root)
+        for version, place in hidden:
+            if version.name in in_use:
+                place.rename(version)
+            else:
+                shutil.rmtree(place, ignore_errors=True)
+    except (OSError, ValueError) as error:  # the new version is published all the same
+        _log.warning("old versions of %s stay: %s", root, error)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# -------------------------------------------------------------------- streams
+
+
+def version_of_batch(
+    path: AnyPath,
+    stream: str,
+    batch: int,
+    record: AnyPath | None = None,
+    version: str | None = None,
+) -> str:
+    """The one version that a micro-batch of a stream is matched with, also when it is run again.
+
+    Whoever asks first writes the current version, or the given one, down, in the folder `streams` of
+    the index or of `record`; everyone else reads it there. A stream without a name has its batches named by the
+    moment at which they began, which Spark keeps for them.
+    """
+    if record is None and is_remote(path):
+        raise StorageError(
+            f"{path} cannot keep the versions of a stream, since object stores do not say who was "
+            "first: name a folder that all workers share, e.g. follow='/shared/streams'"
+        )
+    name = stream or _NAMELESS
+    if record is not None:  # which other indexes may use too
+        name += f"-{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    folder = local_path(record or path) / "streams" / name
+    file = folder / f"{batch:09}"
+    while not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        taken = version or current_version(path)
+        if _is_first(file, taken):
+            if not is_remote(path) and not (local_path(path) / "versions" / taken).is_dir():
+                file.unlink()  # removed meanwhile
+                if version is not None:
+                    raise StorageError(f"{path} has no version {version}: it was removed")
+                continue
+            _forget_batches(folder, batch, by_number=bool(stream))
+    return _version_in(file)
+
+
+def _version_in(record: Path) -> str:
+    """The version that a record of a micro-batch names."""
+    line = Contents(record.parent).read(record.name, CURRENT_BYTES)
+    return line.decode(errors="replace").strip()
+
+
+def _is_first(file: Path, version: str) -> bool:
+    """Write a version down unless somebody has."""
+    descriptor, draft = tempfile.mkstemp(prefix=".", dir=file.parent)
+    os.fchmod(descriptor, 0o644)  # who publishes reads it too
+    with os.fdopen(descriptor, "w") as line:
+        line.write(f"{version}\n")
+        line.flush()
+        os.fsync(line.fileno())
+    try:
+        os.link(draft, file)
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(draft)
+    return True
+
+
+def _forget_batches(folder: Path, batch: int, by_number: bool) -> None:
+    if by_number:
+        (folder / f"{batch - _BATCHES_KEPT:09}").unlink(missing_ok=True)
+        return
+    for old in _recorded(folder)[:-_BATCHES_KEPT]:
+        if time.time() - old.stat().st_mtime > _STREAM_FORGOTTEN_S:
+            old.unlink(missing_ok=True)
+
+
+def _recorded(stream: Path) -> list[Path]:
+    """The batches of a stream, in their order."""
+    names = (entry for entry in stream.iterdir() if entry.name.isascii())
+    found = (entry for entry in names if entry.name.isdecimal())
+    return sorted(found, key=lambda entry: int(entry.name))
+
+
+def _in_use(root: Path) -> set[str]:
+    """Versions that a stream may ask for again: those of its last two batches, and of the last hour
+    where batches do not say whose they are."""
+    found: set[str] = set()
+    for stream in (entry for entry in (root / "streams").glob("*") if entry.is_dir()):
+        batches = _recorded(stream)
+        if not batches or time.time() - batches[-1].stat().st_mtime > _STREAM_FORGOTTEN_S:
+            continue
+        asked = batches[-2:]
+        if stream.name == _NAMELESS:
+            asked += [b for b in batches if time.time() - b.stat().st_mtime < _NAMELESS_KEPT_S]
+        found |= {_version_in(batch) for batch in asked}
+    return found

@@ -1,0 +1,3 @@
+"""Threads that match, waiting, Ctrl-C and forks."""
+
+__all__ = ["forks", "interrupts", "pools", "waiting"]

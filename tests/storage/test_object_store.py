@@ -1,0 +1,173 @@
+"""An index in an object store: published whole, fetched once, and refused when damaged."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyarrow import fs
+
+import matchyard as my
+from matchyard import shards
+from matchyard.storage import object_store, versions
+
+
+@pytest.fixture(scope="module")
+def store():
+    """A server that speaks S3, on loopback."""
+    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def address(store, tmp_path, monkeypatch):
+    """The address of an index that is not there yet, and an empty cache."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("MATCHYARD_CACHE", str(tmp_path / "cache"))
+    query = f"scheme=http&endpoint_override={store}&region=us-east-1&allow_bucket_creation=true"
+    bucket = tmp_path.name.replace("_", "-").lower()
+    files, _ = fs.FileSystem.from_uri(f"s3://{bucket}?{query}")
+    files.create_dir(bucket)
+    return f"s3://{bucket}/music.index?{query}"
+
+
+def cached() -> set[str]:
+    files = (object_store.cache_folder() / "files").iterdir()
+    return {file.name for file in files if not file.name.startswith(".")}
+
+
+def test_an_index_is_saved_to_and_opened_from_an_object_store(address):
+    my.TagIndex().add("jazz live", "ada").save(address)
+    index = my.open(address, verify=True)
+    assert index.match(["jazz live oslo"])[0] == ["ada"]
+    index.add("oslo", "bob").save(address)
+    assert sorted(my.open(address).match(["jazz live oslo"])[0]) == ["ada", "bob"]
+    assert my.open(address, version="0001").match(["oslo"])[0] == []
+    for _ in range(3):
+        my.open(address).add("more", "eve").save(address)
+    names = object_store.Remote(address).names("versions")
+    assert {name.split("/")[1] for name in names} == {"0004", "0005"}
+    with pytest.raises(my.StorageError, match="has no version 0002"):
+        my.open(address, version="0002")
+
+
+def test_files_are_fetched_once_and_those_of_old_versions_forgotten(address, monkeypatch):
+    index = my.TagIndex().add_many([["jazz"]] * 100, range(100)).save(address)
+    my.open(address)
+    first = cached()
+    with monkeypatch.context() as patch:
+        patch.setattr(object_store.Remote, "_download", None)  # nothing is fetched again
+        my.open(address)
+    index.add("rock", 7).save(address)
+    my.open(address)
+    assert len(cached() - first) < len(cached())  # what has not changed was there
+    for key in range(3):
+        index.add("rock", key).save(address)
+        my.open(address)
+    manifest = {file[2] for file in shards.manifest_of(address, "0005")["files"]}
+    assert manifest <= cached()
+    assert len(list((object_store.cache_folder() / "indexes").glob("*/*"))) == 2
+
+
+def test_some_shards_need_only_their_files(address):
+    plan, parts = shards.Plan(), [([["a"]], [1]), ([["b"]], [2]), ([["c"]], [3])]
+    vocabulary = shards.merge([shards.count(tags, plan) for tags, _ in parts], plan)
+    with shards.new_version(address) as folder:
+        files = shards.write_names(folder, vocabulary)
+        for number, (tags, keys) in enumerate(parts):
+            written = shards.write(
+                folder, number, tags, keys, vocabulary, plan, below=shards.scratch()
+            )
+            files += shards.adopt(folder, written)
+        shards.publish(address, folder, files, plan, [3])
+    assert not [name for name in object_store.Remote(address).names() if "scratch" in name]
+    index = shards.open_shards(address, "0001", [1])
+    assert index.match([["a", "b", "c"]])[0] == [2]
+    assert not list(object_store.cache_folder().glob("indexes/*/0001-*/shards/0002/*"))
+
+
+def test_an_index_that_is_made_anew_at_an_address_is_fetched_anew(address):
+    my.TagIndex().add("jazz", 1).save(address)
+    assert my.open(address).match(["jazz"])[0] == [1]
+    place = object_store.Remote(address)
+    place._files.delete_dir(place._root)
+    my.TagIndex().add("jazz", 2).save(address)
+    assert my.open(address).match(["jazz"])[0] == [2]
+
+
+def test_damage_is_found_while_fetching(address):
+    my.TagIndex().add("jazz", 1).save(address)
+    place = object_store.Remote(address)
+    [name] = [name for name in place.names() if name.endswith("/ids.npy")]
+    place.write(name, place.read(name, 1 << 20)[:-1] + b"?")
+    with pytest.raises(my.StorageError, match=r"ids\.npy.* is damaged: its SHA-256"):
+        my.open(address)
+
+
+def test_several_workers_of_a_machine_fetch_a_file_once(address, monkeypatch):
+    my.TagIndex().add("jazz", 1).save(address)
+    fetched, download = [], object_store.Remote._download
+
+    def count(self, file, cached):
+        fetched.append(file.name)
+        download(self, file, cached)
+
+    monkeypatch.setattr(object_store.Remote, "_download", count)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(my.open, [address] * 4))
+    assert len(fetched) == len({file[2] for file in shards.manifest_of(address, "0001")["files"]})
+
+
+def test_what_a_killed_writer_left_is_not_taken_for_a_version(address):
+    my.TagIndex().add("jazz", 1).save(address)
+    place = object_store.Remote(address)
+    place.write("versions/0002/manifest.json", b"moved into place, but never published")
+    my.TagIndex().add("jazz", 2).save(address)
+    assert {name.split("/")[1] for name in place.names("versions")} == {"0001", "0002"}
+    assert my.open(address).match(["jazz"])[0] == [2]
+    assert my.open(address, version="0001").match(["jazz"])[0] == [1]
+
+
+def test_a_version_that_was_overtaken_is_refused(address):
+    my.TagIndex().add("jazz", 1).save(address)
+    with versions.new_version(address) as folder:
+        my.TagIndex().add("jazz", 2).save(address)
+        with pytest.raises(my.StorageError, match=r"was at version 0001 when .* is at 0002 now"):
+            shards.publish(address, folder, [], shards.Plan(), [0])
+    assert my.open(address).match(["jazz"])[0] == [2]
+
+
+def test_other_stores_are_reached_through_fsspec(tmp_path, monkeypatch):
+    pytest.importorskip("fsspec")
+    monkeypatch.setenv("MATCHYARD_CACHE", str(tmp_path / "cache"))
+    my.TagIndex().add("jazz", 1).save("memory://folder/music.index")
+    assert my.open("memory://folder/music.index", verify=True).match(["jazz"])[0] == [1]
+
+
+def test_addresses_that_lead_nowhere_are_named(address):
+    with pytest.raises(my.StorageError, match=r"nowhere://x cannot be reached|nowhere://x: "):
+        my.open("nowhere://x")
+    with pytest.raises(my.StorageError, match="is not a Matchyard index: it has no file CURRENT"):
+        my.open(address)
+
+
+def test_a_path_may_be_written_as_an_address(tmp_path):
+    my.TagIndex().add("jazz", 1).save(f"file://{tmp_path}/a.index")
+    assert json.loads((tmp_path / "a.index/versions/0001/manifest.json").read_text())["format"] == 3
+    assert Path(object_store.local_path(f"file://{tmp_path}")) == tmp_path
+
+
+def test_a_stream_needs_a_folder_to_say_which_version_came_first(address, tmp_path):
+    my.TagIndex().add("jazz", 1).save(address)
+    with pytest.raises(my.StorageError, match="object stores do not say who was first"):
+        versions.version_of_batch(address, "stream", 0)
+    assert versions.version_of_batch(address, "stream", 0, tmp_path) == "0001"
+    my.TagIndex().add("jazz", 2).save(address)
+    assert versions.version_of_batch(address, "stream", 0, tmp_path) == "0001"
+    assert versions.version_of_batch(address, "stream", 1, tmp_path) == "0002"
