@@ -20,21 +20,23 @@ ROOT = Path(__file__).parent.parent
 # The layer rule: who (a module or folder) may import what of this package. `PUBLIC` stands for the
 # names of `matchyard.__all__` and the modules that users import. Everybody may import itself.
 PUBLIC = ("matchyard", "errors")
-MATCHING = ("errors", "gpu", "kernels", "matches")
+MATCHING = ("columns", "errors", "gpu", "kernels", "matches")
 # fmt: off
 LAYERS = {
     "errors": (),
+    "columns": ("errors",),
     "matches": (),
     "threads": (),
     "kernels": ("errors", "threads"),
     "gpu": ("errors", "threads"),
+    "engines/conditions": (),
     "engines/workloads": ("errors",),
     "engines/tags": MATCHING,
-    "engines/predicates": ("engines/workloads", *MATCHING),
-    "engines/twigs": ("engines/workloads", *MATCHING),
+    "engines/predicates": ("engines/conditions", "engines/workloads", *MATCHING),
+    "engines/twigs": ("engines/conditions", "engines/workloads", *MATCHING),
     "engine": ("errors", "gpu", "kernels", "matches", "threads"),
     "storage": ("errors", "kernels"),
-    "index": ("engine", "errors", "gpu", "kernels", "matches", "storage", "threads"),
+    "index": ("columns", "engine", "errors", "gpu", "kernels", "matches", "storage", "threads"),
     "shards": ("engine", "errors", "index", "kernels", "storage"),
     "routing": ("engine", "errors", "index", "kernels", "matches", "storage", "threads"),
     "network": ("errors", "kernels", "routing"),

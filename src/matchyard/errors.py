@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from typing import Any
 
 
 class MatchyardError(Exception):
@@ -83,3 +84,14 @@ def forget_locals(error: BaseException | None) -> None:
 def _plain(reason: str) -> str:
     """A text that `format` leaves as it is."""
     return reason.replace("{", "{{").replace("}", "}}")
+
+
+def shorten(value: Any) -> str:
+    """The text of a value for a message, cut after 60 characters."""
+    try:
+        text = repr(value)
+    except Exception as error:  # of thousands of digits, nested too deeply, or a fault of its own
+        text = (
+            f"a value of type {type(value).__name__} that cannot be shown ({type(error).__name__})"
+        )
+    return text if len(text) <= 60 else f"{text[:57]}…"

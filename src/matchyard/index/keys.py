@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from matchyard.columns import as_arrow
 from matchyard.errors import UsageError
 from matchyard.kernels.strings import Interner, Names, find_names, rank_names
 
@@ -115,15 +116,12 @@ def _integer(key: Any) -> int:
 
 def key_column(keys: Any) -> pa.Array:
     """Keys as an Arrow column of integers or of large strings."""
-    if hasattr(keys, "to_arrow"):  # polars
-        keys = keys.to_arrow()
-    if not isinstance(keys, pa.Array | pa.ChunkedArray):
+    keys = as_arrow(keys)
+    if not isinstance(keys, pa.Array):
         try:
-            keys = pa.array(_without_objects(keys), from_pandas=True)
+            keys = as_arrow(pa.array(_without_objects(keys), from_pandas=True))
         except (pa.ArrowInvalid, TypeError, OverflowError, UnicodeEncodeError) as error:
             raise UsageError(f"not keys: {error}; {_EXPECTED}") from None
-    if isinstance(keys, pa.ChunkedArray):
-        keys = keys.combine_chunks()
     if keys.null_count:
         raise UsageError(f"{keys.null_count} keys are null; {_EXPECTED}")
     if pa.types.is_dictionary(keys.type):
@@ -166,7 +164,7 @@ def number_keys(keys: Any, names: Names | None) -> NDArray[np.int64]:
     if pa.types.is_integer(column.type):
         return _integers(column)
     if names is None:
-        raise UsageError("string keys need their numbers: see matchyard.shards.steps.merge_keys")
+        raise UsageError("string keys need their numbers: see matchyard.shards.merge_keys")
     numbers = find_names(names, column).astype(np.int64)
     if (numbers < 0).any():
         missing = column[int(np.argmin(numbers))].as_py()

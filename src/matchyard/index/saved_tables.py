@@ -74,7 +74,7 @@ def _table(
 
 
 def inspect_routes(routes: NDArray[Any], n_ids: int, n_shards: int) -> None:
-    """Refuse routes that do not lead to shards; see `matchyard.shards.steps.cut`."""
+    """Refuse routes that do not lead to shards; see `matchyard.shards.cut`."""
     if routes.dtype != np.int32 or routes.shape != (1 + n_ids,):
         raise StorageError(
             f"routes.npy has {routes.dtype} of shape {routes.shape}, expected int32 ({1 + n_ids},)"

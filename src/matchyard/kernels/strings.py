@@ -126,10 +126,11 @@ class Interner:
 
 
 def string_buffers(words: pa.Array, widen: bool = True) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    """Offsets and bytes of an Arrow string column; the bytes are not copied, and the offsets only
-    where they are to have 64 bits."""
+    """Offsets and bytes of an Arrow column of strings or bytes. Bytes are not copied; offsets are copied
+    where they are widened to 64 bits."""
     _, offsets, data = words.buffers()
-    width = np.int64 if pa.types.is_large_string(words.type) else np.int32
+    is_large = pa.types.is_large_string(words.type) or pa.types.is_large_binary(words.type)
+    width = np.int64 if is_large else np.int32
     text = np.frombuffer(data or b"", np.uint8)
     text.flags.writeable = False  # as that of Python strings, so that kernels are compiled once
     if offsets is None or len(words) == 0:

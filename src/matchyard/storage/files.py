@@ -59,7 +59,7 @@ class SavedSegment(NamedTuple):
 
     vocabulary: Any  # names, or names and arrays by field: see `restored`
     tables: list[dict[str, NDArray[Any]]]
-    routes: NDArray[np.int32] | None  # see `matchyard.shards.steps.cut`
+    routes: NDArray[np.int32] | None  # see `matchyard.shards.cut`
 
 
 class Saved(NamedTuple):

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 import matchyard as my
+from matchyard.engines.conditions import And, Not, Or
 from matchyard.engines.predicates import encoder
 from matchyard.engines.predicates.encoder.events.intake import column
 from matchyard.engines.predicates.encoder.subscriptions.intake import Writer
 from matchyard.engines.predicates.language import Constraint, Predicate, Test, field, parse
 from matchyard.engines.predicates.language.canonical import _without_longer
-from matchyard.engines.predicates.language.normal_form import MAX_TESTS, And, Not, Or, _Expansion
+from matchyard.engines.predicates.language.normal_form import MAX_TESTS, _Expansion
 from matchyard.engines.predicates.language.text import parse_text
 from matchyard.errors import ParseError
 

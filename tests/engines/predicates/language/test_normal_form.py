@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
+from matchyard.engines.conditions import And, Not, Or
 from matchyard.engines.predicates.language import (
     Constraint,
     Filter,
@@ -19,7 +20,7 @@ from matchyard.engines.predicates.language import (
     parse,
     successor,
 )
-from matchyard.engines.predicates.language.normal_form import And, Condition, Not, Or, normalise
+from matchyard.engines.predicates.language.normal_form import Condition, normalise
 from matchyard.engines.predicates.oracle import is_match
 from matchyard.engines.predicates.oracle.arrays import Row, find_row, rows
 from matchyard.engines.predicates.oracle.values import satisfies

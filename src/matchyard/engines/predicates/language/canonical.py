@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchyard.errors import ParseError
+from matchyard.errors import ParseError, shorten
 
 _BELOW = 2**63  # whole floats under it are kept as integers
 _LIMIT = 2**64
@@ -173,17 +173,6 @@ def sort_key(test: Test) -> tuple[Any, ...]:
 def constraint_key(constraint: Constraint) -> tuple[Any, ...]:
     """What constraints are put in order by."""
     return (constraint.name, tuple(sort_key(test) for test in constraint.tests))
-
-
-def shorten(value: Any) -> str:
-    """A value for a message, cut where it is long."""
-    try:
-        text = repr(value)
-    except Exception as error:  # of thousands of digits, nested too deeply, or a fault of its own
-        text = (
-            f"a value of type {type(value).__name__} that cannot be shown ({type(error).__name__})"
-        )
-    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def _is_same(a: Any, b: Any) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from matchyard.engines.predicates.language.canonical import nearest, scalar, shorten
-from matchyard.errors import MatchyardError, ParseError
+from matchyard.engines.predicates.language.canonical import nearest, scalar
+from matchyard.errors import MatchyardError, ParseError, shorten
 
 _DIGITS = 20  # with a sign or without; what is longer has more than 64 bits
 _EXAMPLE = 'expected an object such as {"area": "north", "temp": 31}'

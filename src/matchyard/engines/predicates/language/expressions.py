@@ -5,23 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from matchyard.engines.predicates.language.canonical import (
-    Constraint,
-    Test,
-    check_name,
-    make_test,
-    shorten,
-)
+from matchyard.engines.conditions import And, Not, Or
+from matchyard.engines.predicates.language.canonical import Constraint, Test, check_name, make_test
 from matchyard.engines.predicates.language.formatting import format_predicate
-from matchyard.engines.predicates.language.normal_form import (
-    And,
-    Condition,
-    Not,
-    Or,
-    constrain,
-    normalise,
-)
-from matchyard.errors import ParseError, UsageError
+from matchyard.engines.predicates.language.normal_form import Condition, constrain, normalise
+from matchyard.errors import ParseError, UsageError, shorten
 
 _OPEN = {
     "both": (False, False),
@@ -195,7 +183,9 @@ def _collection(values: Iterable[Any]) -> tuple[Any, ...]:
         raise ParseError(f"not a collection of values: {shorten(error)}") from error
 
 
-def _parts(kind: type[And | Or], value: object, sign: str) -> tuple[Condition, ...]:
+def _parts(
+    kind: type[And[Condition] | Or[Condition]], value: object, sign: str
+) -> tuple[Condition, ...]:
     """What an operand adds to a conjunction or disjunction; long chains stay flat."""
     if not isinstance(value, Expression):
         raise TypeError(

@@ -19,7 +19,6 @@ from matchyard.engines.predicates.language.canonical import (
     Predicate,
     Test,
     make_test,
-    shorten,
     successor,
 )
 from matchyard.engines.predicates.language.events import check_event, finite, read_json, whole
@@ -34,7 +33,7 @@ from matchyard.engines.predicates.language.normal_form import (
 )
 from matchyard.engines.predicates.language.patterns_json import once, parse_rule
 from matchyard.engines.predicates.language.text import EXAMPLE, parse_text
-from matchyard.errors import MatchyardError, ParseError
+from matchyard.errors import MatchyardError, ParseError, shorten
 
 __all__ = [
     "MAX_FILTERS",

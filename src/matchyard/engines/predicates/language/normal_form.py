@@ -12,10 +12,10 @@ constraint like the others of its filter: `a.y = 4 and not not a.x = 1` is `a.y 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeAlias
 
+from matchyard.engines.conditions import And, Not, Or
 from matchyard.engines.predicates.language.attribute_tests import alternatives
 from matchyard.engines.predicates.language.canonical import (
     Constraint,
@@ -26,9 +26,8 @@ from matchyard.engines.predicates.language.canonical import (
     check_name,
     constraint_key,
     make_test,
-    shorten,
 )
-from matchyard.errors import ParseError
+from matchyard.errors import ParseError, shorten
 
 MAX_FILTERS = 16_384  # of one predicate, unless an option says otherwise
 MAX_TESTS = 65_536  # in the filters that `or` inside `and` multiplies; likewise
@@ -39,28 +38,7 @@ Ranks: TypeAlias = tuple[int, ...]
 Coded: TypeAlias = tuple[Ranks, tuple[Ranks, ...]]  # a filter: what holds, and negated groups
 
 
-@dataclass(frozen=True, slots=True)
-class And:
-    """All parts hold; without parts: always."""
-
-    parts: tuple[Condition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Or:
-    """One part holds; without parts: never."""
-
-    parts: tuple[Condition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Not:
-    """The part does not hold."""
-
-    part: Condition
-
-
-Condition: TypeAlias = "Constraint | And | Or | Not"
+Condition: TypeAlias = "Constraint | And[Condition] | Or[Condition] | Not[Condition]"
 
 
 def constrain(name: str, tests: Any) -> Condition:
@@ -176,7 +154,7 @@ class _Expansion:
         is_sum = isinstance(condition, Or) and not is_negated
         return self._sum(parts) if is_sum else self._product(parts)
 
-    def _negate_all(self, condition: And) -> list[Coded]:
+    def _negate_all(self, condition: And[Condition]) -> list[Coded]:
         """The filters of which one matches exactly when not all of the parts hold together."""
         together, negated = [], []
         for part in _distinct(_flat(condition.parts)):

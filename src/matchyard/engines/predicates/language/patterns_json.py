@@ -14,16 +14,16 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from matchyard.engines.conditions import And, Not, Or
 from matchyard.engines.predicates.language.canonical import (
     EXAMPLES,
     Constraint,
     Test,
     check_name,
     make_test,
-    shorten,
 )
-from matchyard.engines.predicates.language.normal_form import And, Condition, Not, Or, constrain
-from matchyard.errors import ParseError
+from matchyard.engines.predicates.language.normal_form import Condition, constrain
+from matchyard.errors import ParseError, shorten
 
 _EXAMPLE = 'for example: {"area": ["north"], "temp": [{"numeric": [">", 30]}]}'
 _NUMERIC = ("=", "<", "<=", ">", ">=")

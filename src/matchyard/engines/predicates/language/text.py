@@ -17,8 +17,9 @@ import math
 import re
 from typing import Any, NoReturn
 
+from matchyard.engines.conditions import And, Not, Or
 from matchyard.engines.predicates.language.canonical import Constraint, Test, check_name, make_test
-from matchyard.engines.predicates.language.normal_form import And, Condition, Not, Or, constrain
+from matchyard.engines.predicates.language.normal_form import Condition, constrain
 from matchyard.errors import ParseError
 
 _IDENTIFIER = r"[^\W\d]\w*(?:[.-]\w+)*"

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from matchyard.columns import as_arrow, first_null, refuse_single
 from matchyard.engines.tags.language import parse
 from matchyard.errors import ParseError, UsageError
 from matchyard.kernels.strings import string_buffers
@@ -164,26 +165,15 @@ def _parsed(value: Any, row: int) -> frozenset[str]:
 
 
 def _as_arrow(values: Any) -> pa.Array:
-    if isinstance(values, str | bytes | set | frozenset | dict):  # their parts are not rows
-        raise ParseError(
-            f"not a column of tag sets, but one {type(values).__name__}: {str(values)[:80]!r}; "
-            'expected a list of them, e.g. [{"jazz", "live"}]'
-        )
-    if hasattr(values, "columns"):
-        raise ParseError(f"not a column, but a table with several; pass one of them, {_EXAMPLE}")
-    if hasattr(values, "to_arrow"):  # polars
-        values = values.to_arrow()
-    elif not isinstance(values, pa.Array | pa.ChunkedArray):
+    refuse_single(values, VALUES, 'expected a list of them, e.g. [{"jazz", "live"}]')
+    values = as_arrow(values)
+    if not isinstance(values, pa.Array):
         try:
-            values = pa.array(values, from_pandas=True)
+            values = as_arrow(pa.array(values, from_pandas=True))
         except pa.ArrowException:
             raise
         except (TypeError, UnicodeEncodeError) as error:
             raise ParseError(f"not a column of tag sets: {error}; {_EXAMPLE}") from None
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if isinstance(values, pa.ChunkedArray):  # more than 2 GiB of text in 32-bit offsets
-        raise UsageError("the column is too long for 32-bit offsets; add it in smaller pieces")
     return values
 
 
@@ -223,8 +213,8 @@ def _from_arrow(values: pa.Array, options: Options) -> Column:
 
 
 def _refuse_nulls(values: pa.Array) -> None:
-    if values.null_count:
-        row = pc.index(pc.is_null(values), True).as_py()
+    row = first_null(values)
+    if row >= 0:
         raise ParseError(f"row {row} is null; {_EXAMPLE}")
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, TypeAlias, TypeVar
 
+from matchyard.engines.conditions import And, Not, Or
 from matchyard.engines.twigs.language.model import (
     ANY,
     HALF,
@@ -58,28 +59,7 @@ class Path:
     steps: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class And:
-    """All parts hold."""
-
-    parts: tuple[Condition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Or:
-    """One part holds."""
-
-    parts: tuple[Condition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Not:
-    """The part does not hold."""
-
-    part: Condition
-
-
-Condition: TypeAlias = "Path | And | Or | Not"
+Condition: TypeAlias = "Path | And[Condition] | Or[Condition] | Not[Condition]"
 
 
 def twig_of(condition: Condition, max_trees: int = MAX_TREES) -> Twig:

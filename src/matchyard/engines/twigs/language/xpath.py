@@ -23,8 +23,9 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
+from matchyard.engines.conditions import And, Not, Or
 from matchyard.engines.twigs.language.model import Comparison, number
-from matchyard.engines.twigs.language.normal_form import MAX_NESTING, And, Condition, Not, Or
+from matchyard.engines.twigs.language.normal_form import MAX_NESTING, Condition
 from matchyard.engines.twigs.language.xpath_paths import Operand, Paths
 
 _OF_TEXT = {"=": Comparison.EQUAL, "!=": Comparison.UNEQUAL}
@@ -76,7 +77,12 @@ class _Parser(Paths):
     def conjunction(self) -> _Value:
         return self.several("and", self.comparison, And)
 
-    def several(self, word: str, part: Callable[[], _Value], kind: type[And] | type[Or]) -> _Value:
+    def several(
+        self,
+        word: str,
+        part: Callable[[], _Value],
+        kind: type[And[Condition]] | type[Or[Condition]],
+    ) -> _Value:
         at, first = self.at, part()
         if self.token != word:
             return first

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from matchyard.columns import as_arrow, decoded, first_null
 from matchyard.engines.predicates.encoder.events.attributes import Column
 from matchyard.engines.predicates.encoder.events.tables import (
     NESTED,
@@ -23,8 +24,9 @@ from matchyard.engines.predicates.encoder.events.tables import (
     read_rows,
 )
 from matchyard.engines.predicates.encoder.json.scanner import NO_OFFSETS, read_json
-from matchyard.engines.predicates.language.canonical import nearest, shorten
-from matchyard.errors import JsonError, ParseError, UsageError
+from matchyard.engines.predicates.language.canonical import nearest
+from matchyard.errors import JsonError, ParseError, shorten
+from matchyard.kernels.strings import string_buffers
 
 _EXAMPLE = 'expected an object, e.g. {"area": "north", "temp": 31.5}'
 _BYTES = (bytes, bytearray, memoryview)
@@ -76,7 +78,7 @@ def _sliceable(events: Any) -> Any:
     if hasattr(events, "to_arrow"):  # polars
         events = events.to_arrow()
     if isinstance(events, pa.Array | pa.ChunkedArray):
-        return events
+        return events  # chunks are joined slice by slice
     if hasattr(events, "tolist"):  # NumPy and pandas; Arrow would make floats of mixed numbers
         values = events.tolist()
         if isinstance(values, list):  # an array without dimensions has none
@@ -227,18 +229,10 @@ def _from_rows(table: pa.Table, depth: int) -> Column:
 
 
 def _from_arrow(events: pa.Array | pa.ChunkedArray, depth: int) -> Column:
-    if isinstance(events, pa.ChunkedArray):
-        events = events.combine_chunks()
-        if isinstance(events, pa.ChunkedArray):  # more than 2 GiB of text
-            raise UsageError(
-                "the column is too long for 32-bit offsets; match it in smaller pieces"
-            )
+    events = decoded(as_arrow(events))
     kind = events.type
-    if pa.types.is_dictionary(kind):
-        events = events.dictionary_decode()
-        kind = events.type
-    if events.null_count:
-        row = int(np.flatnonzero(events.is_null().to_numpy(zero_copy_only=False))[0])
+    row = first_null(events)
+    if row >= 0:
         raise JsonError(f"is null; {_EXAMPLE}", row)
     if pa.types.is_struct(kind):
         names = [field.name for field in kind]
@@ -263,12 +257,6 @@ def _json_buffers(events: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64
         events = events.cast(pa.large_binary())
     else:
         raise ParseError(f"not a column of events: its type is {kind}; {_EXAMPLE}")
-    if len(events) == 0:
-        return np.frombuffer(b"", np.uint8), np.zeros(1, np.int64)
-    width = np.int64 if pa.types.is_large_binary(events.type) else np.int32
-    _, offsets, data = events.buffers()
-    start = np.frombuffer(offsets, width)[events.offset : events.offset + len(events) + 1]
-    # Of a slice only its own text: a copy is made of all of it where there are escapes.
-    text = np.frombuffer(data or b"", np.uint8)[start[0] : start[-1]]
-    text.flags.writeable = False  # as that of Python strings, so that kernels are compiled once
-    return text, start.astype(np.int64) - start[0]
+    start, text = string_buffers(events)
+    # Only the slice's own text: where it has escapes, all of it is copied.
+    return text[start[0] : start[-1]], start - start[0]

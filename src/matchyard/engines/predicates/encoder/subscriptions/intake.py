@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from matchyard.columns import as_arrow, refuse_single
 from matchyard.engines.predicates.encoder.layout import Filters, Vocabulary
 from matchyard.engines.predicates.encoder.subscriptions.arrow import from_lists, is_list
 from matchyard.engines.predicates.encoder.subscriptions.arrow_operands import is_text
@@ -21,8 +22,8 @@ from matchyard.engines.predicates.encoder.subscriptions.operators import (
 from matchyard.engines.predicates.encoder.subscriptions.pieces import Pieces, join, renumber
 from matchyard.engines.predicates.encoder.subscriptions.vocabulary import encode, read
 from matchyard.engines.predicates.language import parse
-from matchyard.engines.predicates.language.canonical import Constraint, Kept, Predicate, shorten
-from matchyard.errors import ParseError, UsageError
+from matchyard.engines.predicates.language.canonical import Constraint, Kept, Predicate
+from matchyard.errors import ParseError, shorten
 from matchyard.kernels.strings import Interner, Names
 
 VALUES = "predicates"  # the kind of columns and batches: there is only one
@@ -68,19 +69,8 @@ def subscription_column(values: Any, max_filters: int, max_tests: int) -> Subscr
 
 def _as_rows(values: Any) -> Any:
     """A column as a list, or as Arrow where its rows are lists of constraints."""
-    if isinstance(values, str | bytes | set | frozenset | dict):  # their parts are not rows
-        raise ParseError(
-            f"not a column of predicates, but one {type(values).__name__}: {shorten(values)}; "
-            f"{_EXAMPLE}"
-        )
-    if hasattr(values, "columns"):
-        raise ParseError(f"not a column, but a table with several; pass one of them, {_EXAMPLE}")
-    if hasattr(values, "to_arrow"):  # polars
-        values = values.to_arrow()
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-        if isinstance(values, pa.ChunkedArray):  # more than 2 GiB of text in 32-bit offsets
-            raise UsageError("the column is too long for 32-bit offsets; add it in smaller pieces")
+    refuse_single(values, "predicates", _EXAMPLE)
+    values = as_arrow(values)
     if isinstance(values, pa.Array):
         if pa.types.is_struct(values.type) and any(
             field.name == "op" and is_text(field.type) for field in values.type

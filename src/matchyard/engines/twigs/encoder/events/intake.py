@@ -10,13 +10,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from matchyard.columns import as_arrow, decoded, first_null, refuse_single
 from matchyard.engines.twigs.encoder.events import expat_fallback
 from matchyard.engines.twigs.encoder.events.value_tests import Values
 from matchyard.engines.twigs.encoder.layout import Batch, Vocabulary
 from matchyard.engines.twigs.encoder.scanner.scanner import ALL_EVENTS, ASK, Scanned, joined, scan
 from matchyard.engines.twigs.language.options import REFUSE, SCAN, Options
 from matchyard.engines.twigs.xml.expat import Text, as_bytes
-from matchyard.errors import ParseError, UsageError, XmlError
+from matchyard.errors import ParseError, XmlError
+from matchyard.kernels.strings import string_buffers
 
 _EXAMPLE = 'expected XML as text or bytes, e.g. "<a><b/></a>"'
 _BYTES = (bytes, bytearray, memoryview)
@@ -55,16 +57,8 @@ def column(values: Any, options: Options) -> Column:
         values = list(values)
     if isinstance(values, list | tuple):
         return _from_python(values, options)
-    if hasattr(values, "columns") or isinstance(values, pa.RecordBatch | pa.Table):
-        raise ParseError(f"not a column, but a table with several; pass one of them; {_EXAMPLE}")
-    if hasattr(values, "to_arrow"):  # polars
-        values = values.to_arrow()
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-        if isinstance(values, pa.ChunkedArray):  # more than 2 GiB in 32-bit offsets
-            raise UsageError(
-                "the column is too long for 32-bit offsets; match it in smaller pieces"
-            )
+    refuse_single(values, "documents", _EXAMPLE)
+    values = as_arrow(values)
     if isinstance(values, pa.Array):
         return _from_arrow(values, options)
     if hasattr(values, "tolist"):  # NumPy and pandas
@@ -88,12 +82,9 @@ def _as_bytes(value: Any, row: int) -> bytes:
 
 
 def _from_arrow(values: pa.Array, options: Options) -> Column:
-    kind = values.type
-    if pa.types.is_dictionary(kind):
-        values = values.dictionary_decode()
-        kind = values.type
-    if values.null_count:
-        row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
+    values = decoded(values)
+    kind, row = values.type, first_null(values)
+    if row >= 0:
         raise ParseError(f"document {row} is null; {_EXAMPLE}")
     if pa.types.is_null(kind) and len(values) == 0:
         return _from_python([], options)
@@ -104,19 +95,8 @@ def _from_arrow(values: pa.Array, options: Options) -> Column:
         values = values.cast(pa.large_binary())
     elif not (is_text or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
         raise ParseError(f"not a column of documents: its type is {kind}; {_EXAMPLE}")
-    start, text = _buffers(values)
+    start, text = string_buffers(values)
     return Column(start, text, np.full(len(values), is_text), options)
-
-
-def _buffers(values: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    _, offsets, data = values.buffers()
-    is_large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
-    text = np.frombuffer(data or b"", np.uint8)
-    text.flags.writeable = False  # as that of Python's bytes, so that kernels are compiled once
-    if len(values) == 0:
-        return np.zeros(1, np.int64), text
-    start = np.frombuffer(offsets, np.int64 if is_large else np.int32)
-    return start[values.offset : values.offset + len(values) + 1].astype(np.int64), text
 
 
 def encode(column: Column, vocabulary: Vocabulary, most_events: int = ALL_EVENTS) -> Batch:

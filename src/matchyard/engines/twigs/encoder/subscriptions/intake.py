@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from matchyard.columns import as_arrow, refuse_single
 from matchyard.engines.twigs.encoder.layout import ANY as ANY_TAG
 from matchyard.engines.twigs.encoder.layout import Twigs, Vocabulary
 from matchyard.engines.twigs.encoder.subscriptions.terms import term_of
@@ -64,16 +65,9 @@ def _as_rows(values: Any) -> Sequence[Any]:
         return values
     if isinstance(values, Iterator):
         return list(values)
-    if isinstance(values, str | bytes | set | frozenset | dict | Twig):  # their parts are not rows
-        raise ParseError(
-            f"not a column of twigs, but one {type(values).__name__}: {str(values)[:80]!r}; "
-            f"{_EXAMPLE}"
-        )
-    if hasattr(values, "columns"):
-        raise ParseError(f"not a column, but a table with several; pass one of them, {_EXAMPLE}")
-    if hasattr(values, "to_arrow"):  # polars
-        values = values.to_arrow()
-    if isinstance(values, pa.Array | pa.ChunkedArray):
+    refuse_single(values, "twigs", _EXAMPLE, Twig)
+    values = as_arrow(values)
+    if isinstance(values, pa.Array):
         return listed(values)
     if not isinstance(values, Iterable):
         raise ParseError(f"not a column of twigs, but {values!r:.80}; {_EXAMPLE}")
