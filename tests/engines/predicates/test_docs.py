@@ -1,4 +1,4 @@
-"""What docs/predicates.md says is so: its code runs, its tables are what the code does."""
+"""The pages about predicates are true: their code runs, and their tables are what the code does."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from matchyard.engines.predicates.oracle import is_match
 from tests.engines.predicates.language import test_messages, test_patterns_json
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "predicates.md").read_text()
+PAGES = ("predicates.md", "predicates-meaning.md", "predicates-internals.md")
+REFERENCE, MEANING, _ = ((ROOT / "docs" / name).read_text() for name in PAGES)
 ALGORITHMS = find_engine("predicates").algorithms
 NAMES = {"nan": float("nan"), "inf": float("inf"), "field": my.field}
 
 
-def rows(heading: str, page: str = PAGE) -> list[list[str]]:
+def rows(heading: str, page: str = REFERENCE) -> list[list[str]]:
     """The cells of the first table after a heading, without the head of the table."""
-    _, found, text = page.partition(f"{heading}\n")
-    assert found, f"no heading {heading}"
+    _, separator, text = page.partition(f"{heading}\n")
+    assert separator, f"no heading {heading}"
     lines = text[text.index("\n|") + 1 :].split("\n\n")[0].strip().split("\n")
     return [re.split(r"(?<!\\)\|", line.strip("|")) for line in lines[2:]]
 
 
-def cells(heading: str) -> list[list[str]]:
-    """The same with what stands between backticks as it was meant."""
-    return [[plain(cell.strip()) for cell in row] for row in rows(heading)]
+def cells(heading: str, page: str = REFERENCE) -> list[list[str]]:
+    """The same cells without backticks around them."""
+    return [[plain(cell.strip()) for cell in row] for row in rows(heading, page)]
 
 
 def plain(cell: str) -> str:
@@ -102,13 +103,17 @@ def index_of(*texts: str) -> my.PredicateIndex:
     return index.consolidate()
 
 
-def test_the_code_on_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", PAGES)
+def test_the_code_on_the_pages_runs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == PAGE.count("```python")
+    page = (ROOT / "docs" / name).read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == page.count("```python")
     namespace: dict[str, object] = {"__name__": "docs"}
     for number, block in enumerate(blocks):
-        exec(compile(block, f"predicates.md, block {number + 1}", "exec"), namespace)
+        exec(compile(block, f"{name}, block {number + 1}", "exec"), namespace)
 
 
 def test_every_operator_is_the_same_in_all_three_forms() -> None:
@@ -119,7 +124,7 @@ def test_every_operator_is_the_same_in_all_three_forms() -> None:
 
 
 def test_what_the_page_says_about_meaning_is_so() -> None:
-    for text, event, answer, _ in cells("## Meaning"):
+    for text, event, answer, _ in cells("## Examples", MEANING):
         value = eval(event, {}, NAMES | {"null": None, "true": True, "false": False})
         assert is_match(parse(text), value) is (answer == "yes"), (text, event)
         assert index_of(text).match([value]).to_lists() == [[0] if answer == "yes" else []]

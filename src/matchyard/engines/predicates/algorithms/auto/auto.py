@@ -1,7 +1,8 @@
 """auto: the plain path for few filters, `tiles` for many [CCM §5, closing remark].
 
 With a handful of filters, comparing an event with all of them one by one costs less than looking
-anything up; docs/predicates.md shows where the lines cross. With a GPU, many events go there (`gpu`).
+anything up; docs/predicates-internals.md has the measurements. With a GPU, many events go there
+(`gpu`).
 """
 
 from __future__ import annotations
