@@ -138,8 +138,8 @@ def next_hop(labels: Labels, at: ArrayLike, destinations: ArrayLike) -> Any:
         raise UsageError(f"packets at node {nodes}; expected numbers from 0 to {n_nodes - 1}")
     if is_odd:
         raise UsageError(
-            f"a packet has no label of tree {labels.tree}; expected a label that `label` gave to a "
-            "node of this tree"
+            f"a packet has no label, or a label of another tree than {labels.tree}; expected a label "
+            "that `label` gave to a node of this tree"
         )
     return out.reshape(wanted.shape) if wanted.ndim else int(out[0])
 
