@@ -179,7 +179,7 @@ def test_a_packet_crosses_a_domain_from_gateway_to_gateway() -> None:
     assert checked(flight)[0].hops == 8
     net.withdraw({"jazz"}, "C/c", "ada")
     assert net.notify({"jazz", "live"}, "A/a").stops == [
-        ("A/c", "nobody in other domains wants it, A/c knows")
+        ("A/c", "A/c knows of no other domain that wants it")
     ]
 
 

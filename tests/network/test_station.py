@@ -10,18 +10,12 @@ import pytest
 from matchyard.errors import StorageError
 from matchyard.network.messages import LinkState, MessageKind, texts_to_bytes, update_to_bytes
 from matchyard.network.packet import Kind, Packet, PacketError
+from matchyard.network.peers import Input, InputKind, Peer, Role
 from matchyard.network.sessions import Session
-from matchyard.network.station import (
-    Input,
-    InputKind,
-    Peer,
-    Role,
-    Settings,
-    Station,
-    merged,
-)
+from matchyard.network.settings import Settings
+from matchyard.network.station import Station
 from matchyard.network.station_log import StationLog
-from matchyard.network.tables import TreeUpdate, bytes_on_wire
+from matchyard.network.tables import TreeUpdate, bytes_on_wire, merged
 from matchyard.routing import Rib, Update
 
 ADA, TAIL = Peer(Role.CLIENT, "ada/1"), Peer(Role.TAIL, "ada")
