@@ -177,7 +177,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: geo.Directory(MESH, 0), "smallest tile 0; expected a length above 0, e.g. the range"),
     (lambda: geo.Directory(MESH, NAN), "smallest tile nan"),
     (lambda: geo.Directory(MESH, INF), "smallest tile inf"),
-    (lambda: geo.Directory(MESH).look_up(0, "x"), "no name 'x' is published; `publish` comes"),
+    (lambda: geo.Directory(MESH).look_up(0, "x"), "name 'x' is not published; call `publish`"),
     (lambda: geo.Directory(MESH).move("x", (0, 0)), "no name 'x' is published"),
     (lambda: geo.Directory(MESH).publish("x", (2, 0)), r"position \(2.0, 0.0\) is outside the region"),
     (lambda: geo.Directory(MESH).publish("x", (NAN, 0)), "expected numbers below"),

@@ -259,7 +259,7 @@ def test_notifications_of_other_networks_are_refused() -> None:
     odd = draw_notifications(["x"] * 50, LINE, 9)
     with pytest.raises(UsageError, match="tree"):
         simulate_by_hops(net, odd)
-    with pytest.raises(UsageError, match="as many in each"):
+    with pytest.raises(UsageError, match="columns of equal length"):
         simulate_by_hops(net, Notifications(["x", "y"], odd.sources, odd.trees, odd.times))
     with pytest.raises(UsageError, match="node 9 of 4"):
         simulate_by_subtree(LINE, net.plan("a").trees, Registrations(["x"], [9]), odd)

@@ -165,7 +165,7 @@ def test_a_last_record_that_is_torn_is_dropped_and_other_damage_is_refused(tmp_p
 
 def test_a_state_of_another_router_is_refused(tmp_path: Path) -> None:
     log = StationLog(tmp_path, "b", SETTINGS)
-    with pytest.raises(StorageError, match="used by a router that runs"):
+    with pytest.raises(StorageError, match="used by a running router"):
         StationLog(tmp_path, "b", SETTINGS)
     log.close()
     with pytest.raises(StorageError, match="state of router b"):

@@ -19,8 +19,8 @@ from matchyard.engine import find_engine
 from matchyard.errors import UsageError
 from matchyard.forks import start_fresh_in_child
 from matchyard.kernels.csr import take_rows
-from matchyard.kernels.filters import sort_rows
 from matchyard.kernels.names import Interner, Names, find_names
+from matchyard.kernels.sets import sort_rows
 
 KINDS = ("tags", "bloom")
 BLOOM_BITS, BLOOM_HASHES = 192, 7  # [thesis 2.2.1]

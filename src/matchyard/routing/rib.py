@@ -26,9 +26,10 @@ from matchyard.errors import UsageError
 from matchyard.forks import start_fresh_in_child
 from matchyard.kernels import updates
 from matchyard.kernels.filter_room import compacted, entry_pairs, loaded, sets_of, with_room
-from matchyard.kernels.filters import FILTERS, INTERFACE_BITS, LIVING, Filters, empty, hash_rows
+from matchyard.kernels.filters import FILTERS, INTERFACE_BITS, LIVING, Filters, empty
 from matchyard.kernels.forwarding import Links, entries_within, links_of
 from matchyard.kernels.names import n_bytes
+from matchyard.kernels.sets import hash_rows
 from matchyard.routing import saved_ribs
 from matchyard.routing.descriptors import Descriptors, Vocabulary
 from matchyard.routing.interfaces import checked_links
