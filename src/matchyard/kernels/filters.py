@@ -1,6 +1,6 @@
 """A dynamic collection of filters (distinct sets of ids) with searches for subsets and supersets.
 
-A filter is a set of ids. Its *entries* are numbers that say who has it. They rise; an entry that was added
+A filter is a set of ids. Its *entries* are numbers of its owners. They rise; an entry that was added
 several times is stored as often. Each id has two lists of filters:
 
     filed     each filter is filed under one of its ids, the one with the shortest list at that time; a

@@ -107,7 +107,7 @@ class Inspection:
             self.refuse(name, "has values that are neither true nor false")
 
     def same(self, build: Callable[[], Any], but: tuple[str, ...] = ()) -> None:
-        """Expect that all arrays except `but` equal those that `build` makes; checked only if thorough.
+        """Expect that all arrays except `but` equal the arrays that `build` makes; checked only if thorough.
 
         The check takes as long as building. It rules out any damage of these arrays."""
         if not self.is_thorough:

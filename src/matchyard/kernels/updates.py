@@ -11,7 +11,7 @@ two kinds of interfaces, other than the one of the update:
 News are not sent back to the interface of the update, nor to local applications. A neighbour that gets a filter
 drops the supersets of that filter by itself, so these are not sent as removals.
 
-    remove    remove filters; remember those that neighbours know
+    remove    remove filters; remember the ones that neighbours know
     uncover   find the supersets that the removed filters have hidden
     add       store filters; drop their supersets on the same interface; report them
     settle    report filters that are gone, and filters that are no longer hidden

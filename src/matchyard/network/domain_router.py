@@ -203,5 +203,5 @@ class DomainRouter(Router):
         else:
             self.counts.false_forwards += 1
             self.counts.lost += packet.fan_out.mode is not Mode.ALL
-            reason = f"a false forward: nobody at {self.name} or beyond wants it"
+            reason = f"a false forward: no application at {self.name} or beyond wants it"
         work.stops.append(Stop(number, reason, False))

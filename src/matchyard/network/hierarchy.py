@@ -130,7 +130,7 @@ class Hierarchy(Service):
         is_gateway = router.name in domain.gateways
         return router.plane.rib.memory(), beyond if is_gateway else None
 
-    # ---------------------------------------------------------------- what applications do
+    # ---------------------------------------------------------------- calls of applications
 
     def register(self, tags: Any, at: object, key: Key) -> None:
         """Register an application at a router for notifications and requests with these tags."""

@@ -214,7 +214,7 @@ class RouterServer:
                 connection.close("forgotten; there are too many other clients")
                 continue
             is_latest = connection.held_up_at() == latest
-            # The peer itself does not count among those that hold up its messages.
+            # A peer that holds up others does not hold up its own messages.
             connection.answer(other if is_latest else latest, now)
 
     # ---------------------------------------------------------------- connections

@@ -117,7 +117,7 @@ class Network(Service):
         a, b = str(node), str(neighbour)
         return not ({a, b, _link(a, b)} & self._down) and _link(a, b) in self._weights
 
-    # ---------------------------------------------------------------- what applications do
+    # ---------------------------------------------------------------- calls of applications
 
     def register(self, tags: Any, at: object, key: Key) -> None:
         """Register an application at a node for notifications and requests with these tags."""
@@ -198,7 +198,7 @@ class Network(Service):
         """Explain, hop by hop, where a notification for an application would go, stop, and why."""
         return trace(self, checked_tags(tags), self._living(at).name, key, tree)
 
-    # ---------------------------------------------------------------- what happens to the network
+    # ---------------------------------------------------------------- changes of the network
 
     def join(self, node: object, neighbours: Iterable[object], weight: float = 1.0) -> None:
         """Add a node with links, or links to a node."""

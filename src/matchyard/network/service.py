@@ -14,7 +14,7 @@ from matchyard.routing.applications import Key
 
 
 class Routers(Protocol):
-    """Routers by name, and which of them are connected."""
+    """Routers by name, and the state of their links."""
 
     def router(self, node: object) -> Router:
         """The router of a node."""

@@ -8,7 +8,7 @@ from matchyard.errors import UsageError
 from matchyard.routing import RULES
 from matchyard.routing.descriptors import KINDS
 
-_MOST_TREES = 255  # a packet can carry at most so many locators of its origin, one per tree
+_MOST_TREES = 255  # a packet has room for 255 locators of its origin, one per tree
 
 
 class Settings(NamedTuple):

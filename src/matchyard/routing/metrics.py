@@ -103,7 +103,7 @@ def check_counts(trees: Sequence[Tree], counts: Sequence[int]) -> list[int]:
     kept = sorted({count for count in counts if 1 <= count <= len(trees)})
     if not kept:
         raise UsageError(
-            f"stretch over {list(counts)} of {len(trees)} trees; expected some of them"
+            f"stretch over {list(counts)} of {len(trees)} trees; expected counts from 1 to {len(trees)}"
         )
     return kept
 

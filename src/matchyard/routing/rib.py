@@ -38,7 +38,7 @@ from matchyard.routing.saved_ribs import MOST_INTERFACES
 from matchyard.routing.whole_numbers import whole_number
 
 _LEAST_ROOM = 64  # filters
-_MOST_CHANGES = 8  # a journal holds changes of at most one in so many filters
+_MOST_CHANGES = 8  # a journal holds changes of at most one filter in 8
 
 
 class Update(NamedTuple):
@@ -348,7 +348,7 @@ class Rib:
 
 
 def memory(n_filters: int, n_entries: int, stored_bytes: int) -> Memory:
-    """The memory of so many filters and entries."""
+    """The `Memory` of given numbers of filters and entries."""
     return Memory(
         n_filters, n_entries, stored_bytes, 60 * n_filters, 32 * n_filters + 2 * n_entries
     )
