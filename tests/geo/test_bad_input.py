@@ -178,7 +178,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: geo.Directory(MESH, NAN), "smallest tile nan"),
     (lambda: geo.Directory(MESH, INF), "smallest tile inf"),
     (lambda: geo.Directory(MESH).look_up(0, "x"), "name 'x' is not published; call `publish`"),
-    (lambda: geo.Directory(MESH).move("x", (0, 0)), "no name 'x' is published"),
+    (lambda: geo.Directory(MESH).move("x", (0, 0)), "name 'x' is not published"),
     (lambda: geo.Directory(MESH).publish("x", (2, 0)), r"position \(2.0, 0.0\) is outside the region"),
     (lambda: geo.Directory(MESH).publish("x", (NAN, 0)), "expected numbers below"),
     (lambda: geo.Directory(MESH).publish_many("ab", [(0, 0)]), "2 names for 1 positions; expected"),

@@ -233,7 +233,7 @@ def test_lost_copies_are_sent_again_and_then_counted() -> None:
     ("links", "what"),
     [
         (Links(delay=-1), "delay of -1"),
-        (Links(delay=float("inf")), "without end"),
+        (Links(delay=float("inf")), "infinite delay"),
         (Links(delay=[1, 2]), r"shape \(2,\)"),
         (Links(delay="far"), "delay 'far'"),
         (Links(rate=0), "rate of 0"),
