@@ -91,7 +91,6 @@ def write_map(
 
 def _script_json(data: Mapping[str, object]) -> str:
     """JSON in which no text can end the script element or open a comment.
-
     It is plain ASCII, so that line separators and lone surrogates are safe, too."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")

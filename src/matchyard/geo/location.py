@@ -205,7 +205,6 @@ class Directory:
         self, matches: Matches, sources: ArrayLike, ids: Iterable[object] | None = None
     ) -> tuple[Requests, LookUps]:
         """The requests of matched events. Event i occurs at node `sources[i]`, which looks up the matched names.
-
         The targets of a request are the nodes at the positions of its names."""
         here = self.mesh.checked_nodes(sources, "sources")
         names = [list(dict.fromkeys(keys)) for keys in matches]
@@ -274,7 +273,6 @@ class Directory:
 
     def _folded(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
         """Positions relative to the corner of the region, with those outside mirrored at its sides.
-
         Mirroring never increases the distance of two positions, so walks stay short. Nodes on the rim store at
         most twice their share; clamping would give them all corners outside."""
         low, high = np.array(self.mesh.region[:2]), np.array(self.mesh.region[2:])

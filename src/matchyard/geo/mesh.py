@@ -31,7 +31,6 @@ _SLACK = 1 + 1e-9  # the k-d tree must not miss a pair that the kernels count
 
 class Mesh:
     """Nodes at known positions in a region, with one range for all.
-
     `uniform` and `from_points` make a mesh; `from_geojson` and `read_mesh` of `mesh_files` read one."""
 
     def __init__(
@@ -139,7 +138,6 @@ class Mesh:
 
     def lon_lat(self, points: NDArray[np.float64], is_line: bool = False) -> NDArray[np.float64]:
         """Longitudes and latitudes of points if the mesh has an origin, otherwise the points.
-
         Longitudes of lines may exceed 180°, so that no line jumps round the Earth."""
         if self.origin is None:
             return points
@@ -292,7 +290,6 @@ def _most_empty(
     points: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> float:
     """An upper bound on the distance of any point of the region to its nearest node.
-
     It is the diagonal of the cells of the finest grid without an empty cell."""
     extent, n = high - low, max(1, math.isqrt(len(points)))
     while n > 1:

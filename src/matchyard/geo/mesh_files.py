@@ -27,7 +27,6 @@ def from_geojson(
     path: str | os.PathLike[str], range_m: float, interference_m: float | None = None
 ) -> Mesh:
     """Read a mesh from the points of a GeoJSON file. Positions are in metres from the middle of the points.
-
     The projection is equirectangular; 25 km off the middle at 45°, its error is 0.4 %. Names are the features'
     ids, or their properties `id` or `name`."""
     try:

@@ -200,7 +200,6 @@ def send(
 
 def flood(mesh: Mesh, requests: Requests) -> Traffic:
     """Flood requests: every node of the source's component repeats each message once.
-
     As in `send`, messages without a reachable target are not sent."""
     is_reached = _is_reachable(mesh, requests)
     n_reached_of = np.diff(np.append(0, np.cumsum(is_reached))[requests.target_start])
@@ -215,7 +214,6 @@ def flood(mesh: Mesh, requests: Requests) -> Traffic:
 
 def span(mesh: Mesh, requests: Requests, tree: str = "mst") -> Edges:
     """The trees of all requests over their reachable targets.
-
     A source cannot learn the position of a node in another component: see `location`."""
     is_star = bool(choose(tree, TREES, "tree"))
     is_reached = _is_reachable(mesh, requests)
@@ -261,7 +259,6 @@ def _travelled(
     legs: list[tuple[NDArray[np.int32], bool]],
 ) -> tuple[list[int], list[int], list[NDArray[np.int32]]]:
     """The reached targets, the intermediate nodes and the paths of a tree.
-
     Legs after a lost message are left out. A child that hears a broadcast has the direct hop as its path."""
     reached, passed, paths = {source: None}, [], []  # a dict serves as an ordered set
     left = iter(legs)

@@ -129,7 +129,6 @@ def route(
 
 def padding(mesh: Mesh, paths: Paths) -> NDArray[np.float64]:
     """The least λ of each path: all its nodes are within λ·r_i of the segment between its ends.
-
     [Definition 4.3.1]"""
     away: NDArray[np.float64] = geo_measures.padding_of(mesh.points, paths.path_start, paths.nodes)
     return away / mesh.r_i
@@ -137,7 +136,6 @@ def padding(mesh: Mesh, paths: Paths) -> NDArray[np.float64]:
 
 def sparsity(mesh: Mesh, paths: Paths) -> NDArray[np.int64]:
     """The least σ of each path: no disk of diameter r_c contains more than σ of its hops [Definition 4.3.2].
-
     A node that a path visits twice counts twice."""
     most: NDArray[np.int64] = geo_measures.sparsity_of(
         mesh.points, paths.path_start, paths.nodes, mesh.r_c

@@ -169,7 +169,6 @@ def from_matches(
 
 def from_jsonl(path: str | os.PathLike[str], mesh: Mesh) -> Requests:
     """Read requests from lines of JSON. A node is a name, or a position that stands for the nearest node.
-
     A position is [x, y], or longitude and latitude if the mesh has them. The default ids are "line 1", "line 2", …"""
     sources, targets = [], []
     ids: dict[str, int] = {}  # the line of each id

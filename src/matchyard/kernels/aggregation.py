@@ -113,7 +113,6 @@ def _without_itself(hit_start, hits, first, counts):
 @njit(nogil=True, cache=True)
 def directions(parents, order, node, interface_to):
     """The interface of a node towards each node on a tree; 0 for the node itself.
-
     `interface_to` has the interface to each of its neighbours."""
     interfaces = np.zeros(len(parents), np.int32)
     up = interface_to[parents[node]] if parents[node] >= 0 else 0
@@ -132,7 +131,6 @@ def directions(parents, order, node, interface_to):
 @njit(nogil=True, cache=True)
 def owners_at(row_start, nodes, to_nodes, bits):
     """The owners of each set at a router: (start, owners), each owner once except local ones.
-
     `to_nodes` has for each tree the interface that leads to each node."""
     n_trees = len(to_nodes)
     n_rows = len(row_start) - 1
@@ -186,7 +184,6 @@ def sort_all_owners(start, owners, bits):
 @njit(nogil=True, cache=True)
 def keep_minimal(family, owner_start, owners, bits):
     """The owners of each set that a router keeps: (start, owners).
-
     It keeps all local owners, and the other owners that do not own a strict subset of the set."""
     n_rows = len(owner_start) - 1
     local = np.int32((1 << bits) - 1)

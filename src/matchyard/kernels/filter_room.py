@@ -41,7 +41,6 @@ def with_room(
     codes: NDArray[np.uint64],
 ) -> Filters:
     """The filters with room for these sets and one more entry for each; there are `n_ids` different ids.
-
     `codes` are the hashes of the sets."""
     if n_ids > len(filters.lists):
         filters = filters._replace(lists=_longer(filters.lists, n_ids, len(filters.lists)))

@@ -175,7 +175,6 @@ def drop_entry(filters, one, entry):
 @njit(nogil=True, cache=True, forceinline=True)
 def bit_of(entry):
     """The number of an entry's bit in masks.
-
     Interface 0 of all trees has the last bit to itself, because most look-ups need it. Other entries are spread
     over the rest, so that few interfaces of few trees have different bits."""
     interface = np.uint64(entry) & np.uint64((1 << INTERFACE_BITS) - 1)
@@ -194,7 +193,6 @@ def mask_of(entry):
 @njit(nogil=True, cache=True)
 def widen_mask(filters, one, place, under, entry):
     """Set the bit of an entry that a filter is about to get. The filter is filed at `place` under the id `under`.
-
     `who_covers` reports both; with NO_PLACE, they are searched."""
     if place == NO_PLACE:
         place, under = _filed_place(filters, one)
@@ -222,7 +220,6 @@ def _filed_place(filters, one):
 @njit(nogil=True, cache=True)
 def add_entry(filters, found, code, ids, low, high, signature, entry):
     """Add an entry to a filter and return the filter. `found` is the result of `find` for its ids.
-
     The arrays have room: see `filter_room`. For an existing filter, call `widen_mask` first."""
     if found < 0:
         found = insert(filters, ~found, code, ids, low, high, signature, mask_of(entry))
@@ -324,7 +321,6 @@ def who_has(filters, one, first, last, own, seen):
 @njit(nogil=True, cache=True)
 def who_covers(filters, itself, ids, low, high, signature, first, last, own, is_enough, seen):
     """Find out which entries from `first` to `last` the subsets of a set have, except the filter `itself`.
-
     Writes to `seen`: [0] to [2] as `who_has`; [3] and [4] the position of `itself` in `filed` and its id, if the
     search met it. With `is_enough`, the search ends when it has seen `own`. Returns the number of filters compared."""
     seen[0], seen[1], seen[3] = 0, 0, NO_PLACE
@@ -355,7 +351,6 @@ def who_covers(filters, itself, ids, low, high, signature, first, last, own, is_
 @njit(nogil=True, cache=True)
 def supersets(filters, ids, low, high, signature, first, last, rows):
     """Find the filters that strictly contain a set and have an entry from `first` to `last`.
-
     Returns the buffer, grown if needed, and the number of filters in it."""
     n_rows = 0
     shortest, n_shortest = -1, filters.counts[FILTERS]

@@ -71,7 +71,6 @@ def _count_bits(start, interfaces):
 @njit(nogil=True, cache=True)
 def entries_within(filters, links, start, ids, trees, skipped):
     """For each set, the rising interfaces on its tree that filters within it have: (start, interfaces).
-
     The interface `skipped[set]` is left out, unless it is 0."""
     every = np.arange(len(start) - 1)
     queries = Queries(every, start, ids, every, trees, skipped)
@@ -117,7 +116,6 @@ def entries_in_tables(tables, table_start, queries):
 @njit(nogil=True, cache=True)
 def _look_up(filters, links, queries, low, high, seen_in, entry_start, entries):
     """Answer the queries from `low` to `high`, which are for one table.
-
     Appends to `entries`; returns that array, grown if needed, and its end."""
     order, start, ids, sets, trees, skipped = queries
     left, end, width = np.empty(MASK_BITS, np.int32), entry_start[low], len(seen_in)
@@ -137,7 +135,6 @@ def _look_up(filters, links, queries, low, high, seen_in, entry_start, entries):
 @njit(nogil=True, cache=True, forceinline=True)
 def _find_entries(filters, links, ids, low, high, tree, skipped, row, seen_in, left, entries, end):
     """Answer one query: append to `entries` from `end` on, where all interfaces have room; return the new end.
-
     `seen_in` has the last row that has seen each interface; `left` is scratch space."""
     before = end
     needed = _all_needed(links, tree, skipped, row, seen_in, left)
@@ -210,7 +207,6 @@ def _without(first, interface, row, seen_in, left, needed):
 @njit(nogil=True, cache=True, forceinline=True)
 def _take_new(filters, one, first, row, seen_in, left, needed, entries, end):
     """Append the entries of a filter that this row has not seen.
-
     Returns the mask of the entries still needed, and the new end of `entries`."""
     last = filters.rows[one].entries_at + filters.rows[one].n_entries
     position = entry_place(filters, one, first)

@@ -240,7 +240,6 @@ def _shortest(disks, space, source, target):
 @njit(nogil=True, cache=True)
 def _without_middles(disks, path, n):
     """Drop the node between two nodes that hear each other; on a shortest path it lies on their straight line.
-
     The length stays the same, and a disk of diameter `reach` then contains at most two nodes."""
     limit, kept = disks.reach * disks.reach, 1
     for i in range(1, n - 1):
@@ -256,7 +255,6 @@ def _without_middles(disks, path, n):
 @njit(nogil=True, cache=True)
 def _fewest_hops(disks, space, source, target, most):
     """Search breadth-first for a path with fewest hops, at most `most`; return its number of nodes.
-
     Nodes too far from the target for the hops that are left are skipped."""
     start, neighbours, marks, hops = disks.start, disks.neighbours, space.marks, space.hops
     mark = _begin(space)

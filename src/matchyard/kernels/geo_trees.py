@@ -85,7 +85,6 @@ def _span(points, nodes):
 @njit(nogil=True, cache=True)
 def _contract(points, nodes, order, parents, reach):
     """Replace a node's parent by its grandparent while that is within half the range [thesis §4.5].
-
     Parents come first in `order`, so one pass is enough."""
     half = reach / 2
     for node in order[1:]:

@@ -108,7 +108,6 @@ class Inspection:
 
     def same(self, build: Callable[[], Any], but: tuple[str, ...] = ()) -> None:
         """Expect that all arrays except `but` equal the arrays that `build` makes; checked only if thorough.
-
         The check takes as long as building. It rules out any damage of these arrays."""
         if not self.is_thorough:
             return

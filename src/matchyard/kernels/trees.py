@@ -7,7 +7,6 @@ from numba import njit
 @njit(nogil=True, cache=True, forceinline=True)
 def _is_on_path(position, node, neighbours, links, weights, distance):
     """True if a shortest path to the root leads through this neighbour.
-
     The neighbour must be strictly nearer: otherwise a weight lost in rounding could make a cycle."""
     near = distance[neighbours[position]]
     return near < distance[node] and near + weights[links[position]] == distance[node]
@@ -197,7 +196,6 @@ def hop_at_one(up, down, ports, labels, n_rank_bits, above, tag, n_nodes, out):
 @njit(nogil=True, cache=True)
 def hop_at_each(ups, downs, ports, nodes, labels, n_rank_bits, above, tag, out):
     """Write the interface of each packet at its own router.
-
     Returns (True if a label is not of this tree, True if a node does not exist)."""
     width, above, tag = np.uint64(n_rank_bits), np.uint64(above), np.uint64(tag)
     number_mask = (np.uint64(1) << (above - width - width)) - np.uint64(1)

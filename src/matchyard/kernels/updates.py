@@ -60,7 +60,6 @@ _REMOVED, _HIDDEN = 1, 2
 @njit(nogil=True, cache=True)
 def apply(filters, gone, came, first, last, own):
     """Apply an update from the interface with the entry `own`; `first` to `last` are the entries of its tree.
-
     `gone` is ordered by falling size and `came` by rising size; `filters` has room for `came`. Returns the news,
     and the filters that the interface has gained or lost; a filter may occur several times."""
     told, changed = _remove(filters, gone, first, last, own)
@@ -88,7 +87,6 @@ def _tell(news, n_news, one, what, whom, interface):
 @njit(nogil=True, cache=True)
 def _remove(filters, gone, first, last, own):
     """Remove filters of an interface, the largest first.
-
     Returns rows (filter, covers, single cover) of the filters that neighbours know, and all removed filters."""
     order, start, ids, codes = gone
     told = np.empty((len(order), 3), np.int64)
@@ -151,7 +149,6 @@ def _uncover(filters, told, first, last, own):
 @njit(nogil=True, cache=True)
 def _add(filters, came, first, last, own, news):
     """Store filters at an interface, the smallest first.
-
     Returns the news, and the filters that the interface has gained or lost. The interface of local applications,
     which has the entry `first`, keeps every filter."""
     order, start, ids, codes = came

@@ -45,7 +45,6 @@ def deliveries(run: Run) -> pa.Table:
 
 def link_load(run: Run) -> pa.Table:
     """The number of copies on each link, including resends; a row for each direction.
-
     Columns: from, to, packets."""
     start, end = ends_of_places(run.topology)
     return pa.table(
@@ -59,7 +58,6 @@ def link_load(run: Run) -> pa.Table:
 
 def losses(run: Run) -> pa.Table:
     """The lost copies, a row for each.
-
     Columns: notification, from, to, time, reason, missed (the nodes that therefore did not get it)."""
     rows, (start, end) = run.losses, ends_of_places(run.topology)
     return pa.table(
@@ -82,7 +80,6 @@ def _reason(fate: int, n_sent: int) -> str:
 
 def false_forwards(run: Run, exact: Run) -> pa.Table:
     """The links with copies that only Bloom filters caused; `exact` is the same run with exact tables.
-
     Columns: from, to, packets."""
     if run.topology.n_links != exact.topology.n_links or len(run.taken) != len(exact.taken):
         raise UsageError(f"{run} and {exact}; expected the same notifications on one network")
@@ -104,7 +101,6 @@ def table_sizes(
     network: Network, at: Iterable[object] | None = None, moment: float = 0.0
 ) -> pa.Table:
     """The present sizes of routing tables, of some nodes or all. `pyarrow.concat_tables` joins several moments.
-
     Columns: moment, node, filters, entries, bytes (32 per filter and 2 per entry)."""
     names = network.nodes if at is None else [str(node) for node in at]
     sizes = [network.router(name).plane.rib.memory() for name in names]

@@ -68,7 +68,6 @@ class Connection:
 
     def held_up_at(self) -> float:
         """The last time at which the peer held up others; -inf if its session is less than half full.
-
         A peer holds up others while it makes progress, or reports that it is held up itself."""
         is_full = 2 * self.session.n_bytes > self.session.room
         return max(self.progress_at, self.told_at) if is_full else -math.inf

@@ -123,7 +123,6 @@ class Hierarchy(Service):
 
     def memory(self, node: object) -> tuple[Memory, Memory | None]:
         """The memory of a router for its own domain, and for other domains (None unless it is a gateway).
-
         All gateways of a domain store the same for other domains."""
         router, domain = self.router(node), self.domain(node)
         beyond = self.outer.router(domain.name).plane.rib.memory()

@@ -319,7 +319,6 @@ class RouterServer:
 
     def _replace(self, peer: Peer, incarnation: int, is_caller: bool) -> None:
         """Close the older of two connections of a peer, or raise AlreadyConnected for the newer one.
-
         If two neighbours connect to each other, the connection opened by the lower name stays."""
         old = self.connections.get(peer)
         if old is None:

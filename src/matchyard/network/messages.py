@@ -44,7 +44,6 @@ class MessageKind(IntEnum):
 
 class LinkState(NamedTuple):
     """The neighbours of a router; a higher sequence is newer.
-
     The incarnation distinguishes routers that have used the same name."""
 
     name: str

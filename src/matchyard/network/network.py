@@ -175,7 +175,6 @@ class Network(Service):
 
     def move(self, key: Key, to: object) -> None:
         """Move an application to another node with its registrations.
-
         It is registered at the new node before it is withdrawn from the old one. The old router redirects
         packets that are addressed to it."""
         old, new = self._where(key), self._living(to)
@@ -226,7 +225,6 @@ class Network(Service):
 
     def restart(self, node: object, forget: bool = False) -> None:
         """Restart a router without tables and cache; its neighbours send the tables again.
-
         Its applications register again, or with `forget`, are gone."""
         old = self._living(node)
         router = self._add(old.name)

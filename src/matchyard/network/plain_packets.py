@@ -79,7 +79,6 @@ def _admit(
     at: int,
 ) -> None:
     """Give packets of applications a tree.
-
     A packet that already has a version, is not ASCII, or names another sender, is not plain: `Router` checks it."""
     is_new = (fields[:, 0] == 0) & (fields[:, 3] == 1)
     is_plain &= (came_from != 0) | is_new

@@ -299,7 +299,6 @@ class Router(RouterTables):
         self, number: int, packet: Packet, plane: Plane, work: Work
     ) -> list[tuple[int, int, Packet]]:
         """Handle a false forward of a Bloom filter: return the packet on another tree, or stop it.
-
         Only a packet with a limited fan-out and no other copies takes another tree."""
         if packet.fan_out.mode is Mode.ALL:
             work.stops.append(

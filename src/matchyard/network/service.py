@@ -141,7 +141,6 @@ class Service(ABC):
         cache_control: int = 0,
     ) -> Flight:
         """Request content by its tags, or at the locator `to` of an earlier reply.
-
         The request goes to applications that offer the content; a cache on the way may answer it."""
         packet = Packet(
             Kind.REQUEST,

@@ -93,7 +93,6 @@ class Station:
 
     def _forget_clients(self) -> None:
         """Drop the sessions of clients and readers beyond the limit, the least recently active first.
-
         A reader with waiting messages, or whose application has registered, stays."""
         idle = [
             peer
@@ -121,7 +120,6 @@ class Station:
 
     def process(self, inputs: Sequence[Input]) -> None:
         """Process a batch: first changes of applications, then the map, then updates, then packets.
-
         An input that fails is refused and counted. It never stops the station, because a replay would stop at
         the same input again."""
         for one in inputs:

@@ -62,7 +62,6 @@ class Vocabulary:
 
     def encode(self, values: Any) -> Descriptors:
         """Encode sets of tags, in any form that an index accepts; new tags get the next numbers.
-
         Bloom filters may also be rows of three 64-bit words, the result of `TagIndex.sign`."""
         if isinstance(values, Descriptors):
             return values.checked() if values.vocabulary is self else self._translated(values)
@@ -75,7 +74,6 @@ class Vocabulary:
 
     def find(self, values: Any) -> tuple[Descriptors, NDArray[np.bool_]]:
         """Encode without assigning new numbers: leave out unknown tags.
-
         The second array is True for descriptors whose tags are all known."""
         if self.kind == "bloom" or isinstance(values, Descriptors):
             descriptors = self.encode(values)

@@ -128,7 +128,6 @@ class Fib:
 
     def _follow(self) -> None:
         """Apply the changes of the RIB to the index, or build the index anew.
-
         Many changes are slower to apply than to rebuild. Single signatures cannot be removed."""
         if not (self._journal.is_incomplete or self._journal.changes):
             return

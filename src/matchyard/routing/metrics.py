@@ -112,7 +112,6 @@ def stretch_from(
     topology: Topology, trees: Sequence[Tree], counts: Sequence[int], sources: NDArray[np.int64]
 ) -> dict[int, NDArray[np.int64]]:
     """Count pairs by distance on the network and by sum of distances on the first trees.
-
     There are up to 64 sources; the source of a pair is its node with the lower number."""
     n_nodes = topology.n_nodes
     deepest = 2 * max(int(tree.depth.max(initial=0)) for tree in trees[: counts[-1]])

@@ -281,7 +281,6 @@ class Rib:
         self, copies: bool = True
     ) -> tuple[Descriptors, NDArray[np.int32], NDArray[np.int32]]:
         """All entries as three columns: filter, tree, interface.
-
         Without `copies`, repeated registrations of local applications appear once."""
         with self.locked():
             rows, entries = entry_pairs(self._filters)
