@@ -53,8 +53,8 @@ class Flight:
     def __len__(self) -> int:
         return len(self.deliveries)
 
-    def __getitem__(self, place: int) -> Delivery:
-        return self.deliveries[place]
+    def __getitem__(self, position: int) -> Delivery:
+        return self.deliveries[position]
 
     @property
     def keys(self) -> list[Key]:

@@ -142,8 +142,8 @@ class RouterTables:
     def fill(self, table: Table, version: int) -> None:
         """Load the entries of a version from a table of its plan: see `Registrations`."""
         plane = self.planes[version]
-        places, trees = table.entries & (MOST_INTERFACES - 1), table.entries >> INTERFACE_BITS
-        entries = (trees << INTERFACE_BITS) | np.array(plane.ports, np.int32)[places]
+        numbers, trees = table.entries & (MOST_INTERFACES - 1), table.entries >> INTERFACE_BITS
+        entries = (trees << INTERFACE_BITS) | np.array(plane.ports, np.int32)[numbers]
         rows = np.repeat(np.arange(table.n_filters), np.diff(table.start))
         entries = entries[np.lexsort((entries, rows))]
         plane.rib = Rib.of_table(plane.rib.links, table.descriptors, table.start, entries)
