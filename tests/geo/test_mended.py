@@ -64,7 +64,7 @@ def test_a_name_that_is_refused_leaves_no_trace() -> None:
         directory.publish_many(["a", "b"], [(1, 1), (9, 9)])
     directory.publish("ok", (1, 1))
     assert directory.look_up(0, "ok").positions.tolist() == [[1, 1]]
-    with pytest.raises(UsageError, match="no name 'a' is published"):
+    with pytest.raises(UsageError, match="name 'a' is not published"):
         directory.look_up(0, "a")
 
 
@@ -85,7 +85,7 @@ def test_a_mesh_over_the_date_line_is_read_again(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_right_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="too many to keep; expected a range in the unit"):
+    with pytest.raises(UsageError, match="too many to store; expected a range in the unit"):
         _ = geo.uniform(80_000, 100, 3_000).disks
     with pytest.raises(UsageError, match="seed -1; expected a whole number"):
         geo.uniform(5, 1, 1, seed=-1)

@@ -10,10 +10,13 @@ from matchyard.errors import StorageError, UsageError
 from matchyard.network.frames import LinkError, data_frame, read_data
 from matchyard.network.messages import LinkState, MessageKind, texts_to_bytes, update_to_bytes
 from matchyard.network.packet import Kind, Locator, Packet
+from matchyard.network.peers import Input, InputKind, Peer, Role
 from matchyard.network.plain_packets import Message, forward_plain
-from matchyard.network.station import Input, InputKind, Peer, Role, Settings, Station, warm_up
+from matchyard.network.settings import Settings
+from matchyard.network.station import Station
 from matchyard.network.station_log import StationLog
 from matchyard.network.tables import TreeUpdate
+from matchyard.network.warm_up import warm_up
 from matchyard.routing import Rib, Update, Vocabulary
 from tests.network.test_station import ADA, SETTINGS, TAIL, line, news, wish
 

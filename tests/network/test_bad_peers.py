@@ -23,7 +23,7 @@ from matchyard.network.frames import (
 )
 from matchyard.network.links import RouterServer
 from matchyard.network.packet import Kind, Packet, PacketError
-from matchyard.network.station import Input, InputKind, Peer, Role
+from matchyard.network.peers import Input, InputKind, Peer, Role
 from tests.network.test_links import FREE, SETTINGS, address, read, routers
 from tests.network.test_station import news, wish
 

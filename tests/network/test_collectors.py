@@ -93,7 +93,7 @@ def test_false_forwards_are_what_exact_tables_do_not_have() -> None:
     assert collectors.false_forwards(run, same).num_rows == 0
     with pytest.raises(UsageError, match="same notifications"):
         collectors.false_forwards(run, around())
-    with pytest.raises(UsageError, match="only exact tables"):
+    with pytest.raises(UsageError, match="only the exact run"):
         collectors.false_forwards(exact, run)
 
 

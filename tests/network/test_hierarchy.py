@@ -179,7 +179,7 @@ def test_a_packet_crosses_a_domain_from_gateway_to_gateway() -> None:
     assert checked(flight)[0].hops == 8
     net.withdraw({"jazz"}, "C/c", "ada")
     assert net.notify({"jazz", "live"}, "A/a").stops == [
-        ("A/c", "nobody in other domains wants it, A/c knows")
+        ("A/c", "A/c knows of no other domain that wants it")
     ]
 
 
@@ -244,8 +244,14 @@ def test_only_gateways_store_what_other_domains_want() -> None:
         ((line("AB"), {"A": line("ab")}), "domain 'B' is not in the domains"),
         ((line("A"), {"A": line("ab"), "B": line("b")}), "'B' is not in the network of domains"),
         ((from_links([], names=["x/y"]), {"x/y": line("a")}), "without a slash"),
-        ((line("AB"), {"A": line("a"), "B": from_links([], names="ab")}), "2 parts; expected one"),
-        ((from_links([], names="AB"), dict.fromkeys("AB", line("a"))), "2 parts; expected one"),
+        (
+            (line("AB"), {"A": line("a"), "B": from_links([], names="ab")}),
+            "2 parts; expected a connected network",
+        ),
+        (
+            (from_links([], names="AB"), dict.fromkeys("AB", line("a"))),
+            "2 parts; expected a connected network",
+        ),
         ((line("AB"), dict.fromkeys("AB", line("a")), {("A", "C"): ("a", "a")}), "have no link"),
         ((line("AB"), dict.fromkeys("AB", line("a")), {("A", "B"): ("a", "x")}), "no node 'x'"),
         ((line("AB"), dict.fromkeys("AB", line("a")), {}, 8, "LC", 1, 0), "expected 1 or more"),

@@ -21,7 +21,8 @@ from matchyard.network.frames import (
 )
 from matchyard.network.links import RouterServer
 from matchyard.network.packet import Kind
-from matchyard.network.station import Role, Settings
+from matchyard.network.peers import Role
+from matchyard.network.settings import Settings
 
 SETTINGS = Settings(trees=2, session_bytes=4 << 20)
 FREE = "127.0.0.1:0"

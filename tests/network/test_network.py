@@ -109,7 +109,7 @@ def test_a_trace_says_which_hop_stops_a_packet_and_why() -> None:
     assert net.trace("jazz live oslo", at="a", key="ada").arrives
     stopped = net.trace("jazz", at="a", key="ada")
     assert not stopped.arrives
-    assert "of 1 descriptor wanted beyond b on tree 0, none is within it" in str(stopped)
+    assert "of 1 descriptor wanted beyond b on tree 0, none matches" in str(stopped)
     assert "missing tag: live" in str(stopped)
     net.register("jazz", at="c", key="bob")
     farther = net.trace("jazz", at="a", key="ada")

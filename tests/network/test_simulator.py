@@ -233,7 +233,7 @@ def test_lost_copies_are_sent_again_and_then_counted() -> None:
     ("links", "what"),
     [
         (Links(delay=-1), "delay of -1"),
-        (Links(delay=float("inf")), "without end"),
+        (Links(delay=float("inf")), "infinite delay"),
         (Links(delay=[1, 2]), r"shape \(2,\)"),
         (Links(delay="far"), "delay 'far'"),
         (Links(rate=0), "rate of 0"),
@@ -259,7 +259,7 @@ def test_notifications_of_other_networks_are_refused() -> None:
     odd = draw_notifications(["x"] * 50, LINE, 9)
     with pytest.raises(UsageError, match="tree"):
         simulate_by_hops(net, odd)
-    with pytest.raises(UsageError, match="as many in each"):
+    with pytest.raises(UsageError, match="columns of equal length"):
         simulate_by_hops(net, Notifications(["x", "y"], odd.sources, odd.trees, odd.times))
     with pytest.raises(UsageError, match="node 9 of 4"):
         simulate_by_subtree(LINE, net.plan("a").trees, Registrations(["x"], [9]), odd)

@@ -10,18 +10,12 @@ import pytest
 from matchyard.errors import StorageError
 from matchyard.network.messages import LinkState, MessageKind, texts_to_bytes, update_to_bytes
 from matchyard.network.packet import Kind, Packet, PacketError
+from matchyard.network.peers import Input, InputKind, Peer, Role
 from matchyard.network.sessions import Session
-from matchyard.network.station import (
-    Input,
-    InputKind,
-    Peer,
-    Role,
-    Settings,
-    Station,
-    merged,
-)
+from matchyard.network.settings import Settings
+from matchyard.network.station import Station
 from matchyard.network.station_log import StationLog
-from matchyard.network.tables import TreeUpdate, bytes_on_wire
+from matchyard.network.tables import TreeUpdate, bytes_on_wire, merged
 from matchyard.routing import Rib, Update
 
 ADA, TAIL = Peer(Role.CLIENT, "ada/1"), Peer(Role.TAIL, "ada")
@@ -171,7 +165,7 @@ def test_a_last_record_that_is_torn_is_dropped_and_other_damage_is_refused(tmp_p
 
 def test_a_state_of_another_router_is_refused(tmp_path: Path) -> None:
     log = StationLog(tmp_path, "b", SETTINGS)
-    with pytest.raises(StorageError, match="used by a router that runs"):
+    with pytest.raises(StorageError, match="used by a running router"):
         StationLog(tmp_path, "b", SETTINGS)
     log.close()
     with pytest.raises(StorageError, match="state of router b"):

@@ -58,7 +58,7 @@ def test_an_index_is_no_rib_and_a_rib_is_no_index(tmp_path: Path) -> None:
         ("entries", lambda entries: entries[:-1], "ends with"),
         ("id_start", lambda start: start * 0, "ends with"),
         ("links", lambda links: links * 0, "values from"),
-        ("ids", lambda ids: np.array([0, 1, 0, 1], np.int32), "there twice"),
+        ("ids", lambda ids: np.array([0, 1, 0, 1], np.int32), "stored twice"),
     ],
 )
 def test_forged_arrays_are_refused(field, change, reason, tmp_path: Path, monkeypatch) -> None:

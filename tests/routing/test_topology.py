@@ -97,7 +97,7 @@ def test_the_format_is_told_by_looking(tmp_path: Path, text: str, is_compressed:
         ("1 , 2\n1,,3\n", "line 2: found '1,,3'"),
         ("a,b 2.5\n", "line 1"),
         ("New York,Boston,3\n", "line 1"),
-        ("-7 =x.y r1\n", "routers of other networks only"),
+        ("-7 =x.y r1\n", "only routers of other networks"),
         ("1 @Oslo + bb (2) -> <2> =a r0\n2 @Bonn (1) -> 3 =b r0\n", "line 2: .* expected a router"),
     ],
 )

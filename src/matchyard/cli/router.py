@@ -70,7 +70,7 @@ def router(
     import logging
 
     from matchyard.network.links import RouterServer
-    from matchyard.network.station import Settings
+    from matchyard.network.settings import Settings
 
     logging.basicConfig(format="%(message)s", level=logging.INFO, stream=sys.stderr)
     settings = Settings(trees=trees, rule=rule, descriptors=descriptors)

@@ -1,11 +1,11 @@
-"""Multicast in wireless meshes, without knowledge of other traffic: `pip install 'matchyard[network]'`.
+"""Oblivious multicast in wireless meshes: `pip install 'matchyard[network]'`. Oblivious routes ignore other traffic.
 
-uniform, from_points, from_geojson   meshes: nodes in the plane and who hears whom
-route, padding, sparsity, stretch    paths between nodes, and how straight they are
-workload                             requests: made up, from files, from matches
-send, flood                          requests along trees through random points; every node repeats
-lower_bound                          how busy the busiest node is at least
-Directory                            where names are, asked through the mesh
+uniform, from_points, from_geojson   meshes: nodes in the plane, with a range
+route, padding, sparsity, stretch    paths between nodes, and measures of their straightness
+workload                             requests: generated, from files, from matches
+send, flood                          requests along trees through random points; by flooding
+lower_bound                          a lower bound on the load of the busiest node
+Directory                            the positions of names, looked up through the mesh
 scenario                             simulations as rows: parameters in, congestion out
 """
 

@@ -1,4 +1,4 @@
-"""Congestion: how many transmissions each node hears, and how few it could be at best [thesis §4.4]."""
+"""Congestion: the transmissions that each node hears, and a lower bound on them [thesis §4.4]."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from matchyard.kernels.geo.measures import busiest_rectangles
 
 
 class Work(NamedTuple):
-    """Exact counters of all runs together."""
+    """Exact counters, summed over all runs."""
 
     transmissions: int = 0  # broadcasts included
-    broadcasts: int = 0  # that several nodes may hear as their message
-    deliveries: int = 0  # targets that were reached
-    recoveries: int = 0  # how often a greedy path was stuck
-    ring_transmissions: int = 0  # of searches by rings; they are not in `sent`
-    lost: int = 0  # targets in the source's component that were not reached
-    undelivered: int = 0  # pairs of a request and a target in another component; one run counts
+    broadcasts: int = 0  # transmissions for several tree children at once
+    deliveries: int = 0  # targets reached
+    recoveries: int = 0  # the number of times that a greedy path was stuck
+    ring_transmissions: int = 0  # of ring searches; `sent` does not count them
+    lost: int = 0  # targets not reached, although in the source's component
+    undelivered: int = 0  # pairs of a request and a target in another component, in one run
 
     def __add__(self, other: Work) -> Work:  # type: ignore[override]
         return Work(*(one + more for one, more in zip(self, other)))
 
 
 class Traffic:
-    """What the nodes of a mesh sent."""
+    """The transmissions of the nodes of a mesh."""
 
     def __init__(self, mesh: Mesh, sent: NDArray[np.int64], runs: int, work: Work) -> None:
         self.mesh = mesh
-        self.sent = sent  # [n] transmissions of each node, all runs together
+        self.sent = sent  # [n] transmissions of each node, summed over all runs
         self.runs = runs
         self.work = work
 
     @cached_property
     def load(self) -> NDArray[np.float64]:
-        """The transmissions that each node hears or makes, in the mean of the runs."""
+        """The transmissions that each node hears or makes, averaged over the runs."""
         return load(self.mesh, self.sent) / self.runs
 
     @property
@@ -54,11 +54,11 @@ class Traffic:
 
     @property
     def transmissions(self) -> float:
-        """How many transmissions a run has, in the mean."""
+        """The mean number of transmissions per run."""
         return self.work.transmissions / self.runs
 
     def to_geojson(self, path: str | os.PathLike[str]) -> None:
-        """Write the nodes as points with their `load` and `sent`, to be shown on a map."""
+        """Write the nodes as points with their `load` and `sent`, for a map."""
         places = self.mesh.lon_lat(self.mesh.points).tolist()
         sent = (self.sent / self.runs).tolist()
         features: list[dict[str, object]] = [
@@ -74,7 +74,7 @@ class Traffic:
 
 
 def write_features(path: str | os.PathLike[str], features: list[dict[str, object]]) -> None:
-    """Write GeoJSON."""
+    """Write features to a GeoJSON file."""
     text = json.dumps({"type": "FeatureCollection", "features": features})
     Path(path).write_text(text + "\n", encoding="utf-8")
 
@@ -86,27 +86,27 @@ def load(mesh: Mesh, sent: NDArray[np.int64]) -> NDArray[np.int64]:
     >>> load(from_points([(0, 0), (1, 0), (2, 0)], r_c=1), np.array([1, 0, 5])).tolist()
     [1, 6, 5]
     """
-    found: NDArray[np.int64] = sum_within(sent, mesh.disturbed.start, mesh.disturbed.neighbours)
-    return found
+    heard: NDArray[np.int64] = sum_within(sent, mesh.disturbed.start, mesh.disturbed.neighbours)
+    return heard
 
 
 class Bound(NamedTuple):
-    """How congested the busiest node is at least, however messages are routed."""
+    """A lower bound on the load of the busiest node, for any routing."""
 
-    load: float  # the largest load(R) of the thesis, which hides a constant
-    asserted: float  # a bound with the constant: no routing that delivers all is below it
-    rectangle: Region  # the one that gives `load`
-    n_cut: int  # requests with a node inside it and one outside
+    load: float  # the largest load(R) of the thesis, up to a constant factor
+    asserted: float  # a bound with the constant, for every routing that delivers all messages
+    rectangle: Region  # the rectangle of `load`
+    n_cut: int  # requests with a node inside the rectangle and one outside
 
 
 def lower_bound(mesh: Mesh, requests: Requests, grid: int = 20) -> Bound:
     """The largest bound of rectangles with sides on a grid [thesis Lemma 4.4.1].
 
-    The grid has `grid` parts each way and is laid over the points of the requests, so that a narrow band is cut
-    as finely as a whole square. A request with a point inside a rectangle and a
-    point outside has a transmission within r_i of its rim. Nodes there that are more than r_i apart hear
-    one such transmission each; disks of radius r_i / 2 round them are disjoint, and lie within 1.5 r_i of
-    the rim. So they are at most as many as fit into its area.
+    The grid has `grid` parts each way. It covers the bounding box of the requests' points, so that it cuts a
+    narrow band as finely as a whole square. A request with a point inside a rectangle and a point outside has a
+    transmission within r_i of the rim. Take a maximal set of nodes there that are more than r_i apart: one of them
+    hears each such transmission. Disks of radius r_i / 2 round these nodes are disjoint and lie within 1.5 r_i of the
+    rim, so the area of this strip limits the number of nodes.
     """
     if grid < 1:
         raise UsageError(f"a grid of {grid}; expected at least 1 line each way")
@@ -127,7 +127,7 @@ def lower_bound(mesh: Mesh, requests: Requests, grid: int = 20) -> Bound:
 
 
 def _points_of(mesh: Mesh, requests: Requests) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Requests and nodes: sources, and targets that can be reached."""
+    """Pairs of request and node, for all sources and reachable targets."""
     owners = np.repeat(np.arange(len(requests)), np.diff(requests.target_start))
     sources = requests.sources[owners]
     meets = mesh.component[sources] == mesh.component[requests.targets]
@@ -144,5 +144,5 @@ def _lines(low: float, high: float, values: NDArray[np.float64], grid: int) -> N
 
 
 def _cells(values: NDArray[np.float64], lines: NDArray[np.float64]) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = np.searchsorted(lines, values, "right") - 1
-    return np.minimum(found, len(lines) - 2)
+    cells: NDArray[np.int64] = np.searchsorted(lines, values, "right") - 1
+    return np.minimum(cells, len(lines) - 2)

@@ -1,10 +1,10 @@
-"""Intermediate points: each edge of a tree goes round by a random point [thesis §4.5, §4.7.1].
+"""Intermediate points: each edge of a tree makes a detour through a random point [thesis §4.5, §4.7.1].
 
-T60   angles at both ends of equal chance up to 60°; T45 and T30 likewise. The way through the point
+T60   the angles at both ends are uniform up to 60°; T45 and T30 likewise. The path through the point
       is at most 1 / cos(bound) times as long: 2, 1.414, 1.155
-C1    a point of equal chance on an arc round the sender, at 1 times the distance; the arc extends
+C1    the point is uniform on an arc round the sender, at 1 times the distance; the arc extends
       `arc` degrees to both sides of the straight line. C0.5, C1.5, C2 likewise
-C0    no point: straight on
+C0    no intermediate point
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from numpy.typing import NDArray
 from matchyard.errors import UsageError
 from matchyard.geo.mesh import Region
 from matchyard.geo.path import choose
-from matchyard.kernels.geo import trees
+from matchyard.kernels.geo import trees as geo_trees
 
-RULES = ("T60", "T45", "T30", "C0", "C0.5", "C1", "C1.5", "C2")  # of the thesis
+RULES = ("T60", "T45", "T30", "C0", "C0.5", "C1", "C1.5", "C2")  # the rules of the thesis
 OUTSIDE = {
-    "nearest": trees.NEAREST,  # the node nearest to the point, wherever that is
-    "clamp": trees.CLAMP,  # the nearest point of the region
-    "redraw": trees.REDRAW,  # another point, until one is inside
+    "nearest": geo_trees.NEAREST,  # take the node nearest to the point outside
+    "clamp": geo_trees.CLAMP,  # move the point to the border of the region
+    "redraw": geo_trees.REDRAW,  # draw again until a point is inside
 }
 
 
 class Rule(NamedTuple):
-    """How intermediate points are drawn: `Rule("T60")`, `Rule("C1", arc=90)`."""
+    """A rule for drawing intermediate points: `Rule("T60")`, `Rule("C1", arc=90)`."""
 
     name: str
-    arc: float = 60.0  # degrees to both sides; the thesis has it in a picture only
-    outside: str = "nearest"  # what becomes of a point outside the region
+    arc: float = 60.0  # degrees to both sides; the thesis shows it only in a figure
+    outside: str = "nearest"  # the treatment of points outside the region: see `OUTSIDE`
 
     @property
     def is_straight(self) -> bool:
-        """Is there no intermediate point?"""
-        return self.codes()[0] == trees.STRAIGHT
+        """True if there are no intermediate points."""
+        return self.codes()[0] == geo_trees.STRAIGHT
 
     def codes(self) -> tuple[int, float, float]:
-        """The kind, its number and the arc, angles in radians.
+        """The kind of the rule, its number and the arc, with angles in radians.
 
         >>> Rule("T90").codes()
         Traceback (most recent call last):
@@ -56,16 +56,16 @@ e.g. T60 or C0.5
         kind, value = (written[1], float(written[2])) if written else ("", 0.0)
         arc = math.radians(self.arc)
         if kind == "T" and 0 < value < 90:
-            return trees.ANGLES, math.radians(value), arc
+            return geo_trees.ANGLES, math.radians(value), arc
         if kind == "C" and value <= 2:
-            return (trees.ARC if value else trees.STRAIGHT), value, arc
+            return (geo_trees.ARC if value else geo_trees.STRAIGHT), value, arc
         raise UsageError(
             f"rule {self.name!r}; expected T and degrees above 0 and below 90, or C and 0 to 2, e.g. T60 or C0.5"
         )
 
 
 def read_rule(rule: Rule | str) -> Rule:
-    """A rule, or the rule of a name."""
+    """Convert a name to a rule; a rule stays."""
     return rule if isinstance(rule, Rule) else Rule(str(rule))
 
 
@@ -76,12 +76,12 @@ def draw(
     keys: NDArray[np.uint64],
     region: Region,
 ) -> NDArray[np.float64]:
-    """A point for each pair of points, from a key of random numbers each."""
+    """Draw a point for each pair of points; `keys` are the seeds of the pairs."""
     chosen = read_rule(rule)
     n = len(sources)
     points = np.concatenate([sources, targets]).astype(np.float64)
-    points.flags.writeable = False  # as those of a mesh: one compiled kernel for both
-    found: NDArray[np.float64] = trees.draw_points(
+    points.flags.writeable = False  # same array type as the points of a mesh: one compiled kernel
+    drawn: NDArray[np.float64] = geo_trees.draw_points(
         points, np.arange(n), np.arange(n, 2 * n), keys, chosen.codes(), region, OUTSIDE[chosen.outside],
     )  # fmt: skip
-    return found
+    return drawn

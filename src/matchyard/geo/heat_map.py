@@ -1,6 +1,6 @@
-"""One page that shows a mesh: where the nodes are, what each of them heard, how requests travelled.
+"""An HTML page with a map of a mesh: its nodes, the load of each node, and the trees of requests.
 
-The page is a single file without outside parts, so it can be mailed, archived and opened offline.
+The page is a single file without external resources, so it can be mailed, archived and opened offline.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from matchyard.errors import UsageError
 
 _TEMPLATE = Path(__file__).with_name("heat_map.html")
 _PLACEHOLDER = "/*DATA*/null"
-_STEPS = 65535  # of a position along each axis: 1.5 m on a map 100 km wide
+_STEPS = 65535  # the resolution of positions along each axis: 1.5 m on a map 100 km wide
 
 
 class Tree(NamedTuple):
-    """How one request travelled."""
+    """The path of one request through the mesh."""
 
     request: str  # its id
     source: int  # node number
     targets: list[int]  # node numbers that were reached
-    undelivered: list[str]  # names of the targets that were not
-    paths: list[NDArray[np.int32]]  # node numbers, from a tree node to the next
-    vias: list[int]  # the nodes that stood in for the random intermediate points
+    undelivered: list[str]  # names of the targets that were not reached
+    paths: list[NDArray[np.int32]]  # node numbers, between tree nodes and intermediate nodes
+    vias: list[int]  # the nodes nearest to the random intermediate points
 
 
 def write_map(
@@ -49,11 +49,11 @@ def write_map(
     facts: Mapping[str, str],
     trees: Sequence[Tree],
 ) -> None:
-    """Write the page of a mesh.
+    """Write the HTML page of a mesh.
 
-    `region` is (left, bottom, right, top), in `unit` as are `points` [n, 2] and `reach`, the
-    distance at which nodes hear each other. `load`, `sent` and `degrees` hold one number per node.
-    Without `names`, nodes are called by their numbers. `facts` become a small table.
+    `region` is (left, bottom, right, top). `reach` is the distance at which nodes hear each other.
+    `region`, `points` [n, 2] and `reach` are in `unit`. `load`, `sent` and `degrees` hold one number
+    per node. Without `names`, nodes are called by their numbers. `facts` become a small table.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -90,8 +90,8 @@ def write_map(
 
 
 def _script_json(data: Mapping[str, object]) -> str:
-    """JSON in which no text can end the script element or open a comment. It is plain ASCII, so
-    line separators and halves of surrogate pairs are safe too."""
+    """JSON in which no text can end the script element or open a comment.
+    It is plain ASCII, so that line separators and lone surrogates are safe, too."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
 
@@ -107,7 +107,7 @@ def _quantise(points: NDArray[np.float64], region: Sequence[float]) -> NDArray[n
 
 
 def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Numbers in 4 bytes; the page shows a number that is not finite as unknown."""
+    """Numbers in 4 bytes; the page shows numbers that are not finite as unknown."""
     with np.errstate(over="ignore"):
         return np.asarray(values).astype("<f4")
 
@@ -117,12 +117,12 @@ def _encode(values: NDArray[Any]) -> str:
 
 
 def _finite(value: float) -> float:
-    """JSON has no word for infinity or NaN."""
+    """The value, or 0 for infinity and NaN, which JSON lacks."""
     return float(value) if math.isfinite(value) else 0.0
 
 
 def _plain(tree: Tree, n_nodes: int) -> dict[str, object]:
-    """A tree in JSON's kinds of values, all its nodes known to the page."""
+    """Convert a tree to JSON types, and check its node numbers."""
 
     def known(nodes: Iterable[Any]) -> list[int]:
         numbers = [int(node) for node in nodes]

@@ -1,14 +1,14 @@
-"""Where names are, asked through the mesh itself: the location service LLS [thesis §4.6].
+"""The location service LLS: nodes of the mesh store the positions of names [thesis §4.6].
 
-Every name has a hierarchy of tilings of its own: squares of side L, L/2, L/4, … down to the range, with an
-origin that is a hash of the name. At every level, the nodes nearest to the four corners of the tile that
-holds the name know its position. A look-up asks the corners of the tile that holds the asking node, the
-smallest tile first. Two tiles share a corner as soon as they are equal or adjacent; so the walk is
-proportional to the distance.
+Every name has its own hierarchy of tilings: squares of side L, L/2, L/4, … down to the range, with an origin
+that is a hash of the name. At every level, the nodes nearest to the four corners of the tile that contains
+the name store its position. They are its holders. A look-up asks the nodes at the corners of the tiles that
+contain the asking node, the smallest tile first. Two tiles share a corner if they are equal or adjacent.
+Therefore the length of the walk is proportional to the distance.
 
-Names that move are ours, not the thesis'. A name tells the holders of a level when it leaves their tile.
-The holders of larger tiles are told once that they are out of date; from then on they send look-ups to the
-middle of their tile, where the next smaller level has a holder wherever in the tile the name is.
+Names that move are our extension of the thesis. A name that leaves a tile updates the holders of its level. The
+holders of larger tiles are told once that their position is out of date. From then on they send look-ups to the
+middle of their tile: wherever the name is in the tile, the next smaller level has a holder there.
 """
 
 from __future__ import annotations
@@ -34,19 +34,18 @@ _CORNERS = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])
 
 
 class Walks(NamedTuple):
-    """Messages that go from node to node, one after the other."""
+    """Messages, each with the nodes that it visits in order."""
 
     walk_start: NDArray[np.int64]  # [n + 1] offsets into nodes
     nodes: NDArray[np.int32]  # from the first node on
 
     @property
     def n_asked(self) -> NDArray[np.int64]:
-        """How many nodes each message visits after the first."""
+        """The number of nodes that each message visits after the first."""
         return np.diff(self.walk_start) - 1
 
     def traffic(self, mesh: Mesh, comes_back: bool = False) -> Traffic:
-        """The transmissions of the messages, by greedy paths; with the answer to the first node, where one
-        is wanted."""
+        """The transmissions of the messages by greedy paths; `comes_back` adds an answer to the first node."""
         tails, heads = (
             np.delete(self.nodes, self.walk_start[1:] - 1),
             np.delete(self.nodes, self.walk_start[:-1]),
@@ -66,17 +65,17 @@ class Walks(NamedTuple):
 
 
 class LookUps(NamedTuple):
-    """What look-ups found."""
+    """The results of look-ups."""
 
-    positions: NDArray[np.float64]  # [n, 2] NaN where nothing was found
-    nodes: NDArray[np.int32]  # [n] the nodes there; -1 where nothing was found
+    positions: NDArray[np.float64]  # [n, 2] NaN: not found
+    nodes: NDArray[np.int32]  # [n] the nearest nodes; -1: not found
     walk: NDArray[np.float64]  # [n] length of the straight lines between the nodes asked
     probes: NDArray[np.int64]  # [n] nodes asked
     walks: Walks
 
     @property
     def is_found(self) -> NDArray[np.bool_]:
-        """Which look-ups succeeded."""
+        """True for each look-up that succeeded."""
         return self.nodes >= 0
 
     def traffic(self, mesh: Mesh) -> Traffic:
@@ -85,7 +84,7 @@ class LookUps(NamedTuple):
 
 
 class Directory:
-    """The positions of names, kept by the nodes of a mesh.
+    """The positions of names, stored by the nodes of a mesh.
 
     >>> from matchyard import geo
     >>> directory = Directory(geo.uniform(500, side=10, r_c=1, seed=1))
@@ -106,11 +105,11 @@ class Directory:
         self.n_levels = 1 + int(math.log2(self._side / smallest) + 1e-9)
         self._rows: dict[str, int] = {}
         levels = self.n_levels
-        # Of each name: the origin of its tilings, and its component.
+        # For each name: the origin of its tilings, and its component.
         self._origins = np.empty((0, 2))
         self._components = np.empty(0, np.int32)
-        # Of each name and level: holders at the corners, its position and tile when they were told, and
-        # whether that position is still right.
+        # For each name and level: the holders at the corners, the position that they store, the tile, and
+        # whether the stored position is up to date.
         self._holders = np.empty((0, levels, 4), np.int32)
         self._positions = np.empty((0, levels, 2))
         self._tiles = np.empty((0, levels, 2), np.int64)
@@ -120,15 +119,17 @@ class Directory:
         return len(self._rows)
 
     def publish(self, name: object, position: Sequence[float]) -> Walks:
-        """Tell the nodes that keep a name where it is: they are asked from then on."""
+        """Store the position of a new name at its holders."""
         return self.publish_many([name], [position])
 
     def publish_many(self, names: Iterable[object], positions: ArrayLike) -> Walks:
-        """The same of many names."""
+        """Publish many names."""
         called = [str(name) for name in names]
         places = self._checked(positions)
         if len(called) != len(places):
-            raise UsageError(f"{len(called)} names for {len(places)} positions; expected as many")
+            raise UsageError(
+                f"{len(called)} names for {len(places)} positions; expected one for each"
+            )
         again = [name for name in called if name in self._rows]
         if again or len(set(called)) < len(called):
             name = again[0] if again else Counter(called).most_common(1)[0][0]
@@ -154,21 +155,21 @@ class Directory:
         return _walks([_in_order(node, holders[row]) for row, node in enumerate(nodes)])
 
     def move(self, name: object, position: Sequence[float]) -> Walks:
-        """Tell that a name has moved, and no more nodes than need to know."""
+        """Change the position of a name; inform only the holders that need to know."""
         row = self._row(name)
         place = self._checked([position])
         node = int(nearest(self.mesh, place)[0])
         tiles = self._tiles_of(place, self._origins[row : row + 1])[0]
         is_left = (tiles != self._tiles[row]).any(axis=1)
-        is_left[-1] = True  # the smallest tile has the exact position
+        is_left[-1] = True  # holders of the smallest tile store the exact position
         if self.mesh.component[node] != self._components[row]:
             self._components[row] = self.mesh.component[node]
             is_left[:] = True
         fresh_before = self._is_fresh[row] & ~is_left
         old = self._holders[row].copy()
         components = self._components[row : row + 1]
-        found = self._holders_of(tiles[None], self._origins[row : row + 1], components)[0]
-        self._holders[row, is_left] = found[is_left]
+        holders = self._holders_of(tiles[None], self._origins[row : row + 1], components)[0]
+        self._holders[row, is_left] = holders[is_left]
         self._positions[row, is_left] = place[0]
         self._tiles[row] = tiles
         self._is_fresh[row] = is_left
@@ -176,11 +177,11 @@ class Directory:
         return _walks([_in_order(node, told)])
 
     def look_up(self, source: int, name: object) -> LookUps:
-        """Ask for one name at a node."""
+        """Look up a name from a node."""
         return self.look_up_many([source], [name])
 
     def look_up_many(self, sources: ArrayLike, names: Sequence[object]) -> LookUps:
-        """Ask for names, each at a node."""
+        """Look up names, each from a node."""
         here = self.mesh.checked_nodes(sources, "sources")
         rows = np.array([self._row(name) for name in names], np.int64)
         if len(here) != len(rows):
@@ -194,36 +195,38 @@ class Directory:
         walks, is_found = Walks(start, nodes), levels >= 0
         positions = np.full((len(rows), 2), np.nan)
         positions[is_found] = self._positions[rows[is_found], levels[is_found]]
-        found = np.full(len(rows), -1, np.int32)
+        targets = np.full(len(rows), -1, np.int32)
         if is_found.any():
             components = self._components[rows[is_found]]
-            found[is_found] = nearest(self.mesh, positions[is_found], components)
-        return LookUps(positions, found, walk, walks.n_asked, walks)
+            targets[is_found] = nearest(self.mesh, positions[is_found], components)
+        return LookUps(positions, targets, walk, walks.n_asked, walks)
 
     def locate(
         self, matches: Matches, sources: ArrayLike, ids: Iterable[object] | None = None
     ) -> tuple[Requests, LookUps]:
-        """The requests of events that were matched, by name: event i came up at node `sources[i]`, which looks
-        up the names that it matched. A request goes to the nodes that were found."""
+        """The requests of matched events. Event i occurs at node `sources[i]`, which looks up the matched names.
+        The targets of a request are the nodes at the positions of its names."""
         here = self.mesh.checked_nodes(sources, "sources")
         names = [list(dict.fromkeys(keys)) for keys in matches]
         if len(names) != len(here):
             raise UsageError(f"{len(names)} events at {len(here)} nodes; expected a node for each")
         counts = [len(one) for one in names]
-        found = self.look_up_many(np.repeat(here, counts), [name for one in names for name in one])
+        look_ups = self.look_up_many(
+            np.repeat(here, counts), [name for one in names for name in one]
+        )
         ends = np.cumsum(counts, dtype=np.int64)[:-1]
-        lists = [nodes[nodes >= 0] for nodes in np.split(found.nodes, ends)] if names else []
-        return make_requests(self.mesh, here, lists, ids), found
+        lists = [nodes[nodes >= 0] for nodes in np.split(look_ups.nodes, ends)] if names else []
+        return make_requests(self.mesh, here, lists, ids), look_ups
 
     def resolve(self, requests: Requests) -> LookUps:
-        """Every source looks up all its targets, which are published by the names of their nodes."""
+        """Look up all targets of each source; targets must be published by the names of their nodes."""
         sources = np.repeat(requests.sources, np.diff(requests.target_start))
         return self.look_up_many(
             sources, [self.mesh.name(node) for node in requests.targets.tolist()]
         )
 
     def entries(self) -> NDArray[np.int64]:
-        """How many names each node knows."""
+        """The number of names that each node stores."""
         each = self._holders.reshape(len(self), 4 * self.n_levels)
         pairs = np.unique(each.astype(np.int64) + len(self.mesh) * np.arange(len(self))[:, None])
         return np.bincount(pairs % len(self.mesh), minlength=len(self.mesh))
@@ -232,7 +235,7 @@ class Directory:
         row = self._rows.get(str(name))
         if row is None:
             raise UsageError(
-                f"no name {name!r} is published; `publish` comes before look-ups and moves"
+                f"name {name!r} is not published; call `publish` before look-ups and moves"
             )
         return row
 
@@ -243,18 +246,18 @@ class Directory:
         if len(outside):
             place = tuple(places[outside[0]].tolist())
             raise UsageError(
-                f"position {place} is outside the region; expected a place in {self.mesh.region}"
+                f"position {place} is outside the region; expected a position in {self.mesh.region}"
             )
         return places
 
     def _tiles_of(
         self, places: NDArray[np.float64], origins: NDArray[np.float64]
     ) -> NDArray[np.int64]:
-        """Column and row of the tiles that hold places: [n, level, 2]."""
+        """The column and row of the tiles that contain positions: [n, level, 2]."""
         scaled = (places - self.mesh.region[:2] - origins) / self._side
         powers = 2.0 ** np.arange(self.n_levels)
-        found: NDArray[np.int64] = np.floor(scaled[:, None] * powers[:, None]).astype(np.int64)
-        return found
+        tiles: NDArray[np.int64] = np.floor(scaled[:, None] * powers[:, None]).astype(np.int64)
+        return tiles
 
     def _holders_of(
         self, tiles: NDArray[np.int64], origins: NDArray[np.float64], components: NDArray[np.int32]
@@ -269,9 +272,9 @@ class Directory:
         return nearest(self.mesh, places, each).reshape(-1, self.n_levels, 4)
 
     def _folded(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Places, counted from the corner of the region, with those outside mirrored at its sides. Folding
-        brings no two places further apart, so walks stay short; and nodes on the rim keep no more than twice
-        their share, where clamping would give them all corners outside."""
+        """Positions relative to the corner of the region, with those outside mirrored at its sides.
+        Mirroring never increases the distance of two positions, so walks stay short. Nodes on the rim store at
+        most twice their share; clamping would give them all corners outside."""
         low, high = np.array(self.mesh.region[:2]), np.array(self.mesh.region[2:])
         extent = np.maximum(high - low, 1e-300)
         folded: NDArray[np.float64] = low + extent - np.abs(places % (2 * extent) - extent)
@@ -279,7 +282,7 @@ class Directory:
 
 
 def _fractions(name: str) -> tuple[float, float]:
-    """Two fractions from a name, in place of a hash function with points as values."""
+    """Hash a name to two fractions, its point in the unit square."""
     digest = hashlib.blake2b(
         name.encode("utf-8", "surrogatepass"), digest_size=16, person=b"lls"
     ).digest()
@@ -287,7 +290,7 @@ def _fractions(name: str) -> tuple[float, float]:
 
 
 def _in_order(first: int, holders: NDArray[np.int32]) -> list[int]:
-    """A node and the holders that it tells, small tiles first, each once."""
+    """A node and the holders that it informs, small tiles first, each once."""
     by_size = holders[::-1].ravel().tolist()
     return list(dict.fromkeys([int(first), *by_size]))
 

@@ -1,4 +1,4 @@
-"""Meshes in files: GeoJSON of places on Earth, and a file of our own."""
+"""Meshes in files: GeoJSON with positions on Earth, and our own format in Parquet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matchyard.errors import StorageError, UsageError
 from matchyard.geo.mesh import Mesh, from_points
 
 _FORMAT = b"matchyard mesh 1"
-_MOST_ERROR = 0.05  # of distances east and west, by the projection
+_MOST_ERROR = 0.05  # the largest relative error of east-west distances by the projection
 _EXAMPLE = (
     '{"type": "FeatureCollection", "features": [{"type": "Feature", "id": "roof", '
     '"geometry": {"type": "Point", "coordinates": [8.95, 46.01]}, "properties": {}}]}'
@@ -26,8 +26,9 @@ _EXAMPLE = (
 def from_geojson(
     path: str | os.PathLike[str], range_m: float, interference_m: float | None = None
 ) -> Mesh:
-    """The points of a GeoJSON file, in metres round their middle (equirectangular; right to 0.4 % 25 km
-    off the middle at 45°). Names are the features' ids, or their properties `id` or `name`."""
+    """Read a mesh from the points of a GeoJSON file. Positions are in metres from the middle of the points.
+    The projection is equirectangular; 25 km off the middle at 45°, its error is 0.4 %. Names are the features'
+    ids, or their properties `id` or `name`."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -39,7 +40,7 @@ def from_geojson(
         raise UsageError(f"{path} has no features; expected e.g. {_EXAMPLE}")
     places = np.array([_place(path, number, one) for number, one in enumerate(features)])
     names = [_name(number, one) for number, one in enumerate(features)]
-    turned = np.exp(1j * np.radians(places[:, 0])).mean()  # the middle, also over the date line
+    turned = np.exp(1j * np.radians(places[:, 0])).mean()  # a mean that works across the date line
     origin = (float(np.degrees(np.angle(turned))), float(places[:, 1].mean()))
     scales = np.cos(np.radians(places[:, 1])) / np.cos(np.radians(origin[1]))
     worst = int(np.abs(scales - 1).argmax())
@@ -57,7 +58,7 @@ def from_geojson(
 
 
 def read_mesh(path: str | os.PathLike[str]) -> Mesh:
-    """A mesh that `save_mesh` wrote."""
+    """Read a mesh that `save_mesh` wrote."""
     try:
         table = pq.read_table(path)
         settings = json.loads(table.schema.metadata[_FORMAT])
@@ -88,7 +89,7 @@ def save_mesh(mesh: Mesh, path: str | os.PathLike[str]) -> None:
 
 
 def _place(path: object, number: int, feature: Any) -> tuple[float, float]:
-    """Longitude and latitude of a feature."""
+    """The longitude and latitude of a feature."""
     geometry = feature.get("geometry") if isinstance(feature, dict) else None
     kind = geometry.get("type") if isinstance(geometry, dict) else None
     if not isinstance(geometry, dict) or kind != "Point":

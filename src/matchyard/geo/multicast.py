@@ -1,12 +1,12 @@
-"""Multicast along a tree through random points, without knowledge of other traffic [thesis §4.5].
+"""Oblivious multicast along trees through random points; routes ignore other traffic [thesis §4.5].
 
     span      the Euclidean minimum spanning tree of the source and its targets; a node within half the
-              range of its grandparent hangs on that
-    send      one broadcast of a tree node for all children within half the range; for each other child a
-              message through a random point
-    follow    the same for one request, with every hop
+              range of its grandparent becomes a child of the grandparent
+    send      a tree node sends one broadcast for all children within half the range, and for each other
+              child a message through a random point
+    follow    every hop of one request
 
-Baselines: `send(…, tree="star")` is one message per target, `flood` lets every node repeat a message.
+Baselines: `send(…, tree="star")` sends one message per target; with `flood`, every node repeats a message.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from matchyard.kernels.geo.trees import Edges
 from matchyard.kernels.hashing import mix64
 
 TREES = {"mst": 0, "star": 1}
-MOST_TREES = 100  # requests whose trees a map has
+MOST_TREES = 100  # the most requests whose trees a map shows
 
 
 class Scheme(NamedTuple):
-    """How requests are sent."""
+    """The choices by which requests are sent."""
 
     way: Way
     rule: Rule
@@ -45,12 +45,12 @@ class Scheme(NamedTuple):
 
     @property
     def is_random(self) -> bool:
-        """Do two runs differ?"""
+        """True if two runs may differ."""
         return self.way.is_random or not self.rule.is_straight
 
 
 class Sending(Traffic):
-    """Requests that were sent, and what it took."""
+    """The traffic of requests."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Sending(Traffic):
 
     @property
     def undelivered(self) -> list[tuple[str, str]]:
-        """Ids of requests and names of targets that are in another component than the source."""
+        """Pairs of request id and target name, for targets in another component than the source."""
         is_reached = _is_reachable(self.mesh, self.requests)
         owners = np.repeat(np.arange(len(self.requests)), np.diff(self.requests.target_start))
         return [
@@ -76,7 +76,7 @@ class Sending(Traffic):
         ]
 
     def follow(self, request: object, run: int = 0) -> Tree:
-        """How the request of an id travelled in one of the runs."""
+        """The path of a request (by id) in one of the runs."""
         return follow(self.mesh, self.requests, self.requests.number(request), self.scheme, run)
 
     def save_map(
@@ -88,7 +88,9 @@ class Sending(Traffic):
         """Write a page with the load of each node, and the trees of some requests (by id)."""
         chosen = self.requests.ids[:MOST_TREES] if trees is None else trees
         low, high = np.array(self.mesh.region[:2]), np.array(self.mesh.region[2:])
-        margin = np.maximum(self.mesh.r_c - (high - low), 0) / 2  # of a road, or of a single node
+        margin = (
+            np.maximum(self.mesh.r_c - (high - low), 0) / 2
+        )  # widens a region that is a line or a single node
         write_map(
             path,
             title=title,
@@ -105,11 +107,11 @@ class Sending(Traffic):
         )
 
     def trees_to_geojson(self, path: str | os.PathLike[str], trees: Sequence[object]) -> None:
-        """Write the trees of some requests (by id) as lines, to be shown on a map."""
+        """Write the trees of some requests (by id) as lines, for a map."""
         features: list[dict[str, object]] = []
         for one in trees:
             for hops in self.follow(one).paths:
-                if len(hops) < 2:  # the intermediate node is the sender itself: no line
+                if len(hops) < 2:  # the sender is the intermediate node: no line
                     continue
                 line = self.mesh.lon_lat(self.mesh.points[hops], is_line=True).tolist()
                 geometry = {"type": "LineString", "coordinates": line}
@@ -118,7 +120,7 @@ class Sending(Traffic):
         write_features(path, features)
 
     def facts(self) -> dict[str, str]:
-        """What there is to say in a few lines."""
+        """A summary as names and formatted values."""
         work, mesh = self.work, self.mesh
         return {
             "nodes": f"{len(mesh):,}",
@@ -150,7 +152,7 @@ def send(
     threads: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> Sending:
-    """Send requests so many times, with other coins each time. A scheme without coins has one run.
+    """Send requests `runs` times, each with new random choices. A scheme without randomness runs once.
 
     >>> from matchyard import geo
     >>> mesh = geo.from_points([(0, 0), (1, 0), (2, 0), (2, 1)], r_c=1)
@@ -187,19 +189,19 @@ def send(
 
     parts = [range(first, runs, threads) for first in range(min(threads, runs))]
     if len(parts) == 1:
-        found = [run_some(parts[0])]
+        results = [run_some(parts[0])]
     else:
         with ThreadPoolExecutor(len(parts)) as pool:
-            found = list(pool.map(run_some, parts))
-    work = sum((one[1] for one in found), Work())
+            results = list(pool.map(run_some, parts))
+    work = sum((one[1] for one in results), Work())
     work += Work(undelivered=len(requests.targets) - len(edges.heads))
-    sent = np.sum([one[0] for one in found], axis=0)
+    sent = np.sum([one[0] for one in results], axis=0)
     return Sending(mesh, sent, runs, work, requests, scheme)
 
 
 def flood(mesh: Mesh, requests: Requests) -> Traffic:
-    """Every node of the source's component repeats each message once. Messages that nobody can get are not
-    sent, as in `send`."""
+    """Flood requests: every node of the source's component repeats each message once.
+    As in `send`, messages without a reachable target are not sent."""
     is_reached = _is_reachable(mesh, requests)
     n_reached_of = np.diff(np.append(0, np.cumsum(is_reached))[requests.target_start])
     sources = requests.sources[n_reached_of > 0]
@@ -212,24 +214,24 @@ def flood(mesh: Mesh, requests: Requests) -> Traffic:
 
 
 def span(mesh: Mesh, requests: Requests, tree: str = "mst") -> Edges:
-    """The trees of all requests, over the targets that can be reached: nobody finds the position of a node
-    in another component, see `location`."""
+    """The trees of all requests over their reachable targets.
+    A source cannot learn the position of a node in another component: see `location`."""
     is_star = bool(choose(tree, TREES, "tree"))
     is_reached = _is_reachable(mesh, requests)
     counts = np.append(0, np.cumsum(is_reached))[requests.target_start]
-    found = geo_trees.span_each(
+    edges = geo_trees.span_each(
         mesh.points, requests.sources, counts, requests.targets[is_reached], mesh.r_c, is_star
     )
-    return Edges(counts, *found)
+    return Edges(counts, *edges)
 
 
 def follow(mesh: Mesh, requests: Requests, number: int, scheme: Scheme, run: int = 0) -> Tree:
-    """How one request travels: the same hops as among all others."""
+    """The path of one request; its hops are the same as in `send` of all requests."""
     alone = requests.take([number])
     edges = span(mesh, alone, scheme.tree)
     coins = geo_trees.coins_of_each(scheme.seed, run, alone.keys, edges)
     vias = _vias(mesh, edges, coins, scheme.rule)
-    legs: list[tuple[int, int, int]] = []  # from, to, and the key of its coins
+    legs: list[tuple[int, int, int]] = []  # from, to, and the seed of its random choices
     for tail, head, via, key in zip(edges.tails, edges.heads, vias, coins):
         if via >= 0:
             legs.append((tail, via, key))
@@ -243,9 +245,9 @@ def follow(mesh: Mesh, requests: Requests, number: int, scheme: Scheme, run: int
         np.array([leg[1] for leg in legs], np.int32),
         np.array([leg[2] for leg in legs], np.uint64),
     )
-    found = [(nodes[start[i] : start[i + 1]], bool(arrives[i])) for i in range(len(legs))]
+    travelled = [(nodes[start[i] : start[i + 1]], bool(arrives[i])) for i in range(len(legs))]
     source = int(alone.sources[0])
-    reached, passed, paths = _travelled(source, edges, vias, found)
+    reached, passed, paths = _travelled(source, edges, vias, travelled)
     unreached = set(alone.targets.tolist()) - set(reached)
     names = [mesh.name(node) for node in sorted(unreached)]
     return Tree(alone.ids[0], source, reached, names, paths, passed)
@@ -257,9 +259,9 @@ def _travelled(
     vias: NDArray[np.int32],
     legs: list[tuple[NDArray[np.int32], bool]],
 ) -> tuple[list[int], list[int], list[NDArray[np.int32]]]:
-    """The targets reached, the intermediate nodes and the paths of a tree, without the legs that follow a
-    message that was lost. Nodes that hear a broadcast get it without a path of their own."""
-    reached, passed, paths = {source: None}, [], []  # a dict, since it keeps its order
+    """The reached targets, the intermediate nodes and the paths of a tree.
+    Legs after a lost message are left out. A child that hears a broadcast has the direct hop as its path."""
+    reached, passed, paths = {source: None}, [], []  # a dict serves as an ordered set
     left = iter(legs)
     each = zip(edges.tails.tolist(), edges.heads.tolist(), vias.tolist(), edges.kinds.tolist())
     for tail, head, via, kind in each:
@@ -278,12 +280,12 @@ def _travelled(
 
 def _is_reachable(mesh: Mesh, requests: Requests) -> NDArray[np.bool_]:
     sources = np.repeat(requests.sources, np.diff(requests.target_start))
-    found: NDArray[np.bool_] = mesh.component[sources] == mesh.component[requests.targets]
-    return found
+    is_same: NDArray[np.bool_] = mesh.component[sources] == mesh.component[requests.targets]
+    return is_same
 
 
 def _vias(mesh: Mesh, edges: Edges, coins: NDArray[np.uint64], rule: Rule) -> NDArray[np.int32]:
-    """The node nearest to a random point for each edge; -1 where the message goes straight on."""
+    """The node nearest to the random point of each edge; -1 for an edge without one."""
     vias = np.full(len(edges.heads), -1, np.int32)
     if rule.is_straight:
         return vias

@@ -1,15 +1,15 @@
-"""Paths from node to node through a mesh, and how straight they are [thesis §4.3, §4.7.1].
+"""Paths from node to node through a mesh, and measures of their straightness [thesis §4.3, §4.7.1].
 
     grd       the neighbour nearest to the target
     gsp       the shortest path
     dsp       the path with fewest hops
-    grdrnd1   a neighbour of equal chance, of those that advance by at least half the range
-    grdrnd2   a neighbour of equal chance, of those within half the range of the one nearest to the target
+    grdrnd1   a random neighbour among those that advance by at least half the range
+    grdrnd2   a random neighbour among those within half the range of the neighbour nearest to the target
 
-Where no neighbour is nearer to the target, a greedy path is stuck. `recovery` says how it goes on:
+A greedy path is stuck if no neighbour is nearer to the target. `recovery` says how it continues:
 
-    ring      search ring by ring round the node for one that is nearer; always finds it
-    face      go round a face of the Gabriel graph by the right-hand rule; needs no search
+    ring      search rings of growing radius round the node for a nearer node; always succeeds
+    face      walk round a face of the Gabriel graph by the right-hand rule; needs no search
     none      the message is lost
 """
 
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from matchyard.errors import UsageError
 from matchyard.geo.mesh import Mesh, check_seed
-from matchyard.kernels.geo import measures
+from matchyard.kernels.geo import measures as geo_measures
 from matchyard.kernels.geo import paths as geo_paths
 from matchyard.kernels.geo.disks import Faces
 from matchyard.kernels.geo.trees import coins_of
@@ -40,7 +40,7 @@ _NO_FACES = Faces(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
 
 
 class Way(NamedTuple):
-    """How messages find their way: a routing, a recovery, and the choice among fewest hops."""
+    """A routing, a recovery, and the choice among several paths with fewest hops."""
 
     routing: str = "grd"
     recovery: str = "ring"
@@ -48,11 +48,11 @@ class Way(NamedTuple):
 
     @property
     def is_random(self) -> bool:
-        """Do paths depend on coins?"""
+        """True if paths depend on random choices."""
         return self.routing in ("grdrnd1", "grdrnd2") or self[::2] == ("dsp", "random")
 
     def codes(self) -> tuple[int, int, int]:
-        """As the kernels take it."""
+        """The codes of the three choices for kernels."""
         return (
             choose(self.routing.lower(), ROUTINGS, "routing"),
             choose(self.recovery, RECOVERIES, "recovery"),
@@ -60,18 +60,18 @@ class Way(NamedTuple):
         )
 
     def faces(self, mesh: Mesh) -> Faces:
-        """The faces of a mesh, where a path may need them."""
+        """The faces of a mesh if the recovery needs them, otherwise none."""
         return mesh.faces if self.recovery == "face" else _NO_FACES
 
 
 class Paths(NamedTuple):
-    """Paths of many pairs, one after the other."""
+    """The paths of many pairs, concatenated."""
 
     path_start: NDArray[np.int64]  # [n + 1] offsets into nodes
-    nodes: NDArray[np.int32]  # from the source to the target, both included
-    arrives: NDArray[np.bool_]  # [n] false: it ends where it was stuck
-    recoveries: NDArray[np.int32]  # [n] how often it was stuck
-    ring_transmissions: int = 0  # of searches for ways out, all paths together
+    nodes: NDArray[np.int32]  # from source to target, both included
+    arrives: NDArray[np.bool_]  # [n] False: the path ends where it was stuck
+    recoveries: NDArray[np.int32]  # [n] the number of times that the path was stuck
+    ring_transmissions: int = 0  # of all ring searches
 
     def __getitem__(self, number: int) -> NDArray[np.int32]:  # type: ignore[override]
         return self.nodes[self.path_start[number] : self.path_start[number + 1]]
@@ -81,7 +81,7 @@ class Paths(NamedTuple):
 
 
 def choose(name: str, known: dict[str, int], what: str) -> int:
-    """The code of a name, or an error that lists the names."""
+    """The code of a name; an unknown name is an error that lists all names."""
     if name not in known:
         raise UsageError(f"{what} {name!r}; expected one of {', '.join(known)}")
     return known[name]
@@ -98,8 +98,8 @@ def route(
 ) -> Paths:
     """The paths between pairs of nodes.
 
-    A pair whose nodes are in two components has a path of one node, the source. Random choices depend
-    on the seed and the pair alone.
+    The path of a pair in two components is the source alone. Random choices depend only on the seed and
+    the pair.
 
     >>> from matchyard.geo import from_points
     >>> line = from_points([(0, 0), (1, 0), (2, 0), (3, 0)], r_c=1)
@@ -129,22 +129,24 @@ def route(
 
 
 def padding(mesh: Mesh, paths: Paths) -> NDArray[np.float64]:
-    """The least λ of each path: its nodes are within λ·r_i of the segment between its ends [Definition
-    4.3.1]."""
-    away: NDArray[np.float64] = measures.padding_of(mesh.points, paths.path_start, paths.nodes)
+    """The least λ of each path: all its nodes are within λ·r_i of the segment between its ends.
+    [Definition 4.3.1]"""
+    away: NDArray[np.float64] = geo_measures.padding_of(mesh.points, paths.path_start, paths.nodes)
     return away / mesh.r_i
 
 
 def sparsity(mesh: Mesh, paths: Paths) -> NDArray[np.int64]:
-    """The least σ of each path: no disk of diameter r_c holds more of its hops [Definition 4.3.2]. A node
-    that a path passes twice counts twice."""
-    found: NDArray[np.int64] = measures.sparsity_of(
+    """The least σ of each path: no disk of diameter r_c contains more than σ of its hops [Definition 4.3.2].
+    A node that a path visits twice counts twice."""
+    most: NDArray[np.int64] = geo_measures.sparsity_of(
         mesh.points, paths.path_start, paths.nodes, mesh.r_c
     )
-    return found
+    return most
 
 
 def stretch(mesh: Mesh, paths: Paths) -> NDArray[np.float64]:
-    """The length of each path over the distance of its ends; 1 where these are at one place."""
-    found: NDArray[np.float64] = measures.stretch_of(mesh.points, paths.path_start, paths.nodes)
-    return found
+    """The length of each path divided by the distance of its ends; 1 if that distance is 0."""
+    ratios: NDArray[np.float64] = geo_measures.stretch_of(
+        mesh.points, paths.path_start, paths.nodes
+    )
+    return ratios

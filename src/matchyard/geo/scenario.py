@@ -1,6 +1,6 @@
-"""Scenarios: all parameters of a simulation, as one row; and what comes out of it, as another [thesis §4.7.2].
+"""Scenarios: a row of parameters of a simulation, and a row of its results [thesis §4.7.2].
 
-The mesh and the requests belong to the scenario. Runs redraw the scheme's coins only.
+The mesh and the requests belong to the scenario. Runs redraw only the random choices of the scheme.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from matchyard.geo.path import ROUTINGS
 from matchyard.geo.workload import Requests
 
 WORKLOADS = ("uniform", "inline", "pair")
-TREES = ("mst", "star", "flood")  # the scheme; one message per target; every node repeats
-SIZES = (2, 4, 8, 16)  # of the thesis, with the source
+TREES = ("mst", "star", "flood")  # the scheme; one message per target; flooding
+SIZES = (2, 4, 8, 16)  # of requests in the thesis, with the source
 
 
 class Scenario(NamedTuple):
-    """A mesh, requests and a scheme; the defaults are the thesis'."""
+    """A mesh, requests and a scheme; the defaults are from the thesis."""
 
     nodes: int = 80_000
     side: float = 100.0
@@ -46,10 +46,10 @@ class Scenario(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What comes out of a scenario; all but `congestion` and `mean_load` are of all runs together."""
+    """The results of a scenario; all but `congestion` and `mean_load` are sums over all runs."""
 
-    done_runs: int  # one where no coin is thrown
-    congestion: float  # the load of the busiest node, in the mean of the runs
+    done_runs: int  # 1 for a scheme without randomness
+    congestion: float  # the load of the busiest node, averaged over the runs
     mean_load: float
     transmissions: int
     broadcasts: int
@@ -61,19 +61,19 @@ class Outcome(NamedTuple):
 
 
 def run(scenario: Scenario, mesh: Mesh | None = None, threads: int = 1) -> Outcome:
-    """Simulate a scenario; on this mesh, where one is given.
+    """Simulate a scenario, by default on its own mesh.
 
     >>> run(Scenario(nodes=500, side=8, requests=10, runs=2)).deliveries
     140
     """
     net = mesh or uniform_mesh(*scenario[:5])
-    found = _sent(net, make_workload(net, scenario), scenario, threads)
-    return Outcome(found.runs, found.congestion, float(found.load.mean()), *found.work)
+    traffic = _sent(net, make_workload(net, scenario), scenario, threads)
+    return Outcome(traffic.runs, traffic.congestion, float(traffic.load.mean()), *traffic.work)
 
 
 @lru_cache(maxsize=4)
 def uniform_mesh(nodes: int, side: float, r_c: float, r_i: float, seed: int) -> Mesh:
-    """The mesh of scenarios, which many of them share."""
+    """The mesh of a scenario; scenarios with equal parameters share it."""
     return uniform(nodes, side, r_c, r_i, seed)
 
 
@@ -134,14 +134,14 @@ def of_thesis(runs: int = 50, routings: Iterable[str] = tuple(ROUTINGS)) -> list
 
 
 def baselines(scenarios: Iterable[Scenario]) -> list[Scenario]:
-    """Flooding and one message per target, straight and by T60, for the requests of scenarios."""
-    found: dict[Scenario, None] = {}
+    """The baselines of scenarios: flooding, and one message per target with C0 and T60."""
+    distinct: dict[Scenario, None] = {}
     for one in scenarios:
         plain = one._replace(routing="grd")
-        found[plain._replace(tree="flood", rule="C0")] = None
+        distinct[plain._replace(tree="flood", rule="C0")] = None
         for rule in ("C0", "T60"):
-            found[plain._replace(tree="star", rule=rule)] = None
-    return list(found)
+            distinct[plain._replace(tree="star", rule=rule)] = None
+    return list(distinct)
 
 
 def run_all(

@@ -1,7 +1,7 @@
-"""Requests: who sends to whom [thesis §4.4, §4.7.2].
+"""Requests: sources and their targets [thesis §4.4, §4.7.2].
 
-A request has an id, a source and a set of targets. Its coins depend on its id, so other requests have no
-part in its route.
+A request has an id, a source and a set of targets. Its random choices depend on its id, so other requests do not
+change its route.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _EXAMPLE = '{"id": "alarm", "source": "roof", "targets": ["barn", [8.95, 46.01]]
 
 
 class Requests(NamedTuple):
-    """Requests, each with an id; targets are by number, none is twice in a request or is its source."""
+    """Requests. The targets of a request are distinct nodes without the source."""
 
     ids: tuple[str, ...]
     sources: NDArray[np.int32]  # [n] nodes
     target_start: NDArray[np.int64]  # [n + 1] offsets into targets
     targets: NDArray[np.int32]  # nodes
-    keys: NDArray[np.uint64]  # [n] of random numbers, from the ids
+    keys: NDArray[np.uint64]  # [n] seeds of random choices, hashed from the ids
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -41,7 +41,7 @@ class Requests(NamedTuple):
         return self.targets[self.target_start[number] : self.target_start[number + 1]]
 
     def number(self, request: object) -> int:
-        """The number of the request of an id."""
+        """The number of the request with an id."""
         if str(request) not in self.ids:
             raise UsageError(
                 f"no request {request!r}; expected an id such as {self.ids[0] if self.ids else ''!r}"
@@ -49,7 +49,7 @@ class Requests(NamedTuple):
         return self.ids.index(str(request))
 
     def take(self, numbers: Sequence[int] | NDArray[Any]) -> Requests:
-        """Some of the requests, in this order, with their ids."""
+        """The requests with these numbers, in this order."""
         chosen = [int(number) for number in numbers]
         lists = [self.targets_of(number) for number in chosen]
         return Requests(
@@ -67,7 +67,7 @@ def make_requests(
     targets: Iterable[ArrayLike],
     ids: Iterable[object] | None = None,
 ) -> Requests:
-    """Requests from numbers of nodes. Without ids, these are 0, 1, 2, …
+    """Make requests from numbers of nodes. The default ids are 0, 1, 2, …
 
     >>> from matchyard.geo import uniform
     >>> make_requests(uniform(9, 1, 1), [3], [[5, 3, 5, 1]]).targets.tolist()
@@ -78,7 +78,7 @@ def make_requests(
     named = tuple(str(one) for one in (range(len(here)) if ids is None else ids))
     if not len(here) == len(lists) == len(named):
         raise UsageError(
-            f"{len(here)} sources, {len(lists)} lists of targets and {len(named)} ids; expected as many of each"
+            f"{len(here)} sources, {len(lists)} lists of targets and {len(named)} ids; expected equal numbers"
         )
     if len(set(named)) < len(named):
         twice = Counter(named).most_common(1)[0][0]
@@ -103,12 +103,12 @@ def _key(name: str) -> int:
 
 
 def uniform(mesh: Mesh, n: int, size: int, seed: int = 0) -> Requests:
-    """Requests among all nodes; `size` counts the source."""
+    """Random requests among all nodes; `size` includes the source."""
     return _drawn(mesh, np.arange(len(mesh)), n, size, seed)
 
 
 def inline(mesh: Mesh, n: int, size: int, seed: int = 0, band: float | None = None) -> Requests:
-    """Requests among the nodes of a narrow band across the middle, by default as wide as the range."""
+    """Random requests among the nodes of a narrow band across the middle, by default as wide as the range."""
     low, high = mesh.region[1], mesh.region[3]
     wide = mesh.r_c if band is None else band
     if not wide > 0:
@@ -118,7 +118,7 @@ def inline(mesh: Mesh, n: int, size: int, seed: int = 0, band: float | None = No
 
 
 def pair(mesh: Mesh, n: int) -> Requests:
-    """The worst case: all requests are from one node to another, half the width of the region away."""
+    """The worst case: all requests go from one node to another, half the width of the region away."""
     low_x, low_y, high_x, high_y = mesh.region
     middle, quarter = (low_y + high_y) / 2, (high_x - low_x) / 4
     _check_number(n)
@@ -127,7 +127,7 @@ def pair(mesh: Mesh, n: int) -> Requests:
 
 
 def _drawn(mesh: Mesh, pool: NDArray[Any], n: int, size: int, seed: int) -> Requests:
-    """Request i depends on the seed and i alone: with more requests, these stay."""
+    """Draw requests; request i depends only on the seed and i, not on the number of requests."""
     if not 1 <= size <= len(pool):
         raise UsageError(f"requests of {size} nodes among {len(pool)}; expected 1 to {len(pool)}")
     _check_number(n)
@@ -150,8 +150,8 @@ def _check_number(n: int) -> None:
 def from_matches(
     matches: Matches, mesh: Mesh, sources: ArrayLike, ids: Iterable[object] | None = None
 ) -> Requests:
-    """The requests of events that were matched: event i came up at node `sources[i]`, and the keys that it
-    matched are the names of the nodes that must hear of it."""
+    """The requests of matched events. Event i occurs at node `sources[i]`; its matched keys are the names of
+    the target nodes."""
     if len(matches) != len(np.atleast_1d(np.asarray(sources))):
         raise UsageError(
             f"{len(matches)} events and {len(np.atleast_1d(np.asarray(sources)))} sources; expected a node for "
@@ -168,10 +168,10 @@ def from_matches(
 
 
 def from_jsonl(path: str | os.PathLike[str], mesh: Mesh) -> Requests:
-    """Requests from lines of JSON. Nodes are named, or are the nearest to a place: [x, y], or longitude
-    and latitude where the mesh has them. Without an id, it is "line 1", "line 2", …"""
+    """Read requests from lines of JSON. A node is a name, or a position that stands for the nearest node.
+    A position is [x, y], or longitude and latitude if the mesh has them. The default ids are "line 1", "line 2", …"""
     sources, targets = [], []
-    ids: dict[str, int] = {}  # and their lines
+    ids: dict[str, int] = {}  # the line of each id
     for number, line in enumerate(_lines(path), 1):
         if not line.strip():
             continue
@@ -220,7 +220,7 @@ def _node(mesh: Mesh, given: Any, where: str) -> int:
 
 
 def _nearest_to(mesh: Mesh, place: list[float]) -> int:
-    """The node nearest to a place, which is in the region or at most the range outside."""
+    """The node nearest to a position, which is at most the range outside the region."""
     x, y = mesh.metres(np.array([place], np.float64))[0].tolist()
     low_x, low_y, high_x, high_y = mesh.region
     away = max(low_x - x, x - high_x, low_y - y, y - high_y)

@@ -1,7 +1,7 @@
-"""Numba, as this package needs it: it survives forks, other processes that compile the same kernels,
-and Ctrl-C while a kernel is compiled or hands back its result.
+"""Patches of Numba: it then survives forks, other processes that compile the same kernels, and Ctrl-C
+while a kernel is compiled or returns its result.
 
-Imported by the package of the kernels, so before the first of them is compiled.
+The package of the kernels imports this module, so that the patches apply before the first compilation.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from matchyard.threads.interrupts import shielded
 def _wait_for_compilers() -> None:
     """Let a fork wait while another thread compiles or loads a kernel.
 
-    The child cannot take over: the thread that has the lock is not there, and LLVM's and Numba's
-    state is half done. LLVM has a lock of its own, which finalizers take without Numba's.
+    The child could not continue: the thread that holds the lock is not in it, and the state of LLVM and
+    Numba is incomplete. LLVM has a lock of its own, which finalizers take without Numba's lock.
     """
     for owner in (global_compiler_lock, getattr(ffi.lib, "_lock", None)):
         lock = getattr(owner, "_lock", None)
@@ -33,12 +33,12 @@ def _wait_for_compilers() -> None:
 
 
 def _box_without_python() -> None:
-    """Let kernels box their results without a step of the interpreter.
+    """Let kernels box their results without running Python code.
 
-    For each array that a kernel returns, Numba looks up the type of the array by a function that is
-    written in Python. Ctrl-C is raised in there, and the code that Numba has compiled does not look
-    whether it was: the call ends in a SystemError, or in a crash where the result is a named tuple.
-    A cache that is written in C gives the same types, and has no step at which Ctrl-C is raised.
+    For each array that a kernel returns, Numba looks up the type of the array by a Python function.
+    Ctrl-C may be raised in this function, but the compiled code does not check for an exception: the
+    call ends in a SystemError, or in a crash if the result is a named tuple. `lru_cache` is written in
+    C and returns the same types, without a point at which Ctrl-C can be raised.
     """
     look_up: Any = getattr(serialize, "_numba_unpickle", None)
     if look_up is not None and not hasattr(look_up, "cache_info"):
@@ -46,10 +46,10 @@ def _box_without_python() -> None:
 
 
 def _compile_without_interrupts() -> None:
-    """Let kernels of this package be compiled and loaded where no Ctrl-C arrives.
+    """Shield the compilation and loading of this package's kernels from Ctrl-C.
 
-    Numba keeps what it has still to register in generators. Ctrl-C in one of them ends it, and no
-    kernel can be compiled or loaded in this process from then on.
+    Numba keeps its pending registrations in generators. Ctrl-C in a generator ends it, and this process
+    can compile or load no kernel from then on.
     """
     kind: Any = Dispatcher
     compile_for = kind._compile_for_args
@@ -64,13 +64,13 @@ def _compile_without_interrupts() -> None:
 
 
 def _cache_each_signature_apart() -> None:
-    """Let a file of Numba's cache hold one signature of one version of the source, for ever.
+    """Name each file of Numba's cache by a hash of its signature and its version of the source.
 
-    Numba numbers these files. Two processes that compile two signatures of one kernel at a time can
-    take the same number, and a process that is killed can leave a number in the index whose file
-    is of another signature or of older source. Whoever loads that file calls a kernel with
-    arguments of other types. Here the name is a hash of what the file is for, and the file is
-    there before the index names it; at worst, an entry of the index is lost and compiled again.
+    Numba numbers these files. Two processes that compile two signatures of one kernel at the same time
+    can take the same number. A killed process can leave a number in the index whose file is of another
+    signature or of older source. A process that loads such a file calls a kernel with arguments of wrong
+    types. With a hash as its name, a file never changes its meaning, and it is written before the index
+    names it. At worst, an entry of the index is lost, and the kernel is compiled again.
     """
     kind: Any = IndexDataCacheFile
 

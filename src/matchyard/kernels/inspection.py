@@ -1,11 +1,11 @@
-"""Arrays from disk, looked at before a kernel gets them.
+"""Inspection of arrays from disk before a kernel uses them.
 
-A kernel trusts its table: an offset beyond the end of an array reads memory that is not its own. So
-every table and vocabulary is compared with what it declares when it is opened. Types, shapes, and
-the first and last of the offsets are always compared, which costs the same for every size. A
-*thorough* inspection also looks at every value: offsets rise, ids are in range, trees are trees and
-hash tables have a free slot. Where that is hard to say, arrays are built anew from the subscriptions
-and compared. After that, a table can give wrong answers and nothing worse.
+A kernel does not check its table: an offset beyond the end of an array would read foreign memory. So every
+table and vocabulary is compared with its declaration when it is opened. Types, shapes, and the first and
+last of the offsets are always compared, at a cost that does not depend on the size. A *thorough* inspection
+also checks every value: offsets rise, ids are in range, trees are trees, and hash tables have a free slot.
+Where such a check is hard, arrays are built anew from the subscriptions and compared. After a thorough
+inspection, a damaged table can give wrong answers, but cannot crash a kernel.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from matchyard.errors import StorageError
 from matchyard.kernels.csr import FREE
 from matchyard.kernels.strings import Names, n_slots_for
 
-_STEP = 1 << 20  # values looked at together, so that what NumPy makes of them stays small
-# Fields that are declared as signed or unsigned have one of these types.
+_STEP = 1 << 20  # values checked together, so that NumPy's temporary arrays stay small
+# The types of fields that are declared as signed or unsigned integers.
 _WIDTHS: dict[Any, tuple[type[np.generic], ...]] = {
     np.signedinteger: (np.int32, np.int64),
     np.unsignedinteger: (np.uint8, np.uint16, np.uint32),
@@ -30,7 +30,7 @@ _WIDTHS: dict[Any, tuple[type[np.generic], ...]] = {
 
 
 class Inspection:
-    """One NamedTuple of arrays. Every array of it must be asked for: see `finish`."""
+    """The inspection of one NamedTuple of arrays. Every array must be inspected: see `finish`."""
 
     def __init__(self, arrays: Any, place: str, is_thorough: bool) -> None:
         self._arrays, self._place, self.is_thorough = arrays, place, is_thorough
@@ -42,32 +42,32 @@ class Inspection:
                 self.refuse(name, f"has values of {array.dtype}, expected {kinds[0].__name__}")
 
     def refuse(self, name: str, reason: str) -> None:
-        """An array that is not what it should be."""
+        """Raise StorageError about an array."""
         raise StorageError(f"{self._place}{name} {reason}")
 
     def expect(self, name: str, is_so: Any, reason: str) -> None:
-        """Refuse an array unless something is so."""
+        """Refuse an array unless a condition holds."""
         if not is_so:
             self.refuse(name, reason)
 
     def shape(self, name: str, *lengths: int | None) -> tuple[int, ...]:
-        """An array of so many values in each dimension; None is any number. Returns the shape."""
-        found: tuple[int, ...] = getattr(self._arrays, name).shape
+        """Expect a length in each dimension; None accepts any. Return the shape."""
+        actual: tuple[int, ...] = getattr(self._arrays, name).shape
         self._looked_at.add(name)
-        is_so = len(found) == len(lengths) and all(
-            want is None or have == want for have, want in zip(found, lengths, strict=True)
+        is_so = len(actual) == len(lengths) and all(
+            want is None or have == want for have, want in zip(actual, lengths, strict=True)
         )
         if not is_so:
             wanted = ", ".join("…" if length is None else str(length) for length in lengths)
-            self.refuse(name, f"has the shape {found}, expected ({wanted})")
-        return found
+            self.refuse(name, f"has the shape {actual}, expected ({wanted})")
+        return actual
 
     def length(self, name: str) -> int:
-        """How many values an array of one dimension has."""
+        """Expect one dimension; return the length."""
         return self.shape(name, None)[0]
 
     def offsets(self, name: str, n_rows: int, end: int | None, first: int | None = 0) -> None:
-        """Offsets of so many rows, and one more: from `first` to `end`, rising."""
+        """Expect `n_rows` + 1 rising offsets from `first` to `end`."""
         array = getattr(self._arrays, name)
         self.expect(name, n_rows >= 0, "is empty")
         self.shape(name, n_rows + 1)
@@ -79,7 +79,7 @@ class Inspection:
             self.refuse(name, "falls somewhere, but offsets rise")
 
     def values(self, name: str, low: int, high: int, n_values: int | None = None) -> None:
-        """Values from `low` to `high` - 1; so many, where that is known."""
+        """Expect values from `low` to `high` - 1, and their number if given."""
         self.shape(name, n_values)
         if self.is_thorough:
             least, most = extremes(getattr(self._arrays, name))
@@ -89,46 +89,46 @@ class Inspection:
                 )
 
     def rising(self, name: str, is_strict: bool = False) -> None:
-        """Values that do not fall, or rise from each to the next; only a thorough look sees it."""
+        """Expect values that do not fall, or that strictly rise; checked only if thorough."""
         if self.is_thorough and not rises(getattr(self._arrays, name), is_strict):
             self.refuse(name, "falls somewhere, expected rising values")
 
     def distinct(self, name: str, values: NDArray[Any], n_values: int) -> None:
-        """Values below `n_values` of which none is there twice; only a thorough look sees it."""
+        """Expect distinct values below `n_values`; checked only if thorough."""
         if self.is_thorough and len(values):
             seen = np.zeros(n_values, np.bool_)
             seen[values] = True
             self.expect(name, np.count_nonzero(seen) == len(values), "has a value twice")
 
     def flags(self, name: str, n_values: int | None = None) -> None:
-        """Truth values; a byte other than 0 and 1 is none."""
+        """Expect truth values: bytes 0 and 1."""
         self.shape(name, n_values)
         if self.is_thorough and extremes(getattr(self._arrays, name).view(np.uint8))[1] > 1:
             self.refuse(name, "has values that are neither true nor false")
 
     def same(self, build: Callable[[], Any], but: tuple[str, ...] = ()) -> None:
-        """Arrays that follow from others, but for some, are what `build` makes anew; only a thorough
-        look asks. That takes as long as building them, and nothing they lead to can be wrong then."""
+        """Expect that all arrays except `but` equal the arrays that `build` makes; checked only if thorough.
+        The check takes as long as building. It rules out any damage of these arrays."""
         if not self.is_thorough:
             return
         for name, expected in build()._asdict().items():
             if name in but:
                 continue
-            found = getattr(self._arrays, name)
-            is_so = found is expected or (
-                found.dtype == expected.dtype and np.array_equal(found, expected)
+            actual = getattr(self._arrays, name)
+            is_so = actual is expected or (
+                actual.dtype == expected.dtype and np.array_equal(actual, expected)
             )
-            self.expect(name, is_so, "differs from what its subscriptions give when they are built")
+            self.expect(name, is_so, "differs from the array that its subscriptions build")
 
     def key_table(self, n_rows: int) -> None:
-        """The four arrays that every table ends in: see `kernels.csr`."""
+        """Expect the four arrays at the end of every table: see `kernels.csr`."""
         n_keys = self.length("keys")
         self.offsets("key_start", n_rows, n_keys)
         for name in ("removed_keys", "removed_at"):
             self.hash_set(name)
 
     def hash_set(self, name: str) -> None:
-        """A hash set of `csr.hash_set`: a power of two of slots, one of them free, and a flag."""
+        """Expect a hash set of `csr.hash_set`: a power of two of slots, at least half free, and a flag."""
         array = getattr(self._arrays, name)
         n_slots = self.length(name) - 1
         self.expect(
@@ -139,20 +139,20 @@ class Inspection:
             self.expect(name, 2 * n_used <= n_slots, "is a hash set with too few free slots")
 
     def names(self, name: str) -> int:
-        """Names: see `kernels.names`. Returns how many there are."""
+        """Expect names: see `kernels.names`. Return their number."""
         self._looked_at.add(name)
         names: Names = getattr(self._arrays, name)
         inspect_names(names, f"{self._place}{name}.", self.is_thorough)
         return names.n_names
 
     def finish(self) -> None:
-        """Was every array looked at? A field that was forgotten here is a hole."""
+        """Assert that every array was inspected: a forgotten field would be unsafe."""
         forgotten = set(self._arrays._fields) - self._looked_at
-        assert not forgotten, f"{type(self._arrays).__name__}: no look at {sorted(forgotten)}"
+        assert not forgotten, f"{type(self._arrays).__name__}: not inspected: {sorted(forgotten)}"
 
 
 def inspect_names(names: Names, place: str, is_thorough: bool) -> None:
-    """Refuse names that look-ups must not be given."""
+    """Refuse names that are unsafe for look-ups."""
     look = Inspection(names, place, is_thorough)
     n_text = look.length("text")
     n_names = look.length("text_start") - 1
@@ -162,7 +162,7 @@ def inspect_names(names: Names, place: str, is_thorough: bool) -> None:
     ends = names.uses[:, 0]
     look.expect("uses", not n_runs or ends[-1] == n_names, f"does not end with {n_names}")
     if is_thorough:
-        # Each name once, and so many free slots that a look-up ends soon, also after additions.
+        # Each name has one slot, and enough slots are free that look-ups end soon, also after additions.
         used = (names.slots[names.slots != 0] & np.uint64(0xFFFFFFFF)).astype(np.int64) - 1
         look.expect("slots", extremes(used)[1] < n_names, f"names more than {n_names} names")
         look.expect("slots", extremes(used)[0] >= 0, "has a slot of no name")
@@ -181,13 +181,13 @@ def inspect_names(names: Names, place: str, is_thorough: bool) -> None:
 
 @cache
 def _declared(kind: Any) -> dict[str, tuple[type[np.generic], ...]]:
-    """The types that each field may have; none for what is no array."""
-    found = {}
+    """The types that each field may have; none for a field that is no array."""
+    types = {}
     for name, hint in get_type_hints(kind).items():
         arguments = get_args(hint)
         number = get_args(arguments[1])[0] if len(arguments) == 2 else None
-        found[name] = () if number is None else _WIDTHS.get(number, (number,))
-    return found
+        types[name] = () if number is None else _WIDTHS.get(number, (number,))
+    return types
 
 
 def _steps(array: NDArray[Any]) -> Sequence[int]:
@@ -195,7 +195,7 @@ def _steps(array: NDArray[Any]) -> Sequence[int]:
 
 
 def rises(array: NDArray[Any], is_strict: bool = False) -> bool:
-    """Is no value smaller than the one before, or strictly: at most as large?"""
+    """True if no value is smaller than the one before, or strictly: all are larger."""
     for start in _steps(array):
         part = array[max(0, start - 1) : start + _STEP]
         is_wrong = part[1:] <= part[:-1] if is_strict else part[1:] < part[:-1]
@@ -205,5 +205,5 @@ def rises(array: NDArray[Any], is_strict: bool = False) -> bool:
 
 
 def extremes(array: NDArray[Any]) -> tuple[int, int]:
-    """The least and the largest value; of no values, 0 and -1."""
+    """The least and the largest value; (0, -1) for an empty array."""
     return (int(array.min()), int(array.max())) if array.size else (0, -1)

@@ -1,7 +1,7 @@
-"""Instructions that Numba has no name for, each beside a plain twin that says what it does.
+"""Instructions that Numba does not offer, each with a plain twin: a Python function of the same effect.
 
-Numba calls an intrinsic from compiled code only. Where `NUMBA_DISABLE_JIT` is set, kernels are plain
-Python and call the twins in place of the intrinsics, so that a debugger steps through them.
+Only compiled code can call an intrinsic. With `NUMBA_DISABLE_JIT`, kernels are plain Python and call the
+twins instead, so that a debugger can step through them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 
 def intrinsic_with(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
-    """Define an intrinsic that gives what `plain` gives, in the same types; it is kept as `.plain`."""
+    """Define an intrinsic with the results and types of `plain`, which it stores as `.plain`."""
 
     def define(generate: Callable[..., Any]) -> Any:
         chosen: Any = plain if config.DISABLE_JIT else intrinsic(generate)

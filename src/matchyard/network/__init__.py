@@ -1,15 +1,15 @@
-"""The data plane of content-based routing: packets that find their way. `pip install 'matchyard[network]'`
+"""The data plane of content-based routing: the forwarding of packets. `pip install 'matchyard[network]'`
 
 Network            routers at all nodes of a network, in memory
-Hierarchy          domains of routers, with trees in each and trees between them
+Hierarchy          domains of routers, with trees within and between domains
 Router             one router: packets and updates in, packets and updates out
-Packet, Locator    what travels, and where to
+Packet, Locator    a packet, and the position of a router on a tree
 Plan               trees and labels of a network under one version
 
-draw_notifications                       many notifications, from nodes and on trees by seed
-simulate_by_hops, simulate_by_subtree    where they go: by routers, or by one search for each; the same links
-Links                                    delays, rates and losses, for a clock
-collectors                               what a run tells, as Arrow tables
+draw_notifications                       many notifications from random nodes on random trees
+simulate_by_hops, simulate_by_subtree    their links, by routers or by one search each; equal results
+Links                                    delays, rates and losses of links
+collectors                               the results of a run as Arrow tables
 """
 
 from matchyard.network.domains import Domain
@@ -60,6 +60,7 @@ __all__ = [
     "draw_notifications",
     "links",
     "processes",
+    "settings",
     "simulate_by_hops",
     "simulate_by_subtree",
     "station",

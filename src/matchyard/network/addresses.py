@@ -8,7 +8,7 @@ from matchyard.errors import UsageError
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Host and port.
+    """Split an address into host and port.
 
     >>> parse_address("127.0.0.1:7000")
     ('127.0.0.1', 7000)
@@ -20,7 +20,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Is it this machine alone?"""
+    """True if only this machine can reach the address."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""Content that a router keeps for those who ask later, by its identifier."""
+"""The cache of a router: content by identifier, for later requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matchyard.network.packet import DO_NOT_ANSWER, DO_NOT_STORE, KEEP, Kind, Pa
 
 
 class Cache:
-    """The packets that were used last: replies that have passed, and notifications that ask to be kept."""
+    """A least-recently-used cache of replies, and of notifications with the flag KEEP."""
 
     def __init__(self, room: int) -> None:
         self.room = room
@@ -19,11 +19,11 @@ class Cache:
         return len(self._kept)
 
     def __iter__(self) -> Iterator[Packet]:
-        """From the one that goes next to the one that was used last."""
+        """All packets, from the least to the most recently used."""
         return iter(self._kept.values())
 
     def offer(self, packet: Packet) -> None:
-        """Keep a packet if it has an identifier and may be kept."""
+        """Store a packet if it has an identifier and its cache control allows it."""
         is_kept = packet.kind is Kind.REPLY or packet.cache_control & KEEP
         if not (is_kept and packet.identifier and self.room):
             return
@@ -35,7 +35,7 @@ class Cache:
             self._kept.popitem(last=False)
 
     def answer(self, request: Packet) -> Packet | None:
-        """The content that a request asks for, if it is here and the request takes it from a cache."""
+        """The requested content, if it is cached and the request accepts cached content."""
         if not request.identifier or request.cache_control & DO_NOT_ANSWER:
             return None
         kept = self._kept.get(request.identifier)

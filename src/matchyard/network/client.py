@@ -1,7 +1,7 @@
-"""Clients of a running router: one that registers and sends, and one that reads what came for an application.
+"""Clients of a running router: `Client` registers and sends, `Tail` reads the packets of an application.
 
-Both connect again when the router was away. What a client has sent stays with it until the router has it on disk, and
-counts once however often it is sent.
+Both reconnect after the router was unreachable. A client keeps each message until the router has written it to
+disk. It may send a message several times; the router processes it once.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from matchyard.network.frames import (
 )
 from matchyard.network.messages import MessageKind, texts_to_bytes
 from matchyard.network.packet import Kind, Packet, PacketError
+from matchyard.network.peers import Role
 from matchyard.network.router import reply_to
 from matchyard.network.sessions import Session
-from matchyard.network.station import Role
 from matchyard.network.tables import checked_tags
 
 _MOST_FRAME = 64 << 20
 _FRAME = 256 << 10
-_WINDOW = 4 << 20  # bytes that a client sends before the router has accepted what was before
-_PAUSE = 0.1  # seconds before it connects again
+_WINDOW = 4 << 20  # bytes of messages that the router has not accepted yet
+_PAUSE = 0.1  # seconds before it reconnects
 _ACKNOWLEDGE_EVERY = 0.25  # seconds
-_MOST_QUESTIONS = 64  # that wait for an answer
+_MOST_QUESTIONS = 64  # calls of `ask` that wait for an answer
 
 
 class _Caller:
-    """A connection to a router that is made again when it ends, until `patience` seconds without one have passed."""
+    """A connection to a router that reconnects, until `patience` seconds have passed without success."""
 
     role: Role
 
@@ -63,7 +63,7 @@ class _Caller:
         self._has_news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._writer: asyncio.StreamWriter | None = None
-        self._incarnation: int | None = None  # of the router
+        self._incarnation: int | None = None  # the router's
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.ensure_future(self._run())
@@ -85,7 +85,7 @@ class _Caller:
             try:
                 await self._talk()
             except Exception as error:
-                if self._writer is not None:  # it was connected
+                if self._writer is not None:  # the handshake had succeeded
                     deadline = loop.time() + self._patience
                 is_passing = isinstance(error, OSError | EOFError) and not isinstance(
                     error, LinkError
@@ -126,21 +126,21 @@ class _Caller:
         raise NotImplementedError
 
     def _begin_anew(self) -> None:
-        """The router knows nothing of what was before."""
+        """Renumber messages for a router that has lost its state."""
         raise NotImplementedError
 
     def _end(self) -> None:
-        """A connection has ended."""
+        """React to the end of a connection."""
 
     def _begin(self, expected: int) -> None:
-        """A connection stands; the router expects this message."""
+        """Start on a new connection; the router expects message number `expected`."""
         raise NotImplementedError
 
     async def _work(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         raise NotImplementedError
 
     async def _news(self) -> None:
-        """Wait until something has happened."""
+        """Wait for the next event; raise the error if the caller has failed."""
         await self._has_news.wait()
         self._has_news.clear()
         if self._failure is not None:
@@ -149,7 +149,7 @@ class _Caller:
 
 
 class Client(_Caller):
-    """Registers and sends for one application, which `key` names.
+    """Registers and sends for the application named `key`.
 
     >>> async def main() -> None:
     ...     async with Client("127.0.0.1:7000", key="ada") as client:
@@ -171,11 +171,11 @@ class Client(_Caller):
 
     @property
     def n_accepted(self) -> int:
-        """How many messages the router has on disk."""
+        """The number of messages that the router has on disk."""
         return self._session.first
 
     async def close(self) -> None:
-        """Wait until everything is accepted, unless the router cannot be had, and end the connection."""
+        """Wait until the router has accepted everything or has failed, then end the connection."""
         with contextlib.suppress(LinkError):
             await self.flush()
         if self._writer is not None:
@@ -185,13 +185,13 @@ class Client(_Caller):
         await super().close()
 
     async def register(self, *descriptors: Iterable[str]) -> None:
-        """Ask for packets with these tags, or offer to answer them; returns when the router has it on disk."""
+        """Register for notifications and requests with these tags; return when they are on the router's disk."""
         for tags in descriptors:
             await self._put(MessageKind.REGISTER, texts_to_bytes(sorted(checked_tags(tags))))
         await self.flush()
 
     async def withdraw(self, *descriptors: Iterable[str]) -> None:
-        """Take registrations back."""
+        """Withdraw registrations; return when the withdrawals are on the router's disk."""
         for tags in descriptors:
             await self._put(MessageKind.WITHDRAW, texts_to_bytes(sorted(checked_tags(tags))))
         await self.flush()
@@ -208,14 +208,14 @@ class Client(_Caller):
     async def request(
         self, tags: Iterable[str], identifier: bytes = b"", fan_out: FanOut | str = ONE
     ) -> None:
-        """Ask for content; the reply comes to who reads for this application."""
+        """Send a request; the reply goes to the `Tail` of this application."""
         packet = Packet(
             Kind.REQUEST, checked_tags(tags), fan_out=FanOut.parse(fan_out), identifier=identifier
         )
         await self.send(packet)
 
     async def reply(self, request: Packet, payload: bytes, cache_control: int = 0) -> None:
-        """Answer a request that has come for this application."""
+        """Answer a request that this application has received."""
         content = Packet(
             Kind.REPLY,
             request.tags,
@@ -226,7 +226,7 @@ class Client(_Caller):
         await self.send(reply_to(request, content))
 
     async def send(self, packet: Packet) -> None:
-        """Send a packet as it is, from this application."""
+        """Send a packet unchanged, except that its sender is this application."""
         packet = packet._replace(sender=self.key)
         await self._put(MessageKind.PACKET, packet.to_bytes())
 
@@ -249,12 +249,12 @@ class Client(_Caller):
                 await asyncio.sleep(0.01)
             asked = self._answers
             self._writer.write(frame(FrameKind.QUERY, json.dumps(question).encode()))
-            found: dict[str, Any] | None = await asked.get()
-            if found is None:  # the connection has ended meanwhile
+            reply: dict[str, Any] | None = await asked.get()
+            if reply is None:  # the connection has ended: ask again
                 continue
-            if "error" in found:
-                raise LinkError(found["error"])
-            return found
+            if "error" in reply:
+                raise LinkError(reply["error"])
+            return reply
 
     async def _put(self, kind: MessageKind, content: bytes) -> None:
         while not self._session.put(bytes([kind]) + content, is_vital=not self._session.kept):
@@ -268,7 +268,7 @@ class Client(_Caller):
         self._session.restart(0)
 
     def _end(self) -> None:
-        """Who waits for an answer asks again."""
+        """Wake up all calls of `ask`, which then ask again."""
         ended, self._answers = self._answers, asyncio.Queue()
         for _ in range(_MOST_QUESTIONS):
             ended.put_nowait(None)
@@ -305,18 +305,18 @@ class Client(_Caller):
                 await writer.drain()
 
     def _next(self) -> list[bytes]:
-        found, n_bytes = list[bytes](), 0
+        messages, n_bytes = list[bytes](), 0
         kept = self._session.kept
-        for place in range(self._sent - self._session.first, len(kept)):
-            if found and n_bytes + len(kept[place]) > _FRAME:
+        for position in range(self._sent - self._session.first, len(kept)):
+            if messages and n_bytes + len(kept[position]) > _FRAME:
                 break
-            found.append(kept[place])
-            n_bytes += len(kept[place])
-        return found
+            messages.append(kept[position])
+            n_bytes += len(kept[position])
+        return messages
 
 
 class Tail(_Caller):
-    """Reads what came for an application, each packet once. What was read when it is closed does not come again.
+    """Reads the packets of an application, each once. After `close`, packets that were read never come again.
 
     >>> async def main() -> None:
     ...     async with Tail("127.0.0.1:7000", key="ada") as tail:
@@ -328,9 +328,9 @@ class Tail(_Caller):
 
     def __init__(self, address: str, key: str, secret: bytes = b"", patience: float = 30.0) -> None:
         super().__init__(address, key, secret, patience)
-        self.unreadable = 0  # packets that were skipped
-        self._next_number: int | None = None  # the message that comes next, once it is known
-        self._packets: deque[Packet | None] = deque()  # that are not read yet
+        self.unreadable = 0  # skipped packets
+        self._next_number: int | None = None  # the number of the next message, once known
+        self._packets: deque[Packet | None] = deque()  # not read yet; None: unreadable
         self._acknowledged_at = 0.0
 
     async def __aiter__(self) -> AsyncIterator[Packet]:
@@ -346,7 +346,7 @@ class Tail(_Caller):
             await self._news()
 
     async def close(self) -> None:
-        """End the connection; what was read is acknowledged."""
+        """Acknowledge the packets that were read, and end the connection."""
         self._acknowledge(0.0)
         if self._writer is not None:
             with contextlib.suppress(OSError):
@@ -354,7 +354,7 @@ class Tail(_Caller):
         await super().close()
 
     def _acknowledge(self, now: float) -> None:
-        """What was read need not come again."""
+        """Acknowledge all packets that were read."""
         self._acknowledged_at = now
         if self._writer is not None and self._next_number is not None:
             with contextlib.suppress(OSError):
@@ -367,7 +367,7 @@ class Tail(_Caller):
         self._next_number = None
 
     def _begin(self, expected: int) -> None:
-        self._acknowledge(0.0)  # what was read while there was no connection
+        self._acknowledge(0.0)  # packets read while disconnected
 
     async def _work(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:

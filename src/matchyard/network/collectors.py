@@ -1,5 +1,4 @@
-"""What a run tells, as Arrow tables and in short: deliveries, load of links, losses, and what tables and updates
-take."""
+"""The results of a run, as Arrow tables and as a summary: deliveries, load of links, losses, sizes of tables."""
 
 from __future__ import annotations
 
@@ -24,13 +23,13 @@ _SHARES = {"median": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 
 
 def deliveries(run: Run) -> pa.Table:
-    """A row for each node that a notification has reached, if some application there wants it: columns
-    notification, node, hops, fewest (hops that the network would allow), stretch, time.
+    """The deliveries, a row for each notification and node with an application that wants it.
 
-    At the source itself the stretch is 1.
+    Columns: notification, node, hops, fewest (hops on a shortest path), stretch, time. At the source,
+    the stretch is 1.
     """
     if run.deliveries is None:
-        raise UsageError("a run that has kept sums alone; expected one with keep=True")
+        raise UsageError("a run that kept only sums; expected a run with keep=True")
     rows = run.deliveries
     return pa.table(
         {
@@ -45,8 +44,8 @@ def deliveries(run: Run) -> pa.Table:
 
 
 def link_load(run: Run) -> pa.Table:
-    """How many copies were put on each link, resends among them: columns from, to, packets, with a row for each
-    direction."""
+    """The number of copies on each link, including resends; a row for each direction.
+    Columns: from, to, packets."""
     start, end = ends_of_places(run.topology)
     return pa.table(
         {
@@ -58,8 +57,8 @@ def link_load(run: Run) -> pa.Table:
 
 
 def losses(run: Run) -> pa.Table:
-    """A row for each copy that was lost: columns notification, from, to, time, reason, missed (nodes that did
-    not get the notification by that)."""
+    """The lost copies, a row for each.
+    Columns: notification, from, to, time, reason, missed (the nodes that therefore did not get it)."""
     rows, (start, end) = run.losses, ends_of_places(run.topology)
     return pa.table(
         {
@@ -80,13 +79,13 @@ def _reason(fate: int, n_sent: int) -> str:
 
 
 def false_forwards(run: Run, exact: Run) -> pa.Table:
-    """Links that Bloom filters have led copies to in vain, by the same notifications with exact tables: columns
-    from, to, packets, of links with some."""
+    """The links with copies that only Bloom filters caused; `exact` is the same run with exact tables.
+    Columns: from, to, packets."""
     if run.topology.n_links != exact.topology.n_links or len(run.taken) != len(exact.taken):
         raise UsageError(f"{run} and {exact}; expected the same notifications on one network")
     more = run.load - exact.load
     if (more < 0).any():
-        raise UsageError("a link that only exact tables use; expected runs without losses")
+        raise UsageError("a link that only the exact run uses; expected runs without losses")
     start, end = ends_of_places(run.topology)
     used = np.flatnonzero(more)
     return pa.table(
@@ -101,15 +100,15 @@ def false_forwards(run: Run, exact: Run) -> pa.Table:
 def table_sizes(
     network: Network, at: Iterable[object] | None = None, moment: float = 0.0
 ) -> pa.Table:
-    """What routers store now, of some nodes or all: columns moment, node, filters, entries, bytes (32 for a filter
-    and 2 for an entry). Tables of several moments are joined by `pyarrow.concat_tables`."""
+    """The present sizes of routing tables, of some nodes or all. `pyarrow.concat_tables` joins several moments.
+    Columns: moment, node, filters, entries, bytes (32 per filter and 2 per entry)."""
     names = network.nodes if at is None else [str(node) for node in at]
     sizes = [network.router(name).plane.rib.memory() for name in names]
     return sizes_as_table(names, sizes, moment)
 
 
 def sizes_as_table(names: list[str], sizes: list[Memory], moment: float = 0.0) -> pa.Table:
-    """The same of sizes that are known."""
+    """The table of `table_sizes` from known sizes."""
     return pa.table(
         {
             "moment": pa.array([moment] * len(names), pa.float64()),
@@ -122,12 +121,12 @@ def sizes_as_table(names: list[str], sizes: list[Memory], moment: float = 0.0) -
 
 
 def update_traffic(network: Network, moment: float = 0.0) -> pa.Table:
-    """What routers have told each other so far: columns moment, messages, additions, removals, bytes."""
+    """The updates between routers so far. Columns: moment, messages, additions, removals, bytes."""
     return pa.Table.from_pylist([{"moment": moment, **network.traffic._asdict()}])
 
 
 def ends_of_places(topology: Topology) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """From which node to which each place of `Topology.neighbours` leads."""
+    """The two nodes of each element of `Topology.neighbours`: (from, to)."""
     start = np.repeat(np.arange(topology.n_nodes, dtype=np.int32), topology.degrees)
     return start, topology.neighbours
 
@@ -140,22 +139,22 @@ def _names(topology: Topology, nodes: NDArray[Any]) -> pa.Array:
 
 
 class Summary(NamedTuple):
-    """A run in short."""
+    """The summary of a run. A link has two directions, which count separately."""
 
     notifications: int
-    wanted: int  # notifications that have reached somebody
+    wanted: int  # notifications with at least one delivery
     copies: int
     deliveries: int
     lost: int  # copies
-    missed: int  # deliveries that were not made by that
+    missed: int  # deliveries that losses prevented
     stretch: Distribution  # of deliveries at other nodes than the source
     hops: Distribution  # of deliveries
-    load: Distribution  # of links in use, each direction apart
-    links_used: float  # share of all, each direction apart
-    last_time: float  # at which something was delivered; NaN where deliveries were not kept
+    load: Distribution  # of links in use
+    links_used: float  # the share of links in use
+    last_time: float  # the time of the last delivery; NaN if deliveries were not kept
 
     def to_row(self) -> dict[str, Any]:
-        """The same with quantiles, as a row of a table."""
+        """The summary as a row of a table, with quantiles of distributions."""
         row = {
             name: value
             for name, value in self._asdict().items()
@@ -169,7 +168,7 @@ class Summary(NamedTuple):
 
 
 def summary(run: Run) -> Summary:
-    """A run in short, with distributions.
+    """Summarise a run.
 
     >>> from matchyard.network import draw_notifications, simulate_by_subtree
     >>> from matchyard.routing import Registrations, from_links, grow
@@ -197,12 +196,13 @@ def summary(run: Run) -> Summary:
 
 
 def stretch_of(run: Run) -> Distribution:
-    """How many times as many hops deliveries have taken as the network would allow; without those at the
-    source."""
+    """The stretch of deliveries: hops divided by the hops of a shortest path, without the source itself."""
     fewest, hops = np.nonzero(run.paths[1:])
     counts = run.paths[1:][fewest, hops]
-    values, place = np.unique(hops / (fewest + 1), return_inverse=True)
-    return Distribution(values, np.bincount(place, counts, minlength=len(values)).astype(np.int64))
+    values, position = np.unique(hops / (fewest + 1), return_inverse=True)
+    return Distribution(
+        values, np.bincount(position, counts, minlength=len(values)).astype(np.int64)
+    )
 
 
 def _distribution(values: NDArray[Any], counts: NDArray[np.int64]) -> Distribution:

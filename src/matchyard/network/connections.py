@@ -1,4 +1,4 @@
-"""One connection between a router and a peer: what is sent on it, and how far the peer is behind."""
+"""A connection between a router and a peer: sending with flow control, and acknowledging."""
 
 from __future__ import annotations
 
@@ -8,17 +8,25 @@ import math
 from itertools import islice
 
 from matchyard.network.frames import FrameKind, LinkError, ack_frame, data_frame, frame
+from matchyard.network.peers import Peer, Role
 from matchyard.network.sessions import Session
-from matchyard.network.station import Peer, Role
 
-FRAME_BYTES = 256 << 10  # of messages that go together
-SECONDS_OF_SILENCE = 20.0  # after which a neighbour is taken for gone
-_SHARE_ON_THE_WAY = 16  # of the room of a session, the part that may be sent and not acknowledged
-PATIENCE = 2.0  # seconds that a peer may read nothing and hold others up
+FRAME_BYTES = 256 << 10  # messages per frame
+SECONDS_OF_SILENCE = 20.0  # after which a neighbour counts as gone
+_SHARE_ON_THE_WAY = 16  # one part in 16 of a session's room may be unacknowledged
+PATIENCE = 2.0  # seconds without progress after which a peer stops holding up others
+
+
+class AlreadyConnected(LinkError):
+    """A second connection of a neighbour; the first one stays open."""
+
+    def __init__(self, peer: Peer) -> None:
+        super().__init__(f"{peer.name} is connected already")
+        self.peer = peer
 
 
 class Connection:
-    """One connection to a peer, while it lasts."""
+    """An open connection to a peer."""
 
     def __init__(
         self,
@@ -28,44 +36,44 @@ class Connection:
         sent: int,
         is_caller: bool,
     ) -> None:
-        """`is_caller` says whether this end has connected to the other."""
+        """`is_caller` is True if this end opened the connection."""
         self.peer, self.writer, self.session = peer, writer, session
-        self.sent = sent  # the sequence number of the message that is sent next
+        self.sent = sent  # the sequence number of the next message to send
         kept = islice(session.kept, sent - session.first)
         self.n_bytes_sent = self._n_bytes_before = session.n_bytes_gone + sum(map(len, kept))
         self.acknowledged = session.expected
         self.is_caller = is_caller
         self.progress_at = self.said_at = asyncio.get_running_loop().time()
-        self.told_at = -math.inf  # when somebody held the peer up, as it says
-        self.is_new = asyncio.Event()  # is there something to send, or room to send it?
+        self.told_at = -math.inf  # when the peer was last held up, by its own report
+        self.is_new = asyncio.Event()  # set when there are messages to send, or room to send them
 
     def next_messages(self) -> list[bytes]:
-        """Messages for one frame, if what is on its way leaves room for it."""
-        place = self.sent - self.session.first
-        found, n_bytes = list[bytes](), 0
-        if place < 0 or self._n_bytes_on_the_way() > self.session.room // _SHARE_ON_THE_WAY:
-            return found
-        for message in islice(self.session.kept, place, None):
-            if found and n_bytes + len(message) > FRAME_BYTES:
+        """The next messages for one frame; none while too many bytes are unacknowledged."""
+        position = self.sent - self.session.first
+        messages, n_bytes = list[bytes](), 0
+        if position < 0 or self._n_bytes_on_the_way() > self.session.room // _SHARE_ON_THE_WAY:
+            return messages
+        for message in islice(self.session.kept, position, None):
+            if messages and n_bytes + len(message) > FRAME_BYTES:
                 break
-            found.append(message)
+            messages.append(message)
             n_bytes += len(message)
-        self.sent += len(found)
+        self.sent += len(messages)
         self.n_bytes_sent += n_bytes
-        return found
+        return messages
 
     def _n_bytes_on_the_way(self) -> int:
-        """What the peer had when it connected has arrived, even if it has not been acknowledged."""
+        """The bytes sent on this connection and not acknowledged yet."""
         return self.n_bytes_sent - max(self.session.n_bytes_gone, self._n_bytes_before)
 
     def held_up_at(self) -> float:
-        """When the peer was last known to hold others up: its session is half full, and it reads, or says that
-        others hold it up."""
+        """The last time at which the peer held up others; -inf if its session is less than half full.
+        A peer holds up others while it makes progress, or reports that it is held up itself."""
         is_full = 2 * self.session.n_bytes > self.session.room
         return max(self.progress_at, self.told_at) if is_full else -math.inf
 
     def answer(self, held_up_at: float, now: float) -> None:
-        """Acknowledge what the peer has sent, unless others are held up, and wake up who sends to it."""
+        """Acknowledge messages of the peer unless this router is held up, and wake up `send`."""
         is_held_up = now - held_up_at < PATIENCE
         is_due = self.session.expected != self.acknowledged and not is_held_up
         silence = SECONDS_OF_SILENCE / 4 if not is_held_up else PATIENCE / 8
@@ -78,9 +86,9 @@ class Connection:
             self.is_new.set()
 
     def note_progress(self, expected: int, held_for: float) -> None:
-        """The peer has acknowledged everything before this message, and says for how long others hold it up."""
+        """Take an acknowledgement of all messages before `expected`; `held_for` is the peer's own report."""
         if expected > self.sent:
-            raise LinkError(f"{self.peer.name} acknowledges what was not sent to it")
+            raise LinkError(f"{self.peer.name} acknowledges messages that were not sent to it")
         now = asyncio.get_running_loop().time()
         if expected > self.session.first:
             self.progress_at = now
@@ -88,7 +96,7 @@ class Connection:
             self.told_at = now - held_for
 
     async def send(self) -> None:
-        """Send what is in the session, as far as the peer keeps up."""
+        """Send the messages of the session, as far as flow control allows."""
         while True:
             await self.is_new.wait()
             self.is_new.clear()
@@ -97,7 +105,7 @@ class Connection:
                 await self.writer.drain()
 
     def close(self, reason: str = "") -> None:
-        """End it; its tasks notice."""
+        """Close the connection, which ends its tasks; send the reason to the peer."""
         with contextlib.suppress(OSError):
             if reason:
                 self.writer.write(frame(FrameKind.REFUSAL, reason.encode()[:1000]))

@@ -1,14 +1,14 @@
-"""A router in a domain that is one of many: what it does itself, and what it leaves to gateways. [Thesis 2.3.5]
+"""A router in one of many domains, and the gateways that connect domains. [Thesis 2.3.5]
 
-    by tags, at the access router    ──▶ on its own tree of the domain            LOCAL
-                                     ──▶ to a gateway, by the gateway's locator   GLOBAL
-    at a gateway, on a tree of domains ──▶ to the next domains that want it       CROSSING
-    at the gateway of such a domain  ──▶ by tags in it, on the gateway's tree     LOCAL
-                                     ──▶ to the next domains                      CROSSING
+    at the access router, by tags      ──▶ on its own tree of the domain            LOCAL
+                                       ──▶ to a gateway, by the gateway's locator   GLOBAL
+    at a gateway, on a tree of domains ──▶ to the next domains that want it         CROSSING
+    at the gateway of the next domain  ──▶ by tags in it, on the gateway's tree     LOCAL
+                                       ──▶ to the next domains                      CROSSING
 
-The version and tree of a packet are those that it is forwarded by now: of a domain where it is LOCAL, of the network
-of domains else. A packet that crosses a domain has two locators: that of the next domain, and above it that of the
-gateway with the link to it.
+A packet carries the version and tree by which it is forwarded now: those of a domain if it is LOCAL, otherwise those
+of the network of domains. A packet that crosses a domain has two locators on its stack: the next domain, and above it
+the gateway with the link to that domain.
 """
 
 from __future__ import annotations
@@ -24,51 +24,53 @@ from matchyard.network.router import Router, Stop, Work, drawn
 from matchyard.network.tables import Plane
 from matchyard.routing import Descriptors
 
-OUT = -1  # in place of an interface: to a gateway, and from there to other domains
+OUT = -1  # stands for an interface: to a gateway, and from there to other domains
 
 
 class Exit(NamedTuple):
     """A link to another domain."""
 
     domain: int  # the node of that domain in the network of domains
-    gateway: str  # the router here that has the link
-    locator: Locator  # of that router
-    neighbour: str  # the router at the other end
+    gateway: str  # the router of this domain at the link
+    locator: Locator  # of the gateway
+    neighbour: str  # the router at the other end of the link
 
 
 class Border:
-    """What all gateways of a domain know: who wants what in other domains, and which links lead there."""
+    """The knowledge that all gateways of a domain share: interests of other domains, and links to them."""
 
     def __init__(self, plane: Plane, home: int, exits: Sequence[Exit]) -> None:
         self.plane = plane  # of this domain in the network of domains
-        self.home = home  # the interface of the domain itself there
+        self.home = home  # the interface of the plane that leads into the domain itself
         self.exits = exits  # by interface - 1
 
     def exit_to(self, locator: Locator) -> Exit:
-        """The link to the next domain on the way to another one."""
+        """The link to the next domain on the path to a locator."""
         interface = self.plane.next_hop(locator)
         if not 1 <= interface <= len(self.exits):
-            raise PacketError(f"a locator {locator.label:x} of no domain; expected one that exists")
+            raise PacketError(
+                f"a locator {locator.label:x} of no domain; expected the label of a domain"
+            )
         return self.exits[interface - 1]
 
     def locator(self, interface: int, tree: int) -> Locator:
-        """Where the domain at an interface is on a tree."""
+        """The locator of the domain behind an interface, on a tree of domains."""
         labels = self.plane.part.labels[tree].labels
         label = int(labels[self.exits[interface - 1].domain])
         return Locator(self.plane.part.version, tree, label, level=1)
 
     def ways(self, descriptors: Descriptors, tree: int, came_by: int) -> list[int]:
-        """The interfaces that a packet leaves by, `home` for this domain."""
+        """The interfaces by which a packet leaves; `home` is this domain."""
         _, leaving = self.plane.rib.forward(descriptors, np.array([tree]), np.array([came_by]))
         return list(map(int, leaving))
 
 
 class DomainRouter(Router):
-    """The router of a node in a domain; with a border, a gateway."""
+    """The router of a node in a domain; a gateway if it has a border."""
 
-    own_tree = 0  # of the domain: the router is its root, or as near to it as to any
-    domain: tuple[Locator, ...] = ()  # where the domain is, on each tree of domains
-    way_out: Locator | None = None  # of a gateway
+    own_tree = 0  # the tree of the domain with the nearest root
+    domain: tuple[Locator, ...] = ()  # the locators of the domain, one per tree of domains
+    way_out: Locator | None = None  # the nearest gateway
     border: Border | None = None
 
     def join(
@@ -78,7 +80,7 @@ class DomainRouter(Router):
         way_out: Locator | None,
         border: Border | None,
     ) -> None:
-        """Take up what the attributes say."""
+        """Set the attributes, and connect to routers of other domains."""
         self.own_tree, self.domain, self.way_out, self.border = own_tree, domain, way_out, border
         exits = border.exits if border is not None else ()
         self._entrances = {
@@ -88,7 +90,7 @@ class DomainRouter(Router):
         }
 
     def locators(self) -> tuple[tuple[Locator, ...], ...]:
-        """Where this router is, and above that where its domain is, on each tree of domains."""
+        """The stacks (this router, its domain), one per tree of domains."""
         here = self.plane.part.locator(self.own_tree)
         return tuple((here, domain) for domain in self.domain)
 
@@ -102,47 +104,47 @@ class DomainRouter(Router):
         return packet._replace(version=chosen.version, tree=chosen.tree, scope=Scope.GLOBAL)
 
     def _within(self, packet: Packet) -> Packet:
-        """The packet on this router's tree of the domain."""
+        """Put the packet on this router's tree of the domain."""
         version = self.plane.part.version
         return packet._replace(version=version, tree=self.own_tree, scope=Scope.LOCAL)
 
-    def _commit(self, number: int, packet: Packet, interface: int, found: Work) -> None:
+    def _commit(self, number: int, packet: Packet, interface: int, work: Work) -> None:
         if packet.scope is Scope.LOCAL or self.way_out is None:
-            super()._commit(number, packet, interface, found)
+            super()._commit(number, packet, interface, work)
             return
         if interface != 0:
             raise PacketError(
-                f"a packet for other domains without a locator at {self.name}; expected that of a gateway"
+                f"a packet for other domains without a locator at {self.name}; expected the locator of a gateway"
             )
         self._home(packet.version, packet.tree)
-        self._put(number, packet, interface, found)
+        self._put(number, packet, interface, work)
 
-    def _put(self, number: int, packet: Packet, interface: int, found: Work) -> None:
+    def _put(self, number: int, packet: Packet, interface: int, work: Work) -> None:
         version = self.plane.part.version
-        found.by_tags.setdefault(version, []).append((number, interface, packet))
+        work.by_tags.setdefault(version, []).append((number, interface, packet))
 
     def _tree_here(self, packet: Packet) -> int:
         return packet.tree if packet.scope is Scope.LOCAL else self.own_tree
 
     def _ways(self, packet: Packet, n_here: int, beyond: list[int]) -> list[int]:
-        """A packet that starts here also leaves the domain, unless enough in the domain want it."""
+        """Add OUT for a packet that starts here, unless the domain has enough takers."""
         if packet.scope is Scope.LOCAL or self.way_out is None:
             return beyond
         is_limited = packet.fan_out.mode is not Mode.ALL
         is_enough = is_limited and n_here + len(beyond) >= packet.fan_out.limit
         return beyond if is_enough else [*beyond, OUT]
 
-    def _send(self, number: int, interface: int, packet: Packet, found: Work) -> None:
+    def _send(self, number: int, interface: int, packet: Packet, work: Work) -> None:
         if interface == OUT and self.way_out is not None:
-            self._by_locator(number, packet._replace(stack=(self.way_out,)), 0, found)
+            self._by_locator(number, packet._replace(stack=(self.way_out,)), 0, work)
             return
         is_inward = packet.scope is not Scope.LOCAL and not packet.stack
-        super()._send(number, interface, self._within(packet) if is_inward else packet, found)
+        super()._send(number, interface, self._within(packet) if is_inward else packet, work)
 
     # ---------------------------------------------------------------- by locators
 
     def _hop(self, stack: tuple[Locator, ...]) -> tuple[int, tuple[Locator, ...]]:
-        """Another domain is reached by its gateway: the locator of that comes onto the stack."""
+        """See `Router._hop`. On the way to another domain, push the locator of the gateway to it."""
         last = stack[-1]
         if last.level == 0:
             return super()._hop(stack)
@@ -158,7 +160,7 @@ class DomainRouter(Router):
         return 0, (*stack, self.way_out)
 
     def _home(self, version: int, tree: int) -> Locator:
-        """Where this domain is on a tree of domains."""
+        """Check a version and tree of domains; return the locator of this domain on it."""
         known = self.domain[0].version
         if version != known:
             raise PacketError(f"version {version:016x} of domains; {self.name} has {known:016x}")
@@ -168,9 +170,9 @@ class DomainRouter(Router):
 
     # ---------------------------------------------------------------- between domains
 
-    def _arrived(self, number: int, packet: Packet, interface: int, found: Work) -> None:
+    def _arrived(self, number: int, packet: Packet, interface: int, work: Work) -> None:
         if packet.scope is Scope.LOCAL:
-            super()._arrived(number, packet, interface, found)
+            super()._arrived(number, packet, interface, work)
             return
         if self.border is None:
             raise PacketError(f"a packet for other domains at {self.name}, which is no gateway")
@@ -180,24 +182,26 @@ class DomainRouter(Router):
         if packet.scope is Scope.CROSSING:
             came_by = self._entrances.get(interface, 0)
         if came_by == 0:
-            raise PacketError(f"a packet that enters {self.name} by no link from another domain")
+            raise PacketError(
+                f"a packet at {self.name} from another domain, but not over a link between domains"
+            )
         ways = self.border.ways(self._descriptors([packet]), packet.tree, came_by)
         if not ways:
-            self._end(number, packet, found)
+            self._end(number, packet, work)
         for way, copy in self._copies(packet, [], ways)[1]:
             if way == self.border.home:
-                self._put(number, self._within(copy), interface, found)
+                self._put(number, self._within(copy), interface, work)
             else:
                 stack = (self.border.locator(way, packet.tree),)
                 copy = copy._replace(stack=stack, scope=Scope.CROSSING)
-                self._by_locator(number, copy, interface, found)
+                self._by_locator(number, copy, interface, work)
 
-    def _end(self, number: int, packet: Packet, found: Work) -> None:
-        """A packet that no domain wants: not told before, or by a false promise of a Bloom filter."""
+    def _end(self, number: int, packet: Packet, work: Work) -> None:
+        """Stop a packet that no domain wants; a CROSSING one was a false forward of a Bloom filter."""
         if packet.scope is Scope.GLOBAL:
-            reason = f"nobody in other domains wants it, {self.name} knows"
+            reason = f"{self.name} knows of no other domain that wants it"
         else:
             self.counts.false_forwards += 1
             self.counts.lost += packet.fan_out.mode is not Mode.ALL
-            reason = f"a false forward: nobody at {self.name} or beyond wants it"
-        found.stops.append(Stop(number, reason, False))
+            reason = f"a false forward: no application at {self.name} or beyond wants it"
+        work.stops.append(Stop(number, reason, False))

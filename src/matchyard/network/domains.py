@@ -1,8 +1,8 @@
-"""The two levels of a hierarchy, each a network of its own, and the doors between them. [Thesis 2.3.5]
+"""The two levels of a hierarchy, each a `Network`, and the doors between them. [Thesis 2.3.5]
 
-A domain is a `Network` whose first gateway has a door: a neighbour that is told what the domain wants, as a router
-would be. The domains are nodes of another `Network`, and there the door is the neighbour that wants it. So tables of
-both levels are made by the same updates.
+A door is a virtual neighbour. The first gateway of a domain has a door; like a neighbouring router, the door receives
+updates about the interests of the domain. The domains are nodes of another `Network`. There, each node has a door that
+sends these updates. So the same updates fill the tables of both levels.
 """
 
 from __future__ import annotations
@@ -22,23 +22,21 @@ from matchyard.network.router import Router
 from matchyard.network.tables import TreeUpdate
 from matchyard.routing import Descriptors, Registrations, Topology, Tree
 
-DOOR = "/"  # the name of the neighbour on the other level
+DOOR = "/"  # the name of the virtual neighbour, which stands for the other level
 
 
 class Level(Network):
-    """A connected network with nodes that have a door to another level. `told` has what doors were told."""
+    """A connected network whose nodes may have doors. `told` collects the updates for doors."""
 
     def __init__(self, topology: Topology, **options: Any) -> None:
         self.told: list[TreeUpdate] = []
         n_parts, _ = connected_components(topology.matrix(), directed=False)
         if n_parts != 1:
-            raise UsageError(
-                f"a network in {n_parts} parts; expected one whose nodes all reach each other"
-            )
+            raise UsageError(f"a network in {n_parts} parts; expected a connected network")
         super().__init__(topology, **options)
 
     def _refuse(self, *_arguments: Any, **_options: Any) -> None:
-        raise UsageError("a hierarchy stays as it is made; expected a flat network that changes")
+        raise UsageError("a hierarchy cannot change; expected a flat network for changes")
 
     join = fail = restore = restart = move = _refuse
 
@@ -66,10 +64,10 @@ class Level(Network):
 
 
 class Domain(Level):
-    """The routers of one domain, and their trees: shortest paths from each router, those from gateways first.
+    """The routers of one domain, and their trees: shortest paths from each router, gateways first.
 
-    Of limited trees, the others start at routers that are drawn. A router without a tree of its own takes that
-    with the nearest root.
+    With fewer trees than routers, the roots besides gateways are random. A router without a tree of its own
+    uses the tree with the nearest root.
     """
 
     _router_type = DomainRouter
@@ -94,31 +92,31 @@ class Domain(Level):
         )
 
     def doors(self, node: str, n_trees: int) -> Sequence[int]:
-        """The first gateway has one, on its own tree: what it knows there is all that the domain wants."""
+        """The first gateway has a door on its own tree: there it knows all interests of the domain."""
         return [0] if node in self.gateways[:1] else []
 
     @property
     def routers(self) -> list[DomainRouter]:
-        """All of them."""
+        """All routers of the domain."""
         return [router for router in self._nodes.values() if isinstance(router, DomainRouter)]
 
     def own_tree(self, node: str) -> int:
-        """The tree that packets take which enter the domain at a router."""
+        """The tree for packets that enter the domain at a router."""
         router = self.router(node)
         return router.own_tree if isinstance(router, DomainRouter) else 0
 
     def wanted(self) -> Descriptors:
-        """What the domain wants, as little as says it all."""
+        """The minimal filters that cover all interests of the domain."""
         first = self.router(self.gateways[0])
         return first.plane.rib.told(0, first.interfaces[DOOR])
 
     def locator(self, gateway: str) -> Locator:
-        """Where a gateway is on its own tree."""
+        """The locator of a gateway on its own tree."""
         plan = self.plan(gateway)
         return plan.part(plan.topology.node(gateway)).locator(self.gateways.index(gateway))
 
     def meet(self, locators: tuple[Locator, ...], border: Border | None) -> None:
-        """Tell routers where their domain is on trees of domains, and gateways what is beyond the border."""
+        """Give all routers the locators of the domain, and gateways the border."""
         plan = self._plans[self.nodes[0]]
         depths = np.array([tree.depth for tree in plan.trees])  # [n_trees, n_nodes]
         ways_out = [self.locator(gateway) for gateway in self.gateways]
@@ -130,31 +128,30 @@ class Domain(Level):
 
 
 class Domains(Level):
-    """The network whose nodes are domains. Its tables are those of gateways; a door leads into the domain."""
+    """The network whose nodes are domains. Gateways use its tables; the door of a node leads into its domain."""
 
     def __init__(self, topology: Topology, **options: Any) -> None:
         super().__init__(topology, **options)
         for name in topology.names:
             router = self.router(name)
-            router.plane.ports[0] = router.interfaces[
-                DOOR
-            ]  # what is for the node is for its domain
+            # A packet for the node itself is for its domain.
+            router.plane.ports[0] = router.interfaces[DOOR]
 
     def doors(self, node: str, n_trees: int) -> Sequence[int]:
-        """Every node has one, on all trees."""
+        """Every node has a door on all trees."""
         return range(n_trees)
 
     def pass_on(self, domain: str, told: list[TreeUpdate]) -> None:
-        """Tell others what a domain has told its door."""
+        """Send the updates of a domain's door to other domains."""
         router, version = self.router(domain), self.plan(domain).version
         for update in joined(told):
             for tree in range(len(self.plan(domain).trees)):
                 change = TreeUpdate(version, tree, update.update)
                 self._settle(router, router.apply(change, router.interfaces[DOOR]))
-        self.told.clear()  # domains do not want to know who wants what outside
+        self.told.clear()  # routers within domains do not store interests of other domains
 
     def fill(self, wanted: Mapping[str, Descriptors]) -> None:
-        """Give all nodes the tables that belong to what domains want."""
+        """Fill the tables of all nodes from the interests of domains."""
         plan = self.plan(self.nodes[0])
         together = self.router(self.nodes[0]).filters.encode([])
         for name in plan.topology.names:

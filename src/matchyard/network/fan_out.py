@@ -1,4 +1,4 @@
-"""How many applications are to get a packet, and who of those that want it."""
+"""The fan-out of a packet: how many applications receive it, and which ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matchyard.routing.applications import Key
 
 
 class Mode(IntEnum):
-    """How the limit of a fan-out is meant."""
+    """The meaning of the limit of a fan-out."""
 
     ALL = 0
     AT_MOST = 1
@@ -18,7 +18,7 @@ class Mode(IntEnum):
 
 
 class FanOut(NamedTuple):
-    """How many applications are to get a packet.
+    """The number of applications that receive a packet.
 
     >>> FanOut.parse("at most 3")
     FanOut(mode=<Mode.AT_MOST: 1>, limit=3)
@@ -29,7 +29,7 @@ class FanOut(NamedTuple):
 
     @classmethod
     def parse(cls, value: FanOut | str) -> FanOut:
-        """From "all", "one", "at most 3" or "at least 3"."""
+        """Parse "all", "one", "at most 3" or "at least 3"."""
         if isinstance(value, FanOut):
             text = str(value)
         elif isinstance(value, str):
@@ -62,8 +62,9 @@ ALL, ONE = FanOut(Mode.ALL), FanOut(Mode.AT_MOST, 1)
 def shared(
     fan_out: FanOut, keys: list[Key], beyond: list[int], turn: int
 ) -> tuple[list[Key], list[tuple[int, FanOut]]]:
-    """Who gets a packet with a limit: applications here first, then neighbours, beginning with another
-    one at every turn. At most k: neighbours share what is left of k. At least k: each gets k.
+    """Choose the takers of a packet with a limit k: local applications first, then neighbours.
+
+    `turn` rotates the neighbours. With "at most", neighbours share the rest of k. With "at least", each gets k.
 
     >>> shared(FanOut.parse("at most 5"), ["ada"], [1, 2, 3], 0)[1]
     [(1, FanOut(mode=<Mode.AT_MOST: 1>, limit=2)), (2, FanOut(mode=<Mode.AT_MOST: 1>, limit=1)), (3, FanOut(mode=<Mode.AT_MOST: 1>, limit=1))]
@@ -77,6 +78,6 @@ def shared(
     if mode is Mode.AT_LEAST:
         return keys, [(interface, fan_out) for interface in chosen]
     return keys, [
-        (interface, FanOut(mode, left // n_chosen + (place < left % n_chosen)))
-        for place, interface in enumerate(chosen)
+        (interface, FanOut(mode, left // n_chosen + (position < left % n_chosen)))
+        for position, interface in enumerate(chosen)
     ]

@@ -1,22 +1,22 @@
 """Frames on a connection, and the handshake before them.
 
-A frame is 4 bytes length of what follows, 1 byte kind, and its content. Numbers are big-endian.
+A frame has 4 bytes length of the rest, 1 byte kind, and its content. Numbers are big-endian.
 
     kind       content
-    1 hello    8 "matchyrd", 1 version of this form, 1 role, 16 random bytes, then two texts, the name and what all
-               routers must agree on: 2 how many, 2 length of each, their text
-    2 proof    32 HMAC-SHA-256, under the secret, of who proves it and both hellos
-    3 ready    8 incarnation, 8 the message that is expected next (2^64 - 1: the oldest that there is)
+    1 hello    8 "matchyrd", 1 version of this form, 1 role, 16 random bytes, then two texts, the name and the
+               settings that all routers must share: 2 number of texts, 2 length of each, their text
+    2 proof    32 HMAC-SHA-256 under the secret, of the end that proves it and both hellos
+    3 ready    8 incarnation, 8 number of the next expected message (2^64 - 1: the oldest available)
     4 data     8 sequence number of the first message, then messages: 4 length, content (see `messages`)
-    5 ack      8 the message that is expected next, 4 milliseconds since a reader was known to hold others up (2^32 - 1:
-               nobody does); also a sign of life
-    6 refusal  why the connection ends, as text
+    5 ack      8 number of the next expected message, 4 milliseconds since the sender was last held up (2^32 - 1:
+               it is not held up); also a sign of life
+    6 refusal  the reason for which the connection ends, as text
     7 query    a question, as JSON
     8 answer   the answer, as JSON
-    9 farewell a client will not come again; what it has sent stays
+    9 farewell a client will not connect again; its messages stay
 
-Who connects says hello, then who listens; who connects proves that it knows the secret, then who listens; then
-both are ready. Nothing is encrypted: a secret keeps others from joining, not from listening.
+The caller sends hello, then the listener does. The caller proves that it knows the secret, then the listener does.
+Then both send ready. Nothing is encrypted: a secret prevents strangers from joining, not from listening.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from typing import NamedTuple
 from matchyard.errors import MatchyardError
 from matchyard.network.messages import texts_from, texts_to_bytes
 from matchyard.network.packet import PacketError, Reader
-from matchyard.network.station import Role
+from matchyard.network.peers import Role
 
 FORM = 1
 MAGIC = b"matchyrd"
 OLDEST = (1 << 64) - 1
-MOST_BEFORE_PROOF = 4096  # bytes of a frame of somebody who has proved nothing
+MOST_BEFORE_PROOF = 4096  # bytes of a frame before the proof
 SECONDS_TO_PROVE = 10.0
 _MOST_MESSAGES = 1 << 62
 _HEAD, _NUMBER, _LENGTH = struct.Struct(">IB"), struct.Struct(">Q"), struct.Struct(">I")
@@ -50,11 +50,11 @@ _NOT_HELD = (1 << 32) - 1
 
 
 class LinkError(MatchyardError, ConnectionError):
-    """A peer that does not keep to the protocol, is not let in, or cannot be reached."""
+    """A peer that violates the protocol, is refused, or cannot be reached."""
 
 
 class FrameKind(IntEnum):
-    """What a frame is."""
+    """The kind of a frame."""
 
     HELLO = 1
     PROOF = 2
@@ -68,19 +68,19 @@ class FrameKind(IntEnum):
 
 
 def frame(kind: FrameKind, content: bytes = b"") -> bytes:
-    """A frame on the wire."""
+    """The bytes of a frame."""
     return _HEAD.pack(len(content) + 1, kind) + content
 
 
 def keep_alive(writer: asyncio.StreamWriter) -> None:
-    """Let the system notice when the other end is gone without a word."""
+    """Let the system detect that the other end has vanished."""
     connected = writer.get_extra_info("socket")
     if connected is not None:
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 async def read_frame(reader: asyncio.StreamReader, most: int) -> tuple[FrameKind, bytes]:
-    """The next frame; one that is too long is not read."""
+    """Read the next frame; a frame longer than `most` is an error."""
     head = await reader.readexactly(_HEAD.size)
     length, kind = _HEAD.unpack(head)
     if not 1 <= length <= most:
@@ -94,7 +94,7 @@ async def read_frame(reader: asyncio.StreamReader, most: int) -> tuple[FrameKind
 async def read_expected(
     reader: asyncio.StreamReader, wanted: FrameKind, most: int = MOST_BEFORE_PROOF
 ) -> bytes:
-    """The content of a frame that must be of this kind; a refusal is raised."""
+    """Read a frame of the wanted kind and return its content; raise a refusal."""
     kind, content = await read_frame(reader, most)
     if kind is FrameKind.REFUSAL:
         raise LinkError(f"refused: {content.decode(errors='replace')}")
@@ -104,7 +104,7 @@ async def read_expected(
 
 
 class Hello(NamedTuple):
-    """Who somebody is."""
+    """The first frame of each end, which identifies it."""
 
     role: Role
     name: str
@@ -113,7 +113,7 @@ class Hello(NamedTuple):
 
     @classmethod
     def of(cls, role: Role, name: str, common: str) -> Hello:
-        """With new random bytes."""
+        """A hello with a new nonce."""
         return cls(role, name, common, token_bytes(16))
 
     def to_bytes(self) -> bytes:
@@ -123,12 +123,12 @@ class Hello(NamedTuple):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Hello:
-        """Read it; anything else is a LinkError."""
+        """Parse a hello; raise LinkError for other bytes."""
         try:
             reader = Reader(data, "a hello")
             magic, form, role, nonce = _HELLO.unpack(reader.take(_HELLO.size, "head"))
             if magic != MAGIC:
-                raise LinkError("no hello of a Matchyard router or client")
+                raise LinkError("not a hello of a Matchyard router or client")
             if form != FORM:
                 raise LinkError(f"a peer that speaks form {form}; expected {FORM}")
             name, common = texts_from(reader, "texts")
@@ -139,25 +139,25 @@ class Hello(NamedTuple):
 
 
 def proof(secret: bytes, who: bytes, first: bytes, second: bytes) -> bytes:
-    """What only somebody with the secret can say after both hellos."""
+    """The bytes that prove knowledge of the secret after both hellos."""
     return hmac.digest(secret, who + _LENGTH.pack(len(first)) + first + second, "sha256")
 
 
 class Secrets(NamedTuple):
-    """What peers must know: one secret for all, or for some of them one of their own, by name."""
+    """The secrets of peers: a common one, and own ones of some peers by name."""
 
     common: bytes = b""
     own: Mapping[str, bytes] = MappingProxyType({})
 
     def of(self, peer: Hello) -> bytes:
-        """The secret that is shared with a peer."""
+        """The secret shared with a peer."""
         return self.own.get(peer.name, self.common)
 
 
 async def greet(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, own: Hello, secrets: Secrets
 ) -> Hello:
-    """The handshake of who connects; returns who listens."""
+    """Perform the handshake of the caller; return the hello of the listener."""
     first = own.to_bytes()
     writer.write(frame(FrameKind.HELLO, first))
     second = await read_expected(reader, FrameKind.HELLO)
@@ -173,7 +173,7 @@ async def greet(
 async def welcome(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, own: Hello, secrets: Secrets
 ) -> Hello:
-    """The handshake of who listens; returns who has connected."""
+    """Perform the handshake of the listener; return the hello of the caller."""
     first = await read_expected(reader, FrameKind.HELLO)
     other = Hello.from_bytes(first)
     if other.role is Role.ROUTER and other.common != own.common:
@@ -190,25 +190,24 @@ async def welcome(
 
 
 def ready_frame(incarnation: int, expected: int) -> bytes:
-    """A frame that ends the handshake."""
+    """The frame that ends the handshake."""
     return frame(FrameKind.READY, _READY.pack(incarnation, expected))
 
 
 def read_ready(content: bytes) -> tuple[int, int]:
-    """Incarnation and expected message."""
+    """Parse a ready frame: the incarnation and the next expected message."""
     incarnation, expected = _unpacked(_READY, content)
     return incarnation, expected
 
 
 def ack_frame(expected: int, held_for: float = math.inf) -> bytes:
-    """A frame that acknowledges all messages before one. `held_for` are seconds since somebody was known to hold others
-    up."""
+    """A frame that acknowledges all messages before `expected`; `held_for` is in seconds."""
     milliseconds = _NOT_HELD if held_for > 1e6 else int(1000 * held_for)
     return frame(FrameKind.ACK, _ACK.pack(expected, milliseconds))
 
 
 def read_ack(content: bytes) -> tuple[int, float]:
-    """The message that is expected next, and for how many seconds somebody has held others up."""
+    """Parse an ack frame: the next expected message, and the seconds since the sender was held up."""
     expected, milliseconds = _unpacked(_ACK, content)
     return expected, math.inf if milliseconds == _NOT_HELD else milliseconds / 1000
 
@@ -221,7 +220,7 @@ def _unpacked(form: struct.Struct, content: bytes) -> tuple[int, ...]:
 
 
 def data_frame(first: int, messages: Sequence[bytes]) -> bytes:
-    """A frame of messages that follow each other."""
+    """A frame of consecutive messages."""
     parts = [_NUMBER.pack(first)]
     for message in messages:
         parts += (_LENGTH.pack(len(message)), message)
@@ -229,7 +228,7 @@ def data_frame(first: int, messages: Sequence[bytes]) -> bytes:
 
 
 def read_data(content: bytes) -> tuple[int, list[bytes]]:
-    """The number of the first message, and all of them."""
+    """Parse a data frame: the number of the first message, and all messages."""
     if len(content) < _NUMBER.size:
         raise LinkError("a frame of data without a sequence number")
     (first,) = _NUMBER.unpack_from(content)

@@ -1,11 +1,11 @@
-"""Domains that are connected: trees within each, and trees between them. [Thesis 2.3.5]
+"""A network of domains, with trees within each domain and trees between domains. [Thesis 2.3.5]
 
         domain north                  domain south
       oslo ── bergen ─── exterior ─── rome ── bari      trees of domains:  north ── south
-        routers have trees of north,      only gateways (bergen, rome) know these
-        a tree for each of them
+        north has a tree                  only gateways (bergen, rome) know these
+        for each of its routers
 
-Links and routers do not fail or join here, and applications do not move; a flat `Network` can do that.
+Here, links and routers do not fail or join, and applications do not move. A flat `Network` supports these changes.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from matchyard.routing.applications import Key
 class Hierarchy(Service):
     """Domains, each a connected network of routers, with one link between each pair of neighbouring domains.
 
-    `topology` has a node for each domain and a link for each such pair; `domains` has their routers. A router goes by
-    its domain and its name there. `gateways` names the two routers of a link; those that are not named
-    are drawn. `trees` and `rule` are those between domains. A domain has a tree for each router, or
-    `local_trees` of them, but at least one for each gateway.
+    `topology` has a node for each domain and a link for each such pair; `domains` has the network of each domain. The
+    name of a router is domain/name. `gateways` names the two routers of a link; unnamed gateways are random. `trees`
+    and `rule` are for the trees between domains. A domain has `local_trees` trees, by default one for each router, and
+    at least one for each gateway.
 
     >>> from matchyard.routing import from_links
     >>> north = from_links([(0, 1)], names=["oslo", "bergen"])
@@ -85,7 +85,7 @@ class Hierarchy(Service):
         return f"<Hierarchy: {len(self.domains)} domains, {n_routers} routers>"
 
     def _connect(self, domain: Domain) -> None:
-        """Tell the routers of a domain what they have to know of others."""
+        """Give the routers of a domain their knowledge of other domains."""
         plan, plane = self.outer.plan(domain.name), self.outer.router(domain.name).plane
         exits = list[Exit]()
         for other in plane.part.neighbours[:-1]:
@@ -96,7 +96,7 @@ class Hierarchy(Service):
         domain.meet(locators, Border(plane, plane.ports[0], exits) if exits else None)
 
     def gateway(self, domain: str, neighbour: str) -> str:
-        """The router of a domain that has the link to a neighbouring domain."""
+        """The router of a domain at the link to a neighbouring domain."""
         pair = frozenset((domain, neighbour))
         if pair not in self._links:
             raise UsageError(f"no link between {domain} and {neighbour}; expected neighbours")
@@ -114,30 +114,30 @@ class Hierarchy(Service):
         return self.domains[name]
 
     def router(self, node: object) -> Router:
-        """The router of a name such as north/oslo."""
+        """The router with a name such as north/oslo."""
         return self.domain(node).router(node)
 
     def is_up(self, node: object, neighbour: object) -> bool:
-        """Links do not fail here."""
+        """Always True: links of a hierarchy do not fail."""
         return True
 
     def memory(self, node: object) -> tuple[Memory, Memory | None]:
-        """What a router stores of its domain, and as a gateway of the others; all gateways of a domain
-        store the same of others."""
+        """The memory of a router for its own domain, and for other domains (None unless it is a gateway).
+        All gateways of a domain store the same for other domains."""
         router, domain = self.router(node), self.domain(node)
         beyond = self.outer.router(domain.name).plane.rib.memory()
         is_gateway = router.name in domain.gateways
         return router.plane.rib.memory(), beyond if is_gateway else None
 
-    # ---------------------------------------------------------------- what applications do
+    # ---------------------------------------------------------------- calls of applications
 
     def register(self, tags: Any, at: object, key: Key) -> None:
-        """An application at a router asks for packets that have these tags, or offers to answer them."""
+        """Register an application at a router for notifications and requests with these tags."""
         self.domain(at).register(tags, at, key)
         self._pass_on(self.domain(at))
 
     def withdraw(self, tags: Any, at: object, key: Key) -> None:
-        """An application takes a registration back; one that it did not make is an error."""
+        """Withdraw a registration; an unknown one is an error."""
         self.domain(at).withdraw(tags, at, key)
         self._pass_on(self.domain(at))
 
@@ -148,7 +148,7 @@ class Hierarchy(Service):
     def register_many(
         self, descriptors: Sequence[Any], at: Sequence[object], keys: Sequence[Key]
     ) -> None:
-        """Many registrations at once. Routers get the tables that updates would have left them with."""
+        """Make many registrations at once; the tables are the same as after single ones."""
         rows = defaultdict[str, list[tuple[Any, object, Key]]](list)
         for row in zip(descriptors, at, keys, strict=True):
             rows[self.domain(row[1]).name].append(row)
@@ -159,8 +159,7 @@ class Hierarchy(Service):
             self.outer.fill({name: domain.wanted() for name, domain in self.domains.items()})
 
     def send(self, packet: Packet, at: object, tree: int | None = None) -> Flight:
-        """Put a packet on its way at a router; it moves when the flight is told to. `tree` is one of the
-        trees between domains."""
+        """Start a packet at a router; `step` or `run` of the flight move it. `tree` is a tree between domains."""
         router = self.router(at)
         if tree is not None:
             plan = self.outer.plan(self.domain(at).name)
@@ -170,8 +169,8 @@ class Hierarchy(Service):
         return Flight(self, packet, router.name)
 
     def trace(self, tags: Any, at: object, key: Key, tree: int = 0) -> Trace:
-        """Follow a notification to an application, from router to router in a domain and from domain to domain
-        on a tree between them: where would it stop, and why?"""
+        """Explain where a notification for an application would go and stop: router by router within a domain,
+        and domain by domain on a tree between them."""
         return trace_domains(self, checked_tags(tags), self.router(at).name, key, tree)
 
 
@@ -196,7 +195,7 @@ def _links(
     seed: int,
 ) -> dict[frozenset[str], dict[str, str]]:
     """For each pair of neighbouring domains, the gateway of each."""
-    random, found = np.random.default_rng(seed), dict[frozenset[str], dict[str, str]]()
+    random, links = np.random.default_rng(seed), dict[frozenset[str], dict[str, str]]()
     for a, b in topology.ends().tolist():
         pair = topology.names[a], topology.names[b]
         drawn = {name: int(random.integers(domains[name].n_nodes)) for name in pair}
@@ -204,10 +203,10 @@ def _links(
             pair = pair[::-1]
         for name, router in zip(pair, gateways.pop(pair, ()), strict=False):
             drawn[name] = domains[name].node(router)
-        found[frozenset(pair)] = {
+        links[frozenset(pair)] = {
             name: f"{name}/{domains[name].names[node]}" for name, node in drawn.items()
         }
     if gateways:
         a, b = next(iter(gateways))
         raise UsageError(f"gateways of {a} and {b}, which have no link; expected neighbours")
-    return found
+    return links

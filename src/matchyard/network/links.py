@@ -1,15 +1,16 @@
-"""A router on the network: a station behind TCP connections, with asyncio.
+"""A router on the network: a station with TCP connections, in asyncio.
 
     connections ──frames──▶ inputs, batch by batch ──▶ log ──▶ station ──▶ sessions ──frames──▶ connections
 
-Whatever has arrived since the last batch is the next batch. It is written to disk before the station takes it, and
-acknowledged after that.
+A batch is all messages that have arrived since the last batch. The router writes a batch to disk, then the station
+processes it, then the router acknowledges it.
 
-Flow control: a peer is sent only so much that it has not acknowledged; the rest stays in its session. While the session
-of a peer that reads is half full, others are held up: the router takes nothing from its own clients, and does not
-acknowledge what other neighbours send. It tells them when it was last held up, so that they hold up others in turn.
-A peer that has not acknowledged anything for two seconds holds nobody up: its session fills, and what has no room is
-dropped and counted. Routers that only hold up each other, in a ring, find after two seconds that nobody does.
+Flow control: a router sends a peer only a limited number of unacknowledged bytes; the rest stays in the session of the
+peer. While the session of an active peer is half full, this peer holds up others: the router reads nothing from its
+own clients, and does not acknowledge messages of other neighbours. It tells the neighbours when it was last held up,
+so that they hold up others in turn. A peer that has acknowledged nothing for two seconds no longer holds up others:
+its session fills, and messages without room are dropped and counted. Routers in a ring that hold up only each other
+therefore resume after two seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +27,13 @@ from typing import Any
 
 from matchyard.errors import MatchyardError, UsageError
 from matchyard.network.addresses import is_loopback, parse_address
-from matchyard.network.connections import FRAME_BYTES, PATIENCE, SECONDS_OF_SILENCE, Connection
+from matchyard.network.connections import (
+    FRAME_BYTES,
+    PATIENCE,
+    SECONDS_OF_SILENCE,
+    AlreadyConnected,
+    Connection,
+)
 from matchyard.network.frames import (
     OLDEST,
     SECONDS_TO_PROVE,
@@ -45,32 +52,26 @@ from matchyard.network.frames import (
     ready_frame,
     welcome,
 )
+from matchyard.network.input_queue import MOST_WAITING, InputQueue
+from matchyard.network.metrics_page import serve_page
+from matchyard.network.peers import Input, InputKind, Peer, Role
 from matchyard.network.questions import answer, metrics
-from matchyard.network.station import Input, InputKind, Peer, Role, Settings, Station, warm_up
+from matchyard.network.settings import Settings
+from matchyard.network.station import Station
 from matchyard.network.station_log import StationLog
+from matchyard.network.warm_up import warm_up
 
 _log = logging.getLogger("matchyard")
-_MOST_WAITING = (
-    8 << 20
-)  # bytes of messages that are not processed yet, if sessions have room for it
 _LOOK_EVERY = 0.25  # seconds
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds before a router connects again
-
-
-class AlreadyConnected(LinkError):
-    """A second connection of a neighbour, where the first one counts."""
-
-    def __init__(self, peer: Peer) -> None:
-        super().__init__(f"{peer.name} is connected already")
-        self.peer = peer
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds before a router reconnects
 
 
 class RouterServer:
     """A router that listens, connects to neighbours, and serves clients.
 
-    `secret` is what all peers must know, but for neighbours that have one in `peer_secrets`, by name; without one,
-    only loopback addresses are allowed. With `state`, a folder,
-    the router comes back as it was after it was killed. At `metrics_at` it answers by HTTP with its counts.
+    All peers must know `secret`, except the neighbours with a secret of their own in `peer_secrets`, by name. Without
+    a secret, only loopback addresses are allowed. With a folder `state`, the router recovers its state after it was
+    killed. At the address `metrics_at`, it serves its counts over HTTP.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class RouterServer:
         for host, _ in (self._listen, *self._connect, self._metrics or self._listen):
             if not secret and not is_loopback(host):
                 raise UsageError(
-                    f"address {host} is not of this machine alone; expected a secret, or 127.0.0.1"
+                    f"address {host} can be reached from other machines; expected a secret, or 127.0.0.1"
                 )
         self._secrets = Secrets(secret, dict(peer_secrets or {}))
         self._settings = settings or Settings()
@@ -107,36 +108,32 @@ class RouterServer:
             self.station = Station(self.name, secrets.randbits(63) + 1, self._settings)
             self._process = self.station.process
         self.connections: dict[Peer, Connection] = {}
-        self._inputs: list[Input] = []
-        self._n_waiting = 0
-        self._has_input, self._has_room = asyncio.Event(), asyncio.Event()
-        self._is_free = asyncio.Event()  # not congested
-        self._done: list[asyncio.Future[None]] = []
+        self._queue = InputQueue(min(MOST_WAITING, self._settings.session_bytes // 8))
+        self._is_free = asyncio.Event()  # set while no peer holds up others
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._page: asyncio.Server | None = None
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """The address at which the router listens."""
         return f"{self._listen[0]}:{self.port}"
 
     @property
     def port(self) -> int:
-        """The port that it listens at."""
+        """The port at which the router listens."""
         assert self._server is not None
         return int(self._server.sockets[0].getsockname()[1])
 
     def connected(self) -> list[str]:
-        """The neighbours that can be reached now."""
+        """The names of the neighbours that are connected now."""
         return sorted(peer.name for peer in self.connections if peer.role is Role.ROUTER)
 
     # ---------------------------------------------------------------- from start to end
 
     async def start(self) -> None:
-        """Listen, and connect to neighbours."""
-        warm_up(self._settings)  # before peers wait
-        self._has_room.set()
+        """Start to listen, and connect to neighbours."""
+        warm_up(self._settings)  # compile before peers wait
         self._is_free.set()
         host, port = self._listen
         try:
@@ -156,14 +153,14 @@ class RouterServer:
         task.add_done_callback(self._tasks.discard)
 
     async def finished(self) -> None:
-        """Go on until it is cancelled, or cannot work any longer."""
+        """Run until cancelled, or until a batch fails; then stop."""
         try:
             await asyncio.gather(*self._tasks)
         finally:
             await self.stop()
 
     async def stop(self) -> None:
-        """Close all connections and let go of the state."""
+        """Close all connections and release the folder of the state."""
         for server in (self._server, self._page):
             if server is not None:
                 server.close()
@@ -179,27 +176,14 @@ class RouterServer:
     async def _show_metrics(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Answer any request by HTTP with the metrics, as text that Prometheus reads."""
-        with contextlib.suppress(OSError, EOFError, asyncio.LimitOverrunError, TimeoutError):
-            async with asyncio.timeout(SECONDS_TO_PROVE):
-                await reader.readuntil(b"\r\n\r\n")
-            text = metrics(self.station, self.connected()).encode()
-            head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
-            head += f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n"
-            writer.write(head.encode() + text)
-            await writer.drain()
-        writer.close()
+        await serve_page(reader, writer, lambda: metrics(self.station, self.connected()))
 
     # ---------------------------------------------------------------- batches
 
     async def _work(self) -> None:
-        """Take what has arrived, batch by batch."""
+        """Process inputs batch by batch."""
         while True:
-            await self._has_input.wait()
-            self._has_input.clear()
-            inputs, self._inputs, self._n_waiting = self._inputs, [], 0
-            done, self._done = self._done, []
-            self._has_room.set()
+            inputs, done = await self._queue.next_batch()
             try:
                 self._process(inputs)
             except Exception:
@@ -212,7 +196,7 @@ class RouterServer:
             await asyncio.sleep(0)
 
     async def _look_after(self) -> None:
-        """Notice in time that a peer holds others up no longer, and tell neighbours that this router is there."""
+        """Refresh flow control regularly, and send signs of life to neighbours."""
         while True:
             await asyncio.sleep(_LOOK_EVERY)
             self._answer_all()
@@ -227,31 +211,16 @@ class RouterServer:
             self._is_free.set()
         for connection in list(self.connections.values()):
             if connection.session is not self.station.sessions.get(connection.peer):
-                connection.close("forgotten; there are too many others")
+                connection.close("forgotten; there are too many other clients")
                 continue
             is_latest = connection.held_up_at() == latest
-            connection.answer(other if is_latest else latest, now)  # of others than the peer
-
-    async def _submit(self, inputs: Sequence[Input]) -> None:
-        """Put inputs into the next batch."""
-        self._inputs += inputs
-        self._n_waiting += sum(len(one.data) for one in inputs)
-        self._has_input.set()
-        if self._n_waiting > min(_MOST_WAITING, self._settings.session_bytes // 8):
-            self._has_room.clear()
-            await self._has_room.wait()
-
-    async def _processed(self) -> None:
-        """Wait until everything that was submitted so far is processed."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._done.append(done)
-        self._has_input.set()
-        await done
+            # A peer that holds up others does not hold up its own messages.
+            connection.answer(other if is_latest else latest, now)
 
     # ---------------------------------------------------------------- connections
 
     async def _keep_connected(self, host: str, port: int) -> None:
-        """Connect to a neighbour, again and again, unless it has connected to this router."""
+        """Keep a connection to a neighbour: reconnect, unless the neighbour has connected to this router."""
         pause, peer = _FIRST_PAUSE, None
         while True:
             if peer is None or peer not in self.connections:
@@ -270,7 +239,7 @@ class RouterServer:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Somebody has connected."""
+        """Serve an incoming connection."""
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -280,7 +249,7 @@ class RouterServer:
         except AlreadyConnected as error:
             _log.debug("router %s: %s", self.name, error)
         except (LinkError, TimeoutError) as error:
-            _log.warning("router %s: %s", self.name, str(error) or "somebody was too slow")
+            _log.warning("router %s: %s", self.name, str(error) or "a peer was too slow")
         except (OSError, EOFError) as error:
             _log.debug("router %s: %s", self.name, error)
         except asyncio.CancelledError:
@@ -292,14 +261,14 @@ class RouterServer:
     async def _connection(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_caller: bool
     ) -> AsyncIterator[Connection]:
-        """A connection after its handshake, on which the session of the peer is sent."""
+        """Perform the handshake, then send the session of the peer until the context ends."""
         connection, writing = None, None
         keep_alive(writer)
         try:
             async with asyncio.timeout(SECONDS_TO_PROVE):
                 connection = await self._opened(reader, writer, is_caller)
             peer = connection.peer
-            _log.info("router %s: %s %s is here", self.name, peer.role.name.lower(), peer.name)
+            _log.info("router %s: %s %s connected", self.name, peer.role.name.lower(), peer.name)
             writing = asyncio.ensure_future(connection.send())
             yield connection
         except MatchyardError as error:
@@ -317,20 +286,20 @@ class RouterServer:
     async def _opened(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_caller: bool
     ) -> Connection:
-        """The handshake."""
+        """Perform the handshake and make the connection."""
         own = Hello.of(Role.ROUTER, self.name, self._settings.common())
         shake = greet if is_caller else welcome
         other = await shake(reader, writer, own, self._secrets)
         peer = Peer(other.role, other.name)
         if is_caller and (other.role is not Role.ROUTER or other.common != own.common):
             raise LinkError(f"{other.name} has {other.common}; {self.name} has {own.common}")
-        # Both ends must know whether the other has lost its state before they say what they expect.
+        # Both ends exchange incarnations first: a changed one means lost state and resets the session.
         incarnation = self.station.incarnation
         writer.write(ready_frame(incarnation, 0))
         theirs, _ = read_ready(await read_expected(reader, FrameKind.READY))
         self._replace(peer, theirs, is_caller)
-        await self._submit([Input(peer, InputKind.MEETING, theirs)])
-        await self._processed()
+        await self._queue.submit([Input(peer, InputKind.MEETING, theirs)])
+        await self._queue.processed()
         session = self.station.session(peer)
         writer.write(ready_frame(incarnation, session.expected))
         _, expected = read_ready(await read_expected(reader, FrameKind.READY))
@@ -339,22 +308,24 @@ class RouterServer:
             raise LinkError(
                 f"{peer.name} expects message {sent}; {self.name} has {session.first} to {session.next}"
             )
-        if peer.role is Role.ROUTER and expected > session.first:  # which it has on disk
-            await self._submit([Input(peer, InputKind.ACKNOWLEDGEMENT, expected)])
+        if (
+            peer.role is Role.ROUTER and expected > session.first
+        ):  # the neighbour has the earlier messages on disk
+            await self._queue.submit([Input(peer, InputKind.ACKNOWLEDGEMENT, expected)])
         self._replace(peer, theirs, is_caller)
         connection = self.connections[peer] = Connection(peer, writer, session, sent, is_caller)
         connection.is_new.set()
         return connection
 
     def _replace(self, peer: Peer, incarnation: int, is_caller: bool) -> None:
-        """Of two connections of a peer, the newer one counts. Of two neighbours that have connected to each other, the
-        connection counts that the one with the lower name has made."""
+        """Close the older of two connections of a peer, or raise AlreadyConnected for the newer one.
+        If two neighbours connect to each other, the connection opened by the lower name stays."""
         old = self.connections.get(peer)
         if old is None:
             return
         if peer.role is Role.ROUTER and old.session.incarnation != incarnation:
             raise LinkError(
-                f"a router {peer.name} is connected already; expected names that differ"
+                f"another router {peer.name} is connected already; expected names that differ"
             )
         is_by_lower = old.is_caller == (self.name < peer.name)
         if peer.role is Role.ROUTER and old.is_caller != is_caller and is_by_lower:
@@ -365,7 +336,7 @@ class RouterServer:
         )
 
     async def _read(self, reader: asyncio.StreamReader, connection: Connection) -> None:
-        """Read frames until the peer has enough, or another connection of it counts."""
+        """Read frames until a farewell, an error, or the replacement of this connection."""
         peer = connection.peer
         is_router = peer.role is Role.ROUTER
         most = self._most_of_router if is_router else self._most_of_client
@@ -380,14 +351,14 @@ class RouterServer:
                 expected, held_for = read_ack(content)
                 connection.note_progress(expected, held_for)
                 if expected > connection.session.first:
-                    await self._submit([Input(peer, InputKind.ACKNOWLEDGEMENT, expected)])
+                    await self._queue.submit([Input(peer, InputKind.ACKNOWLEDGEMENT, expected)])
                 connection.is_new.set()
             elif kind is FrameKind.QUERY and peer.role is Role.CLIENT:
-                await self._processed()
-                found = answer(self.station, content, self.connected())
-                connection.writer.write(frame(FrameKind.ANSWER, json.dumps(found).encode()))
+                await self._queue.processed()
+                reply = answer(self.station, content, self.connected())
+                connection.writer.write(frame(FrameKind.ANSWER, json.dumps(reply).encode()))
             elif kind is FrameKind.FAREWELL and peer.role is Role.CLIENT:
-                await self._submit([Input(peer, InputKind.FAREWELL)])
+                await self._queue.submit([Input(peer, InputKind.FAREWELL)])
                 return
             elif kind is FrameKind.REFUSAL:
                 raise LinkError(f"{peer.name}: {content.decode(errors='replace')}")
@@ -403,9 +374,9 @@ class RouterServer:
                     f"a message of {longest} bytes; expected at most {self._settings.message_bytes}"
                 )
             await self._is_free.wait()
-        await self._submit(
+        await self._queue.submit(
             [
-                Input(peer, InputKind.MESSAGE, first + place, message)
-                for place, message in enumerate(messages)
+                Input(peer, InputKind.MESSAGE, first + position, message)
+                for position, message in enumerate(messages)
             ]
         )

@@ -1,10 +1,11 @@
-"""What routers and their clients tell each other, in bytes. Numbers are big-endian, texts are UTF-8.
+"""The messages of routers and clients as bytes. Numbers are big-endian, texts are UTF-8.
 
 kind          content
 1 packet      see `packet`
-2 update      8 version, 2 tree, 1 flags (1 whole, 2 Bloom filters), then additions and removals: 4 how many,
-              and each as 2 how many tags, 2 length of each, their text; or as 24 bytes of a filter
-3 link state  8 sequence, then the name of a router and of its neighbours: 2 how many, 2 length and text of each
+2 update      8 version, 2 tree, 1 flags (1 whole, 2 Bloom filters), then additions and removals: 4 their number,
+              and for each 2 number of tags, 2 length of each tag, their text; or 24 bytes of a filter
+3 link state  8 sequence, 8 incarnation, then the names of a router and of its neighbours: 2 their number, 2 length
+              of each, their text
 4 register    tags as in an update
 5 withdraw    tags as in an update
 6 forget      the name of a neighbour as in a link state
@@ -31,7 +32,7 @@ _WHOLE, _FILTERS = 1, 2
 
 
 class MessageKind(IntEnum):
-    """What a message is."""
+    """The kind of a message."""
 
     PACKET = 1
     UPDATE = 2
@@ -42,8 +43,8 @@ class MessageKind(IntEnum):
 
 
 class LinkState(NamedTuple):
-    """The neighbours of a router; a higher sequence is newer. The incarnation tells a router from one that had its
-    name before."""
+    """The neighbours of a router; a higher sequence is newer.
+    The incarnation distinguishes routers that have used the same name."""
 
     name: str
     sequence: int
@@ -51,7 +52,7 @@ class LinkState(NamedTuple):
     neighbours: tuple[str, ...]
 
     def age(self) -> tuple[int, int]:
-        """Of two link states of a router, the newer one has more of it."""
+        """A sort key: of two link states of a router, the newer one has the higher age."""
         return self.sequence, self.incarnation
 
     def to_bytes(self) -> bytes:
@@ -66,7 +67,7 @@ class LinkState(NamedTuple):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> LinkState:
-        """Read it; anything else is a PacketError."""
+        """Parse a link state; raise PacketError for other bytes."""
         reader = Reader(data, "a link state")
         sequence, incarnation = reader.numbers(_STATE, "head")
         names = texts_from(reader, "names")
@@ -79,7 +80,7 @@ class LinkState(NamedTuple):
 
 
 def texts_to_bytes(texts: Sequence[str]) -> bytes:
-    """How many, the length of each, and their text."""
+    """The bytes of texts: their number, the length of each, and their text."""
     coded = [text.encode() for text in texts]
     try:
         head = struct.pack(f">H{len(coded)}H", len(coded), *map(len, coded))
@@ -89,7 +90,7 @@ def texts_to_bytes(texts: Sequence[str]) -> bytes:
 
 
 def texts_from(reader: Reader, what: str) -> list[str]:
-    """What `texts_to_bytes` has written."""
+    """Read texts that `texts_to_bytes` wrote."""
     (count,) = reader.numbers(_SHORT, what)
     if count > MOST_TAGS:
         raise PacketError(f"{count} {what}; expected at most {MOST_TAGS}")
@@ -98,15 +99,15 @@ def texts_from(reader: Reader, what: str) -> list[str]:
 
 
 def tags_from_bytes(data: bytes) -> Tags:
-    """The tags of a registration."""
+    """Parse the tags of a registration."""
     reader = Reader(data, "a registration")
-    found = frozenset(texts_from(reader, "tags"))
+    tags = frozenset(texts_from(reader, "tags"))
     reader.check_end()
-    return found
+    return tags
 
 
 def update_to_bytes(told: TreeUpdate) -> bytes:
-    """The form of an update on the wire; the same update has one form, whatever the order of descriptors."""
+    """The bytes of an update; they do not depend on the order of descriptors."""
     update, is_bloom = told.update, _is_bloom(told.update)
     flags = (_WHOLE if told.is_whole else 0) | (_FILTERS if is_bloom else 0)
     parts = [_HEAD.pack(told.version, told.tree, flags)]
@@ -128,7 +129,7 @@ def _is_bloom(update: Update) -> bool:
 
 
 def update_from_bytes(data: bytes) -> TreeUpdate:
-    """Read an update; anything else is a PacketError."""
+    """Parse an update; raise PacketError for other bytes."""
     reader = Reader(data, "an update")
     version, tree, flags = reader.numbers(_HEAD, "head")
     if flags >> 2:
@@ -140,7 +141,7 @@ def update_from_bytes(data: bytes) -> TreeUpdate:
 
 
 def is_of_filters(data: bytes) -> bool:
-    """Has an update Bloom filters?"""
+    """True if an update has Bloom filters."""
     return bool(data[_HEAD.size - 1] & _FILTERS)
 
 
@@ -153,7 +154,7 @@ def _descriptors(reader: Reader, is_bloom: bool) -> Any:
 
 
 def updates_to_bytes(told: TreeUpdate, most: int) -> list[bytes]:
-    """An update on the wire, as several that have at most so many bytes each if it is longer."""
+    """The bytes of an update, split into several updates of at most `most` bytes each."""
     data, update = update_to_bytes(told), told.update
     n_removals, n_additions = len(update.removals), len(update.additions)
     if len(data) <= most or n_removals + n_additions <= 1:

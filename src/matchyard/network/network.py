@@ -1,10 +1,10 @@
-"""A network in memory: routers, the links between them, and what applications do with it.
+"""A network in memory: routers, the links between them, and the calls of applications.
 
-    register ──▶ updates, router by router, until nobody has to be told more
+    register ──▶ updates, router by router, until all routers are up to date
     notify   ──▶ copies of a packet, hop by hop, until all of them have arrived
 
-Trees are made for the whole network, and each router gets its part. When links or nodes come or go, trees and
-labels are made anew under a new version. Parts that cannot reach each other have trees of their own.
+Trees are made for the whole network, and each router gets its part. After each change of links or nodes, trees and
+labels are made anew under a new version. Parts that cannot reach each other have separate trees.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from matchyard.routing.applications import Key
 
 
 class Traffic(NamedTuple):
-    """What routers have told each other so far."""
+    """The sums of all updates between routers so far."""
 
     messages: int
     additions: int
     removals: int
-    bytes: int  # that messages would take on a wire
+    bytes: int  # of all messages, in their form on the wire
 
 
 class Network(Service):
     """Routers at all nodes of a network.
 
-    Nodes go by their names. `descriptors="bloom"` makes routers compare Bloom filters, as in the thesis;
-    applications get what they asked for all the same. Routers keep `versions` versions of the trees, and
-    `cache` packets each. Networks may share a vocabulary.
+    Nodes are identified by name. With `descriptors="bloom"`, routers compare Bloom filters, as in the thesis;
+    the deliveries to applications stay exact. Each router keeps `versions` versions of the trees and `cache`
+    packets. Networks may share a vocabulary.
 
     >>> from matchyard.routing import from_links
     >>> net = Network(from_links([(0, 1), (1, 2)], names=["oslo", "rome", "wien"]), trees=2)
@@ -87,12 +87,12 @@ class Network(Service):
 
     @property
     def traffic(self) -> Traffic:
-        """What routers have told each other so far."""
+        """The sums of all updates between routers so far."""
         return Traffic(*self._sums)
 
     @property
     def nodes(self) -> list[str]:
-        """The names of all nodes, also of those that are down."""
+        """The names of all nodes, including those that are down."""
         return list(self._nodes)
 
     def router(self, node: object) -> Router:
@@ -106,26 +106,26 @@ class Network(Service):
             ) from None
 
     def plan(self, node: object) -> Plan:
-        """The trees and labels of the part of the network that a node is in."""
+        """The trees and labels of the connected part that contains a node."""
         name = self.router(node).name
         if name not in self._plans:
             raise UsageError(f"node {name} is down; expected one that is up")
         return self._plans[name]
 
     def is_up(self, node: object, neighbour: object) -> bool:
-        """Can packets go from one node to another that it has a link to?"""
+        """True if both nodes and the link between them are up."""
         a, b = str(node), str(neighbour)
         return not ({a, b, _link(a, b)} & self._down) and _link(a, b) in self._weights
 
-    # ---------------------------------------------------------------- what applications do
+    # ---------------------------------------------------------------- calls of applications
 
     def register(self, tags: Any, at: object, key: Key) -> None:
-        """An application at a node asks for packets that have these tags, or offers to answer them."""
+        """Register an application at a node for notifications and requests with these tags."""
         router = self._living(at)
         self._settle(router, router.register(checked_key(key), [tags]))
 
     def withdraw(self, tags: Any, at: object, key: Key) -> None:
-        """An application takes a registration back; one that it did not make is an error."""
+        """Withdraw a registration; an unknown one is an error."""
         router, wanted = self._living(at), checked_tags(tags)
         if wanted not in router.applications.of(key):
             raise UsageError(
@@ -137,7 +137,7 @@ class Network(Service):
     def register_many(
         self, descriptors: Sequence[Any], at: Sequence[object], keys: Sequence[Key]
     ) -> None:
-        """Many registrations at once. Routers get the tables that updates would have left them with."""
+        """Make many registrations at once; the tables are the same as after single ones."""
         by_node = defaultdict[str, list[tuple[Key, Any]]](list)
         for tags, node, key in zip(descriptors, at, keys, strict=True):
             by_node[self._living(node).name].append((checked_key(key), checked_tags(tags)))
@@ -150,7 +150,7 @@ class Network(Service):
             self._fill(plan)
 
     def _fill(self, plan: Plan) -> None:
-        """Give all routers of a plan the tables that belong to the registrations."""
+        """Fill the tables of all routers of a plan from the registrations."""
         names = plan.topology.names
         wanted = [
             (tags, node)
@@ -166,7 +166,7 @@ class Network(Service):
             self._nodes[name].fill(table, plan.version)
 
     def send(self, packet: Packet, at: object, tree: int | None = None) -> Flight:
-        """Put a packet on its way at a node; it moves when the flight is told to."""
+        """Start a packet at a node; `step` or `run` of the flight move it."""
         router = self._living(at)
         if tree is not None:
             tree = self.plan(router.name).checked_tree(tree)
@@ -174,8 +174,9 @@ class Network(Service):
         return Flight(self, packet, router.name)
 
     def move(self, key: Key, to: object) -> None:
-        """An application moves to another node with its registrations. It is registered there before it
-        withdraws here, and packets on their way to its old locators follow it."""
+        """Move an application to another node with its registrations.
+        It is registered at the new node before it is withdrawn from the old one. The old router redirects
+        packets that are addressed to it."""
         old, new = self._where(key), self._living(to)
         if old is new:
             return
@@ -186,20 +187,20 @@ class Network(Service):
             self._settle(old, told)
 
     def _where(self, key: Key) -> Router:
-        found = [router for router in self._nodes.values() if key in router.attached]
-        if len(found) != 1:
-            places = ", ".join(router.name for router in found) or "nowhere"
+        routers = [router for router in self._nodes.values() if key in router.attached]
+        if len(routers) != 1:
+            places = ", ".join(router.name for router in routers) or "nowhere"
             raise UsageError(f"{key!r} is {places}; expected it at one node")
-        return found[0]
+        return routers[0]
 
     def trace(self, tags: Any, at: object, key: Key, tree: int = 0) -> Trace:
-        """Follow a notification to an application, hop by hop: where would it stop, and why?"""
+        """Explain, hop by hop, where a notification for an application would go, stop, and why."""
         return trace(self, checked_tags(tags), self._living(at).name, key, tree)
 
-    # ---------------------------------------------------------------- what happens to the network
+    # ---------------------------------------------------------------- changes of the network
 
     def join(self, node: object, neighbours: Iterable[object], weight: float = 1.0) -> None:
-        """A new node, or new links of a node."""
+        """Add a node with links, or links to a node."""
         name, near = str(node), [self.router(one).name for one in neighbours]
         if name in near:
             raise UsageError(f"a link from {name} to itself; expected another node")
@@ -213,21 +214,21 @@ class Network(Service):
         self._renew()
 
     def fail(self, node: object, neighbour: object | None = None) -> None:
-        """A node fails, or the link between two nodes."""
+        """Let a node fail, or the link between two nodes."""
         self._down.add(self._thing(node, neighbour))
         self._renew()
 
     def restore(self, node: object, neighbour: object | None = None) -> None:
-        """What has failed works again; a router remembers what its applications registered."""
+        """Restore a failed node or link; the registrations of a node survive."""
         self._down.discard(self._thing(node, neighbour))
         self._renew()
 
     def restart(self, node: object, forget: bool = False) -> None:
-        """A router loses its tables and its cache, and gets them back from its neighbours; its applications
-        register again, or with `forget` are gone."""
+        """Restart a router without tables and cache; its neighbours send the tables again.
+        Its applications register again, or with `forget`, are gone."""
         old = self._living(node)
         router = self._add(old.name)
-        for neighbour in old.interfaces:  # packets on their way know interfaces by number
+        for neighbour in old.interfaces:  # packets in flight refer to interfaces by number
             router.connect(neighbour)
         plan = self._plans[old.name]
         waiting = router.install(self._part(plan, old.name))
@@ -271,10 +272,10 @@ class Network(Service):
         return router
 
     def _renew(self) -> None:
-        """New trees and labels for what is up, under a new version; routers tell each other everything on them."""
+        """Make trees and labels of the nodes and links that are up, and fill the new tables by updates."""
         self._n_plans += 1
         names = [name for name in self._nodes if name not in self._down]
-        number = {name: place for place, name in enumerate(names)}
+        number = {name: position for position, name in enumerate(names)}
         links = [link for link in self._weights if self.is_up(*link)]
         ends = np.array([[number[a], number[b]] for a, b in links], np.int64).reshape(-1, 2)
         weights = np.array([self._weights[link] for link in links])
@@ -283,10 +284,10 @@ class Network(Service):
         self._plans = {}
         for one in range(int(part.max(initial=-1)) + 1):
             inside = np.flatnonzero(part == one)
-            place = np.cumsum(part == one) - 1
+            position = np.cumsum(part == one) - 1
             is_in = part[ends[:, 0]] == one
             topology = from_links(
-                place[ends[is_in]], weights[is_in], [names[node] for node in inside]
+                position[ends[is_in]], weights[is_in], [names[node] for node in inside]
             )
             plan = Plan(topology, self.n_trees, self.rule, self.seed, str(self._n_plans))
             self._plans.update(dict.fromkeys(topology.names, plan))
@@ -298,7 +299,7 @@ class Network(Service):
         self._settle_all(waiting)
 
     def _part(self, plan: Plan, node: str) -> Part:
-        """What the router of a node gets of a plan."""
+        """The part of a plan for the router of a node."""
         return plan.part(plan.topology.node(node))
 
     # ---------------------------------------------------------------- updates
@@ -307,7 +308,7 @@ class Network(Service):
         self._settle_all([(router, told)])
 
     def _settle_all(self, told: list[tuple[Router, list[tuple[int, TreeUpdate]]]]) -> None:
-        """Bring updates to neighbours, round by round, until nobody has to be told more."""
+        """Deliver updates to neighbours, round by round, until there are no more updates."""
         while told:
             arriving = defaultdict[tuple[str, str], list[TreeUpdate]](list)
             for router, some in told:
@@ -325,7 +326,7 @@ class Network(Service):
     def _inside(
         self, router: Router, told: list[tuple[int, TreeUpdate]]
     ) -> list[tuple[int, TreeUpdate]]:
-        """The updates for neighbours in this network; a part of something larger has others, too."""
+        """The updates for neighbours in this network; a subclass removes those for other networks."""
         return told
 
     def _count(self, update: TreeUpdate) -> None:
@@ -336,10 +337,10 @@ class Network(Service):
 
 
 def joined(updates: list[TreeUpdate]) -> list[TreeUpdate]:
-    """The same updates, with neighbours in the list that only add to one tree made one."""
-    found = list[TreeUpdate]()
+    """Merge adjacent updates that only add, to the same tree."""
+    merged = list[TreeUpdate]()
     for update in updates:
-        last = found[-1] if found else None
+        last = merged[-1] if merged else None
         is_more = (
             last is not None
             and last[:2] == update[:2]
@@ -348,10 +349,10 @@ def joined(updates: list[TreeUpdate]) -> list[TreeUpdate]:
         )
         if last is not None and is_more:
             both = last.update.additions.with_more(update.update.additions)
-            found[-1] = last._replace(update=Update(both, last.update.removals))
+            merged[-1] = last._replace(update=Update(both, last.update.removals))
         else:
-            found.append(update)
-    return found
+            merged.append(update)
+    return merged
 
 
 def _link(a: str, b: str) -> tuple[str, str]:

@@ -1,10 +1,10 @@
-"""A packet: what it says, who is to get it, and its form on the wire. [Thesis 2.2, 2.3]
+"""A packet: its content, its destination, and its form on the wire. [Thesis 2.2, 2.3]
 
-A packet is forwarded by the locators on its stack, the last one first; without any, by its tags on its
-tree. In a hierarchy, its tree is one within a domain or one between domains: its scope says which, and it needs
-no more than one of them at a time. Numbers on the wire are big-endian. Texts are UTF-8. A part with a flag is there if the flag is set.
+A packet is forwarded by the locators on its stack, the last one first; with an empty stack, by its tags on its
+tree. In a hierarchy, the scope says whether this is a tree within a domain or between domains. Numbers on the
+wire are big-endian. Texts are UTF-8. A part with a flag is present if the flag is set.
 
-    bytes  what
+    bytes  meaning
     1      version of this form: 1
     1      kind: 1 notification, 2 request, 3 reply
     1      flags: 1 tags, 2 filter, 4 identifier, 8 addressee, 16 sender, 32 whole (see `Packet.is_whole`)
@@ -14,8 +14,8 @@ no more than one of them at a time. Numbers on the wire are big-endian. Texts ar
     1      hops so far           1  trees tried so far    1  scope: see `Scope`
     1      locators on the stack 1  stacks of the origin
     19 …   each locator of the stack: 8 version, 2 tree, 8 label, 1 level
-    …      each stack of the origin: 1 how many locators, and these
-    …      tags: 2 how many; 2 length of each; their text
+    …      each stack of the origin: 1 number of locators, and the locators
+    …      tags: 2 their number; 2 length of each; their text
     24     filter: the Bloom filter of the tags
     …      identifier: 2 length, bytes
     …      addressee, sender: 1 kind (0 text, 1 number), 2 length and text, or 8 number
@@ -48,19 +48,19 @@ DO_NOT_STORE, DO_NOT_ANSWER, KEEP = 1, 2, 4
 
 
 class PacketError(MatchyardError, ValueError):
-    """A packet that a router does not take: garbage, or of a version, tree or place it does not know."""
+    """A packet that a router refuses: malformed, or of an unknown version, tree or locator."""
 
 
 class Kind(IntEnum):
-    """What a packet is for."""
+    """The kind of a packet."""
 
-    NOTIFICATION = 1  # to all who want it
-    REQUEST = 2  # to one who offers it, and back comes a reply
-    REPLY = 3  # to the locator of who asked
+    NOTIFICATION = 1  # goes to all applications that want it
+    REQUEST = 2  # goes to an application that offers the content, and gets a reply
+    REPLY = 3  # goes to the locator of the requester
 
 
 class Scope(IntEnum):
-    """Which tree a packet goes by tags on; in a flat network, and by locators alone, it is LOCAL."""
+    """The level of the tree of a packet; LOCAL in a flat network, and for packets by locators only."""
 
     LOCAL = 0  # on a tree of a domain
     GLOBAL = 1  # on a tree between domains: at its access router, and on its way to a gateway
@@ -73,7 +73,7 @@ _SCOPES = {one.value: one for one in Scope}
 
 
 class Locator(NamedTuple):
-    """Where a router is on a tree: its label there. `level` is 0 within a domain and 1 between domains."""
+    """The position of a router on a tree, as a label. `level` is 0 within a domain and 1 between domains."""
 
     version: int
     tree: int
@@ -82,26 +82,26 @@ class Locator(NamedTuple):
 
 
 class Packet(NamedTuple):
-    """What travels between routers."""
+    """A packet between routers."""
 
     kind: Kind
     tags: Tags | None = None
-    # Where to, the next one last: a router, then its domain, then a gateway on the way there.
+    # The destinations, the next one last: a router, then its domain, then a gateway on the way.
     stack: tuple[Locator, ...] = ()
     version: int = 0  # of the tree
-    tree: int = 0  # that it is forwarded on now, within a domain or between domains: see `scope`
+    tree: int = 0  # the present tree, within a domain or between domains: see `scope`
     fan_out: FanOut = ALL
-    identifier: bytes = b""  # of the content; caches go by it
+    identifier: bytes = b""  # of the content; the key of caches
     cache_control: int = 0
     origin: tuple[tuple[Locator, ...], ...] = ()  # the sender's locators, a stack for each tree
-    addressee: Key | None = None  # the application, where the packet is for one alone
+    addressee: Key | None = None  # set if the packet is for one application only
     sender: Key | None = None
     payload: bytes = b""
-    filter: bytes = b""  # the Bloom filter of the tags, where routers go by it
+    filter: bytes = b""  # the Bloom filter of the tags, if routers compare filters
     hops: int = 0
-    tries: int = 0  # trees that led nowhere
+    tries: int = 0  # trees that did not reach an application
     scope: Scope = Scope.LOCAL
-    is_whole: bool = True  # has its fan-out not been shared between copies?
+    is_whole: bool = True  # False after its fan-out was shared between copies
 
     def to_bytes(self) -> bytes:
         """The form on the wire.
@@ -114,7 +114,7 @@ class Packet(NamedTuple):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Packet:
-        """Read a packet; anything else is a PacketError that says what is wrong."""
+        """Parse a packet; raise PacketError for other bytes."""
         return _read(data)
 
 
@@ -176,7 +176,7 @@ def _parts(packet: Packet) -> list[bytes]:
 
 
 def key_to_bytes(key: Key) -> bytes:
-    """An application on the wire."""
+    """The bytes of the key of an application."""
     if isinstance(key, int):
         return b"\1" + _NUMBER.pack(key)
     text = key.encode()
@@ -184,46 +184,46 @@ def key_to_bytes(key: Key) -> bytes:
 
 
 class Reader:
-    """Bytes that are read from front to back, and never beyond their end."""
+    """Reads bytes from front to back, and raises PacketError at the end."""
 
     def __init__(self, data: bytes, what: str) -> None:
         self.data, self.at, self._what = data, 0, what
 
     def take(self, count: int, part: str) -> bytes:
-        """So many bytes more."""
+        """Read `count` bytes."""
         end = self.at + count
         if end > len(self.data):
             raise PacketError(
                 f"{self._what} ends within its {part}: {len(self.data)} bytes, expected {end} or more"
             )
-        found, self.at = self.data[self.at : end], end
-        return found
+        taken, self.at = self.data[self.at : end], end
+        return taken
 
     def check_end(self) -> None:
-        """Refuse bytes that are left."""
+        """Raise PacketError if bytes are left."""
         if self.at != len(self.data):
             n_more = len(self.data) - self.at
             raise PacketError(f"{self._what} of {self.at} bytes, followed by {n_more} more")
 
     def numbers(self, form: struct.Struct, what: str) -> tuple[int, ...]:
-        """Numbers in some form."""
+        """Read the numbers of a struct."""
         return form.unpack(self.take(form.size, what))
 
     def text(self, count: int, what: str) -> str:
-        """So many bytes of text."""
+        """Read `count` bytes of text."""
         try:
             return self.take(count, what).decode()
         except UnicodeDecodeError as error:
             raise PacketError(f"{what} of {self._what}: {error}; expected UTF-8") from None
 
     def locators(self, count: int, what: str) -> tuple[Locator, ...]:
-        """So many locators."""
+        """Read `count` locators."""
         form = _LOCATOR.size
         data = self.take(count * form, what)
         return tuple(map(Locator._make, _LOCATOR.iter_unpack(data)))
 
     def key(self, what: str) -> Key:
-        """The name of an application."""
+        """Read the key of an application."""
         kind = self.take(1, what)[0]
         if kind == 1:
             return self.numbers(_NUMBER, what)[0]

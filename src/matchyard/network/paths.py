@@ -1,10 +1,10 @@
-"""Which links the copies of many notifications take: two ways to find out, with the same result.
+"""The links that copies of many notifications take: two algorithms with the same result.
 
-by hops     routers forward all copies that have come equally far, one call for all at a router
-by subtree  one search for who wants a notification; the part of its tree that joins them and the source
+by hops     routers forward all copies of equal hop count together
+by subtree  one index search finds the nodes that want a notification; its copies take the subtree that
+            joins these nodes and the source
 
-Routers keep no state for packets, so that copies can be forwarded in any order: routers take all that have
-taken the same number of links, whenever each of them would have been there. When that is, a clock tells
+Routers keep no state for packets, so they may forward copies in any order. A clock computes the times
 afterwards: see `simulator`.
 """
 
@@ -33,21 +33,21 @@ from matchyard.routing import (
 from matchyard.routing.lookups import Lookups
 from matchyard.routing.whole_numbers import whole_number, whole_numbers
 
-_TREE = 0x7472  # trees have random numbers of their own,
-_SENDERS = 1 << 40  # and senders are no users of a workload
+_TREE = 0x7472  # separates the random numbers of trees from others
+_SENDERS = 1 << 40  # separates senders from the users of a workload
 
 
 class Notifications(NamedTuple):
-    """Notifications to all who want them: what they are about, and where and when they start, on which tree."""
+    """Notifications as columns: tags, source, tree and start time."""
 
-    tags: Any  # sets of tags in any form that an index takes them in
-    sources: NDArray[np.int64]  # numbers of nodes
+    tags: Any  # sets of tags in any form that an index accepts
+    sources: NDArray[np.int64]  # the numbers of nodes
     trees: NDArray[np.int64]
     times: NDArray[np.float64]
 
     @property
     def n(self) -> int:
-        """How many there are."""
+        """The number of notifications."""
         return len(self.sources)
 
 
@@ -60,8 +60,10 @@ def draw_notifications(
     interval: float = 0.0,
     sources: ArrayLike | None = None,
 ) -> Notifications:
-    """Notifications from nodes that a placement draws, or from `sources`, each on a tree of equal chance; one
-    every `interval` of time. The same seed gives the same.
+    """Draw a source and a tree for each set of tags; one notification starts every `interval` of time.
+
+    A placement draws the sources, unless `sources` has them. All trees are equally likely. Equal seeds give
+    equal results.
 
     >>> from matchyard.routing import generate
     >>> draw_notifications(["jazz", "rock"], generate("grid", 9), 2, interval=0.5).times.tolist()
@@ -89,10 +91,12 @@ def draw_notifications(
 def check_notifications(
     notifications: Notifications, topology: Topology, n_trees: int
 ) -> Notifications:
-    """The same, if their nodes and trees are there: kernels trust them."""
+    """Check the columns and return them: kernels do not check them."""
     n_rows = {len(column) for column in notifications}
     if len(n_rows) != 1:
-        raise UsageError(f"columns of {sorted(n_rows)} notifications; expected as many in each")
+        raise UsageError(
+            f"columns of {sorted(n_rows)} notifications; expected columns of equal length"
+        )
     for what, values, limit in (
         ("node", notifications.sources, topology.n_nodes),
         ("tree", notifications.trees, n_trees),
@@ -101,30 +105,30 @@ def check_notifications(
         if len(odd):
             raise UsageError(f"a notification of {what} {odd[0]}; expected 0 to {limit - 1}")
     if not np.isfinite(notifications.times).all():
-        raise UsageError("a notification at no time; expected finite numbers")
+        raise UsageError("a notification without a finite time; expected finite numbers")
     return notifications
 
 
 class Copies(NamedTuple):
-    """Copies of notifications, each over one link, after those that they were made from."""
+    """Copies of notifications, each over one link; a copy comes after the one it was made from."""
 
     notification: NDArray[np.int32]
-    place: NDArray[np.int32]  # of the neighbour that it goes to, in `Topology.neighbours`
-    before: NDArray[np.int32]  # the copy that it was made from; -1 at the source
-    hops: NDArray[np.int32]  # links up to and with this one
+    place: NDArray[np.int32]  # the position of the link in `Topology.neighbours`
+    before: NDArray[np.int32]  # the previous copy; -1 at the source
+    hops: NDArray[np.int32]  # the number of links, including this one
 
 
 class Arrivals(NamedTuple):
-    """Nodes with applications that want a notification, which has come there."""
+    """Arrivals of notifications at nodes with applications that want them."""
 
     notification: NDArray[np.int32]
     node: NDArray[np.int32]
-    copy: NDArray[np.int32]  # that came there; -1 at the source
+    copy: NDArray[np.int32]  # the copy that arrived; -1 at the source
     hops: NDArray[np.int32]
 
 
 class Ways(Protocol):
-    """What finds the paths of notifications."""
+    """An algorithm that finds the paths of notifications."""
 
     topology: Topology
 
@@ -133,11 +137,11 @@ class Ways(Protocol):
         """The trees that notifications may take."""
 
     def find(self, some: Notifications) -> tuple[Copies, Arrivals]:
-        """The copies and arrivals of some notifications, numbered as they come."""
+        """The copies and arrivals of some notifications, numbered from 0 in the given order."""
 
 
 class BySubtree:
-    """Paths without routers. With `filters`, the registrations as Bloom filters, copies go where these lead."""
+    """Paths without routers. With `filters`, the registrations as Bloom filters, copies follow these."""
 
     def __init__(
         self,
@@ -184,22 +188,22 @@ def _targets(interest: Interest, tags: Any) -> tuple[NDArray[np.int64], NDArray[
 
 
 def _pairs(start: NDArray[np.int64], nodes: NDArray[np.int32], n_nodes: int) -> NDArray[np.int64]:
-    """A number for each notification and node."""
+    """A unique number for each pair of notification and node."""
     rows = np.repeat(np.arange(len(start) - 1), np.diff(start))
     return rows * n_nodes + nodes
 
 
 class _Present(NamedTuple):
-    """Copies that are at routers now."""
+    """The copies that are at routers now."""
 
     row: NDArray[np.int64]
     node: NDArray[np.int64]
-    interface: NDArray[np.int64]  # of the router; 0 at the source
+    interface: NDArray[np.int64]  # by which it came; 0 at the source
     copy: NDArray[np.int64]
 
 
 class ByHops:
-    """Paths by the routers of a network, as they are now."""
+    """Paths by the routers of a network, with their present tables."""
 
     def __init__(self, network: Network) -> None:
         names = network.nodes
@@ -212,7 +216,7 @@ class ByHops:
         self._routers = [network.router(name) for name in self.topology.names]
         ports = [np.array(router.planes[plan.version].ports) for router in self._routers]
         self._ribs = [router.planes[plan.version].rib for router in self._routers]
-        # Interfaces of routers need not be those of the plan, when links have come and gone.
+        # After changes of links, the interfaces of routers differ from those of the plan.
         widths = [int(some.max(initial=0)) + 1 for some in ports]
         self._first = np.append(0, np.cumsum(widths))[:-1]
         self._place_by = np.full(sum(widths), -1, np.int64)
@@ -224,13 +228,13 @@ class ByHops:
         self._entering = np.concatenate(ports)[port_start[self.topology.neighbours] + backs]
 
     def find(self, some: Notifications) -> tuple[Copies, Arrivals]:
-        """Let routers forward some notifications to the end; nobody else changes their tables meanwhile."""
+        """Let routers forward some notifications to the end, while all tables are locked."""
         with ExitStack() as locks:
             for rib in self._ribs:
                 locks.enter_context(rib.locked())
-            return self._found(some)
+            return self._forwarded(some)
 
-    def _found(self, some: Notifications) -> tuple[Copies, Arrivals]:
+    def _forwarded(self, some: Notifications) -> tuple[Copies, Arrivals]:
         router, lookups = self._routers[0], Lookups(self._ribs)
         packets = router.filters.find(some.tags)[0]
         undeceived = self._undeceived(some) if router.is_bloom else None
@@ -239,8 +243,8 @@ class ByHops:
         copies, arrivals, n_copies, n_hops = list[Copies](), list[Arrivals](), 0, 0
         while len(present.row):
             row, node, entered, _ = present
-            found = lookups.find(node, packets, row, some.trees[row], entered)
-            at, interface = np.repeat(found.order, np.diff(found.start)), found.interfaces
+            leaving = lookups.find(node, packets, row, some.trees[row], entered)
+            at, interface = np.repeat(leaving.order, np.diff(leaving.start)), leaving.interfaces
             is_here = interface == 0
             here, on = at[is_here], at[~is_here]
             if undeceived is not None:
@@ -262,15 +266,15 @@ class ByHops:
     def _undeceived(
         self, some: Notifications
     ) -> Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]:
-        """Tells which notifications applications of nodes want, and not a Bloom filter alone."""
+        """A function that is True for notifications that an application of a node wants, by exact tags."""
         exact = self._routers[0].vocabulary.find(some.tags)[0]
         lookups = Lookups([router.applications for router in self._routers])
 
         def are_wanted(rows: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
             none = np.zeros_like(rows)
-            found = lookups.find(nodes, exact, rows, none, none)
+            takers = lookups.find(nodes, exact, rows, none, none)
             is_wanted = np.empty(len(rows), np.bool_)
-            is_wanted[found.order] = np.diff(found.start) > 0
+            is_wanted[takers.order] = np.diff(takers.start) > 0
             return is_wanted
 
         return are_wanted
@@ -294,14 +298,14 @@ def _copies(
 
 
 def joined(kind: Any, parts: Sequence[Any]) -> Any:
-    """Rows of several parts, one after the other."""
+    """Concatenate the rows of several parts."""
     if not parts:
         return kind(*(np.empty(0, np.int32) for _ in kind._fields))
     return kind(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def joined_copies(parts: Sequence[tuple[Copies, Arrivals]]) -> tuple[Copies, Arrivals]:
-    """The same of copies and arrivals, where copies are numbered anew."""
+    """Concatenate copies and arrivals, and renumber the copies."""
     first, copies, arrivals = 0, list[Copies](), list[Arrivals]()
     for some, came in parts:
         before = np.where(some.before < 0, -1, some.before + first).astype(np.int32)

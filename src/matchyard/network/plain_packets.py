@@ -1,7 +1,7 @@
-"""Notifications that a router sends on as they came, many at once: only their count of hops changes.
+"""Fast forwarding of plain notifications as bytes, many at once; only their hop count changes.
 
-A notification for all, by tags, without caching, is most of the traffic. It is not made a `Packet` and back: a kernel
-reads all of them where they are, and what goes out is what came in with another byte.
+A plain notification goes by tags to all applications, without caching. Most traffic is plain. A kernel reads such
+notifications in place, without making a `Packet`; the router sends the same bytes with a new hop count.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HOP_BYTES = [bytes([number]) for number in range(256)]
 
 
 class Message(NamedTuple):
-    """A message with a packet, the interface that it came by, and of a local one, the application."""
+    """A message with a packet, its incoming interface, and the application that sent it, if local."""
 
     data: bytes
     interface: int
@@ -35,7 +35,7 @@ class Message(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """Where plain packets go: who gets which messages."""
+    """The messages for each neighbour and application."""
 
     neighbours: dict[int, list[bytes]]  # by interface
     applications: list[tuple[Key, bytes]]
@@ -43,8 +43,8 @@ class Sent(NamedTuple):
 
 
 def forward_plain(router: Router, given: Sequence[Message], at: int) -> Sent:
-    """Forward messages that have a packet from byte `at` on. Those of applications get a tree."""
-    if router.is_bloom:  # packets have filters, which routers make and compare one by one
+    """Forward messages whose packets begin at byte `at`; give a tree to packets of applications."""
+    if router.is_bloom:  # such packets carry filters; `Router` handles them one by one
         return Sent({}, [], list(range(len(given))))
     messages = [message.data for message in given]
     lengths = np.fromiter(map(len, messages), np.int64, len(messages))
@@ -78,8 +78,8 @@ def _admit(
     came_from: NDArray[np.int64],
     at: int,
 ) -> None:
-    """Give packets of applications a tree. A packet that has a version already, is not ASCII, or does not name its
-    sender as it should, is left to be looked at more closely."""
+    """Give packets of applications a tree.
+    A packet that already has a version, is not ASCII, or names another sender, is not plain: `Router` checks it."""
     is_new = (fields[:, 0] == 0) & (fields[:, 3] == 1)
     is_plain &= (came_from != 0) | is_new
     rows = np.flatnonzero(is_plain & (came_from == 0)).tolist()
@@ -87,9 +87,9 @@ def _admit(
         return
     part, version, hops = router.plane.part, at + VERSION, at + HOPS
     stamps = [_STAMP.pack(part.version, number) for number in range(len(part.links))]
-    for row, place in zip(rows, fields[rows, 4].tolist(), strict=True):
+    for row, position in zip(rows, fields[rows, 4].tolist(), strict=True):
         message, sender = messages[row], _sender_bytes(given[row].sender or "")
-        if message[at + place : at + place + len(sender)] != sender:
+        if message[at + position : at + position + len(sender)] != sender:
             is_plain[row] = False
             continue
         chosen = router.draw_tree()
@@ -126,13 +126,13 @@ def _forward(
         else ()
     )
     ways = leaving.tolist()
-    for place, (row, (low, high)) in enumerate(
+    for position, (row, (low, high)) in enumerate(
         zip(rows.tolist(), pairwise(start.tolist()), strict=True)
     ):
         message = messages[row]
-        keys = takers.get(place, ())
+        keys = takers.get(position, ())
         sent.applications.extend([(key, message) for key in keys])
-        low += place in takers
+        low += position in takers
         if low < high:
             moved = message[:hop] + _HOP_BYTES[message[hop] + 1] + message[hop + 1 :]
             for interface in ways[low:high]:

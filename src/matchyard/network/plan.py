@@ -1,7 +1,7 @@
-"""A plan: the trees and labels of a connected network under one version, and what each router gets of it.
+"""A plan: the trees and labels of a connected network under one version, and the part for each router.
 
-A packet names the version of its tree. When the network changes, a new plan is made; routers keep the one
-before for packets that are still on their way.
+A packet names the version of its tree. A change of the network makes a new plan; routers keep the previous one
+for packets that are still in flight.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from matchyard.routing.whole_numbers import whole_number
 
 
 class Part(NamedTuple):
-    """What one router has of a plan. Interfaces are those of the plan: the place of a neighbour, from 1 on."""
+    """The part of a plan for one router. Interface i of the plan leads to neighbours[i - 1]."""
 
     version: int
     node: int
@@ -30,20 +30,20 @@ class Part(NamedTuple):
     labels: Sequence[Labels]
 
     def locator(self, tree: int, level: int = 0) -> Locator:
-        """Where this router is on a tree."""
+        """The locator of this router on a tree."""
         return Locator(self.version, tree, int(self.labels[tree].labels[self.node]), level)
 
     def next_hop(self, locator: Locator) -> int:
-        """The interface towards a locator, or 0 where it is this router."""
+        """The interface towards a locator; 0 if it is the locator of this router."""
         if not 0 <= locator.tree < len(self.labels):
             raise PacketError(
                 f"a locator on tree {locator.tree}; expected 0 to {len(self.labels) - 1}"
             )
         try:
-            found: int = next_hop(self.labels[locator.tree], self.node, locator.label)
+            interface: int = next_hop(self.labels[locator.tree], self.node, locator.label)
         except ValueError as error:
             raise PacketError(str(error)) from None
-        return found
+        return interface
 
 
 class Plan:
@@ -63,7 +63,7 @@ class Plan:
         seed: int = 1,
         salt: str = "",
     ) -> None:
-        """`salt` tells plans of one network apart that were made one after the other."""
+        """`salt` gives successive plans of one network different versions."""
         if isinstance(trees, int):
             most = topology.n_nodes if rule in ("L", "H3", "degree") else trees
             trees = grow(topology, rule, min(trees, most), seed)
@@ -76,14 +76,14 @@ class Plan:
         return f"<Plan {self.version:016x}: {len(self.trees)} trees of {self.topology!r}>"
 
     def checked_tree(self, tree: int) -> int:
-        """The number of a tree, if there is such a tree."""
+        """Check the number of a tree and return it."""
         number = whole_number(tree, "tree")
         if not 0 <= number < len(self.trees):
             raise UsageError(f"tree {number}; expected a number from 0 to {len(self.trees) - 1}")
         return number
 
     def part(self, node: int) -> Part:
-        """What the router of a node gets."""
+        """The part for the router of a node."""
         low, high = self.topology.start[node], self.topology.start[node + 1]
         near = self.topology.neighbours[low:high].tolist()
         return Part(
@@ -96,14 +96,14 @@ class Plan:
 
     @cached_property
     def _are_on(self) -> list[NDArray[np.bool_]]:
-        """For each tree, the interfaces of all nodes that are on it, in the order of the topology."""
+        """For each tree, True for the elements of `Topology.neighbours` whose links are on it."""
         near = self.topology.neighbours
         nodes = np.repeat(np.arange(self.topology.n_nodes), self.topology.degrees)
         return [(tree.parent[near] == nodes) | (tree.parent[nodes] == near) for tree in self.trees]
 
 
 def _version(topology: Topology, trees: Sequence[Tree], salt: str) -> int:
-    """64 bits that differ for other networks, trees or salts; never 0, which is no version."""
+    """A 64-bit hash of network, trees and salt; never 0, which means no version."""
     digest = hashlib.sha256(salt.encode())
     digest.update("\0".join(topology.names).encode())
     digest.update(topology.neighbours.tobytes())

@@ -1,4 +1,4 @@
-"""Routers in processes of their own on this machine, for demonstrations and tests that kill them."""
+"""Routers in separate processes on this machine, for demonstrations and tests that kill them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from matchyard.network.frames import LinkError
 
 
 class RouterProcesses:
-    """A router for each node, connected as links say; nodes are names, links pairs of them.
+    """A router process for each name, with links between pairs of names.
 
-    Use it as a context: all processes end with it.
+    Use it as a context manager: leaving it kills all processes.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class RouterProcesses:
             process.wait()
 
     def address(self, name: str) -> str:
-        """Where a router listens."""
+        """The address at which a router listens."""
         return f"127.0.0.1:{self._ports[name]}"
 
     def start(self, name: str) -> None:
-        """Start the router of a node, or start it again."""
+        """Start or restart a router."""
         command = [sys.executable, "-m", "matchyard", "router", "--name", name]
         command += ["--listen", self.address(name), "--trees", str(self._trees)]
         command += ["--state", str(self._folder / name)]
@@ -60,12 +60,12 @@ class RouterProcesses:
             self._running[name] = subprocess.Popen(command, stdout=log, stderr=log)
 
     def kill(self, name: str) -> None:
-        """Kill a router as the system does when it has had enough: without a word."""
+        """Kill a router by SIGKILL, without a chance to clean up."""
         self._running[name].kill()
         self._running[name].wait()
 
     def cpu_seconds(self, name: str) -> float:
-        """What a router has computed since it was started, on Linux; 0 elsewhere."""
+        """The CPU time of a router since its start, on Linux; 0 elsewhere."""
         try:
             stat = Path(f"/proc/{self._running[name].pid}/stat").read_text()
         except OSError:
@@ -74,24 +74,24 @@ class RouterProcesses:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     async def status(self, name: str, patience: float = 300.0) -> dict[str, Any]:
-        """How a router is."""
+        """The status of a router."""
         async with Client(self.address(name), "status", patience=patience) as client:
             return await client.ask({"ask": "status"})
 
     async def settled(self, patience: float = 300.0) -> list[dict[str, Any]]:
-        """Wait until all routers have one map and nothing to tell each other; returns how they are."""
+        """Wait until all routers share one map and no messages are waiting; return their statuses."""
         deadline, before = time.monotonic() + patience, None
         while True:
-            found = await asyncio.gather(*(self.status(name, patience) for name in self.names))
-            is_one = len({one["version"] for one in found}) == 1 and all(
-                one["routers"] == len(self.names) for one in found
+            statuses = await asyncio.gather(*(self.status(name, patience) for name in self.names))
+            is_one = len({one["version"] for one in statuses}) == 1 and all(
+                one["routers"] == len(self.names) for one in statuses
             )
             is_quiet = not any(
-                link["waiting"] for one in found for link in one["neighbours"].values()
+                link["waiting"] for one in statuses for link in one["neighbours"].values()
             )
-            seen = [one["counts"]["received"] + one["counts"]["updates"] for one in found]
+            seen = [one["counts"]["received"] + one["counts"]["updates"] for one in statuses]
             if is_one and is_quiet and seen == before:
-                return list(found)
+                return list(statuses)
             before = seen
             if time.monotonic() > deadline:
                 raise LinkError(f"routers have not settled within {patience:.0f} seconds")

@@ -1,4 +1,4 @@
-"""What a running router tells about itself: its state, as JSON or as Prometheus reads it, and its part of a trace."""
+"""Answers of a running router about itself: its status, its metrics, and its step of a trace."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from typing import Any
 import numpy as np
 
 from matchyard.network.packet import PacketError
-from matchyard.network.station import Role, Station
+from matchyard.network.peers import Role
+from matchyard.network.station import Station
 from matchyard.network.tables import checked_tags
 
 _COUNTS = {
-    "received": "Packets that came in",
+    "received": "Packets received",
     "sent": "Packets sent to neighbours",
     "delivered": "Packets handed to applications",
     "answered": "Requests answered from the cache",
-    "refused": "Packets that were refused",
-    "false_forwards": "Packets that came and nobody here or beyond wanted",
+    "refused": "Packets refused",
+    "false_forwards": "Packets received that no application here or beyond wanted",
     "retried": "Packets put on another tree",
-    "lost": "Packets for one or some applications that led nowhere",
-    "updates": "Updates that came in",
+    "lost": "Packets with a limited fan-out that reached no application",
+    "updates": "Updates received",
     "updates_sent": "Updates sent to neighbours",
 }
 
 
 def answer(station: Station, question: bytes, connected: Sequence[str]) -> dict[str, Any]:
-    """The answer to a question of a client; what makes no sense is answered so."""
+    """Answer a question of a client; an invalid question gets an error as its answer."""
     try:
         asked = json.loads(question)
         if asked["ask"] == "status":
@@ -36,11 +37,11 @@ def answer(station: Station, question: bytes, connected: Sequence[str]) -> dict[
             return step(station, asked["tags"], int(asked["tree"]), str(asked.get("from", "")))
         return {"error": f"no question {asked['ask']!r}; expected status or step"}
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
-        return {"error": f"a question that makes no sense: {error!r}"}
+        return {"error": f"an invalid question: {error!r}"}
 
 
 def status(station: Station, connected: Sequence[str]) -> dict[str, Any]:
-    """How a router is."""
+    """The status of a router."""
     router, memory = station.router, station.router.plane.rib.memory()
     links = {
         peer.name: {
@@ -72,7 +73,7 @@ def status(station: Station, connected: Sequence[str]) -> dict[str, Any]:
 
 
 def step(station: Station, tags: Any, tree: int, came_from: str) -> dict[str, Any]:
-    """Where a router would send a notification on a tree, and which applications here would get it."""
+    """The neighbours and applications to which a router would send a notification on a tree."""
     router, wanted = station.router, checked_tags(tags)
     links = router.plane.rib.links
     if not 0 <= tree < len(links):
@@ -88,19 +89,19 @@ def step(station: Station, tags: Any, tree: int, came_from: str) -> dict[str, An
         "router": station.name,
         "to": [router.neighbour(one) for one in leaving.tolist() if one],
         "keys": [str(key) for key in keys],
-        "wanted_beyond": neighbours,  # how many descriptors, by neighbour on the tree
+        "wanted_beyond": neighbours,  # the number of descriptors, by neighbour on the tree
     }
 
 
 def metrics(station: Station, connected: Sequence[str]) -> str:
-    """The same as text that Prometheus reads."""
-    found = status(station, connected)
+    """The status as text in the format of Prometheus."""
+    state = status(station, connected)
     lines = list[str]()
     for name, what in _COUNTS.items():
         lines += [
             f"# HELP matchyard_router_{name}_total {what}.",
             f"# TYPE matchyard_router_{name}_total counter",
-            f"matchyard_router_{name}_total {found['counts'][name]}",
+            f"matchyard_router_{name}_total {state['counts'][name]}",
         ]
     gauges = {
         "registrations": "Registrations of applications here",
@@ -114,7 +115,7 @@ def metrics(station: Station, connected: Sequence[str]) -> str:
         lines += [
             f"# HELP matchyard_router_{name} {what}.",
             f"# TYPE matchyard_router_{name} gauge",
-            f"matchyard_router_{name} {found[name]}",
+            f"matchyard_router_{name} {state[name]}",
         ]
     for name, what in (
         ("waiting", "Messages not acknowledged"),
@@ -126,7 +127,7 @@ def metrics(station: Station, connected: Sequence[str]) -> str:
         ]
         lines += [
             f'matchyard_router_link_{name}{{neighbour="{_escaped(neighbour)}"}} {int(link[name])}'
-            for neighbour, link in found["neighbours"].items()
+            for neighbour, link in state["neighbours"].items()
         ]
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,4 @@
-"""What applications do with routers that are connected: notify, request, reply; and packets on their way."""
+"""The calls of applications (notify, request, reply), and packets in flight."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from matchyard.routing.applications import Key
 
 
 class Routers(Protocol):
-    """Routers by name, and which of them are connected."""
+    """Routers by name, and the state of their links."""
 
     def router(self, node: object) -> Router:
         """The router of a node."""
 
     def is_up(self, node: object, neighbour: object) -> bool:
-        """Can packets go from one node to another that it has a link to?"""
+        """True if packets can cross the link between two nodes."""
 
 
 class Delivery(NamedTuple):
@@ -33,15 +33,15 @@ class Delivery(NamedTuple):
 
 
 class Flight:
-    """A packet and its copies on their way. `run` lets them arrive; `step` moves each by one hop.
+    """A packet and its copies in flight. `run` moves them to their ends; `step` moves each by one hop.
 
-    It has a length and items: its deliveries so far.
+    As a sequence, it contains the deliveries so far.
     """
 
     def __init__(self, network: Routers, packet: Packet, node: str) -> None:
         self.deliveries: list[Delivery] = []
-        self.links: list[tuple[str, str]] = []  # each link that was taken, from and to
-        self.stops: list[tuple[str, str]] = []  # where copies ended that went no further, and why
+        self.links: list[tuple[str, str]] = []  # the links taken so far, as (from, to)
+        self.stops: list[tuple[str, str]] = []  # (node, reason) of copies that were not forwarded
         self.errors: list[PacketError] = []
         self._network = network
         self._waiting: dict[str, list[tuple[Packet, int]]] = {node: [(packet, 0)]}
@@ -53,26 +53,26 @@ class Flight:
     def __len__(self) -> int:
         return len(self.deliveries)
 
-    def __getitem__(self, place: int) -> Delivery:
-        return self.deliveries[place]
+    def __getitem__(self, position: int) -> Delivery:
+        return self.deliveries[position]
 
     @property
     def keys(self) -> list[Key]:
-        """Who got it, in the order of arrival."""
+        """The applications that received the packet, in the order of arrival."""
         return [delivery.key for delivery in self.deliveries]
 
     def step(self) -> bool:
-        """Let every router that copies are at forward them; are some still on their way?"""
+        """Forward all copies by one hop; True if some are still in flight."""
         here, self._waiting = self._waiting, {}
         for node, some in here.items():
             router = self._network.router(node)
             packets, interfaces = zip(*some, strict=True)
-            found = router.receive_all(packets, interfaces)
-            for stop in found.stops:
+            received = router.receive_all(packets, interfaces)
+            for stop in received.stops:
                 self.stops.append((node, stop.reason))
                 if stop.is_error:
                     self.errors.append(PacketError(stop.reason))
-            for _, interface, packet in found.out:
+            for _, interface, packet in received.out:
                 if interface == 0 and packet.addressee is not None:
                     self.deliveries.append(Delivery(packet.addressee, node, packet.hops, packet))
                 else:
@@ -88,14 +88,14 @@ class Flight:
         self._waiting.setdefault(neighbour, []).append((packet, back))
 
     def run(self) -> Flight:
-        """Go on until all copies have arrived or ended."""
+        """Move all copies until they have arrived or stopped."""
         while self.step():
             pass
         return self
 
 
 class Service(ABC):
-    """The calls of applications that send something."""
+    """The calls by which applications send packets."""
 
     @abstractmethod
     def router(self, node: object) -> Router:
@@ -103,7 +103,7 @@ class Service(ABC):
 
     @abstractmethod
     def send(self, packet: Packet, at: object, tree: int | None = None) -> Flight:
-        """Put a packet on its way at a node; it moves when the flight is told to."""
+        """Start a packet at a node; `step` or `run` of the flight move it."""
 
     def notify(
         self,
@@ -116,7 +116,7 @@ class Service(ABC):
         identifier: bytes = b"",
         cache_control: int = 0,
     ) -> Flight:
-        """Send a notification to those who want it: all of them, or as many as the fan-out says."""
+        """Send a notification to all applications that want it, or to as many as the fan-out says."""
         packet = Packet(
             Kind.NOTIFICATION,
             checked_tags(tags),
@@ -140,8 +140,8 @@ class Service(ABC):
         tree: int | None = None,
         cache_control: int = 0,
     ) -> Flight:
-        """Ask for content by its tags, or with `to` at a locator that an earlier reply had. Who can answer gets
-        the request; a cache on the way answers at once."""
+        """Request content by its tags, or at the locator `to` of an earlier reply.
+        The request goes to applications that offer the content; a cache on the way may answer it."""
         packet = Packet(
             Kind.REQUEST,
             None if tags is None else checked_tags(tags),
@@ -157,7 +157,7 @@ class Service(ABC):
     def reply(
         self, request: Delivery, payload: bytes, identifier: bytes = b"", cache_control: int = 0
     ) -> Flight:
-        """Answer a request that was delivered: to where it came from, with locators of who answers."""
+        """Answer a delivered request; the reply carries the locators of the answering router."""
         router = self.router(request.node)
         content = Packet(
             Kind.REPLY,
@@ -172,7 +172,7 @@ class Service(ABC):
 
 
 def checked_key(key: Any) -> Key:
-    """The key of an application, which is text or a number."""
+    """Check the key of an application, which is text or a number."""
     if isinstance(key, bool) or not isinstance(key, str | int):
         raise UsageError(f"key {key!r}; expected text or a number")
     return key

@@ -1,7 +1,7 @@
 """One end of a reliable link: messages with sequence numbers, kept until the other end has them.
 
-A session outlives connections, and with what is on disk, processes. After a reconnect each end says which
-number it expects next; the other one sends again from there, and what comes twice is dropped.
+A session outlives connections and, with its state on disk, processes. After a reconnect, each end says which
+number it expects next, and the other end sends again from there. Duplicates are dropped.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from matchyard.network.packet import PacketError
 
 
 class Session:
-    """What is on its way to a peer, and what is expected from it. `room` is in bytes."""
+    """The messages to a peer, and the next number expected from it. `room` is in bytes."""
 
     def __init__(self, room: int) -> None:
         self.room = room
-        self.incarnation = 0  # of the peer: it changes when the peer has lost its state
+        self.incarnation = 0  # of the peer; it changes when the peer loses its state
         self.expected = 0  # the next sequence number from the peer
-        self.first = 0  # the sequence number of the first message that is kept
+        self.first = 0  # the sequence number of the first kept message
         self.kept: deque[bytes] = deque()  # messages that the peer has not acknowledged
         self.n_bytes = 0
-        self.n_bytes_gone = 0  # of messages that the peer has acknowledged
-        self.dropped = 0  # messages for which there was no room
+        self.n_bytes_gone = 0  # of acknowledged messages
+        self.dropped = 0  # the number of messages without room
 
     @property
     def next(self) -> int:
-        """The sequence number that the next message gets."""
+        """The sequence number of the next message."""
         return self.first + len(self.kept)
 
     def put(self, message: bytes, is_vital: bool = False) -> bool:
-        """Keep a message for the peer; without room, only what is vital. Is it kept?"""
+        """Keep a message for the peer; True if kept. Without room, only a vital message is kept."""
         if not is_vital and self.n_bytes + len(message) > self.room:
             self.dropped += 1
             return False
@@ -39,7 +39,7 @@ class Session:
         return True
 
     def acknowledge(self, expected: int) -> None:
-        """The peer has everything before this number."""
+        """Drop all messages before the number that the peer expects next."""
         if expected > self.next:
             raise PacketError(
                 f"an acknowledgement of message {expected - 1}; {self.next} messages were sent"
@@ -51,7 +51,7 @@ class Session:
             self.first += 1
 
     def take(self, sequence: int) -> bool:
-        """Is a message from the peer new? A gap is an error."""
+        """True if a message from the peer is new; a gap is an error."""
         if sequence > self.expected:
             raise PacketError(f"message {sequence}; expected {self.expected}")
         if sequence < self.expected:
@@ -60,5 +60,5 @@ class Session:
         return True
 
     def restart(self, incarnation: int) -> None:
-        """The peer has lost its state: numbers begin anew, and what it has not acknowledged goes first."""
+        """Restart the numbers for a peer that has lost its state; the kept messages come first."""
         self.incarnation, self.expected, self.first = incarnation, 0, 0

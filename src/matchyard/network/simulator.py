@@ -1,8 +1,9 @@
-"""Many notifications at once: which links they take, whom they reach and when, and what is lost on the way.
+"""Simulation of many notifications: their links, deliveries, times and losses.
 
     notifications ──▶ paths (by hops, or by subtree) ──▶ clock: delays, queues, losses ──▶ Run
 
-Tables do not change during a run. Links that cost one unit of time and lose nothing make times count hops.
+Tables do not change during a run. With the default links, which take one unit of time and lose nothing, times
+count hops.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ from matchyard.network.paths import (
 from matchyard.routing import Registrations, Topology, Tree
 from matchyard.routing.whole_numbers import whole_number
 
-_AT_ONCE = 1 << 24  # nodes times notifications that are looked at together
+_AT_ONCE = 1 << 24  # the most nodes times notifications per batch
 Progress = Callable[[int], object]
 
 
 class Links(NamedTuple):
-    """What links do to copies. Numbers are for all links alike, or one for each link, as `Topology.weights` has.
+    """The properties of links: one number for all links, or one per link, in the order of `Topology.weights`.
 
-    A copy waits until those before it have left, in each direction apart, is on the link for 1 / `rate`, and
-    arrives after `delay`. A copy that is lost is sent again, at most `resends` times, each time after
-    `resend_after`, by default twice the delay of its link. At most `queue` copies wait; others are lost.
+    Each direction of a link has a queue. A copy waits for the earlier copies, occupies the link for 1 / `rate`, and
+    arrives after `delay`. A lost copy is sent again, at most `resends` times, each time after `resend_after`, by
+    default twice the delay of the link. At most `queue` copies wait; further copies are lost.
     """
 
     delay: ArrayLike = 1.0
@@ -54,13 +55,13 @@ class Links(NamedTuple):
     seed: int = 1
 
     def columns(self, topology: Topology) -> NDArray[np.float64]:
-        """Delay, time on the link, loss, and time until a resend, for each place of `Topology.neighbours`."""
+        """Delay, 1 / rate, loss, and time until a resend, for each element of `Topology.neighbours`."""
         delay = _for_each(self.delay, "delay", topology, 0.0, np.inf)
         rate = _for_each(self.rate, "rate", topology, 0.0, np.inf)
         if not (rate > 0).all():
             raise UsageError("a rate of 0; expected copies per unit of time, above 0")
         if not np.isfinite(delay).all():
-            raise UsageError("a delay without end; expected finite numbers")
+            raise UsageError("an infinite delay; expected finite numbers")
         loss = _for_each(self.loss, "loss", topology, 0.0, 1.0)
         after = 2 * delay if self.resend_after is None else self.resend_after
         again = _for_each(after, "resend_after", topology, 0.0, np.inf)
@@ -72,32 +73,32 @@ def _for_each(
 ) -> NDArray[np.float64]:
     """A number for each link."""
     try:
-        found = np.asarray(value, np.float64)
+        numbers = np.asarray(value, np.float64)
     except (ValueError, TypeError):
         raise UsageError(f"{name} {value!r}; expected a number, or one for each link") from None
-    if found.shape not in ((), (topology.n_links,)):
+    if numbers.shape not in ((), (topology.n_links,)):
         raise UsageError(
-            f"{name} of shape {found.shape}; expected a number, or {topology.n_links}, one for each link"
+            f"{name} of shape {numbers.shape}; expected a number, or {topology.n_links}, one for each link"
         )
-    if not ((found >= least) & (found <= most)).all():
-        odd = found[~((found >= least) & (found <= most))].flat[0]
+    if not ((numbers >= least) & (numbers <= most)).all():
+        odd = numbers[~((numbers >= least) & (numbers <= most))].flat[0]
         to = f"from {least:g} to {most:g}" if np.isfinite(most) else f"from {least:g} on"
         raise UsageError(f"{name} of {odd}; expected numbers {to}")
-    return np.broadcast_to(found, topology.n_links)
+    return np.broadcast_to(numbers, topology.n_links)
 
 
 class Deliveries(NamedTuple):
-    """Notifications that have reached a node with applications that want them, each node once."""
+    """Deliveries of notifications to nodes with applications that want them, each node once."""
 
     notification: NDArray[np.int32]
     node: NDArray[np.int32]
     hops: NDArray[np.int32]
-    fewest: NDArray[np.int32]  # hops that the network would allow
+    fewest: NDArray[np.int32]  # hops on a shortest path
     time: NDArray[np.float64]  # of arrival
 
 
 class Losses(NamedTuple):
-    """Copies that were lost, and how many nodes have missed a notification by that."""
+    """Lost copies, and the number of deliveries that each loss prevented."""
 
     notification: NDArray[np.int32]
     place: NDArray[np.int32]
@@ -108,16 +109,16 @@ class Losses(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What became of notifications; `collectors` makes tables of it."""
+    """The results of a simulation; `collectors` makes tables of them."""
 
     topology: Topology
     n_notifications: int
-    load: NDArray[np.int64]  # copies put on each link, by place of `Topology.neighbours`
-    taken: NDArray[np.int64]  # links that each notification has taken
-    delivered: NDArray[np.int64]  # nodes that each notification has reached
+    load: NDArray[np.int64]  # copies on each link, by element of `Topology.neighbours`
+    taken: NDArray[np.int64]  # the number of links per notification
+    delivered: NDArray[np.int64]  # the number of deliveries per notification
     paths: NDArray[np.int64]  # deliveries by fewest hops and hops
     losses: Losses
-    deliveries: Deliveries | None  # None: they were not kept
+    deliveries: Deliveries | None  # None: not kept
     copies: Copies | None
 
     def __repr__(self) -> str:
@@ -134,10 +135,10 @@ def simulate_by_hops(
     keep: bool = True,
     progress: Progress | None = None,
 ) -> Run:
-    """Let the routers of a network forward notifications, with their tables of now.
+    """Let the routers of a network forward notifications, with their present tables.
 
-    Routers take all copies at once that have come equally far. With `links`, a clock runs over the copies
-    afterwards. Without `keep`, a run has sums and no row for each delivery and copy; then any number of
+    Routers forward all copies of equal hop count together. With `links`, a clock computes times and losses
+    afterwards. Without `keep`, a run has only sums and no rows of deliveries and copies, so that any number of
     notifications fits into memory.
 
     >>> from matchyard.network.paths import draw_notifications
@@ -161,9 +162,9 @@ def simulate_by_subtree(
     filters: Registrations | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """The same without routers: each notification is matched once against all registrations.
+    """Simulate without routers: match each notification once against all registrations.
 
-    `filters` are the registrations as Bloom filters, for what routers of `descriptors="bloom"` do.
+    `filters` are the registrations as Bloom filters; they simulate routers with `descriptors="bloom"`.
     """
     ways = BySubtree(topology, trees, registrations, filters)
     return _simulate(ways, notifications, links, keep, progress)
@@ -189,7 +190,7 @@ def _simulate(
 def _batches(
     ways: Ways, given: Notifications, progress: Progress | None
 ) -> Iterator[tuple[Copies, Arrivals]]:
-    """Paths of some notifications at a time, those of one source together."""
+    """The paths of notifications, batch by batch, sorted by source."""
     step = max(64, _AT_ONCE // max(1, ways.topology.n_nodes))
     order = np.argsort(given.sources, kind="stable")
     for low in range(0, len(order), step):
@@ -214,7 +215,7 @@ def _taken(tags: Any, numbers: NDArray[np.int64]) -> Any:
 
 
 def _timed(sums: _Sums, whole: tuple[Copies, Arrivals], links: Links) -> Run:
-    """Let a clock run over copies, and keep what happens."""
+    """Run the clock over the copies; sum up deliveries and losses."""
     (copies, arrivals), given, topology = whole, sums.given, sums.topology
     resends, seed = whole_number(links.resends, "resends"), whole_number(links.seed, "seed")
     if resends < 0 or not links.queue >= 0:
@@ -243,7 +244,7 @@ def _timed(sums: _Sums, whole: tuple[Copies, Arrivals], links: Links) -> Run:
 
 
 class _Sums:
-    """What a run adds up, part by part."""
+    """The sums of a run, batch by batch."""
 
     def __init__(self, ways: Ways, given: Notifications, keep: bool) -> None:
         self.topology, self.given, self.keep = ways.topology, given, keep
@@ -263,7 +264,7 @@ class _Sums:
         times: NDArray[np.float64],
         n_sent: NDArray[np.int32] | None = None,
     ) -> None:
-        """Count copies, each as often as it was sent, and deliveries with their times."""
+        """Add copies, each as often as it was sent, and deliveries with their times."""
         n_places, n_given = len(self._load), len(self._taken)
         fewest = self._fewest(came)
         self._load += _counted(copies.place, n_places, n_sent)
@@ -280,9 +281,9 @@ class _Sums:
             )
 
     def _fewest(self, came: Arrivals) -> NDArray[np.int32]:
-        """The fewest links between source and node, 64 sources at a time."""
+        """The length of a shortest path from source to node, computed for 64 sources at a time."""
         sources, lanes = np.unique(self.given.sources[came.notification], return_inverse=True)
-        found = np.empty(len(lanes), np.int32)
+        lengths = np.empty(len(lanes), np.int32)
         room = np.empty((self.topology.n_nodes, LANES), self._width)
         order = np.argsort(lanes // LANES, kind="stable")
         bounds = np.searchsorted(lanes[order] // LANES, np.arange(len(sources) // LANES + 2))
@@ -291,11 +292,11 @@ class _Sums:
             links_between(
                 self.topology.start, self.topology.neighbours, sources[low : low + LANES], room
             )
-            found[some] = room[came.node[some], lanes[some] - low]
-        return found
+            lengths[some] = room[came.node[some], lanes[some] - low]
+        return lengths
 
     def run(self, losses: Losses | None = None) -> Run:
-        """Everything so far."""
+        """The results so far."""
         return Run(
             self.topology,
             self.given.n,

@@ -1,14 +1,14 @@
 """A station: a router with its sessions and its map of the network, without sockets. [Thesis 2.3.4]
 
-    inputs (messages, acknowledgements, peers that appear) ──process──▶ messages in the sessions of peers
+    inputs (messages, acknowledgements, meetings) ──process──▶ messages in the sessions of peers
 
-Routers flood their link states, so that each has the same map and grows the same trees from it. The version of
-the trees comes from the map. A link is on the map from the first time that both ends have met until one of them is
-told to forget it; it is back when they meet again. That a neighbour cannot be reached for a while changes nothing: its
-session keeps what it misses.
+Routers flood their link states. Each router therefore has the same map, and grows the same trees from it. The version
+of the trees depends on the map. A link is on the map from the first meeting of its ends until one of them is told to
+forget the other; a new meeting puts it back. A neighbour that is unreachable for a while stays on the map: its session
+keeps the messages for it.
 
-The same inputs in the same batches give the same state. So a station that was killed is its last checkpoint and
-the inputs since then: see `station_log`.
+The same inputs in the same batches give the same state. So the last checkpoint and the inputs since then restore a
+killed station: see `station_log`.
 """
 
 from __future__ import annotations
@@ -17,104 +17,35 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import IntEnum
-from typing import Any, NamedTuple
 
-from matchyard.errors import UsageError
-from matchyard.network.fan_out import ONE
 from matchyard.network.messages import (
     LinkState,
     MessageKind,
     is_of_filters,
     tags_from_bytes,
-    texts_to_bytes,
     update_from_bytes,
     updates_to_bytes,
 )
-from matchyard.network.packet import Kind, Packet, PacketError
+from matchyard.network.packet import Packet, PacketError
+from matchyard.network.peers import Input, InputKind, Peer, Role
 from matchyard.network.plain_packets import Message, forward_plain
 from matchyard.network.plan import Plan
 from matchyard.network.router import Router
 from matchyard.network.sessions import Session
-from matchyard.network.tables import TreeUpdate
-from matchyard.routing import RULES, Update, from_links
+from matchyard.network.settings import Settings
+from matchyard.network.tables import TreeUpdate, merged
+from matchyard.routing import from_links
 from matchyard.routing.applications import Tags
-from matchyard.routing.descriptors import KINDS
 
 _log = logging.getLogger("matchyard")
 _PACKET = bytes([MessageKind.PACKET])
-_MOST_TREES = 255  # so that a packet can have a locator of its origin for each
-_MOST_CLASHES = 3  # link states of a former life of this router, which may be on several ways
-
-
-class Role(IntEnum):
-    """Who is at the other end of a session."""
-
-    ROUTER = 1  # a neighbour, by its name
-    CLIENT = 2  # somebody who registers and sends, by a number of its own
-    TAIL = 3  # somebody who reads what came for an application, by the key of that
-
-
-class Peer(NamedTuple):
-    """The other end of a session."""
-
-    role: Role
-    name: str
-
-
-class InputKind(IntEnum):
-    """What has come from a peer."""
-
-    MESSAGE = 1
-    ACKNOWLEDGEMENT = 2  # number: the next message that it expects
-    MEETING = 3  # number: its incarnation
-    FAREWELL = 4  # it will not come again
-
-
-class Input(NamedTuple):
-    """Something that has come from a peer."""
-
-    peer: Peer
-    kind: InputKind
-    number: int = 0
-    data: bytes = b""
-
-
-class Settings(NamedTuple):
-    """What all routers of a network have in common, and how much each may keep."""
-
-    trees: int = 8
-    rule: str = "LC"
-    seed: int = 1
-    descriptors: str = "tags"
-    session_bytes: int = 64 << 20
-    message_bytes: int = 1 << 20
-    cache: int = 256
-    versions: int = 4
-    clients: int = 4096
-
-    def checked(self) -> Settings:
-        """The same, if routers can work with it."""
-        if not 1 <= self.trees <= _MOST_TREES:
-            raise UsageError(f"{self.trees} trees; expected 1 to {_MOST_TREES}")
-        if self.rule not in RULES:
-            raise UsageError(f"no rule {self.rule!r}; expected one of {', '.join(RULES)}")
-        if self.descriptors not in KINDS:
-            raise UsageError(f"descriptors {self.descriptors!r}; expected {' or '.join(KINDS)}")
-        return self
-
-    def longest(self) -> int:
-        """The most bytes of a message between routers: what a client sent, and what a router adds to it."""
-        return 2 * self.message_bytes
-
-    def common(self) -> str:
-        """What neighbours must agree on."""
-        return f"{self.trees} trees by rule {self.rule}, seed {self.seed}, of {self.descriptors}"
+_MOST_CLASHES = 3  # old link states of this router, before it lost its state, may arrive so often
 
 
 class Station:
-    """A router and what it needs to work among others.
+    """A router with sessions to its peers and a map of the network.
 
+    >>> from matchyard.network.messages import texts_to_bytes
     >>> oslo = Station("oslo", 7)
     >>> ada = Peer(Role.CLIENT, "ada/1")
     >>> wish = bytes([MessageKind.REGISTER]) + texts_to_bytes(["jazz"])
@@ -134,9 +65,11 @@ class Station:
         )
         self.sessions: dict[Peer, Session] = {}
         self.states = {name: LinkState(name, 1, incarnation, ())}
-        self.clashes: dict[int, int] = {}  # link states of this name from others, by incarnation
+        self.clashes: dict[
+            int, int
+        ] = {}  # counts of foreign link states with this name, by incarnation
         self.plans: dict[int, Plan] = {}
-        self.refused = 0  # messages that made no sense
+        self.refused = 0  # inputs that were refused
         self.last_refusal = ""
         self._is_map_new = True
         self._packets: list[tuple[Packet, int]] = []
@@ -150,17 +83,17 @@ class Station:
         return f"<Station {self.name}: {len(self.sessions)} sessions, {self.router!r}>"
 
     def session(self, peer: Peer) -> Session:
-        """The session with a peer, which may be new."""
-        found = self.sessions.get(peer)
-        if found is None:
-            found = self.sessions[peer] = Session(self.settings.session_bytes)
+        """The session with a peer; a new one if there is none."""
+        session = self.sessions.get(peer)
+        if session is None:
+            session = self.sessions[peer] = Session(self.settings.session_bytes)
             if peer.role is not Role.ROUTER:
                 self._forget_clients()
-        return found
+        return session
 
     def _forget_clients(self) -> None:
-        """Clients and readers make room for others, those first that were heard of longest ago. A reader that
-        something waits for, or whose application has registered, stays."""
+        """Drop the sessions of clients and readers beyond the limit, the least recently active first.
+        A reader with waiting messages, or whose application has registered, stays."""
         idle = [
             peer
             for peer, session in self.sessions.items()
@@ -177,7 +110,7 @@ class Station:
                 self.router.attached.discard(_key(peer))
 
     def _hear_of(self, peer: Peer) -> Session:
-        """The session of a client or reader that is heard of, as the last one to be forgotten."""
+        """The session of a peer, moved to the end of the order in which sessions are forgotten."""
         session = self.session(peer)
         if peer.role is not Role.ROUTER:
             self.sessions[peer] = self.sessions.pop(peer)
@@ -186,9 +119,9 @@ class Station:
     # ---------------------------------------------------------------- inputs
 
     def process(self, inputs: Sequence[Input]) -> None:
-        """Take inputs: first what applications change, then the map, then updates, then packets, each all
-        together. Whatever cannot be taken is refused, and counted: a station never stops at an input, since it would
-        stop there again when it starts anew."""
+        """Process a batch: first changes of applications, then the map, then updates, then packets.
+        An input that fails is refused and counted. It never stops the station, because a replay would stop at
+        the same input again."""
         for one in inputs:
             try:
                 self._take(one)
@@ -208,7 +141,7 @@ class Station:
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
-        """Count what goes wrong as a refusal."""
+        """Count an exception as a refusal."""
         try:
             yield
         except Exception as error:
@@ -242,7 +175,7 @@ class Station:
                 self._read(one.peer, one.data)
 
     def _meet(self, peer: Peer, incarnation: int) -> None:
-        """A peer has connected. A new neighbour, or one that has lost its state, is told everything."""
+        """Take a connection of a peer; send all link states to a new neighbour or one that has lost its state."""
         is_known = peer in self.sessions
         session = self._hear_of(peer)
         is_same = is_known and session.incarnation == incarnation
@@ -257,18 +190,20 @@ class Station:
             self._tell(peer, MessageKind.LINK_STATE, state.to_bytes())
 
     def _read(self, peer: Peer, data: bytes) -> None:
-        """Understand a message."""
+        """Parse a message and store its content for this batch."""
         try:
             kind = MessageKind(data[0] if data else 0)
         except ValueError as error:
-            raise PacketError(f"a message of no kind: {error}") from None
+            raise PacketError(f"a message of unknown kind: {error}") from None
         content = data[1:]
         if peer.role is Role.ROUTER and kind is MessageKind.UPDATE:
             update = update_from_bytes(content)
             if is_of_filters(content) != self.router.is_bloom:
-                raise PacketError("an update of Bloom filters among tags, or the other way round")
-            place = (self.router.interfaces[peer.name], update.version, update.tree)
-            self._updates.setdefault(place, []).append(update)
+                raise PacketError(
+                    "an update of Bloom filters at a router of tags, or of tags at a router of filters"
+                )
+            target = (self.router.interfaces[peer.name], update.version, update.tree)
+            self._updates.setdefault(target, []).append(update)
         elif peer.role is Role.ROUTER and kind is MessageKind.LINK_STATE:
             self._learn(peer, LinkState.from_bytes(content))
         elif peer.role is Role.CLIENT and kind is MessageKind.REGISTER:
@@ -281,17 +216,17 @@ class Station:
             raise PacketError(f"a message of kind {kind.name} from a {peer.role.name}")
 
     def _change_applications(self) -> None:
-        """Tell of what applications have changed; what came and went at once is no change."""
+        """Send updates about changes of applications; an addition and its removal in one batch cancel."""
         came, gone = Counter(self._came), Counter(self._gone)
         self._came, self._gone = [], []
         self._tell_all(self.router.change((came - gone).elements(), (gone - came).elements()))
 
     def _apply_updates(self) -> None:
-        """Apply what neighbours have told, and tell others."""
+        """Apply the updates of neighbours, and send the resulting updates to others."""
         updates, self._updates = self._updates, {}
         for (interface, version, _), some in updates.items():
             if version not in self.router.planes:
-                continue  # of a map that is no longer, or not yet: see `_learn`
+                continue  # of an older or a future map: see `_learn`
             for update in merged(some):
                 with self._refusing():
                     self._tell_all(self.router.apply(update, interface))
@@ -299,7 +234,7 @@ class Station:
     # ---------------------------------------------------------------- the map
 
     def _announce(self, neighbours: tuple[str, ...], sequence: int = 0) -> None:
-        """Tell everybody who the neighbours of this router are; also those who are no longer."""
+        """Flood a new link state of this router, also to former neighbours."""
         own = self.states[self.name]
         newer = max(own.sequence, sequence) + 1
         state = LinkState(self.name, newer, self.incarnation, neighbours)
@@ -314,9 +249,10 @@ class Station:
                 self._tell(peer, MessageKind.LINK_STATE, state.to_bytes())
 
     def _learn(self, peer: Peer, state: LinkState) -> None:
-        """Take a link state that is news, and tell others. A neighbour tells its link states before its updates
-        of the version that comes from them. So who does not know the version of an update has a newer map, and
-        the neighbour will tell everything on that, too.
+        """Store a link state if it is new, and flood it.
+
+        A neighbour sends its link states before its updates of the version that they determine. So a router that
+        does not know the version of an update has a newer map, and the neighbour will send all updates of that, too.
         """
         known, own = self.states.get(state.name), self.states[self.name]
         if known is not None and known.age() >= state.age():
@@ -324,7 +260,8 @@ class Station:
         if state.name != self.name:
             self._flood(state, set(own.neighbours) - {peer.name})
             return
-        # From before this router lost its state, or of another router of that name, which does not give way.
+        # The state is from before this router lost its state, or from another router of the same name. Only
+        # the latter keeps announcing itself.
         self.clashes[state.incarnation] = self.clashes.get(state.incarnation, 0) + 1
         if self.clashes[state.incarnation] > _MOST_CLASHES:
             raise PacketError(
@@ -339,7 +276,7 @@ class Station:
         self._announce(tuple(one for one in own.neighbours if one != neighbour))
 
     def _renew(self) -> None:
-        """Trees of the map as it is now."""
+        """Grow and install the trees of the present map."""
         self._is_map_new = False
         plan = plan_of(self.name, self.states, self.settings)
         if plan.version in self.router.planes:
@@ -355,7 +292,7 @@ class Station:
         self._put(peer, bytes([kind]) + content, is_vital=True)
 
     def _put(self, peer: Peer, message: bytes, is_vital: bool = False) -> None:
-        """Put a message into the session of a peer, unless the peer would refuse it."""
+        """Put a message into the session of a peer; raise PacketError if it is too long for the peer."""
         if len(message) > self.settings.longest():
             longest = self.settings.longest()
             raise PacketError(f"a message of {len(message)} bytes; expected at most {longest}")
@@ -369,11 +306,11 @@ class Station:
                     self._tell(peer, MessageKind.UPDATE, data)
 
     def _forward(self, packets: Sequence[tuple[Packet, int]]) -> None:
-        found = self.router.receive_all(*zip(*packets, strict=True))
-        for stop in found.stops:
+        received = self.router.receive_all(*zip(*packets, strict=True))
+        for stop in received.stops:
             if stop.is_error:
                 self.last_refusal = stop.reason
-        for _, interface, packet in found.out:
+        for _, interface, packet in received.out:
             with self._refusing():
                 message = _PACKET + packet.to_bytes()
                 if interface == 0:
@@ -399,77 +336,15 @@ class Station:
                 self._packets.append((packet, interface))
 
     def _neighbour(self, interface: int) -> Peer:
-        """The neighbour at an interface, unless that was forgotten."""
+        """The neighbour at an interface; a forgotten one is an error."""
         peer = Peer(Role.ROUTER, self.router.neighbour(interface))
         if peer not in self.sessions:
             raise PacketError(f"a packet for {peer.name}, which is no neighbour")
         return peer
 
 
-def warm_up(settings: Settings) -> None:
-    """Let two stations that nobody sees do everything once, so that what has to be compiled or loaded is ready."""
-    small = settings._replace(trees=1)
-    one, other = Station("one", 1, small), Station("other", 2, small)
-    key, reader = Peer(Role.CLIENT, "key/1"), texts_to_bytes(["a"])
-    sends = Packet(Kind.NOTIFICATION, frozenset("a"), sender="key").to_bytes()
-    asks = Packet(Kind.REQUEST, frozenset("a"), sender="key", fan_out=ONE).to_bytes()
-    one.process([Input(Peer(Role.ROUTER, "other"), InputKind.MEETING, 2)])
-    other.process([Input(Peer(Role.ROUTER, "one"), InputKind.MEETING, 1)])
-    contents = [
-        bytes([MessageKind.REGISTER]) + reader,
-        _PACKET + sends,
-        _PACKET + asks,
-        bytes([MessageKind.WITHDRAW]) + reader,
-    ]
-    for number, content in enumerate(contents):
-        at = other if number in (0, 3) else one
-        at.process(
-            [Input(key, InputKind.MESSAGE, number - 1 if at is one else number // 3, content)]
-        )
-        for _ in range(3):
-            _exchange(one, other)
-            _exchange(other, one)
-
-
-def _exchange(here: Station, there: Station) -> None:
-    """Bring what one station has for another to it."""
-    peer, session = Peer(Role.ROUTER, there.name), here.session(Peer(Role.ROUTER, there.name))
-    came_from = Peer(Role.ROUTER, here.name)
-    there.process(
-        [
-            Input(came_from, InputKind.MESSAGE, session.first + place, message)
-            for place, message in enumerate(session.kept)
-        ]
-    )
-    here.process([Input(peer, InputKind.ACKNOWLEDGEMENT, session.next)])
-
-
-def merged(updates: Sequence[TreeUpdate]) -> list[TreeUpdate]:
-    """Updates of one neighbour on one tree as few that have the same effect.
-
-    Two are made one unless the second removes what the first has added: that has taken the place of supersets, which
-    would stay.
-    """
-    found = list[TreeUpdate]()
-    added = set[Any]()
-    for one in updates:
-        coming, going = list(one.update.additions), list(one.update.removals)
-        is_bloom = bool(coming and not isinstance(coming[0], frozenset)) or bool(
-            going and not isinstance(going[0], frozenset)
-        )
-        if not found or is_bloom or one.is_whole or not added.isdisjoint(going):
-            found.append(one)
-            added = set() if is_bloom else set(coming)
-            continue
-        last = found[-1]
-        added.update(coming)
-        both = Update([*last.update.additions, *coming], [*last.update.removals, *going])
-        found[-1] = last._replace(update=both)
-    return found
-
-
 def plan_of(name: str, states: dict[str, LinkState], settings: Settings) -> Plan:
-    """The trees that all routers grow which a router can reach; a link counts if both ends know it."""
+    """The plan of all routers that a router can reach; a link counts if both ends report it."""
     near = {
         state.name: [
             one
@@ -485,14 +360,14 @@ def plan_of(name: str, states: dict[str, LinkState], settings: Settings) -> Plan
                 reached.add(one)
                 waiting.append(one)
     names = sorted(reached)
-    number = {one: place for place, one in enumerate(names)}
+    number = {one: position for position, one in enumerate(names)}
     links = [(number[a], number[b]) for a in names for b in near[a] if a < b]
-    # Of all states, also of routers that cannot be reached: a map that is as it was before has a new version.
+    # The salt covers unreachable routers, too: a map that returns to a former state gets a new version.
     salt = ",".join(f"{one} {states[one].age()}" for one in sorted(states))
     topology = from_links(links, names=names)
     return Plan(topology, settings.trees, settings.rule, settings.seed, salt)
 
 
 def _key(peer: Peer) -> str:
-    """The application that a client speaks for, whose name is key/number, or that a reader reads for."""
+    """The key of the application of a client (its name is key/number) or of a reader."""
     return peer.name if peer.role is Role.TAIL else peer.name.rpartition("/")[0]

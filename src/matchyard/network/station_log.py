@@ -1,12 +1,12 @@
-"""A station on disk: a checkpoint, and the inputs since then. A killed router comes back as it was.
+"""A station on disk: a checkpoint, and the inputs since then. They restore a killed router.
 
-    STATE/checkpoint-7      records of the state, when log 7 began
+    STATE/checkpoint-7      records of the state at the beginning of log 7
     STATE/log-7             a record for each batch of inputs, written before the batch is processed
     STATE/lock              held by the router that uses the folder
 
-A record is 4 bytes length, 4 bytes CRC-32 of the body, 4 bytes CRC-32 of these eight, and the body. A last record of a
-log that is incomplete was of a batch whose outputs nobody has seen; it is dropped. Damage elsewhere is an error. The body of a log record is inputs, one
-after the other: 1 role, 1 kind, 8 number, 2 length and text of the peer's name, 4 length and bytes of the data.
+A record is 4 bytes length, 4 bytes CRC-32 of the body, 4 bytes CRC-32 of these eight, and the body. An incomplete
+record at the end of a log is dropped: no peer has seen outputs of its batch. Damage elsewhere is an error. The body of a log
+record is a sequence of inputs: 1 role, 1 kind, 8 number, 2 length of the peer's name, 4 length of the data, then both.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ from matchyard.network.messages import (
     update_to_bytes,
 )
 from matchyard.network.packet import Packet, PacketError
+from matchyard.network.peers import Input, InputKind, Peer, Role
 from matchyard.network.plan import Plan
 from matchyard.network.sessions import Session
-from matchyard.network.station import Input, InputKind, Peer, Role, Settings, Station
+from matchyard.network.settings import Settings
+from matchyard.network.station import Station
 from matchyard.network.tables import Plane, TreeUpdate
 from matchyard.routing import Update, from_links
 
@@ -44,7 +46,7 @@ _INPUT = struct.Struct(">BBQHI")
 
 
 class StationLog:
-    """Opens a station from a folder, or makes a new one there, and writes down what it is given."""
+    """Opens a station from a folder, or makes a new one, and logs its inputs."""
 
     def __init__(
         self,
@@ -54,8 +56,8 @@ class StationLog:
         is_synced: bool = False,
         most: int = 64 << 20,
     ) -> None:
-        """With `is_synced` records survive a power failure, too, and take longer. `most` is the length of a
-        log, in bytes, after which a checkpoint is made."""
+        """With `is_synced`, records also survive a power failure, but writing takes longer. A log longer than `most`
+        bytes leads to a checkpoint."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -86,7 +88,7 @@ class StationLog:
         return self._folder / f"log-{self._number}"
 
     def process(self, inputs: Sequence[Input]) -> None:
-        """Write inputs down, then let the station take them."""
+        """Log inputs, then let the station process them."""
         self._file.write(_framed(b"".join(map(_input_bytes, inputs))))
         self._file.flush()
         if self._is_synced:
@@ -96,7 +98,7 @@ class StationLog:
             self.checkpoint()
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
         self._file.close()
         os.close(self._lock)
 
@@ -139,14 +141,14 @@ def _locked(folder: Path) -> int:
     except OSError:
         os.close(held)
         raise StorageError(
-            f"{folder} is used by a router that runs; expected another folder"
+            f"{folder} is used by a running router; expected another folder"
         ) from None
     return held
 
 
 def _number(file: Path) -> int:
-    found = re.fullmatch(r"(?:checkpoint|log)-(\d+)", file.name)
-    return int(found[1]) if found else 0
+    match = re.fullmatch(r"(?:checkpoint|log)-(\d+)", file.name)
+    return int(match[1]) if match else 0
 
 
 # -------------------------------------------------------------------- records
@@ -158,8 +160,8 @@ def _framed(body: bytes) -> bytes:
 
 
 def _records(path: Path, is_log: bool = False) -> Iterator[bytes]:
-    """The records of a file. At the end of a log, what is no record is left out: it was being written when the router
-    ended, or the power failed."""
+    """The records of a file. An incomplete record at the end of a log is ignored: a kill or a power failure
+    interrupted its writing."""
     data, at = path.read_bytes(), 0
     while at < len(data):
         body = _record_at(data, at)
@@ -172,7 +174,7 @@ def _records(path: Path, is_log: bool = False) -> Iterator[bytes]:
 
 
 def _record_at(data: bytes, at: int) -> bytes | None:
-    """The body of the record that begins there, if one does."""
+    """The body of the record at a position, or None."""
     head, first = data[at : at + _RECORD.size], at + _HEAD_BYTES
     if first > len(data) or data[at + _RECORD.size : first] != _CHECK.pack(zlib.crc32(head)):
         return None
@@ -211,7 +213,7 @@ def _inputs(body: bytes) -> Iterator[Input]:
 
 
 def _bodies(station: Station) -> Iterator[bytes]:
-    """A station as records: a head in JSON, then sections of bytes that it counts."""
+    """The records of a station: a head in JSON, then sections of bytes; the head has their counts."""
     router, settings = station.router, station.settings
     sessions = list(station.sessions.items())
     planes = [
@@ -282,7 +284,7 @@ def _restored(records: Iterator[bytes], name: str, settings: Settings) -> Statio
 
 def _check_same(head: dict[str, Any], name: str, settings: Settings) -> None:
     if head["name"] != name:
-        raise StorageError(f"the state of router {head['name']}; expected that of {name}")
+        raise StorageError(f"the state of router {head['name']}; expected the state of {name}")
     before = Settings(**head["settings"])
     if before.common() != settings.common():
         raise StorageError(
@@ -291,14 +293,14 @@ def _check_same(head: dict[str, Any], name: str, settings: Settings) -> None:
 
 
 def _places(plane: Plane) -> list[tuple[int, int]]:
-    """The trees and interfaces of which a plane has descriptors."""
+    """The pairs of tree and interface of a plane."""
     return [
         (tree, interface) for tree, links in enumerate(plane.rib.links) for interface in (0, *links)
     ]
 
 
 def _filled(station: Station, head: dict[str, Any], records: Iterator[bytes]) -> Station:
-    """A new station with the state of another."""
+    """Load the state of a saved station into a new one."""
     router = station.router
     for neighbour in head["neighbours"]:
         router.connect(neighbour)
@@ -333,7 +335,7 @@ def _add_plane(station: Station, saved: dict[str, Any], records: Iterator[bytes]
     plan = Plan(topology, settings.trees, settings.rule, settings.seed, saved["salt"])
     if plan.version != saved["version"]:
         raise StorageError(
-            "the trees of a saved router cannot be grown again; it is of another release"
+            "the trees of a saved router cannot be grown again: another release saved it"
         )
     station.plans[plan.version] = plan
     router.install(plan.part(topology.node(station.name)))

@@ -1,9 +1,9 @@
-"""What a router knows: its neighbours, the applications here, and tables for each version of the trees."""
+"""The state of a router: its neighbours, its applications, and tables for each version of the trees."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,11 @@ from matchyard.routing import Rib, Table, Update, Vocabulary
 from matchyard.routing.applications import Applications, Key, Tags
 from matchyard.routing.saved_ribs import MOST_INTERFACES
 
-_HEAD_BYTES = 20  # of an update: what it is, version, tree, numbers of descriptors
+_HEAD_BYTES = 20  # of an update: kind, version, tree, numbers of descriptors
 
 
 class TreeUpdate(NamedTuple):
-    """What a router tells a neighbour on one tree. With `is_whole`, additions are all that it wants there."""
+    """An update for a neighbour on one tree. With `is_whole`, the additions replace all earlier filters."""
 
     version: int
     tree: int
@@ -29,7 +29,7 @@ class TreeUpdate(NamedTuple):
 
 
 class Counts:
-    """What a router has done."""
+    """Counters of a router."""
 
     def __init__(self) -> None:
         self.received = 0  # packets
@@ -37,26 +37,26 @@ class Counts:
         self.delivered = 0  # packets, to applications
         self.answered = 0  # requests, from the cache
         self.refused = 0  # packets: see `PacketError`
-        self.false_forwards = 0  # packets that a neighbour sent and nobody here or beyond wants
-        self.retried = 0  # packets that led nowhere and were put on another tree
-        self.lost = 0  # packets for one or some applications that led nowhere
+        self.false_forwards = 0  # packets from a neighbour that no application here or beyond wants
+        self.retried = 0  # packets put on another tree after a false forward
+        self.lost = 0  # packets with a limited fan-out that reached no application
         self.updates = 0  # received
         self.updates_sent = 0
 
 
 class Plane:
-    """What a router has for one version of the trees."""
+    """The tables of a router for one version of the trees."""
 
     def __init__(self, part: Part, rib: Rib, ports: list[int]) -> None:
         self.part, self.rib = part, rib
-        self.ports = ports  # the router's interface for each of the plan; 0 is 0
+        self.ports = ports  # the router's interface for each interface of the plan; 0 for 0
         widest = max((tree[-1] for tree in rib.links if tree), default=0)
         self._is_link = np.zeros((len(rib.links), widest + 1), np.bool_)
         for number, tree in enumerate(rib.links):
             self._is_link[number, [0, *tree]] = True
 
     def are_on(self, trees: NDArray[np.int64], interfaces: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which interfaces are on which trees? There may be none of either."""
+        """True for each pair of tree and interface that exists here; the numbers may be out of range."""
         n_trees, width = self._is_link.shape
         is_on = (trees >= 0) & (trees < n_trees) & (interfaces >= 0) & (interfaces < width)
         is_on[is_on] = self._is_link[trees[is_on], interfaces[is_on]]
@@ -81,56 +81,56 @@ class RouterTables:
         self.interfaces: dict[str, int] = {}  # by neighbour
         self._neighbours: list[str] = []  # by interface - 1
         self.planes: dict[int, Plane] = {}  # by version, the newest last
-        self.attached: set[Key] = set()  # applications that are here
-        self.moved: dict[Key, tuple[tuple[Locator, ...], ...]] = {}  # where others went
+        self.attached: set[Key] = set()  # local applications
+        self.moved: dict[Key, tuple[tuple[Locator, ...], ...]] = {}  # new locators of applications
         self._n_versions = versions
 
     @property
     def plane(self) -> Plane:
-        """The newest one."""
+        """The newest plane."""
         if not self.planes:
             raise UsageError(f"router {self.name} has no trees yet; expected `install` before")
         return self.planes[next(reversed(self.planes))]
 
     @property
     def is_bloom(self) -> bool:
-        """Do routers here compare Bloom filters?"""
+        """True if routers compare Bloom filters."""
         return self.filters is not self.vocabulary
 
     def locators(self) -> tuple[tuple[Locator, ...], ...]:
-        """Where this router is, on each tree."""
+        """The locators of this router, one stack per tree."""
         part = self.plane.part
         return tuple((part.locator(tree),) for tree in range(len(part.links)))
 
     def neighbour(self, interface: int) -> str:
-        """Who is at an interface."""
+        """The name of the neighbour at an interface."""
         if not 1 <= interface <= len(self._neighbours):
             raise UsageError(f"no interface {interface} at {self.name}")
         return self._neighbours[interface - 1]
 
     def attach(self, key: Key) -> None:
-        """An application is here; who registers or sends is attached by that."""
+        """Make an application local; registering and sending do this, too."""
         self.attached.add(key)
         self.moved.pop(key, None)
 
     def detach(
         self, key: Key, moved_to: tuple[tuple[Locator, ...], ...] = ()
     ) -> list[tuple[int, TreeUpdate]]:
-        """An application goes, and withdraws everything. Packets for it alone follow it to where it moved."""
+        """Remove an application and its registrations; redirect packets for it to `moved_to`."""
         self.attached.discard(key)
         if moved_to:
             self.moved[key] = moved_to
         return self.withdraw(key, self.applications.of(key))
 
     def connect(self, neighbour: str) -> int:
-        """The interface of a neighbour; a new one gets the next number."""
+        """The interface of a neighbour; a new neighbour gets the next number."""
         if neighbour not in self.interfaces:
             self._neighbours.append(neighbour)
             self.interfaces[neighbour] = len(self._neighbours)
         return self.interfaces[neighbour]
 
     def install(self, part: Part) -> list[tuple[int, TreeUpdate]]:
-        """Take up a new version; returns what neighbours have to be told on its trees."""
+        """Install a new version; return the updates for neighbours on its trees."""
         ports = [0, *(self.connect(name) for name in part.neighbours)]
         links = [[ports[one] for one in tree] for tree in part.links]
         self.planes.pop(part.version, None)
@@ -140,10 +140,10 @@ class RouterTables:
         return self.change([tags for _, tags in self.applications], [])
 
     def fill(self, table: Table, version: int) -> None:
-        """Take the entries of a version from a table of its plan: see `Registrations`."""
+        """Load the entries of a version from a table of its plan: see `Registrations`."""
         plane = self.planes[version]
-        places, trees = table.entries & (MOST_INTERFACES - 1), table.entries >> INTERFACE_BITS
-        entries = (trees << INTERFACE_BITS) | np.array(plane.ports, np.int32)[places]
+        numbers, trees = table.entries & (MOST_INTERFACES - 1), table.entries >> INTERFACE_BITS
+        entries = (trees << INTERFACE_BITS) | np.array(plane.ports, np.int32)[numbers]
         rows = np.repeat(np.arange(table.n_filters), np.diff(table.start))
         entries = entries[np.lexsort((entries, rows))]
         plane.rib = Rib.of_table(plane.rib.links, table.descriptors, table.start, entries)
@@ -151,29 +151,28 @@ class RouterTables:
     def register(
         self, key: Key, descriptors: Iterable[Iterable[str]]
     ) -> list[tuple[int, TreeUpdate]]:
-        """An application wants packets; returns what neighbours have to be told."""
+        """Register descriptors of an application; return the updates for neighbours."""
         return self.change(self.note(key, descriptors), [])
 
     def withdraw(
         self, key: Key, descriptors: Iterable[Iterable[str]]
     ) -> list[tuple[int, TreeUpdate]]:
-        """An application no longer wants packets; what it did not register is ignored."""
+        """Withdraw descriptors of an application, ignoring unknown ones; return the updates for neighbours."""
         return self.change([], self.strike(key, descriptors))
 
     def note(self, key: Key, descriptors: Iterable[Iterable[str]]) -> list[Tags]:
-        """Write down what an application wants, for a `change` that is to follow."""
+        """Add registrations of an application without updates; `change` must follow."""
         wanted = [checked_tags(tags) for tags in descriptors]
         self.attach(key)
         self.applications.add(key, wanted)
         return wanted
 
     def strike(self, key: Key, descriptors: Iterable[Iterable[str]]) -> list[Tags]:
-        """Strike out what an application no longer wants, for a `change` that is to follow; returns what it did
-        want."""
+        """Remove registrations of an application without updates; `change` must follow. Return the removed ones."""
         return self.applications.remove(key, [checked_tags(tags) for tags in descriptors])
 
     def change(self, came: Iterable[Tags], gone: Iterable[Tags]) -> list[tuple[int, TreeUpdate]]:
-        """Change what all applications want together, on all trees of the newest version."""
+        """Apply changes of local registrations to all trees of the newest version; return the updates."""
         coming, going = list(came), list(gone)
         if not (self.planes and (coming or going)):
             return []
@@ -186,7 +185,7 @@ class RouterTables:
         ]
 
     def apply(self, update: TreeUpdate, interface: int) -> list[tuple[int, TreeUpdate]]:
-        """Store what a neighbour tells; returns what others have to be told."""
+        """Apply an update of a neighbour; return the updates for other neighbours."""
         self.counts.updates += 1
         plane = self.planes.get(update.version)
         if plane is None:
@@ -204,7 +203,7 @@ class RouterTables:
         ]
 
     def _difference(self, rib: Rib, update: TreeUpdate, interface: int) -> Update:
-        """From what a neighbour has told so far to what it wants in all."""
+        """The update from the stored filters of a neighbour to those of a whole update."""
         wanted, known = (
             self.filters.encode(update.update.additions),
             rib.wanted(update.tree, interface),
@@ -214,12 +213,12 @@ class RouterTables:
         return Update(wanted, known.take(np.array(gone, np.int64)))
 
     def unknown(self, version: int) -> str:
-        """A version that this router does not have, in words."""
+        """Describe a version that this router does not have."""
         known = ", ".join(f"{one:016x}" for one in self.planes) or "none"
         return f"version {version:016x}; router {self.name} has {known}"
 
     def whole(self, interface: int) -> list[TreeUpdate]:
-        """All that a neighbour is to know, for one that has forgotten it: see `TreeUpdate`."""
+        """The whole updates for a neighbour that has lost its tables: see `TreeUpdate`."""
         return [
             TreeUpdate(version, tree, Update(plane.rib.told(tree, interface)), is_whole=True)
             for version, plane in self.planes.items()
@@ -228,33 +227,58 @@ class RouterTables:
         ]
 
 
+def merged(updates: Sequence[TreeUpdate]) -> list[TreeUpdate]:
+    """Merge updates of one neighbour on one tree into fewer updates with the same effect.
+
+    Two updates stay separate if the second removes a filter that the first adds: adding it dropped its supersets, and
+    a merged update would keep them.
+    """
+    fewer = list[TreeUpdate]()
+    added = set[Any]()
+    for one in updates:
+        coming, going = list(one.update.additions), list(one.update.removals)
+        is_bloom = bool(coming and not isinstance(coming[0], frozenset)) or bool(
+            going and not isinstance(going[0], frozenset)
+        )
+        if not fewer or is_bloom or one.is_whole or not added.isdisjoint(going):
+            fewer.append(one)
+            added = set() if is_bloom else set(coming)
+            continue
+        last = fewer[-1]
+        added.update(coming)
+        both = Update([*last.update.additions, *coming], [*last.update.removals, *going])
+        fewer[-1] = last._replace(update=both)
+    return fewer
+
+
 def bytes_on_wire(told: TreeUpdate) -> int:
-    """How many bytes an update takes: 20, and for each descriptor 2, and 2 and its text for each tag; or 24 for
-    each Bloom filter.
+    """The number of bytes of an update.
+
+    They are 20, plus 2 for each descriptor, plus 2 and its text for each tag; or 20, plus 24 for each Bloom filter.
 
     >>> vocabulary = Vocabulary()
     >>> added = vocabulary.encode([{"jazz", "live"}])
     >>> bytes_on_wire(TreeUpdate(1, 0, Update(added, vocabulary.encode([]))))
     34
     """
-    found = _HEAD_BYTES
+    n_bytes = _HEAD_BYTES
     for descriptors in told.update:
         if not len(descriptors):
             continue
         if descriptors.vocabulary.kind == "bloom":
-            found += FILTER_BYTES * len(descriptors)
+            n_bytes += FILTER_BYTES * len(descriptors)
         else:
             ends, ids = descriptors.vocabulary.names().text_start, descriptors.ids
             text = int((ends[ids + 1] - ends[ids]).sum())
-            found += 2 * (len(descriptors) + len(ids)) + text
-    return found
+            n_bytes += 2 * (len(descriptors) + len(ids)) + text
+    return n_bytes
 
 
 def checked_tags(tags: Iterable[str]) -> Tags:
-    """A set of tags; text is cut at spaces."""
+    """Check a set of tags; split text at spaces."""
     words = tags.split() if isinstance(tags, str) else tags
-    found = frozenset(words)
-    odd = [tag for tag in found if not isinstance(tag, str)]
+    checked = frozenset(words)
+    odd = [tag for tag in checked if not isinstance(tag, str)]
     if odd:
         raise UsageError(f"a tag {odd[0]!r}; expected text")
-    return found
+    return checked

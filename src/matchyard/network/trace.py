@@ -1,4 +1,4 @@
-"""The way of a notification to one application, hop by hop, in words: does it arrive, and if not, why?"""
+"""An explanation in words of the path of a notification to one application, hop by hop."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Hop(NamedTuple):
-    """A node on the way, and what happens there."""
+    """A node on the path, and the event there."""
 
     node: str
     what: str
 
 
 class Trace(NamedTuple):
-    """The hops of a packet as far as it gets; print it to read it."""
+    """The hops of a packet up to its end; `str` gives a readable form."""
 
     arrives: bool
     hops: list[Hop]
@@ -49,8 +49,8 @@ def trace(network: Network, tags: Tags, at: str, key: Key, tree: int) -> Trace:
         what = f"{key!r} is at {homes[0]}, which cannot be reached: links or nodes between are down"
         return Trace(False, [Hop(at, what)])
     tree = plan.checked_tree(tree)
-    found = [_to(network, tags, at, key, home, tree) for home in reachable]
-    return next((one for one in found if one.arrives), found[0])
+    traces = [_to(network, tags, at, key, home, tree) for home in reachable]
+    return next((one for one in traces if one.arrives), traces[0])
 
 
 def _to(network: Network, tags: Tags, at: str, key: Key, home: str, tree: int) -> Trace:
@@ -62,7 +62,7 @@ def _to(network: Network, tags: Tags, at: str, key: Key, home: str, tree: int) -
 
 
 def _way(network: Network, tags: Tags, at: str, home: str, tree: int) -> tuple[bool, list[Hop]]:
-    """Does a packet get from one node to another on a tree? What happens at each node before that."""
+    """True if a packet gets from one node to another on a tree; and the hops before the other."""
     topology = network.plan(at).topology
     path = _path(network.plan(at).trees[tree], topology.node(at), topology.node(home))
     names = [topology.names[node] for node in path]
@@ -76,7 +76,7 @@ def _way(network: Network, tags: Tags, at: str, home: str, tree: int) -> tuple[b
         if interface not in leaving:
             wanted = [frozenset(one) for one in rib.wanted(tree, interface)]
             why = "" if router.is_bloom else _nearest(wanted, tags)
-            what = f"stops: of {_counted(len(wanted))} wanted beyond {following} on tree {tree}, none is within it{why}"
+            what = f"stops: of {_counted(len(wanted))} wanted beyond {following} on tree {tree}, none matches{why}"
             return False, [*hops, Hop(name, what)]
         start = "goes" if hops else f"enters on tree {tree}, goes"
         hops.append(Hop(name, f"{start} to {following} by interface {interface}"))
@@ -95,17 +95,17 @@ def trace_domains(hierarchy: Hierarchy, tags: Tags, at: str, key: Key, tree: int
     if not homes:
         return Trace(False, [Hop(at, f"{key!r} is at no router: it has not registered anything")])
     tree = hierarchy.outer.plan(here.name).checked_tree(tree)
-    found = [
+    traces = [
         trace(here, tags, at, key, here.own_tree(at))
         if home is here
         else _beyond(hierarchy, tags, at, key, home, tree)
         for home in homes
     ]
-    return next((one for one in found if one.arrives), found[0])
+    return next((one for one in traces if one.arrives), traces[0])
 
 
 def _beyond(hierarchy: Hierarchy, tags: Tags, at: str, key: Key, home: Domain, tree: int) -> Trace:
-    """To an application in another domain: to a gateway, from domain to domain, and then within the last one."""
+    """Trace a packet into another domain: to a gateway, from domain to domain, then within the last one."""
     outer, here = hierarchy.outer, hierarchy.domain(at)
     is_there, hops = _way(outer, tags, here.name, home.name, tree)
     hops = [Hop(at, "goes to a gateway"), *hops]
@@ -130,7 +130,7 @@ def _taken(router: Router, tags: Tags, key: Key) -> tuple[bool, str]:
 
 
 def _nearest(wanted: list[Tags], tags: Tags) -> str:
-    """Of what is wanted, that which lacks least."""
+    """Describe the descriptor with the fewest missing tags."""
     if not wanted:
         return ""
     best = min(wanted, key=lambda one: (len(one - tags), sorted(one)))
@@ -139,7 +139,7 @@ def _nearest(wanted: list[Tags], tags: Tags) -> str:
 
 
 def _path(tree: Tree, at: int, home: int) -> list[int]:
-    """The nodes from one to another on a tree."""
+    """The nodes on the path between two nodes of a tree."""
     up, down = [at], [home]
     while up[-1] != down[-1]:
         deeper = up if tree.depth[up[-1]] >= tree.depth[down[-1]] else down

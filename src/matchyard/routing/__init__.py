@@ -1,15 +1,15 @@
 """The control plane of content-based routing: `pip install 'matchyard[network]'`.
 
-topology, generate, from_links   networks: from files, made up, from links
-grow, shortest_paths             trees that span a network, by a rule for their roots
-label, next_hop                  labels of nodes that route on a tree without tables
-stretch, congestion              what trees cost: longer paths, busier links
-build_by_messages                trees and labels by messages between neighbours alone
-Rib, Update, links_at            what a router knows of registrations, and tells its neighbours
-Fib                              forwards packets as a RIB says
-Registrations, merge             what any router stores of the registrations of a whole network
-Interest                         the nodes that want a packet, of a whole network
-place, register_workload         users of a workload at the nodes of a network
+topology, generate, from_links   networks: from a file, generated, from a list of links
+grow, shortest_paths             trees that span a network; a rule chooses their roots
+label, next_hop                  node labels that route on a tree without routing tables
+stretch, congestion              the cost of trees: longer paths, busier links
+build_by_messages                trees and labels, built only by messages between neighbours
+Rib, Update, links_at            the registrations that a router knows, and its updates to neighbours
+Fib                              forwards packets according to a RIB
+Registrations, merge             all registrations of a network, and the table of any router
+Interest                         all nodes of a network that want a packet
+place, register_workload         assign the users of a workload to nodes
 """
 
 from importlib.util import find_spec as _find_spec
@@ -23,6 +23,7 @@ from matchyard.routing.descriptors import Descriptors, Vocabulary
 from matchyard.routing.fib import Fib
 from matchyard.routing.formats import topology
 from matchyard.routing.interest import Interest
+from matchyard.routing.interfaces import links_at
 from matchyard.routing.labels import Labels, label, next_hop
 from matchyard.routing.metrics import (
     COUNTS,
@@ -47,7 +48,7 @@ from matchyard.routing.registrations import (
     sizes_table,
     table_by_parts,
 )
-from matchyard.routing.rib import Memory, Rib, Update, links_at
+from matchyard.routing.rib import Memory, Rib, Update
 from matchyard.routing.rounds import build as build_by_messages
 from matchyard.routing.topology import Topology, from_links, largest_component
 from matchyard.routing.trees import RULES, Tree, check_tree, grow, shortest_paths

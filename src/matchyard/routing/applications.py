@@ -1,4 +1,4 @@
-"""The applications of a router: who registered what, and who gets a packet that has arrived."""
+"""The local applications of a router: their registrations, and the delivery of packets to them."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ class Applications:
         return f"<{len(self._registered)} applications, {len(self)} registrations>"
 
     def __len__(self) -> int:
-        """How many registrations there are."""
+        """The number of registrations."""
         return sum(wanted.total() for wanted in self._registered.values())
 
     def __contains__(self, key: object) -> bool:
         return key in self._registered
 
     def __iter__(self) -> Iterator[tuple[Key, Tags]]:
-        """All registrations, as often as they were made."""
+        """All registrations; a descriptor that was registered twice is yielded twice."""
         for key, wanted in self._registered.items():
             for tags in wanted.elements():
                 yield key, tags
 
     def of(self, key: Key) -> list[Tags]:
-        """What an application has registered."""
+        """The descriptors that an application has registered."""
         return list(self._registered.get(key, Counter()).elements())
 
     def add(self, key: Key, descriptors: Iterable[Tags]) -> None:
-        """Register descriptors."""
+        """Register descriptors for an application."""
         wanted = list(descriptors)
         if not wanted:
             return
@@ -72,7 +72,7 @@ class Applications:
         self._change(number, self.vocabulary.encode(wanted), self.vocabulary.encode([]))
 
     def remove(self, key: Key, descriptors: Iterable[Tags]) -> list[Tags]:
-        """Withdraw descriptors; returns those that were registered."""
+        """Withdraw descriptors; return the ones that were registered."""
         wanted, gone = self._registered.get(key, Counter()), list[Tags]()
         for tags in descriptors:
             if wanted[tags] > 0:
@@ -89,21 +89,21 @@ class Applications:
 
     def who_wants(self, packets: Descriptors) -> list[list[Key]]:
         """The applications that want each packet, in the order in which they first registered."""
-        start, found = self._within(packets)
-        keys = [self._keys[number] for number in found.tolist()]
+        start, numbers = self._within(packets)
+        keys = [self._keys[number] for number in numbers.tolist()]
         bounds = start.tolist()
         return [keys[low:high] for low, high in pairwise(bounds)]
 
     def _within(self, packets: Descriptors) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The numbers of the applications that want each packet."""
         none = np.zeros(len(packets), np.int64)
-        found: tuple[NDArray[np.int64], NDArray[np.int32]] = entries_within(
+        pairs: tuple[NDArray[np.int64], NDArray[np.int32]] = entries_within(
             *self.table(), packets.start, packets.ids, none, none
         )
-        return found
+        return pairs
 
     def table(self) -> tuple[Filters, Links]:
-        """What kernels look packets of this vocabulary up in: applications are as interfaces of one tree."""
+        """The arrays in which kernels look up packets; each application is an interface of one tree."""
         if len(self._filters.lists) < self.vocabulary.n_ids:
             self._make_room(self.vocabulary.encode([]))
         if self._links.width != max(1, len(self._keys)):
@@ -118,7 +118,7 @@ class Applications:
             sets_in_order(came),
             number,
             number,
-            number,  # first, last and own: everything is kept, as of local applications
+            number,  # first == last == own makes the kernel keep every registration
         )
 
     def _make_room(self, came: Descriptors) -> None:

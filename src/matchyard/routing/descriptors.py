@@ -1,8 +1,8 @@
-"""Descriptors as sets of numbers: what routers store, compare and tell each other.
+"""Descriptors as sets of numbers, which routers store, compare and send to each other.
 
-A descriptor is a set of tags. A vocabulary numbers tags, so that sets are compared by numbers; routers of one
-process can share a vocabulary, and those that do not, read each other's descriptors as text. In the
-form of the thesis a descriptor is a Bloom filter of 192 bits, and its numbers are the bits that are set.
+A descriptor is a set of tags. A vocabulary numbers the tags, and routers compare the numbers. Routers of
+one process can share a vocabulary; routers with different vocabularies exchange descriptors as text. In
+the thesis, a descriptor is a Bloom filter of 192 bits, and its numbers are the positions of its set bits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from matchyard.engine import find_engine
 from matchyard.errors import UsageError
 from matchyard.kernels.csr import take_rows
-from matchyard.kernels.routing.filters import sort_rows
+from matchyard.kernels.routing.sets import sort_rows
 from matchyard.kernels.strings import Interner, Names, find_names
 from matchyard.threads.forks import start_fresh_in_child
 
@@ -27,7 +27,7 @@ BLOOM_BITS, BLOOM_HASHES = 192, 7  # [thesis 2.2.1]
 
 
 class Vocabulary:
-    """Numbers for tags: `kind` is "tags", or "bloom" for the bits of Bloom filters.
+    """Numbers of tags: `kind` is "tags", or "bloom" for the bits of Bloom filters.
 
     >>> vocabulary = Vocabulary()
     >>> descriptors = vocabulary.encode([{"jazz", "live"}, "jazz"])
@@ -53,16 +53,16 @@ class Vocabulary:
 
     @property
     def n_ids(self) -> int:
-        """How many numbers there are so far."""
+        """The count of numbers assigned so far."""
         return BLOOM_BITS if self.kind == "bloom" else self._interner.n_names
 
     def names(self) -> Names:
-        """The tags by number; none of Bloom filters."""
+        """The tags by number; empty for Bloom filters."""
         return self._interner.names()
 
     def encode(self, values: Any) -> Descriptors:
-        """Sets of tags in any form that an index takes them in; Bloom filters also as rows of three
-        64-bit words, as `TagIndex.sign` gives them. New tags get the next numbers."""
+        """Encode sets of tags, in any form that an index accepts; new tags get the next numbers.
+        Bloom filters may also be rows of three 64-bit words, the result of `TagIndex.sign`."""
         if isinstance(values, Descriptors):
             return values.checked() if values.vocabulary is self else self._translated(values)
         column = self._column(values)
@@ -73,11 +73,11 @@ class Vocabulary:
         return Descriptors(self, *sort_rows(column.row_start, ids))
 
     def find(self, values: Any) -> tuple[Descriptors, NDArray[np.bool_]]:
-        """The same without new numbers: tags that are not known are left out. With it, which descriptors are
-        whole."""
+        """Encode without assigning new numbers: leave out unknown tags.
+        The second array is True for descriptors whose tags are all known."""
         if self.kind == "bloom" or isinstance(values, Descriptors):
-            found = self.encode(values)
-            return found, np.ones(len(found), np.bool_)
+            descriptors = self.encode(values)
+            return descriptors, np.ones(len(descriptors), np.bool_)
         column = self._column(values)
         words = pa.LargeStringArray.from_buffers(
             len(column.text_start) - 1,
@@ -123,7 +123,7 @@ class Vocabulary:
 
 
 class Descriptors:
-    """Descriptors in order, as sets of numbers; iterate for sets of tags, or bits of Bloom filters."""
+    """A sequence of sets of numbers; iterating yields sets of tags, or of the bits of Bloom filters."""
 
     def __init__(
         self, vocabulary: Vocabulary, start: NDArray[np.int64], ids: NDArray[np.int32]
@@ -136,7 +136,7 @@ class Descriptors:
         return len(self.start) - 1
 
     def checked(self) -> Descriptors:
-        """The same, if its vocabulary has all of its numbers."""
+        """Self, after a check that the vocabulary has all numbers in it."""
         if self.ids.max(initial=-1) >= self.vocabulary.n_ids or self.ids.min(initial=0) < 0:
             raise UsageError(
                 "descriptors of numbers that their vocabulary does not have, such as those of "
@@ -155,7 +155,7 @@ class Descriptors:
         return f"<{len(self)} descriptors of {self.vocabulary.kind}>"
 
     def to_arrow(self) -> pa.Array:
-        """An Arrow list of tags for each; of Bloom filters, a list of bits."""
+        """An Arrow array with a list of tags (for Bloom filters: of bits) per descriptor."""
         offsets = pa.array(self.start, pa.int64())
         if self.vocabulary.kind == "bloom":
             return pa.LargeListArray.from_arrays(offsets, pa.array(self.ids))
@@ -163,7 +163,7 @@ class Descriptors:
         return pa.LargeListArray.from_arrays(offsets, words)
 
     def signatures(self) -> NDArray[np.uint64]:
-        """Bloom filters as rows of three 64-bit words, as `TagIndex` takes them."""
+        """Bloom filters as rows of three 64-bit words, a form that `TagIndex` accepts."""
         if self.vocabulary.kind != "bloom":
             raise UsageError("descriptors are sets of tags; only Bloom filters have bits")
         bits = np.zeros((len(self), BLOOM_BITS), np.uint8)
@@ -171,10 +171,10 @@ class Descriptors:
         return np.packbits(bits, axis=1).view(">u8").astype(np.uint64)
 
     def with_more(self, others: Descriptors) -> Descriptors:
-        """These, and then others of the same vocabulary."""
+        """These descriptors, followed by others of the same vocabulary."""
         start = np.concatenate([self.start, others.start[1:] + self.start[-1]])
         return Descriptors(self.vocabulary, start, np.concatenate([self.ids, others.ids]))
 
     def take(self, rows: NDArray[np.int64]) -> Descriptors:
-        """Some of them, in the given order."""
+        """The descriptors of the given rows, in that order."""
         return Descriptors(self.vocabulary, *take_rows(self.start, self.ids, rows))

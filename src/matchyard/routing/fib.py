@@ -1,11 +1,10 @@
-"""The forwarding information base of a router: the index that packets are matched against. [Thesis
-3.4.5]
+"""The forwarding information base (FIB) of a router: an index that matches packets. [Thesis 3.4.5]
 
     RIB ──entries──▶ TagIndex with keys (tree, interface) ──forward──▶ interfaces for each packet
 
-The RIB is made for updates and the FIB for packets. The FIB follows its RIB: what an update changed is
-added to and removed from the index before the next packets are forwarded. Where more than one filter in
-eight has changed, and with Bloom filters after every update, the index is built anew.
+The RIB is made for updates and the FIB for packets. The FIB follows its RIB: it applies the changes of
+the RIB to its index before it forwards the next packets. It builds the index anew when more than one
+filter in eight has changed. With Bloom filters, it builds the index anew after every update.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from matchyard.routing.rib import Rib
 from matchyard.routing.whole_numbers import whole_numbers
 from matchyard.threads.forks import start_fresh_in_child
 
-_FROM_HERE = 1 << 31  # an interface that no router has: packets of local applications come from it
+_FROM_HERE = 1 << 31  # the incoming interface of local packets; no router has such an interface
 
 
 class Fib:
-    """Forwards packets as the RIB of a router says, on the CPU or a GPU.
+    """Forwards packets according to the RIB of a router, on the CPU or a GPU.
 
     >>> from matchyard.routing import Rib, Update
     >>> rib = Rib([[1, 2, 3]])
@@ -72,7 +71,7 @@ class Fib:
 
     @property
     def index(self) -> TagIndex:
-        """The index, as of the last change of the RIB."""
+        """The index, brought up to date with the RIB."""
         with self._fork_lock, self._rib.locked():
             self._follow()
             return self._index
@@ -80,10 +79,10 @@ class Fib:
     def forward(
         self, packets: Any, trees: ArrayLike, interfaces: ArrayLike, threads: int | None = None
     ) -> Matches:
-        """The interfaces that each packet leaves by: all on its tree that want it, but for the one it came
-        from. Packets of local applications come from 0, and may leave by 0 to other applications.
+        """The interfaces by which each packet leaves: all that want it on its tree, except the incoming one.
 
-        `trees` and `interfaces` are one number for all packets, or one for each.
+        Packets of local applications come from interface 0 and may leave by 0 to other applications.
+        `trees` and `interfaces` are one number for all packets, or one number per packet.
         """
         if not hasattr(packets, "__len__"):
             packets = list(packets)
@@ -95,15 +94,15 @@ class Fib:
         self, trees: Any, interfaces: Any, n_packets: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The tree and the interface of each packet."""
-        found = []
+        columns = []
         for numbers, what in ((trees, "trees"), (interfaces, "interfaces")):
             some = whole_numbers(numbers, what, None)
             if some.shape not in ((), (n_packets,)):
                 raise UsageError(
                     f"{what} of shape {some.shape} for {n_packets} packets; expected one each"
                 )
-            found.append(np.array(np.broadcast_to(some, (n_packets,))))
-        tree, incoming = found
+            columns.append(np.array(np.broadcast_to(some, (n_packets,))))
+        tree, incoming = columns
         links = self._rib.links
         if n_packets and not (tree.min() >= 0 and tree.max() < len(links)):
             raise UsageError(
@@ -120,7 +119,7 @@ class Fib:
         return tree, incoming
 
     def _built(self) -> TagIndex:
-        """An index of everything that the RIB has."""
+        """Build an index of all entries of the RIB."""
         self._journal.take()
         index = TagIndex(self._algorithm, self._options, self._device, True, self._threads)
         filters, trees, interfaces = self._rib.pairs(copies=False)
@@ -128,8 +127,8 @@ class Fib:
         return index.consolidate()
 
     def _follow(self) -> None:
-        """Change the index as the RIB has changed; anew, where that is much, or signatures, of which single
-        ones cannot be removed."""
+        """Apply the changes of the RIB to the index, or build the index anew.
+        Many changes are slower to apply than to rebuild. Single signatures cannot be removed."""
         if not (self._journal.is_incomplete or self._journal.changes):
             return
         if self._journal.is_incomplete or self._rib.descriptors == "bloom":

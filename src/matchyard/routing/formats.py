@@ -1,4 +1,4 @@
-"""Files of networks: AS relations of CAIDA, router maps of Rocketfuel, lists of links."""
+"""Readers of network files: CAIDA's AS relations, Rocketfuel's router maps, lists of links."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class _Link(NamedTuple):
 
 
 def topology(path: str | os.PathLike[str], component: str = "largest") -> Topology:
-    """Read a network from a file, plain or compressed by gzip; the format is told by its first line.
+    """Read a network from a file, plain or compressed by gzip; its first line tells the format.
 
-    CAIDA's AS relations (`as1|as2|relation`), Rocketfuel's maps (`.cch`), and lists of links
-    (`node node [weight]`, with spaces, tabs or commas between, as Rocketfuel's weights are). Only
-    the largest part whose nodes reach each other is kept, or with `component="all"`, all of it.
-    Nodes are numbered by name.
+    The formats are CAIDA's AS relations (`as1|as2|relation`), Rocketfuel's maps (`.cch`), and lists of
+    links (`node node [weight]`, separated by spaces, tabs or commas, like Rocketfuel's weights). The
+    result is the largest connected component, or with `component="all"`, the whole network. Nodes are
+    numbered in the order of their names.
     """
     if component not in ("largest", "all"):
         raise UsageError(f'component must be "largest" or "all", not {component!r}')
@@ -50,19 +50,19 @@ def topology(path: str | os.PathLike[str], component: str = "largest") -> Topolo
     read = _reader(first[1])
     links = [link for place, line in _chain(first, lines) for link in read(line, place)]
     if not links:
-        raise ParseError(f"{name} has no links, but routers of other networks only")
+        raise ParseError(f"{name} has no links, only routers of other networks")
     names = sorted({end for link in links for end in (link.here, link.there)}, key=_by_name)
-    number = {name: place for place, name in enumerate(names)}
-    found = from_links(
+    number = {name: position for position, name in enumerate(names)}
+    network = from_links(
         [(number[link.here], number[link.there]) for link in links],
         [link.weight for link in links],
         names,
     )
-    return largest_component(found) if component == "largest" else found
+    return largest_component(network) if component == "largest" else network
 
 
 def _by_name(name: str) -> tuple[float, str]:
-    """Numbers by value, then other names: the order of lines does not matter."""
+    """Sort key: numbers by value, then other names. The order of lines does not matter."""
     return (float(name) if name.isascii() and name.isdigit() else math.inf, name)
 
 
@@ -79,7 +79,7 @@ def _text(path: Path) -> str:
 
 
 def _numbered(text: str, name: str) -> Iterator[tuple[str, str]]:
-    """Lines that are neither empty nor comments, with their place."""
+    """Lines that are neither empty nor comments, each after its file and line number."""
     for number, line in enumerate(io.StringIO(text), 1):
         stripped = line.strip()
         if stripped and not stripped.startswith(("#", "%")):
@@ -110,18 +110,20 @@ def _caida(line: str, place: str) -> list[_Link]:
 def _rocketfuel(line: str, place: str) -> list[_Link]:
     if _EXTERNAL.fullmatch(line):
         return []
-    found = _ROUTER.fullmatch(line)
-    if found is None:
+    match = _ROUTER.fullmatch(line)
+    if match is None:
         raise ParseError(
             f"{place}: found {line[:80]!r}, expected a router, "
             "e.g. '49 @Oslo,+Norway + bb (2) -> <50> <51> =core1.oslo r0'"
         )
-    router, neighbours = found["router"], re.findall(r"<(\d+)>", found["neighbours"])
-    return [_Link(router, other) for other in (neighbours or [router])]  # alone: a link to itself
+    router, neighbours = match["router"], re.findall(r"<(\d+)>", match["neighbours"])
+    return [
+        _Link(router, other) for other in (neighbours or [router])
+    ]  # a router without links becomes a link to itself
 
 
 def _plain(line: str, place: str) -> list[_Link]:
-    # Rocketfuel's names have commas before a plus sign; other commas part names.
+    # A comma before a plus sign belongs to a Rocketfuel name; other commas separate names.
     parts = [part.strip() for part in line.split(",")] if _COMMA.search(line) else line.split()
     try:
         here, there, *weight = parts

@@ -1,4 +1,4 @@
-"""Who wants a packet, of all registrations of a network: the nodes, found by one search and without routers."""
+"""The nodes of a whole network that want a packet, from one index search instead of forwarding."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class Interest:
         uses = count_values(descriptors.ids, int(descriptors.ids.max(initial=-1)) + 1)
         used = np.flatnonzero(uses)
         frequent = used[np.argsort(-uses[used], kind="stable")]
-        self._ranks = np.full(len(uses) + 1, -1, np.int32)  # the last one is for other numbers
+        self._ranks = np.full(
+            len(uses) + 1, -1, np.int32
+        )  # the last element is for unknown numbers
         self._ranks[frequent] = np.arange(len(frequent), dtype=np.int32)
         built = build([descriptors.start.copy(), self._ranks[descriptors.ids]], len(frequent))
         self._index = built.subset_index
@@ -40,9 +42,11 @@ class Interest:
         return f"<Interest in {len(self._node_start) - 1} descriptors>"
 
     def nodes(self, packets: Descriptors) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The nodes with a registration that each packet has all tags of: (start, nodes), each node once."""
+        """The nodes with a registration whose tags are all in the packet: (start, nodes), each node once."""
         if packets.vocabulary is not self.vocabulary:
-            raise UsageError("packets of another vocabulary; expected that of the registrations")
+            raise UsageError(
+                "packets of another vocabulary; expected the vocabulary of the registrations"
+            )
         ranks = self._ranks[np.minimum(packets.ids, len(self._ranks) - 1)]
         is_known = ranks >= 0
         start = np.append(0, np.cumsum(is_known))[packets.start]
@@ -50,7 +54,7 @@ class Interest:
         hits, _ = select(
             self._index, start, ranks[is_known], LEAF, np.empty(4096, np.int32), hit_start
         )
-        found: tuple[NDArray[np.int64], NDArray[np.int32]] = distinct_nodes(
+        pairs: tuple[NDArray[np.int64], NDArray[np.int32]] = distinct_nodes(
             hit_start, hits, self._node_start, self._nodes, self._n_nodes
         )
-        return found
+        return pairs

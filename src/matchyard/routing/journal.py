@@ -1,4 +1,4 @@
-"""What updates have changed at a RIB since somebody looked, for a FIB that follows."""
+"""The changes of a RIB since its FIB last read them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from matchyard.routing.descriptors import Descriptors
 
 
 class Change(NamedTuple):
-    """Filters that an interface on a tree has now and may have had before, or the other way round."""
+    """Filters that an interface on a tree gained or still has (`kept`), and no longer has (`lost`)."""
 
     tree: int
     interface: int
@@ -17,9 +17,9 @@ class Change(NamedTuple):
 
 
 class Journal:
-    """Changes in order. Where they are too many to be of use, it says so and keeps none.
+    """Changes in order. With too many changes it drops all of them and becomes incomplete.
 
-    A RIB writes into it under its lock, and whoever reads it takes that lock, too.
+    The RIB writes under its lock; readers hold the same lock.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Journal:
         self._n_filters = 0
 
     def note(self, change: Change, most: int) -> None:
-        """Write a change down, unless there are more than so many filters in all."""
+        """Record a change, unless the journal then has more than `most` filters."""
         self._n_filters += len(change.kept) + len(change.lost)
         if self.is_incomplete or self._n_filters > most:
             self.is_incomplete = True
@@ -37,7 +37,7 @@ class Journal:
             self.changes.append(change)
 
     def take(self) -> list[Change]:
-        """All changes; there are none then."""
+        """Return all changes and clear the journal."""
         changes, self.changes = self.changes, []
         self.is_incomplete, self._n_filters = False, 0
         return changes

@@ -1,16 +1,16 @@
-"""Labels that route on a tree: from the label of its destination, a node tells the next hop of a
-packet in a few instructions, and no node keeps a table of the others. [Thesis 2.3.7, Thorup and
-Zwick 2001]
+"""Labels that route on a tree. A node computes the next hop of a packet in a few instructions from
+the label of the destination, without a table of the other nodes. [Thesis 2.3.7, Thorup and Zwick 2001]
 
-The heavy child of a node is the child with the largest subtree; the others are light. Nodes are
-numbered such that the subtrees of light children come first and that of the heavy child last:
+The heavy child of a node is the child with the largest subtree; the others are light. Node numbers
+put the subtrees of the light children first and the subtree of the heavy child last:
 
     node v:   v   | light subtrees …   | heavy subtree        |
     numbers:  v     v + 1 … heavy - 1    heavy … last
 
-A label has the number of a node and, for each light edge on the way down to it, the rank of that
-child among its siblings, the largest first. A path has few light edges, and a child of high rank
-a small subtree, so that labels are short: 46 bits for the 41 203 networks of the Internet in 2012.
+A label holds the number of its node. For each light edge on the path from the root, it also holds
+the rank of the child among its siblings; the largest subtree has rank 1. Labels are short, because a
+path has few light edges and a child of high rank has a small subtree: 46 bits for the 41 203 networks
+of the Internet in 2012.
 
     label:   number | ranks, the edge next to the root in the lowest bits | ends of ranks
 """
@@ -38,28 +38,28 @@ _TAG_AT, _TAG_MASK = 48, (1 << 16) - 1
 
 
 class Labels(NamedTuple):
-    """The labels of all nodes of one tree, and what each node needs to route by them.
+    """The labels of all nodes of one tree, and the arrays by which each node routes.
 
-    The upper 16 bits of a label are the number of its tree, if the route leaves them free, as it does
-    on all networks that were tried: a label of another tree is then noticed.
+    The upper 16 bits of a label hold the number of its tree, so that labels of another tree are
+    noticed. They hold 0 if the route needs these bits; on all networks tried so far, it does not.
     """
 
     labels: NDArray[np.uint64]  # [n_nodes]
-    ups: NDArray[np.int32]  # [n_nodes, 4] what routers keep for packets that go up…
+    ups: NDArray[np.int32]  # [n_nodes, 4] the state of routers for packets that go up…
     downs: NDArray[np.int32]  # [n_nodes, 4] …and down: see `kernels.trees`
-    ports: NDArray[np.int32]  # interfaces of light children by rank, those of all nodes
+    ports: NDArray[np.int32]  # interfaces of the light children of all nodes, by rank
     n_rank_bits: int  # the width of the ranks of a label, and of their ends
-    n_bits: int  # of the longest label, without the tree
+    n_bits: int  # the length of the longest label, without the tree
     tree: int
 
     @property
     def form(self) -> tuple[int, int]:
-        """Where the number of the tree begins in a label, and that number; 0 where it has no room."""
+        """The first bit of the tree's number in a label, and that number; 0 if it does not fit."""
         has_room = self.n_bits <= _TAG_AT
         return (_TAG_AT, self.tree & _TAG_MASK) if has_room else (self.n_bits, 0)
 
     def bits(self) -> NDArray[np.int64]:
-        """The length of each label: its number, its ranks and their ends."""
+        """The length of each label in bits: its number, its ranks and their ends."""
         mask = self.labels & np.uint64((1 << self.n_rank_bits) - 1)
         n_used = np.zeros(len(mask), np.int64)
         for bit in range(self.n_rank_bits):
@@ -68,7 +68,7 @@ class Labels(NamedTuple):
 
 
 def label(topology: Topology, tree: Tree, number: int = 0) -> Labels:
-    """Label the nodes of a tree, which has a number among the trees of its network.
+    """Label the nodes of a tree; `number` is its number among the trees of the network.
 
     >>> from matchyard.routing.models import generate
     >>> from matchyard.routing.trees import grow
@@ -83,7 +83,7 @@ def label(topology: Topology, tree: Tree, number: int = 0) -> Labels:
     check_tree(topology, tree)
     number = int(number)
     sizes = sizes_of(tree.parent, tree.order)
-    # Children by parent, the largest subtree first, then by number.
+    # Children in the order of their parents, the largest subtree first, ties by number.
     children = np.lexsort((np.arange(len(sizes)), -sizes, tree.parent))[1:].astype(np.int32)
     child_start = children_of(tree.parent)
     numbers, ranks, ends, ups, downs, ports = labels_of(
@@ -99,16 +99,17 @@ def label(topology: Topology, tree: Tree, number: int = 0) -> Labels:
     width = np.uint64(n_rank_bits)
     packed = (numbers.astype(np.uint64) << width | ranks.astype(np.uint64)) << width
     packed |= ends.astype(np.uint64)
-    found = Labels(packed, ups, downs, ports, n_rank_bits, n_bits, number)
-    above, tag = found.form
+    labels = Labels(packed, ups, downs, ports, n_rank_bits, n_bits, number)
+    above, tag = labels.form
     if above < _MOST_BITS:
         packed |= np.uint64(tag << above)
-    return found
+    return labels
 
 
 def next_hop(labels: Labels, at: ArrayLike, destinations: ArrayLike) -> Any:
-    """The interface that each packet leaves a node by, from the label of its destination; 0 where it
-    has arrived. `at` is one node for all packets, or a node for each.
+    """The interface by which each packet leaves, from the label of its destination; 0 on arrival.
+
+    `at` is one node for all packets, or one node per packet.
 
     >>> from matchyard.routing.topology import from_links
     >>> from matchyard.routing.trees import shortest_paths
@@ -137,22 +138,24 @@ def next_hop(labels: Labels, at: ArrayLike, destinations: ArrayLike) -> Any:
         raise UsageError(f"packets at node {nodes}; expected numbers from 0 to {n_nodes - 1}")
     if is_odd:
         raise UsageError(
-            f"a packet has a label of another tree than {labels.tree}, or none; expected those that "
-            "`label` gave to the nodes of this tree"
+            f"a packet has no label, or a label of another tree than {labels.tree}; expected a label "
+            "that `label` gave to a node of this tree"
         )
     return out.reshape(wanted.shape) if wanted.ndim else int(out[0])
 
 
 def _integers(values: ArrayLike, kind: type[np.integer[Any]]) -> NDArray[Any]:
     try:
-        found = np.asarray(values)
-        if found.size == 0:
-            return found.astype(kind)
+        numbers = np.asarray(values)
+        if numbers.size == 0:
+            return numbers.astype(kind)
         is_signed = (
-            found.dtype.kind == "i"
-        )  # a look at all of them takes as long as to forward them
-        if found.dtype.kind not in "iu" or (kind is np.uint64 and is_signed and found.min() < 0):
-            raise ValueError(f"{found.dtype} of shape {found.shape}")
-        return np.ascontiguousarray(found, kind).reshape(found.shape)
+            numbers.dtype.kind == "i"
+        )  # unsigned labels skip `min`, which takes as long as forwarding them
+        if numbers.dtype.kind not in "iu" or (
+            kind is np.uint64 and is_signed and numbers.min() < 0
+        ):
+            raise ValueError(f"{numbers.dtype} of shape {numbers.shape}")
+        return np.ascontiguousarray(numbers, kind).reshape(numbers.shape)
     except (ValueError, TypeError, OverflowError) as error:
         raise UsageError(f"not nodes or labels: {error}; expected integers") from None

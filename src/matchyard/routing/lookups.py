@@ -1,4 +1,4 @@
-"""Packets at many routers at once: one call of a kernel in place of one for each router."""
+"""Look up packets at many routers at once: one kernel call instead of one per router."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from matchyard.routing.rib import Rib
 
 
 class Found(NamedTuple):
-    """The interfaces that packets leave by, or the numbers of applications that get them."""
+    """The interfaces by which packets leave, or the numbers of the applications that receive them."""
 
-    order: NDArray[np.int64]  # the packets, those at a router together
+    order: NDArray[np.int64]  # the packets, grouped by router
     start: NDArray[np.int64]  # [n + 1] in that order
     interfaces: NDArray[np.int32]  # rising within a packet
 
 
 class Lookups:
-    """The tables of some routers as they are now: their RIBs, or their applications, of one vocabulary.
+    """The present tables of some routers, either RIBs or applications, all of one vocabulary.
 
-    Who uses this sees to it that nobody changes them meanwhile: see `Rib.locked`.
+    The caller prevents changes of the tables while this object is in use: see `Rib.locked`.
 
     >>> from matchyard.routing import Update, Vocabulary
     >>> words = Vocabulary()
@@ -53,8 +53,8 @@ class Lookups:
         trees: NDArray[np.int64],
         interfaces: NDArray[np.int64],
     ) -> Found:
-        """What `Rib.forward` gives for `packets[rows]` at the routers with the numbers `at`."""
+        """The result of `Rib.forward` for `packets[rows]` at the routers with the numbers `at`."""
         start, order = by_number(at, self._n_tables)
         queries = Queries(order, packets.start, packets.ids, rows, trees, interfaces)
-        found_start, found = entries_in_tables(self._tables, start, queries)
-        return Found(order, found_start, found)
+        entry_start, entries = entries_in_tables(self._tables, start, queries)
+        return Found(order, entry_start, entries)

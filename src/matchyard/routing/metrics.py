@@ -1,5 +1,4 @@
-"""What trees cost: how much longer paths get, how much more links carry, and what routers keep. [Thesis
-2.4.2]"""
+"""The cost of trees: longer paths, higher load of links, and the state of routers. [Thesis 2.4.2]"""
 
 from __future__ import annotations
 
@@ -18,28 +17,28 @@ from matchyard.routing.topology import Topology
 from matchyard.routing.trees import Tree, check_tree, links_of
 
 _MOST_BINS = 1 << 24
-LANES: int = kernels.LANES  # sources that `stretch_from` takes at most
+LANES: int = kernels.LANES  # the most sources per call of `stretch_from`
 COUNTS = (1, 2, 4, 8, 16, 32)
 
 
 class Distribution(NamedTuple):
-    """Values that rise, and how many there are of each."""
+    """Rising values, and the number of occurrences of each."""
 
     values: NDArray[np.float64]
     counts: NDArray[np.int64]
 
     @property
     def n(self) -> int:
-        """How many there are of all."""
+        """The number of all occurrences."""
         return int(self.counts.sum())
 
     @property
     def mean(self) -> float:
-        """Their mean."""
+        """The mean of all occurrences."""
         return float((self.values * self.counts).sum() / self.n) if self.n else float("nan")
 
     def quantile(self, share: float) -> float:
-        """The least value that at least this share of all does not exceed.
+        """The least value such that at least this share of all occurrences is not above it.
 
         >>> Distribution(np.array([1.0, 2.0]), np.array([3, 1])).quantile(0.75)
         1.0
@@ -48,19 +47,21 @@ class Distribution(NamedTuple):
             raise UsageError(f"a share of {share}; expected a number from 0 to 1")
         if not self.n:
             return float("nan")
-        wanted = np.ceil(share * self.n * (1 - 1e-12))  # 0.07 of 100 are 7, not a bit more
-        place = int(np.searchsorted(np.cumsum(self.counts), max(1, wanted)))
-        return float(self.values[place])
+        wanted = np.ceil(
+            share * self.n * (1 - 1e-12)
+        )  # rounding must not make 0.07 of 100 exceed 7
+        position = int(np.searchsorted(np.cumsum(self.counts), max(1, wanted)))
+        return float(self.values[position])
 
     def to_arrow(self) -> pa.Table:
-        """Columns value and count."""
+        """A table with the columns value and count."""
         return pa.table({"value": self.values, "count": self.counts})
 
 
 def distribution(values: Iterable[float]) -> Distribution:
-    """The distribution of some values."""
-    found, counts = np.unique(np.asarray(list(values), np.float64), return_counts=True)
-    return Distribution(found, counts.astype(np.int64))
+    """Count the occurrences of each value."""
+    distinct, counts = np.unique(np.asarray(list(values), np.float64), return_counts=True)
+    return Distribution(distinct, counts.astype(np.int64))
 
 
 # -------------------------------------------------------------------- stretch
@@ -72,11 +73,11 @@ def stretch(
     counts: Sequence[int] = COUNTS,
     progress: Callable[[int], object] | None = None,
 ) -> dict[int, Distribution]:
-    """The mean stretch of each pair of nodes over the first 1, 2, 4, … trees, of all pairs exactly.
+    """The distribution over all pairs of nodes of the mean stretch on the first 1, 2, 4, … trees.
 
     The stretch of a pair on a tree is the number of links between them on the tree, divided by the
-    fewest links between them on the network, whatever links weigh. `progress` is called with the
-    number of sources that were done.
+    fewest links between them on the network; weights are ignored. `progress` is called with the
+    number of finished sources.
 
     >>> from matchyard.routing.topology import from_links
     >>> from matchyard.routing.trees import shortest_paths
@@ -98,11 +99,11 @@ def stretch(
 
 
 def check_counts(trees: Sequence[Tree], counts: Sequence[int]) -> list[int]:
-    """Numbers of trees that there are, each once."""
+    """The sorted distinct counts that do not exceed the number of trees."""
     kept = sorted({count for count in counts if 1 <= count <= len(trees)})
     if not kept:
         raise UsageError(
-            f"stretch over {list(counts)} of {len(trees)} trees; expected some of them"
+            f"stretch over {list(counts)} of {len(trees)} trees; expected counts from 1 to {len(trees)}"
         )
     return kept
 
@@ -110,8 +111,8 @@ def check_counts(trees: Sequence[Tree], counts: Sequence[int]) -> list[int]:
 def stretch_from(
     topology: Topology, trees: Sequence[Tree], counts: Sequence[int], sources: NDArray[np.int64]
 ) -> dict[int, NDArray[np.int64]]:
-    """Pairs by distance on the network and sum of distances on the first trees, for up to 64 sources;
-    of each pair the source is the node with the lower number."""
+    """Count pairs by distance on the network and by sum of distances on the first trees.
+    There are up to 64 sources; the source of a pair is its node with the lower number."""
     n_nodes = topology.n_nodes
     deepest = 2 * max(int(tree.depth.max(initial=0)) for tree in trees[: counts[-1]])
     width: type[np.unsignedinteger] = np.uint8 if deepest < 256 else np.uint16
@@ -126,30 +127,30 @@ def stretch_from(
     room = np.zeros((n_nodes, kernels.LANES), width)
     sums = np.zeros((n_nodes, kernels.LANES), np.uint16)
     below = np.zeros(n_nodes, np.uint64)
-    found = {}
+    pairs = {}
     for number, tree in enumerate(trees[: counts[-1]], 1):
         kernels.add_tree(tree.parent, tree.depth, tree.order, sources, below, room, sums)
         if number in counts:
-            found[number] = np.zeros((deepest + 1, deepest * number + 1), np.int64)
-            kernels.tally(sources, distances, sums, found[number])
-    return found
+            pairs[number] = np.zeros((deepest + 1, deepest * number + 1), np.int64)
+            kernels.tally(sources, distances, sums, pairs[number])
+    return pairs
 
 
 def _as_stretch(pairs: NDArray[np.int64], count: int) -> Distribution:
     length, total = np.nonzero(pairs)
-    values, place = np.unique(total / (count * length), return_inverse=True)
-    return Distribution(values, np.bincount(place, pairs[length, total]).astype(np.int64))
+    values, position = np.unique(total / (count * length), return_inverse=True)
+    return Distribution(values, np.bincount(position, pairs[length, total]).astype(np.int64))
 
 
 # -------------------------------------------------------------------- congestion
 
 
 def congestion(topology: Topology, trees: Sequence[Tree]) -> NDArray[np.float64]:
-    """How many times as much each link carries as with the best use of all links; 0 where no tree
-    uses it.
+    """The load of each link relative to an ideal use of all links; 0 if no tree uses the link.
 
-    A link of a tree cuts its nodes in two. It carries what all links of the network between the
-    two parts could share, for one k-th of the traffic with k trees.
+    A link of a tree cuts the nodes into two parts. On that tree, this link alone carries the traffic
+    between the parts, which all network links between them could share. With k trees, each tree
+    carries one k-th of the traffic.
 
     >>> from matchyard.routing.topology import from_links
     >>> from matchyard.routing.trees import shortest_paths
@@ -160,20 +161,22 @@ def congestion(topology: Topology, trees: Sequence[Tree]) -> NDArray[np.float64]
     if not trees:
         raise UsageError("congestion of no trees; expected at least one")
     ends = topology.ends()
-    found = np.zeros(topology.n_links)
+    load = np.zeros(topology.n_links)
     for tree in trees:
         check_tree(topology, tree)
         cuts = cuts_of(tree.parent, tree.depth, tree.order, ends)
-        found[links_of(topology, tree)] += cuts[np.flatnonzero(tree.parent >= 0)]
-    return found / len(trees)
+        load[links_of(topology, tree)] += cuts[np.flatnonzero(tree.parent >= 0)]
+    return load / len(trees)
 
 
 # -------------------------------------------------------------------- state
 
 
 def label_bytes(labels: Sequence[Labels]) -> NDArray[np.int64]:
-    """What each router keeps to route by labels on all these trees: its own label, eight numbers, and the interfaces
-    to its light children. What it keeps to route by descriptors is in `Rib.memory`.
+    """The bytes that each router stores to route by labels on all these trees.
+
+    These are its own label, eight numbers, and the interfaces to its light children. `Rib.memory` has
+    the bytes for routing by descriptors.
 
     >>> from matchyard.routing import from_links, label, shortest_paths
     >>> star = from_links([(0, 1), (0, 2), (0, 3)])
@@ -182,11 +185,11 @@ def label_bytes(labels: Sequence[Labels]) -> NDArray[np.int64]:
     """
     if not labels:
         raise UsageError("labels of no trees; expected at least one")
-    found = np.zeros(len(labels[0].labels), np.int64)
+    sizes = np.zeros(len(labels[0].labels), np.int64)
     for one in labels:
-        if len(one.labels) != len(found):
+        if len(one.labels) != len(sizes):
             raise UsageError("labels of different networks; expected those of one")
         fixed = one.labels.itemsize + one.ups.itemsize * one.ups.shape[1]
         fixed += one.downs.itemsize * one.downs.shape[1]
-        found += fixed + one.ports.itemsize * one.downs[:, N_LIGHT].astype(np.int64)
-    return found
+        sizes += fixed + one.ports.itemsize * one.downs[:, N_LIGHT].astype(np.int64)
+    return sizes

@@ -1,4 +1,4 @@
-"""Networks that are made up: scale-free, grids, and trees."""
+"""Generated networks: scale-free networks, grids and trees."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from matchyard.routing.topology import Topology, from_links
 
 
 def generate(kind: str, n_nodes: int, seed: int = 1, links_per_node: int = 2) -> Topology:
-    """A network of a kind: "barabasi-albert", "grid" or "tree".
+    """Generate a network of a kind: "barabasi-albert", "grid" or "tree".
 
-    Seeds change all but grids. Each node that joins a network of Barabási and Albert is linked to
+    The seed has no effect on grids. In a network of Barabási and Albert, each new node is linked to
     `links_per_node` others, chosen by their degree. A grid is as square as `n_nodes` allows.
 
     >>> generate("grid", 6)
@@ -29,10 +29,10 @@ def generate(kind: str, n_nodes: int, seed: int = 1, links_per_node: int = 2) ->
 
 
 def _barabasi_albert(n: int, random: np.random.Generator, n_links: int) -> Topology:
-    """New nodes choose the ends of links that are there: so they choose nodes by degree."""
+    """Link each new node to random ends of existing links, which chooses nodes by degree."""
     if n <= n_links:
         raise UsageError(f"{n} nodes with {n_links} links each; expected more nodes than that")
-    ends = list(range(n_links))  # of the first node, which is linked to all before it
+    ends = list(range(n_links))  # the first new node is linked to all nodes before it
     links = []
     for node in range(n_links, n):
         chosen: set[int] = set()
@@ -58,7 +58,7 @@ def _grid(n: int, random: np.random.Generator, n_links: int) -> Topology:
 
 
 def _tree(n: int, random: np.random.Generator, n_links: int) -> Topology:
-    """Each node hangs below one of those before it, all of them equally likely."""
+    """Link each node to a random earlier node, all of them equally likely."""
     nodes = np.arange(1, n)
     return from_links(np.stack([nodes, random.integers(nodes)], axis=1), n_nodes=n)
 

@@ -1,13 +1,13 @@
-"""Where users are: which node of a network each user belongs to. [Thesis 2.4.4]
+"""The placement of users: the node of a network to which each user belongs. [Thesis 2.4.4]
 
-The thesis has users of applications in all networks of the Internet, and does not say how many in which.
-A placement is a name for such a choice: shares of users by node. The node of a user depends on the
-user's number, the seed and the placement, whatever other users there are.
+The thesis has users in all networks of the Internet, but does not say how many users each has. A
+placement names such a distribution: the share of users at each node. The node of a user depends only
+on the user's number, the seed and the placement, not on other users.
 
-zipf      the largest node has twice as many as the second, three times as many as the third, …;
-          which node is the largest is random
+zipf      the largest node has twice as many users as the second, three times as many as the third, …;
+          the order of the nodes is random
 uniform   all nodes have the same share
-degree    in proportion to the links of a node
+degree    the share of a node is proportional to its number of links
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from matchyard.kernels.random import choose_each
 from matchyard.routing.topology import Topology
 from matchyard.routing.whole_numbers import whole_number, whole_numbers
 
-_USER = 0x5553  # placements have random numbers of their own
+_USER = 0x5553  # separates the random numbers of placements from others
 
 
 def _zipf(topology: Topology, seed: int) -> NDArray[np.float64]:
@@ -66,5 +66,5 @@ def place(
         raise UsageError("no node to place users at; expected a network with at least one")
     shares = np.cumsum(PLACEMENTS[placement](topology, seed))
     numbers = whole_numbers(users, "users")
-    found: NDArray[np.int32] = choose_each(shares / shares[-1], numbers, seed ^ _USER)
-    return found
+    nodes: NDArray[np.int32] = choose_each(shares / shares[-1], numbers, seed ^ _USER)
+    return nodes

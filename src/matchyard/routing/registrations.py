@@ -1,11 +1,10 @@
-"""The registrations of a whole network, and what any router of it stores: all at once, without sending an
-update. [Thesis 2.4.4]
+"""All registrations of a network, and the table of any router, computed without updates. [Thesis 2.4.4]
 
     registrations (descriptor, node) ──▶ subsets among them, once ──▶ table of a router
                                                                   ──▶ table of another one …
 
-A table is what `Rib` has when all updates have arrived. Tables of parts of the registrations can be merged: a
-filter that a router keeps of all registrations is one that it keeps of some part.
+A table equals the content of a `Rib` after all updates. Tables of parts of the registrations can be
+merged, because a filter in the table of all registrations is also in the table of some part.
 """
 
 from __future__ import annotations
@@ -35,21 +34,20 @@ from matchyard.routing.topology import Topology
 from matchyard.routing.trees import Tree, check_tree
 from matchyard.routing.whole_numbers import whole_number, whole_numbers
 
-PART = 1 << 25  # registrations that are looked at together
-_ROWS = 1 << 20  # of a workload that are made together
-_MOST_SUBSETS = 16  # trees of which all choices are looked at
+PART = 1 << 25  # registrations that are processed together
+_ROWS = 1 << 20  # rows of a workload that are generated together
+_MOST_SUBSETS = 16  # with more trees, `sizes` does not enumerate all choices
 
 
 class Sizes(NamedTuple):
-    """What a router stores with a number of trees: of all ways to choose them, the least, the mean and
-    the most."""
+    """The size of a router's table for a number of trees: (least, mean, most) over all choices of trees."""
 
     n_trees: int
     filters: tuple[int, float, int]
     entries: tuple[int, float, int]
 
     def memory(self) -> Memory:
-        """The most."""
+        """The memory of the largest table."""
         return memory(self.filters[2], self.entries[2], 0)
 
 
@@ -63,16 +61,16 @@ class Table(NamedTuple):
 
     @property
     def n_filters(self) -> int:
-        """How many different filters there are."""
+        """The number of different filters."""
         return len(self.start) - 1
 
     def memory(self) -> Memory:
-        """How much is stored, here and as the thesis would store it."""
+        """The memory of the table, here and in the layout of the thesis."""
         arrays = (self.descriptors.start, self.descriptors.ids, self.start, self.entries)
         return memory(self.n_filters, len(self.entries), sum(array.nbytes for array in arrays))
 
     def sizes(self) -> list[Sizes]:
-        """What 1, 2, … of the trees take, whichever are chosen; of more than 16, all of them alone."""
+        """The sizes for 1, 2, … trees; with more than 16 trees, only the size for all of them."""
         per_tree = np.bincount(self.entries >> INTERFACE_BITS, minlength=self.n_trees)
         if self.n_trees > _MOST_SUBSETS:
             n_filters, n_entries = [self.n_filters], [len(self.entries)]
@@ -82,7 +80,9 @@ class Table(NamedTuple):
         size, entries = np.zeros_like(chosen), np.zeros_like(chosen)
         for tree in range(self.n_trees):
             pairs = without.reshape(-1, 2, 1 << tree)
-            pairs[:, 1] += pairs[:, 0]  # then `without` has how many filters are on no other trees
+            pairs[:, 1] += pairs[
+                :, 0
+            ]  # `without[s]` becomes the number of filters on no tree outside s
             is_chosen = chosen >> tree & 1
             size, entries = size + is_chosen, entries + is_chosen * per_tree[tree]
         filters = self.n_filters - without[chosen ^ (len(chosen) - 1)]
@@ -92,7 +92,7 @@ class Table(NamedTuple):
         ]
 
     def _masks(self) -> NDArray[np.int64]:
-        """The trees that each filter is on, as bits."""
+        """The trees of each filter as bits."""
         masks = np.zeros(self.n_filters, np.int64)
         rows = np.repeat(np.arange(self.n_filters), np.diff(self.start))
         trees = self.entries >> INTERFACE_BITS
@@ -124,44 +124,44 @@ class Registrations:
     ) -> None:
         if not isinstance(descriptors, Descriptors):
             descriptors = (vocabulary or Vocabulary()).encode(descriptors)
-        found = whole_numbers(nodes, "nodes")
-        if len(found) != len(descriptors):
+        numbers = whole_numbers(nodes, "nodes")
+        if len(numbers) != len(descriptors):
             raise UsageError(
-                f"{len(found)} nodes for {len(descriptors)} descriptors; expected a node for each"
+                f"{len(numbers)} nodes for {len(descriptors)} descriptors; expected a node for each"
             )
-        if found.min(initial=0) < 0:
-            raise UsageError(f"a registration at node {found.min()}; expected numbers from 0 on")
+        if numbers.min(initial=0) < 0:
+            raise UsageError(f"a registration at node {numbers.min()}; expected numbers from 0 on")
         self.vocabulary: Vocabulary = descriptors.vocabulary
         self.n_registrations = len(descriptors)
-        self.last_node = int(found.max(initial=-1))
+        self.last_node = int(numbers.max(initial=-1))
         self._family, self._start, members = grouped(descriptors.start, descriptors.ids)
-        self._nodes = found.astype(np.int32)[members]
+        self._nodes = numbers.astype(np.int32)[members]
 
     def __repr__(self) -> str:
         return f"<{self.n_registrations} registrations of {len(self)} descriptors>"
 
     def __len__(self) -> int:
-        """How many different descriptors there are."""
+        """The number of different descriptors."""
         return len(self._family.order)
 
     @property
     def n_subsumed(self) -> int:
-        """Pairs of different descriptors of which one subsumes the other."""
+        """The number of pairs of different descriptors in which one subsumes the other."""
         return len(self._family.subsets)
 
     def by_descriptor(self) -> tuple[Descriptors, NDArray[np.int64], NDArray[np.int32]]:
-        """The different descriptors, with the nodes that registered each: (descriptors, start, nodes)."""
+        """The different descriptors and the nodes of each: (descriptors, start, nodes)."""
         sets = Descriptors(self.vocabulary, self._family.start, self._family.ids)
         return sets, self._start, self._nodes
 
     def table(self, topology: Topology, trees: Sequence[Tree], at: int) -> Table:
-        """What the router of a node stores, on all trees."""
+        """The table of the router at a node, for all trees."""
         return next(self.tables(topology, trees, [at]))
 
     def tables(
         self, topology: Topology, trees: Sequence[Tree], nodes: Iterable[int]
     ) -> Iterator[Table]:
-        """What the routers of several nodes store, one after the other. Trees are checked once for all."""
+        """Yield the tables of the routers at several nodes. The trees are checked only once."""
         for tree in trees:
             check_tree(topology, tree)
         if self.last_node >= topology.n_nodes:
@@ -176,8 +176,8 @@ class Registrations:
         near = topology.neighbours[topology.start[at] : topology.start[at + 1]]
         if len(trees) > MOST_TREES or len(near) >= MOST_INTERFACES:
             raise UsageError(
-                f"{len(trees)} trees or an interface too many; expected at most {MOST_TREES} trees of "
-                f"{MOST_INTERFACES} interfaces"
+                f"{len(trees)} trees, {len(near)} links; expected at most {MOST_TREES} trees and fewer than "
+                f"{MOST_INTERFACES} links"
             )
         interface_to = np.zeros(topology.n_nodes, np.int32)
         interface_to[near] = np.arange(1, len(near) + 1)
@@ -192,20 +192,20 @@ class Registrations:
 def _table(
     sets: Descriptors, start: NDArray[np.int64], entries: NDArray[np.int32], n_trees: int
 ) -> Table:
-    """The sets that have entries."""
+    """The table of the sets that have entries."""
     counts = np.diff(start)
     kept = np.flatnonzero(counts)
     return Table(sets.take(kept), ragged(counts[kept]), entries, n_trees)
 
 
 def merge(tables: Sequence[Table]) -> Table:
-    """The table of all registrations, from the tables that one router has of parts of them."""
+    """Merge the tables of one router for parts of the registrations into the table for all."""
     if not tables:
         raise UsageError("no tables to merge; expected at least one")
     vocabulary = tables[0].descriptors.vocabulary
     parts = [
         table.descriptors
-        if table.descriptors.vocabulary is vocabulary  # whose numbers may have no text
+        if table.descriptors.vocabulary is vocabulary  # its numbers may have no text
         else vocabulary.encode(table.descriptors)
         for table in tables
     ]
@@ -230,8 +230,9 @@ def register_workload(
     rows: tuple[int, int] | None = None,
     vocabulary: Vocabulary | None = None,
 ) -> Registrations:
-    """The subscriptions of a workload, registered at the nodes where their users are placed; all of them,
-    or `rows` from … to.
+    """Register the subscriptions of a workload at the nodes of their users.
+
+    `rows` (from, to) selects some of the subscriptions.
 
     >>> import matchyard as my
     >>> from matchyard.routing import generate
@@ -252,10 +253,10 @@ def table_by_parts(
     part: int = PART,
     progress: Callable[[int], object] | None = None,
 ) -> Table:
-    """What a router stores of a workload that is too large to be looked at at once: part by part, with
-    tables merged when they are of one size. `progress` is called with the rows that were done.
+    """The table of a router for a large workload, computed in parts of `part` registrations.
 
-    Tags stay the numbers that the workload has for them, so that the table has no text.
+    Tables of the same level are merged. `progress` is called with the number of finished rows. The
+    table keeps the workload's numbers of tags and therefore has no text.
     """
     if whole_number(part, "part") < 1:
         raise UsageError(f"parts of {part} registrations; expected at least 1")
@@ -281,7 +282,7 @@ def table_by_parts(
 def _numbers(
     workload: Any, low: int, high: int, vocabulary: Vocabulary
 ) -> tuple[Descriptors, NDArray[np.int64]]:
-    """Rows of a workload as numbers, and their users."""
+    """The descriptors of rows of a workload, and their users."""
     if not hasattr(workload, "rows"):
         raise UsageError(f"the workload {workload.name} has no numbers; expected e.g. icn")
     counts, ids, users = [], [], []
@@ -292,14 +293,14 @@ def _numbers(
         counts.append(np.diff(start))
         ids.append(names.astype(np.int32))
         users.append(keys)
-    found = Descriptors(vocabulary, ragged(np.concatenate(counts)), np.concatenate(ids))
-    return found, np.concatenate(users)
+    descriptors = Descriptors(vocabulary, ragged(np.concatenate(counts)), np.concatenate(ids))
+    return descriptors, np.concatenate(users)
 
 
 def sizes_table(
     topology: Topology, trees: Sequence[Tree], registrations: Registrations, nodes: Sequence[int]
 ) -> pa.Table:
-    """What routers store with 1, 2, … trees: a row for each node and number of trees."""
+    """The sizes of routers' tables: a row for each node and number of trees."""
     rows = [
         size_row(topology, node, size)
         for node in nodes
@@ -309,7 +310,7 @@ def sizes_table(
 
 
 def size_row(topology: Topology, node: int, size: Sizes) -> dict[str, Any]:
-    """Sizes as a row of a table."""
+    """`Sizes` as a row of `sizes_table`."""
     most = size.memory()
     return {
         "node": topology.names[node],

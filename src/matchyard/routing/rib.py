@@ -1,12 +1,12 @@
-"""The routing information base of a router: which descriptors are wanted beyond each interface, on
-each tree. [Thesis 2.3.6]
+"""The routing information base (RIB) of a router: the filters of each interface on each tree. [Thesis
+2.3.6]
 
     update from a neighbour ──apply──▶ stored filters ──▶ updates for other neighbours
 
-A filter subsumes its supersets: of the filters that came from one neighbour on one tree, only those
-without a stored subset are kept. Filters are stored once for all trees, with the pairs of tree and
-interface that want them. Local applications (interface 0) are different: everything they register is
-kept, as often as it is registered, since a filter that goes may uncover others.
+A filter subsumes its supersets: of the filters from one neighbour on one tree, the RIB keeps only the
+minimal ones. It stores each filter once for all trees, with the pairs of tree and interface that want
+it. For local applications (interface 0), it keeps every registration, and repeated ones as often as
+they were made, because the removal of a filter may uncover its supersets.
 """
 
 from __future__ import annotations
@@ -26,50 +26,43 @@ from matchyard.errors import UsageError
 from matchyard.kernels.network.forwarding import Links, entries_within, links_of
 from matchyard.kernels.routing import updates
 from matchyard.kernels.routing.filter_room import compacted, entry_pairs, loaded, sets_of, with_room
-from matchyard.kernels.routing.filters import (
-    FILTERS,
-    INTERFACE_BITS,
-    LIVING,
-    Filters,
-    empty,
-    hash_rows,
-)
+from matchyard.kernels.routing.filters import FILTERS, INTERFACE_BITS, LIVING, Filters, empty
+from matchyard.kernels.routing.sets import hash_rows
 from matchyard.kernels.strings import n_bytes
 from matchyard.routing import saved_ribs
 from matchyard.routing.descriptors import Descriptors, Vocabulary
+from matchyard.routing.interfaces import checked_links
 from matchyard.routing.journal import Change, Journal
-from matchyard.routing.saved_ribs import MOST_INTERFACES, MOST_TREES
-from matchyard.routing.topology import Topology
-from matchyard.routing.trees import Tree, check_tree
+from matchyard.routing.saved_ribs import MOST_INTERFACES
 from matchyard.routing.whole_numbers import whole_number
 from matchyard.threads.forks import start_fresh_in_child
 
 _LEAST_ROOM = 64  # filters
-_MOST_CHANGES = 8  # one in so many filters; who has to follow more, begins anew
+_MOST_CHANGES = 8  # a journal holds changes of at most one filter in 8
 
 
 class Update(NamedTuple):
-    """What one router tells the next on a tree. Removals come before additions."""
+    """A message from a router to a neighbour on a tree. Removals apply before additions."""
 
-    additions: Any = ()  # descriptors in any form that an index takes sets of tags in
+    additions: Any = ()  # descriptors in any form of sets of tags that an index accepts
     removals: Any = ()
 
 
 class Memory(NamedTuple):
-    """What a router stores, and in how many bytes."""
+    """The content of a router, and its size in bytes."""
 
     filters: int  # distinct descriptors
-    entries: int  # pairs of tree and interface, of all filters
-    stored_bytes: int  # here, with room for more and the lists that find subsets and supersets
-    thesis_bytes: int  # with the 60 bytes that a filter takes on average in the thesis
-    compact_bytes: int  # with 32 bytes for a filter and 2 for an entry
+    entries: int  # pairs of tree and interface, summed over all filters
+    stored_bytes: int  # here, with spare room and the lists that find subsets and supersets
+    thesis_bytes: int  # with 60 bytes per filter, the average in the thesis
+    compact_bytes: int  # with 32 bytes per filter and 2 per entry
 
 
 class Rib:
     """The descriptors that a router knows, by tree and interface.
 
-    `links` has the interfaces of the router on each tree, from 1 on: see `links_at`. Several threads may use a
-    RIB; they take turns.
+    `links` has the interfaces of the router on each tree, from 1 on: see `links_at`. A RIB is
+    thread-safe: a lock serialises all calls.
 
     >>> rib = Rib([[1, 2, 3]])
     >>> told = rib.apply(Update(additions=[{"jazz"}, {"jazz", "live"}]), tree=0, interface=1)
@@ -89,7 +82,7 @@ class Rib:
             raise UsageError(
                 f"a vocabulary of {vocabulary.kind} for descriptors={descriptors!r}; expected the same"
             )
-        self.links = _checked_links(links)
+        self.links = checked_links(links)
         self._links = links_of(self.links)
         self.vocabulary = vocabulary or Vocabulary(descriptors)
         self._journals: list[weakref.ref[Journal]] = []
@@ -104,7 +97,7 @@ class Rib:
         return f"<Rib: {len(self)} filters, {len(self.links)} trees>"
 
     def __len__(self) -> int:
-        """How many different filters are stored."""
+        """The number of different filters."""
         return int(self._filters.counts[LIVING])
 
     def __bool__(self) -> bool:
@@ -112,16 +105,16 @@ class Rib:
 
     @property
     def descriptors(self) -> str:
-        """How filters are compared: as "tags", exactly, or as "bloom" filters."""
+        """The form of filters: "tags" (exact) or "bloom"."""
         return self.vocabulary.kind
 
     # ---------------------------------------------------------------- changing
 
     def apply(self, update: Update, tree: int, interface: int) -> dict[int, Update]:
-        """Store what an interface tells on a tree; returns what to tell others there, by interface.
+        """Apply an update from an interface on a tree; return the updates for the other interfaces.
 
-        An addition is ignored where the interface has a subset of it, and takes the place of supersets. A
-        removal of something that is not there is ignored. What is told is as little as possible.
+        An addition is ignored if the interface has a subset of it; otherwise it replaces its supersets.
+        A removal of an unknown filter is ignored. The returned updates are as small as possible.
         """
         if not isinstance(update, Update):
             raise UsageError(
@@ -136,7 +129,7 @@ class Rib:
             self._make_room(coming)
             journals = [one for one in (known() for known in self._journals) if one is not None]
             was_incomplete = [journal.is_incomplete for journal in journals]
-            for journal in journals:  # where an interrupt keeps it from being written
+            for journal in journals:  # until written: an interrupt may come before `_write`
                 journal.is_incomplete = True
             news, changed = updates.apply(
                 self._filters,
@@ -150,11 +143,11 @@ class Rib:
             return self._updates(news, tree, interface)
 
     def locked(self) -> AbstractContextManager[Any]:
-        """The lock that keeps updates apart, for who reads several things that belong together."""
+        """The lock of this RIB: hold it to read several values of the same state."""
         return self._fork_lock
 
     def journal(self) -> Journal:
-        """What updates change from now on, for as long as somebody keeps it."""
+        """A new journal of all later changes; the RIB holds only a weak reference to it."""
         journal = Journal()
         with self.locked():
             self._journals = [one for one in self._journals if one() is not None]
@@ -169,7 +162,7 @@ class Rib:
         tree: int,
         interface: int,
     ) -> None:
-        """Write the filters that an interface has gained or lost into journals."""
+        """Note the filters that an interface has gained or lost in the journals."""
         if not journals:
             return
         changed = np.unique(changed)
@@ -182,7 +175,7 @@ class Rib:
                 journal.note(Change(tree, interface, kept, lost), len(self) // _MOST_CHANGES)
 
     def _place(self, tree: Any, interface: Any) -> tuple[int, int]:
-        """A tree and an interface on it, or 0."""
+        """Check a tree and an interface, which is on the tree or 0."""
         tree, interface = whole_number(tree, "tree"), whole_number(interface, "interface")
         if not 0 <= tree < len(self.links):
             raise UsageError(f"tree {tree}; expected a number from 0 to {len(self.links) - 1}")
@@ -194,7 +187,7 @@ class Rib:
         return tree, interface
 
     def _make_room(self, came: updates.Sets) -> None:
-        """Room for additions; what has gone is dropped where it is most of what is stored."""
+        """Make room for additions; drop dead filters if they are the majority."""
         filters = self._filters
         n_dead = int(filters.counts[FILTERS] - filters.counts[LIVING])
         if n_dead > max(_LEAST_ROOM, int(filters.counts[LIVING])):
@@ -202,7 +195,7 @@ class Rib:
         self._filters = with_room(filters, self.vocabulary.n_ids, *came[1:])
 
     def _updates(self, news: NDArray[np.int32], tree: int, interface: int) -> dict[int, Update]:
-        """News by neighbour; neighbours that are told the same share one update."""
+        """The updates by neighbour; neighbours with the same news share one update."""
         if not len(news):
             return {}
         told = self._rows(news[:, 0].astype(np.int64))
@@ -211,7 +204,7 @@ class Rib:
         special = set(which[~for_all].tolist())
         some = whom == updates.ALL_BUT
         common = _update(told, came, for_all | some)
-        found = {}
+        updates_by_neighbour = {}
         for neighbour in self.links[tree]:
             if neighbour == interface:
                 continue
@@ -222,13 +215,13 @@ class Rib:
             else:
                 update = common
             if len(update.additions) or len(update.removals):
-                found[neighbour] = update
-        return found
+                updates_by_neighbour[neighbour] = update
+        return updates_by_neighbour
 
     # ---------------------------------------------------------------- looking at it
 
     def covers(self, descriptors: Any, tree: int, interface: int) -> NDArray[np.bool_]:
-        """Which descriptors some filter of an interface subsumes: who wants that, wants them, too.
+        """True for each descriptor that some filter of an interface subsumes.
 
         >>> rib = Rib([[1]])
         >>> _ = rib.apply(Update(additions=["jazz"]), 0, 1)
@@ -238,38 +231,37 @@ class Rib:
         tree, interface = self._place(tree, interface)
         asked, _ = self.vocabulary.find(descriptors)
         with self.locked():
-            self._make_room(
-                sets_in_order(asked.take(np.empty(0, np.int64)))
-            )  # lists for all numbers
+            nothing = asked.take(np.empty(0, np.int64))
+            self._make_room(sets_in_order(nothing))  # kernels need a list for every number
             covered, _ = updates.are_covered(
                 self._filters, sets_in_order(asked, 0), (tree << INTERFACE_BITS) + interface
             )
-        found: NDArray[np.bool_] = covered
-        return found
+        is_covered: NDArray[np.bool_] = covered
+        return is_covered
 
     def forward(
         self, packets: Descriptors, trees: NDArray[np.int64], interfaces: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The interfaces that each packet leaves by, straight from what is stored: (start, interfaces).
+        """The interfaces by which each packet leaves, read from the RIB itself: (start, interfaces).
 
-        `Fib.forward` gives the same and checks what it is given. It is faster for many packets and large
-        tables; this needs no index, and sees an update at once. Packets of local applications come from
-        0 and may leave by 0.
+        `Fib.forward` gives the same result, checks its arguments, and is faster for many packets and
+        large tables. This method needs no index and sees an update at once. Packets of local
+        applications come from interface 0 and may leave by 0.
         """
         with self.locked():
-            start, found = entries_within(
+            start, outgoing = entries_within(
                 *self.table(), packets.start, packets.ids, trees, interfaces
             )
-        return start, found
+        return start, outgoing
 
     def table(self) -> tuple[Filters, Links]:
-        """What kernels look packets of this vocabulary up in, for who has the lock."""
+        """The arrays in which kernels look up packets of this vocabulary; the caller holds the lock."""
         if len(self._filters.lists) < self.vocabulary.n_ids:
             self._make_room(sets_in_order(self.vocabulary.encode([])))
         return self._filters, self._links
 
     def told(self, tree: int, interface: int) -> Descriptors:
-        """Everything that a neighbour has been told, or must be told when it joins."""
+        """All filters sent to a neighbour so far; a neighbour that joins must receive them."""
         tree, interface = self._place(tree, interface)
         if interface == 0:
             raise UsageError("local applications are told nothing; expected an interface from 1 on")
@@ -288,8 +280,8 @@ class Rib:
     def pairs(
         self, copies: bool = True
     ) -> tuple[Descriptors, NDArray[np.int32], NDArray[np.int32]]:
-        """All filters with the trees and interfaces that want them: a place for each entry. Without
-        `copies`, a descriptor that several local applications have registered is there once."""
+        """All entries as three columns: filter, tree, interface.
+        Without `copies`, repeated registrations of local applications appear once."""
         with self.locked():
             rows, entries = entry_pairs(self._filters)
             if not copies:
@@ -299,12 +291,12 @@ class Rib:
             return self._rows(rows), entries >> INTERFACE_BITS, entries & (MOST_INTERFACES - 1)
 
     def entries(self) -> pa.Table:
-        """The same as a table: columns descriptor, tree, interface."""
+        """All entries as a table with the columns descriptor, tree, interface."""
         filters, trees, interfaces = self.pairs()
         return pa.table({"descriptor": filters.to_arrow(), "tree": trees, "interface": interfaces})
 
     def memory(self) -> Memory:
-        """How much is stored, here and as the thesis would store it."""
+        """The memory of the filters, here and in the layout of the thesis."""
         rows = self._filters.rows[: self._filters.counts[FILTERS]]
         n_entries = int(rows["n_entries"].sum())
         stored = n_bytes(self._filters) + n_bytes(self.vocabulary.names())
@@ -316,7 +308,7 @@ class Rib:
     # ---------------------------------------------------------------- keeping it
 
     def save(self, path: str | os.PathLike[str]) -> Rib:
-        """Write a new version to a folder and publish it in one step, as an index does."""
+        """Write a new version to a folder and publish it in one step, like `Index.save`."""
         with self.locked():
             pairs, entries = entry_pairs(self._filters)
             living, pairs = np.unique(pairs, return_inverse=True)
@@ -328,7 +320,7 @@ class Rib:
     def open(
         cls, path: str | os.PathLike[str], verify: bool | str = "auto", version: str | None = None
     ) -> Rib:
-        """Open a saved RIB; `verify` and `version` are those of `matchyard.open`."""
+        """Open a saved RIB; `verify` and `version` are as in `matchyard.open`."""
         kind, names, table = saved_ribs.load(path, verify, version)
         start = table.id_start.astype(np.int64)
         filters = Descriptors(Vocabulary(kind, names), start, table.ids)
@@ -342,11 +334,11 @@ class Rib:
         entry_start: NDArray[Any],
         entries: NDArray[np.int32],
     ) -> Rib:
-        """A RIB with filters as they are, and the entries (tree << 20 | interface) of each, which rise."""
+        """A RIB of given filters with their rising entries (tree << 20 | interface), without aggregation."""
         rib = cls(links, filters.checked().vocabulary.kind, filters.vocabulary)
         if not np.isin(np.unique(entries), saved_ribs.entries_of(rib.links)).all():
             raise UsageError(
-                "entries of interfaces that are not among the links; expected all of them"
+                "entries of interfaces that are not among the links; expected only interfaces on the trees"
             )
         pairs = np.repeat(np.arange(len(filters)), np.diff(entry_start))
         n_ids = rib.vocabulary.n_ids
@@ -354,45 +346,11 @@ class Rib:
         return rib
 
 
-def links_at(topology: Topology, trees: Sequence[Tree], node: int) -> list[list[int]]:
-    """The interfaces of a node on each tree: those that lead to its parent and its children there.
-
-    >>> from matchyard.routing import from_links, shortest_paths
-    >>> network = from_links([(0, 1), (1, 2), (2, 0)])
-    >>> links_at(network, [shortest_paths(network, 0), shortest_paths(network, 1)], 1)
-    [[1], [1, 2]]
-    """
-    node = topology.checked_node(node)
-    near = topology.neighbours[topology.start[node] : topology.start[node + 1]]
-    found = []
-    for tree in trees:
-        check_tree(topology, tree)
-        is_on = (tree.parent[near] == node) | (near == tree.parent[node])
-        found.append((np.flatnonzero(is_on) + 1).tolist())
-    return found
-
-
 def memory(n_filters: int, n_entries: int, stored_bytes: int) -> Memory:
-    """What so many filters and entries take."""
+    """The `Memory` of given numbers of filters and entries."""
     return Memory(
         n_filters, n_entries, stored_bytes, 60 * n_filters, 32 * n_filters + 2 * n_entries
     )
-
-
-def _checked_links(links: Sequence[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
-    expected = "expected the interfaces on each tree, e.g. [[1, 2], [2]]"
-    try:
-        found = tuple(
-            tuple(sorted({whole_number(one, "interface") for one in tree})) for tree in links
-        )
-    except TypeError as error:
-        raise UsageError(f"not links: {error}; {expected}") from None
-    if len(found) > MOST_TREES:
-        raise UsageError(f"{len(found)} trees; expected at most {MOST_TREES}")
-    odd = [one for tree in found for one in tree if not 1 <= one < MOST_INTERFACES]
-    if odd:
-        raise UsageError(f"interface {odd[0]}; expected 1 to {MOST_INTERFACES - 1}")
-    return found
 
 
 def _some(numbers: Sequence[int]) -> str:
@@ -400,7 +358,7 @@ def _some(numbers: Sequence[int]) -> str:
 
 
 def sets_in_order(descriptors: Descriptors, direction: int = 1) -> updates.Sets:
-    """Descriptors as kernels take them: the smallest first, or with -1 the largest, or with 0 as they are."""
+    """Descriptors for kernels, sorted by size: rising for 1, falling for -1, in given order for 0."""
     start, ids = descriptors.start, descriptors.ids
     order = np.argsort(direction * np.diff(start), kind="stable")
     return updates.Sets(order, start, ids, hash_rows(start, ids))

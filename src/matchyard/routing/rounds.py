@@ -1,18 +1,19 @@
-"""Trees and labels without a centre: nodes find them by messages to their neighbours. [Thesis 2.3.4]
+"""Decentralised trees and labels: nodes compute them by messages to their neighbours. [Thesis 2.3.4]
 
-Time passes in rounds. In each, a node reads what its neighbours said in the round before, and may say
-something to some of them. A node knows its own number, its links and their weights, and nothing else.
-A step is over in the first round in which nobody says anything.
+Time passes in rounds. In each round, a node reads the messages that its neighbours sent in the previous
+round, and may send messages to some neighbours. At first, a node knows only its own number, its links
+and their weights. A step ends in the first round without messages.
 
-    distances   everybody learns how far everybody is, and so its own eccentricity
-    election    the least eccentric node wins, as in `centres`
-    tree        the root's distance spreads; a node picks its parent and tells it
-    sizes       from the leaves up: how many nodes are below
+    distances   every node learns its distance to all others, and so its own eccentricity
+    election    the node of least eccentricity wins, as in `centres`
+    tree        nodes learn their distance from the root
+    children    every node picks its parent and tells it
+    sizes       from the leaves up: the sizes of subtrees
     labels      from the root down: number, ranks and ends of ranks
 
-The results are those of `trees.grow` and `labels.label`, if weights are whole numbers: sums of fractions
-are rounded in another order. This module is for understanding and for
-counting messages: `distances` needs as much memory as there are pairs of nodes.
+The results equal those of `trees.grow` and `labels.label` if weights are whole numbers. Sums of fractions
+are rounded in another order and may differ. This module explains the algorithm and counts its messages;
+`distances` needs memory for all pairs of nodes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from matchyard.routing.trees import Tree, links_of
 
 
 class Cost(NamedTuple):
-    """What a step took: rounds until all was said, and messages from a node to a neighbour."""
+    """The cost of a step: rounds, and messages from a node to a neighbour."""
 
     step: str
     rounds: int
@@ -40,14 +41,14 @@ class Cost(NamedTuple):
 
 @dataclass
 class Node:
-    """What one node knows."""
+    """The knowledge of one node."""
 
     number: int
     weights: dict[int, float]  # of its links, by neighbour
-    distances: dict[int, float] = field(default_factory=dict)  # to all that it has heard of
+    distances: dict[int, float] = field(default_factory=dict)  # to all known nodes
     winner: tuple[float, int, int] = (0.0, 0, 0)  # eccentricity, minus its links, number
     distance: float = float("inf")  # from the root
-    heard: dict[int, float] = field(default_factory=dict)  # how far neighbours are from the root
+    heard: dict[int, float] = field(default_factory=dict)  # the neighbours' distances from the root
     parent: int = -1
     sizes: dict[int, int] = field(default_factory=dict)  # of the subtrees of its children
     children: set[int] = field(default_factory=set)
@@ -55,19 +56,19 @@ class Node:
 
 
 class Built(NamedTuple):
-    """A tree, the labels of its nodes (number, ranks, ends of ranks), and what it took."""
+    """A tree, the labels of its nodes (number, ranks, ends of ranks), and the costs."""
 
     tree: Tree
     labels: list[tuple[int, int, int]]
     costs: list[Cost]
 
 
-# What a node says next to some neighbours, from what they said to it.
+# The next messages of a node by neighbour, from the messages that it received.
 Step = Callable[[Node, Mapping[int, Any]], dict[int, Any]]
 
 
 def build(topology: Topology, count: int = 1, increment: float = 1.0) -> list[Built]:
-    """Trees by the rule "LC" with their labels, by messages alone.
+    """Build trees by the rule "LC" and their labels, only by messages.
 
     >>> from matchyard.routing.models import generate
     >>> [built] = build(generate("grid", 9))
@@ -78,12 +79,12 @@ def build(topology: Topology, count: int = 1, increment: float = 1.0) -> list[Bu
         raise UsageError(f"{count} trees, increment {increment}; expected at least 1 and 0")
     centre(topology)  # refuses networks in parts or without nodes
     weights = topology.weights.copy()
-    found = []
+    trees = []
     for _ in range(count):
         built = _build_one(topology, weights)
         weights[links_of(topology, built.tree)] += increment
-        found.append(built)
-    return found
+        trees.append(built)
+    return trees
 
 
 def _build_one(topology: Topology, weights: Any) -> Built:
@@ -107,7 +108,7 @@ def _build_one(topology: Topology, weights: Any) -> Built:
 
 
 def exchange(name: str, nodes: Sequence[Node], first: Step, step: Step) -> Cost:
-    """Let all nodes say something first, and then answer each other until nobody speaks."""
+    """Let all nodes send first messages, then answer until no node sends a message."""
     n_rounds = n_messages = 0
     said = {node.number: first(node, {}) for node in nodes}
     while any(said.values()):
@@ -170,7 +171,7 @@ def _come_nearer(node: Node, inbox: Mapping[int, Any]) -> dict[int, Any]:
 
 
 def _tell_parent(node: Node, inbox: Mapping[int, Any]) -> dict[int, Any]:
-    """The parent is the neighbour with the least number of those on a shortest path."""
+    """Pick the parent: of the neighbours on a shortest path, the one with the least number."""
     near = [
         other
         for other, far in node.heard.items()
@@ -209,7 +210,7 @@ def _take_label(node: Node, inbox: Mapping[int, Any]) -> dict[int, Any]:
 
 
 def _label_children(node: Node) -> dict[int, Any]:
-    """Light children first, by falling size; the heavy one last, without a rank."""
+    """Label the light children first, by falling size; the heavy child last, without a rank."""
     number, ranks, ends = node.label
     heavy, *light = sorted(node.sizes, key=lambda one: (-node.sizes[one], one)) or [-1]
     shift, following, labels = ends.bit_length(), number + 1, {}

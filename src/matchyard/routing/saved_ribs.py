@@ -1,4 +1,4 @@
-"""A RIB on disk: a version in a folder, as an index has them, with the arrays of `Table`."""
+"""A RIB on disk: a version in a folder, in the layout of an index, with the arrays of `Table`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from matchyard.kernels.strings import Names
 from matchyard.routing.descriptors import BLOOM_BITS, KINDS
 from matchyard.storage import versions
 
-ENGINE = "rib"  # what the manifest says in place of an engine
+ENGINE = "rib"  # takes the place of an engine's name in the manifest
 # An entry is a tree and an interface in 31 bits.
 MOST_INTERFACES, MOST_TREES = 1 << INTERFACE_BITS, 1 << 11
 
@@ -35,7 +35,7 @@ class Table(NamedTuple):
 
 
 class _Nothing(NamedTuple):
-    """No options: what the manifest of an index says of its algorithm."""
+    """Empty options for the manifest; a RIB has no algorithm."""
 
 
 def table_of(
@@ -45,7 +45,7 @@ def table_of(
     pairs: NDArray[np.int64],
     entries: NDArray[np.int32],
 ) -> Table:
-    """The table of filters, and of pairs of filter and entry in rising order."""
+    """The table of filters, from rising pairs of filter and entry."""
     counts = np.bincount(pairs, minlength=len(start) - 1)
     return Table(
         start.astype(np.int32),
@@ -66,7 +66,7 @@ def links_of(table: Table) -> list[list[int]]:
 
 
 def entries_of(links: Sequence[Sequence[int]]) -> list[int]:
-    """All entries that filters of a router can have."""
+    """All entries that filters of a router may have."""
     return [tree << INTERFACE_BITS | one for tree, some in enumerate(links) for one in (0, *some)]
 
 
@@ -83,7 +83,7 @@ def save(path: str | os.PathLike[str], kind: str, names: Names, table: Table) ->
 def load(
     path: str | os.PathLike[str], verify: Any = "auto", version: str | None = None
 ) -> tuple[str, Names, Table]:
-    """The form of descriptors, the names and the table of a saved version, inspected."""
+    """Load and inspect a saved version: the form of descriptors, the names and the table."""
     saved = versions.load(path, verify, version)
     kind = saved.manifest["algorithm"]
     if saved.manifest["engine"] != ENGINE or kind not in KINDS:
@@ -98,7 +98,7 @@ def load(
     if not isinstance(names, Names):
         raise StorageError(f"{saved.folder} has no vocabulary of a RIB")
     inspect_names(names, f"{saved.folder}/vocabulary.", saved.is_thorough)
-    # Filters are copied into a hash table when they are loaded: every value is looked at, always.
+    # Loading reads every value anyway, to copy filters into a hash table: inspect all of them.
     look = Inspection(table, f"{saved.folder}/{storage.shard_folder(0)}", True)
     _inspect(look, table, BLOOM_BITS if kind == "bloom" else names.n_names)
     look.finish()
@@ -106,21 +106,21 @@ def load(
 
 
 def _inspect(look: Inspection, table: Table, n_ids: int) -> None:
-    """Refuse arrays that a RIB must not be given."""
+    """Report arrays from which no RIB can be built."""
     n_filters, n_trees = look.length("id_start") - 1, look.length("link_start") - 1
     look.offsets("id_start", n_filters, look.length("ids"))
     look.values("ids", 0, n_ids)
     look.offsets("entry_start", n_filters, look.length("entries"))
     look.values("entries", 0, max(1, n_trees) << INTERFACE_BITS)
     look.offsets("link_start", n_trees, look.length("links"))
-    look.values("links", int(len(table.links) > 0), MOST_INTERFACES)  # none: no least one
+    look.values("links", int(len(table.links) > 0), MOST_INTERFACES)  # no links: no least value
     look.expect("link_start", n_trees <= MOST_TREES, f"has more than {MOST_TREES} trees")
     for start, values in (("id_start", "ids"), ("entry_start", "entries")):
         falls = np.flatnonzero(np.diff(getattr(table, values)) < (values == "ids")) + 1
         is_first = np.isin(falls, getattr(table, start))
         look.expect(values, bool(is_first.all()), "falls within a filter")
     is_again = np.append(np.diff(table.entries) == 0, False)
-    is_again[table.entry_start[1:-1] - 1] = False  # of another filter
+    is_again[table.entry_start[1:-1] - 1] = False  # the next entry is of another filter
     is_local = table.entries & (MOST_INTERFACES - 1) == 0
     look.expect("entries", not (is_again & ~is_local).any(), "has an interface twice")
     look.expect(

@@ -1,4 +1,4 @@
-"""A network: nodes, and links between them with weights."""
+"""A network: nodes and weighted links between them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ MOST_NODES = 1 << 31
 class Topology:
     """Nodes 0 … n - 1, each with the neighbours that its interfaces lead to.
 
-    Interface i of node v, from 1 on, leads to `neighbours[start[v] + i - 1]`. Interface 0 is the
-    node's own applications.
+    Interface i of node v, from 1 on, leads to `neighbours[start[v] + i - 1]`. Interface 0 leads to
+    the node's own applications.
 
     >>> network = from_links([(0, 1), (1, 2)], names=["a", "b", "c"])
     >>> network.neighbours[network.start[1] : network.start[2]].tolist()
@@ -42,21 +42,21 @@ class Topology:
 
     @property
     def n_nodes(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return len(self.start) - 1
 
     @property
     def n_links(self) -> int:
-        """How many links there are; a link leads both ways."""
+        """The number of links; a link leads both ways."""
         return len(self.weights)
 
     @property
     def degrees(self) -> NDArray[np.int64]:
-        """The number of interfaces of each node, without its own applications."""
+        """The number of interfaces of each node, without interface 0."""
         return np.diff(self.start)
 
     def node(self, name: object) -> int:
-        """The number of the node of that name."""
+        """The number of the node with a name."""
         try:
             return self._numbers[str(name)]
         except KeyError:
@@ -66,7 +66,7 @@ class Topology:
             ) from None
 
     def checked_node(self, node: Any) -> int:
-        """The number of a node, if there is such a node."""
+        """Check the number of a node and return it."""
         number = whole_number(node, "node")
         if not 0 <= number < self.n_nodes:
             raise UsageError(f"no node {number}; expected a number from 0 to {self.n_nodes - 1}")
@@ -83,13 +83,13 @@ class Topology:
         """The two nodes of each link, the lower number first: [n_links, 2]."""
         low = np.repeat(np.arange(self.n_nodes, dtype=np.int32), self.degrees)
         is_first = low < self.neighbours
-        found = np.empty((self.n_links, 2), np.int32)
-        found[self.links[is_first], 0] = low[is_first]
-        found[self.links[is_first], 1] = self.neighbours[is_first]
-        return found
+        pairs = np.empty((self.n_links, 2), np.int32)
+        pairs[self.links[is_first], 0] = low[is_first]
+        pairs[self.links[is_first], 1] = self.neighbours[is_first]
+        return pairs
 
     def matrix(self, weights: NDArray[np.float64] | None = None) -> csr_array:
-        """The same network as SciPy takes it; with other weights, where some are given."""
+        """The network as a SciPy matrix, optionally with other weights."""
         data = (self.weights if weights is None else weights)[self.links]
         return csr_array((data, self.neighbours, self.start), shape=(self.n_nodes, self.n_nodes))
 
@@ -100,10 +100,10 @@ def from_links(
     names: Iterable[object] | None = None,
     n_nodes: int | None = None,
 ) -> Topology:
-    """The network of pairs of node numbers.
+    """Make a network from pairs of node numbers.
 
     Links from a node to itself are dropped. Of several links between two nodes, the lightest stays.
-    Links without weights weigh 1.
+    The default weight is 1.
 
     >>> from_links([(0, 1), (1, 0), (1, 1)]).n_links
     1
@@ -147,12 +147,12 @@ def _pairs(links: ArrayLike) -> NDArray[np.int64]:
 
 def _numbers_of(weights: ArrayLike) -> NDArray[np.float64]:
     try:
-        found = np.asarray(weights, np.float64)
+        numbers = np.asarray(weights, np.float64)
     except (ValueError, TypeError) as error:
         raise UsageError(f"not weights: {error}; expected a number for each link") from None
-    if found.ndim != 1:
-        raise UsageError(f"weights of shape {found.shape}; expected a number for each link")
-    return found
+    if numbers.ndim != 1:
+        raise UsageError(f"weights of shape {numbers.shape}; expected a number for each link")
+    return numbers
 
 
 def _check(ends: NDArray[Any], costs: NDArray[Any], n: int, names: Sequence[str] | None) -> None:
@@ -172,7 +172,7 @@ def _check(ends: NDArray[Any], costs: NDArray[Any], n: int, names: Sequence[str]
 
 
 def largest_component(topology: Topology) -> Topology:
-    """The largest part of a network whose nodes all reach each other.
+    """The largest connected component of a network.
 
     >>> largest_component(from_links([(0, 1), (2, 3), (3, 4)])).names
     ('2', '3', '4')

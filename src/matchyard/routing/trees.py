@@ -1,7 +1,7 @@
 """Trees that span a network: packets follow one of them and so never loop. [Thesis 2.3.4]
 
-L       roots at random, shortest paths from each                      low latency
-LC      root in the centre; links that a tree uses then weigh more     low latency and load
+L       random roots, shortest paths from each                         low latency
+LC      root in the centre; links of earlier trees weigh more          low latency and load
 H3      a tree of shortest paths for each node                         least latency, small networks
 degree  roots are the nodes with the most links
 """
@@ -27,12 +27,12 @@ class Tree(NamedTuple):
 
     root: int
     parent: NDArray[np.int32]  # [n_nodes] -1: the root
-    depth: NDArray[np.int32]  # [n_nodes] links up to the root
+    depth: NDArray[np.int32]  # [n_nodes] the number of links to the root
     order: NDArray[np.int32]  # [n_nodes] all nodes, each after its parent
 
 
-# The root of the next tree, from the network with its present weights, the trees before, and
-# random numbers.
+# Returns the root of the next tree, from the network with its present weights, the earlier trees,
+# and a random generator.
 Rule = Callable[[Topology, Sequence[Tree], np.random.Generator], int]
 
 
@@ -44,11 +44,11 @@ def grow(
     increment: float | None = None,
     ties: str = "least",
 ) -> list[Tree]:
-    """Trees of shortest paths by a rule: "L", "LC", "H3", "degree", or a function that names roots.
+    """Grow trees of shortest paths by a rule: "L", "LC", "H3", "degree", or a function that names roots.
 
-    Each link that a tree uses weighs `increment` more for the next ones: 1 for "LC", 0 for others.
-    Of several parents that are equally near, a node takes the one with the least number, or with
-    `ties="random"`, any.
+    Each link of a tree weighs `increment` more for the next trees: by default 1 for "LC", 0 for other
+    rules. Of several equally near parents, a node takes the one with the least number, or a random
+    one with `ties="random"`.
 
     >>> from matchyard.routing.models import generate
     >>> [tree.root for tree in grow(generate("grid", 9), "LC", 2)]
@@ -80,7 +80,7 @@ def grow(
 def shortest_paths(
     topology: Topology, root: int, random: np.random.Generator | None = None
 ) -> Tree:
-    """The tree of shortest paths from a node; with random numbers, any of the equally near parents."""
+    """The tree of shortest paths from a node; `random` chooses among equally near parents."""
     if not isinstance(root, int | np.integer) or not 0 <= root < topology.n_nodes:
         raise UsageError(f"no node {root!r}; expected a number from 0 to {topology.n_nodes - 1}")
     distance = distances_from(topology.matrix(), topology, int(root))
@@ -91,14 +91,14 @@ def shortest_paths(
     )
     if (parent < 0).sum() != 1:
         raise UsageError(
-            "a link weighs so little beside others that a path is as heavy without it; expected "
-            "weights that do not get lost when they are summed up"
+            "a link weighs so little beside others that rounding loses it in the sum of a path; "
+            "expected weights of similar size"
         )
     return Tree(int(root), parent, depths_of(parent, order), order)
 
 
 def check_tree(topology: Topology, tree: Tree) -> None:
-    """Refuse a tree that does not span this network: kernels trust it."""
+    """Raise an error unless the tree spans this network: kernels do not check it."""
     n_nodes, others = topology.n_nodes, np.flatnonzero(tree.parent >= 0)
     is_tree = (
         tree.parent.shape == tree.depth.shape == tree.order.shape == (n_nodes,)
@@ -110,18 +110,18 @@ def check_tree(topology: Topology, tree: Tree) -> None:
         and np.array_equal(np.sort(tree.order), np.arange(n_nodes))
     )
     if is_tree:
-        place = np.empty(n_nodes, np.int64)
-        place[tree.order] = np.arange(n_nodes)
-        is_tree = bool((place[tree.parent[others]] < place[others]).all())
+        position = np.empty(n_nodes, np.int64)
+        position[tree.order] = np.arange(n_nodes)
+        is_tree = bool((position[tree.parent[others]] < position[others]).all())
     if not is_tree:
         raise UsageError(f"a tree of another network than {topology}; expected one that spans it")
 
 
 def links_of(topology: Topology, tree: Tree) -> NDArray[np.int32]:
-    """The link from each node to its parent, for all nodes but the root, in the order of nodes."""
+    """The link from each node to its parent, in the order of nodes, without the root."""
     nodes = np.repeat(np.arange(topology.n_nodes, dtype=np.int32), topology.degrees)
-    found: NDArray[np.int32] = topology.links[topology.neighbours == tree.parent[nodes]]
-    return found
+    links: NDArray[np.int32] = topology.links[topology.neighbours == tree.parent[nodes]]
+    return links
 
 
 def _rule(rule: str | Rule, topology: Topology) -> tuple[str, Rule]:
@@ -133,7 +133,7 @@ def _rule(rule: str | Rule, topology: Topology) -> tuple[str, Rule]:
 
 
 def _at_random(topology: Topology, trees: Sequence[Tree], random: np.random.Generator) -> int:
-    """Any node that is no root yet."""
+    """A random node that is no root yet."""
     taken = {tree.root for tree in trees}
     while (root := int(random.integers(topology.n_nodes))) in taken:
         pass

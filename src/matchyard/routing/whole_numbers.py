@@ -1,4 +1,4 @@
-"""Whole numbers that users give: of nodes, trees and interfaces."""
+"""Checks of whole numbers from users: nodes, trees and interfaces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matchyard.errors import UsageError
 
 
 def whole_number(value: Any, what: str) -> int:
-    """An integer of any kind as Python has it, which does not wrap around.
+    """Convert an integer of any type to a Python `int`, which does not wrap around.
 
     >>> whole_number(np.int8(3), "node")
     3
@@ -26,13 +26,13 @@ def whole_number(value: Any, what: str) -> int:
 
 
 def whole_numbers(values: Any, what: str, n_dimensions: int | None = 1) -> NDArray[np.int64]:
-    """An array of 64-bit integers, of anything that holds such."""
+    """Convert anything that holds integers to an array of 64-bit integers."""
     try:
-        found = np.asarray(values)
-        if found.size and (found.dtype.kind not in "iu" or found.max() >= 1 << 63):
-            raise ValueError(f"{found.dtype} of shape {found.shape}")
-        if n_dimensions is not None and found.ndim != n_dimensions:
-            raise ValueError(f"{found.ndim} dimensions")
-        return found.astype(np.int64)
+        numbers = np.asarray(values)
+        if numbers.size and (numbers.dtype.kind not in "iu" or numbers.max() >= 1 << 63):
+            raise ValueError(f"{numbers.dtype} of shape {numbers.shape}")
+        if n_dimensions is not None and numbers.ndim != n_dimensions:
+            raise ValueError(f"{numbers.ndim} dimensions")
+        return numbers.astype(np.int64)
     except (ValueError, TypeError, OverflowError) as error:
         raise UsageError(f"{what}: {error}; expected whole numbers") from None

@@ -1,4 +1,4 @@
-"""Unit-disk graphs as arrays: who hears whom, and the part of it that can be drawn without crossings."""
+"""Unit-disk graphs as arrays, and their Gabriel graphs, which have no crossing edges."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ class Disks(NamedTuple):
 
 
 class Faces(NamedTuple):
-    """The Gabriel graph: an edge stays if no other node lies in the disk that has it as diameter.
+    """The Gabriel graph: an edge stays if no other node lies in the disk whose diameter is the edge.
 
-    No two edges cross, and what was connected stays so. Of several nodes at one place only the first
-    has edges.
+    No two edges cross, and connected nodes stay connected. Of several nodes at the same point, only the
+    first has edges.
     """
 
-    start: NDArray[np.int64]  # [n + 1] offsets into the others; no rows where nobody needs faces
-    neighbours: NDArray[np.int32]  # by angle, counterclockwise
-    angles: NDArray[np.float64]  # of the edge, from -π to π
+    start: NDArray[np.int64]  # [n + 1] offsets into the others; no rows if faces are not needed
+    neighbours: NDArray[np.int32]  # sorted by angle, counterclockwise
+    angles: NDArray[np.float64]  # of the edges, from -π to π
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def square_between(points, one, other):
-    """The squared distance between two nodes; every comparison with a range uses this one."""
+    """The squared distance between two nodes; all comparisons with a range use this function."""
     across, up = points[one, 0] - points[other, 0], points[one, 1] - points[other, 1]
     return across * across + up * up
 
 
 @njit(nogil=True, cache=True)
 def rows_of_pairs(points, pairs, reach):
-    """The rows of a graph from pairs that may be a little too far apart: (start, neighbours)."""
+    """The rows of a graph from pairs, without pairs beyond `reach`: (start, neighbours)."""
     n_nodes, limit = len(points), reach * reach
     counts = np.zeros(n_nodes + 1, np.int64)
     for pair in range(len(pairs)):
@@ -77,8 +77,8 @@ def faces_of(points, start, neighbours):
     for node in range(n_nodes):
         first = n_kept
         if is_first[node]:
-            for place in range(start[node], start[node + 1]):
-                other = neighbours[place]
+            for position in range(start[node], start[node + 1]):
+                other = neighbours[position]
                 if is_first[other] and _is_gabriel(points, start, neighbours, node, other):
                     across = points[other, 0] - points[node, 0]
                     kept[n_kept] = other
@@ -93,9 +93,9 @@ def faces_of(points, start, neighbours):
 
 @njit(nogil=True, cache=True)
 def first_at_place(points, start, neighbours, node):
-    """The node of least number at the place of a node."""
-    for place in range(start[node], start[node + 1]):
-        other = neighbours[place]
+    """The node of least number at the same point as a node."""
+    for position in range(start[node], start[node + 1]):
+        other = neighbours[position]
         if other < node and square_between(points, node, other) == 0.0:
             return np.int64(other)
     return np.int64(node)
@@ -105,13 +105,13 @@ def first_at_place(points, start, neighbours, node):
 def _is_gabriel(points, start, neighbours, node, other):
     if square_between(points, node, other) == 0.0:
         return False
-    for place in range(start[node], start[node + 1]):
-        third = neighbours[place]
+    for position in range(start[node], start[node + 1]):
+        third = neighbours[position]
         if third == other:
             continue
         across = (points[third, 0] - points[node, 0]) * (points[third, 0] - points[other, 0])
         up = (points[third, 1] - points[node, 1]) * (points[third, 1] - points[other, 1])
-        if across + up > 0.0:  # it sees the edge at less than a right angle: outside the disk
+        if across + up > 0.0:  # the angle to the edge is acute: outside the disk
             continue
         if square_between(points, node, third) > 0.0 and square_between(points, other, third) > 0.0:
             return False
@@ -120,9 +120,9 @@ def _is_gabriel(points, start, neighbours, node, other):
 
 @njit(nogil=True, cache=True)
 def sum_within(sent, start, neighbours):
-    """Of each node, its own number and those of its neighbours [thesis (4.1)]."""
+    """For each node, the sum of its own value and those of its neighbours [thesis (4.1)]."""
     total = sent.copy()
     for node in range(len(sent)):
-        for place in range(start[node], start[node + 1]):
-            total[node] += sent[neighbours[place]]
+        for position in range(start[node], start[node + 1]):
+            total[node] += sent[neighbours[position]]
     return total

@@ -1,4 +1,4 @@
-"""How straight paths are, how full their surroundings, and how many requests a rectangle cuts."""
+"""Measures of paths (padding, stretch, sparsity), and the requests that a rectangle cuts."""
 
 import math
 
@@ -11,59 +11,61 @@ from matchyard.kernels.geo.disks import square_between
 @njit(nogil=True, cache=True)
 def padding_of(points, start, nodes):
     """The largest distance of a node of each path from the segment between the path's ends."""
-    found = np.zeros(len(start) - 1)
-    for number in range(len(found)):
+    paddings = np.zeros(len(start) - 1)
+    for number in range(len(paddings)):
         first, last = nodes[start[number]], nodes[start[number + 1] - 1]
         across, up = points[last, 0] - points[first, 0], points[last, 1] - points[first, 1]
         square = across * across + up * up
-        for place in range(start[number], start[number + 1]):
-            x = points[nodes[place], 0] - points[first, 0]
-            y = points[nodes[place], 1] - points[first, 1]
+        for position in range(start[number], start[number + 1]):
+            x = points[nodes[position], 0] - points[first, 0]
+            y = points[nodes[position], 1] - points[first, 1]
             share = (x * across + y * up) / square if square > 0.0 else 0.0
             share = min(max(share, 0.0), 1.0)
             away = math.hypot(x - share * across, y - share * up)
-            found[number] = max(found[number], away)
-    return found
+            paddings[number] = max(paddings[number], away)
+    return paddings
 
 
 @njit(nogil=True, cache=True)
 def stretch_of(points, start, nodes):
-    """The length of each path over the distance between its ends."""
-    found = np.ones(len(start) - 1)
-    for number in range(len(found)):
+    """The length of each path divided by the distance between its ends; 1 if that is 0."""
+    stretches = np.ones(len(start) - 1)
+    for number in range(len(stretches)):
         straight = square_between(points, nodes[start[number]], nodes[start[number + 1] - 1])
         length = 0.0
-        for place in range(start[number], start[number + 1] - 1):
-            length += math.sqrt(square_between(points, nodes[place], nodes[place + 1]))
+        for position in range(start[number], start[number + 1] - 1):
+            length += math.sqrt(square_between(points, nodes[position], nodes[position + 1]))
         if straight > 0.0:
-            found[number] = length / math.sqrt(straight)
-    return found
+            stretches[number] = length / math.sqrt(straight)
+    return stretches
 
 
 @njit(nogil=True, cache=True)
 def sparsity_of(points, start, nodes, diameter):
-    """The most nodes of each path that a disk of this diameter holds.
+    """The most nodes of each path in any disk of this diameter.
 
-    A fullest disk can be moved until two of its nodes are on the rim, or it holds one place only.
+    A fullest disk can be moved until two of its nodes are on the rim, or all its nodes are at one point.
     """
-    found = np.ones(len(start) - 1, np.int64)
-    for number in range(len(found)):
+    sparsities = np.ones(len(start) - 1, np.int64)
+    for number in range(len(sparsities)):
         path = nodes[start[number] : start[number + 1]]
         for i in range(len(path)):
             n_here = 0
             for j in range(len(path)):
                 n_here += square_between(points, path[i], path[j]) == 0.0
-            found[number] = max(found[number], n_here)
+            sparsities[number] = max(sparsities[number], n_here)
             for j in range(len(path)):
                 square = square_between(points, path[i], path[j])
                 if 0.0 < square <= diameter * diameter:
-                    found[number] = max(found[number], _most_on_rim(points, path, i, j, diameter))
-    return found
+                    sparsities[number] = max(
+                        sparsities[number], _most_on_rim(points, path, i, j, diameter)
+                    )
+    return sparsities
 
 
 @njit(nogil=True, cache=True)
 def _most_on_rim(points, path, i, j, diameter):
-    """How many nodes the disk holds that has two of them on its rim, the first on the left."""
+    """The number of nodes in the disk with nodes i and j on its rim and its centre left of the line i to j."""
     x, y = points[path[i], 0], points[path[i], 1]
     across, up = points[path[j], 0] - x, points[path[j], 1] - y
     square, radius = across * across + up * up, diameter / 2
@@ -75,7 +77,7 @@ def _most_on_rim(points, path, i, j, diameter):
         x, y = points[node, 0] - middle_x, points[node, 1] - middle_y
         if x * x + y * y > limit:
             continue
-        # The slack for rounding lets no node in that is out of range of one on the rim.
+        # `limit` has slack for rounding; a node counts only if both rim nodes are within the diameter.
         count += (
             square_between(points, node, path[i]) <= far
             and square_between(points, node, path[j]) <= far
@@ -85,11 +87,11 @@ def _most_on_rim(points, path, i, j, diameter):
 
 @njit(nogil=True, cache=True)
 def busiest_rectangles(columns, rows, owners, n_points, xs, ys, r_i):
-    """Of all rectangles with sides on the lines `xs` and `ys`: (largest load, its left, right, low and high line,
-    the requests that it cuts, and the largest bound of any rectangle).
+    """Search all rectangles with sides on the lines `xs` and `ys` for the largest load and the largest bound.
 
-    `columns`, `rows` and `owners` say of each point its cell and its request, points in the order of their
-    rows. `n_points` has the number of points of each request.
+    Returns (largest load, (left, right, low, high line) of its rectangle, the number of requests that it cuts, largest
+    bound). `columns`, `rows` and `owners` are the cell and the request of each point, sorted by row. `n_points` has
+    the number of points of each request.
     """
     row_start = np.searchsorted(rows, np.arange(len(ys)))
     n_inside = np.zeros(len(n_points), np.int32)
@@ -100,9 +102,9 @@ def busiest_rectangles(columns, rows, owners, n_points, xs, ys, r_i):
                 n_inside[:] = 0
                 n_cut = 0
                 for high in range(low, len(ys) - 1):
-                    for place in range(row_start[high], row_start[high + 1]):
-                        if left <= columns[place] <= right:
-                            owner = owners[place]
+                    for position in range(row_start[high], row_start[high + 1]):
+                        if left <= columns[position] <= right:
+                            owner = owners[position]
                             n_inside[owner] += 1
                             n_cut += n_inside[owner] == 1
                             n_cut -= n_inside[owner] == n_points[owner]
@@ -116,7 +118,7 @@ def busiest_rectangles(columns, rows, owners, n_points, xs, ys, r_i):
 
 @njit(nogil=True, cache=True)
 def _bounds(n_cut, sides, xs, ys, r_i):
-    """load(R) [thesis (4.2)], and the bound with its constant: see `lower_bound`."""
+    """load(R) [thesis (4.2)], and the bound with its constant: see `congestion.lower_bound`."""
     left, right, low, high = sides
     width, height = xs[right] - xs[left], ys[high] - ys[low]
     load = n_cut * min(1.0, r_i / (width + height)) if width + height > 0.0 else float(n_cut)

@@ -1,4 +1,4 @@
-"""Paths through a unit-disk graph, hop by hop: greedy with a way out of dead ends, and shortest paths."""
+"""Paths through a unit-disk graph: greedy paths with recovery from dead ends, and shortest paths."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from matchyard.kernels.random import below, draw
 
 GRD, GSP, DSP, GRD_RND_1, GRD_RND_2 = range(5)
 NO_RECOVERY, RING, FACE = range(3)
-FIRST, RANDOM = range(2)  # of several paths with fewest hops
+FIRST, RANDOM = range(2)  # the choice among several paths with fewest hops
 _FAR = np.iinfo(np.int32).max
 
 
 class Space(NamedTuple):
-    """Room for searches; `marks` says which entries belong to the present one."""
+    """Scratch space of searches; an element is valid if its mark is the number of the present search."""
 
-    marks: NDArray[np.int32]  # [n] the number of the search that last saw a node
+    marks: NDArray[np.int32]  # [n] the number of the last search that saw a node
     befores: NDArray[np.int32]  # [n] the node before it on the path
     hops: NDArray[np.int32]  # [n]
     lengths: NDArray[np.float64]  # [n]
     queue: NDArray[np.int32]  # [n]
-    number: NDArray[np.int32]  # [1] of the present search
+    number: NDArray[np.int32]  # [1] the number of the present search
     work: NDArray[np.int64]  # [2] counters, by the names below
 
 
@@ -35,7 +35,7 @@ RECOVERIES, RING_NODES = range(2)
 
 
 def make_space(n_nodes: int) -> Space:
-    """Room for searches among so many nodes."""
+    """Scratch space of searches among `n_nodes` nodes."""
     marks, befores, hops, queue = (np.zeros(n_nodes, np.int32) for _ in range(4))
     number, work = np.zeros(1, np.int32), np.zeros(2, np.int64)
     return Space(marks, befores, hops, np.zeros(n_nodes), queue, number, work)
@@ -45,8 +45,8 @@ def make_space(n_nodes: int) -> Space:
 def travel(disks, faces, space, way, source, target, coins, path):
     """The path from one node to another: (path, number of its nodes, whether it arrives).
 
-    `way` is (routing, recovery, ties); `coins` is a key of the random numbers of this path. `path` is a
-    buffer, which is replaced where it is too short. The two nodes are in one component.
+    `way` is (routing, recovery, ties); `coins` is the seed of the random choices of this path. `path` is a
+    buffer, which is replaced if it is too short. The two nodes are in one component.
     """
     routing, recovery, ties = way
     path = _with_room(path, 0)
@@ -97,28 +97,30 @@ def _go_greedily(disks, faces, space, routing, recovery, source, target, coins, 
 
 @njit(nogil=True, cache=True)
 def _next_hop(disks, routing, here, target, coins, hop):
-    """The neighbour that gets the message next; -1 where no neighbour is nearer to the target."""
+    """The neighbour that gets the message next; -1 if no neighbour is nearer to the target."""
     points, start, neighbours = disks.points, disks.start, disks.neighbours
     least, best = square_between(points, here, target), np.int64(-1)
     distance = math.sqrt(least)
-    for place in range(start[here], start[here + 1]):
-        other = neighbours[place]
+    for position in range(start[here], start[here + 1]):
+        other = neighbours[position]
         square = square_between(points, other, target)
         if square < least or other == target:
             least, best = square, np.int64(other)
             if other == target:
-                break  # another node may be at the same place
+                break  # another node may be at the same point
     if best < 0 or routing == GRD or (routing == GRD_RND_2 and best == target):
         return best
     n_chosen = 0
-    for place in range(start[here], start[here + 1]):
-        if _is_candidate(disks, routing, neighbours[place], target, best, distance):
+    for position in range(start[here], start[here + 1]):
+        if _is_candidate(disks, routing, neighbours[position], target, best, distance):
             n_chosen += 1
     left = below(draw(coins, hop, 0), n_chosen) if n_chosen else -1
-    for place in range(start[here], start[here + 1]):
-        if left >= 0 and _is_candidate(disks, routing, neighbours[place], target, best, distance):
+    for position in range(start[here], start[here + 1]):
+        if left >= 0 and _is_candidate(
+            disks, routing, neighbours[position], target, best, distance
+        ):
             if left == 0:
-                return np.int64(neighbours[place])
+                return np.int64(neighbours[position])
             left -= 1
     return best
 
@@ -137,7 +139,7 @@ def _is_candidate(disks, routing, node, target, best, distance):
 
 @njit(nogil=True, cache=True)
 def _through_a_ring(disks, space, here, target, path, n):
-    """Go to a node that is nearer to the target than this one, of those with fewest hops."""
+    """Append the path with fewest hops to a node that is nearer to the target than `here`."""
     start, neighbours, marks = disks.start, disks.neighbours, space.marks
     limit = square_between(disks.points, here, target)
     mark = _begin(space)
@@ -147,8 +149,8 @@ def _through_a_ring(disks, space, here, target, path, n):
         node = space.queue[n_taken]
         n_taken += 1
         space.work[RING_NODES] += 1
-        for place in range(start[node], start[node + 1]):
-            other = neighbours[place]
+        for position in range(start[node], start[node + 1]):
+            other = neighbours[position]
             if marks[other] == mark:
                 continue
             marks[other], space.befores[other] = mark, node
@@ -167,10 +169,10 @@ def _through_a_ring(disks, space, here, target, path, n):
 
 @njit(nogil=True, cache=True)
 def _round_a_face(disks, faces, here, target, path, n):
-    """Go round the face towards the target by the right-hand rule, until a node is nearer to it.
+    """Append the path round the face towards the target by the right-hand rule, up to a nearer node.
 
-    In a Gabriel graph there always is one on the first face [Frey and Stojmenovic, MobiCom 2006], unless
-    rounding errors turn an angle: then nothing is added to the path.
+    In a Gabriel graph, the first face always has such a node [Frey and Stojmenovic, MobiCom 2006]. Rounding
+    errors in angles may prevent this; then nothing is appended.
     """
     points, first_n = disks.points, n
     limit = square_between(points, here, target)
@@ -207,7 +209,7 @@ def _round_a_face(disks, faces, here, target, path, n):
 
 @njit(nogil=True, cache=True)
 def _shortest(disks, space, source, target):
-    """Search the shortest path by A* with straight lines; the number of its nodes."""
+    """Search the shortest path by A* with straight-line distances; return its number of nodes."""
     points, start, neighbours = disks.points, disks.start, disks.neighbours
     marks, lengths, befores = space.marks, space.lengths, space.befores
     mark = _begin(space)
@@ -218,9 +220,9 @@ def _shortest(disks, space, source, target):
         if node == target:
             break
         if length > lengths[node]:
-            continue  # a shorter way was found since
-        for place in range(start[node], start[node + 1]):
-            other = neighbours[place]
+            continue  # a shorter path was found meanwhile
+        for position in range(start[node], start[node + 1]):
+            other = neighbours[position]
             through = length + math.sqrt(square_between(points, node, other))
             if marks[other] == mark and through >= lengths[other]:
                 continue
@@ -228,7 +230,7 @@ def _shortest(disks, space, source, target):
             befores[other] = node
             left = math.sqrt(square_between(points, other, target))
             heappush(heap, (through + left, through, np.int64(other)))
-    # Rounding may shorten the way to a node after its neighbours were seen: count on the way back only.
+    # Rounding may shorten the path to a node after its neighbours were seen, so count nodes backwards.
     n, node = 1, np.int64(target)
     while node != source:
         n, node = n + 1, np.int64(befores[node])
@@ -237,8 +239,8 @@ def _shortest(disks, space, source, target):
 
 @njit(nogil=True, cache=True)
 def _without_middles(disks, path, n):
-    """Drop nodes that lie on the straight line between two that hear each other: no path is shorter by
-    that, and at most two of its nodes are in a disk of diameter `reach`."""
+    """Drop the node between two nodes that hear each other; on a shortest path it lies on their straight line.
+    The length stays the same, and a disk of diameter `reach` then contains at most two nodes."""
     limit, kept = disks.reach * disks.reach, 1
     for i in range(1, n - 1):
         if square_between(disks.points, path[kept - 1], path[i + 1]) > limit:
@@ -252,7 +254,8 @@ def _without_middles(disks, path, n):
 
 @njit(nogil=True, cache=True)
 def _fewest_hops(disks, space, source, target, most):
-    """Search breadth-first where at most so many hops can lead through; the number of nodes of a path."""
+    """Search breadth-first for a path with fewest hops, at most `most`; return its number of nodes.
+    Nodes too far from the target for the hops that are left are skipped."""
     start, neighbours, marks, hops = disks.start, disks.neighbours, space.marks, space.hops
     mark = _begin(space)
     marks[source], hops[source], space.queue[0] = mark, 0, source
@@ -261,11 +264,11 @@ def _fewest_hops(disks, space, source, target, most):
         node = space.queue[n_taken]
         n_taken += 1
         if marks[target] == mark:
-            break  # all nodes of fewer hops are marked by now
+            break  # all nodes with fewer hops are marked
         left = (most - hops[node] - 1) * disks.reach
         limit = left * left * (1 + 1e-9)
-        for place in range(start[node], start[node + 1]):
-            other = neighbours[place]
+        for position in range(start[node], start[node + 1]):
+            other = neighbours[position]
             if marks[other] == mark:
                 continue
             if square_between(disks.points, other, target) > limit:
@@ -289,18 +292,18 @@ def _walk_back(space, target, n, path):
 
 @njit(nogil=True, cache=True)
 def _walk_back_by_chance(disks, space, target, n, coins, path):
-    """Of the nodes that can be before another, each with the same chance."""
+    """Walk back to the source, choosing uniformly among the possible previous nodes."""
     path = _with_room(path, n)
     node, mark = np.int64(target), space.number[0]
     path[n - 1] = node
     for k in range(n - 2, -1, -1):
         n_before = 0
-        for place in range(disks.start[node], disks.start[node + 1]):
-            other = disks.neighbours[place]
+        for position in range(disks.start[node], disks.start[node + 1]):
+            other = disks.neighbours[position]
             n_before += space.marks[other] == mark and space.hops[other] == k
         left = below(draw(coins, k, 1), n_before)
-        for place in range(disks.start[node], disks.start[node + 1]):
-            other = disks.neighbours[place]
+        for position in range(disks.start[node], disks.start[node + 1]):
+            other = disks.neighbours[position]
             if space.marks[other] == mark and space.hops[other] == k:
                 if left == 0:
                     node = np.int64(other)
@@ -312,7 +315,7 @@ def _walk_back_by_chance(disks, space, target, n, coins, path):
 
 @njit(nogil=True, cache=True)
 def _begin(space):
-    """The number of a new search; marks of earlier ones mean nothing from now on."""
+    """Begin a search and return its number, which invalidates all earlier marks."""
     if space.number[0] == _FAR:
         space.marks[:] = 0
         space.number[0] = 0
@@ -321,11 +324,11 @@ def _begin(space):
 
 
 @njit(nogil=True, cache=True)
-def _with_room(path, place):
-    """The buffer, or a longer copy, with room at this place."""
-    if place < len(path):
+def _with_room(path, position):
+    """The buffer, or a longer copy, in which this position exists."""
+    if position < len(path):
         return path
-    longer = np.empty(2 * place + 16, np.int32)
+    longer = np.empty(2 * position + 16, np.int32)
     longer[: len(path)] = path
     return longer
 
@@ -335,7 +338,7 @@ def _with_room(path, place):
 
 @njit(nogil=True, cache=True)
 def travel_each(disks, faces, space, way, sources, targets, coins):
-    """Paths of many pairs: (start, nodes, whether each arrives, recoveries of each)."""
+    """The paths of many pairs: (start, nodes, whether each arrives, recoveries of each)."""
     start = np.zeros(len(sources) + 1, np.int64)
     arrives = np.zeros(len(sources), np.bool_)
     recoveries = np.zeros(len(sources), np.int32)

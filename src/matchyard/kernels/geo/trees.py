@@ -1,4 +1,4 @@
-"""Multicast trees in the plane: how requests span their points, and how messages follow the edges."""
+"""Multicast trees in the plane: spanning the nodes of requests, and sending messages along edges."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from matchyard.kernels.geo.paths import travel
 from matchyard.kernels.hashing import mix64
 from matchyard.kernels.random import draw, fraction
 
-OWN, BROADCAST, HEARD = range(3)  # a message of its own; a broadcast; a further node that hears it
+OWN, BROADCAST, HEARD = range(3)  # a separate message; a broadcast; another node that hears it
 STRAIGHT, ANGLES, ARC = range(3)  # kinds of rules for intermediate points
-NEAREST, CLAMP, REDRAW = range(3)  # of points outside the region
-_DRAWS = 64  # of a point that is outside again and again
+NEAREST, CLAMP, REDRAW = range(3)  # treatments of points outside the region
+_DRAWS = 64  # the most draws of a point that falls outside
 
 
 class Edges(NamedTuple):
     """The edges of the trees of all requests; within a request, parents come first."""
 
     request_start: NDArray[np.int64]  # [n_requests + 1] offsets into the others
-    tails: NDArray[np.int32]  # node that sends
-    heads: NDArray[np.int32]  # node that receives; each target is the head of one edge
+    tails: NDArray[np.int32]  # the sending node
+    heads: NDArray[np.int32]  # the receiving node; each target is the head of one edge
     befores: NDArray[np.int64]  # the edge that leads to the tail; -1 at the source
     kinds: NDArray[np.int8]  # OWN, BROADCAST or HEARD
 
 
 @njit(nogil=True, cache=True)
 def span_each(points, sources, target_start, targets, reach, is_star):
-    """The tree of each request: (tails, heads, befores, kinds), as many edges as targets."""
+    """The tree of each request: (tails, heads, befores, kinds), one edge per target."""
     n_edges = len(targets)
     tails, heads = np.empty(n_edges, np.int32), np.empty(n_edges, np.int32)
     befores, kinds = np.full(n_edges, -1, np.int64), np.zeros(n_edges, np.int8)
@@ -84,8 +84,8 @@ def _span(points, nodes):
 
 @njit(nogil=True, cache=True)
 def _contract(points, nodes, order, parents, reach):
-    """Hang a node on its grandparent while that is within half the range [thesis §4.5]. Parents come first
-    in `order`, so one pass is enough."""
+    """Replace a node's parent by its grandparent while that is within half the range [thesis §4.5].
+    Parents come first in `order`, so one pass is enough."""
     half = reach / 2
     for node in order[1:]:
         parent = parents[node]
@@ -102,13 +102,13 @@ def _contract(points, nodes, order, parents, reach):
 
 @njit(nogil=True, cache=True)
 def coins_of(seed, run, request, head):
-    """The key of all random numbers of one edge: no other edge, request or run has a part in it."""
+    """The seed of all random numbers of one edge, independent of other edges, requests and runs."""
     return mix64(draw(seed, request, run) ^ mix64(np.uint64(head) + np.uint64(1)))
 
 
 @njit(nogil=True, cache=True)
 def coins_of_each(seed, run, keys, edges):
-    """The keys of all edges; `keys` has one for each request."""
+    """The seeds of all edges; `keys` has one key per request."""
     coins = np.empty(len(edges.heads), np.uint64)
     for request in range(len(keys)):
         for edge in range(edges.request_start[request], edges.request_start[request + 1]):
@@ -137,7 +137,7 @@ def turn(here, there, kind, value, arc, first, second, third):
 def draw_points(points, tails, heads, coins, rule, region, outside):
     """An intermediate point for each edge; `rule` is (kind, value, arc), angles in radians."""
     kind, value, arc = rule
-    found = np.empty((len(tails), 2))
+    drawn = np.empty((len(tails), 2))
     for edge in range(len(tails)):
         here, there = points[tails[edge]], points[heads[edge]]
         for again in range(_DRAWS if outside == REDRAW else 1):
@@ -150,11 +150,11 @@ def draw_points(points, tails, heads, coins, rule, region, outside):
         if outside != NEAREST:
             x = min(max(x, region[0]), region[2])
             y = min(max(y, region[1]), region[3])
-        found[edge] = x, y
-    return found
+        drawn[edge] = x, y
+    return drawn
 
 
-# ------------------------------------------------------------------------------- on the way
+# ------------------------------------------------------------------------------- sending
 
 
 @njit(nogil=True, cache=True)
@@ -162,7 +162,7 @@ def carry(disks, faces, space, way, edges, vias, coins, sent):
     """Send the messages of one run along all edges, through `vias` (-1: straight).
 
     Adds transmissions to `sent`. Returns (arrived, transmissions, broadcasts): whether a message reached
-    the head of each edge, and how many transmissions there were, broadcasts among them.
+    the head of each edge, and the number of transmissions, of which some are broadcasts.
     """
     arrived = np.zeros(len(edges.heads), np.bool_)
     n_transmissions = n_broadcasts = 0
@@ -193,7 +193,7 @@ def carry(disks, faces, space, way, edges, vias, coins, sent):
 
 @njit(nogil=True, cache=True)
 def _count(path, n, sent):
-    """Each node of a path but the last transmits once."""
+    """Add a transmission for each node of a path but the last; return their number."""
     for k in range(n - 1):
         sent[path[k]] += 1
     return n - 1

@@ -1,4 +1,4 @@
-"""When copies of notifications cross links: delays, queues, losses and resends, in the order of time."""
+"""Simulation of copies that cross links in the order of time: delays, queues, losses and resends."""
 
 from heapq import heapify, heappop, heappush
 
@@ -8,16 +8,16 @@ from numba import njit
 from matchyard.kernels.network.subtrees import by_number
 from matchyard.kernels.random import draw, fraction
 
-NEVER_SENT, ARRIVED, LOST, NO_ROOM = 0, 1, 2, 3  # what became of a copy
+NEVER_SENT, ARRIVED, LOST, NO_ROOM = 0, 1, 2, 3  # the fate of a copy
 
 
 @njit(nogil=True, cache=True)
 def cross_links(of, place, before, begins, links, resends, most_waiting, seed):
-    """Let copies cross links: (what became of each, when it was there or lost, how often it was put on its link).
+    """Let copies cross links: (fate of each, time of its arrival or loss, number of its transmissions).
 
-    `begins` has the time at which each notification starts. `links` has for each place: delay, time on the link,
-    probability of loss, and the time after which a lost copy is sent again. Copies that are ready at one moment go
-    by notification, then by place; so the result does not depend on how they are listed.
+    `begins` has the start time of each notification. `links` has for each place (see `subtrees`): delay, time on the
+    link, probability of loss, and the time after which a lost copy is sent again. Copies that are ready at the same
+    time go by notification, then by place, so that the result does not depend on their order in the list.
     """
     n_copies, n_places = len(of), len(links)
     fates, times = np.zeros(n_copies, np.int8), np.full(n_copies, np.nan)

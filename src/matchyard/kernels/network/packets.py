@@ -1,13 +1,13 @@
-"""Notifications as they are on the wire, many at once: see `network.packet` for the form."""
+"""Reading of many notifications in their form on the wire: see `network.packet`."""
 
 import numpy as np
 from numba import njit
 
 from matchyard.kernels.hashing import xxh64
-from matchyard.kernels.routing.filters import sort_some
+from matchyard.kernels.routing.sets import sort_some
 from matchyard.kernels.strings import find_name
 
-# Places in a packet.
+# Offsets in a packet.
 HEAD, FLAGS, CACHE, VERSION, TREE, HOPS, TRIES = 24, 2, 3, 9, 17, 19, 20
 _TAGS, _SENDER, _WHOLE = 1, 16, 32
 _MOST_TAGS = 4096
@@ -15,11 +15,11 @@ _MOST_TAGS = 4096
 
 @njit(nogil=True, cache=True)
 def read_notifications(data, start, names, fields):
-    """Read packets that follow each other in `data`, and find their tags among names.
+    """Read concatenated packets in `data`, and look up their tags in `names`.
 
-    Fills `fields` [n, 5] with version, tree and hops of each, whether its text is ASCII, and where its sender begins, or 0;
-    returns (is_plain, start, ids): which packets are notifications to all, by tags alone and well-formed; and the tags
-    that are known of these.
+    Writes to `fields` [n, 5]: version, tree, hops, whether the text is ASCII, and the offset of the sender or 0. Returns
+    (is_plain, start, ids). A packet is plain if it is a well-formed notification to all by tags only. The ids are
+    the known tags of plain packets.
     """
     n_packets = len(start) - 1
     is_plain = np.zeros(n_packets, np.bool_)
@@ -43,9 +43,9 @@ def read_notifications(data, start, names, fields):
         first, bits = n_ids, np.uint8(0)
         for tag in range(n_tags):
             end = text + np.int64(_number(data, low + HEAD + 2 + 2 * tag, 2))
-            found = find_name(names, xxh64(data, text, end), data, text, end)
-            if found >= 0:
-                ids[n_ids] = found
+            name = find_name(names, xxh64(data, text, end), data, text, end)
+            if name >= 0:
+                ids[n_ids] = name
                 n_ids += 1
             for i in range(text, end):
                 bits |= data[i]
@@ -63,7 +63,7 @@ def read_notifications(data, start, names, fields):
 
 @njit(nogil=True, cache=True)
 def _text_of_plain(data, low, high):
-    """Where the text of the tags begins, or -1 for a packet that is not plain or not well-formed."""
+    """The offset of the text of the tags; -1 for a packet that is not plain or not well-formed."""
     if high - low < HEAD + 2 or data[low] != 1 or data[low + 1] != 1:
         return -1
     flags = data[low + FLAGS]
@@ -85,7 +85,7 @@ def _text_of_plain(data, low, high):
     if end + 4 > high or not _is_rising(data, low + HEAD + 2, n_tags, text):
         return -1
     if flags & _SENDER:
-        if data[end] != 0 or end + 3 > high:  # text
+        if data[end] != 0 or end + 3 > high:  # the sender must be text
             return -1
         end += 3 + np.int64(_number(data, end + 1, 2))
     if end + 4 > high or end + 4 + np.int64(_number(data, end, 4)) != high:
@@ -95,7 +95,7 @@ def _text_of_plain(data, low, high):
 
 @njit(nogil=True, cache=True)
 def _is_rising(data, lengths, n_tags, text):
-    """Is each tag above the one before it, as those who write packets have them? Then none is there twice."""
+    """True if each tag is above the one before, as in packets that we write; then no tag is repeated."""
     before, n_before = text, np.int64(0)
     for tag in range(n_tags):
         count = np.int64(_number(data, lengths + 2 * tag, 2))
@@ -118,7 +118,7 @@ def _number(data, at, n_bytes):
 
 @njit(nogil=True, cache=True)
 def _without_repeats(ids, low, high):
-    """Drop repeats of sorted ids; returns where they end then."""
+    """Drop repeats of sorted ids; return the new end."""
     end = low
     for i in range(low, high):
         if i == low or ids[i] != ids[i - 1]:

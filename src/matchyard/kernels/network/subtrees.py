@@ -1,6 +1,6 @@
-"""The paths of notifications to all who want them: the part of a tree that joins a source and its targets.
+"""The paths of notifications: the subtree that joins a source and its targets.
 
-A *place* is a link in one direction: where it stands in the list of all neighbours of all nodes.
+A *place* identifies a link in one direction: it is the position of the link in `Topology.neighbours`.
 """
 
 import numpy as np
@@ -11,29 +11,29 @@ from matchyard.kernels.routing.trees import interface_to
 
 @njit(nogil=True, cache=True)
 def distinct_nodes(hit_start, hits, node_start, nodes, n_nodes):
-    """The nodes of the sets that each query hit, each node once: (start, nodes)."""
+    """The nodes of the sets that each query has hit, each node once: (start, nodes)."""
     n_queries = len(hit_start) - 1
     start = np.zeros(n_queries + 1, np.int64)
-    found, n_found = np.empty(max(16, 2 * n_queries), np.int32), 0
+    distinct, n_distinct = np.empty(max(16, 2 * n_queries), np.int32), 0
     seen_by = np.full(n_nodes, -1, np.int64)
     for query in range(n_queries):
         for i in range(hit_start[query], hit_start[query + 1]):
-            for place in range(node_start[hits[i]], node_start[hits[i] + 1]):
-                node = nodes[place]
+            for position in range(node_start[hits[i]], node_start[hits[i] + 1]):
+                node = nodes[position]
                 if seen_by[node] == query:
                     continue
                 seen_by[node] = query
-                if n_found == len(found):
-                    found = longer(found, n_found, 2 * n_found)
-                found[n_found] = node
-                n_found += 1
-        start[query + 1] = n_found
-    return start, found[:n_found]
+                if n_distinct == len(distinct):
+                    distinct = longer(distinct, n_distinct, 2 * n_distinct)
+                distinct[n_distinct] = node
+                n_distinct += 1
+        start[query + 1] = n_distinct
+    return start, distinct[:n_distinct]
 
 
 @njit(nogil=True, cache=True)
 def longer(array, n_used, length):
-    """An array of that length that begins with the values in use."""
+    """An array of a new length, with the first `n_used` values copied."""
     grown = np.empty(length, array.dtype)
     grown[:n_used] = array[:n_used]
     return grown
@@ -41,7 +41,7 @@ def longer(array, n_used, length):
 
 @njit(nogil=True, cache=True)
 def places_of(start, neighbours, parents):
-    """The places from each node up to its parent, and down from there; -1 at the root."""
+    """The places from each node up to its parent, and from the parent down; -1 at the root."""
     ups = np.full(len(parents), -1, np.int32)
     downs = np.full(len(parents), -1, np.int32)
     for node in range(len(parents)):
@@ -54,7 +54,7 @@ def places_of(start, neighbours, parents):
 
 @njit(nogil=True, cache=True)
 def backs_of(start, neighbours):
-    """Of each place the interface by which it enters the node that it leads to."""
+    """The interface by which each place enters the node at its end."""
     backs = np.empty(len(neighbours), np.int32)
     for node in range(len(start) - 1):
         for place in range(start[node], start[node + 1]):
@@ -64,34 +64,34 @@ def backs_of(start, neighbours):
 
 @njit(nogil=True, cache=True)
 def by_number(numbers, n_numbers):
-    """Where each number stands in a list: (start, places), in the order of the list within a number."""
+    """The positions of each number in a list: (start, positions), rising within a number."""
     start = np.zeros(n_numbers + 1, np.int64)
     for number in numbers:
         start[number + 1] += 1
     for number in range(n_numbers):
         start[number + 1] += start[number]
-    free, places = start[:-1].copy(), np.empty(len(numbers), np.int64)
-    for place in range(len(numbers)):
-        places[free[numbers[place]]] = place
-        free[numbers[place]] += 1
-    return start, places
+    free, positions = start[:-1].copy(), np.empty(len(numbers), np.int64)
+    for position in range(len(numbers)):
+        positions[free[numbers[position]]] = position
+        free[numbers[position]] += 1
+    return start, positions
 
 
 @njit(nogil=True, cache=True)
 def spanned(parents, ups, downs, trees, sources, target_start, targets):
     """The copies that bring each notification from its source to its targets on its tree.
 
-    Of each copy: notification, place, the copy that it was made from (-1 at the source), hops. Of each target:
-    the copy that reaches it (-1 at the source), hops. `parents`, `ups` and `downs` have a row for each tree.
+    Returns for each copy: notification, place, the previous copy (-1 at the source), hops; and for each target: the
+    copy that reaches it (-1 at the source), hops. `parents`, `ups` and `downs` have a row for each tree.
 
-    The way up from the source is marked first. From each target it is climbed to a node that a copy has reached,
-    or that lies on the way up, which is then gone as far as that.
+    The path up from the source is marked first. Each target is followed up to a node that a copy has reached, or that
+    is on the marked path. In the second case, copies are added along the marked path up to that node.
     """
     n_nodes = parents.shape[1]
     seen_by = np.full(n_nodes, -1, np.int64)
     above = np.full(n_nodes, -1, np.int64)
-    reached = np.empty(n_nodes, np.int32)  # the copy that has reached a node,
-    far = np.empty(n_nodes, np.int32)  # after so many hops
+    reached = np.empty(n_nodes, np.int32)  # the copy that has reached a node
+    far = np.empty(n_nodes, np.int32)  # its number of hops
     climbed = np.empty(n_nodes, np.int32)
     of, place = np.empty(4 * n_nodes, np.int32), np.empty(4 * n_nodes, np.int32)
     before, hops = np.empty(4 * n_nodes, np.int32), np.empty(4 * n_nodes, np.int32)
@@ -135,8 +135,7 @@ def spanned(parents, ups, downs, trees, sources, target_start, targets):
 
 @njit(nogil=True, cache=True)
 def sums_below(before, counts):
-    """The sum of what each copy and all that were made from it have; copies come after what they were made
-    from."""
+    """For each copy, the sum of the counts of it and its descendants; copies come after their ancestors."""
     sums = counts.copy()
     for copy in range(len(before) - 1, -1, -1):
         if before[copy] >= 0:

@@ -1,3 +1,3 @@
 """Loops over trees, routing tables and whole networks."""
 
-__all__ = ["aggregation", "filter_room", "filters", "stretch", "trees", "updates"]
+__all__ = ["aggregation", "filter_room", "filters", "sets", "stretch", "trees", "updates"]

@@ -1,8 +1,8 @@
-"""Which filters a router keeps of very many registrations, all at once. [Thesis 2.3.6]
+"""The filters that a router keeps of very many registrations, computed all at once. [Thesis 2.3.6]
 
-The same as `updates` does one by one, for whole networks: the strict subsets of each set are found once, for
-all routers; what a router keeps of a set is then told by its own owners and those of its subsets. An
-*owner* is a tree and an interface, as a number.
+The result equals that of `updates`, which adds filters one by one. Here, the strict subsets of each set are
+searched once for all routers of a network. The owners of a set and of its subsets then determine the entries
+that a router keeps. An *owner* is a tree and an interface, as a number.
 """
 
 from __future__ import annotations
@@ -14,40 +14,38 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.kernels.csr import count_values, ragged
-from matchyard.kernels.routing.filters import sort_rows, sort_some
+from matchyard.kernels.routing.sets import sort_rows, sort_some
 from matchyard.kernels.subset import LEAF, SubsetIndex, select
 from matchyard.kernels.subset_build import build
 
-_STEP = 1 << 20  # sets whose subsets are looked for together
+_STEP = 1 << 20  # sets whose subsets are searched together
 
 
 class Family(NamedTuple):
-    """Distinct sets, and which of them are strict subsets of which."""
+    """Distinct sets, and the strict subsets of each among them."""
 
     start: NDArray[np.int64]  # [n_sets + 1]
     ids: NDArray[np.int32]  # rising within a set
-    order: NDArray[np.int32]  # [n_sets] the smallest first
+    order: NDArray[np.int32]  # [n_sets] set numbers, the smallest set first
     subset_start: NDArray[np.int64]  # [n_sets + 1]
     subsets: NDArray[np.int32]
 
 
 class Grouped(NamedTuple):
-    """Sets that came several times, put together."""
+    """A family of sets, and the given sets that equal each of its members."""
 
     family: Family
-    member_start: NDArray[np.int64]  # [n_sets + 1] which of the sets that came…
-    members: NDArray[np.int32]  # …equal each
+    member_start: NDArray[np.int64]  # [n_sets + 1] offsets into members
+    members: NDArray[np.int32]  # numbers of the given sets that equal each set
 
 
 def grouped(start: NDArray[np.int64], ids: NDArray[np.int32]) -> Grouped:
-    """The family of some sets of ids, which may be any numbers from 0 on."""
+    """The family of some sets of ids; ids are any numbers from 0 on."""
     n_ids = int(ids.max(initial=-1)) + 1
-    if n_ids > 4 * len(
-        ids
-    ):  # few of many numbers: an array of all would be the larger part of the work
-        known, places = np.unique(ids, return_inverse=True)
-        found = grouped(start, places.astype(np.int32))
-        return found._replace(family=found.family._replace(ids=known[found.family.ids]))
+    if n_ids > 4 * len(ids):  # sparse numbers: renumber them, to avoid an array of all
+        known, numbers = np.unique(ids, return_inverse=True)
+        dense = grouped(start, numbers.astype(np.int32))
+        return dense._replace(family=dense.family._replace(ids=known[dense.family.ids]))
     uses = count_values(ids, n_ids)
     used = np.flatnonzero(uses)
     frequent = used[np.argsort(-uses[used], kind="stable")].astype(np.int32)
@@ -69,7 +67,7 @@ def grouped(start: NDArray[np.int64], ids: NDArray[np.int32]) -> Grouped:
 def _strict_subsets(
     index: SubsetIndex, start: NDArray[np.int64], ids: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Per row of an index the rows that are strict subsets of it."""
+    """For each row of an index, the rows that are strict subsets of it."""
     n_rows, hits = len(start) - 1, np.empty(4096, np.int32)
     counts, parts = np.zeros(n_rows, np.int64), []
     for low in range(0, n_rows, _STEP):
@@ -114,26 +112,26 @@ def _without_itself(hit_start, hits, first, counts):
 
 @njit(nogil=True, cache=True)
 def directions(parents, order, node, interface_to):
-    """The interface of a node that leads to each node on a tree; 0 to itself. `interface_to` has the
-    interface to each of its neighbours."""
-    found = np.zeros(len(parents), np.int32)
+    """The interface of a node towards each node on a tree; 0 for the node itself.
+    `interface_to` has the interface to each of its neighbours."""
+    interfaces = np.zeros(len(parents), np.int32)
     up = interface_to[parents[node]] if parents[node] >= 0 else 0
     for other in order:
         if other == node:
-            found[other] = 0
+            interfaces[other] = 0
         elif parents[other] < 0:
-            found[other] = up
+            interfaces[other] = up
         elif parents[other] == node:
-            found[other] = interface_to[other]
+            interfaces[other] = interface_to[other]
         else:
-            found[other] = found[parents[other]]
-    return found
+            interfaces[other] = interfaces[parents[other]]
+    return interfaces
 
 
 @njit(nogil=True, cache=True)
 def owners_at(row_start, nodes, to_nodes, bits):
-    """The owners of each set at a router: (start, owners). `to_nodes` has per tree the
-    interface that leads to each node. A set that nodes behind one interface registered has that owner once."""
+    """The owners of each set at a router: (start, owners), each owner once except local ones.
+    `to_nodes` has for each tree the interface that leads to each node."""
     n_trees = len(to_nodes)
     n_rows = len(row_start) - 1
     start = np.zeros(n_rows + 1, np.int64)
@@ -157,7 +155,7 @@ def owners_at(row_start, nodes, to_nodes, bits):
 
 @njit(nogil=True, cache=True)
 def sort_owners(owners, low, high, bits):
-    """Sort some owners and keep each once, but for local ones; returns where they end."""
+    """Sort some owners and drop repeats, except of local ones; return the new end."""
     sort_some(owners, low, high)
     end, local = low, np.int32((1 << bits) - 1)
     for i in range(low, high):
@@ -169,7 +167,7 @@ def sort_owners(owners, low, high, bits):
 
 @njit(nogil=True, cache=True)
 def sort_all_owners(start, owners, bits):
-    """`sort_owners` for each set: (start, owners)."""
+    """Apply `sort_owners` to each set: (start, owners)."""
     kept_start = np.zeros(len(start), np.int64)
     kept = np.empty(len(owners), np.int32)
     end = 0
@@ -185,12 +183,12 @@ def sort_all_owners(start, owners, bits):
 
 @njit(nogil=True, cache=True)
 def keep_minimal(family, owner_start, owners, bits):
-    """What a router keeps: owners that have no strict subset of the set; local ones all. Returns where the
-    owners of each set begin, and the owners."""
+    """The owners of each set that a router keeps: (start, owners).
+    It keeps all local owners, and the other owners that do not own a strict subset of the set."""
     n_rows = len(owner_start) - 1
     local = np.int32((1 << bits) - 1)
     kept = np.empty(len(owners), np.int32)
-    # In the order of `order`, then put into that of sets.
+    # `kept` is in the order of `family.order`; the last loop copies it into the order of sets.
     at, count = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int32)
     end = 0
     for row in family.order:
@@ -204,16 +202,16 @@ def keep_minimal(family, owner_start, owners, bits):
     start = np.zeros(n_rows + 1, np.int64)
     for row in range(n_rows):
         start[row + 1] = start[row] + count[row]
-    found = np.empty(end, np.int32)
+    in_order = np.empty(end, np.int32)
     for row in range(n_rows):
         for i in range(count[row]):
-            found[start[row] + i] = kept[at[row] + i]
-    return start, found
+            in_order[start[row] + i] = kept[at[row] + i]
+    return start, in_order
 
 
 @njit(nogil=True, cache=True)
 def _is_covered(family, row, owner, at, count, kept):
-    """Does a strict subset have this owner? Those of each rise."""
+    """True if a strict subset has this owner; the owners of each set rise."""
     for i in range(family.subset_start[row], family.subset_start[row + 1]):
         subset = family.subsets[i]
         low, high = at[subset], at[subset] + count[subset]

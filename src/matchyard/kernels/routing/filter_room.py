@@ -1,6 +1,6 @@
-"""Room for filters: arrays that grow before a change, and are made anew without what has gone.
+"""Room for filters: growing their arrays before a change, and dropping filters without entries.
 
-Kernels trust that arrays have room. So the most that a change can need is counted first.
+Kernels do not check that arrays have room. So an upper bound of the need of a change is counted first.
 """
 
 from __future__ import annotations
@@ -26,13 +26,11 @@ from matchyard.kernels.routing.filters import (
     Filters,
     empty,
     find,
-    hash_of,
-    hash_rows,
     home,
     insert,
     mask_of,
-    signature_of,
 )
+from matchyard.kernels.routing.sets import hash_of, hash_rows, signature_of
 
 
 def with_room(
@@ -42,7 +40,7 @@ def with_room(
     ids: NDArray[np.int32],
     codes: NDArray[np.uint64],
 ) -> Filters:
-    """The same filters with room for these sets, each with an entry more; of `n_ids` different ids.
+    """The filters with room for these sets and one more entry for each; there are `n_ids` different ids.
     `codes` are the hashes of the sets."""
     if n_ids > len(filters.lists):
         filters = filters._replace(lists=_longer(filters.lists, n_ids, len(filters.lists)))
@@ -54,8 +52,8 @@ def _grown(
 ) -> Filters:
     counts = filters.counts
     grown = {
-        name: _longer(getattr(filters, name), int(counts[place]) + more, int(counts[place]))
-        for name, place, more in (
+        name: _longer(getattr(filters, name), int(counts[index]) + more, int(counts[index]))
+        for name, index, more in (
             ("rows", FILTERS, n_more),
             ("ids", IDS, n_ids),
             ("entries", ENTRIES, n_entries),
@@ -70,7 +68,7 @@ def _grown(
 
 
 def _longer(array: NDArray[Any], n_needed: int, n_used: int) -> NDArray[Any]:
-    """An array with at least so much room, twice as much as it had where that is too little."""
+    """An array with at least `n_needed` elements; if it has to grow, it at least doubles."""
     if n_needed > LARGEST_OFFSET:
         raise UsageError("more than 2^31 ids or entries of filters at one router")
     if n_needed <= len(array):
@@ -81,7 +79,7 @@ def _longer(array: NDArray[Any], n_needed: int, n_used: int) -> NDArray[Any]:
 
 
 def compacted(filters: Filters) -> Filters:
-    """The filters that have entries, in arrays of their own, with little room for more."""
+    """The filters that have entries, in new arrays with little spare room."""
     rows = filters.rows[: filters.counts[FILTERS]]
     is_living = rows["n_entries"] > 0
     start, ids = sets_of(filters, np.flatnonzero(is_living))
@@ -103,7 +101,7 @@ def loaded(
     entries: NDArray[np.int32],
     n_ids: int,
 ) -> Filters:
-    """Filters from different sets, and the entries of each: pairs of set and entry in rising order."""
+    """Filters from distinct sets and their entries, as rising pairs of set and entry."""
     n_sets = len(start) - 1
     filters = empty(max(1, n_sets), max(1, len(ids)), max(1, len(entries)), n_ids)
     _lay_out_members(filters, ids)
@@ -113,14 +111,14 @@ def loaded(
         codes = hash_rows(some, ids)
         filters = with_room(filters, n_ids, some, ids, codes)
         if not _load(filters, some, ids, codes):
-            raise StorageError("a filter is there twice")
+            raise StorageError("a filter is stored twice")
     _load_entries(filters, np.bincount(pairs, minlength=n_sets), entries)
     _fill_masks(filters)
     return filters
 
 
 def entry_pairs(filters: Filters) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """All filters with their entries: pairs in rising order."""
+    """All rising pairs of filter and entry: (filters, entries)."""
     rows = filters.rows[: filters.counts[FILTERS]]
     return _entry_pairs(rows, filters.entries, int(rows["n_entries"].sum()))
 
@@ -140,19 +138,19 @@ def _sets_of(rows, ids, some):
 
 @njit(nogil=True, cache=True)
 def _entry_pairs(rows, entries, n_pairs):
-    of_filter, found = np.empty(n_pairs, np.int64), np.empty(n_pairs, np.int32)
+    of_filter, values = np.empty(n_pairs, np.int64), np.empty(n_pairs, np.int32)
     end = 0
     for one in range(len(rows)):
         for i in range(rows[one].n_entries):
-            of_filter[end], found[end] = one, entries[rows[one].entries_at + i]
+            of_filter[end], values[end] = one, entries[rows[one].entries_at + i]
             end += 1
-    return of_filter, found
+    return of_filter, values
 
 
 @njit(nogil=True, cache=True)
 def _needed(filters, start, ids, codes):
-    """At most so many filters, ids, entries, filed and members are added with these sets."""
-    needed, found = np.zeros(5, np.int64), np.empty(len(codes), np.int64)
+    """Upper bounds of the filters, ids, entries, filed rows and members that these sets add."""
+    needed, numbers = np.zeros(5, np.int64), np.empty(len(codes), np.int64)
     lists = filters.lists
     for i in range(start[0], start[-1]):
         if i + 4 * AHEAD < start[-1]:
@@ -168,14 +166,14 @@ def _needed(filters, start, ids, codes):
         if row + AHEAD < len(codes):
             prefetch(filters.slots, home(codes[row + AHEAD], len(filters.slots)))
         one = find(filters, codes[row], ids, start[row], start[row + 1])
-        found[row] = one
+        numbers[row] = one
         if one < 0:
             needed[0] += 1
             needed[1] += start[row + 1] - start[row]
-            needed[2] += 2 * FIRST_ROOM  # of copies of a new one, each takes less than that
+            needed[2] += 2 * FIRST_ROOM  # covers each copy of a new set
         else:
             filters.rows[one].mark += 1
-    for one in found:
+    for one in numbers:
         if one >= 0 and filters.rows[one].mark:
             row = filters.rows[one]
             needed[2] += _room_for(row.n_entries + row.mark, row.entries_room)
@@ -185,7 +183,7 @@ def _needed(filters, start, ids, codes):
 
 @njit(nogil=True, cache=True)
 def _room_for(count, room):
-    """What a list takes of its array while it grows to so many."""
+    """The elements that a list takes of its array while it grows to `count`."""
     taken = 0
     while room < count:
         room = max(FIRST_ROOM, 2 * room)
@@ -195,20 +193,20 @@ def _room_for(count, room):
 
 @njit(nogil=True, cache=True)
 def _fill_slots(slots, rows, ids, n_filters):
-    """A hash table of the first so many filters."""
+    """Fill a hash table with the first `n_filters` filters."""
     for one in range(n_filters):
         code = hash_of(ids, rows[one].ids_at, rows[one].ids_at + rows[one].n_ids)
-        place = home(code, len(slots))
-        while slots[place] != np.uint64(0):
-            place += 1
-            if place == len(slots):
-                place = 0
-        slots[place] = (code >> np.uint64(32) << np.uint64(32)) | np.uint64(one + 1)
+        slot = home(code, len(slots))
+        while slots[slot] != np.uint64(0):
+            slot += 1
+            if slot == len(slots):
+                slot = 0
+        slots[slot] = (code >> np.uint64(32) << np.uint64(32)) | np.uint64(one + 1)
 
 
 @njit(nogil=True, cache=True)
 def _lay_out_members(filters, ids):
-    """Lists of members with just the room that these ids need."""
+    """Lay out the lists of members with exactly the room for these ids."""
     for i in range(len(ids)):
         filters.lists[ids[i]].members_room += 1
     end = 0
@@ -220,7 +218,7 @@ def _lay_out_members(filters, ids):
 
 @njit(nogil=True, cache=True)
 def _load(filters, start, ids, codes):
-    """Insert sets without entries; are they all new?"""
+    """Insert sets without entries; True if all are new."""
     for row in range(len(codes)):
         begin, end = start[row], start[row + 1]
         slot = ~find(filters, codes[row], ids, begin, end)
@@ -245,14 +243,14 @@ def _load_entries(filters, counts, entries):
 
 @njit(nogil=True, cache=True)
 def _fill_masks(filters):
-    """The masks of all filters and lists, from their entries."""
+    """Compute the masks of all filters and lists from their entries."""
     for number in range(len(filters.lists)):
         at, count = filters.lists[number].filed_at, filters.lists[number].n_filed
         of_list = np.uint64(0)
-        for place in range(at, at + count):
-            row, mask = filters.rows[filters.filed[place].filter], np.uint64(0)
+        for position in range(at, at + count):
+            row, mask = filters.rows[filters.filed[position].filter], np.uint64(0)
             for i in range(row.entries_at, row.entries_at + row.n_entries):
                 mask |= mask_of(filters.entries[i])
-            filters.filed[place].mask = np.uint32(mask)
+            filters.filed[position].mask = np.uint32(mask)
             of_list |= mask
         filters.lists[number].mask = np.uint32(of_list)

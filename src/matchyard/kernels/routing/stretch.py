@@ -1,6 +1,6 @@
 """Distances between all pairs of nodes, on a network and on its trees, 64 sources at a time.
 
-Distances from 64 sources lie side by side for each node, a byte each: one instruction or a few treat
+The distances from 64 sources to a node lie side by side, a byte each, so that few instructions process
 all of them.
 """
 
@@ -13,10 +13,10 @@ _ONE = np.uint64(1)
 
 @njit(nogil=True, cache=True)
 def links_between(start, neighbours, sources, distances):
-    """Write the fewest links from each source to each node: [n_nodes, LANES]. Are all reached?
+    """Write the fewest links from each source to each node: [n_nodes, LANES]. True if all are reached.
 
-    A search by levels for all sources at once, with a bit for each. A distance is the number of
-    levels at which the bit of its source was not there yet.
+    A breadth-first search runs for all sources at once, with a bit for each. A distance is the number of
+    levels at which the node did not have the bit of the source yet.
     """
     n_nodes = len(start) - 1
     seen = np.zeros(n_nodes, np.uint64)
@@ -30,10 +30,10 @@ def links_between(start, neighbours, sources, distances):
         is_more, is_missing = False, False
         for node in range(n_nodes):
             missing = ~seen[node]
-            found = np.uint64(0)
-            for place in range(start[node], start[node + 1]):
-                found |= fresh[neighbours[place]]
-            following[node] = found & missing
+            arriving = np.uint64(0)
+            for position in range(start[node], start[node + 1]):
+                arriving |= fresh[neighbours[position]]
+            following[node] = arriving & missing
             is_more |= following[node] != 0
         if not is_more:
             break
@@ -54,8 +54,8 @@ def links_between(start, neighbours, sources, distances):
 def add_tree(parents, depths, order, sources, below, distances, sums):
     """Add the links between each source and each node on a tree to `sums`: [n_nodes, LANES].
 
-    A step down from a node to its child leads away from every source but those below the child.
-    `below` is all 0, and is so again in the end; `distances` is room for as many as `sums`.
+    A step down to a child leads away from every source that is not below the child. `below` is all 0
+    before and after the call. `distances` is scratch space of the size of `sums`.
     """
     for lane in range(len(sources)):
         node = sources[lane]
@@ -83,7 +83,7 @@ def add_tree(parents, depths, order, sources, below, distances, sums):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _lowest(bits):
-    """The place of the lowest bit that is set."""
+    """The position of the lowest set bit."""
     lane = 0
     while not bits >> np.uint64(lane) & _ONE:
         lane += 1

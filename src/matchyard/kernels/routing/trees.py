@@ -5,35 +5,35 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _is_on_path(place, node, neighbours, links, weights, distance):
-    """Does a shortest path to the root lead to this neighbour? One that is no nearer could make a
-    circle, where a weight is lost in rounding."""
-    near = distance[neighbours[place]]
-    return near < distance[node] and near + weights[links[place]] == distance[node]
+def _is_on_path(position, node, neighbours, links, weights, distance):
+    """True if a shortest path to the root leads through this neighbour.
+    The neighbour must be strictly nearer: otherwise a weight lost in rounding could make a cycle."""
+    near = distance[neighbours[position]]
+    return near < distance[node] and near + weights[links[position]] == distance[node]
 
 
 @njit(nogil=True, cache=True)
 def parents_of(start, neighbours, links, weights, distance, draws):
-    """Of each node the neighbour on a shortest path to the root, -1 for the root.
+    """For each node, the neighbour on a shortest path to the root; -1 for the root.
 
-    Of several, the one with the least number; or where `draws` has a random number for each node,
-    the one that it chooses.
+    Among several neighbours, the least number wins, or the random number of the node in `draws`, if not
+    empty, chooses.
     """
     parents = np.full(len(start) - 1, -1, np.int32)
     for node in range(len(parents)):
         n_near = 0
-        for place in range(start[node], start[node + 1]):
-            if _is_on_path(place, node, neighbours, links, weights, distance):
+        for position in range(start[node], start[node + 1]):
+            if _is_on_path(position, node, neighbours, links, weights, distance):
                 n_near += 1
                 if n_near == 1:
-                    parents[node] = neighbours[place]
+                    parents[node] = neighbours[position]
         if n_near < 2 or len(draws) == 0:
             continue
         left = np.int64(draws[node] * n_near)
-        for place in range(start[node], start[node + 1]):
-            if _is_on_path(place, node, neighbours, links, weights, distance):
+        for position in range(start[node], start[node + 1]):
+            if _is_on_path(position, node, neighbours, links, weights, distance):
                 if left == 0:
-                    parents[node] = neighbours[place]
+                    parents[node] = neighbours[position]
                     break
                 left -= 1
     return parents
@@ -41,7 +41,7 @@ def parents_of(start, neighbours, links, weights, distance, draws):
 
 @njit(nogil=True, cache=True)
 def depths_of(parents, order):
-    """The number of links from each node up to the root."""
+    """The number of links from each node to the root."""
     depths = np.zeros(len(parents), np.int32)
     for node in order:
         if parents[node] >= 0:
@@ -51,16 +51,16 @@ def depths_of(parents, order):
 
 @njit(nogil=True, cache=True)
 def sizes_of(parents, order):
-    """The number of nodes below each node, and itself."""
+    """The size of each node's subtree, with the node itself."""
     sizes = np.ones(len(parents), np.int32)
-    for place in range(len(order) - 1, 0, -1):
-        sizes[parents[order[place]]] += sizes[order[place]]
+    for position in range(len(order) - 1, 0, -1):
+        sizes[parents[order[position]]] += sizes[order[position]]
     return sizes
 
 
 @njit(nogil=True, cache=True)
 def children_of(parents):
-    """Where the children of each node begin in a list of all nodes by parent: [n_nodes + 1]."""
+    """The offsets of each node's children in a list of all nodes by parent: [n_nodes + 1]."""
     start = np.zeros(len(parents) + 1, np.int64)
     for parent in parents:
         if parent >= 0:
@@ -72,7 +72,7 @@ def children_of(parents):
 
 @njit(nogil=True, cache=True)
 def interface_to(start, neighbours, node, other):
-    """The interface of a node that leads to a neighbour."""
+    """The interface of a node to a neighbour."""
     low, high = start[node], start[node + 1]
     while low < high:
         middle = (low + high) >> 1
@@ -83,25 +83,24 @@ def interface_to(start, neighbours, node, other):
     return low - start[node] + 1
 
 
-# What a router keeps of a tree. Most packets go up: that is told by four numbers, so that those of
-# all routers fit into a cache.
-NUMBER, LAST = 0, 1  # its own number, and the last one below it
+# The columns of a router's state for a tree. Most packets go up and need only `ups`, whose four numbers per
+# router fit into the processor's cache for all routers.
+NUMBER, LAST = 0, 1  # its own number, and the last number in its subtree
 UP = 2  # the interface to its parent; 0 for the root
-HEAVY = 3  # the number of its heavy child, beyond the last if it has none
-# For packets that go down:
+HEAVY = 3  # the number of its heavy child; LAST + 1 if it has none
+# The columns of `downs`, for packets that go down:
 DOWN = 0  # the interface to its heavy child
-SHIFT = 1  # how many bits of ranks lead to it
-PORTS, N_LIGHT = 2, 3  # where the interfaces to its light children begin, by rank; how many
-_BLOCK = 2048  # packets whose places are in the nearest cache
+SHIFT = 1  # the number of rank bits on the path from the root
+PORTS, N_LIGHT = 2, 3  # the offset of the interfaces to its light children in `ports`; their number
+_BLOCK = 2048  # packets per block, which fits into the first-level cache
 
 
 @njit(nogil=True, cache=True)
 def labels_of(start, neighbours, parents, order, sizes, child_start, children):
-    """Numbers, ranks and ends of ranks of all nodes; what routers keep for packets that go up, and
-    down; and interfaces to light children.
+    """The labels of all nodes and the state of routers: (numbers, ranks, ends, ups, downs, ports).
 
-    Children are listed by parent, the largest subtree first. A child of rank r has at most one in
-    r + 1 of the nodes below its parent, so that the ranks of 2^31 nodes need about 40 bits at most.
+    Children are listed by parent, the largest subtree first. The subtree of a child of rank r has at most
+    1 / (r + 1) of the nodes below its parent, so the ranks of 2^31 nodes need about 40 bits at most.
     """
     n_nodes = len(parents)
     numbers = np.zeros(n_nodes, np.int64)
@@ -120,8 +119,8 @@ def labels_of(start, neighbours, parents, order, sizes, child_start, children):
         if parents[node] >= 0:
             up[UP] = interface_to(start, neighbours, node, parents[node])
         number = numbers[node] + 1
-        for place in range(first + 1, stop):
-            child, rank = children[place], place - first
+        for position in range(first + 1, stop):
+            child, rank = children[position], position - first
             numbers[child] = number
             number += sizes[child]
             shift = down[SHIFT]
@@ -144,7 +143,7 @@ def labels_of(start, neighbours, parents, order, sizes, child_start, children):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _rank(label, width, shift):
-    """The rank of the light child that a packet takes below a router; 0 at its destination."""
+    """The rank of the light child to which a router forwards a packet; 0 at its destination."""
     mask = (np.uint64(1) << width) - np.uint64(1)
     end = (label & mask) >> shift
     return (label >> width & mask) >> shift & (end ^ (end - np.uint64(1)))
@@ -152,14 +151,14 @@ def _rank(label, width, shift):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _is_odd(label, destination, n_nodes, above, tag):
-    """Is a label none of this tree? The tree is above the bits of the route, if they leave room."""
+    """True if a label is not of this tree. The tree's number is above the route's bits, if these leave room."""
     is_other = above < np.uint64(64) and label >> (above & np.uint64(63)) != tag
     return is_other | (destination >= n_nodes)
 
 
 @njit(nogil=True, cache=True)
 def _places_at_one(up, down, labels, n_rank_bits, above, tag, n_nodes, out):
-    """Where the interface of each packet stands: 0 up, 1 down, 2 here, then light children."""
+    """Write the direction of each packet: 0 up, 1 heavy child, 2 here, 3 and more light children by rank."""
     width, above, tag = np.uint64(n_rank_bits), np.uint64(above), np.uint64(tag)
     number_mask = (np.uint64(1) << (above - width - width)) - np.uint64(1)
     number, last, heavy = np.uint64(up[NUMBER]), np.uint64(up[LAST]), np.uint64(up[HEAVY])
@@ -170,7 +169,7 @@ def _places_at_one(up, down, labels, n_rank_bits, above, tag, n_nodes, out):
         destination = label >> (width + width) & number_mask
         is_odd |= _is_odd(label, destination, n_nodes, above, tag)
         light = np.uint64(2) + min(_rank(label, width, shift), n_light)
-        # Differences wrap around below 0, so that one comparison tells whether it lies in between.
+        # Unsigned differences wrap around below 0, so that one comparison tests both bounds.
         is_heavy = destination - heavy < last - heavy + np.uint64(1)
         is_light = destination - number < heavy - number
         out[packet] = light if is_light else np.uint64(is_heavy)
@@ -179,14 +178,14 @@ def _places_at_one(up, down, labels, n_rank_bits, above, tag, n_nodes, out):
 
 @njit(nogil=True, cache=True)
 def hop_at_one(up, down, ports, labels, n_rank_bits, above, tag, n_nodes, out):
-    """The interface of each packet at one router; is a label none of this tree?"""
+    """Write the interface of each packet at one router; True if a label is not of this tree."""
     interfaces = np.zeros(3 + down[N_LIGHT], np.int32)
     interfaces[0], interfaces[1] = up[UP], down[DOWN]
     interfaces[3:] = ports[down[PORTS] : down[PORTS] + down[N_LIGHT]]
     is_odd = False
     for first in range(0, len(labels), _BLOCK):
-        # Two loops, since a compiler cannot know that what is written is no interface of the list,
-        # and would take packets one by one.
+        # Two loops: in one loop, the compiler would have to assume that writes to `out` change
+        # `interfaces`, and could not vectorise it.
         some, part = labels[first : first + _BLOCK], out[first : first + _BLOCK]
         is_odd |= _places_at_one(up, down, some, n_rank_bits, above, tag, n_nodes, part)
         for packet in range(len(part)):
@@ -196,14 +195,14 @@ def hop_at_one(up, down, ports, labels, n_rank_bits, above, tag, n_nodes, out):
 
 @njit(nogil=True, cache=True)
 def hop_at_each(ups, downs, ports, nodes, labels, n_rank_bits, above, tag, out):
-    """The interface of each packet at its own router; is a label none of this tree, and is a packet at no
-    node?"""
+    """Write the interface of each packet at its own router.
+    Returns (True if a label is not of this tree, True if a node does not exist)."""
     width, above, tag = np.uint64(n_rank_bits), np.uint64(above), np.uint64(tag)
     number_mask = (np.uint64(1) << (above - width - width)) - np.uint64(1)
     n_nodes, is_odd, is_lost = np.uint64(len(ups)), False, False
     for packet in range(len(labels)):
         label, node = labels[packet], np.uint64(nodes[packet])
-        if node >= n_nodes:  # also below 0, which is far beyond when it wraps around
+        if node >= n_nodes:  # also true for negative numbers, which wrap around
             is_lost = True
             continue
         up, destination = ups[node], label >> (width + width) & number_mask
@@ -223,10 +222,10 @@ def hop_at_each(ups, downs, ports, nodes, labels, n_rank_bits, above, tag, out):
 
 @njit(nogil=True, cache=True)
 def cuts_of(parents, depths, order, ends):
-    """How many links of the network cross from the nodes below each node to all others.
+    """For each node, the number of network links between its subtree and the other nodes.
 
-    A link adds 1 at both of its ends and takes 2 away where the ways up from them meet: summed up
-    over the nodes below a node, links within cancel out.
+    A link adds 1 at both of its ends and subtracts 2 at their lowest common ancestor. In the sum over a
+    subtree, links within the subtree cancel out.
     """
     cuts = np.zeros(len(parents), np.int64)
     for link in range(len(ends)):
@@ -239,6 +238,6 @@ def cuts_of(parents, depths, order, ends):
             else:
                 there = parents[there]
         cuts[here] -= 2
-    for place in range(len(order) - 1, 0, -1):
-        cuts[parents[order[place]]] += cuts[order[place]]
+    for position in range(len(order) - 1, 0, -1):
+        cuts[parents[order[position]]] += cuts[order[position]]
     return cuts

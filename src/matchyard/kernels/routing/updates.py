@@ -1,22 +1,22 @@
-"""What an update changes at a router, and what the router must tell its neighbours then.
+"""The changes that an update makes at a router, and the resulting news for its neighbours.
 
-An update has filters that come and filters that go, all from one interface on one tree. A neighbour
-is told of a filter when some interface other than its own has that filter, and no interface other
-than its own has a strict subset. So one filter is told to nobody, to all neighbours, to all but one, or
-to one alone. In the words of the kernels, of all interfaces but the one that the update came from:
+An update adds and removes filters of one interface on one tree. A neighbour knows a filter if some interface
+other than the neighbour's has the filter, and no interface other than the neighbour's has a strict subset of
+it. So a filter is known to no neighbour, to all neighbours, to all but one, or to only one. The kernels count
+two kinds of interfaces, other than the one of the update:
 
     holders   have the filter           none, one, or more
     covers    have a strict subset      none, one, or more
 
-No update is sent back to where it came from, nor to local applications. A neighbour that gets a
-filter drops the supersets of that filter by itself, so these are not sent as removals.
+News are not sent back to the interface of the update, nor to local applications. A neighbour that gets a filter
+drops the supersets of that filter by itself, so these are not sent as removals.
 
-    remove    take filters away; remember those that neighbours know
-    uncover   look for supersets that these have hidden
-    add       store filters; drop their supersets on the same interface; tell of them
-    settle    tell of what is gone for good, and of what is no longer hidden
+    remove    remove filters; remember the ones that neighbours know
+    uncover   find the supersets that the removed filters have hidden
+    add       store filters; drop their supersets on the same interface; report them
+    settle    report filters that are gone, and filters that are no longer hidden
 
-All of it is one call, so that Ctrl-C finds an update applied or not.
+All steps are one call, so that Ctrl-C cannot interrupt an update half-way.
 """
 
 from typing import NamedTuple
@@ -33,36 +33,35 @@ from matchyard.kernels.routing.filters import (
     find,
     has_entry,
     load_ahead,
-    signature_of,
     supersets,
     who_covers,
     who_has,
     widen_mask,
 )
+from matchyard.kernels.routing.sets import signature_of
 
 
 class Sets(NamedTuple):
-    """Sets in the order in which they are to be taken."""
+    """Sets and the order in which they are processed."""
 
     order: NDArray[np.int64]
     start: NDArray[np.int64]  # [n + 1]
     ids: NDArray[np.int32]  # rising within a set
-    codes: NDArray[np.uint64]  # the hash of each: see `filters.hash_rows`
+    codes: NDArray[np.uint64]  # the hash of each: see `sets.hash_rows`
 
 
-# A row of news: filter, GONE or CAME, to whom, and which interface that is.
+# A row of news: filter, GONE or CAME, the receivers (ALL, ALL_BUT or ONLY), and their interface.
 GONE, CAME = -1, 1
 ALL, ALL_BUT, ONLY = 0, 1, 2
-# Marks of filters while an update is applied.
+# Marks of filters during an update.
 _REMOVED, _HIDDEN = 1, 2
 
 
 @njit(nogil=True, cache=True)
 def apply(filters, gone, came, first, last, own):
-    """Apply an update from the interface with the entry `own`; `first` to `last` are the entries of its
-    tree. What is gone is ordered from the largest set on, what came from the smallest on, and `filters`
-    has room for the latter. Returns the news, and the filters that the interface has had or has now, which
-    may have come and gone several times."""
+    """Apply an update from the interface with the entry `own`; `first` to `last` are the entries of its tree.
+    `gone` is ordered by falling size and `came` by rising size; `filters` has room for `came`. Returns the news,
+    and the filters that the interface has gained or lost; a filter may occur several times."""
     told, changed = _remove(filters, gone, first, last, own)
     hidden = _uncover(filters, told, first, last, own)
     news = np.empty((16, 4), np.int32)
@@ -73,8 +72,8 @@ def apply(filters, gone, came, first, last, own):
 
 @njit(nogil=True, cache=True)
 def _tell(news, n_news, one, what, whom, interface):
-    """One more row of news; returns the array, grown where needed, and how many rows there are."""
-    if whom == ONLY and interface == 0:  # local applications ask for nothing to be sent on
+    """Append a row of news; return the array, grown if needed, and the number of rows."""
+    if whom == ONLY and interface == 0:  # local applications get no news
         return news, n_news
     if n_news == len(news):
         grown = np.empty((2 * n_news, 4), np.int32)
@@ -87,28 +86,28 @@ def _tell(news, n_news, one, what, whom, interface):
 
 @njit(nogil=True, cache=True)
 def _remove(filters, gone, first, last, own):
-    """Take filters off an interface, the largest first. Returns rows (filter, covers, which one) of those
-    that neighbours know, and all that the interface no longer has."""
+    """Remove filters of an interface, the largest first.
+    Returns rows (filter, covers, single cover) of the filters that neighbours know, and all removed filters."""
     order, start, ids, codes = gone
     told = np.empty((len(order), 3), np.int64)
     changed, n_changed = np.empty(len(order), np.int64), 0
     seen = np.zeros(5, np.int64)
     n_told = 0
-    for place in range(len(order)):
-        load_ahead(filters, order, place, start, ids, codes)
-        row = order[place]
+    for position in range(len(order)):
+        load_ahead(filters, order, position, start, ids, codes)
+        row = order[position]
         low, high = start[row], start[row + 1]
         one = find(filters, codes[row], ids, low, high)
         if one < 0 or not has_entry(filters, one, own):
             continue
         drop_entry(filters, one, own)
-        if has_entry(filters, one, own):  # another application wants the same
+        if has_entry(filters, one, own):  # another local application wants it, too
             continue
         changed[n_changed] = one
         n_changed += 1
         signature = filters.rows[one].signature
         who_covers(filters, one, ids, low, high, signature, first, last, own, True, seen)
-        if seen[0] or seen[1] == 2:  # no neighbour knows it
+        if seen[0] or seen[1] == 2:  # covered for all: no neighbour knows it
             continue
         filters.rows[one].mark = _REMOVED
         told[n_told, 0], told[n_told, 1], told[n_told, 2] = one, seen[1], seen[2]
@@ -118,46 +117,48 @@ def _remove(filters, gone, first, last, own):
 
 @njit(nogil=True, cache=True)
 def _uncover(filters, told, first, last, own):
-    """The supersets on this tree of filters that are gone: neighbours may have to be told of them."""
+    """Find the supersets of removed filters on this tree: neighbours may not know them yet."""
     hidden, n_hidden = np.empty(16, np.int64), 0
-    found = np.empty(64, np.int64)
+    larger = np.empty(64, np.int64)
     seen = np.zeros(5, np.int64)
     for row in range(len(told)):
         one = told[row, 0]
         seen[0], seen[1] = 0, 0
         who_has(filters, one, first, last, own, seen)
-        if seen[1] == 2:  # others have it still, so that all neighbours keep it
+        if seen[1] == 2:  # several others have it, so that all neighbours keep it
             continue
         low = filters.rows[one].ids_at
         high = low + filters.rows[one].n_ids
         signature = filters.rows[one].signature
-        found, n_found = supersets(filters, filters.ids, low, high, signature, first, last, found)
-        for i in range(n_found):
-            if filters.rows[found[i]].mark:
+        larger, n_larger = supersets(
+            filters, filters.ids, low, high, signature, first, last, larger
+        )
+        for i in range(n_larger):
+            if filters.rows[larger[i]].mark:
                 continue
-            filters.rows[found[i]].mark = _HIDDEN
+            filters.rows[larger[i]].mark = _HIDDEN
             if n_hidden == len(hidden):
                 grown = np.empty(2 * n_hidden, np.int64)
                 grown[:n_hidden] = hidden
                 hidden = grown
-            hidden[n_hidden] = found[i]
+            hidden[n_hidden] = larger[i]
             n_hidden += 1
     return hidden[:n_hidden]
 
 
 @njit(nogil=True, cache=True)
 def _add(filters, came, first, last, own, news):
-    """Store filters at an interface, the smallest first. Returns the news, and the filters that it
-    has now and had not, or had and has not. The interface of local applications, which is the first one, keeps
-    everything."""
+    """Store filters at an interface, the smallest first.
+    Returns the news, and the filters that the interface has gained or lost. The interface of local applications,
+    which has the entry `first`, keeps every filter."""
     order, start, ids, codes = came
     is_local, n_news = own == first, 0
     changed, n_changed = np.empty(max(1, len(order)), np.int64), 0
     seen, holders = np.zeros(5, np.int64), np.zeros(3, np.int64)
-    found = np.empty(64, np.int64)
-    for place in range(len(order)):
-        load_ahead(filters, order, place, start, ids, codes)
-        row = order[place]
+    larger = np.empty(64, np.int64)
+    for position in range(len(order)):
+        load_ahead(filters, order, position, start, ids, codes)
+        row = order[position]
         low, high = start[row], start[row + 1]
         one = find(filters, codes[row], ids, low, high)
         is_there = one >= 0 and has_entry(filters, one, own)
@@ -166,7 +167,7 @@ def _add(filters, came, first, last, own, news):
         signature = signature_of(ids, low, high)
         if not is_there:
             who_covers(filters, one, ids, low, high, signature, first, last, own, True, seen)
-            if seen[0] and not is_local:  # covered: nothing changes
+            if seen[0] and not is_local:  # the interface has a subset: nothing changes
                 continue
         holders[0], holders[1] = 0, 0
         if one >= 0:
@@ -176,19 +177,19 @@ def _add(filters, came, first, last, own, news):
         one = add_entry(filters, one, codes[row], ids, low, high, signature, own)
         if is_there:
             continue
-        n_found = 0
+        n_larger = 0
         if not is_local:
-            found, n_found = supersets(filters, ids, low, high, signature, own, own, found)
-        if n_changed + n_found + 1 > len(changed):
-            grown = np.empty(2 * (n_changed + n_found + 1), np.int64)
+            larger, n_larger = supersets(filters, ids, low, high, signature, own, own, larger)
+        if n_changed + n_larger + 1 > len(changed):
+            grown = np.empty(2 * (n_changed + n_larger + 1), np.int64)
             grown[:n_changed] = changed[:n_changed]
             changed = grown
-        for i in range(n_found):
-            drop_entry(filters, found[i], own)
-            changed[n_changed + i] = found[i]
-        changed[n_changed + n_found] = one
-        n_changed += n_found + 1
-        # Covered by another application, or left to `_settle`.
+        for i in range(n_larger):
+            drop_entry(filters, larger[i], own)
+            changed[n_changed + i] = larger[i]
+        changed[n_changed + n_larger] = one
+        n_changed += n_larger + 1
+        # Skip a filter that a local application covers, or that `_settle` reports.
         if seen[0] or filters.rows[one].mark:
             continue
         news, n_news = _tell_of_new(news, n_news, one, holders, seen)
@@ -197,7 +198,7 @@ def _add(filters, came, first, last, own, news):
 
 @njit(nogil=True, cache=True)
 def _tell_of_new(news, n_news, one, holders, covers):
-    """Neighbours that did not know this filter from others."""
+    """Report a new filter to the neighbours that did not know it."""
     if holders[1] == 0 and covers[1] == 0:
         return _tell(news, n_news, one, CAME, ALL, 0)
     if holders[1] == 0 and covers[1] == 1:
@@ -209,13 +210,13 @@ def _tell_of_new(news, n_news, one, holders, covers):
 
 @njit(nogil=True, cache=True)
 def _settle(filters, told, hidden, first, last, own, news, n_news):
-    """News of filters that are gone, or no longer hidden, when all is stored; removes the marks."""
+    """Report filters that are gone or no longer hidden after all changes, and clear the marks."""
     covers, holders = np.zeros(5, np.int64), np.zeros(3, np.int64)
     for row in range(len(told)):
         one = told[row, 0]
         filters.rows[one].mark = 0
         if has_entry(filters, one, own) or _look(filters, one, first, last, own, covers, holders):
-            continue  # it came back, or neighbours drop it with what came in its place
+            continue  # it came back, or a new subset makes neighbours drop it
         if holders[1] == 0 and told[row, 1] == 0:
             news, n_news = _tell(news, n_news, one, GONE, ALL, 0)
         elif holders[1] == 0:
@@ -239,7 +240,7 @@ def _settle(filters, told, hidden, first, last, own, news, n_news):
 
 @njit(nogil=True, cache=True)
 def _look(filters, one, first, last, own, covers, holders):
-    """Who has a filter and who has subsets of it; returns whether the own interface has one of these."""
+    """Compute the covers and holders of a filter; True if the own interface has a strict subset."""
     low = filters.rows[one].ids_at
     high = low + filters.rows[one].n_ids
     signature = filters.rows[one].signature
@@ -251,11 +252,11 @@ def _look(filters, one, first, last, own, covers, holders):
 
 @njit(nogil=True, cache=True)
 def told_to(filters, first, last, neighbour):
-    """The filters that a neighbour is told of, all in all."""
+    """All filters that a neighbour knows."""
     covers, holders = np.zeros(5, np.int64), np.zeros(3, np.int64)
-    n_found = 0
-    found = np.empty(filters.counts[FILTERS], np.int64)
-    for one in range(len(found)):
+    n_known = 0
+    known = np.empty(filters.counts[FILTERS], np.int64)
+    for one in range(len(known)):
         if filters.rows[one].n_entries == 0:
             continue
         holders[0], holders[1] = 0, 0
@@ -269,14 +270,14 @@ def told_to(filters, first, last, neighbour):
             filters, one, filters.ids, low, high, signature, first, last, neighbour, False, covers
         )
         if covers[1] == 0:
-            found[n_found] = one
-            n_found += 1
-    return found[:n_found]
+            known[n_known] = one
+            n_known += 1
+    return known[:n_known]
 
 
 @njit(nogil=True, cache=True)
 def are_covered(filters, asked, own):
-    """Which sets some filter of an interface covers, and how many filters were compared."""
+    """True for each set that a filter of an interface covers; and the number of filters compared."""
     order, start, ids, codes = asked
     covered = np.zeros(len(start) - 1, np.bool_)
     seen = np.zeros(5, np.int64)
@@ -303,7 +304,7 @@ def are_covered(filters, asked, own):
 
 @njit(nogil=True, cache=True)
 def are_held(filters, some, own):
-    """Which filters an interface has."""
+    """True for each filter that an interface has."""
     held = np.zeros(len(some), np.bool_)
     for i in range(len(some)):
         held[i] = has_entry(filters, some[i], own)
