@@ -59,7 +59,7 @@ def build_index() -> Callable[..., Any]:
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
     """Events are cut into chunks of three, so that few of them cross the edges of chunks."""
-    monkeypatch.setattr("matchyard.index.snapshot.CHUNK", 3)
+    monkeypatch.setattr("matchyard.index.segment.CHUNK", 3)
     if DEVICE == "gpu":
         for _, launcher in launchers():
             monkeypatch.setattr(launcher, "LAUNCH", 3, raising=False)

@@ -20,12 +20,13 @@ ROOT = Path(__file__).parent.parent
 # The layer rule: who (a module or folder) may import what of this package. `PUBLIC` stands for the
 # names of `matchyard.__all__` and the modules that users import. Everybody may import itself.
 PUBLIC = ("matchyard", "errors")
-MATCHING = ("columns", "errors", "gpu", "kernels", "matches")
+MATCHING = ("columns", "errors", "forwarding", "gpu", "kernels", "matches")
 # fmt: off
 LAYERS = {
     "errors": (),
     "columns": ("errors",),
     "matches": (),
+    "forwarding": ("errors", "kernels", "matches"),
     "threads": (),
     "kernels": ("errors", "threads"),
     "gpu": ("errors", "threads"),
@@ -37,9 +38,11 @@ LAYERS = {
     "engine": ("errors", "gpu", "kernels", "matches", "threads"),
     "storage": ("errors", "kernels"),
     "index": ("columns", "engine", "errors", "gpu", "kernels", "matches", "storage", "threads"),
-    "shards": ("engine", "errors", "index", "kernels", "storage"),
-    "routing": ("engine", "errors", "index", "kernels", "matches", "storage", "threads"),
-    "network": ("errors", "kernels", "routing"),
+    "kinds": ("errors", "forwarding", "index", "matches", "storage"),
+    "opening": ("engine", "errors", "gpu", "index", "kinds", "storage", "threads"),
+    "shards": ("engine", "errors", "index", "kernels", "opening", "storage"),
+    "routing": ("engine", "errors", "forwarding", "kinds", "index", "kernels", "matches", "storage", "threads"),
+    "network": ("errors", "kernels", "routing", "storage"),
     "geo": ("errors", "kernels", "matches"),
     # `engine`: what an algorithm says of itself; `gpu`: which card there is
     "bench": (*PUBLIC, "engine", "matches", "gpu", "geo", "network", "routing", "spark"),

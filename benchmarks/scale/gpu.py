@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 import matchyard as my
 from matchyard import shards
 from matchyard.bench.compare import machine
+from matchyard.forwarding import Way
 from matchyard.gpu import devices
-from matchyard.index.snapshot import join
-from matchyard.matches import Way
+from matchyard.index.segment import join
 
 RESULTS = Path(__file__).parents[1] / "results" / "gpu.jsonl"
 LAUNCHES = (1 << 14, 1 << 16)
@@ -125,7 +125,7 @@ class Runner:
         (self.segment,) = index.segments()
         self.settings = self.segment.settings
         self.options = self.settings.options._replace(**matched_with)
-        column = self.settings.engine.encoder.column(events, self.settings.reading)
+        column = self.settings.engine.encoder.column(events, self.settings.input_options)
         self.batch = self.segment.encode(column)
         self._lent: list[list[Any]] = []
 

@@ -66,7 +66,7 @@ def measure_stages(index: my.PredicateIndex, events: pa.Array) -> dict[str, floa
     (segment,) = index.segments()
     (table,), settings = segment.tables, segment.settings
     space = settings.algorithm.workspace(table, settings.options)
-    column = settings.engine.encoder.column(events, settings.reading)
+    column = settings.engine.encoder.column(events, settings.input_options)
     ends = [*range(0, len(events), STEP), len(events)]
     read_s, pieces = seconds(lambda: [column.rows(*some) for some in pairwise(ends)])
     encode_s, batches = seconds(lambda: [segment.encode(piece) for piece in pieces])

@@ -18,19 +18,12 @@ if _TYPE_CHECKING:
     from matchyard.engine import ENGINES
     from matchyard.engines.predicates.language import field
     from matchyard.errors import DeviceError, MatchyardError, ParseError, StorageError, UsageError
-    from matchyard.index.kinds import (
-        PredicateIndex,
-        TagIndex,
-        TwigIndex,
-        algorithms,
-        create,
-        interface_key,
-        open,
-        workload,
-    )
+    from matchyard.forwarding import interface_key
     from matchyard.index.verbs import Estimate, Index
+    from matchyard.kinds import PredicateIndex, TagIndex, TwigIndex
     from matchyard.matches import Matches, Work
     from matchyard.network import Network
+    from matchyard.opening import algorithms, create, open, workload
     from matchyard.routing import topology
 
 __version__ = "0.1.0"
@@ -44,19 +37,19 @@ _HOMES = {
     "MatchyardError": "errors",
     "Network": "network",
     "ParseError": "errors",
-    "PredicateIndex": "index.kinds",
+    "PredicateIndex": "kinds",
     "StorageError": "errors",
-    "TagIndex": "index.kinds",
-    "TwigIndex": "index.kinds",
+    "TagIndex": "kinds",
+    "TwigIndex": "kinds",
     "UsageError": "errors",
     "Work": "matches",
-    "algorithms": "index.kinds",
-    "create": "index.kinds",
+    "algorithms": "opening",
+    "create": "opening",
     "field": "engines.predicates.language",
-    "interface_key": "index.kinds",
-    "open": "index.kinds",
+    "interface_key": "forwarding",
+    "open": "opening",
     "topology": "routing",
-    "workload": "index.kinds",
+    "workload": "opening",
 }
 
 __all__ = [

@@ -253,7 +253,7 @@ class Configured(NamedTuple):
     engine: Engine
     algorithm_name: str
     algorithm: Algorithm
-    reading: Any  # the engine's own options
+    input_options: Any  # the engine's: how subscriptions and events are read
     options: Any  # the algorithm's
     abilities: Abilities  # of the algorithm
     device: str = "cpu"
@@ -288,11 +288,11 @@ def configure(
         device, find_algorithm(found, algorithm).DEVICES, f"{engine}/{algorithm or found.default}"
     )
     module = find_algorithm(found, algorithm, device)
-    reading, own = read_options(options, found.encoder.Options, module.Options)
-    found.encoder.check(reading)
+    input_options, own = read_options(options, found.encoder.Options, module.Options)
+    found.encoder.check(input_options)
     module.check(own)
     return Configured(
-        found, algorithm or found.default, module, reading, own, abilities_of(module), device
+        found, algorithm or found.default, module, input_options, own, abilities_of(module), device
     )
 
 

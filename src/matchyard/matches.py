@@ -34,17 +34,6 @@ class Part(NamedTuple):
     encode_s: float = 0.0  # seconds that a thread spent on encoding the events
 
 
-class Way(NamedTuple):
-    """How events come to a router [thesis §3.4.5]: a tree and an interface each."""
-
-    trees: NDArray[np.int64]
-    incoming: NDArray[np.int64]
-
-    def rows(self, start: int, stop: int) -> Way:
-        """That of some consecutive events."""
-        return Way(self.trees[start:stop], self.incoming[start:stop])
-
-
 def end_to_end(parts: Sequence[Part]) -> Part:
     """The matches of some events and of those after them, as one part.
 

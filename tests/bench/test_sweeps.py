@@ -65,7 +65,9 @@ def test_marks_are_those_of_hem(n_groups):
     index = my.PredicateIndex("hem", {"n_groups": n_groups})
     index.add_many(*source.subscriptions(0, 700)).consolidate()
     (segment,) = index.segments()
-    column = segment.settings.engine.encoder.column(source.events(30), segment.settings.reading)
+    column = segment.settings.engine.encoder.column(
+        source.events(30), segment.settings.input_options
+    )
     expected = hem.marks(segment.tables[0], segment.encode(column), segment.settings.options)
     assert sweeps.mark(index, source.events(30))[0] == expected > 0
 

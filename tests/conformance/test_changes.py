@@ -117,8 +117,8 @@ class Changing(RuleBasedStateMachine):
         assert len(self.index) == len(self.visible)
 
     def teardown(self) -> None:
-        if self.index._background is not None:
-            self.index._background.join()
+        if self.index._state.background is not None:
+            self.index._state.background.join()
             self.index.match([])  # raises what went wrong there
         self.folder.cleanup()
 

@@ -59,7 +59,7 @@ def test_events_that_do_not_fit_are_left_to_the_cpu(leaf: int) -> None:
     )
     batch = on_gpu.segments()[0].encode(
         on_gpu.segments()[0].settings.engine.encoder.column(
-            events, on_gpu.segments()[0].settings.reading
+            events, on_gpu.segments()[0].settings.input_options
         )
     )
     with space.lane.stream:
@@ -102,7 +102,7 @@ def check_some_rows(launcher: Any, index: Any, events: list[list[str]]) -> None:
     """Some rows of a batch are matched without the others."""
     (segment,) = index.segments()
     settings, table = segment.settings, segment.tables[0]
-    batch = segment.encode(settings.engine.encoder.column(events, settings.reading))
+    batch = segment.encode(settings.engine.encoder.column(events, settings.input_options))
     space = launcher.workspace(table, settings.options)
     whole = launcher.match(table, batch, space, settings.options)
     some = launcher.match(table, batch.rows(30, 50), space, settings.options)

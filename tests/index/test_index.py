@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import matchyard as my
-from matchyard.index.snapshot import Segment
+from matchyard.index.segment import Segment
 from tests.cases import build
 
 
@@ -55,7 +55,7 @@ def test_a_live_index_shows_every_change_while_it_consolidates(
     monkeypatch.setattr("matchyard.index.state._SIDE_LEAST", 1)
     index = my.TagIndex(live=True).add_many(["a"] * 3, [1, 2, 3]).consolidate()
     begun, may_end = pause_in_compile(monkeypatch)
-    with index._build_lock:  # the consolidation waits until more is staged
+    with index._state.build_lock:  # the consolidation waits until more is staged
         index.add("a", 4).add("a", 5)
         assert sorted(index.match(["a"])[0]) == [1, 2, 3, 4, 5]
         index.add("a", 6).remove(1).remove(4, "a")
@@ -64,8 +64,8 @@ def test_a_live_index_shows_every_change_while_it_consolidates(
     index.remove(2).add("a", 7)
     assert sorted(index.match(["a"])[0]) == [3, 5, 6, 7]
     may_end.set()
-    assert index._background is not None
-    index._background.join()
+    assert index._state.background is not None
+    index._state.background.join()
     assert sorted(index.match(["a"])[0]) == [3, 5, 6, 7]
 
 
@@ -76,8 +76,8 @@ def test_a_consolidation_that_fails_in_the_background_is_raised_by_the_next_call
     index = my.TagIndex(live=True).add("a", 1).consolidate()
     monkeypatch.setattr(Segment, "living", lambda segment: 1 / 0)
     index.add_many(["a"] * 5, range(5)).match(["a"])
-    assert index._background is not None
-    index._background.join()
+    assert index._state.background is not None
+    index._state.background.join()
     monkeypatch.undo()
     with pytest.raises(ZeroDivisionError):
         index.match(["a"])

@@ -14,7 +14,7 @@ import matchyard as my
 from matchyard.engine import configure
 from matchyard.gpu.devices import Place
 from matchyard.index import placement
-from matchyard.index.snapshot import Removals, Segment
+from matchyard.index.segment import Removals, Segment
 from matchyard.kernels.strings import n_bytes
 
 CARDS = Place(0, 0, 1), Place(1, 0, 1)
@@ -58,7 +58,7 @@ def segment_of(n_tables: int) -> Segment:
 
 
 def found(segment: Segment) -> list[list[int]]:
-    column = segment.settings.engine.encoder.column(EVENTS, segment.settings.reading)
+    column = segment.settings.engine.encoder.column(EVENTS, segment.settings.input_options)
     part = segment.match(column.rows(0, len(EVENTS)))
     start = part.event_start
     return [sorted(part.keys[start[i] : start[i + 1]].tolist()) for i in range(len(EVENTS))]
@@ -165,7 +165,7 @@ def test_a_table_that_is_too_large_for_a_card_is_cut(engine: str, cards: Cards) 
     cut = Segment(on_cards, segment.vocabulary, segment.tables)
     assert len(cut.tables) == 3
     assert sum(len(table.keys) for table in cut.tables) == 5
-    column = on_cards.engine.encoder.column(events, on_cards.reading)
+    column = on_cards.engine.encoder.column(events, on_cards.input_options)
     part = cut.match(column.rows(0, 3))
     rows = np.split(part.keys, part.event_start[1:-1])
     assert [sorted(row.tolist()) for row in rows] == wanted
@@ -177,7 +177,7 @@ def test_an_index_that_moves_away_frees_what_cards_have(
     index = my.TagIndex().add("jazz", 1).consolidate()
     index.move("cpu")
     assert not cards.forgotten  # it was on none
-    index._move(configure("tags", None, {})._replace(device="gpu:0,1"))
+    index._state.move(configure("tags", None, {})._replace(device="gpu:0,1"))
     assert index.match(["jazz"])[0] == [1]
     (table,) = index.segments()[0].tables
     index.move("cpu")
@@ -187,7 +187,7 @@ def test_an_index_that_moves_away_frees_what_cards_have(
 
 def test_who_matches_while_an_index_moves_away_leaves_nothing_on_a_card(cards: Cards) -> None:
     index = my.TagIndex().add("jazz", 1).consolidate()
-    index._move(configure("tags", None, {})._replace(device="gpu:0,1"))
+    index._state.move(configure("tags", None, {})._replace(device="gpu:0,1"))
     (before,) = index.segments()
     index.move("cpu")
     cards.forgotten.clear()
@@ -202,7 +202,7 @@ def test_who_matches_an_older_state_while_an_index_moves_away_leaves_nothing_eit
     cards: Cards,
 ) -> None:
     index = my.TagIndex(live=True).add("jazz", 1).add("jazz", 2).consolidate()
-    index._move(configure("tags", None, {})._replace(device="gpu:0,1"))
+    index._state.move(configure("tags", None, {})._replace(device="gpu:0,1"))
     (before,) = index.segments()
     borrowed = before.workspaces.borrow()
     assert index.remove(2).match(["jazz"])[0] == [1]
@@ -215,11 +215,11 @@ def test_who_matches_an_older_state_while_an_index_moves_away_leaves_nothing_eit
 def test_copies_of_an_index_that_moves_to_other_cards_are_forgotten_once(cards: Cards) -> None:
     index = my.TagIndex().add("jazz", 1).consolidate()
     for device in ("gpu:0,1", "gpu:1,0"):
-        index._move(configure("tags", None, {})._replace(device=device))
+        index._state.move(configure("tags", None, {})._replace(device=device))
         (segment,) = index.segments()
         borrowed = segment.workspaces.borrow()
     assert len(cards.forgotten) == 1
-    index._move(configure("tags", None, {})._replace(device="gpu:0,1"))
+    index._state.move(configure("tags", None, {})._replace(device="gpu:0,1"))
     cards.forgotten.clear()
     segment.workspaces.give_back(borrowed)  # late, when others have copies
     assert not cards.forgotten

@@ -31,7 +31,7 @@ def test_a_build_that_fails_loses_nothing(monkeypatch: pytest.MonkeyPatch, live:
         broken.setattr(algorithm, "compile", fail)
         with pytest.raises(Broken):
             index.consolidate()
-        assert sorted(index._snapshot.match(column_of(["a b"]), 1)[0]) == [1, 2]
+        assert sorted(index._state.snapshot.match(column_of(["a b"]), 1)[0]) == [1, 2]
         index.add("b", 6)
     index.consolidate()
     assert sorted(index.match(["a b"])[0]) == [2, 3, 4, 6]

@@ -42,7 +42,7 @@ def test_changes_stay_staged_where_a_card_is_gone(where: str, live: bool, monkey
         raise my.DeviceError("the card is gone")
 
     with monkeypatch.context() as patched:
-        patched.setattr(f"matchyard.index.snapshot.{where}", fail)
+        patched.setattr(f"matchyard.index.segment.{where}", fail)
         with pytest.raises(my.DeviceError, match="gone"):
             index.match(["jazz blues"]) if live else index.consolidate()
     assert sorted(index.consolidate().match(["jazz blues rock"])[0]) == [2, 3]
@@ -50,7 +50,7 @@ def test_changes_stay_staged_where_a_card_is_gone(where: str, live: bool, monkey
 
 @pytest.mark.parametrize("live", [False, True])
 @pytest.mark.parametrize(
-    "where", ["snapshot.ask_cards", "engines.tags.encoder.merge", "snapshot.cut"]
+    "where", ["index.segment.ask_cards", "engines.tags.encoder.merge", "index.segment.cut"]
 )
 def test_removals_are_kept_where_rows_are_too_many(
     where: str, live: bool, monkeypatch: Any
@@ -62,11 +62,13 @@ def test_removals_are_kept_where_rows_are_too_many(
         raise MemoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr("matchyard.index.snapshot._KEPT_BYTES", -1)
+        patched.setattr("matchyard.index.segment._KEPT_BYTES", -1)
         patched.setattr(f"matchyard.{where}", fail)
         with pytest.raises(MemoryError):
             index.match(["jazz"]) if live else index.consolidate()
-    is_late = where == "snapshot.cut" and live  # then rows are lost, which are all of a segment
+    is_late = (
+        where == "index.segment.cut" and live
+    )  # then rows are lost, which are all of a segment
     found = sorted(index.consolidate().match(["jazz blues rock"])[0])
     assert found == ([2] if is_late else [2, 3])
 
@@ -77,7 +79,7 @@ def test_a_build_that_fails_says_what_became_of_its_rows(
 ) -> None:
     index = my.TagIndex().add("jazz", key=1)
     with monkeypatch.context() as patched:
-        patched.setattr("matchyard.index.snapshot._KEPT_BYTES", most_kept)
+        patched.setattr("matchyard.index.segment._KEPT_BYTES", most_kept)
         patched.setattr("matchyard.kernels.csr.LARGEST_OFFSET", 0)
         with pytest.raises(my.UsageError, match="in one table"):
             index.consolidate()

@@ -52,7 +52,7 @@ def test_where_tables_take_turns_a_step_is_larger(
     few_keys: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (segment,) = my.TagIndex().add_many([["jazz"]] * 30, range(30)).consolidate().segments()
-    column = segment.settings.engine.encoder.column([["jazz"]], segment.settings.reading)
+    column = segment.settings.engine.encoder.column([["jazz"]], segment.settings.input_options)
     found = []
     for _ in range(2):
         with monkeypatch.context() as on_small_cards:

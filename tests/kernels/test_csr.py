@@ -8,8 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from matchyard import forwarding
 from matchyard.engines.tags.algorithms.scan.scan import Table
-from matchyard.kernels import csr
+from matchyard.kernels import csr, key_table
 from matchyard.kernels.strings import freeze
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
@@ -91,9 +92,9 @@ def test_gather_copies_the_living_keys_of_every_hit(
         for at, some in zip(position, sets, strict=False)
     ]
     want = [[key for hit in some for key in alive[hit]] for some in hits]
-    assert lists(*csr.gather(table, start, values.astype(np.int32))) == want
+    assert lists(*key_table.gather(table, start, values.astype(np.int32))) == want
     flat = [key for some in sets for key in some]
-    assert [flat[at] for at in csr.living(table)] == [key for some in alive for key in some]
+    assert [flat[at] for at in key_table.living(table)] == [key for some in alive for key in some]
 
 
 @given(st.lists(st.tuples(many_keys, many_keys), max_size=6))
@@ -112,7 +113,7 @@ def test_narrow_keys_stay_narrow_and_widen_beside_wide_ones() -> None:
         assert both == lists(*csr.interleave(start, left.astype(np.int64), start, right))
     assert lists(*csr.unique(start, narrow)) == [[1, -7], [], [1]]
     none = np.zeros(3, np.int64)
-    assert lists(*csr.next_interfaces(start, narrow, none, none)) == [[1], [], [1]]
+    assert lists(*forwarding.next_interfaces(start, narrow, none, none)) == [[1], [], [1]]
 
 
 @given(st.lists(many_keys, max_size=6))
@@ -140,4 +141,4 @@ def test_next_interfaces_stay_on_the_tree_and_do_not_go_back(events: list) -> No
         list(dict.fromkeys(way for t, way in some if t == tree and way != came))
         for some, (tree, came) in events
     ]
-    assert lists(*csr.next_interfaces(start, values, trees, incoming)) == want
+    assert lists(*forwarding.next_interfaces(start, values, trees, incoming)) == want

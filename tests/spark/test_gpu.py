@@ -81,7 +81,7 @@ def on_cards(monkeypatch):
     def open_shards(path, version, wanted, cards):
         opened.append((cards, wanted, os.environ.get("CUDA_VISIBLE_DEVICES")))
         index = usual(path, version, wanted)
-        index._settings = index._settings._replace(device=cards)
+        index._state.settings = index._settings._replace(device=cards)
         return index
 
     monkeypatch.setattr(shards, "open_shards", open_shards)

@@ -73,7 +73,7 @@ def test_versions_of_the_last_two_batches_are_kept(index):
 
 def test_a_version_that_a_task_takes_while_it_is_removed_comes_back(index, monkeypatch):
     """Between hiding old versions and removing them, the records are looked at once more."""
-    look, looks = versions._in_use, []
+    look, looks = versions.in_use, []
 
     def look_late(root):
         looks.append(look(root))
@@ -83,7 +83,7 @@ def test_a_version_that_a_task_takes_while_it_is_removed_comes_back(index, monke
         return looks[-1]
 
     publish(index)
-    monkeypatch.setattr(versions, "_in_use", look_late)
+    monkeypatch.setattr(versions, "in_use", look_late)
     publish(index)
     assert looks == [set(), {"0001"}]
     assert kept(index) == ["0001", "0002", "0003"]

@@ -84,7 +84,7 @@ def test_ctrl_c_while_a_fork_waits_comes_after_it() -> None:
 def test_a_fork_waits_until_a_change_is_whole() -> None:
     index = my.TagIndex().add("a", 1)
     child = fork_while_another_has(
-        index._lock,
+        index._state.lock,
         lambda: sorted(index.consolidate().match(["a"])[0]) == [1, 2],
         lambda: index.add("a", 2),
     )

@@ -24,7 +24,7 @@ def run(figure):
     (segment,) = index.segments()
     (table,), settings = segment.tables, segment.settings
     column = settings.engine.encoder.column(
-        source.events(figure.settings["events"]), settings.reading
+        source.events(figure.settings["events"]), settings.input_options
     )
     events = [segment.encode(column.rows(i, i + 1)) for i in range(column.n_rows)]
     space = settings.algorithm.workspace(table, settings.options)

@@ -37,7 +37,7 @@ def _jobs(figure, index, source):
     (segment,) = index.segments()
     (table,), settings = segment.tables, segment.settings
     events = source.events(figure.settings["batches"] * segment.launch)
-    column = settings.engine.encoder.column(events, settings.reading)
+    column = settings.engine.encoder.column(events, settings.input_options)
     columns = [
         column.rows(first, first + segment.launch)
         for first in range(0, column.n_rows, segment.launch)

@@ -165,7 +165,7 @@ def mark(index: Any, events: Any) -> tuple[int, float]:
     (segment,) = index.segments()
     (table,) = segment.tables
     settings = segment.settings
-    batch = segment.encode(settings.engine.encoder.column(events, settings.reading))
+    batch = segment.encode(settings.engine.encoder.column(events, settings.input_options))
     start = time.perf_counter()
     n_marks = settings.algorithm.marks(table, batch, settings.options)
     return n_marks, time.perf_counter() - start

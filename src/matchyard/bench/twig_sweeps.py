@@ -108,7 +108,9 @@ class Copies:
 
     def _encoded(self, documents: Any) -> Any:
         settings = self._segment.settings
-        return self._segment.encode(settings.engine.encoder.column(documents, settings.reading))
+        return self._segment.encode(
+            settings.engine.encoder.column(documents, settings.input_options)
+        )
 
     def _match(self, batch: Any, spaces: Sequence[Any]) -> tuple[float, int]:
         """Time and number of matches of one copy."""

@@ -1,3 +1,6 @@
-"""What users call, the changes that wait, and the snapshot that matching sees."""
+"""What users call (`verbs`), the changes that wait (`state`, `staged`), and the snapshot that matching sees.
 
-__all__ = ["keys", "kinds", "saved_tables", "snapshot", "verbs"]
+Read `verbs` first: it has the class that the kinds of index share.
+"""
+
+__all__ = ["keys", "saved_tables", "segment", "verbs"]

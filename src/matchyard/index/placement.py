@@ -21,7 +21,7 @@ from matchyard.engine import Configured
 from matchyard.errors import DeviceError
 from matchyard.gpu.devices import Place, forget_host_memory, is_gpu, on, places, room
 from matchyard.gpu.resident import forget
-from matchyard.kernels import csr
+from matchyard.kernels import key_table
 from matchyard.kernels.strings import freeze, n_bytes
 from matchyard.matches import Part
 from matchyard.threads.forks import start_fresh_in_child
@@ -184,7 +184,7 @@ def cut(settings: Configured, vocabulary: Any, tables: Sequence[Any]) -> list[An
                 f"the GPU has too little memory: room for {most:,} bytes, and a table has "
                 f"{n_bytes(table):,}"
             )
-        positions = csr.living(table) if n_parts > 1 else None
+        positions = key_table.living(table) if n_parts > 1 else None
         if positions is None or len(positions) < n_parts:
             found.append(table)
             continue
@@ -195,7 +195,7 @@ def cut(settings: Configured, vocabulary: Any, tables: Sequence[Any]) -> list[An
 
 def _part(settings: Configured, vocabulary: Any, table: Any, positions: NDArray[np.int64]) -> Any:
     """A table of the subscriptions whose keys stand at some positions of another."""
-    rows = csr.rows_at(table.key_start, positions)
+    rows = key_table.rows_at(table.key_start, positions)
     batch = settings.algorithm.subscriptions(table, rows)
     keys = table.keys[positions]
     return freeze(settings.algorithm.compile(batch, keys, vocabulary, settings.options))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchyard.engine import Configured
-from matchyard.index.snapshot import Removals, Rows
+from matchyard.index.segment import Removals, Rows
 
 _FLUSH = 8192  # single additions are kept as Python values until this many wait
 
@@ -67,7 +67,7 @@ class Changes:
             return
         values = [value for value, _ in self._pending]
         settings = self._settings
-        column = settings.engine.encoder.subscription_column(values, settings.reading)
+        column = settings.engine.encoder.subscription_column(values, settings.input_options)
         keys = np.array([key for _, key in self._pending], np.int64)
         pending, self._pending, n_rows = self._pending, [], self._staging.n_rows
         try:

@@ -10,12 +10,16 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from time import perf_counter
+from typing import Any
+
+import pyarrow as pa
 
 from matchyard.engine import Configured
 from matchyard.errors import UsageError
 from matchyard.gpu.devices import is_gpu
 from matchyard.index.keys import Keys
-from matchyard.index.snapshot import Removals, Rows, Segment, Snapshot
+from matchyard.index.segment import Removals, Rows, Segment
+from matchyard.index.snapshot import Snapshot
 from matchyard.index.staged import Changes
 from matchyard.threads.forks import start_fresh_in_child
 from matchyard.threads.interrupts import shielded
@@ -33,47 +37,105 @@ _FORKED = (
 _log = logging.getLogger("matchyard")
 
 
-class Changing:
-    """The state of an index: what is staged, and the snapshot that matching sees."""
+class State:
+    """The state of an index: the staged changes, and the snapshot that matching sees."""
 
     def __init__(self, settings: Configured, live: bool, shard_size: int) -> None:
         self.live = live
-        self._settings, self._shard_size = settings, shard_size
-        self._keys = Keys()
-        self._changes = Changes(settings)
-        self._snapshot = Snapshot((), None)
+        self.settings, self._shard_size = settings, shard_size
+        self.keys = Keys()
+        self.changes = Changes(settings)
+        self.snapshot = Snapshot((), None)
+        self._kind: str | None = None  # of the subscriptions, decided by the first
         self._is_in_hand = False  # a consolidation has what was staged
         self._start_fresh()
         start_fresh_in_child(self)
 
     def _start_fresh(self) -> None:
         """Locks and threads, which a forked child must not inherit half way."""
-        self._lock = self._fork_lock = threading.RLock()  # staged changes and the switch
-        self._build_lock = threading.Lock()  # one consolidation at a time
+        self.lock = self._fork_lock = threading.RLock()  # staged changes and the switch
+        self.build_lock = threading.Lock()  # one consolidation at a time
         self._since_build: list[Removals] | None = None  # removals during a consolidation…
         self._n_building = 0  # …of so many segments
-        self._background: threading.Thread | None = None
+        self.background: threading.Thread | None = None
         # Raised by the next call that looks. In a child that has no thread to go on with it:
         self._failure: BaseException | None = UsageError(_FORKED) if self._is_in_hand else None
         self._is_in_hand = False
 
-    def _move(self, settings: Configured) -> None:
+    # ---------------------------------------------------------------- staging
+
+    def add(self, value: Any, key: Any) -> None:
+        """Stage one subscription, as the language has it."""
+        with self.lock:
+            self._expect(self.settings.engine.encoder.VALUES)
+            self.changes.add(value, self.keys.number(key))
+
+    def add_column(self, column: Any, names: pa.Array) -> None:
+        """Stage a column of subscriptions under as many keys."""
+        with self.lock:
+            if column.n_rows:
+                self._expect(column.kind)
+                self.changes.add_column(column, self.keys.numbers(names))
+
+    def remove(self, value: Any, key: Any) -> None:
+        """Stage the removal of a key's subscriptions, or of every copy of one of them."""
+        with self.lock:
+            number = self.keys.find(key)
+            if number is None:
+                return
+            if value is None:
+                self.changes.remove_key(number)
+                return
+            self._expect(self.settings.engine.encoder.VALUES)
+            self.changes.remove_pair(value, number)
+
+    def _expect(self, kind: str) -> None:
+        """Refuse a mixture of kinds when it is added: `consolidate` would fail on the rest as well."""
+        self._kind = self._kind or self.snapshot.kind()
+        if self._kind not in (None, kind):
+            raise UsageError(
+                f"{kind} cannot be added to or removed from an index of {self._kind}; "
+                "whatever it holds can be removed by key"
+            )
+        self._kind = kind
+
+    # ---------------------------------------------------------------- what matching sees
+
+    def visible(self) -> Snapshot:
+        """The snapshot that a call sees; a live index shows its staged changes first."""
+        return self._refresh() if self.live else self.snapshot
+
+    def find(self, key: Any) -> int | None:
+        """The number of a key, or None."""
+        with self.lock:
+            return self.keys.find(key)
+
+    def staged_sizes(self) -> tuple[int, int, int]:
+        """Staged subscriptions, their parts and their names."""
+        with self.lock:
+            return self.changes.sizes
+
+    def show(self, keys: Keys, segments: tuple[Segment, ...]) -> None:
+        """Begin with the segments of a saved index."""
+        self.keys, self.snapshot = keys, Snapshot(segments, keys.names())
+
+    def move(self, settings: Configured) -> None:
         """Match with other settings of the same algorithm from now on; what cards have is freed."""
         shielded(lambda: self._moved(settings))
 
     def _moved(self, settings: Configured) -> None:
-        with self._build_lock, self._lock:
-            was_on_card, before = is_gpu(self._settings.device), self._snapshot.segments
+        with self.build_lock, self.lock:
+            was_on_card, before = is_gpu(self.settings.device), self.snapshot.segments
             after = [Segment(settings, segment.vocabulary, segment.tables) for segment in before]
-            self._settings = settings  # not before: a card may have refused the segments
-            self._snapshot = self._snapshot._replace(segments=tuple(after))
+            self.settings = settings  # not before: a card may have refused the segments
+            self.snapshot = self.snapshot._replace(segments=tuple(after))
         for segment in before if was_on_card else ():
             if is_gpu(settings.device):  # others may have new copies already, which are to stay
                 segment.workspaces.leave()
             else:
                 segment.workspaces.close()
 
-    def _consolidated(self) -> Segment:
+    def consolidate(self) -> Segment:
         """Consolidate; returns the segment that was built, whatever has changed since."""
         if self.live or self._failure is not None:
             self._refresh()  # what is staged stays visible while the build runs
@@ -81,10 +143,10 @@ class Changing:
 
     def _fold(self, staged: bool) -> Segment:
         """Join all segments, and what is staged if asked for, into one."""
-        with self._build_lock:
-            with self._lock:
-                removals, rows = self._take() if staged else Changes(self._settings).everything()
-                before = self._snapshot.segments
+        with self.build_lock:
+            with self.lock:
+                removals, rows = self._take() if staged else Changes(self.settings).everything()
+                before = self.snapshot.segments
                 segments = self._without(removals, before, rows)
                 if not len(rows.keys) and len(before) == 1 and not segments[0].n_tombstones:
                     return before[0]
@@ -92,27 +154,27 @@ class Changing:
                 self._is_in_hand = staged
 
             def restore(lost: list[Rows]) -> None:
-                with self._lock:
+                with self.lock:
                     self._since_build, self._is_in_hand = None, False
                     self._put_back(lost, removals)
 
             handed_over = [rows]
             del rows
             built = self._built(segments, handed_over, restore)
-            with self._lock:  # in one step: no removal may come between the last one and the switch
+            with self.lock:  # in one step: no removal may come between the last one and the switch
                 missed, self._since_build = self._since_build or [], None
                 self._is_in_hand = False
                 current = built
                 for later in missed:
                     current = current.remove(later)
-                newer = self._snapshot.segments[len(before) :]
-                self._snapshot = Snapshot((current, *newer), self._keys.names())
+                newer = self.snapshot.segments[len(before) :]
+                self.snapshot = Snapshot((current, *newer), self.keys.names())
             return built
 
     def _take(self) -> tuple[Removals, Rows]:
         """All that is staged, leaving nothing; if that fails, everything stays staged."""
-        removals, rows = self._changes.everything()
-        self._changes = Changes(self._settings)
+        removals, rows = self.changes.everything()
+        self.changes = Changes(self.settings)
         return removals, rows
 
     def _without(
@@ -127,8 +189,8 @@ class Changing:
 
     def _put_back(self, lost: list[Rows], removals: Removals) -> None:
         """Stage again what was taken: removals also where the rows were too many to be kept."""
-        for rows in lost or [Changes(self._settings).take()]:
-            self._changes.put_back(rows, removals)
+        for rows in lost or [Changes(self.settings).take()]:
+            self.changes.put_back(rows, removals)
 
     def _built(
         self, segments: Sequence[Segment], staged: list[Rows], restore: Callable[[list[Rows]], None]
@@ -146,7 +208,7 @@ class Changing:
             if len(rows.keys) or not parts:
                 parts.append(rows)
             del rows
-            built = Segment.compile(self._settings, parts, self._shard_size)
+            built = Segment.compile(self.settings, parts, self._shard_size)
         except BaseException as error:
             kept = lent or parts
             restore(kept)
@@ -161,21 +223,21 @@ class Changing:
 
     def _refresh(self) -> Snapshot:
         """Make staged changes of a live index visible: a side segment, and tombstones."""
-        with self._lock:
-            if self._failure is None and not self._changes:
-                return self._snapshot
+        with self.lock:
+            if self._failure is None and not self.changes:
+                return self.snapshot
         return shielded(self._show_changes)
 
     def _show_changes(self) -> Snapshot:
-        with self._lock:
+        with self.lock:
             if self._failure is not None:
                 failure, self._failure = self._failure, None
                 raise failure
-            return self._add_side() if self._changes else self._snapshot
+            return self._add_side() if self.changes else self.snapshot
 
     def _add_side(self) -> Snapshot:
         removals, rows = self._take()
-        segments = self._without(removals, self._snapshot.segments, rows)
+        segments = self._without(removals, self.snapshot.segments, rows)
         if len(rows.keys):
             # Fold small neighbours, so that the number of segments grows with the logarithm; never
             # the base, nor what a consolidation is working on.
@@ -194,16 +256,16 @@ class Changing:
             segments.append(self._built(folded, [rows], restore))
         if removals and self._since_build is not None:
             self._since_build.append(removals)
-        self._snapshot = Snapshot(tuple(segments), self._keys.names())
+        self.snapshot = Snapshot(tuple(segments), self.keys.names())
         n_side = sum(segment.n_keys for segment in segments[1:])
         n_gone = sum(segment.n_tombstones for segment in segments[:1])
         n_base = segments[0].n_keys if segments else 0
         if n_side + n_gone > max(_SIDE_LEAST, n_base // _SIDE_SHARE):
             self._fold_in_background()
-        return self._snapshot
+        return self.snapshot
 
     def _fold_in_background(self) -> None:
-        if self._background is not None and self._background.is_alive():
+        if self.background is not None and self.background.is_alive():
             return
 
         def work() -> None:
@@ -213,5 +275,5 @@ class Changing:
             except BaseException as error:
                 self._failure = error  # raised by the next call that looks
 
-        self._background = threading.Thread(target=work, name="matchyard-consolidate", daemon=True)
-        self._background.start()
+        self.background = threading.Thread(target=work, name="matchyard-consolidate", daemon=True)
+        self.background.start()

@@ -16,12 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from matchyard import storage
-from matchyard.engine import configure
+from matchyard.engine import Configured, configure
 from matchyard.errors import StorageError, UsageError
 from matchyard.index.keys import Keys, key_column
 from matchyard.index.saved_tables import restore
-from matchyard.index.snapshot import Segment, Snapshot
-from matchyard.index.state import Changing
+from matchyard.index.segment import Segment
+from matchyard.index.snapshot import Snapshot
+from matchyard.index.state import State
 from matchyard.index.stream import Stream
 from matchyard.kernels.strings import n_bytes
 from matchyard.matches import Matches
@@ -41,7 +42,7 @@ class Estimate(NamedTuple):
 
 
 @interruptible
-class Index(Changing):
+class Index:
     """Standing subscriptions, and the events that they match; see `matchyard.TagIndex`,
     `matchyard.PredicateIndex` and `matchyard.TwigIndex`."""
 
@@ -65,9 +66,17 @@ class Index(Changing):
         if threads < 1 or shard_size < 1:
             raise UsageError("threads and shard_size must be at least 1")
         settings = configure(self.engine, algorithm, options or {}, device)
-        super().__init__(settings, live, shard_size)
+        self._state = State(settings, live, shard_size)
         self.threads = threads
-        self._kind: str | None = None  # of the subscriptions, decided by the first
+
+    @property
+    def live(self) -> bool:
+        """True where matching sees changes without `consolidate`."""
+        return self._state.live
+
+    @property
+    def _settings(self) -> Configured:
+        return self._state.settings
 
     # ---------------------------------------------------------------- changing
 
@@ -80,10 +89,8 @@ class Index(Changing):
         settings, value = self._settings, self.parse(subscription)
         if settings.abilities.accept is not None:
             encoder = settings.engine.encoder
-            settings.accept(encoder.subscription_column([value], settings.reading))
-        with self._lock:
-            self._expect(settings.engine.encoder.VALUES)
-            self._changes.add(value, self._keys.number(key))
+            settings.accept(encoder.subscription_column([value], settings.input_options))
+        self._state.add(value, key)
         return self
 
     def add_many(self: Self, subscriptions: Any, keys: Any) -> Self:
@@ -93,26 +100,13 @@ class Index(Changing):
         >>> index = my.TagIndex().add_many([["jazz", "live"], ["rock"]], keys=[1, 2])
         """
         settings = self._settings
-        column = settings.engine.encoder.subscription_column(subscriptions, settings.reading)
+        column = settings.engine.encoder.subscription_column(subscriptions, settings.input_options)
         settings.accept(column)
         names = key_column(keys)
         if len(names) != column.n_rows:
             raise UsageError(f"{column.n_rows} subscriptions, but {len(names)} keys")
-        with self._lock:
-            if column.n_rows:
-                self._expect(column.kind)
-                self._changes.add_column(column, self._keys.numbers(names))
+        self._state.add_column(column, names)
         return self
-
-    def _expect(self, kind: str) -> None:
-        """Refuse a mixture when it is added: at `consolidate` it would take the rest down."""
-        self._kind = self._kind or self._snapshot.kind()
-        if self._kind not in (None, kind):
-            raise UsageError(
-                f"{kind} cannot be added to or removed from an index of {self._kind}; "
-                "whatever it holds can be removed by key"
-            )
-        self._kind = kind
 
     def remove(self: Self, key: Any, subscription: Any = None) -> Self:
         """Stage the removal of a key's subscriptions, or of every copy of one of them.
@@ -125,15 +119,7 @@ class Index(Changing):
         [1]
         """
         value = None if subscription is None else self.parse(subscription)
-        with self._lock:
-            number = self._keys.find(key)
-            if number is None:
-                return self
-            if value is None:
-                self._changes.remove_key(number)
-                return self
-            self._expect(self._settings.engine.encoder.VALUES)
-            self._changes.remove_pair(value, number)
+        self._state.remove(value, key)
         return self
 
     def consolidate(self: Self) -> Self:
@@ -146,7 +132,7 @@ class Index(Changing):
         >>> my.TagIndex().add("jazz", key=1).consolidate()
         <TagIndex: 1 subscriptions, algorithm rarest>
         """
-        self._consolidated()
+        self._state.consolidate()
         return self
 
     # ---------------------------------------------------------------- matching
@@ -177,8 +163,8 @@ class Index(Changing):
         threads = self.threads if threads is None else threads
         if threads < 1:
             raise UsageError(f"threads must be at least 1, not {threads}")
-        snapshot = self._refresh() if self.live else self._snapshot
-        column = self._settings.engine.encoder.column(events, self._settings.reading)
+        snapshot = self._state.visible()
+        column = self._settings.engine.encoder.column(events, self._settings.input_options)
         return ask(self._readable(snapshot), column, threads)
 
     def _readable(self, snapshot: Snapshot) -> Snapshot:
@@ -206,14 +192,13 @@ class Index(Changing):
 
         What `match` refuses is refused here in the same words.
         """
-        snapshot = self._refresh() if self.live else self._snapshot
+        snapshot = self._state.visible()
         engine = self._settings.engine
         if snapshot.kind() not in (None, engine.encoder.VALUES):
-            raise UsageError("bare signatures have no tags, so that nothing can be explained")
+            raise UsageError(f"{snapshot.kind()} cannot be explained: they have no words")
         matched = self.match([event])[0]
-        seen = engine.encoder.read_event(event, self._settings.reading)
-        with self._lock:
-            number = self._keys.find(key)
+        seen = engine.encoder.read_event(event, self._settings.input_options)
+        number = self._state.find(key)
         found = [
             subscription
             for segment in snapshot.segments
@@ -238,29 +223,28 @@ class Index(Changing):
 
     def parse(self, value: Any) -> Any:
         """A subscription as this index reads it; a ParseError if it cannot."""
-        return self._settings.engine.encoder.parse(value, self._settings.reading)
+        return self._settings.engine.encoder.parse(value, self._settings.input_options)
 
     def parse_column(self, values: Any) -> list[Any]:
         """The subscriptions of an Arrow column one by one, as `parse` gives them."""
-        return self._settings.engine.encoder.parse_column(values, self._settings.reading)
+        return self._settings.engine.encoder.parse_column(values, self._settings.input_options)
 
     def texts(self, subscriptions: Any) -> pa.Array:
-        """Many subscriptions as they are read back from an index: of tags lists of strings, of all
-        others their text."""
+        """Many subscriptions as an index gives them back: an Arrow column, as its engine writes them."""
         encoder, staging = self._settings.engine.encoder, self._settings.engine.encoder.Staging()
-        column = encoder.subscription_column(subscriptions, self._settings.reading)
+        column = encoder.subscription_column(subscriptions, self._settings.input_options)
         staging.add(column, np.arange(column.n_rows))
         batch, vocabulary, keys = staging.take()
         return encoder.texts(batch, 0, len(keys), vocabulary)
 
     def parse_event(self, value: Any) -> Any:
         """An event as this index reads it; a ParseError if it cannot."""
-        return self._settings.engine.encoder.parse_event(value, self._settings.reading)
+        return self._settings.engine.encoder.parse_event(value, self._settings.input_options)
 
     def check(self, events: Any) -> None:
         """Refuse what `match` would refuse, without matching."""
-        snapshot = self._refresh() if self.live else self._snapshot
-        column = self._settings.engine.encoder.column(events, self._settings.reading)
+        snapshot = self._state.visible()
+        column = self._settings.engine.encoder.column(events, self._settings.input_options)
         for segment in self._readable(snapshot).segments:  # some limits depend on the vocabulary
             segment.check(column.rows(0, column.n_rows))
 
@@ -273,7 +257,7 @@ class Index(Changing):
         >>> my.TagIndex().add("jazz", key=1).consolidate().move("cpu").device
         'cpu'
         """
-        self._move(configure(self.engine, self.algorithm, self.options, device))
+        self._state.move(configure(self.engine, self.algorithm, self.options, device))
         return self
 
     # ---------------------------------------------------------------- looking at it
@@ -290,15 +274,15 @@ class Index(Changing):
 
     @property
     def options(self) -> dict[str, Any]:
-        """All options, of the engine's reading and of the algorithm."""
-        return {**self._settings.reading._asdict(), **self._settings.options._asdict()}
+        """All options: how the engine reads, and those of the algorithm."""
+        return {**self._settings.input_options._asdict(), **self._settings.options._asdict()}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self)} subscriptions, algorithm {self.algorithm}>"
 
     def __len__(self) -> int:
         """Subscriptions that matching sees."""
-        snapshot = self._refresh() if self.live else self._snapshot
+        snapshot = self._state.visible()
         return sum(segment.n_living() for segment in snapshot.segments)
 
     def __bool__(self) -> bool:
@@ -307,7 +291,7 @@ class Index(Changing):
 
     def info(self) -> dict[str, Any]:
         """Settings and sizes, as plain values."""
-        segments = (self._refresh() if self.live else self._snapshot).segments
+        segments = self._state.visible().segments
         return {
             "engine": self._settings.engine.name,
             "algorithm": self.algorithm,
@@ -316,18 +300,18 @@ class Index(Changing):
             "subscriptions": sum(segment.n_living() for segment in segments),
             "distinct": sum(len(t.key_start) - 1 for s in segments for t in s.tables),
             "names": sum(segment.vocabulary.n_names for segment in segments),
-            "keys": self._keys.kind,
+            "keys": self._state.keys.kind,
             "segments": len(segments),
             "tables": sum(len(segment.tables) for segment in segments),
             "index_bytes": sum(segment.n_bytes for segment in segments),
             "key_bytes": sum(t.keys.nbytes for s in segments for t in s.tables),
-            "staged": self._changes.n_added + self._changes.n_removed,
+            "staged": self._state.changes.n_added + self._state.changes.n_removed,
         }
 
     def memory(self) -> dict[str, int]:
         """Bytes of the vocabulary and of each array of the tables; their sum is `index_bytes`."""
         found: dict[str, int] = {"vocabulary": 0}
-        for segment in self._snapshot.segments:
+        for segment in self._state.snapshot.segments:
             found["vocabulary"] += n_bytes(segment.vocabulary)
             for table in segment.tables:
                 for name, array in table._asdict().items():
@@ -337,12 +321,11 @@ class Index(Changing):
     def _estimate(
         self, subscriptions: int | None, parts_each: float, name_share: float
     ) -> Estimate:
-        """See `estimate` of the kinds of index; `parts_each` are tags or constraints."""
+        """See `estimate` of the kinds of index; `parts_each` are what subscriptions consist of."""
         encoder = self._settings.engine.encoder
         if subscriptions is None:
-            with self._lock:
-                n_rows, n_parts, n_names = self._changes.sizes
-            for segment in self._snapshot.segments:
+            n_rows, n_parts, n_names = self._state.staged_sizes()
+            for segment in self._state.snapshot.segments:
                 more_parts, more_names = encoder.sizes(segment.vocabulary)
                 n_rows += segment.n_keys
                 n_parts, n_names = n_parts + more_parts, n_names + more_names
@@ -357,11 +340,11 @@ class Index(Changing):
 
     def segments(self) -> tuple[Segment, ...]:
         """What matching sees, segment by segment."""
-        return (self._refresh() if self.live else self._snapshot).segments
+        return self._state.visible().segments
 
     def key_names(self) -> pa.Array | None:
         """The string keys by number, None where keys are integers."""
-        return self._keys.names()
+        return self._state.keys.names()
 
     # ---------------------------------------------------------------- keeping it
 
@@ -374,18 +357,18 @@ class Index(Changing):
         >>> my.TagIndex().add("jazz", key=1).save(path)
         <TagIndex: 1 subscriptions, algorithm rarest>
         """
-        segment = self._consolidated()
+        segment = self._state.consolidate()
         with versions.new_version(path) as folder:
             with versions.writable(folder) as local:
                 files = storage.write_vocabulary(local, "vocabulary", segment.vocabulary)
-                names, tables = self._keys.used(segment.tables)
+                names, tables = self._state.keys.used(segment.tables)
                 if names is not None:
                     files += storage.write_names(local, "keys", names)
                 for number, table in enumerate(tables):
                     files += storage.write_table(local, number, table)
             found = self._settings
             settings = storage.describe(
-                found.engine.name, self.algorithm, found.reading, found.options, [len(tables)]
+                found.engine.name, self.algorithm, found.input_options, found.options, [len(tables)]
             )
             versions.publish(path, folder, settings, files)
         return self
@@ -405,11 +388,10 @@ class Index(Changing):
             raise StorageError(f"this index does not fit this version: {error}") from error
         index = cls(algorithm, options, settings.device, live, threads)
         has_keys = any(len(table.keys) for one in found for table in one.tables)
-        index._keys = Keys.load(saved.key_names, has_keys)
         segments = tuple(
             Segment(index._settings, one.vocabulary, one.tables)
             for one in found
             if one.tables  # none where only some shards were loaded
         )
-        index._snapshot = Snapshot(segments, index._keys.names())
+        index._state.show(Keys.load(saved.key_names, has_keys), segments)
         return index

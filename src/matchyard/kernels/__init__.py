@@ -10,6 +10,7 @@ __all__ = [
     "hashing",
     "inspection",
     "intrinsics",
+    "key_table",
     "network",
     "random",
     "routing",

@@ -1,23 +1,15 @@
-"""Ragged rows in CSR form, and the key table: from the sets that matched to their keys.
-
-Every table ends in the same four arrays, the key table [TagMatch §3.4]:
-
-    key_start     [n_sets + 1]  the keys of each distinct set
-    keys          [n_keys]      keys of equal sets side by side, so that a match is a copy
-    removed_keys  hash set of keys that are gone; empty in a table without removals
-    removed_at    hash set of positions in `keys` that are gone; likewise
-"""
+"""Ragged rows in CSR form (values, and where each row starts), and sets of integers."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.errors import UsageError
-from matchyard.kernels.hashing import mix64, prefetch
+from matchyard.kernels.hashing import mix64
 
 FREE = np.int64(np.iinfo(np.int64).min)  # a free slot of a hash set; its last entry says…
 LARGEST_OFFSET = (1 << 31) - 1  # that tables can store, which have 32 bits for one
@@ -137,146 +129,6 @@ def in_hash_set(table, value):
     return False
 
 
-class KeyTable(NamedTuple):
-    """The key table of a table alone: what takes it is compiled once for all algorithms."""
-
-    key_start: NDArray[np.int32]
-    keys: NDArray[np.int64]
-    removed_keys: NDArray[np.int64]
-    removed_at: NDArray[np.int64]
-
-
-def key_table(table: Any) -> KeyTable:
-    """The last four arrays of a table."""
-    return KeyTable(table.key_start, table.keys, table.removed_keys, table.removed_at)
-
-
-@njit(nogil=True, cache=True)
-def is_removed(table, position):
-    """Is the subscription at this position of the key table gone?"""
-    return in_hash_set(table.removed_keys, table.keys[position]) or in_hash_set(
-        table.removed_at, position
-    )
-
-
-@njit(nogil=True, cache=True)
-def positions_of(keys, wanted):
-    """Where the keys of a hash set stand, in one pass."""
-    positions = np.empty(64, np.int64)
-    n_found = 0
-    for position in range(len(keys)):
-        if in_hash_set(wanted, keys[position]):
-            if n_found == len(positions):
-                positions = np.append(positions, np.empty(n_found, np.int64))
-            positions[n_found] = position
-            n_found += 1
-    return positions[:n_found]
-
-
-def n_living(table: Any) -> int:
-    """How many positions of the key table are not removed."""
-    return int(_n_living(key_table(table)))
-
-
-@njit(nogil=True, cache=True)
-def _n_living(table):
-    total = 0
-    for position in range(len(table.keys)):
-        total += not is_removed(table, position)
-    return total
-
-
-def living(table: Any) -> NDArray[np.int64]:
-    """The positions of the key table that are not removed."""
-    return _living(key_table(table))
-
-
-@njit(nogil=True, cache=True)
-def _living(table):
-    positions = np.empty(len(table.keys), np.int64)
-    n_living = 0
-    for position in range(len(table.keys)):
-        if not is_removed(table, position):
-            positions[n_living] = position
-            n_living += 1
-    return positions[:n_living]
-
-
-def gather(
-    table: Any, hit_start: NDArray[np.int64], hits: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The keys of the sets that matched: (event_start, keys), counted first, then filled."""
-    table = key_table(table)
-    if len(hits) > len(table.key_start) and has_one_each(table):
-        return hit_start, table.keys[hits]
-    event_start = np.empty(len(hit_start), np.int64)
-    return event_start, fill(table, hit_start, hits, count(table, hit_start, hits, event_start))
-
-
-@njit(nogil=True, cache=True)
-def has_one_each(table):
-    """Has every set one key, none of them removed?"""
-    if len(table.removed_keys) > 0 or len(table.removed_at) > 0:
-        return False
-    key_start = table.key_start
-    n_others = 0
-    for row in range(len(key_start)):  # without an exit, and so many at a time
-        n_others += key_start[row] != row
-    return n_others == 0
-
-
-@njit(nogil=True, cache=True)
-def count(table, hit_start, hits, event_start):
-    """Offsets of the keys of each event; returns their number."""
-    n_events, n_hits = len(hit_start) - 1, hit_start[-1]
-    key_start = table.key_start
-    check = len(table.removed_keys) > 0 or len(table.removed_at) > 0
-    total = 0
-    for event in range(n_events):
-        event_start[event] = total
-        for i in range(hit_start[event], hit_start[event + 1]):
-            if i + 24 < n_hits:
-                prefetch(key_start, hits[i + 24])
-            if check:
-                for position in range(key_start[hits[i]], key_start[hits[i] + 1]):
-                    total += not is_removed(table, position)
-            else:
-                total += key_start[hits[i] + 1] - key_start[hits[i]]
-    event_start[n_events] = total
-    return total
-
-
-def fill(
-    table: Any, hit_start: NDArray[np.int64], hits: NDArray[np.int32], n_keys: int
-) -> NDArray[np.int64]:
-    """The keys themselves. NumPy makes the array, since it asks for huge pages: touching fresh
-    memory costs four times as much as the copy where the pages are small."""
-    keys = np.empty(n_keys, np.int64)
-    copy_keys(key_table(table), hit_start, hits, keys)
-    return keys
-
-
-@njit(nogil=True, cache=True)
-def copy_keys(table, hit_start, hits, found):
-    """Copy the keys of the hits, event after event, into an array with room for them."""
-    key_start, keys, n_hits = table.key_start, table.keys, hit_start[-1]
-    check = len(table.removed_keys) > 0 or len(table.removed_at) > 0
-    end = 0
-    for i in range(n_hits):
-        if i + 16 < n_hits:
-            prefetch(keys, key_start[hits[i + 16]])
-        for position in range(key_start[hits[i]], key_start[hits[i] + 1]):
-            if check and is_removed(table, position):
-                continue
-            found[end] = keys[position]
-            end += 1
-
-
-def rows_at(key_start: NDArray[Any], positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The rows whose keys stand at those positions of the key table."""
-    return np.searchsorted(key_start, positions, side="right") - 1
-
-
 def interleave(
     left_start: NDArray[np.int64],
     left: NDArray[Any],
@@ -338,32 +190,4 @@ def _unique(event_start, keys, start, found):
                 found[end] = keys[i]
                 end += 1
     start[n_events] = end
-    return end
-
-
-def next_interfaces(
-    event_start: NDArray[np.int64],
-    keys: NDArray[Any],
-    trees: NDArray[np.int64],
-    incoming: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """ICN forwarding [thesis §3.4.5]: keys are tree << 32 | interface; keep each interface on the
-    event's own tree once, except the one that the event came from."""
-    start, kept = np.empty_like(event_start), np.empty(len(keys), np.int64)
-    n_kept = _on_tree(event_start, keys, trees, incoming, start, kept)
-    return unique(start, kept[:n_kept])
-
-
-@njit(nogil=True, cache=True)
-def _on_tree(event_start, keys, trees, incoming, start, kept):
-    end = 0
-    for event in range(len(event_start) - 1):
-        start[event] = end
-        for i in range(event_start[event], event_start[event + 1]):
-            key = np.int64(keys[i])
-            interface = key & 0xFFFFFFFF
-            if key >> 32 == trees[event] and interface != incoming[event]:
-                kept[end] = interface
-                end += 1
-    start[len(event_start) - 1] = end
     return end

@@ -63,5 +63,4 @@ __all__ = [
     "settings",
     "simulate_by_hops",
     "simulate_by_subtree",
-    "station",
 ]

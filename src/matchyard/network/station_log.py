@@ -38,6 +38,7 @@ from matchyard.network.settings import Settings
 from matchyard.network.station import Station
 from matchyard.network.tables import Plane, TreeUpdate
 from matchyard.routing import Update, from_links
+from matchyard.storage.durable import sync_folder
 
 FORMAT = 1
 _RECORD, _CHECK = struct.Struct(">II"), struct.Struct(">I")
@@ -118,7 +119,7 @@ class StationLog:
             os.fsync(file.fileno())
         unfinished.rename(self._checkpoint())
         self._log().touch()
-        _sync_folder(self._folder)
+        sync_folder(self._folder)
         for old in [*self._folder.glob("checkpoint-*"), *self._folder.glob("log-*")]:
             if _number(old) < self._number:
                 old.unlink()
@@ -181,15 +182,6 @@ def _record_at(data: bytes, at: int) -> bytes | None:
     length, check = _RECORD.unpack(head)
     body = data[first : first + length]
     return body if len(body) == length and zlib.crc32(body) == check else None
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make names of files in a folder durable."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def _input_bytes(one: Input) -> bytes:

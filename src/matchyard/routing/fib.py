@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from matchyard.errors import UsageError
-from matchyard.index.kinds import TagIndex, interface_key
+from matchyard.forwarding import interface_key
+from matchyard.kinds import TagIndex
 from matchyard.matches import Matches
 from matchyard.routing.rib import Rib
 from matchyard.routing.whole_numbers import whole_numbers

@@ -26,36 +26,33 @@ to be shown only to the shards that hold one of its names: see `Routes`.
 [1, 3]
 """
 
+from matchyard.shards.append import Carried, carry
+from matchyard.shards.plan import Plan, plan_of
+from matchyard.shards.routes import Routes, cut, open_routes, write_routes
 from matchyard.shards.steps import (
-    Carried,
-    File,
-    Plan,
-    Routes,
-    adopt,
     can_join,
-    carry,
     count,
-    current_version,
-    cut,
     join,
-    manifest_of,
     merge,
     merge_keys,
     n_ids,
-    new_version,
     open_names,
-    open_routes,
     open_shards,
-    plan_of,
     publish,
     rarest,
     scratch,
     subscriptions,
-    version_of_batch,
     write,
     write_key_names,
     write_names,
-    write_routes,
+)
+from matchyard.storage import File
+from matchyard.storage.versions import (
+    adopt,
+    current_version,
+    manifest_of,
+    new_version,
+    version_of_batch,
 )
 
 __all__ = [

@@ -10,10 +10,10 @@ import pyarrow as pa
 from matchyard import storage
 from matchyard.errors import UsageError
 from matchyard.index.keys import key_column, number_keys
-from matchyard.index.kinds import from_saved
-from matchyard.index.snapshot import Removals
+from matchyard.index.segment import Removals
 from matchyard.index.verbs import Index
 from matchyard.kernels.strings import Names, find_names
+from matchyard.opening import from_saved
 from matchyard.shards.plan import Plan, plan_of
 from matchyard.storage import File, versions
 from matchyard.storage.versions import AnyPath, current_version

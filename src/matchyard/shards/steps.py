@@ -1,30 +1,4 @@
-"""Building blocks of a distributed build; what Spark, or any other cluster, runs in its tasks.
-
-    every task     count(part)                        names and counts of its subscriptions
-    the driver     merge(counts), write_names(…)      the vocabulary, the same for all shards
-    every task     rarest(part)                       the rarest name of each subscription
-    the driver     cut(counts of those)               ranges of names, one for each shard
-    every task     write(folder, n, part, …)          compile one shard and write its arrays
-    the driver     publish(path, folder, …)           one manifest, one atomic switch
-
-A shard is a table over any part of the subscriptions; an index over several shards returns what one
-table over all of them would. Where subscriptions are dealt out by their rarest name, an event has
-to be shown only to the shards that hold one of its names: see `Routes`.
-
->>> import tempfile, matchyard as my
->>> parts = [([{"jazz"}, {"live"}], [1, 2]), ([{"jazz", "oslo"}], [3])]
->>> path = tempfile.mkdtemp() + "/music.index"
->>> plan = Plan()
->>> vocabulary = merge([count(tags, plan) for tags, _ in parts], plan)
->>> with new_version(path) as folder:
-...     files = write_names(folder, vocabulary)
-...     for number, (tags, keys) in enumerate(parts):
-...         files += write(folder, number, tags, keys, vocabulary, plan)
-...     publish(path, folder, files, plan, [len(parts)])
-'0001'
->>> sorted(my.open(path).match([{"jazz", "oslo"}])[0])
-[1, 3]
-"""
+"""The steps of a distributed build, for tasks and for the driver; `matchyard.shards` shows them at work."""
 
 from __future__ import annotations
 
@@ -40,55 +14,15 @@ from numpy.typing import NDArray
 from matchyard import storage
 from matchyard.errors import UsageError
 from matchyard.index.keys import number_keys
-from matchyard.index.kinds import from_saved
-from matchyard.index.saved_tables import inspect_routes, vocabulary_of
 from matchyard.index.verbs import Index
 from matchyard.kernels.strings import Interner, Names
-from matchyard.shards.append import Carried, carry
-from matchyard.shards.plan import Plan, plan_of, resolve
+from matchyard.opening import from_saved
+from matchyard.shards.plan import Plan, resolve
 from matchyard.storage import File, versions
 from matchyard.storage.versions import (
     SCRATCH,
     AnyPath,
-    adopt,
-    current_version,
-    manifest_of,
-    new_version,
-    version_of_batch,
 )
-
-__all__ = [
-    "Carried",
-    "File",
-    "Plan",
-    "Routes",
-    "adopt",
-    "can_join",
-    "carry",
-    "count",
-    "current_version",
-    "cut",
-    "join",
-    "manifest_of",
-    "merge",
-    "merge_keys",
-    "n_ids",
-    "new_version",
-    "open_names",
-    "open_routes",
-    "open_shards",
-    "plan_of",
-    "publish",
-    "rarest",
-    "scratch",
-    "subscriptions",
-    "version_of_batch",
-    "write",
-    "write_key_names",
-    "write_names",
-    "write_routes",
-]
-
 
 # -------------------------------------------------------------------- names
 
@@ -162,41 +96,9 @@ def n_ids(vocabulary: Any, plan: Plan) -> int:
     return int(resolve(plan).engine.encoder.n_ids(vocabulary))
 
 
-def cut(n_filed: NDArray[np.int64], n_shards: int) -> NDArray[np.int32]:
-    """Routes: the shard of each rarest name, in ranges of about as many subscriptions each.
-
-    Entry 0 is for subscriptions without names, entry 1 + id for the names; -1 where nothing is
-    filed under a name. `n_filed` has as many entries, and says how many are.
-
-    >>> cut(np.array([0, 3, 0, 2, 1]), 2).tolist()
-    [-1, 0, -1, 1, 1]
-    """
-    before = np.cumsum(n_filed) - n_filed
-    middle = (before + n_filed / 2) / max(1, int(n_filed.sum()))
-    routes = np.minimum((middle * n_shards).astype(np.int32), n_shards - 1)
-    return np.where(n_filed > 0, routes, -1).astype(np.int32)
-
-
-def write_routes(
-    folder: Any, routes: NDArray[np.int32], segment: int = 0, below: str = ""
-) -> list[File]:
-    """Write the routes of a segment into a new version."""
-    name = f"{below}{storage.segment_folder(segment)}routes"
-    with versions.writable(folder) as local:
-        return [storage.write_array(local, name, routes)]
-
-
 def scratch() -> str:
     """A folder of a new version that no other task has, and that is not published."""
     return f"{SCRATCH}{uuid.uuid4().hex}/"
-
-
-def open_routes(folder: Any, file: File) -> NDArray[np.int32]:
-    """Map what `write_routes` wrote, in whatever task needs it."""
-    file = File(*file)
-    local = versions.readable(folder, [file])
-    routes: NDArray[np.int32] = storage.map_array(local, file.name.removesuffix(".npy"))
-    return routes
 
 
 def write(
@@ -291,52 +193,3 @@ def subscriptions(
                     "key": keys if names is None else names.take(keys),
                 }
             )
-
-
-class Routes:
-    """Which shards of a version can match an event.
-
-    Shards of all segments are numbered one after the other. A segment that was not dealt out by
-    rarest names, or whose matches need not be exact, is asked every time.
-    """
-
-    def __init__(self, path: AnyPath, version: str) -> None:
-        saved = versions.load(path, version=version, shards=())
-        self._settings = resolve(plan_of(saved.manifest))
-        self.n_shards = sum(saved.manifest["segments"])
-        exact = saved.manifest["options"].get("exact", True)
-        encoder = self._settings.engine.encoder
-        self._segments: list[Any] = []
-        first = 0
-        for segment, n_shards in zip(saved.segments, saved.manifest["segments"], strict=True):
-            routes = segment.routes if exact and n_shards > 1 else None
-            number = len(self._segments)
-            vocabulary = vocabulary_of(saved, number, self._settings)
-            if routes is not None:
-                inspect_routes(routes, int(encoder.n_ids(vocabulary)), n_shards)
-            self._segments.append((first, n_shards, vocabulary, routes))
-            first += n_shards
-
-    def of(self, events: Any) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Pairs of an event's number and a shard, each once, in the order of the events."""
-        encoder = self._settings.engine.encoder
-        column = encoder.column(events, self._settings.reading)
-        n_events = column.n_rows
-        rows = column.rows(0, n_events)
-        if self.n_shards > 1 and all(routes is None for *_, routes in self._segments):
-            encoder.encode(rows, self._segments[0][2])  # or each shard would refuse bad events
-        numbers = np.arange(n_events, dtype=np.int64)
-        found = []
-        for first, n_shards, vocabulary, routes in self._segments:
-            if routes is None:
-                found.append(numbers[:, None] * self.n_shards + range(first, first + n_shards))
-                continue
-            batch = encoder.encode(rows, vocabulary)
-            start, names = encoder.names_of(batch, vocabulary)
-            shards = routes[1 + names]
-            places = np.repeat(numbers, np.diff(start)) * self.n_shards + first + shards
-            found.append(places[shards >= 0])
-            if routes[0] >= 0:
-                found.append(numbers * self.n_shards + first + routes[0])
-        places = np.unique(np.concatenate([part.ravel() for part in found]))
-        return places // self.n_shards, (places % self.n_shards).astype(np.int32)

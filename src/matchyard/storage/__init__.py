@@ -43,6 +43,7 @@ __all__ = [
     "SavedSegment",
     "Verify",
     "describe",
+    "durable",
     "is_version",
     "load_version",
     "map_array",

@@ -65,13 +65,13 @@ def shard_folder(number: int, segment: int = 0) -> str:
 
 
 def describe(
-    engine: str, algorithm: str, reading: Any, options: Any, segments: Sequence[int]
+    engine: str, algorithm: str, input_options: Any, options: Any, segments: Sequence[int]
 ) -> dict[str, Any]:
     """What the manifest says besides the files; `segments` has the number of shards of each."""
     return {
         "engine": engine,
         "algorithm": algorithm,
-        "options": {**reading._asdict(), **options._asdict()},
+        "options": {**input_options._asdict(), **options._asdict()},
         "segments": list(segments),
         "applied": {},
     }

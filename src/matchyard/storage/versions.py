@@ -13,7 +13,6 @@ import logging
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -30,16 +29,14 @@ from matchyard.storage import (
     read_manifest,
     write_manifest,
 )
+from matchyard.storage.durable import sync_folder
 from matchyard.storage.object_store import CURRENT_BYTES, Remote, is_remote, local_path, open_lock
+from matchyard.storage.stream_records import NAMELESS, forget_batches, in_use, is_first, version_in
 
 AnyPath = str | os.PathLike[str]
 _log = logging.getLogger("matchyard")
 SCRATCH = "scratch/"  # of a version that is being made; not part of it
 _KEEP = 2  # versions that stay on disk: the current one, and its predecessor for late readers
-_BATCHES_KEPT = 100  # of a stream whose versions are remembered, as many as Spark remembers
-_STREAM_FORGOTTEN_S = 7 * 86400.0  # a stream that has not run for so long keeps no version
-_NAMELESS = "batches"  # the folder of streams whose names tasks are not told
-_NAMELESS_KEPT_S = 3600.0
 
 try:
     import fcntl
@@ -284,11 +281,11 @@ def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequ
     root, folder = local_path(path), local_path(folder)
     shutil.rmtree(folder / SCRATCH, ignore_errors=True)
     for below in [folder, *(entry for entry in folder.rglob("*") if entry.is_dir())]:
-        _sync(below)
+        sync_folder(below)
     older = _versions(root)
     version = f"{int(older[-1].name) + 1 if older else 1:04}"
     folder.rename(root / "versions" / version)
-    _sync(root / "versions")
+    sync_folder(root / "versions")
     line = root / "CURRENT.new"
     line.unlink(missing_ok=True)
     with line.open("xb") as file:  # a new file: a link that is there would be followed
@@ -296,7 +293,7 @@ def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequ
         file.flush()
         os.fsync(file.fileno())
     os.replace(line, root / "CURRENT")
-    _sync(root)
+    sync_folder(root)
     _remove_old(root, older[: -(_KEEP - 1)])
     return version
 
@@ -308,28 +305,20 @@ def _remove_old(root: Path, versions: Sequence[Path]) -> None:
     version down and then looks whether it is there, so that one of the two sees the other.
     """
     try:
-        in_use = _in_use(root)
+        asked_for = in_use(root)
         hidden = [
             (version, version.rename(version.with_name(f".old-{version.name}")))
             for version in versions
-            if version.name not in in_use
+            if version.name not in asked_for
         ]
-        in_use = _in_use(root)
+        asked_for = in_use(root)
         for version, place in hidden:
-            if version.name in in_use:
+            if version.name in asked_for:
                 place.rename(version)
             else:
                 shutil.rmtree(place, ignore_errors=True)
     except (OSError, ValueError) as error:  # the new version is published all the same
         _log.warning("old versions of %s stay: %s", root, error)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # -------------------------------------------------------------------- streams
@@ -353,7 +342,7 @@ def version_of_batch(
             f"{path} cannot keep the versions of a stream, since object stores do not say who was "
             "first: name a folder that all workers share, e.g. follow='/shared/streams'"
         )
-    name = stream or _NAMELESS
+    name = stream or NAMELESS
     if record is not None:  # which other indexes may use too
         name += f"-{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
     folder = local_path(record or path) / "streams" / name
@@ -361,65 +350,11 @@ def version_of_batch(
     while not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
         taken = version or current_version(path)
-        if _is_first(file, taken):
+        if is_first(file, taken):
             if not is_remote(path) and not (local_path(path) / "versions" / taken).is_dir():
                 file.unlink()  # removed meanwhile
                 if version is not None:
                     raise StorageError(f"{path} has no version {version}: it was removed")
                 continue
-            _forget_batches(folder, batch, by_number=bool(stream))
-    return _version_in(file)
-
-
-def _version_in(record: Path) -> str:
-    """The version that a record of a micro-batch names."""
-    line = Contents(record.parent).read(record.name, CURRENT_BYTES)
-    return line.decode(errors="replace").strip()
-
-
-def _is_first(file: Path, version: str) -> bool:
-    """Write a version down unless somebody has."""
-    descriptor, draft = tempfile.mkstemp(prefix=".", dir=file.parent)
-    os.fchmod(descriptor, 0o644)  # who publishes reads it too
-    with os.fdopen(descriptor, "w") as line:
-        line.write(f"{version}\n")
-        line.flush()
-        os.fsync(line.fileno())
-    try:
-        os.link(draft, file)
-    except FileExistsError:
-        return False
-    finally:
-        os.unlink(draft)
-    return True
-
-
-def _forget_batches(folder: Path, batch: int, by_number: bool) -> None:
-    if by_number:
-        (folder / f"{batch - _BATCHES_KEPT:09}").unlink(missing_ok=True)
-        return
-    for old in _recorded(folder)[:-_BATCHES_KEPT]:
-        if time.time() - old.stat().st_mtime > _STREAM_FORGOTTEN_S:
-            old.unlink(missing_ok=True)
-
-
-def _recorded(stream: Path) -> list[Path]:
-    """The batches of a stream, in their order."""
-    names = (entry for entry in stream.iterdir() if entry.name.isascii())
-    found = (entry for entry in names if entry.name.isdecimal())
-    return sorted(found, key=lambda entry: int(entry.name))
-
-
-def _in_use(root: Path) -> set[str]:
-    """Versions that a stream may ask for again: those of its last two batches, and of the last hour
-    where batches do not say whose they are."""
-    found: set[str] = set()
-    for stream in (entry for entry in (root / "streams").glob("*") if entry.is_dir()):
-        batches = _recorded(stream)
-        if not batches or time.time() - batches[-1].stat().st_mtime > _STREAM_FORGOTTEN_S:
-            continue
-        asked = batches[-2:]
-        if stream.name == _NAMELESS:
-            asked += [b for b in batches if time.time() - b.stat().st_mtime < _NAMELESS_KEPT_S]
-        found |= {_version_in(batch) for batch in asked}
-    return found
+            forget_batches(folder, batch, by_number=bool(stream))
+    return version_in(file)

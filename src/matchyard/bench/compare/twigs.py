@@ -172,7 +172,7 @@ def n_xml_tags(index: Any, documents: pa.Array) -> int:
     """Opening and closing tags of all documents together, an empty element's one counted as two."""
     (segment,) = index.segments()
     settings = segment.settings
-    batch = segment.encode(settings.engine.encoder.column(documents, settings.reading))
+    batch = segment.encode(settings.engine.encoder.column(documents, settings.input_options))
     return 2 * int(np.count_nonzero(batch.events < 0))
 
 

@@ -11,7 +11,7 @@ from matchyard.engines.predicates.algorithms.auto import auto
 from matchyard.engines.predicates.algorithms.auto import gpu as auto_gpu
 from matchyard.engines.predicates.algorithms.tiles import gpu as tiles_gpu
 from matchyard.engines.predicates.algorithms.tiles import tiles
-from matchyard.index.snapshot import Segment
+from matchyard.index.segment import Segment
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def segment_of(n_filters: int) -> Segment:
 def matched(segment: Segment, n_events: int, space: Any = None) -> list[int]:
     settings, (table,) = segment.settings, segment.tables
     events = [{"x": i} for i in range(n_events)]
-    column = settings.engine.encoder.column(events, settings.reading)
+    column = settings.engine.encoder.column(events, settings.input_options)
     batch = segment.encode(column.rows(0, n_events))
     space = space or auto_gpu.workspace(table, settings.options)
     part = auto_gpu.match(table, batch, space, settings.options)

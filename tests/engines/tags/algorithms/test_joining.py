@@ -10,7 +10,7 @@ import pytest
 from matchyard.engine import find_engine
 from matchyard.engines.tags.algorithms.tagmatch import tagmatch
 from matchyard.errors import UsageError
-from matchyard.index.snapshot import Segment
+from matchyard.index.segment import Segment
 from tests.cases import CRAMPED_TAGMATCH, build
 
 ENCODER: Any = find_engine("tags").encoder
@@ -42,7 +42,7 @@ def test_a_joined_table_finds_what_its_parts_find(n_tables: int, options: dict[s
     for name in tagmatch.Table._fields:
         assert getattr(joined, name).dtype == getattr(tables[0], name).dtype, name
         assert getattr(joined, name).flags.c_contiguous, name
-    column = ENCODER.column(rows(60, 2), settings.reading)
+    column = ENCODER.column(rows(60, 2), settings.input_options)
     one = Segment(settings, segment.vocabulary, [joined]).match(column)
     several = Segment(settings, segment.vocabulary, tables).match(column)
     assert one.candidates == several.candidates

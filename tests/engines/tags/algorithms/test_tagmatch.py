@@ -23,7 +23,7 @@ signatures = st.lists(st.tuples(words, words, words), max_size=30, unique=True).
 
 
 def table_of(index: my.TagIndex) -> Any:
-    return index._snapshot.segments[0].tables[0]
+    return index._state.snapshot.segments[0].tables[0]
 
 
 @every_pivot
@@ -70,9 +70,9 @@ def test_the_search_space_is_the_size_of_the_partitions_forwarded_to(pivot: str)
     random = np.random.default_rng(9)
     rows = [[f"t{n}" for n in random.integers(0, 60, size)] for size in random.integers(0, 4, 300)]
     index = build(rows, None, "tagmatch", {"pivot": pivot, "max_partition": 9, "block": 4})
-    table, segment = table_of(index), index._snapshot.segments[0]
+    table, segment = table_of(index), index._state.snapshot.segments[0]
     asked = segment.encode(
-        segment.settings.engine.encoder.column(rows[:80], segment.settings.reading)
+        segment.settings.engine.encoder.column(rows[:80], segment.settings.input_options)
     )
     sizes = np.diff(table.slot_start[table.block_start])
     masks = table.masks[:, : len(sizes)].T
@@ -88,7 +88,9 @@ def test_without_prefixes_more_sets_are_looked_at_and_the_same_are_found() -> No
     index = build(rows, None, "tagmatch", {"max_partition": 400, "block": 4})
     (segment,), settings = index.segments(), index.segments()[0].settings
     (table,) = segment.tables
-    column = settings.engine.encoder.column([[*row, "t1", "t2"] for row in rows], settings.reading)
+    column = settings.engine.encoder.column(
+        [[*row, "t1", "t2"] for row in rows], settings.input_options
+    )
     batch, none = segment.encode(column), np.zeros_like(table.prefixes)
     none.flags.writeable = False
     (start, slots, candidates), (same_start, same_slots, more) = (
@@ -151,10 +153,10 @@ def test_bare_signatures_are_matched_bit_by_bit(case: Case, tmp_path: Path) -> N
 
 def test_tags_and_their_signatures_find_the_same_subscriptions() -> None:
     index = build([["a", "b"], ["c"], []], None, "tagmatch", {"exact": False})
-    segment = index._snapshot.segments[0]
+    segment = index._state.snapshot.segments[0]
     asked = [["a", "b", "z"], ["c"], []]
     batch: Batch = segment.encode(
-        segment.settings.engine.encoder.column(asked, segment.settings.reading)
+        segment.settings.engine.encoder.column(asked, segment.settings.input_options)
     )
     assert index.match(batch.signatures).to_lists() == index.match(asked).to_lists()
 

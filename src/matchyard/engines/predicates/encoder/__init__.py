@@ -54,7 +54,6 @@ __all__ = [
     "encode_some",
     "estimate",
     "inspect",
-    "json",
     "keep",
     "kind",
     "layout",

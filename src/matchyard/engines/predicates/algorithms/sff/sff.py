@@ -41,8 +41,8 @@ from matchyard.engines.predicates.algorithms.shared.counted_filters import (
 from matchyard.engines.predicates.algorithms.shared.exact_check import enter, filter_holds, leave
 from matchyard.engines.predicates.encoder.layout import Batch, Filters, Vocabulary
 from matchyard.kernels import csr
-from matchyard.kernels.csr import is_removed
 from matchyard.kernels.inspection import Inspection
+from matchyard.kernels.key_table import is_removed
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)

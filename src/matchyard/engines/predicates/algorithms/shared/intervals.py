@@ -19,7 +19,7 @@ from matchyard.engines.predicates.algorithms.shared import stored_filters
 from matchyard.engines.predicates.algorithms.shared.stored_filters import Stored
 from matchyard.engines.predicates.encoder.layout import Batch, Filters, Kind, Vocabulary
 from matchyard.errors import EventError, UsageError
-from matchyard.kernels import csr
+from matchyard.kernels import csr, key_table
 from matchyard.kernels.bitset import ALL, ONE, WORD, ZERO, count_ones, lowest_one
 from matchyard.kernels.inspection import Inspection
 
@@ -145,7 +145,7 @@ def joined(
     table: Any, filters: Filters, keys: NDArray[np.int64]
 ) -> tuple[Filters, NDArray[np.int64]]:
     """All subscriptions of a table that are not removed, and more, for a new one."""
-    positions = csr.living(table)
+    positions = key_table.living(table)
     rows = np.searchsorted(table.key_start, positions, side="right") - 1
     old = stored_filters.subscriptions(table, rows)
     new = filters.take(np.arange(filters.n_rows))

@@ -21,7 +21,7 @@ from matchyard.engines.predicates.encoder.layout import (
     Mode,
     Vocabulary,
 )
-from matchyard.kernels import csr
+from matchyard.kernels import csr, key_table
 from matchyard.kernels.csr import ragged
 from matchyard.kernels.equal_rows import first_alike, grouped_keys
 from matchyard.kernels.hashing import mix64, prefetch
@@ -198,7 +198,7 @@ def finish(
     """From the filters that matched each event to the keys, each predicate once."""
     if len(table.filter_row):
         hit_start, hits = _rows_of(table.filter_row, hit_start, hits)
-    event_start, keys = csr.gather(table, hit_start, hits)
+    event_start, keys = key_table.gather(table, hit_start, hits)
     return Part(event_start, keys, candidates)
 
 

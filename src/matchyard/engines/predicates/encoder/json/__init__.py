@@ -1,3 +1,3 @@
 """A scanner of JSON text that writes numbers instead of objects."""
 
-__all__ = ["decimals", "faults", "scanner"]
+__all__ = ["decimals", "scanner"]

@@ -13,16 +13,18 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from matchyard import forwarding
 from matchyard.engines.tags.algorithms.rarest import rarest
 from matchyard.engines.tags.algorithms.shared import small_batch_gpu
 from matchyard.engines.tags.algorithms.shared.sorted_pairs_gpu import distinct
 from matchyard.engines.tags.encoder.layout import Batch
+from matchyard.forwarding import Way
 from matchyard.gpu.compilation import kernel
 from matchyard.gpu.devices import guarded
 from matchyard.gpu.lanes import Lane
 from matchyard.gpu.resident import keys_on_card, on_card
-from matchyard.kernels import csr
-from matchyard.matches import Part, Way
+from matchyard.kernels import csr, key_table
+from matchyard.matches import Part
 
 LAUNCH = 1 << 16
 _WARPS = 4  # events per block
@@ -71,7 +73,7 @@ def match(table: rarest.Table, batch: Batch, workspace: Workspace, options: rare
     with guarded("matching"), workspace.lane.stream:
         event_start, keys, is_left, candidates = _match(batch, workspace)
     if workspace.has_removals:
-        event_start, keys = csr.gather(table, event_start, keys)
+        event_start, keys = key_table.gather(table, event_start, keys)
     part = Part(event_start, keys, candidates)
     return _with_rest(table, batch, workspace, options, part, is_left) if is_left.any() else part
 
@@ -88,7 +90,7 @@ def forward(
     if not found.is_left.any():
         return part
     rest = _rest(table, batch, workspace, options, found.is_left)
-    kept = csr.next_interfaces(rest.event_start, rest.keys, way.trees, way.incoming)
+    kept = forwarding.next_interfaces(rest.event_start, rest.keys, way.trees, way.incoming)
     joined = csr.interleave(part.event_start, part.keys, *kept)
     return Part(*joined, part.candidates + rest.candidates)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from matchyard.engines.tags.encoder.layout import Batch, Vocabulary
 from matchyard.errors import UsageError
-from matchyard.kernels import csr, subset
+from matchyard.kernels import csr, key_table, subset
 from matchyard.kernels.inspection import Inspection
 from matchyard.kernels.subset_build import build, join_offsets
 from matchyard.kernels.subset_build import join as join_parts
@@ -149,7 +149,7 @@ def match(table: Table, batch: Batch, workspace: Workspace, options: Options) ->
     )
     if n_keys <= _FEW:
         return Part(event_start, workspace.few_keys[:n_keys].copy(), candidates)
-    return Part(event_start, csr.fill(table, hit_start, workspace.hits, n_keys), candidates)
+    return Part(event_start, key_table.fill(table, hit_start, workspace.hits, n_keys), candidates)
 
 
 def locate(
@@ -193,7 +193,7 @@ def _select(table, batch, leaf, hits, hit_start, event_start, few_keys):
     """Find the rows, count their keys, and copy these if they are few: one event at a time pays
     for every call of a kernel."""
     hits, candidates = subset.select(table, batch.tag_start, batch.tags, leaf, hits, hit_start)
-    n_keys = csr.count(table, hit_start, hits, event_start)
+    n_keys = key_table.count(table, hit_start, hits, event_start)
     if n_keys <= len(few_keys):
-        csr.copy_keys(table, hit_start, hits, few_keys)
+        key_table.copy_keys(table, hit_start, hits, few_keys)
     return hits, candidates, n_keys

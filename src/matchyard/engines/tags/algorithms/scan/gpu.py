@@ -16,11 +16,12 @@ from matchyard.engines.tags.algorithms.scan import scan
 from matchyard.engines.tags.algorithms.shared.signed_sets_gpu import SHARED_BYTES, Sets
 from matchyard.engines.tags.algorithms.shared.sorted_pairs_gpu import grown
 from matchyard.engines.tags.encoder.layout import Batch
+from matchyard.forwarding import Way
 from matchyard.gpu.compilation import kernel
 from matchyard.gpu.devices import guarded
 from matchyard.gpu.lanes import Lane
 from matchyard.gpu.resident import on_card
-from matchyard.matches import Part, Way
+from matchyard.matches import Part
 
 LAUNCH = 1 << 14
 _THREADS = 256

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from matchyard.engines.tags.algorithms.rarest import rarest
 from matchyard.engines.tags.encoder.layout import Batch, Vocabulary
 from matchyard.errors import UsageError
-from matchyard.kernels import csr, subset
+from matchyard.kernels import csr, key_table, subset
 from matchyard.kernels.bitset import ONE, ZERO, count_ones, lowest_one, n_words_for, sign_sets
 from matchyard.kernels.inspection import Inspection
 from matchyard.kernels.strings import hash_names
@@ -140,7 +140,7 @@ def finish(
 ) -> Part:
     """Key look-up and merge [TagMatch §3.4], after the exact check."""
     hits = _confirm(table, batch.tag_start, batch.tags, slot_start, slots, exact)
-    event_start, keys = csr.gather(table, *hits)
+    event_start, keys = key_table.gather(table, *hits)
     return Part(event_start, keys, candidates)
 
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from matchyard.engines.tags.algorithms.shared.small_batch_gpu import Few
 from matchyard.engines.tags.algorithms.shared.sorted_pairs_gpu import distinct
 from matchyard.engines.tags.encoder.layout import Batch
+from matchyard.forwarding import Way
 from matchyard.gpu.compilation import kernel
 from matchyard.gpu.lanes import Lane
 from matchyard.gpu.resident import keys_on_card, on_card
-from matchyard.kernels import csr
-from matchyard.matches import Way
+from matchyard.kernels import key_table
 
 VARIANTS = ({"KEY_BITS": 32}, {"KEY_BITS": 64})
 SHARED_BYTES = 48 << 10  # that a block can have without asking
@@ -67,7 +67,7 @@ class Sets:
             counts.cumsum(out=ends)
             lane.launch(self._kernel("write_keys"), n_blocks, _THREADS, *given, ends, keys)
         if self._has_removals:
-            return csr.gather(table, event_start, lane.fetch(keys))
+            return key_table.gather(table, event_start, lane.fetch(keys))
         return event_start, lane.fetch(keys)
 
     def find(self, events: Few, pairs: Any, out: int, room: int) -> None:

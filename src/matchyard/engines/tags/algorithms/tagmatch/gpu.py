@@ -22,12 +22,13 @@ from matchyard.engines.tags.algorithms.shared.signed_sets_gpu import SHARED_BYTE
 from matchyard.engines.tags.algorithms.shared.sorted_pairs_gpu import grown, split
 from matchyard.engines.tags.algorithms.tagmatch import tagmatch
 from matchyard.engines.tags.encoder.layout import Batch
+from matchyard.forwarding import Way
 from matchyard.gpu.compilation import kernel
 from matchyard.gpu.devices import guarded
 from matchyard.gpu.lanes import Lane
 from matchyard.gpu.resident import on_card
-from matchyard.kernels import csr
-from matchyard.matches import Part, Way, end_to_end
+from matchyard.kernels import csr, key_table
+from matchyard.matches import Part, end_to_end
 
 LAUNCH = 1 << 15
 _THREADS = 256
@@ -149,7 +150,7 @@ def _match_few(table: tagmatch.Table, batch: Batch, workspace: Workspace) -> Par
         if max(n_pairs, n_sets) <= room:
             workspace.found_each = n_sets / batch.n_rows
             hits = csr.by_upper_half(np.sort(words[:n_sets]), batch.n_rows)
-            return Part(*csr.gather(table, *hits), candidates)
+            return Part(*key_table.gather(table, *hits), candidates)
         room = max(n_pairs, n_sets) * 5 // 4
     return None
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from matchyard.engines.twigs.encoder.layout import ANY, Twigs, Vocabulary
 from matchyard.engines.twigs.language.model import DOCUMENT, Axis
-from matchyard.kernels import csr
+from matchyard.kernels import csr, key_table
 from matchyard.kernels.equal_rows import first_alike, grouped_keys
 from matchyard.kernels.hashing import mix64
 from matchyard.kernels.inspection import Inspection
@@ -77,7 +77,7 @@ def finish(
     table: Any, hit_start: NDArray[np.int64], rows: NDArray[np.int32], candidates: int
 ) -> Part:
     """From the rows that each document satisfies to their keys."""
-    event_start, keys = csr.gather(table, hit_start, rows)
+    event_start, keys = key_table.gather(table, hit_start, rows)
     return Part(event_start, keys, candidates)
 
 

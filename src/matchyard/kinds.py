@@ -1,22 +1,20 @@
-"""The kinds of index, one per engine, and how a saved one is opened."""
+"""The kinds of index, one per engine: `Index` with the verbs that only its engine has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.engine import find_algorithm, find_engine
-from matchyard.errors import ParseError, StorageError, UsageError, XmlError
-from matchyard.gpu.devices import kind_of
+from matchyard.errors import ParseError, UsageError, XmlError
+from matchyard.forwarding import Way, next_interfaces_of
+from matchyard.index.segment import Segment, unique
 from matchyard.index.verbs import Estimate, Index
-from matchyard.matches import Matches, Way
-from matchyard.storage import Saved, Verify, versions
+from matchyard.matches import Matches, Part
 from matchyard.storage.object_store import open_stream
-from matchyard.threads.interrupts import told_plainly
 
 
 class TagIndex(Index):
@@ -50,7 +48,7 @@ class TagIndex(Index):
         """
         if not hasattr(events, "__len__"):
             events = list(events)
-        if self._keys.kind == "str":
+        if self._state.keys.kind == "str":
             raise UsageError("forwarding needs keys made by interface_key, not strings")
         tree, incoming = np.asarray(trees, np.int64), np.asarray(interfaces, np.int64)
         if tree.ndim != 1 or tree.shape != incoming.shape or len(tree) != len(events):
@@ -60,10 +58,16 @@ class TagIndex(Index):
             )
 
         way = Way(tree, incoming)
+
+        def next_of(segment: Segment, rows: Any, first: int) -> Part:
+            return _interfaces(segment, rows, way.rows(first, first + rows.n_rows))
+
         return self._match(
             events,
             threads,
-            lambda snapshot, column, threads: snapshot.forward(column, threads, way),
+            lambda snapshot, column, threads: snapshot.in_steps(
+                column, threads, next_of, unique if len(snapshot.segments) > 1 else None
+            ),
         )
 
     def sign(self, tag_sets: Any) -> NDArray[np.uint64]:
@@ -80,7 +84,7 @@ class TagIndex(Index):
             raise UsageError(f"{self.algorithm} has no signatures; tagmatch has")
         encoder: Any = settings.engine.encoder
         signed: NDArray[np.uint64] = encoder.sign(
-            encoder.column(tag_sets, settings.reading), n_bits, n_hashes
+            encoder.column(tag_sets, settings.input_options), n_bits, n_hashes
         )
         return signed
 
@@ -91,14 +95,25 @@ class TagIndex(Index):
         find = settings.abilities.search_space
         if find is None:
             raise UsageError(f"{self.algorithm} has no partitions; tagmatch has")
-        column = settings.engine.encoder.column(events, settings.reading)
+        column = settings.engine.encoder.column(events, settings.input_options)
         n_partitions = n_sets = 0
-        for segment in self._snapshot.segments:
+        for segment in self._state.snapshot.segments:
             batch = segment.encode(column.rows(0, column.n_rows))
             for table in segment.tables:
                 n_partitions += len(table.block_start) - 1
                 n_sets += int(find(table, batch).sum())
         return n_partitions, n_sets / max(1, column.n_rows)
+
+
+def _interfaces(segment: Segment, rows: Any, way: Way) -> Part:
+    """The next interfaces of events; an algorithm that finds these alone is asked for them."""
+    forward = segment.settings.abilities.forward
+    if forward is None or segment.has_removals:
+        return next_interfaces_of(segment.match(rows), way)
+    part = segment.ask(
+        rows, lambda table, batch, space, options: forward(table, batch, way, space, options)
+    )
+    return part if len(segment.tables) == 1 else unique(part)
 
 
 class PredicateIndex(Index):
@@ -183,7 +198,7 @@ class TwigIndex(Index):
         settings, batch, n_bytes = self._settings, [], 0
         encoder: Any = settings.engine.encoder
         try:
-            for document in encoder.records(source, record, settings.reading):
+            for document in encoder.records(source, record, settings.input_options):
                 batch.append(document)
                 n_bytes += len(document)
                 if n_bytes >= batch_bytes:
@@ -194,114 +209,3 @@ class TwigIndex(Index):
             raise ParseError(f"{where}: {error.reason}") from None
         if batch:
             yield batch
-
-
-def interface_key(tree: Any, interface: Any) -> Any:
-    """The key of an interface on a tree, for `TagIndex.forward`; numbers or arrays of them.
-
-    >>> interface_key(2, 5)
-    8589934597
-    """
-    for what, numbers, limit in (("trees", tree, 1 << 31), ("interfaces", interface, 1 << 32)):
-        if np.size(numbers) and not (np.min(numbers) >= 0 and np.max(numbers) < limit):
-            raise UsageError(f"{what} are 0 to {limit - 1}")
-    if isinstance(tree, int) and isinstance(interface, int):
-        return tree << 32 | interface
-    both: NDArray[np.int64] = np.asarray(tree, np.int64) << 32 | np.asarray(interface, np.int64)
-    return both
-
-
-_KINDS: dict[str, type[Index]] = {
-    kind.engine: kind for kind in (TagIndex, PredicateIndex, TwigIndex)
-}
-
-
-def create(
-    engine: str,
-    algorithm: str | None = None,
-    options: Mapping[str, Any] | None = None,
-    device: str = "cpu",
-    live: bool = False,
-    threads: int = 1,
-) -> Index:
-    """An empty index of the engine of that name.
-
-    >>> create("tags")
-    <TagIndex: 0 subscriptions, algorithm rarest>
-    """
-    find_engine(engine)
-    return _KINDS[engine](algorithm, options, device, live, threads)
-
-
-def algorithms(engine: str, device: str = "auto") -> tuple[str, ...]:
-    """The algorithms of an engine, its default first; those that run on a device.
-
-    >>> algorithms("tags")[0], algorithms("tags", "gpu")
-    ('rarest', ('rarest', 'tagmatch', 'scan'))
-    """
-    found, kind = find_engine(engine), kind_of(device)
-    return tuple(
-        name
-        for name in found.algorithms
-        if kind == "auto" or kind in find_algorithm(found, name).DEVICES
-    )
-
-
-def workload(
-    engine: str,
-    name: str | None,
-    size: int,
-    seed: int = 1,
-    parameters: Mapping[str, Any] | None = None,
-) -> Any:
-    """A named workload of an engine, made on demand; None is its first. See the engine's `workload`
-    module for names, and for the parameters that they have.
-
-    >>> tags, keys = workload("tags", "twitter", size=100).subscriptions(0, 3)
-    >>> len(tags), len(keys)
-    (3, 3)
-    """
-    found = find_engine(engine).workload
-    if not -(1 << 63) <= seed < 1 << 63:
-        raise UsageError(f"seed {seed}; expected a number of at most 64 bits")
-    return found.generate(name or next(iter(found.MODELS)), size, seed, parameters or {})
-
-
-@told_plainly
-def open(
-    path: str | PathLike[str],
-    verify: Verify = "auto",
-    live: bool = False,
-    threads: int = 1,
-    device: str = "cpu",
-    version: str | None = None,
-) -> Index:
-    """Open a saved index: the current version, or the one that is named. Small arrays are read, large
-    ones are mapped. The folder is not written to until `save` is called. An address such as
-    `s3://bucket/music.index` is fetched into a local cache first.
-
-    Sizes, and what arrays must have in common, are always compared. `verify` says what else:
-
-    * "auto" finds damage: a fast checksum of all files up to 128 MiB, of a larger index that much
-      of its smallest files. For an index in an object store it is the same as True.
-    * True is for an index that somebody else made: the SHA-256 of every file, and every value.
-      Whatever is in its files, such an index can give wrong answers and do nothing worse.
-    * False compares no checksum.
-    """
-    return from_saved(path, versions.load(path, verify, version), live, threads, device)
-
-
-def from_saved(
-    path: str | PathLike[str],
-    saved: Saved,
-    live: bool = False,
-    threads: int = 1,
-    device: str = "cpu",
-) -> Index:
-    """The index of a version that was loaded from `path`."""
-    if saved.manifest.get("engine") == "rib":
-        raise StorageError(f"{path} is a RIB: open it with matchyard.routing.Rib.open")
-    kind = _KINDS.get(str(saved.manifest.get("engine")))
-    if kind is None:
-        raise StorageError(f"{path} needs the engine {saved.manifest.get('engine')!r}")
-    return kind.from_saved(saved, live, threads, device)

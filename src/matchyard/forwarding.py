@@ -1,0 +1,77 @@
+"""Forwarding as a router: a key is an interface on a tree [TagMatch, thesis §3.4.5].
+
+An event comes on a tree, through an interface. The next interfaces are those of its matches on that tree,
+once each, without the one that it came through. `routing.fib` builds on this.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from matchyard.errors import UsageError
+from matchyard.kernels.csr import unique
+from matchyard.matches import Part
+
+
+class Way(NamedTuple):
+    """How events come to a router [thesis §3.4.5]: a tree and an interface each."""
+
+    trees: NDArray[np.int64]
+    incoming: NDArray[np.int64]
+
+    def rows(self, start: int, stop: int) -> Way:
+        """That of some consecutive events."""
+        return Way(self.trees[start:stop], self.incoming[start:stop])
+
+
+def interface_key(tree: Any, interface: Any) -> Any:
+    """The key of an interface on a tree, for `TagIndex.forward`; numbers or arrays of them.
+
+    >>> interface_key(2, 5)
+    8589934597
+    """
+    for what, numbers, limit in (("trees", tree, 1 << 31), ("interfaces", interface, 1 << 32)):
+        if np.size(numbers) and not (np.min(numbers) >= 0 and np.max(numbers) < limit):
+            raise UsageError(f"{what} are 0 to {limit - 1}")
+    if isinstance(tree, int) and isinstance(interface, int):
+        return tree << 32 | interface
+    both: NDArray[np.int64] = np.asarray(tree, np.int64) << 32 | np.asarray(interface, np.int64)
+    return both
+
+
+def next_interfaces(
+    event_start: NDArray[np.int64],
+    keys: NDArray[Any],
+    trees: NDArray[np.int64],
+    incoming: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """ICN forwarding [thesis §3.4.5]: keys are tree << 32 | interface; keep each interface on the
+    event's own tree once, except the one that the event came from."""
+    start, kept = np.empty_like(event_start), np.empty(len(keys), np.int64)
+    n_kept = _on_tree(event_start, keys, trees, incoming, start, kept)
+    return unique(start, kept[:n_kept])
+
+
+@njit(nogil=True, cache=True)
+def _on_tree(event_start, keys, trees, incoming, start, kept):
+    end = 0
+    for event in range(len(event_start) - 1):
+        start[event] = end
+        for i in range(event_start[event], event_start[event + 1]):
+            key = np.int64(keys[i])
+            interface = key & 0xFFFFFFFF
+            if key >> 32 == trees[event] and interface != incoming[event]:
+                kept[end] = interface
+                end += 1
+    start[len(event_start) - 1] = end
+    return end
+
+
+def next_interfaces_of(part: Part, way: Way) -> Part:
+    """Matches as the interfaces to send each event to."""
+    event_start, keys = next_interfaces(part.event_start, part.keys, way.trees, way.incoming)
+    return part._replace(event_start=event_start, keys=keys)

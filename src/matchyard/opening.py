@@ -1,0 +1,110 @@
+"""Make or open an index of any engine, by name; and the workloads and algorithms that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+from matchyard.engine import find_algorithm, find_engine
+from matchyard.errors import StorageError, UsageError
+from matchyard.gpu.devices import kind_of
+from matchyard.index.verbs import Index
+from matchyard.kinds import PredicateIndex, TagIndex, TwigIndex
+from matchyard.storage import Saved, Verify, versions
+from matchyard.threads.interrupts import told_plainly
+
+_KINDS: dict[str, type[Index]] = {
+    kind.engine: kind for kind in (TagIndex, PredicateIndex, TwigIndex)
+}
+
+
+def create(
+    engine: str,
+    algorithm: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    device: str = "cpu",
+    live: bool = False,
+    threads: int = 1,
+) -> Index:
+    """An empty index of the engine of that name.
+
+    >>> create("tags")
+    <TagIndex: 0 subscriptions, algorithm rarest>
+    """
+    find_engine(engine)
+    return _KINDS[engine](algorithm, options, device, live, threads)
+
+
+def algorithms(engine: str, device: str = "auto") -> tuple[str, ...]:
+    """The algorithms of an engine, its default first; those that run on a device.
+
+    >>> algorithms("tags")[0], algorithms("tags", "gpu")
+    ('rarest', ('rarest', 'tagmatch', 'scan'))
+    """
+    found, kind = find_engine(engine), kind_of(device)
+    return tuple(
+        name
+        for name in found.algorithms
+        if kind == "auto" or kind in find_algorithm(found, name).DEVICES
+    )
+
+
+def workload(
+    engine: str,
+    name: str | None,
+    size: int,
+    seed: int = 1,
+    parameters: Mapping[str, Any] | None = None,
+) -> Any:
+    """A named workload of an engine, made on demand; None is its first. See the engine's `workload`
+    module for names, and for the parameters that they have.
+
+    >>> tags, keys = workload("tags", "twitter", size=100).subscriptions(0, 3)
+    >>> len(tags), len(keys)
+    (3, 3)
+    """
+    found = find_engine(engine).workload
+    if not -(1 << 63) <= seed < 1 << 63:
+        raise UsageError(f"seed {seed}; expected a number of at most 64 bits")
+    return found.generate(name or next(iter(found.MODELS)), size, seed, parameters or {})
+
+
+@told_plainly
+def open(
+    path: str | PathLike[str],
+    verify: Verify = "auto",
+    live: bool = False,
+    threads: int = 1,
+    device: str = "cpu",
+    version: str | None = None,
+) -> Index:
+    """Open a saved index: the current version, or the one that is named. Small arrays are read, large
+    ones are mapped. The folder is not written to until `save` is called. An address such as
+    `s3://bucket/music.index` is fetched into a local cache first.
+
+    Sizes, and what arrays must have in common, are always compared. `verify` says what else:
+
+    * "auto" finds damage: a fast checksum of all files up to 128 MiB, of a larger index that much
+      of its smallest files. For an index in an object store it is the same as True.
+    * True is for an index that somebody else made: the SHA-256 of every file, and every value.
+      Whatever is in its files, such an index can give wrong answers and do nothing worse.
+    * False compares no checksum.
+    """
+    return from_saved(path, versions.load(path, verify, version), live, threads, device)
+
+
+def from_saved(
+    path: str | PathLike[str],
+    saved: Saved,
+    live: bool = False,
+    threads: int = 1,
+    device: str = "cpu",
+) -> Index:
+    """The index of a version that was loaded from `path`."""
+    if saved.manifest.get("engine") == "rib":
+        raise StorageError(f"{path} is a RIB: open it with matchyard.routing.Rib.open")
+    kind = _KINDS.get(str(saved.manifest.get("engine")))
+    if kind is None:
+        raise StorageError(f"{path} needs the engine {saved.manifest.get('engine')!r}")
+    return kind.from_saved(saved, live, threads, device)

@@ -1,0 +1,74 @@
+"""Records of which version each micro-batch of a stream was matched with: a file per batch.
+
+`versions.version_of_batch` writes and asks them; versions that a stream may ask for again stay on disk.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from matchyard.storage import Contents
+from matchyard.storage.object_store import CURRENT_BYTES
+
+_BATCHES_KEPT = 100  # of a stream whose versions are remembered, as many as Spark remembers
+_STREAM_FORGOTTEN_S = 7 * 86400.0  # a stream that has not run for so long keeps no version
+NAMELESS = "batches"  # the folder of streams whose names tasks are not told
+_NAMELESS_KEPT_S = 3600.0
+
+
+def version_in(record: Path) -> str:
+    """The version that a record of a micro-batch names."""
+    line = Contents(record.parent).read(record.name, CURRENT_BYTES)
+    return line.decode(errors="replace").strip()
+
+
+def is_first(file: Path, version: str) -> bool:
+    """Write a version down unless somebody has."""
+    descriptor, draft = tempfile.mkstemp(prefix=".", dir=file.parent)
+    os.fchmod(descriptor, 0o644)  # who publishes reads it too
+    with os.fdopen(descriptor, "w") as line:
+        line.write(f"{version}\n")
+        line.flush()
+        os.fsync(line.fileno())
+    try:
+        os.link(draft, file)
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(draft)
+    return True
+
+
+def forget_batches(folder: Path, batch: int, by_number: bool) -> None:
+    """Remove records of batches that Spark does not run again."""
+    if by_number:
+        (folder / f"{batch - _BATCHES_KEPT:09}").unlink(missing_ok=True)
+        return
+    for old in _recorded(folder)[:-_BATCHES_KEPT]:
+        if time.time() - old.stat().st_mtime > _STREAM_FORGOTTEN_S:
+            old.unlink(missing_ok=True)
+
+
+def _recorded(stream: Path) -> list[Path]:
+    """The batches of a stream, in their order."""
+    names = (entry for entry in stream.iterdir() if entry.name.isascii())
+    numbered = (entry for entry in names if entry.name.isdecimal())
+    return sorted(numbered, key=lambda entry: int(entry.name))
+
+
+def in_use(root: Path) -> set[str]:
+    """Versions that a stream may ask for again: those of its last two batches, and of the last hour
+    where batches do not say whose they are."""
+    versions: set[str] = set()
+    for stream in (entry for entry in (root / "streams").glob("*") if entry.is_dir()):
+        batches = _recorded(stream)
+        if not batches or time.time() - batches[-1].stat().st_mtime > _STREAM_FORGOTTEN_S:
+            continue
+        asked = batches[-2:]
+        if stream.name == NAMELESS:
+            asked += [b for b in batches if time.time() - b.stat().st_mtime < _NAMELESS_KEPT_S]
+        versions |= {version_in(batch) for batch in asked}
+    return versions
