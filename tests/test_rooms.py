@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-from tests.test_form import FILES, SOURCES, imported, module_of
+from tests.test_form import FILES, ROOT, SOURCES, imported, module_of
 
 
 def is_corridor(folder: Path) -> bool:
@@ -108,3 +109,31 @@ def test_no_modules_import_each_other_in_circles() -> None:
     }
     order = list(TopologicalSorter(graph).static_order())  # raises CycleError
     assert len(order) == len(names)
+
+
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+
+
+def test_architecture_asks_a_question_for_every_folder_in_eight_lines() -> None:
+    sections = re.split(r"^## ", ARCHITECTURE, flags=re.MULTILINE)[1:]
+    headings = [section.splitlines()[0] for section in sections]
+    for folder in (entry for entry in SOURCES.iterdir() if (entry / "__init__.py").exists()):
+        assert any(f"`{folder.name}/" in heading for heading in headings), folder
+    for section in sections:
+        lines = [line for line in section.splitlines()[1:] if line]
+        if section.startswith("`"):
+            assert "?" in section.splitlines()[0]
+            assert len(lines) <= 8, section
+
+
+def test_architecture_names_no_file_that_is_not_there() -> None:
+    names = {path.name for path in SOURCES.rglob("*") if "__pycache__" not in path.parts}
+    for name in re.findall(r"`([\w./]+\.(?:py|cuh))`", ARCHITECTURE):
+        if "NAME" in name:
+            continue
+        exists = (SOURCES / name).exists() or (ROOT / name).exists()
+        assert exists or ("/" not in name and name in names) or _is_below_an_engine(name), name
+
+
+def _is_below_an_engine(name: str) -> bool:
+    return any(SOURCES.glob(f"engines/**/{name}"))
