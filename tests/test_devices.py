@@ -55,7 +55,7 @@ def test_a_gpu_that_is_not_there_is_an_error_that_says_so(without_card: None) ->
 def test_auto_takes_the_cpu_and_says_why(
     without_card: None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO, "matchyard.gpu.devices"):
+    with caplog.at_level(logging.INFO, "matchyard.device"):
         index = my.TagIndex(device="auto").add("jazz", key=1).consolidate()
         assert my.TagIndex("prefix_tree", device="auto").device == "cpu"
     assert index.device == "cpu"
@@ -161,7 +161,7 @@ def test_auto_takes_no_card_that_is_full(cuda: FakeCuda, caplog: pytest.LogCaptu
 
     assert picked() == "gpu"
     cuda.free = 1 << 20
-    with caplog.at_level(logging.INFO, "matchyard.gpu.devices"):
+    with caplog.at_level(logging.INFO, "matchyard.device"):
         assert picked() == "cpu"
     assert "too little memory: a card, 0.0 of 10.0 GiB free" in caplog.messages[-1]
 
@@ -179,7 +179,7 @@ def test_auto_is_picked_once_when_an_index_is_opened(
     without_card: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     my.TagIndex().add("jazz", key=1).save(tmp_path / "a.index")
-    with caplog.at_level(logging.INFO, "matchyard.gpu.devices"):
+    with caplog.at_level(logging.INFO, "matchyard.device"):
         assert my.open(tmp_path / "a.index", device="auto").device == "cpu"
     assert len(caplog.messages) == 1
 

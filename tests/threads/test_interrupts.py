@@ -139,7 +139,7 @@ def interrupted(*given: object, **named: object) -> None:
 
 
 def test_a_live_index_has_all_changes_wherever_ctrl_c_comes() -> None:
-    files = ("interrupts.py", "consolidation.py", "index.py")
+    files = ("interrupts.py", "state.py", "verbs.py")
     n_interrupted = 0
     for step in range(1, 80):
         index = my.TagIndex(live=True).add("a", 1)
@@ -224,7 +224,7 @@ def test_what_a_signal_raises_in_a_kernel_is_what_a_verb_raises(
 
 
 def test_an_answer_comes_though_ctrl_c_ended_a_wait_for_it_at_any_step() -> None:
-    files = ("answers.py", "waiting.py", "threading.py")
+    files = ("futures.py", "waiting.py", "threading.py")
     for step in range(1, 40):
         one = Answer("a")
         begin([one])
@@ -242,7 +242,7 @@ def test_a_stream_goes_on_though_ctrl_c_ended_a_submit_at_any_step() -> None:
         for step in range(1, 30):
             interrupt_at(
                 step,
-                ("streaming.py", "waiting.py", "threading.py"),
+                ("stream.py", "waiting.py", "threading.py"),
                 lambda: [stream.submit("a") for _ in range(3)],
             )
             assert stream.submit("a").result(30) == [1]

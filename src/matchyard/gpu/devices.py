@@ -20,7 +20,7 @@ from matchyard.errors import DeviceError
 DEVICES = ("cpu", "gpu", "auto")
 _FOR_TABLES = 0.8
 _LEAST_ROOM = 1 << 30  # for "auto" to take a card
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("matchyard.device")
 
 
 class Card(NamedTuple):

@@ -58,12 +58,12 @@ VARIANTS = tuple(
     {"WARPS": _WARPS, "FEW": 64, "PROBES": _PROBES, "MOST_ROWS": _MOST_ROWS, "WIDE": is_wide}
     for is_wide in (0, 1)
 )
-_ARRAYS = (  # of the table, as `Filters` in _tiles_events.cuh has them; then come the layout's
+_ARRAYS = (  # of the table, as `Filters` in events.cuh has them; then come the layout's
     "posting_start", "slot_posting", "term_slots", "term_codes", "term_postings", "slot_bit",
     "bound_start", "bounds", "signatures", "filter_start", "piece_start", "groups", "slots", "low",
     "high",
 )  # fmt: skip
-_HEADER = 17  # words of `Events` in _tiles_events.cuh
+_HEADER = 17  # words of `Events` in events.cuh
 _N_COUNTERS = 4
 
 

@@ -27,7 +27,7 @@ _ONES = np.uint32(0xFFFFFFFF)
 
 
 class Layout(NamedTuple):
-    """A table as the kernels read it; arrays are on the card. See `Filters` in _tiles_events.cuh."""
+    """A table as the kernels read it; arrays are on the card. See `Filters` in events.cuh."""
 
     posting_place: Any
     tile_first: Any
