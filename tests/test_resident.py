@@ -15,7 +15,7 @@ import pytest
 
 import matchyard as my
 from matchyard.engine import ENGINES
-from matchyard.gpu import devices, lanes, resident
+from matchyard.gpu import compilation, devices, lanes, resident
 
 ON_GPU = [(engine, name) for engine in ENGINES for name in my.algorithms(engine, "gpu")]
 SUBSCRIPTIONS = {"tags": "jazz live", "predicates": "x > 1 and y = 2", "twigs": "//a[b]"}
@@ -67,10 +67,10 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
     monkeypatch.setitem(sys.modules, "cupy", found.cupy)
     monkeypatch.setitem(sys.modules, "cupyx", MagicMock())
     monkeypatch.setattr(resident.kept, "_things", {})
-    for cached in (devices.the_cupy, lanes._module):
+    for cached in (devices.the_cupy, compilation._module):
         cached.cache_clear()
     yield found
-    for cached in (devices.the_cupy, lanes._module):
+    for cached in (devices.the_cupy, compilation._module):
         cached.cache_clear()
 
 

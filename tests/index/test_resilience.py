@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import matchyard as my
-from matchyard.index import snapshot
+from matchyard.index import segment
 from matchyard.kernels import csr
 
 
@@ -67,7 +67,7 @@ def test_a_build_that_fails_when_it_is_all_but_done_loses_nothing(
         raise my.DeviceError("the card is gone")
 
     with monkeypatch.context() as broken:
-        broken.setattr(snapshot, "cut", fail)
+        broken.setattr(segment, "cut", fail)
         with pytest.raises(my.DeviceError):
             index.consolidate()
     index.consolidate()
@@ -145,7 +145,7 @@ def test_bare_signatures_that_start_with_zeros_take_more_of_their_kind(tmp_path:
         np.array([[4, 5, 6]], np.uint64), [9]
     )
     assert sorted(again.consolidate().match(np.full((1, 3), 7, np.uint64))[0]) == [0, 9]
-    with pytest.raises(my.UsageError, match="nothing can be explained"):
+    with pytest.raises(my.UsageError, match="cannot be explained"):
         again.explain("a", 9)
 
 

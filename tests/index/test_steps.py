@@ -7,14 +7,16 @@ import pytest
 
 import matchyard as my
 from matchyard.engine import configure
-from matchyard.index import snapshot
+from matchyard.index import segment, snapshot
 
 
 @pytest.fixture
 def few_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps are of 32 events, as if for a GPU, or 16 at first, or find a hundred keys."""
-    for name, value in (("_LEAST", 2), ("_MOST_KEYS", 100), ("CHUNK", 16)):
+    for name, value in (("LEAST", 2), ("CHUNK", 16)):
+        monkeypatch.setattr(segment, name, value)
         monkeypatch.setattr(snapshot, name, value)
+    monkeypatch.setattr(segment, "_MOST_KEYS", 100)
     for engine in ("tags", "twigs"):
         monkeypatch.setattr(configure(engine, None, {}).algorithm, "LAUNCH", 32, raising=False)
 
@@ -65,7 +67,7 @@ def test_where_tables_take_turns_a_step_is_larger(
 def test_on_the_cpu_work_does_not_depend_on_what_came_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(snapshot, "_MOST_KEYS", 100)
+    monkeypatch.setattr(segment, "_MOST_KEYS", 100)
     index = my.PredicateIndex("tiles").add_many([f"x > {i}" for i in range(50)], range(50))
     events = [{"x": i % 70} for i in range(3000)]
     first = index.consolidate().match(events)

@@ -230,7 +230,7 @@ def test_large_arrays_of_an_opened_index_are_mapped_and_all_are_read_only(
     build(ROWS, KEYS, *case[:2]).save(tmp_path / "a.index")  # type: ignore[index]
     for most, is_mapped in ((1 << 20, False), (64, True)):
         monkeypatch.setattr(content, "READ_BYTES", most)
-        segment = my.open(tmp_path / "a.index")._snapshot.segments[0]
+        segment = my.open(tmp_path / "a.index")._state.snapshot.segments[0]
         for array in (*segment.tables[0], *segment.vocabulary):
             assert not array.flags.writeable
         owner = segment.tables[0].keys

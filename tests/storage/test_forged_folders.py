@@ -97,7 +97,7 @@ def test_a_version_without_a_number_is_not_the_current_one(saved: Path) -> None:
 def test_names_whose_runs_are_longer_than_their_buffers_are_refused(saved: Path) -> None:
     """Arrow does not compare them when it reads a file: it read beyond the file's end."""
     file = version_of(saved) / "vocabulary.arrow"
-    n_runs = len(my.open(saved)._snapshot.segments[0].vocabulary.uses)
+    n_runs = len(my.open(saved)._state.snapshot.segments[0].vocabulary.uses)
     node = struct.pack("<qq", n_runs, 0)
     assert file.read_bytes().count(node) >= 2
     write_file(

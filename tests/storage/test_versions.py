@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import matchyard as my
-from matchyard.storage import versions
+from matchyard.storage import stream_records, versions
 from matchyard.storage.versions import version_of_batch
 
 
@@ -125,7 +125,7 @@ def test_one_record_for_several_indexes_keeps_them_apart(index, tmp_path):
 
 def test_streams_that_ended_long_ago_keep_nothing(index, monkeypatch):
     version_of_batch(index, "s", 0)
-    monkeypatch.setattr(versions, "_STREAM_FORGOTTEN_S", -1.0)
+    monkeypatch.setattr(stream_records, "_STREAM_FORGOTTEN_S", -1.0)
     publish(index, 3)
     assert kept(index) == ["0003", "0004"]
 
@@ -136,13 +136,13 @@ def test_batches_without_a_stream_are_kept_by_time(index, monkeypatch):
         publish(index)
     publish(index, 2)
     assert kept(index) == ["0001", "0002", "0003", "0005", "0006"]
-    monkeypatch.setattr(versions, "_NAMELESS_KEPT_S", -1.0)
+    monkeypatch.setattr(stream_records, "_NAMELESS_KEPT_S", -1.0)
     publish(index)
     assert kept(index) == ["0002", "0003", "0006", "0007"]
 
 
 def test_only_so_many_batches_are_remembered(index, monkeypatch):
-    monkeypatch.setattr(versions, "_BATCHES_KEPT", 3)
+    monkeypatch.setattr(stream_records, "_BATCHES_KEPT", 3)
     for batch in range(10):
         version_of_batch(index, "s", batch)
     assert sorted(os.listdir(index / "streams" / "s")) == [f"{n:09}" for n in (7, 8, 9)]

@@ -18,7 +18,7 @@ import matchyard as my
 from matchyard.engines.predicates.encoder.events import intake
 from matchyard.engines.predicates.encoder.events.intake import column
 from matchyard.errors import ParseError
-from matchyard.index import snapshot
+from matchyard.index import segment, snapshot
 from tests.engines.predicates.encoder.test_json import (
     OPTIONS,
     attributes,
@@ -266,6 +266,7 @@ def test_reading_counts_as_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
         return read_json(*given)
 
     monkeypatch.setattr(intake, "read_json", read_slowly)
-    monkeypatch.setattr(snapshot, "perf_counter", lambda: now[0])
+    for module in (segment, snapshot):
+        monkeypatch.setattr(module, "perf_counter", lambda: now[0])
     index = my.PredicateIndex().add("a > 1", 1).consolidate()
     assert index.match([{"a": 2}]).encode_s == 7
