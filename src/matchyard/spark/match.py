@@ -83,11 +83,7 @@ def match(
     * `device`: "auto" matches on the GPU that Spark gives a task, and else on the CPU; "cpu" always
       there; with "gpu" a task without a GPU that it can use ends the job and says what is missing.
     """
-    check_choice("strategy", strategy, ("auto", "replicated", "sharded"))
-    check_choice("output", output, ("pairs", "arrays"))
-    check_choice("bad", bad, ("raise", "keep"))
-    check_choice("device", device, DEVICES)
-    ids = [id] if isinstance(id, str) else list(id)
+    _check_choices(strategy, output, bad, device)
     path = place_of(index)
     current = shards.current_version(path)
     manifest = shards.manifest_of(path, current)
@@ -95,32 +91,23 @@ def match(
     if follow and not events.isStreaming:
         raise UsageError("follow is for streams: a batch job has one version, the current one")
     asked = event_of(events, event, manifest["engine"])
+    names = [id] if isinstance(id, str) else list(id)
+    ids = [column_of(events, name, "names of events") for name in names]
     string_keys = any(file[0] == "keys.arrow" for file in manifest["files"])
-    key = T.StringType() if string_keys else T.LongType()
-    columns = [column_of(events, name, "names of events") for name in ids]
-    fields = [T.StructField(field.name, carried(field)) for field in events.select(*columns).schema]
-    found = [
-        T.StructField("keys", T.ArrayType(key)) if output == "arrays" else T.StructField("key", key)
-    ]
-    # A stream is watched, so its version travels along even where it is not asked for.
+    # The metrics of a stream include its version, so the column is there even if not asked for.
     with_version = version or events.isStreaming
-    found += [T.StructField("version", T.LongType())] if with_version else []
-    found += [T.StructField("reason", T.StringType())] if bad == "keep" else []
-    names = [field.name for field in [*fields, *found]]
-    if len(set(names)) < len(names):
-        raise UsageError(
-            f"the result would have two columns of one name: {', '.join(names)}; rename the events'"
-        )
-    # Over Connect, tasks of foreachBatch do not know their batch, but the moment at which it began.
-    stamped = bool(follow) and type(events).__module__.startswith("pyspark.sql.connect")
+    schema = _result_schema(
+        events.select(*ids).schema, string_keys, output, with_version, bad == "keep"
+    )
     job = MatchJob(
         path,
         current,
         streaming=events.isStreaming,
         follow=bool(follow),
         record=place_of(follow) if isinstance(follow, str) else None,
-        stamped=stamped,
-        names=names,
+        # Over Connect, tasks of foreachBatch do not know their batch, but the moment at which it began.
+        stamped=bool(follow) and type(events).__module__.startswith("pyspark.sql.connect"),
+        names=schema.fieldNames(),
         merged=False,
         every=False,
         unique=unique,
@@ -131,21 +118,61 @@ def match(
         device=device,
     )
     choice = choose(manifest, strategy, worker_memory, events.sparkSession)
-    _log.info("%s: %s", choice.strategy, choice.reason)
-    if explain:
-        print(f"matchyard: {choice.strategy}, because {choice.reason}")
-    named = [column.alias(f"_id{number}") for number, column in enumerate(columns)]
-    moment = [F.unix_millis(F.current_timestamp()).alias("_moment")] if stamped else []
-    chosen = events.select(*named, *moment, asked.alias("_event"))
-    schema = T.StructType([*fields, *found])
+    _announce(choice, explain)
+    selected = _select_events(events, ids, asked, job)
     if choice.strategy == "replicated":
-        matched = chosen.mapInArrow(partial(match_replicated, job), schema)
+        matched = selected.mapInArrow(partial(match_replicated, job), schema)
     else:
-        matched = _sharded(chosen, job, sum(manifest["segments"]), schema, len(ids))
+        matched = _sharded(selected, job, sum(manifest["segments"]), schema, len(ids))
     if not events.isStreaming:
         return matched
     observed = _observed(matched, job)
     return observed if version else observed.drop("version")
+
+
+def _check_choices(strategy: str, output: str, bad: str, device: str) -> None:
+    check_choice("strategy", strategy, ("auto", "replicated", "sharded"))
+    check_choice("output", output, ("pairs", "arrays"))
+    check_choice("bad", bad, ("raise", "keep"))
+    check_choice("device", device, DEVICES)
+
+
+def _result_schema(
+    ids: T.StructType, string_keys: bool, output: str, with_version: bool, keep_bad: bool
+) -> T.StructType:
+    """The columns of the result: names of the event, key or keys, version, reason."""
+    key = T.StringType() if string_keys else T.LongType()
+    fields = [T.StructField(field.name, carried(field)) for field in ids]
+    if output == "arrays":
+        fields.append(T.StructField("keys", T.ArrayType(key)))
+    else:
+        fields.append(T.StructField("key", key))
+    if with_version:
+        fields.append(T.StructField("version", T.LongType()))
+    if keep_bad:
+        fields.append(T.StructField("reason", T.StringType()))
+    names = [field.name for field in fields]
+    if len(set(names)) < len(names):
+        raise UsageError(
+            f"the result would have two columns of one name: {', '.join(names)}; rename the events'"
+        )
+    return T.StructType(fields)
+
+
+def _announce(choice: Choice, explain: bool) -> None:
+    """Log the strategy, and print it if the caller asked for an explanation."""
+    _log.info("%s: %s", choice.strategy, choice.reason)
+    if explain:
+        print(f"matchyard: {choice.strategy}, because {choice.reason}")
+
+
+def _select_events(
+    events: DataFrame, ids: Sequence[Column], event: Column, job: MatchJob
+) -> DataFrame:
+    """The columns that tasks read: names of the event, the moment of its micro-batch, the event."""
+    named = [column.alias(f"_id{number}") for number, column in enumerate(ids)]
+    moment = [F.unix_millis(F.current_timestamp()).alias("_moment")] if job.stamped else []
+    return events.select(*named, *moment, event.alias("_event"))
 
 
 def _check_runs_on(device: str, manifest: dict[str, Any]) -> None:
