@@ -18,7 +18,7 @@ _COLUMNS = "docs/s", "±", "MB/s", "ns/tag", "parse", "match", "ratio", "first",
 
 _MEANING = (
     "MB/s of XML; ns of a thread per opening or closing tag, parsing and matching apart; first: the "
-    "first pass of a fresh index, which has matched no document yet"
+    "first pass of a fresh index; later: the passes after it"
 )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -97,3 +98,51 @@ def read_options(given: list[str] | None) -> dict[str, Any]:
         except ValueError:
             chosen[name] = value
     return chosen
+
+
+class BenchArguments(NamedTuple):
+    """The arguments of `matchyard bench`, as given."""
+
+    engine: str
+    workload: str | None
+    size: str | None
+    algorithms: str
+    threads: str
+    device: str
+    events: str | None
+    documents: str | None
+    rivals: bool
+    common: str
+    passes: int
+    seed: int
+    option: list[str] | None
+    parameter: list[str] | None
+    form: str | None
+    plot: Path | None
+    against: str | None
+    as_json: bool
+
+    @property
+    def algorithm_names(self) -> list[str]:
+        """The named algorithms; empty for all."""
+        return [] if self.algorithms == "all" else self.algorithms.split(",")
+
+    @property
+    def n_subscriptions(self) -> int | None:
+        """The size as a number; None for the workload's own."""
+        return read_count(self.size) if self.size else None
+
+    @property
+    def n_events(self) -> int | None:
+        """The events per pass; None for as many as take about a second."""
+        return read_count(self.events) if self.events else None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the algorithm."""
+        return read_options(self.option)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the workload."""
+        return read_options(self.parameter)
