@@ -1,4 +1,4 @@
-"""`matchyard bench ENGINE --against REVISION`: is the working tree faster or slower than a revision?"""
+"""`matchyard bench ENGINE --against REVISION`: compare the working tree with a revision."""
 
 from __future__ import annotations
 

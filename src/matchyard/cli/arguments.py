@@ -1,4 +1,4 @@
-"""Arguments that several commands have, and how counts and options are written."""
+"""Arguments that several commands share, and the parsers of counts and options."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 
 
 def read_count(text: str) -> int:
-    """A count such as 250k, 1M or 20_000."""
+    """Parse a count such as 250k, 1M or 20_000."""
     from matchyard.errors import UsageError
 
     factor = {"k": 1_000, "m": 1_000_000, "g": 1_000_000_000}.get(text[-1:].lower(), 1)
@@ -52,7 +52,7 @@ def read_count(text: str) -> int:
 
 
 def read_threads(text: str) -> int:
-    """One number of threads."""
+    """Parse one number of threads."""
     from matchyard.errors import UsageError
 
     numbers = read_several_threads(text)
@@ -62,7 +62,7 @@ def read_threads(text: str) -> int:
 
 
 def read_several_threads(text: str) -> list[int]:
-    """Numbers of threads with commas between."""
+    """Parse numbers of threads, separated by commas."""
     from matchyard.errors import UsageError
 
     numbers = [read_count(part) for part in text.split(",")]
@@ -72,20 +72,20 @@ def read_several_threads(text: str) -> list[int]:
 
 
 def read_shapes(text: str) -> list[tuple[int, int]]:
-    """Numbers of documents and their bytes, e.g. 1x30M,1000x25k."""
+    """Parse numbers of documents and their bytes, e.g. 1x30M,1000x25k."""
     from matchyard.errors import UsageError
 
-    found = []
+    shapes = []
     for part in text.split(","):
         number, times, size = part.partition("x")
         if not times:
             raise UsageError(f"not documents: {part!r}; expected number and bytes, e.g. 1000x25k")
-        found.append((read_count(number), read_count(size)))
-    return found
+        shapes.append((read_count(number), read_count(size)))
+    return shapes
 
 
 def read_options(given: list[str] | None) -> dict[str, Any]:
-    """Options given as name=value; numbers and true/false are read as such."""
+    """Parse options of the form name=value; a value may be JSON, such as 3 or true."""
     from matchyard.errors import UsageError
 
     chosen: dict[str, Any] = {}

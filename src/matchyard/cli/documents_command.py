@@ -1,4 +1,4 @@
-"""`matchyard bench twigs`: algorithms on documents of several shapes, beside what people use."""
+"""`matchyard bench twigs`: algorithms on documents of several shapes, and common tools."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def _measure(given: BenchArguments, shapes: Sequence[Shape]) -> tuple[Job, list[
 
 
 def _show_rivals(job: Job, shapes: Sequence[Shape], results: Sequence[Any], as_json: bool) -> None:
-    """lxml on documents of each shape, or shorter ones, beside the first algorithm with the fewest
-    threads; and the speed of parsers on the last."""
+    """Print lxml's speed on documents of each shape, or shorter ones, compared with the first result
+    of the shape; then the speed of parsers on the last shape."""
     import matchyard as my
     from matchyard.bench import documents_report, harness, xpath_rival
 
@@ -79,9 +79,11 @@ def _show_rivals(job: Job, shapes: Sequence[Shape], results: Sequence[Any], as_j
         source = job.source(xpath_rival.suitable(shape))
         progress("evaluating with lxml")
         ours = next(r for r in results if r.document_bytes == shape.document_bytes)
-        found = xpath_rival.race(source, ours.events, index)
+        sampled = xpath_rival.race(source, ours.events, index)
         clear()
-        say(json.dumps(found._asdict()) if as_json else documents_report.rival_line(found, ours))
+        say(
+            json.dumps(sampled._asdict()) if as_json else documents_report.rival_line(sampled, ours)
+        )
     speeds = xpath_rival.parser_speeds(source)
     say(
         json.dumps({"parser_mb_per_s": speeds}) if as_json else documents_report.parser_line(speeds)

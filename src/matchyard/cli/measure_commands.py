@@ -1,4 +1,4 @@
-"""`matchyard bench` and `demo`: what is measured, and shown to people."""
+"""`matchyard bench` and `demo`: comparisons of algorithms, and live demonstrations."""
 
 from __future__ import annotations
 
@@ -194,11 +194,11 @@ def demo(
     what: Annotated[
         str,
         typer.Argument(
-            help="spark: tweets stream past a million interests; network: ten routers, one of which is killed."
+            help="spark: a stream of tweets and a million interests; network: ten routers, one of which is killed."
         ),
     ] = "spark",
     size: Size = "1M",
-    seconds: Annotated[float, typer.Option(help="For how many seconds tweets arrive.")] = 30.0,
+    seconds: Annotated[float, typer.Option(help="Duration of the tweets in seconds.")] = 30.0,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -208,9 +208,9 @@ def demo(
     threads: Threads = 2,
     seed: Seed = 1,
 ) -> None:
-    """Run the whole pipeline on Spark, live: tweets against a million interests that change.
+    """Run the whole pipeline on Spark, with a live view: tweets against a million changing interests.
 
-    With `network`, instead: ten routers in processes on the map of a provider, with a look at each.
+    With `network`, run ten routers in processes on the map of a provider instead.
     """
     from matchyard.errors import UsageError
 
