@@ -89,7 +89,7 @@ def compare(
     pairs: int = PAIRS,
     progress: Callable[[str], None] = lambda message: None,
 ) -> Iterator[Verdict]:
-    """Measure the working tree beside a revision: a verdict on building, then one on matching."""
+    """Compare the working tree with a revision: a verdict on building, then one on matching."""
     if pairs < PAIRS:
         raise UsageError(f"{pairs} pairs; expected at least {PAIRS} for a verdict")
     here, there = _checkout(), exported(revision)

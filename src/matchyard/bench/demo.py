@@ -246,10 +246,10 @@ def summary(tally: Tally, places: Places, checked: Checked | None) -> list[tuple
                    f"{'es' * (len(tally.batches) != 1)}; "
                    f"{short(steady.events_per_s)} tweets/s"),
         ("matches", f"{tally.total('matches'):,}; {short(steady.matches_per_s)} matches/s"),
-        ("rates", f"of {steady.what}; the time is that to read files, match and write Parquet"),
+        ("rates", f"of {steady.what}, including reading files and writing Parquet"),
         ("batch latency", f"median {median:.2f} s, longest {most:.2f} s, without the first batch"),
         ("changes", f"{joined:,} users joined and {left:,} left, in {len(tally.changes)} new "
-                    f"versions; those who joined got {sum(tally.caught.values()):,} tweets"),
+                    f"versions; new users got {sum(tally.caught.values()):,} tweets"),
         ("index versions", versions or "none was used"),
         ("dead letters", f"{tally.total('bad'):,} tweets that cannot be read, with the reason"),
         ("why not?", _explained(tally, places)),

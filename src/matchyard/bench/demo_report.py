@@ -127,7 +127,7 @@ def _verdict(rows: Sequence[tuple[str, str]]) -> str:
     said = dict(rows)
     return (
         f'<section class="verdict"><h2>Checked</h2><p>{escape(said["checked"])}.</p>'
-        f'<p class="dim">Rates are those {escape(said["rates"])}.</p></section>'
+        f'<p class="dim">Rates are means {escape(said["rates"])}.</p></section>'
     )
 
 
@@ -242,8 +242,8 @@ def _plots(tally: Tally) -> list[str]:
         ]
     cells = "".join(_section(title, svg) for title, svg in drawn)
     note = (
-        "Each step is a batch, as wide as it took. Dashed lines: a change of the interests is "
-        "published. A batch takes the version that is current when its first task begins."
+        "Each step is a batch; its width is its duration. Dashed lines: a change of the interests is "
+        "published. A batch uses the version that is current when its first task begins."
     )
     return [f'<div class="plots">{cells}</div>', f'<p class="dim">{note}</p>']
 

@@ -256,7 +256,7 @@ async def _kill(story: Story, chance: random.Random) -> None:
     name = busiest["name"] if busiest else chance.choice(story.routers.names)
     story.routers.kill(name)
     story.down.add(name)
-    story.say(f"router {name} was killed; its neighbours keep what it misses")
+    story.say(f"router {name} was killed; its neighbours keep messages for it")
     await asyncio.sleep(min(3.0, story.seconds * 0.15))
     story.routers.start(name)
     status = await story.routers.status(name)
@@ -315,7 +315,7 @@ async def _steps(story: Story, tweet: frozenset[str], start: str, tree: int = 0)
             for part in (f"to {onward}" if onward else "", f"for {users}" if users else "")
             if part
         )
-        lines.append(f"{'  ' * depth}{name}: {what or 'nobody here or beyond wants it'}")
+        lines.append(f"{'  ' * depth}{name}: {what or 'no receivers here or beyond'}")
         waiting.extend((one, name, depth + 1) for one in answer["to"])
     return lines
 

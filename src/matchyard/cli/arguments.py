@@ -34,7 +34,7 @@ Format = Annotated[
     str | None,
     typer.Option(
         help="Format of the input: jsonl, csv, parquet or arrow, for documents also xml; by default "
-        "what its ending says, and jsonl for standard input."
+        "from its ending, and jsonl for standard input."
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]

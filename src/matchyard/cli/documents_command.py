@@ -45,7 +45,7 @@ def _read_shapes(given: BenchArguments) -> list[Shape]:
     from matchyard.errors import UsageError
 
     if given.documents and given.events:
-        raise UsageError("--documents says how many there are; leave --events out")
+        raise UsageError("--documents sets the number of events; leave --events out")
     if given.documents:
         return [Shape(*numbers) for numbers in read_shapes(given.documents)]
     return [Shape(given.n_events)]

@@ -53,7 +53,7 @@ def reproduce(
         return
     if device not in ("cpu", "gpu") or (redraw and device != "cpu"):
         raise UsageError(
-            "a figure runs on device cpu or gpu, and --redraw, which runs nothing, on cpu"
+            "a figure runs on device cpu or gpu; --redraw runs nothing and takes only cpu"
         )
     given: dict[str, Any] = {"output": output, "as_json": as_json}
     if not redraw:

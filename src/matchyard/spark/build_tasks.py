@@ -75,12 +75,12 @@ def _counts(names: Any, counts: Any, hashes: Any) -> pa.RecordBatch:
 
 
 def added_up(hashes: pa.Array) -> int:
-    """The sum of hashes of 32 bits, which says which they are whatever their order."""
+    """The sum of 32-bit hashes: a checksum of rows in any order."""
     return int(np.asarray(hashes).sum())
 
 
 def count_rarest(job: BuildJob, batches: Batches) -> Batches:
-    """How many subscriptions have each name as their rarest; -1 is for those without names."""
+    """The number of subscriptions by rarest name; -1 stands for subscriptions without names."""
     vocabulary, _ = shards.open_names(job.folder, job.names, job.plan, job.segment)
     counts = np.zeros(shards.n_ids(vocabulary, job.plan) + 1, np.int64)
     for batch in batches:

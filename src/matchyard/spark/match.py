@@ -2,7 +2,7 @@
 
 Two strategies, with the same rows:
 
-    replicated   every worker maps the whole index; events pass through it where they are
+    replicated   every worker maps the whole index; events stay in their partitions
     sharded      each shard gets the events that it can match; the results are merged
 
 The strategy "sharded" is for an index that is larger than a worker's memory.

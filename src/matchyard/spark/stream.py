@@ -60,7 +60,7 @@ class Sample(NamedTuple):
     matches: int
     bad: int
     seconds: float  # …and how long it took
-    version: int  # of the index; 0 while nothing has matched
+    version: int  # of the index; 0 before the first match
     total_events: int  # since the listener was added
     total_matches: int
     total_bad: int

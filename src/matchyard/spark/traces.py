@@ -123,7 +123,7 @@ def from_topics(
     interests, topics = (spark.read.parquet(f"{path}/{part}") for part in ("interests", "topics"))
     n_interests = interests.count()
     if not n_interests:
-        raise UsageError(f"nobody in {path} is interested in a topic; fit fewer topics")
+        raise UsageError(f"no author in {path} is interested in a topic; fit fewer topics")
     factor = _copier(seed).copies(languages)
     chosen = functions.pmod(functions.xxhash64(functions.lit(seed), "number"), n_interests)
     sources = spark.range(0, -(-size // factor), 1, partitions).withColumnRenamed("id", "number")
