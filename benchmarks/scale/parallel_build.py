@@ -43,9 +43,8 @@ class Job(NamedTuple):
     plan: shards.Plan
     n_processes: int
     folder: Path
-    make_keys: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = (
-        None  # from the workload's keys
-    )
+    # Makes the index's keys from the workload's keys.
+    make_keys: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None
 
     def source(self) -> Any:
         """The workload; its tables are made once."""

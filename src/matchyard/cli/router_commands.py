@@ -183,7 +183,7 @@ def tail(
     secret_file: SecretFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the packets for an application, each once, from the last position on."""
+    """Print the packets for an application, each once, from the last read position on."""
     from matchyard.network.client import Tail
 
     async def work() -> None:

@@ -116,7 +116,7 @@ def compact(
 ) -> Built:
     """Fold all appended segments into one, and publish it.
 
-    `shards` defaults to the number of shards of the first segment.
+    By default, the first segment's number of shards; one joined table if that has one shard.
     """
     path = place_of(path)
     _check_count(shards)

@@ -16,7 +16,7 @@ import matchyard as my
 from matchyard.errors import ParseError, UsageError
 
 Batches = Iterator[pa.RecordBatch]
-_HANDED_ON = 1 << 22  # bytes of documents in one batch; one larger document is a batch of its own
+_HANDED_ON = 1 << 22  # bytes of documents in one batch; the last document may exceed it
 
 
 def split_files(record: str, max_document_bytes: int, batches: Batches) -> Batches:

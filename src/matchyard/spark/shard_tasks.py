@@ -18,7 +18,7 @@ from matchyard.spark.match_rows import Layout
 from matchyard.spark.match_tasks import matched, sift
 
 _HANDED_ON = 1 << 16  # merged rows in one batch
-_SENT_BYTES = 1 << 28  # of events in one routed batch; a larger event is a batch of its own
+_SENT_BYTES = 1 << 28  # of events in one routed batch; a single event may exceed it
 
 
 def route(job: MatchJob, batches: Batches) -> Batches:
