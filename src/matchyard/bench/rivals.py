@@ -227,7 +227,7 @@ def check(matches: Matches, expected: Matches) -> None:
 
 def _refuse_empty(subscriptions: pa.Array) -> None:
     if pc.min(pc.list_value_length(subscriptions)).as_py() == 0:
-        raise UsageError("a set has no tags; rivals take only sets with tags")
+        raise UsageError("rivals do not take sets without tags")
 
 
 def connect(threads: int) -> Any:

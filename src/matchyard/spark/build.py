@@ -264,7 +264,7 @@ def _key_names(rows: DataFrame, n_rows: int, base: _shards.Carried | None) -> An
     known = base.key_names if base else None
     if base is not None and base.has_keys and n_rows and is_string != (known is not None):
         there, here = ("strings", "integers") if known is not None else ("integers", "strings")
-        raise UsageError(f"the keys of this index are {there}; the keys of the changes are {here}")
+        raise UsageError(f"the keys of this index are {there}; those of the changes are {here}")
     if not is_string or (base is not None and not n_rows):
         return known
     distinct = rows.select("key").distinct().toArrow()["key"]
