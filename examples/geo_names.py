@@ -1,10 +1,10 @@
-"""Events in a wireless mesh go to the people who asked for them: match, look up, send.
+"""Deliver events in a wireless mesh to their subscribers: match, look up, send.
 
     python examples/geo_names.py [--nodes 10000] [--events 500]
 
-Every node of the mesh is somebody's radio, and everybody has subscribed to tags. An event comes up at a node.
-Matchyard says who wants it; the node looks up where these people are, by asking other nodes through the mesh; then
-it sends one message along a tree through random points. People who have moved since are found as well.
+Every node of the mesh is a person's radio, and every person subscribes to tags. An event occurs at a node.
+Matchyard finds the subscribers. The node looks up their positions by asking other nodes through the mesh. Then it
+sends one message along a tree through random points. People who have moved are found as well.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main(n_nodes: int = 10_000, n_events: int = 500, seed: int = 1) -> None:
     sources = rng.integers(0, n_nodes, n_events)
     print(f"{n_events:,} events match {matches.work.matches:,} subscriptions")
 
-    # Everybody tells where they are; then one in ten moves, some a little and some far.
+    # Every person publishes a position; then one in ten moves, some a little and some far.
     directory = geo.Directory(mesh)
     published = directory.publish_many(people, mesh.points)
     for number in rng.choice(n_nodes, n_nodes // 10, replace=False):
@@ -45,12 +45,12 @@ def main(n_nodes: int = 10_000, n_events: int = 500, seed: int = 1) -> None:
         f"people, {entries.max()} at most"
     )
 
-    requests, found = directory.locate(matches, sources)
-    look_ups = found.traffic(mesh)
+    requests, positions = directory.locate(matches, sources)
+    look_ups = positions.traffic(mesh)
     sending = geo.send(mesh, requests, rule="T60", runs=1, seed=seed)
     each = geo.send(mesh, requests, rule="C0", tree="star", seed=seed)
     flood = geo.flood(mesh, requests)
-    print(f"{len(found.nodes):,} look-ups, {found.is_found.sum():,} of them successful")
+    print(f"{len(positions.nodes):,} look-ups, {positions.is_found.sum():,} of them successful")
     print(f"{'':28}transmissions  busiest node")
     for name, traffic in (
         ("look-ups and answers", look_ups),

@@ -3,8 +3,8 @@
     python examples/isp_routing.py MAP [--trees 4]
 
 MAP is a map of Rocketfuel (`1755.r0.cch.gz`), or any other file that `matchyard.topology` reads. Some routers register
-interests; each router tells its neighbours as little as it must. Then a packet enters at the edge and takes a tree
-to everybody who asked for it. A reply goes back by the label of where it came from, without any table.
+interests; each router sends its neighbours as few updates as possible. Then a packet enters at the edge and
+follows a tree to all interested routers. A reply returns by the label of the source, without any table.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Routers:
 
     def __init__(self, network: Topology, trees: list[Tree]) -> None:
         self.network, self.trees = network, trees
-        words = Vocabulary()  # one for all, since they are in one process
+        words = Vocabulary()  # shared by all routers, since they are in one process
         self.ribs = [
             Rib(links_at(network, trees, node), vocabulary=words) for node in range(network.n_nodes)
         ]
@@ -52,7 +52,7 @@ class Routers:
         return there, int(np.searchsorted(near, node)) + 1
 
     def register(self, node: int, interest: str) -> None:
-        """Register an interest on all trees; updates go on until nobody has to be told more."""
+        """Register an interest on all trees, and forward updates until there are no more."""
         for tree in range(len(self.trees)):
             waiting = deque([(node, 0, Update([interest]))])
             while waiting:
@@ -62,7 +62,7 @@ class Routers:
                     waiting.append((*self.across(at, leaving), told))
 
     def send(self, node: int, packet: set[str], tree: int) -> tuple[dict[int, int], int]:
-        """Who gets a packet, after how many hops; and how many links it took."""
+        """The receivers of a packet with their hops, and the number of links."""
         reached: dict[int, int] = {}
         waiting, n_links = deque([(node, 0, 0)]), 0
         while waiting:

@@ -6,10 +6,10 @@ A rule is a line such as
 
     {"key": "hot in the north", "rule": {"area": ["north"], "temp": [{"numeric": [">", 30]}]}}
 
-where the rule may also be text: "area = \\"north\\" and temp > 30". For every event with alerts, a
-line {"alerts": ["hot in the north"], "event": {…}} is written. Lines that are no events are named
-on standard error, and the rest goes on. With `--why KEY`, it says for each event why that rule
-does or does not hold, instead.
+where the rule may also be text: "area = \\"north\\" and temp > 30". For every event with alerts, it
+prints a line {"alerts": ["hot in the north"], "event": {…}}. Invalid lines are reported on standard
+error and skipped. With `--why KEY`, it explains instead for each event why that rule does or does not
+hold.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pathlib import Path
 
 import matchyard as my
 
-BATCH = 4096  # lines that are matched at once
+BATCH = 4096  # lines matched at once
 
 
 def read_rules(path: Path) -> my.PredicateIndex:
-    """An index of the rules; one that cannot be read ends it, with its line."""
+    """An index of the rules; exits at a rule that cannot be read, with its line."""
     index = my.PredicateIndex()
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
@@ -40,7 +40,7 @@ def read_rules(path: Path) -> my.PredicateIndex:
 
 
 def is_event(index: my.PredicateIndex, number: int, line: str) -> bool:
-    """Can the line be matched? If not, it says why."""
+    """True if the line is an event; otherwise print the reason."""
     try:
         index.check([line])
     except my.ParseError as error:
@@ -50,12 +50,12 @@ def is_event(index: my.PredicateIndex, number: int, line: str) -> bool:
 
 
 def alert(index: my.PredicateIndex, lines: Iterable[str]) -> None:
-    """Write the alerts of all events."""
+    """Print the alerts of all events."""
     numbered = enumerate(lines, 1)
     while batch := list(islice(numbered, BATCH)):
         try:
             matches = index.match([line for _, line in batch])
-        except my.ParseError:  # at least one line is no event: match the others
+        except my.ParseError:  # at least one line is not an event: match the others
             batch = [(number, line) for number, line in batch if is_event(index, number, line)]
             matches = index.match([line for _, line in batch])
         for (_, line), keys in zip(batch, matches.to_lists(), strict=True):

@@ -3,8 +3,8 @@
     python examples/kafka_stream.py localhost:9092 music.index --in tweets --out matches
 
 An event is a message such as {"id": 7, "tags": ["jazz", "live", "oslo"]}; for every subscription
-that matches, {"id": 7, "key": "ada"} is sent. With `--checkpoint`, a stream that is started again
-goes on where it ended; every match is sent at least once.
+that matches, {"id": 7, "key": "ada"} is sent. With `--checkpoint`, a restarted stream resumes at its
+last position; every match is sent at least once.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--in", dest="events", default="tweets", help="topic of events")
     parser.add_argument("--out", dest="matches", default="matches", help="topic of matches")
     parser.add_argument("--checkpoint", help="folder of the stream's progress")
-    parser.add_argument("--once", action="store_true", help="end when all events have been read")
-    parser.add_argument("--jars", help="the connector's jars, with commas; else Spark fetches them")
+    parser.add_argument("--once", action="store_true", help="stop after the last available event")
+    parser.add_argument(
+        "--jars", help="the connector's jars, separated by commas; by default Spark fetches them"
+    )
     return parser.parse_args()
 
 

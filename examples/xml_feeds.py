@@ -1,4 +1,4 @@
-"""Say which twigs XML documents satisfy: files, or the records of one large file.
+"""Print the twigs that XML documents satisfy: files, or the records of one large file.
 
     python examples/xml_feeds.py twigs.txt news.xml sports.xml
     python examples/xml_feeds.py twigs.txt --record article dblp.xml
@@ -7,8 +7,8 @@ A line of the first file is a key, a tab and a twig, such as
 
     recent	//article[@year > 2000][author = "Ada"]/title
 
-For every document with matches, a line with its name and the keys is written. Documents that are no
-XML are named on standard error, and the rest goes on.
+For every document with matches, it prints a line with its name and the keys. Documents that are not
+XML are reported on standard error and skipped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import matchyard as my
 
 
 def read_twigs(path: Path) -> my.TwigIndex:
-    """An index of the twigs; one that cannot be read ends it, with its line."""
+    """An index of the twigs; exits at a twig that cannot be read, with its line."""
     index = my.TwigIndex(options={"undefined_entities": "skip"})
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         key, _, twig = line.partition("\t")
@@ -45,8 +45,8 @@ def main() -> None:
                 report(str(path), index.match([path.read_bytes()])[0])
                 continue
             number = 0
-            for _, found in index.match_records(path, given.record):
-                for keys in found.to_lists():
+            for _, matches in index.match_records(path, given.record):
+                for keys in matches.to_lists():
                     number += 1
                     report(f"{path}, {given.record} {number}", keys)
         except my.ParseError as error:

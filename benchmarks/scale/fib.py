@@ -1,8 +1,8 @@
-"""Packets per second through the FIB of AS3257: on the CPU with one thread, and on a GPU where there is one.
+"""Packets per second through the FIB of AS3257: on the CPU with one thread, and on a GPU if there is one.
 
     MATCHYARD_DATA=… python benchmarks/scale/fib.py [FILTERS] [THREADS]
 
-Interfaces found on the GPU are compared with those of the CPU. Appends lines to
+Interfaces from the GPU are compared with those from the CPU. Appends lines to
 benchmarks/results/rib.jsonl.
 """
 
@@ -46,8 +46,8 @@ def main(size: int, threads: int) -> None:
     wanted = None
     for where, algorithm, count in cases:
         fib = Fib(rib, algorithm, device=where)
-        found = fib.forward(packets, 0, incoming, count)
-        pairs = [np.sort(row) for row in found.to_lists()[:2_000]]
+        matches = fib.forward(packets, 0, incoming, count)
+        pairs = [np.sort(row) for row in matches.to_lists()[:2_000]]
         wanted = pairs if wanted is None else wanted
         assert all(np.array_equal(a, b) for a, b in zip(pairs, wanted, strict=True)), algorithm
         rates = []
@@ -58,7 +58,7 @@ def main(size: int, threads: int) -> None:
             rates.append(len(packets) / (end - start))
         line = {"kind": "fib", "network": name, "filters": len(rib), "device": where, "algorithm": algorithm,
                 "threads": count, "packets_per_s": statistics.median(rates),
-                "interfaces_per_packet": found.work.matches / len(packets),
+                "interfaces_per_packet": matches.work.matches / len(packets),
                 "machine": machine.describe()}  # fmt: skip
         with RESULTS.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")

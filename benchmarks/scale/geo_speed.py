@@ -1,10 +1,10 @@
-"""How long meshes, paths, sending and look-ups take, in CPU time of one thread.
+"""The CPU time of meshes, paths, sending and look-ups, with one thread.
 
     python benchmarks/scale/geo_speed.py
 
-Meshes of 80 000 and 320 000 nodes with neighbours; 50 runs of 1 000 uniform requests of 16 nodes by T60 and Grd; one path of
-each routing; look-ups among 80 000 names. Everything is compiled before it is timed. Appends a line to
-benchmarks/results/geo.jsonl.
+Meshes of 80 000 and 320 000 nodes with neighbours; 50 runs of 1 000 uniform requests of 16 nodes by T60 and Grd;
+one path of each routing; look-ups among 80 000 names. Kernels are compiled before the clock starts. Appends a
+line to benchmarks/results/geo.jsonl.
 """
 
 import json
@@ -23,7 +23,7 @@ PAIRS = 1_000
 
 
 def cpu_seconds(act: Callable[[], Any], repeats: int = 3) -> float:
-    """The least of some tries."""
+    """The least CPU time of some repeats."""
     taken = []
     for _ in range(repeats):
         begin = time.process_time()
@@ -34,7 +34,7 @@ def cpu_seconds(act: Callable[[], Any], repeats: int = 3) -> float:
 
 def make(n: int, side: float) -> geo.Mesh:
     mesh = geo.uniform(n, side, r_c=1, seed=1)
-    assert len(mesh.disks.start) == n + 1  # neighbours are found when first asked for
+    assert len(mesh.disks.start) == n + 1  # neighbours are computed on first access
     return mesh
 
 

@@ -2,17 +2,16 @@
 
     python benchmarks/scale/gpu.py [SIZE] [FOLDER] [ALGORITHM …] [--processes N] [--device cpu]
 
-Builds `twitter` at SIZE into FOLDER with as many processes as there are cores (see
-`parallel_build.py`), unless it is there from the last time. Then measures encoded
-batches to keys in the host's memory: medians of at least five passes after a first, for launches of
-several sizes and for one, two and four threads, and the time of the kernels alone; and compares the
-keys of some events with those that `rarest` finds on the CPU. An ALGORITHM is `rarest`, `tagmatch`,
-`tagmatch-cpu`, which is `tagmatch` with the pre-process on the CPU, `scan`, or `plain`, which is `scan`
-with one event in a launch.
+Builds `twitter` at SIZE into FOLDER with a process per core (see `parallel_build.py`), unless FOLDER has
+it already. Then measures encoded batches to keys in the host's memory: medians of at least five passes
+after a warm-up, for launches of several sizes and for one, two and four threads, and the time of the
+kernels alone. Compares the keys of some events with those of `rarest` on the CPU. An ALGORITHM is
+`rarest`, `tagmatch`, `tagmatch-cpu` (`tagmatch` with the pre-process on the CPU), `scan`, or `plain`
+(`scan` with one event in a launch).
 
 `icn-tagmatch` and `icn-rarest` are routers [thesis §3.4.5 and §3.5]: the thesis has 63 million filters
-of the workload `icn`, and forwards 383 500 packets per second on one GPU. Trees are eight, as there;
-how many interfaces a router has is ours.
+of the workload `icn`, and forwards 383 500 packets per second on one GPU. There are eight trees, as in
+the thesis; the number of interfaces of a router is our choice.
 
 Appends JSON lines to benchmarks/results/gpu.jsonl.
 """
@@ -42,14 +41,14 @@ RESULTS = Path(__file__).parents[1] / "results" / "gpu.jsonl"
 LAUNCHES = (1 << 14, 1 << 16)
 THREADS = (1, 2, 4)
 PASSES = 5
-MOST_S = 1.0  # of a pass: with more, it takes fewer events
+MOST_S = 1.0  # of a pass; slower passes get fewer events
 N_COMPARED = 2000
 N_TREES, N_INTERFACES = 8, 64
-BRUTE_FORCE = 1.38e12  # sets per second that a plain loop over all of them checks on an H200
+BRUTE_FORCE = 1.38e12  # sets per second of a plain loop on an H200
 
 
 class Case(NamedTuple):
-    """What is measured: an algorithm with options for building, and others for matching."""
+    """An algorithm with options for building and for matching."""
 
     algorithm: str
     built_with: dict[str, Any]
@@ -89,13 +88,13 @@ def route_keys(subscribers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def came(n_events: int) -> Way:
-    """How events come to a router."""
+    """The trees and interfaces on which events come to a router."""
     rng = np.random.default_rng(1)
     return Way(rng.integers(0, N_TREES, n_events), rng.integers(0, N_INTERFACES, n_events))
 
 
 def built(given: argparse.Namespace, case: Case) -> Path:
-    """The saved index, which is built if it is not there."""
+    """The saved index; it is built if it is missing."""
     workload, make_keys = ("icn", route_keys) if case.is_router else ("twitter", None)
     algorithm = case.algorithm
     path: Path = given.folder / f"{workload}-{algorithm}-{given.size}.index"
@@ -111,12 +110,12 @@ def built(given: argparse.Namespace, case: Case) -> Path:
 
 
 def reference_of(case: Case) -> Case:
-    """What its answers are compared with."""
+    """The case to compare the matches with."""
     return CASES["icn-rarest" if case.is_router else "rarest"]
 
 
 class Runner:
-    """An index whose batches are encoded once, and matched often."""
+    """An index with batches that are encoded once and matched often."""
 
     def __init__(
         self, index: Any, events: Any, matched_with: dict[str, Any], way: Way | None = None
@@ -130,23 +129,23 @@ class Runner:
         self._lent: list[list[Any]] = []
 
     def rows(self, first: int, last: int) -> Any:
-        """Some of the events."""
+        """A range of the events."""
         return self.batch.rows(first, last)
 
     def batches(self, launch: int) -> list[tuple[Any, Way | None]]:
-        """The events, some in each launch, and how they came if this is a router."""
-        n_events, found = self.batch.n_rows, []
+        """The events of each launch, and their trees and interfaces if this is a router."""
+        n_events, batches = self.batch.n_rows, []
         for start in range(0, n_events, launch):
             rows = start, min(start + launch, n_events)
-            found.append((self.rows(*rows), self.way and self.way.rows(*rows)))
-        return found
+            batches.append((self.rows(*rows), self.way and self.way.rows(*rows)))
+        return batches
 
     def borrow(self) -> list[Any]:
-        """What a thread matches with, for each table."""
+        """The workspaces of a thread, one for each table."""
         return [space for _, space in self.segment.workspaces.borrow()]
 
     def match(self, given: tuple[Any, Way | None], spaces: list[Any]) -> Counter[str]:
-        """Match one batch: what was found, and what went over the bus."""
+        """Match one batch; count the pairs, and the bytes over the bus."""
         (batch, way), algorithm = given, self.settings.algorithm
         sent = sum(array.nbytes for array in batch)
         parts, bus = [], 0
@@ -157,13 +156,13 @@ class Runner:
                 part = algorithm.forward(table, batch, way, space, self.options)
             bus += sent + part.keys.nbytes + part.event_start.nbytes
             parts.append(part)
-        found = join(parts, batch.n_rows)
+        matches = join(parts, batch.n_rows)
         return Counter(
-            events=batch.n_rows, pairs=len(found.keys), candidates=found.candidates, bus=bus
+            events=batch.n_rows, pairs=len(matches.keys), candidates=matches.candidates, bus=bus
         )
 
     def run(self, batches: list[Any], threads: int) -> tuple[float, Counter[str]]:
-        """Match batches, each thread every so many-th: the seconds, and what was done."""
+        """Match batches, dealt to threads in turn; return the seconds and the counts."""
         while len(self._lent) < threads:
             self._lent.append(self.borrow())
         lent = self._lent
@@ -196,7 +195,7 @@ def measure(runner: Runner, launch: int, threads: int) -> dict[str, Any]:
 
 
 def kernels(runner: Runner, launch: int) -> dict[str, Any]:
-    """Seconds of each kernel alone, by the clock of the card; the median of several launches."""
+    """The median seconds of each kernel alone, by the clock of the card."""
     import cupy
 
     spaces, marks = runner.borrow(), []
@@ -222,13 +221,13 @@ def kernels(runner: Runner, launch: int) -> dict[str, Any]:
             once[name] += cupy.cuda.get_elapsed_time(begin, end) / 1000  # type: ignore[assignment]
         for name, took in once.items():
             times.setdefault(name, []).append(took)
-    found = {name: statistics.median(all_of_it) for name, all_of_it in times.items()}
-    total = sum(found.values())
-    return {"launch": launch, "kernels_s": found, "events_per_s": n_events / max(total, 1e-9)}
+    medians = {name: statistics.median(all_of_it) for name, all_of_it in times.items()}
+    total = sum(medians.values())
+    return {"launch": launch, "kernels_s": medians, "events_per_s": n_events / max(total, 1e-9)}
 
 
 def compare(index: Any, reference: Any, events: Any, way: Way | None = None) -> int:
-    """Do both find the same keys, or interfaces? How many these are."""
+    """Exit unless both find the same keys or interfaces; return their number."""
     if way is None:
         ours, theirs = index.match(events), reference.match(events)
     else:
@@ -240,7 +239,7 @@ def compare(index: Any, reference: Any, events: Any, way: Way | None = None) -> 
 
 
 def free_bytes() -> int:
-    """Memory of the card that nobody has."""
+    """The free memory of the card."""
     import cupy
 
     cupy.get_default_memory_pool().free_all_blocks()
@@ -263,7 +262,7 @@ def run(given: argparse.Namespace, name: str) -> None:
         n_keys = compare(index, reference, some, way and way.rows(0, len(some)))
         record("compared", {**about, "events": len(some), "keys": n_keys})
         if case.is_router and not is_gpu:
-            continue  # the CPU has no step of its own that could be measured
+            continue  # the CPU has no kernels to measure
         runner = Runner(index, events, case.matched_with, way)
         for launch in case.launches:
             for threads in (n for n in case.threads if n * launch <= given.events or n == 1):
@@ -283,9 +282,11 @@ def main() -> None:
     parser.add_argument("algorithms", nargs="*", default=["rarest", "tagmatch"], metavar="CASE")
     parser.add_argument("--processes", type=int, default=machine.cores())
     parser.add_argument("--device", default="gpu")
-    parser.add_argument("--events", type=int, default=1 << 20, help="that a pass has at most")
+    parser.add_argument("--events", type=int, default=1 << 20, help="most events of a pass")
     given = parser.parse_args()
-    for name in given.algorithms:  # all before CUDA begins, which forked processes do not go with
+    for (
+        name
+    ) in given.algorithms:  # all before CUDA starts, since it does not support forked processes
         built(given, reference_of(CASES[name]))
         built(given, CASES[name])
     for name in given.algorithms:

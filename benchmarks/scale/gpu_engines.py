@@ -1,14 +1,13 @@
-"""Predicates and twigs on one GPU: the defaults of HEM, of CCM and of the paper about twigs; and others.
+"""Predicates and twigs on one GPU: the default workloads of HEM, CCM and the paper on twigs, and others.
 
     python benchmarks/scale/gpu_engines.py [CASE …] [--size N] [--events N] [--device cpu]
 
-Measures encoded batches to keys in the host's memory: medians of at least five passes after a first,
-for one, two and four threads, and the time of the kernels alone, beside one thread of the CPU; and
-compares the keys of some events with those that the CPU finds. `one` gives an event at a time, and
-takes the median and the 90th percentile of all. Any other workload is a case, too, as
-ENGINE:WORKLOAD:ALGORITHM:SIZE[:PARAMETER=VALUE,…], also of tags, which are built at once here; what
-is compared with is `rarest` then. Several with the name of one file in MATCHYARD_ALONE build side by
-side and measure one after the other.
+Measures encoded batches to keys in the host's memory: medians of at least five passes after a warm-up,
+for one, two and four threads, the time of the kernels alone, and one thread of the CPU. Compares the
+keys of some events with those of the CPU. `one` gives an event at a time, and takes the median and the
+90th percentile. Any other workload is a case, too, as
+ENGINE:WORKLOAD:ALGORITHM:SIZE[:PARAMETER=VALUE,…]; tags are compared with `rarest`. Several processes
+with the name of one file in MATCHYARD_ALONE build side by side and measure one after the other.
 
 Appends JSON lines to benchmarks/results/gpu.jsonl.
 """
@@ -28,11 +27,11 @@ from matchyard.cli.arguments import read_count, read_options
 from matchyard.gpu import devices
 
 N_ON_CPU = {"tags": 2000, "predicates": 500, "twigs": 20}  # events
-WARM, SINGLE = 300, 3000  # single events that go before, and that are counted
+WARM, SINGLE = 300, 3000  # single events of the warm-up, and counted ones
 
 
 class Case(NamedTuple):
-    """What is measured."""
+    """A workload, an algorithm and their settings."""
 
     engine: str
     workload: str
@@ -48,7 +47,7 @@ CASES = {
     "hem": Case("predicates", "hem", "tiles", 1_000_000, 1 << 17, 1 << 14),
     "ccm-counting": Case("predicates", "ccm", "counting", 250_000, 1 << 17, 1 << 14),
     "ccm-tiles": Case("predicates", "ccm", "tiles", 250_000, 1 << 17, 1 << 14),
-    # names by Zipf's law; the constraints of a name as they come, and in order of their values
+    # names by Zipf's law; the constraints of a name unsorted, and sorted by value
     "zipf": Case("predicates", "ccm-zipf", "counting", 250_000, 1 << 15, 1 << 14),
     "zipf-ordered": Case(
         "predicates", "ccm-zipf", "counting", 250_000, 1 << 15, 1 << 14, options={"ordered": True}
@@ -61,7 +60,7 @@ CASES = {
 
 
 def case_of(name: str) -> Case:
-    """The case of that name, or the one that it describes.
+    """The case of that name, or the case that the name describes.
 
     >>> case_of("predicates:hem:tiles:1000:width=0.5").settings
     {'width': 0.5}
@@ -81,10 +80,10 @@ def case_of(name: str) -> Case:
 
 
 class Runner(gpu.Runner):
-    """An index whose events are encoded."""
+    """An index with encoded events."""
 
     def rows(self, first: int, last: int) -> Any:
-        """Some of the events."""
+        """A range of the events."""
         if hasattr(self.batch, "rows"):
             return super().rows(first, last)
         start = self.batch.event_start[first : last + 1]
@@ -107,7 +106,7 @@ def filled(case: Case, source: Any, where: str) -> Any:
 
 
 def one_by_one(runner: Runner) -> dict[str, Any]:
-    """Microseconds of single events, from encoded to keys."""
+    """Microseconds from single encoded events to keys."""
     (space,), (table,), times = runner.borrow(), runner.segment.tables, []
     match = runner.settings.algorithm.match
     for batch, _ in runner.batches(1):
@@ -119,7 +118,7 @@ def one_by_one(runner: Runner) -> dict[str, Any]:
 
 
 def one_thread_of_the_cpu(index: Any, events: Any) -> float:
-    """Events that one thread matches in a second, encoded before."""
+    """The encoded events that one thread matches per second."""
     runner = Runner(index, events, {})
     passes = [runner.run(runner.batches(len(events)), 1)[0] for _ in range(1 + gpu.PASSES)][1:]
     return len(events) / statistics.median(passes)
@@ -138,26 +137,26 @@ def run(name: str, size: int | None, n_events: int | None, where: str) -> None:
     some = events[: N_ON_CPU[case.engine]]
     n_keys = gpu.compare(index, on_cpu, some)
     gpu.record("compared", {**about, "events": len(some), "keys": n_keys})
-    with machine.alone():  # others may build meanwhile
+    with machine.alone():  # other processes may build meanwhile
         record_all(case, about, index, on_cpu, events)
 
 
 def record_all(case: Case, about: dict[str, Any], index: Any, on_cpu: Any, events: Any) -> None:
-    """Measure an index, and one thread of the CPU beside it."""
+    """Measure an index, and one thread of the CPU."""
     runner = Runner(index, events, {})
     if case.launch == 1:
         gpu.record("one by one", {**about, **one_by_one(runner)})
         return
     by_cpu = one_thread_of_the_cpu(on_cpu, events[: N_ON_CPU[case.engine]])
-    launch = runner.segment.at_once(case.launch)  # fewer events where they find very much
+    launch = runner.segment.at_once(case.launch)  # fewer events if they have very many matches
     for threads in (n for n in gpu.THREADS if n * launch <= case.n_events or n == 1):
-        found = gpu.measure(runner, launch, threads)
-        rate = found["events_per_s"]
-        found |= {"cpu_events_per_s": by_cpu, "to_one_cpu_thread": rate / by_cpu}
+        rates = gpu.measure(runner, launch, threads)
+        rate = rates["events_per_s"]
+        rates |= {"cpu_events_per_s": by_cpu, "to_one_cpu_thread": rate / by_cpu}
         if case.engine == "twigs":
             n_bytes = n_xml_bytes(events)
-            found |= {"xml_bytes": n_bytes, "xml_bytes_per_s": rate * n_bytes / case.n_events}
-        gpu.record("match", {**about, **found})
+            rates |= {"xml_bytes": n_bytes, "xml_bytes_per_s": rate * n_bytes / case.n_events}
+        gpu.record("match", {**about, **rates})
     if index.device != "cpu":
         gpu.record("kernels", {**about, **gpu.kernels(runner, launch)})
 
@@ -165,8 +164,8 @@ def record_all(case: Case, about: dict[str, Any], index: Any, on_cpu: Any, event
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("cases", nargs="*", default=list(CASES), metavar="CASE")
-    parser.add_argument("--size", type=int, help="subscriptions, in place of the paper's")
-    parser.add_argument("--events", type=int, help="that a pass has at most")
+    parser.add_argument("--size", type=int, help="subscriptions, instead of the paper's number")
+    parser.add_argument("--events", type=int, help="most events of a pass")
     parser.add_argument("--device", default="gpu")
     given = parser.parse_args()
     for name in given.cases:

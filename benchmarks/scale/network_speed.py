@@ -2,9 +2,9 @@
 
     python benchmarks/scale/network_speed.py [routers] [internet]
 
-`routers`: 1 000 nodes with a router each, two L trees, 3 000 registrations; by hops and by subtree, which have to take
-the same links. Registrations and events are of `icn`, and once made up such that each event is wanted by dozens of
-nodes. `internet`: the network of CAIDA in MATCHYARD_DATA, eight LC trees, a million registrations, 100 000
+`routers`: 1 000 nodes with a router each, two L trees, 3 000 registrations; by hops and by subtree, which must take
+the same links. Registrations and events come from `icn`; a second, generated set has dozens of receivers per
+event. `internet`: the network of CAIDA in MATCHYARD_DATA, eight LC trees, a million registrations, 100 000
 notifications by subtree, and the tables of named routers. Appends lines to benchmarks/results/network.jsonl.
 """
 
@@ -43,7 +43,7 @@ def icn() -> tuple[Any, Any, Any]:
 
 
 def dense() -> tuple[Any, Any, Any]:
-    """Registrations of two tags and events of eight, of forty in all; each registration has a user."""
+    """Registrations of two tags and events of eight, from forty tags; each registration has a user."""
     random = np.random.default_rng(1)
 
     def sets(count: int, size: int) -> list[list[str]]:
@@ -86,19 +86,19 @@ def measure_routers() -> None:
 
 
 def links(run) -> bytes:
-    """All links that were taken, by notification."""
+    """The links of each notification."""
     copies = run.copies
     return np.sort(copies.notification.astype(np.int64) << 32 | copies.place).tobytes()
 
 
 def timed(act, n_done: int):
-    """What comes out, and how many per second of CPU time: the median of some runs after a first one."""
-    found, rates = act(), []
+    """The result, and the median rate per second of CPU time of some runs after a first one."""
+    result, rates = act(), []
     for _ in range(REPEATS):
         start = time.process_time()
         act()
         rates.append(n_done / (time.process_time() - start))
-    return found, statistics.median(rates)
+    return result, statistics.median(rates)
 
 
 def measure_internet(n_registrations: int = 1_000_000, n_events: int = 100_000) -> None:

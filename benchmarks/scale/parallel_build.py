@@ -1,14 +1,14 @@
-"""A saved index of a generated workload of tags, built by several processes of one machine.
+"""Build an index of a generated workload of tags with several processes of one machine, and save it.
 
-    every process  rows as numbers, and how often each name occurs
-    this one       the vocabulary: only names that occur are spelled, once
-    every process  numbers to ids, and the rarest of each row
-    this one       ranges of rarest names, one for each process
-    every process  the table of one range
-    this one       one table of all, where the algorithm can join them
+    every process     rows as numbers, and the count of each name
+    the main process  the vocabulary: each name that occurs is spelled once
+    every process     numbers to ids, and the rarest id of each row
+    the main process  ranges of rarest names, one for each process
+    every process     the table of one range
+    the main process  one joined table, if the algorithm can join tables
 
 The steps are those of `matchyard.shards`, without ever writing rows as text. Processes are forked,
-so that what this one has compiled need not be compiled again.
+so that they share the kernels that the main process has compiled.
 """
 
 from __future__ import annotations
@@ -36,34 +36,35 @@ _CHUNK = 1 << 20  # rows made at a time
 
 
 class Job(NamedTuple):
-    """What is built, and where the processes leave what others need."""
+    """The index to build, and the folder for arrays that processes share."""
 
     workload: str
     size: int
     plan: shards.Plan
     n_processes: int
     folder: Path
-    make_keys: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None  # of those there are
+    # Makes the index's keys from the workload's keys.
+    make_keys: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None
 
     def source(self) -> Any:
-        """The workload, with tables that are made once."""
+        """The workload; its tables are made once."""
         return _source(self.workload, self.size)
 
     def range(self, number: int) -> tuple[int, int]:
-        """The rows that a process makes."""
+        """The range of rows of a process."""
         return tuple(self.size * place // self.n_processes for place in (number, number + 1))  # type: ignore[return-value]
 
     def save(self, name: str, number: int, array: NDArray[Any]) -> None:
-        """Leave an array for another step."""
+        """Save an array for another step."""
         np.save(self.folder / f"{name}.{number}.npy", array)
 
     def load(self, name: str, number: int) -> NDArray[Any]:
-        """What a step has left, mapped."""
-        found: NDArray[Any] = np.load(self.folder / f"{name}.{number}.npy", mmap_mode="r")
-        return found
+        """Map the array that an earlier step has saved."""
+        array: NDArray[Any] = np.load(self.folder / f"{name}.{number}.npy", mmap_mode="r")
+        return array
 
     def remove(self, name: str, number: int) -> None:
-        """What no step needs any more."""
+        """Remove an array that no further step needs."""
         (self.folder / f"{name}.{number}.npy").unlink()
 
 
@@ -118,13 +119,13 @@ def _warm_up(job: Job) -> None:
 
 
 def _in_processes(step: Callable[[int], Any], numbers: range) -> list[Any]:
-    """A process each, since what a step has taken is then given back."""
+    """Run a step in a process for each number; its memory is freed when it ends."""
     with multiprocessing.get_context("fork").Pool(len(numbers), maxtasksperchild=1) as pool:
         return pool.map(step, numbers, chunksize=1)
 
 
 def _generate(job: Job, number: int) -> None:
-    """Rows as numbers, in 32 bits, and the names among them with how often each occurs."""
+    """Save rows as 32-bit numbers, and the count of each name among them."""
     source, (first, last) = job.source(), job.range(number)
     counts, names, keys = [np.empty(0, np.int64)], [], []
     for start in range(first, last, _CHUNK):
@@ -145,7 +146,7 @@ def _generate(job: Job, number: int) -> None:
 
 
 def _write_vocabulary(job: Job, version: Any) -> tuple[list[shards.File], int]:
-    """Rank the names, leave the id of each, and write the vocabulary: its files, and its size."""
+    """Rank the names, save the id of each, and write the vocabulary; return its files and its size."""
     numbers = range(job.n_processes)
     lows = [int(job.load("lowest", number)[0]) for number in numbers]
     lowest = min(lows)
@@ -161,7 +162,7 @@ def _write_vocabulary(job: Job, version: Any) -> tuple[list[shards.File], int]:
     counted = pa.table({"name": words, "count": uses[ranked]})
     vocabulary = shards.merge([counted], job.plan)
     if not vocabulary.to_arrow().equals(words.cast(vocabulary.to_arrow().type)):
-        raise my.UsageError("names that are ranked already are ranked otherwise")
+        raise my.UsageError("the vocabulary changed the order of names that were already ranked")
     ids = np.full(len(uses), -1, np.int32)
     ids[ranked] = np.arange(len(ranked), dtype=np.int32)
     for low, number in zip(lows, numbers, strict=True):
@@ -171,7 +172,7 @@ def _write_vocabulary(job: Job, version: Any) -> tuple[list[shards.File], int]:
 
 
 def _encode(job: Job, n_names: int, number: int) -> None:
-    """Ids in place of names, and how many rows have each as their rarest."""
+    """Replace names by ids, and count the rows of each rarest id."""
     tags = job.load("ids", 0)[job.load("names", number) + job.load("lowest", number)[0]]
     batch = _batch(np.asarray(job.load("row_start", number)), tags)
     rarest = encoder.rarest(batch).astype(np.int32)

@@ -1,4 +1,4 @@
-"""The RIB of AS3257 on one L tree while users grow, by merging minimal sets part by part [thesis, Figure
+"""The RIB of AS3257 on one L tree by number of users, merged from minimal sets of parts [thesis, Figure
 2.11].
 
     MATCHYARD_DATA=… python benchmarks/scale/rib.py [USERS …]
@@ -34,9 +34,9 @@ def main(users: int) -> None:
     table = table_by_parts(
         my.workload("tags", "icn", rows), network, grow(network, "L", 1), network.node("3257"), progress=show
     )  # fmt: skip
-    found = table.memory()._asdict()
+    memory = table.memory()._asdict()
     line = {
-        "kind": "rib growth", "network": name, "users": users, "rows": rows, **found,
+        "kind": "rib growth", "network": name, "users": users, "rows": rows, **memory,
         "seconds": time.perf_counter() - start, "cpu_s": time.process_time() - cpu,
         "peak_bytes": machine.peak_bytes(), "machine": machine.describe(),
     }  # fmt: skip

@@ -3,8 +3,8 @@
     python benchmarks/scale/rib_speed.py [SETS]
 
 `covers` asks a RIB whether some filter subsumes a descriptor. `rarest` and `prefix_tree` (the thesis' PATRICIA
-tries by weight) find all filters that do, in an index of the same filters. Queries are drawn at random,
-and are read from text, but where it says encoded. Appends lines to benchmarks/results/rib.jsonl.
+tries by weight) find all such filters, in an index of the same filters. Queries are random, and parsed from
+text unless the result is called encoded. Appends lines to benchmarks/results/rib.jsonl.
 """
 
 import json
@@ -24,7 +24,7 @@ UPDATES, QUERIES, BATCH = 1_000_000, 200_000, 10_000
 
 
 def timed(act, n_done: int, repeats: int = 5) -> float:
-    """How many per second of CPU time, the median of some runs."""
+    """The rate per second of CPU time, the median of some runs."""
     rates = []
     for _ in range(repeats):
         start = time.process_time()
@@ -34,7 +34,7 @@ def timed(act, n_done: int, repeats: int = 5) -> float:
 
 
 def update_rates(form: str, n_sets: int, n_updates: int, as_text: bool) -> tuple[float, int]:
-    """Random additions and removals at interface 1 of 3, in batches; what neighbours are told is made, too."""
+    """Time batches of random additions and removals at interface 1 of 3, with the updates for neighbours."""
     rows, _ = my.workload("tags", "icn", n_sets, 1).subscriptions(0, n_sets)
     random = np.random.default_rng(1)
     Rib([[1, 2, 3]], form).apply(Update(rows[:1000], rows[:10]), 0, 1)
@@ -55,14 +55,14 @@ def update_rates(form: str, n_sets: int, n_updates: int, as_text: bool) -> tuple
 
 
 def query_rates(n_sets: int) -> dict[str, float]:
-    """Subsumption queries against so many different sets; they are no antichain, so that all are compared."""
+    """Time subsumption queries against distinct sets; the RIB keeps all, though some subsume others."""
     rows, _ = my.workload("tags", "icn", n_sets, 1).subscriptions(0, n_sets)
     random = np.random.default_rng(2)
     asked = rows.take(random.integers(0, n_sets, QUERIES))
     rib = Rib([[1]])
-    rib.apply(Update(rows), 0, 0)  # local applications keep everything
+    rib.apply(Update(rows), 0, 0)  # the local interface keeps all filters
     encoded = rib.vocabulary.encode(asked)
-    found = {"covers": timed(lambda: rib.covers(asked, 0, 0), QUERIES),
+    rates = {"covers": timed(lambda: rib.covers(asked, 0, 0), QUERIES),
              "covers, encoded": timed(lambda: rib.covers(encoded, 0, 0), QUERIES)}  # fmt: skip
     assert rib.covers(asked, 0, 0).all()
     n_found = set()
@@ -70,9 +70,9 @@ def query_rates(n_sets: int) -> dict[str, float]:
         index = my.TagIndex(algorithm).add_many(rows, np.arange(n_sets)).consolidate()
         some = asked if algorithm == "rarest" else asked[: QUERIES // 10]
         n_found.add(index.match(asked[:5_000]).work.matches)
-        found[algorithm] = timed(lambda index=index, some=some: index.match(some), len(some))
+        rates[algorithm] = timed(lambda index=index, some=some: index.match(some), len(some))
     assert len(n_found) == 1, f"they find {n_found} filters"
-    return found
+    return rates
 
 
 def main(n_sets: int) -> None:

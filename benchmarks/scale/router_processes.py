@@ -1,11 +1,12 @@
-"""Ten routers in processes, killed again and again, under a million notifications and 100 thousand registrations.
+"""Ten routers in processes, killed repeatedly, under a million notifications and 100 thousand registrations.
 
     python benchmarks/scale/router_processes.py [--notifications 1000000] [--changes 100000] [--kills 20]
     python benchmarks/scale/router_processes.py --hops 3 [--notifications 1000000]
 
-The second one sends notifications through a line of routers, and says what a router computes for each.
-Some applications keep their registrations; each must get exactly the notifications that it wants, each once. Others
-register and withdraw all the time, and are counted at the end. Results are appended to benchmarks/results/network.jsonl.
+With --hops, it sends notifications through a line of routers, and prints the CPU time of a router for each.
+Some applications keep their registrations; each must get exactly its notifications, each once. Other applications
+register and withdraw all the time; their registrations are counted at the end. Results are appended to
+benchmarks/results/network.jsonl.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Run:
         return self.routers.names[number % N_ROUTERS]
 
     def wants(self, reader: int) -> set[int]:
-        """The topics of a reader: each topic has one or two."""
+        """The topics of a reader: each topic has one or two readers."""
         return {
             topic
             for topic in range(N_TOPICS)
@@ -79,7 +80,7 @@ class Run:
                 self.got[reader][int(packet.payload)] += 1
 
     async def send(self, sender: int) -> None:
-        """A share of all notifications, from one place."""
+        """Send a share of all notifications, from one router."""
         numbers = range(sender, self.args.notifications, N_ROUTERS)
         async with Client(
             self.routers.address(self.home(sender)), f"sender{sender}", patience=120
@@ -99,7 +100,7 @@ class Run:
             await client.flush()
 
     async def change(self, changer: int) -> None:
-        """Register and withdraw, and remember what is left."""
+        """Register and withdraw, and record the remaining registrations."""
         chance, mine = random.Random(changer), list[frozenset[str]]()
         n_changes = self.args.changes // N_CHANGERS
         async with Client(
@@ -141,7 +142,7 @@ class Run:
         return sum(per_topic[number % N_TOPICS] for number in range(self.args.notifications))
 
     def check(self) -> None:
-        """Every reader has exactly what it wants, each notification once."""
+        """Check that every reader has exactly its notifications, each once."""
         for reader, got in self.got.items():
             wanted = self.wants(reader)
             missing = sum(
@@ -269,6 +270,6 @@ if __name__ == "__main__":
     parser.add_argument("--notifications", type=int, default=1_000_000)
     parser.add_argument("--changes", type=int, default=100_000)
     parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--hops", type=int, help="send through a line of so many links instead")
+    parser.add_argument("--hops", type=int, help="send through a line of this many links instead")
     given = parser.parse_args()
     asyncio.run(through_a_line(given) if given.hops else main(given))

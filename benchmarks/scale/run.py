@@ -2,9 +2,10 @@
 
     python benchmarks/scale/run.py [SIZE] [FOLDER]
 
-Builds `twitter` at SIZE (generated in chunks, never held as text), measures matching in memory,
-saves it, opens it again in a new process, and measures the first answer and what matching needs
-beyond index and result. Appends JSON lines to benchmarks/results/scale.jsonl.
+Builds `twitter` at SIZE (generated in chunks, never held as text), measures matching in memory, saves
+the index and opens it again in a new process. There it measures the time to the first answer, and the
+memory that matching needs besides index and result. Appends JSON lines to
+benchmarks/results/scale.jsonl.
 """
 
 import json
@@ -18,7 +19,7 @@ import matchyard as my
 from matchyard.bench.compare import harness, machine
 
 RESULTS = Path(__file__).parents[1] / "results" / "scale.jsonl"
-# Anonymous memory is what a process has for itself; the index is mapped from files and shared.
+# Anonymous memory is private to the process; the index is mapped from files and shared.
 FOOTPRINT = """
 import sys
 import matchyard as my
@@ -30,8 +31,8 @@ events = source.events(20_000)
 index = my.open(sys.argv[1], threads=2)
 index.match(events[:10])
 before = own()
-found = index.match(events)
-result = sum(part.keys.nbytes + part.event_start.nbytes for part in found.parts)
+matches = index.match(events)
+result = sum(part.keys.nbytes + part.event_start.nbytes for part in matches.parts)
 print(own() - before - result, result)
 """
 FIRST_ANSWER = """
@@ -40,8 +41,8 @@ import matchyard as my
 event = my.workload("tags", "twitter-popular", int(sys.argv[2])).events(1)
 start = time.perf_counter()
 index = my.open(sys.argv[1])
-found = index.match(event)
-print(time.perf_counter() - start, found.work.matches)
+matches = index.match(event)
+print(time.perf_counter() - start, matches.work.matches)
 """
 
 

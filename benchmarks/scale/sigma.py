@@ -1,17 +1,17 @@
-"""All Sigma rules that map against all recorded Windows events: how fast, and is every answer right?
+"""Match all convertible Sigma rules with all recorded Windows events: speed, and a check of every answer.
 
     python benchmarks/scale/sigma.py [--every N] [--loop-events N]
 
 Builds an index of the rules, matches all events (or every N-th) with one thread, and compares every
-pair of an event and a rule with the oracle of the engine. That are 891 million pairs; the oracle is
-asked 12 million times, once for each rule and each distinct *projection* of the events, since its
-answer depends only on the attributes that a rule names (`matchyard.bench.judge` says why this is the
-same as asking about all pairs). Then two loops over the rules in plain Python take a sample of the
-events, spread over all: the oracle itself, and a Python function made of each rule
-(`matchyard.bench.rivals.python_functions`), which is the better one. Their matches are compared, too.
+pair of an event and a rule with the oracle of the engine. There are 891 million pairs. The oracle is
+called 12 million times, once for each rule and each distinct *projection* of the events, since its
+answer depends only on the attributes that a rule names (`matchyard.bench.judge` explains why these
+answers cover all pairs). Then two loops over the rules in plain Python match a sample of the events:
+the oracle itself, and a Python function for each rule (`matchyard.bench.rivals.python_functions`), which is
+faster. Their matches are compared, too.
 
-Times are processor time of the one thread. Ends with an error and the first differences where
-something differs; else appends a JSON line to benchmarks/results/sigma.jsonl.
+Times are processor time of the one thread. Exits with an error and the first differences if there are
+any; otherwise appends a JSON line to benchmarks/results/sigma.jsonl.
 """
 
 import argparse
@@ -41,12 +41,12 @@ SHOWN = 10  # differences
 
 def seconds(function: Any) -> tuple[float, Any]:
     start = time.thread_time()
-    found = function()
-    return time.thread_time() - start, found
+    result = function()
+    return time.thread_time() - start, result
 
 
 def build(source: Any) -> tuple[my.PredicateIndex, float]:
-    """The index of all rules, from their text; the seconds that it took."""
+    """The index of all rules, from their text, and the seconds of the build."""
     harness.warm_up(my.PredicateIndex(), source, threads=1)
     rules, keys = source.subscriptions(0, source.size)
     index = my.PredicateIndex()
@@ -55,14 +55,13 @@ def build(source: Any) -> tuple[my.PredicateIndex, float]:
 
 
 def measure(index: my.PredicateIndex, events: pa.Array) -> tuple[float, Any]:
-    """Seconds from JSON to keys, and what was found."""
+    """The seconds from JSON to keys, and the matches."""
     passes = [seconds(lambda: index.match(events, threads=1)) for _ in range(PASSES)]
     return statistics.median(took for took, _ in passes), passes[-1][1]
 
 
 def measure_stages(index: my.PredicateIndex, events: pa.Array) -> dict[str, float]:
-    """The same job step by step: seconds to read JSON, to encode what was read, and to match
-    encoded batches."""
+    """The seconds of each step: to read JSON, to encode events, and to match encoded batches."""
     (segment,) = index.segments()
     (table,), settings = segment.tables, segment.settings
     space = settings.algorithm.workspace(table, settings.options)
@@ -76,12 +75,12 @@ def measure_stages(index: my.PredicateIndex, events: pa.Array) -> dict[str, floa
     return {"read_s": read_s, "encode_s": encode_s, "encoded_s": encoded_s}
 
 
-def compare(texts: list[str], events: pa.Array, found: Any) -> dict[str, Any]:
-    """What the oracle says about every pair; exits where `found` says something else."""
+def compare(texts: list[str], events: pa.Array, matches: Any) -> dict[str, Any]:
+    """Compare every pair with the oracle; exit if the matches differ."""
     predicates = [ENGINE.language.parse(text) for text in texts]
     start = time.thread_time()
     judge = Judge(events)
-    differences = list(islice(judge.differences(predicates, found), SHOWN))
+    differences = list(islice(judge.differences(predicates, matches), SHOWN))
     if differences:
         for one in differences:
             print(f"{one}\n  {texts[one.predicate][:300]}\n  {events[one.event].as_py()[:300]!r}")
@@ -92,7 +91,7 @@ def compare(texts: list[str], events: pa.Array, found: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def loops(texts: list[str], events: pa.Array, found: Any, n_events: int) -> dict[str, float]:
+def loops(texts: list[str], events: pa.Array, matches: Any, n_events: int) -> dict[str, float]:
     """Events per second of the two loops over the rules, from JSON to numbers of rules."""
     predicates = [ENGINE.language.parse(text) for text in texts]
     functions = [python_functions.make(predicate) for predicate in predicates]
@@ -113,14 +112,16 @@ def loops(texts: list[str], events: pa.Array, found: Any, n_events: int) -> dict
         lines = events.take(pa.array(numbers)).to_pylist()
         took, answers = seconds(lambda: [loop(json.loads(line)) for line in lines])  # noqa: B023
         for number, answer in zip(numbers.tolist(), answers, strict=True):
-            if answer != sorted(found[number]):
-                sys.exit(f"event {number}: {name} found rules {answer}, the index {found[number]}")
+            if answer != sorted(matches[number]):
+                sys.exit(
+                    f"event {number}: {name} found rules {answer}, the index {matches[number]}"
+                )
         rates[f"{name}_events"], rates[f"{name}_events_per_s"] = len(lines), len(lines) / took
     return rates
 
 
 def summary(values: dict[str, Any]) -> list[tuple[str, str]]:
-    """What was measured, in words."""
+    """The results in words."""
     n_events, fast = values["events"], values["events"] / values["match_s"]
     return [
         ("rules", f"{values['rules']:,} in {values['build_s']:.2f} s: "
@@ -152,11 +153,11 @@ def main() -> None:
     events = events.take(pa.array(np.arange(0, len(events), given.every)))
     texts = source.subscriptions(0, source.size)[0].to_pylist()
     index, build_s = build(source)
-    match_s, found = measure(index, events)
+    match_s, matches = measure(index, events)
     values = {
-        "rules": len(texts), "events": len(events), "matches": found.work.matches,
+        "rules": len(texts), "events": len(events), "matches": matches.work.matches,
         "build_s": build_s, "match_s": match_s, **measure_stages(index, events),
-        **compare(texts, events, found), **loops(texts, events, found, given.loop_events),
+        **compare(texts, events, matches), **loops(texts, events, matches, given.loop_events),
     }  # fmt: skip
     for name, what in summary(values):
         print(f"{name:<28}{what}")

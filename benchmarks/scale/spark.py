@@ -1,18 +1,18 @@
-"""Spark on one machine: how time grows with subscriptions and events, and where it goes.
+"""Spark on one machine: the growth of time with subscriptions and events, and the time of each step.
 
     python benchmarks/scale/spark.py scaling [--sizes 1M,5M,20M] [--events 1M,2M,5M]
     python benchmarks/scale/spark.py draw
     python benchmarks/scale/spark.py overhead [--sizes 100k] [--events 5M]
 
 `scaling` builds an index over each size of `twitter` and matches the first number of events with it;
-the smallest index gets all numbers of events. The points are drawn, with the slopes of the lines
-through them, to benchmarks/results/spark_scaling.png; `draw` does that for all points in the file,
-the latest of each kind, where sizes were measured one by one.
+the smallest index gets all numbers of events. The points and the slopes of the lines through them are
+drawn to benchmarks/results/spark_scaling.png. `draw` does the same for the latest points of each kind
+in the file, if sizes were measured one by one.
 
-`overhead` takes the events of `twitter` that match at most ten subscriptions (the embedded index
-says which, while the files are written) and passes them through ever more of the way: a scan, a
-`mapInArrow` that reads, one that hands on what it reads, and `match`; and beside Spark, the embedded
-index. Seconds of processor time are told apart for the JVM and for Python.
+`overhead` takes the events of `twitter` that match at most ten subscriptions, which the embedded index
+selects. It times longer and longer parts of the job: a scan, a `mapInArrow` that reads, a `mapInArrow`
+that also returns its input, and `match`; and the embedded index without Spark. Processor time is
+reported separately for the JVM and for Python.
 
 Appends JSON lines to benchmarks/results/spark.jsonl.
 """
@@ -54,7 +54,7 @@ def record(kind: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def number(text: str) -> int:
-    """A count such as 250k or 20M."""
+    """Parse a count such as 250k or 20M."""
     factor = {"k": 1_000, "M": 1_000_000}.get(text[-1:], 1)
     return int(float(text.rstrip("kM")) * factor)
 
@@ -64,19 +64,19 @@ def write_nowhere(frame: Any) -> None:
 
 
 def processor_s() -> dict[tuple[str, int], float]:
-    """Seconds of processor time so far: of the JVM, and of Python, this process and the workers."""
+    """Processor seconds so far, of the JVM and of Python (this process and the workers)."""
     used = {("python", 0): time.process_time()}
     for process in psutil.Process().children(recursive=True):
         try:
             name, times = process.name(), process.cpu_times()
-        except psutil.Error:  # it has ended meanwhile
+        except psutil.Error:  # the process has ended meanwhile
             continue
         used["jvm" if name == "java" else "python", process.pid] = times.user + times.system
     return used
 
 
 def timed(job: Callable[[], Any], passes: int) -> dict[str, Any]:
-    """Seconds per pass after one to warm up, and processor time of an average pass."""
+    """Seconds per pass after a warm-up, and processor time of an average pass."""
     job()
     seconds, before, others = [], processor_s(), machine.Others()
     for _ in range(passes):
@@ -130,19 +130,19 @@ def scaling(sizes: list[int], n_events: list[int], cores: int, passes: int, root
 
 
 def match_times(spark: Any, index: Path, events: str, passes: int) -> Iterator[dict[str, Any]]:
-    """Both forms of the output, with the number of pairs."""
+    """The times of both forms of the output, with the number of pairs."""
     arrays, pairs = (
         spark_jobs.InSpark(spark, partial(match, index=index, output=output))
         for output in ("arrays", "pairs")
     )
     n_pairs = arrays.count(events)
     for output, way in (("pairs", pairs), ("arrays", arrays)):
-        found = timed(partial(way.run, events), passes)
-        yield {"output": output, "matches": n_pairs, **found}
+        times = timed(partial(way.run, events), passes)
+        yield {"output": output, "matches": n_pairs, **times}
 
 
 def draw(lines: list[dict[str, Any]]) -> None:
-    """The latest of every point, in two panels, with the slope of each line."""
+    """Draw the latest value of every point, in two panels, with the slope of each line."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -215,12 +215,12 @@ def consume(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def write_events_of_few_matches(index: Any, source: Any, folder: str, n_events: int) -> float:
-    """Files of events with at most MOST_MATCHES each; returns the share of events that have."""
+    """Write files of events with at most MOST_MATCHES each; return the share of such events."""
     kept, n_seen, n_kept = [], 0, 0
     while n_kept < n_events:
         events = source.events(spark_jobs.FILE_ROWS, n_seen)
-        found = index.match(events)
-        few = np.diff(found.event_start) <= MOST_MATCHES
+        matches = index.match(events)
+        few = np.diff(matches.event_start) <= MOST_MATCHES
         kept.append(events.filter(pa.array(few)))
         n_seen, n_kept = n_seen + len(events), n_kept + int(few.sum())
     whole = pa.chunked_array(kept)
@@ -237,25 +237,25 @@ def overhead(size: int, n_events: int, cores: int, passes: int, root: str) -> No
     with tempfile.TemporaryDirectory(dir=root) as folder:
         source, place = my.workload("tags", "twitter", size), Path(folder) / "index"
         spark_jobs.write_subscriptions(source, f"{folder}/subscriptions", 2 * cores)
-        files, found = f"{folder}/events", {}
+        files, results = f"{folder}/events", {}
         spark = session(cores=cores, config=spark_jobs.CONFIG)
         build(spark.read.parquet(f"{folder}/subscriptions"), place)
         index = my.open(place, threads=cores)
         share = write_events_of_few_matches(index, source, files, n_events)
         n_pairs = spark_jobs.InSpark(spark, partial(match, index=place)).count(files)
         for name, job in in_spark(spark, files, place).items():
-            found[name] = timed(job, passes)
-            print(f"{name}: {found[name]['s']:.2f} s", flush=True)
+            results[name] = timed(job, passes)
+            print(f"{name}: {results[name]['s']:.2f} s", flush=True)
         spark.stop()
-        found |= {name: timed(job, passes) for name, job in embedded(index, files).items()}
+        results |= {name: timed(job, passes) for name, job in embedded(index, files).items()}
     conditions = {"size": size, "events": n_events, "matches": n_pairs, "cores": cores,
                   "most_matches": MOST_MATCHES, "share_of_events": share}  # fmt: skip
-    for name, values in found.items():
+    for name, values in results.items():
         record(
             "overhead",
             {"job": name, **conditions, "events_per_s": n_events / values["s"], **values},
         )
-    show(found, conditions)
+    show(results, conditions)
 
 
 def in_spark(spark: Any, files: str, place: Path) -> dict[str, Callable[[], Any]]:
@@ -289,7 +289,7 @@ def embedded(index: Any, files: str) -> dict[str, Callable[[], Any]]:
     }
 
 
-def show(found: dict[str, dict[str, Any]], conditions: dict[str, Any]) -> None:
+def show(results: dict[str, dict[str, Any]], conditions: dict[str, Any]) -> None:
     n_events, cores = conditions["events"], conditions["cores"]
     title = (
         f"{n_events:,} events, {conditions['matches'] / n_events:.1f} matches each, at most "
@@ -299,7 +299,7 @@ def show(found: dict[str, dict[str, Any]], conditions: dict[str, Any]) -> None:
     shown.add_column("job", no_wrap=True)
     for column in ("events/s", "JVM", "Python", "others"):
         shown.add_column(column, justify="right", no_wrap=True)
-    for name, values in found.items():
+    for name, values in results.items():
         shown.add_row(
             name,
             short(n_events / values["s"]),
@@ -323,7 +323,7 @@ def main() -> None:
     parser.add_argument("--events", help="events, e.g. 1M,2M,5M")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--passes", type=int, default=3)
-    parser.add_argument("--folder", help="where files and indexes go; temporary")
+    parser.add_argument("--folder", help="folder for files and indexes; by default temporary")
     given = parser.parse_args()
     if given.what == "draw":
         draw([json.loads(line) for line in RESULTS.read_text().splitlines()])

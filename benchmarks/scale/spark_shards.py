@@ -1,9 +1,9 @@
-"""Sharded = replicated = embedded, pair for pair; and what a worker holds while it builds.
+"""Compare sharded, replicated and embedded matching, pair by pair; and measure the memory of building workers.
 
     python benchmarks/scale/spark_shards.py [--size 1M] [--events 100k] [--shards 32,7,1]
 
-Every number of shards has a Spark of its own, so that the most memory that a worker process ever had
-is that of this build. Appends JSON lines to benchmarks/results/spark.jsonl; a difference is an error.
+Every number of shards has a Spark of its own, so that the peak memory of a worker process is that of
+this build. Appends JSON lines to benchmarks/results/spark.jsonl; a difference is an error.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from matchyard.spark import build, match, session, workloads
 
 
 def pairs_of(table: Any) -> np.ndarray:
-    """Pairs in a fixed order: two rows, ids and keys."""
+    """The pairs in a fixed order: two rows, ids and keys."""
     pairs = np.stack([table["id"].to_numpy(), table["key"].to_numpy()])
     return pairs[:, np.lexsort(pairs[::-1])]
 
@@ -30,12 +30,12 @@ def embedded(size: int, n_events: int) -> np.ndarray:
     index = my.TagIndex(threads=2)
     for tags, keys in source.chunks():
         index.add_many(tags, keys)
-    found = index.consolidate().match(source.events(n_events)).to_arrow()
-    return pairs_of(found.rename_columns(["id", "key"]))
+    pairs = index.consolidate().match(source.events(n_events)).to_arrow()
+    return pairs_of(pairs.rename_columns(["id", "key"]))
 
 
 def memory(batches: Any) -> Any:
-    """The most memory of a worker that has imported what builds need, and nothing else."""
+    """The peak memory of a worker that has only imported the modules of a build."""
     import pyarrow as pa
 
     from matchyard import shards
@@ -62,8 +62,8 @@ def main() -> None:
             built = build(spark.read.parquet(f"{folder}/subscriptions"), path, shards=n_shards)
             events = workloads.events("twitter", given.size, given.events, spark=spark)
             for strategy in ("replicated", "sharded"):
-                found = match(events, path, strategy=strategy).toArrow()
-                if not np.array_equal(pairs_of(found), expected):
+                matched = match(events, path, strategy=strategy).toArrow()
+                if not np.array_equal(pairs_of(matched), expected):
                     raise SystemExit(f"{strategy} with {n_shards} shards found other pairs")
             values = {
                 "subscriptions": given.size,

@@ -166,7 +166,7 @@ def test_redrawing_keeps_that_others_worked_meanwhile(quick, tmp_path, monkeypat
 def test_what_is_not_there_is_said(tmp_path):
     with pytest.raises(my.UsageError, match="run `matchyard reproduce ccm-fig8` first"):
         reproduce.redraw(FIGURES, "ccm-fig8", tmp_path, True)
-    with pytest.raises(my.UsageError, match="nothing of hem-fig5 runs on a GPU"):
+    with pytest.raises(my.UsageError, match="no algorithm of hem-fig5 runs on a GPU"):
         run("hem-fig5", tmp_path)
 
 

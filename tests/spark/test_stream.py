@@ -172,7 +172,7 @@ def test_a_batch_that_is_written_again_replaces_itself(spark, tmp_path):
     for _ in range(2):
         write(frame, 7)
     assert spark.read.parquet(str(tmp_path / "pairs")).count() == 1
-    with pytest.raises(my.UsageError, match="the column 'batch' would be taken for"):
+    with pytest.raises(my.UsageError, match="the files have a column 'batch' of their own"):
         write(frame.withColumnRenamed("id", "batch"), 0)
     with pytest.raises(my.UsageError, match="bad='keep'"):
         ms.to_files("pairs", dead_letters="bad")(frame, 0)

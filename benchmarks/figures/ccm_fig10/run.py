@@ -1,4 +1,4 @@
-"""Processing time while there are more names."""
+"""Processing time by number of names."""
 
 from matchyard.bench import sweeps
 from matchyard.bench.figures.claims import Claim, ahead, falls, speedups, verdict, ys
@@ -7,13 +7,13 @@ run = sweeps.matching_times
 
 
 def judge(figure, rows):
-    found = ys(rows)
-    speedup, ours = speedups(figure, found, "counting", "sff")
+    series = ys(rows)
+    speedup, ours = speedups(figure, series, "counting", "sff")
     first, last = (
-        {name: times[a] / times[b] for name, times in found.items()} for a, b in ((0, 2), (2, -1))
+        {name: times[a] / times[b] for name, times in series.items()} for a, b in ((0, 2), (2, -1))
     )
     return verdict(
-        falls(found, ["sff", "counting"], "names", 0.5),
+        falls(series, ["sff", "counting"], "names", 0.5),
         Claim(
             f"sff gains {first['sff']:.2g}× up to 100 names and {last['sff']:.2g}× beyond, counting "
             f"{first['counting']:.2g}× and {last['counting']:.2g}× (paper: times tend to stabilise)",
@@ -24,5 +24,5 @@ def judge(figure, rows):
             "and 1000 names (paper: rises to 30, then falls to 2×, on a GPU)",
             speedup[1] > speedup[0] and speedup[-1] < speedup[1] and speedup[-1] > 1,
         ),
-        besides=ahead(found, "tiles", ["counting", "sff"]),
+        besides=ahead(series, "tiles", ["counting", "sff"]),
     )

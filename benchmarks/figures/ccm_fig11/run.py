@@ -1,4 +1,4 @@
-"""Processing time while more constraints are on numbers."""
+"""Processing time by share of numeric constraints."""
 
 from matchyard.bench import sweeps
 from matchyard.bench.figures.claims import Claim, ahead, rises, speedups, verdict, ys
@@ -7,14 +7,14 @@ run = sweeps.matching_times
 
 
 def judge(figure, rows):
-    found = ys(rows)
-    speedup, ours = speedups(figure, found, "counting", "sff")
+    series = ys(rows)
+    speedup, ours = speedups(figure, series, "counting", "sff")
     selected = [row["matches_per_event"] for row in rows if row["series"] == "sff"]
     return verdict(
-        rises(found, ["sff"], "numbers", 1.1),
+        rises(series, ["sff"], "numbers", 1.1),
         Claim(
-            f"counting changes by {found['counting'][-1] / found['counting'][0]:.2f}× (paper: hardly)",
-            found["counting"][-1] / found["counting"][0] < 1.5,
+            f"counting changes by {series['counting'][-1] / series['counting'][0]:.2f}× (paper: hardly)",
+            series["counting"][-1] / series["counting"][0] < 1.5,
         ),
         Claim(
             f"{10 * selected[0]:.1f} % of the interfaces are selected without numbers and "
@@ -25,5 +25,5 @@ def judge(figure, rows):
             f"{ours} is {speedup[0]:.2g}× to {speedup[-1]:.2g}× as fast as sff (paper: rises, on a GPU)",
             speedup[-1] > max(1, speedup[0]),
         ),
-        besides=ahead(found, "tiles", ["counting", "sff"]),
+        besides=ahead(series, "tiles", ["counting", "sff"]),
     )

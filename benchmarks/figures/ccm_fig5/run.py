@@ -1,9 +1,9 @@
-"""The steps of a single event of `counting` on a GPU: there, kernel and back, and all of them.
+"""The steps of a single event of `counting` on a GPU: "there" (input), "kernel", "back" (output), "all".
 
-There is no copy on the way there: what CCM calls its input is an argument of the launch. The kernel
-writes what it found to the host's memory, so that the way back is to put it in order and to look up
-keys. With memset, two of them reset counters before every launch; the kernel clears those of the
-event before all the same, which takes it next to no time.
+There is no copy of the input: CCM's input is an argument of the launch. The kernel writes its matches
+to the host's memory, so the output step only sorts them and looks up keys. In the variant with memset,
+two memsets reset the counters before every launch. The kernel still clears the counters of the last
+event, which takes next to no time.
 """
 
 from itertools import pairwise
@@ -44,16 +44,16 @@ def run(figure):
 
 
 def _seconds(match, events):
-    found = []
+    times = []
     for event in events:
         start = perf_counter()
         match(event)
-        found.append(perf_counter() - start)
-    return found
+        times.append(perf_counter() - start)
+    return times
 
 
 def _steps(match, events, one, by_memset):
-    """The medians of each step and of all, in seconds, of events that have constraints to look at."""
+    """The median seconds of each step and of their sum, over events with constraints to check."""
     launch, wait, marks = one._launch, one._wait, []
 
     def launched(*given):
@@ -69,7 +69,7 @@ def _steps(match, events, one, by_memset):
         return n_hits
 
     one._launch, one._wait = launched, waited
-    found = []
+    times = []
     try:
         for event in events:
             marks[:] = [perf_counter()]
@@ -77,17 +77,17 @@ def _steps(match, events, one, by_memset):
             marks.append(perf_counter())
             if len(marks) == 4:
                 steps = [after - before for before, after in pairwise(marks)]
-                found.append([*steps, marks[-1] - marks[0]])
+                times.append([*steps, marks[-1] - marks[0]])
     finally:
         one._launch, one._wait = launch, wait
-    warm = found[len(found) // 2 :]
+    warm = times[len(times) // 2 :]
     return dict(zip(("there", "kernel", "back", "all"), map(median, zip(*warm))))
 
 
 def judge(figure, rows):
     on_gpu = {(row["panel"], row["x"]): row["y"] for row in rows if "(GPU)" in row["panel"]}
     if not on_gpu:
-        return "not", "it is about the steps of a GPU, and none was measured"
+        return "not", "the figure shows steps on a GPU, and no GPU was measured"
     totals = {reset: on_gpu[f"counting (GPU), reset {reset}", "all"] for reset in RESETS}
     (on_cpu,) = [row["y"] for row in rows if row["panel"] == "counting"]
     fastest = totals["in the kernel"]

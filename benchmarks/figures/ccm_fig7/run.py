@@ -7,10 +7,10 @@ run = sweeps.matching_times
 
 
 def judge(figure, rows):
-    found = ys(rows)
-    speedup, ours = speedups(figure, found, "counting", "sff")
+    series = ys(rows)
+    speedup, ours = speedups(figure, series, "counting", "sff")
     return verdict(
-        rises(found, ["sff", "counting"], "constraints", 1.5),
+        rises(series, ["sff", "counting"], "constraints", 1.5),
         Claim(
             f"{ours} is {speedup[0]:.2g}× to {speedup[-1]:.2g}× as fast as sff (paper: 10× with 9, on a GPU)",
             speedup[-1] > max(1, speedup[0]),
@@ -20,5 +20,5 @@ def judge(figure, rows):
             f"{ours} (paper: less)",
             max(speedup[:2]) < 1,
         ),
-        besides=ahead(found, "tiles", ["counting", "sff"]),
+        besides=ahead(series, "tiles", ["counting", "sff"]),
     )

@@ -1,4 +1,4 @@
-"""Processing time while interfaces have more and more filters."""
+"""Processing time by filters per interface."""
 
 from matchyard.bench import sweeps
 from matchyard.bench.figures.claims import Claim, ahead, rises, speedups, verdict, ys
@@ -7,10 +7,10 @@ run = sweeps.matching_times
 
 
 def judge(figure, rows):
-    found = ys(rows)
-    speedup, ours = speedups(figure, found, "counting", "sff")
+    series = ys(rows)
+    speedup, ours = speedups(figure, series, "counting", "sff")
     return verdict(
-        rises(found, ["sff", "counting"], "filters", 5),
+        rises(series, ["sff", "counting"], "filters", 5),
         Claim(
             f"{ours} is {speedup[0]:.2g}× to {speedup[-1]:.2g}× as fast as sff (paper: 13× with 250 k filters, on a GPU)",
             speedup[-1] > max(1, speedup[0]),
@@ -20,5 +20,5 @@ def judge(figure, rows):
             "1000)",
             speedup[0] < 1,
         ),
-        besides=ahead(found, "tiles", ["counting", "sff"]),
+        besides=ahead(series, "tiles", ["counting", "sff"]),
     )

@@ -1,4 +1,4 @@
-"""Processing time while there are more interfaces, each with as many filters."""
+"""Processing time by number of interfaces, with a constant number of filters each."""
 
 from matchyard.bench import sweeps
 from matchyard.bench.figures.claims import Claim, ahead, rises, speedups, verdict, ys
@@ -7,13 +7,13 @@ run = sweeps.matching_times
 
 
 def judge(figure, rows):
-    found = ys(rows)
-    speedup, ours = speedups(figure, found, "counting", "sff")
+    series = ys(rows)
+    speedup, ours = speedups(figure, series, "counting", "sff")
     return verdict(
-        rises(found, ["sff", "counting"], "interfaces", 3),
+        rises(series, ["sff", "counting"], "interfaces", 3),
         Claim(
             f"{ours} is {speedup[0]:.2g}× to {speedup[-1]:.2g}× as fast as sff (paper: 7× to 13×, on a GPU)",
             speedup[-1] > max(1, speedup[0]),
         ),
-        besides=ahead(found, "tiles", ["counting", "sff"]),
+        besides=ahead(series, "tiles", ["counting", "sff"]),
     )

@@ -11,14 +11,14 @@ def run(figure):
         source = my.workload("predicates", "ccm", figure.size)
         index, build_s = sweeps.built(source, algorithm, device=figure.device)
         size = sweeps.megabytes(index)
-        if figure.device == "gpu":  # it is deployed when it is on the card
+        if figure.device == "gpu":  # deployment includes the copy to the card
             copy = steps.copied(index, source)
             build_s, size = build_s + copy.seconds, copy.n_bytes / 1e6
-        found = sweeps.timed(index, source, build_s, "match_unique")
+        result = sweeps.timed(index, source, build_s, "match_unique")
         popular = my.workload("predicates", "ccm-zipf", figure.size)
         skewed, _ = sweeps.built(popular, algorithm, device=figure.device)
         other = sweeps.timed(skewed, popular, 0.0, "match_unique")
-        values = {event: found.match_us, deployment: 1e3 * build_s,
+        values = {event: result.match_us, deployment: 1e3 * build_s,
                   memory: size, zipf: other.match_us}  # fmt: skip
         for panel, value in values.items():
             yield {"series": "here", "panel": panel, "x": algorithm, "y": value}
@@ -26,13 +26,15 @@ def run(figure):
 
 def judge(figure, rows):
     event, deployment, memory, zipf = figure.settings["panels"]
-    found = {(row["panel"], row["x"]): row["y"] for row in rows}
-    grown = {name: found[zipf, name] / found[event, name] for name in ("counting", "sff")}
-    built, size = (found[panel, "sff"] / found[panel, "counting"] for panel in (deployment, memory))
-    times = {name: value for (panel, name), value in found.items() if panel == event}
+    values_of = {(row["panel"], row["x"]): row["y"] for row in rows}
+    grown = {name: values_of[zipf, name] / values_of[event, name] for name in ("counting", "sff")}
+    built, size = (
+        values_of[panel, "sff"] / values_of[panel, "counting"] for panel in (deployment, memory)
+    )
+    times = {name: value for (panel, name), value in values_of.items() if panel == event}
     ours, called = of_gpu(figure, times, "counting")
     faster = times["sff"] / ours
-    tiles = [found[event, name] / found[event, "tiles"] for name in ("counting", "sff")]
+    tiles = [values_of[event, name] / values_of[event, "tiles"] for name in ("counting", "sff")]
     return verdict(
         Claim(
             f"popular names make counting {grown['counting']:.1f}× and sff {grown['sff']:.1f}× as "

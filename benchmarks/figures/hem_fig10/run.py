@@ -1,4 +1,4 @@
-"""Matching time while a few attributes get more and more of the constraints."""
+"""Matching time by skew: a few attributes get more and more of the constraints."""
 
 from matchyard.bench import sweeps
 from matchyard.bench.figures.claims import Claim, ahead, ratio, verdict, ys
@@ -7,15 +7,15 @@ run = sweeps.matching_times
 
 
 def judge(figure, rows):
-    found = ys(rows)
-    varies = {name: max(times) / min(times) for name, times in found.items()}
+    series = ys(rows)
+    varies = {name: max(times) / min(times) for name, times in series.items()}
     steady, others = ("hem", "tama"), ("rein", "ada_rein", "opindex")
     said = ", ".join(f"{name} by {varies[name]:.1f}×" for name in (*steady, *others))
-    skewed = ratio(found["ada_rein"][3:], found["rein"][3:])
+    skewed = ratio(series["ada_rein"][3:], series["rein"][3:])
     return verdict(
         Claim(
-            f"hem is {ratio(found['rein'], found['hem']):.1f}× as fast as rein",  # as in all figures
-            ratio(found["rein"], found["hem"]) > 2,
+            f"hem is {ratio(series['rein'], series['hem']):.1f}× as fast as rein",  # as in all figures
+            ratio(series["rein"], series["hem"]) > 2,
         ),
         Claim(
             f"times vary {said} (paper: the first two hardly, the others greatly)",
@@ -24,5 +24,5 @@ def judge(figure, rows):
         Claim(
             f"from α = 3 on ada_rein takes {skewed:.2f}× as long as rein (paper: less)", skewed < 1
         ),
-        besides=ahead(found, "tiles", ["hem", "tama"]),
+        besides=ahead(series, "tiles", ["hem", "tama"]),
     )

@@ -7,12 +7,12 @@ run = sweeps.insertion_times
 
 
 def judge(figure, rows):
-    found, real = (ys(in_panel(rows, panel)) for panel in ("hem", "kdd"))
-    more, most = ratio(found["hem"], found["rein"]), ratio(found["tama"], found["hem"])
+    series, real = (ys(in_panel(rows, panel)) for panel in ("hem", "kdd"))
+    more, most = ratio(series["hem"], series["rein"]), ratio(series["tama"], series["hem"])
     return verdict(
         Claim(f"hem takes {more:.2f}× as long as rein (paper: 1.43×)", 1.05 < more < 2),
         Claim(f"tama takes {most:.2f}× as long as hem (paper: the longest)", most > 1),
-        rises(found, ["hem", "rein", "tama"], "ψ_S", 1.5),
+        rises(series, ["hem", "rein", "tama"], "ψ_S", 1.5),
         besides=f"on kdd hem takes {ratio(real['hem'], real['rein']):.2f}× as long as rein, and tama "
         f"{ratio(real['tama'], real['hem']):.2f}× as long as hem"
         if real

@@ -1,4 +1,4 @@
-"""How many marks hem makes one by one, and how long that takes, while groups grow in number."""
+"""The marks that hem makes one by one, and their time, by number of groups."""
 
 import matchyard as my
 from matchyard.bench import steps, sweeps
@@ -19,7 +19,7 @@ def run(figure):
         )
         whole = sweeps.timed(index, source, 0.0).match_us
         marking = 1e6 * seconds / len(events)
-        # Without groups there is no place on the axis: a line from end to end.
+        # Without groups there is no value of x: draw a line over the whole axis.
         places = [n_groups] if n_groups else [chosen["groups"][0], chosen["groups"][-1]]
         for panel, value in zip(chosen["panels"], (n_marks / len(events), marking)):
             for x in places:
@@ -28,16 +28,16 @@ def run(figure):
 
 
 def judge(figure, rows):
-    found = {
+    points_of = {
         key: {row["x"]: row for row in points} for key, points in series_of(rows, True).items()
     }
     counts, times = figure.settings["panels"]
-    marks = {x: row["y"] for x, row in found[counts, "hem"].items()}
-    spent = {x: row["y"] for x, row in found[times, "hem"].items()}
+    marks = {x: row["y"] for x, row in points_of[counts, "hem"].items()}
+    spent = {x: row["y"] for x, row in points_of[times, "hem"].items()}
     halves = [marks[2 * g] / marks[g] for g in marks if 2 <= g <= 64]
-    none, no_time = found[counts, "no groups"][1]["y"], found[times, "no groups"][1]["y"]
+    none, no_time = points_of[counts, "no groups"][1]["y"], points_of[times, "no groups"][1]["y"]
     saved, time_saved = 1 - marks[32] / none, 1 - spent[32] / no_time
-    shares = [found[times, "hem"][g]["share_of_matching"] for g in (1, 512)]
+    shares = [points_of[times, "hem"][g]["share_of_matching"] for g in (1, 512)]
     return verdict(
         Claim(
             f"32 groups save {saved:.1%} of the marks (Theorem 1: 96.9 % for ends spread over all "

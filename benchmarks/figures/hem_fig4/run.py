@@ -1,4 +1,4 @@
-"""Matching time and memory of hem while groups grow in number."""
+"""Matching time and memory of hem by number of groups."""
 
 import matchyard as my
 from matchyard.bench import sweeps
@@ -12,7 +12,7 @@ def run(figure):
     for n_groups in (0, *chosen["groups"]):
         index, _ = sweeps.built(source, "hem", {"n_groups": n_groups})
         values = sweeps.timed(index, source, 0.0).match_us, sweeps.megabytes(index)
-        # Without groups there is no place on the axis: a line from end to end.
+        # Without groups there is no value of x: draw a line over the whole axis.
         places = [n_groups] if n_groups else [chosen["groups"][0], chosen["groups"][-1]]
         for panel, value in zip(chosen["panels"], values):
             for x in places:
@@ -21,10 +21,10 @@ def run(figure):
 
 
 def judge(figure, rows):
-    found = {
+    values_of = {
         key: {row["x"]: row["y"] for row in points} for key, points in series_of(rows, True).items()
     }
-    times, sizes = ({name: found[panel, name] for name in ("hem", "no groups")}
+    times, sizes = ({name: values_of[panel, name] for name in ("hem", "no groups")}
                     for panel in figure.settings["panels"])  # fmt: skip
     less = 1 - times["hem"][32] / times["no groups"][1]
     more = sizes["hem"][32] / sizes["no groups"][1]

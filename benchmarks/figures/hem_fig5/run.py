@@ -7,9 +7,9 @@ run = sweeps.matching_times
 
 
 def judge(figure, rows):
-    found, real = (ys(in_panel(rows, panel)) for panel in ("hem", "kdd"))
+    series, real = (ys(in_panel(rows, panel)) for panel in ("hem", "kdd"))
     return verdict(
-        *reductions(found, figure.settings["reductions"]),
-        rises(found, ["hem", *figure.settings["reductions"]], "n", 2),
-        besides=ahead(found, "tiles", ["hem", "rein"]) + reduced(real, "kdd"),
+        *reductions(series, figure.settings["reductions"]),
+        rises(series, ["hem", *figure.settings["reductions"]], "n", 2),
+        besides=ahead(series, "tiles", ["hem", "rein"]) + reduced(real, "kdd"),
     )

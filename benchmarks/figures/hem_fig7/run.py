@@ -7,14 +7,14 @@ run = sweeps.matching_times
 
 
 def judge(figure, rows):
-    found = ys(rows)
+    series = ys(rows)
     return verdict(
-        *reductions(found, figure.settings["reductions"]),
-        rises(found, ["tama", "opindex"], "ψ_E", 1.1),
-        falls(found, ["rein", "ada_rein"], "ψ_E", 1),
+        *reductions(series, figure.settings["reductions"]),
+        rises(series, ["tama", "opindex"], "ψ_E", 1.1),
+        falls(series, ["rein", "ada_rein"], "ψ_E", 1),
         Claim(
-            f"hem itself changes by {found['hem'][-1] / found['hem'][0]:.2f}× (paper: rises slowly)",
-            0.95 < found["hem"][-1] / found["hem"][0] < 2,
+            f"hem itself changes by {series['hem'][-1] / series['hem'][0]:.2f}× (paper: rises slowly)",
+            0.95 < series["hem"][-1] / series["hem"][0] < 2,
         ),
-        besides=ahead(found, "tiles", ["hem", "rein"]),
+        besides=ahead(series, "tiles", ["hem", "rein"]),
     )

@@ -1,4 +1,4 @@
-"""Matching time while there are more and more attributes; an event has 20 of them."""
+"""Matching time by number of attributes; an event has 20 of them."""
 
 from matchyard.bench import sweeps
 from matchyard.bench.figures.claims import Claim, ahead, falls, rises, verdict, ys
@@ -8,9 +8,9 @@ run = sweeps.matching_times
 
 
 def judge(figure, rows):
-    found = ys(rows)
+    series = ys(rows)
     places = [row["x"] for row in series_of(rows)["hem"]]
-    behind = [tama / hem for tama, hem in zip(found["tama"], found["hem"])]
+    behind = [tama / hem for tama, hem in zip(series["tama"], series["hem"])]
     best = [x for x, share in zip(places, behind) if share < 1]
     said = f"from d = {best[0]} on" if best else "nowhere"
     return verdict(
@@ -20,7 +20,7 @@ def judge(figure, rows):
             behind[-1] < 1 < behind[0] or behind[-1] < behind[0] / 2,
         ),
         Claim("hem is ahead of tama at d = 30 (paper: the same)", behind[0] > 1),
-        falls(found, ["tama", "opindex"], "d", 0.9),
-        rises(found, ["hem", "rein", "ada_rein"], "d", 1),
-        besides=ahead(found, "tiles", ["hem", "tama"]),
+        falls(series, ["tama", "opindex"], "d", 0.9),
+        rises(series, ["hem", "rein", "ada_rein"], "d", 1),
+        besides=ahead(series, "tiles", ["hem", "tama"]),
     )

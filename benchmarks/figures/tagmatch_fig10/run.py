@@ -16,10 +16,10 @@ def run(figure):
             source = workload(chosen["workload"], figure.size, extra, n_tags)
             panel = f"{n_tags} tags per set"
             for name, index in indexes.items():
-                found = speed(index, source, figure.threads)
-                yield {"series": name, "panel": panel, "x": extra, "y": found.events_per_s,
-                       "events": found.events,
-                       "matches_per_event": found.matches / found.events}  # fmt: skip
+                result = speed(index, source, figure.threads)
+                yield {"series": name, "panel": panel, "x": extra, "y": result.events_per_s,
+                       "events": result.events,
+                       "matches_per_event": result.matches / result.events}  # fmt: skip
             for name, rival in rivals.items():
                 timed = race(rival, indexes["rarest"], source, chosen["pass_s"])
                 yield {"series": name, "panel": panel, "x": extra, "y": timed.events_per_s,
@@ -41,7 +41,7 @@ def judge(figure, rows):
         f"{min(a / b for a, b in zip(speeds['rarest'], speeds['tagmatch'])):.1f}× tagmatch; the "
         f"subset operator varies by {steady:.1f}× over all sizes (paper: no influence)"
     )
-    # The paper's database was asked with its subset operator: that is DuckDB's list_has_all.
+    # The paper used its database's subset operator; DuckDB's is list_has_all.
     if behind["DuckDB list_has_all"] > 10_000 and steady < 2:
         return "reproduced", text
     ahead = behind["DuckDB list_has_all"] > 100 and min(behind.values()) > 1

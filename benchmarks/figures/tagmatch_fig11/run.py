@@ -1,4 +1,4 @@
-"""Speedup of a database by shards: a thread and a database each, and all of them get each event."""
+"""Speedup of a database by shards: each shard has a thread and a database, and gets all events."""
 
 from functools import partial
 
@@ -48,7 +48,7 @@ def judge(figure, rows):
     )
     gains = [point["y"] for point in best.values()]
     usable = min(cores, figure.settings["shards"][-1])
-    if max(gains) > 1.2 * usable:  # a baseline that was held back, not sharding
+    if max(gains) > 1.2 * usable:  # then the baseline was too slow
         return "partly", f"{text}; more than {usable} cores can give, so the baseline is in doubt"
     if min(gains) > 0.7 * usable and needed > 10 * cores:
         return "reproduced", text

@@ -7,20 +7,20 @@ from matchyard.bench.steps import by_extra_tags
 
 def run(figure):
     chosen = figure.settings
-    found = by_extra_tags(
+    results = by_extra_tags(
         chosen["workload"], figure.size, chosen["algorithms"], chosen["extra_tags"], figure.threads,
         figure.device,
     )  # fmt: skip
-    for (algorithm, extra), result in found.items():
+    for (algorithm, extra), result in results.items():
         yield {"series": algorithm, "x": extra, "y": result.events_per_s,
                "pairs_per_s": result.pairs_per_s}  # fmt: skip
 
 
 def judge(figure, rows):
-    found = series_of(rows)
-    falls = {name: points[0]["y"] / points[-1]["y"] for name, points in found.items()}
-    ours, called = of_gpu(figure, found, "tagmatch")
-    faster = [a["y"] / b["y"] for a, b in zip(ours, found["prefix_tree"])]
+    series = series_of(rows)
+    falls = {name: points[0]["y"] / points[-1]["y"] for name, points in series.items()}
+    ours, called = of_gpu(figure, series, "tagmatch")
+    faster = [a["y"] / b["y"] for a, b in zip(ours, series["prefix_tree"])]
     text = (
         "from fewest to most extra tags throughput falls "
         + ", ".join(f"{fall:.1f}× for {name}" for name, fall in falls.items())

@@ -18,10 +18,10 @@ def run(figure):
                 }
             )
             alone = best[figure.settings["threads"][0]].events_per_s
-            for threads, found in best.items():
+            for threads, result in best.items():
                 yield {"series": algorithm, "panel": verb, "x": threads,
-                       "y": found.events_per_s / alone,
-                       "events_per_s": found.events_per_s}  # fmt: skip
+                       "y": result.events_per_s / alone,
+                       "events_per_s": result.events_per_s}  # fmt: skip
 
 
 def judge(figure, rows):
@@ -42,7 +42,7 @@ def judge(figure, rows):
         + (f"; more threads than cores change tagmatch by {gain:.2f}×" if beyond else "")
     )
     if cores == 1:
-        return "not", "one core: nothing can be said about threads"
+        return "not", "one core: threads cannot be judged"
     linear = 1 + 0.7 * (cores - 1)  # the paper's 1.8 at twice the threads is 1 + 0.8
     if worst >= linear and gain < 1.15:
         return "reproduced", text
@@ -50,11 +50,11 @@ def judge(figure, rows):
 
 
 def _on_gpu(figure, rows):
-    """What threads bring that share a GPU, in words."""
-    found = series_of(row for row in rows if row["series"].endswith(ON_GPU))
+    """The speedup by threads that share a GPU, in words."""
+    series = series_of(row for row in rows if row["series"].endswith(ON_GPU))
     best = {
         name.removesuffix(ON_GPU): max(points, key=lambda point: point["y"])
-        for name, points in found.items()
+        for name, points in series.items()
     }
     said = ", ".join(f"{top['y']:.2f}× for {name} with {top['x']}" for name, top in best.items())
     return f"; on {figure.card} threads bring at most {said}" if best else ""

@@ -1,4 +1,4 @@
-"""Percentiles of the time through a stream, by load, for several timeouts."""
+"""Percentiles of the latency of a stream, by load, for several timeouts."""
 
 from statistics import median
 
@@ -16,14 +16,14 @@ def run(figure):
         index, source = prepared("twitter", figure.size, algorithm, device=figure.device)
         events = source.events(20_000).to_pylist()
         for timeout in settings["timeouts_ms"]:
-            for found in latencies(
+            for measured in latencies(
                 index, events, shares, settings["seconds"], max_delay_ms=timeout
             ):
                 for name, field in PERCENTILES.items():
                     yield {"series": f"{algorithm}, {name}", "panel": f"timeout {timeout} ms",
-                           "x": round(100 * found.share), "y": getattr(found, field),
-                           "timeout_ms": timeout, "events_per_s": found.events_per_s,
-                           "peak_per_s": found.events_per_s / found.share}  # fmt: skip
+                           "x": round(100 * measured.share), "y": getattr(measured, field),
+                           "timeout_ms": timeout, "events_per_s": measured.events_per_s,
+                           "peak_per_s": measured.events_per_s / measured.share}  # fmt: skip
 
 
 def judge(figure, rows):
@@ -51,7 +51,7 @@ def judge(figure, rows):
 
 
 def _worst_at_half(rows, timeout):
-    """The 99th percentile of the slowest algorithm at half of its peak, or as near as there is."""
+    """The 99th percentile of the slowest algorithm, at the load nearest to half of its peak."""
     rows = [row for row in rows if row["timeout_ms"] == timeout and row["series"].endswith("99 %")]
     nearest = min(abs(row["x"] - 50) for row in rows)
     return max(row["y"] for row in rows if abs(row["x"] - 50) == nearest)

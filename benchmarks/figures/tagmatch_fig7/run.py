@@ -23,15 +23,15 @@ def run(figure):
 
 
 def judge(figure, rows):
-    found = series_of(rows)
-    points = found["tagmatch match"]
+    series = series_of(rows)
+    points = series["tagmatch match"]
     best = max(points, key=lambda point: point["y"])
     first, last = points[0]["y"] / best["y"], points[-1]["y"] / best["y"]
     apart = statistics.median(
-        abs(1 - b["y"] / a["y"]) for a, b in zip(points, found["tagmatch match_unique"])
+        abs(1 - b["y"] / a["y"]) for a, b in zip(points, series["tagmatch match_unique"])
     )
     share = best["x"] / figure.size
-    on_gpu = found.get(f"tagmatch{ON_GPU} match", [])
+    on_gpu = series.get(f"tagmatch{ON_GPU} match", [])
     text = (
         f"the best MAX_P is {best['x']:,}, {share:.2%} of the database (paper: 200,000, "
         f"{_BEST_SHARE:.2%}); the smallest reaches {first:.0%} of the best and the largest "

@@ -1,5 +1,5 @@
-"""Seconds of `consolidate`, by one thread, while the database grows; `add_many` apart, and on a GPU
-what it takes to copy the tables to the card."""
+"""Seconds of `consolidate`, by one thread, by size of the database; `add_many` apart. On a GPU, seconds
+of the copy of the tables to the card."""
 
 import numpy as np
 
@@ -19,8 +19,8 @@ def run(figure):
         size = int(share * figure.size)
         source = workload("twitter", size)
         for series, (algorithm, options) in _KINDS.items():
-            if figure.device == "gpu":  # tables are made on the CPU, and copied
-                if "," in series:  # a copy takes as long whatever the partitions
+            if figure.device == "gpu":  # the CPU makes the tables; only the copy is timed
+                if "," in series:  # the time of the copy does not depend on partitions
                     continue
                 index = filled(source, algorithm, options, figure.device)
                 name = series.replace(" consolidate", ", copied to the card")

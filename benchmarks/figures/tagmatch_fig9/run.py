@@ -1,4 +1,4 @@
-"""Memory of the tables while the database grows, and on a GPU what of it is on the card."""
+"""Memory of the tables by size of the database; on a GPU, the part on the card."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ _PARTS = {
     "key table": ("keys", "key_start", "removed_keys", "removed_at"),
     "partition table": ("masks", "mask_start", "block_start"),
     "vocabulary": ("vocabulary",),
-    # All else: signatures, blocks and prefixes, and the tags for the exact check.
+    # All other arrays: signatures, blocks and prefixes, and the tags for the exact check.
     "tagset table": (),
 }
 _PART_OF = {array: part for part, arrays in _PARTS.items() for array in arrays}
@@ -25,10 +25,10 @@ def run(figure):
                 yield {"series": algorithm, "panel": algorithm, "x": size, "y": n_bytes / 1e6,
                        "on_card_each": n_bytes / size}  # fmt: skip
                 continue
-            found = index.memory()
-            assert sum(found.values()) == index.info()["index_bytes"]
+            memory = index.memory()
+            assert sum(memory.values()) == index.info()["index_bytes"]
             parts = dict.fromkeys(_PARTS, 0)
-            for array, n_bytes in found.items():
+            for array, n_bytes in memory.items():
                 parts[_PART_OF.get(array, "tagset table")] += n_bytes
             for part, n_bytes in parts.items():
                 if n_bytes:

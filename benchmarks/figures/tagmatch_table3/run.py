@@ -13,9 +13,9 @@ def run(figure):
             index, source = prepared("twitter", size, algorithm, device=figure.device)
             for verb in ("match", "match_unique"):
                 jobs[algorithm, verb] = partial(speed, index, source, figure.threads, verb, 1)
-        for (algorithm, verb), found in best_of_rounds(jobs).items():
-            yield {"series": algorithm, "panel": verb, "x": percent, "y": found.events_per_s,
-                   "subscriptions": size, "candidates_per_event": found.candidates / found.events}  # fmt: skip
+        for (algorithm, verb), result in best_of_rounds(jobs).items():
+            yield {"series": algorithm, "panel": verb, "x": percent, "y": result.events_per_s,
+                   "subscriptions": size, "candidates_per_event": result.candidates / result.events}  # fmt: skip
 
 
 def judge(figure, rows):

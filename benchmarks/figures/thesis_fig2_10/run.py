@@ -14,12 +14,12 @@ def run(figure):
         registered = register_workload(workload("tags", "icn", figure.size), network)
         order = np.argsort(-network.degrees, kind="stable")
         places = np.linspace(0, len(order) - 1, figure.settings["routers"]).astype(int)
-        found = [registered.table(network, trees, int(node)) for node in order[places]]
-        all_of = [table.n_filters for table in found]
-        single = [least_of_one_tree(table) for table in found]
+        tables = [registered.table(network, trees, int(node)) for node in order[places]]
+        all_of = [table.n_filters for table in tables]
+        single = [least_of_one_tree(table) for table in tables]
         more = {"x": f"{name}, {network.n_nodes} routers", "nodes": network.n_nodes,
                 "links": network.n_links, "series": "here", "one_tree": min(single),
-                "entries": max(len(table.entries) for table in found)}  # fmt: skip
+                "entries": max(len(table.entries) for table in tables)}  # fmt: skip
         parts = {"one tree, least": min(single), "all trees, least": min(all_of),
                  "all trees, mean": float(np.mean(all_of)), "all trees, most": max(all_of)}  # fmt: skip
         for part, filters in parts.items():
@@ -27,7 +27,7 @@ def run(figure):
 
 
 def least_of_one_tree(table):
-    """The fewest filters that a router would store with one tree alone."""
+    """The fewest filters of a router with only one of the trees."""
     rows = np.repeat(np.arange(table.n_filters), np.diff(table.start))
     trees = table.entries >> 20
     is_new = np.append(True, (np.diff(rows) != 0) | (np.diff(trees) != 0))

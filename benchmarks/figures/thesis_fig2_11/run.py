@@ -1,4 +1,4 @@
-"""Filters at one router on one tree while users grow, with descriptors of their own and from a pool."""
+"""Filters at one router on one tree, by number of users, with own descriptors and with a finite pool."""
 
 import json
 
@@ -35,7 +35,7 @@ def run(figure):
 
 
 def recorded(figure, name):
-    """What benchmarks/scale/rib.py measured with more users, on the same network."""
+    """Results of benchmarks/scale/rib.py with more users, on the same network."""
     path = figure.folder.parent.parent / "results" / "rib.jsonl"
     if "CAIDA" not in name or not path.exists():
         return {}
@@ -44,14 +44,14 @@ def recorded(figure, name):
 
 
 def fitted(measured):
-    """A power law through the three largest numbers of users, which bends least."""
+    """A power law through the three largest numbers of users, where the curve is straightest."""
     users = sorted(measured)[-3:]
     slope, level = np.polyfit(np.log(users), np.log([measured[one][0] for one in users]), 1)
     return float(slope), float(level)
 
 
 def from_pool(figure, network, trees, node):
-    """Users that draw descriptors from those of a fixed number of users, as a trace is drawn from."""
+    """The filters if users draw descriptors from those of a fixed number of users, as from a trace."""
     chosen = figure.settings
     per_user = chosen["rows_per_user"]
     pool_rows = round(chosen["pool"] * figure.size * per_user)

@@ -12,24 +12,24 @@ def run(figure):
     counts = figure.settings["counts"]
     for rule in ("L", "LC"):
         trees = grow(network, rule, max(counts))
-        for count, found in stretch(network, trees, counts).items():
+        for count, distribution in stretch(network, trees, counts).items():
             for part, share in PARTS.items():
-                yield {"series": part, "panel": rule, "x": count, "y": found.quantile(share),
-                       "mean": found.mean, "pairs": found.n, "network": name}  # fmt: skip
+                yield {"series": part, "panel": rule, "x": count, "y": distribution.quantile(share),
+                       "mean": distribution.mean, "pairs": distribution.n, "network": name}  # fmt: skip
 
 
 def judge(figure, rows):
-    found = {rule: ys([row for row in rows if row["panel"] == rule]) for rule in ("L", "LC")}
+    series = {rule: ys([row for row in rows if row["panel"] == rule]) for rule in ("L", "LC")}
     means = {(row["panel"], row["x"]): row["mean"] for row in rows}
     counts = figure.settings["counts"]
     better = [str(count) for count in counts if means["L", count] < means["LC", count]]
-    medians = [y for rule in found for y in found[rule]["median"]]
-    nearly_all = [y for rule in found for y in found[rule]["99 %"]]
+    medians = [y for rule in series for y in series[rule]["median"]]
+    nearly_all = [y for rule in series for y in series[rule]["99 %"]]
 
     def ends(part):
         return ", ".join(
-            f"{found[rule][part][0]:.2f} to {found[rule][part][-1]:.2f} with {rule}"
-            for rule in found
+            f"{series[rule][part][0]:.2f} to {series[rule][part][-1]:.2f} with {rule}"
+            for rule in series
         )
 
     return verdict(
@@ -43,11 +43,11 @@ def judge(figure, rows):
         ),
         Claim(
             f"with more trees the maximum goes from {ends('maximum')} (thesis: falls)",
-            all(found[rule]["maximum"][-1] < found[rule]["maximum"][0] for rule in found),
+            all(series[rule]["maximum"][-1] < series[rule]["maximum"][0] for rule in series),
         ),
         Claim(
             f"the median goes from {ends('median')} (thesis: rises slightly)",
-            all(found[rule]["median"][-1] > found[rule]["median"][0] for rule in found),
+            all(series[rule]["median"][-1] > series[rule]["median"][0] for rule in series),
         ),
         Claim(
             f"the mean of L is the lower one with {' and '.join(better) or 'no number of'} trees "

@@ -1,4 +1,4 @@
-"""Congestion of the links that trees of both rules use."""
+"""Congestion of the links in trees of both rules."""
 
 from matchyard.bench.figures.claims import Claim, verdict, ys
 from matchyard.bench.networks import internet
@@ -22,24 +22,24 @@ def run(figure):
 
 
 def judge(figure, rows):
-    found = {rule: ys([row for row in rows if row["panel"] == rule]) for rule in ("L", "LC")}
+    series = {rule: ys([row for row in rows if row["panel"] == rule]) for rule in ("L", "LC")}
     shares = [row["at_one"] for row in rows]
     in_use = [row["in_use"] for row in rows]
 
     def ends(part):
         return ", ".join(
-            f"{found[rule][part][0]:.2f} to {found[rule][part][-1]:.2f} with {rule}"
-            for rule in found
+            f"{series[rule][part][0]:.2f} to {series[rule][part][-1]:.2f} with {rule}"
+            for rule in series
         )
 
     return verdict(
         Claim(
             f"95 % of links are at most at {ends('95 %')} (thesis: less with LC)",
-            all(a > b for a, b in zip(found["L"]["95 %"], found["LC"]["95 %"], strict=True)),
+            all(a > b for a, b in zip(series["L"]["95 %"], series["LC"]["95 %"], strict=True)),
         ),
         Claim(
             f"with more trees 99 % of links are at most at {ends('99 %')} (thesis: extremes fall)",
-            all(found[rule]["99 %"][-1] < found[rule]["99 %"][0] for rule in found),
+            all(series[rule]["99 %"][-1] < series[rule]["99 %"][0] for rule in series),
         ),
         Claim(
             f"{min(shares):.0%} to {max(shares):.0%} of links are at exactly 1, and medians go from "

@@ -24,9 +24,9 @@ def run(figure):
 
 def judge(figure, rows):
     places = list(dict.fromkeys((row["panel"], row["series"]) for row in rows))
-    found = {(row["panel"], row["series"], row["x"]): row for row in rows}
-    one = {place: found[(*place, 1)] for place in places}
-    most = {place: found[(*place, figure.settings["trees"])] for place in places}
+    row_of = {(row["panel"], row["series"], row["x"]): row for row in rows}
+    one = {place: row_of[(*place, 1)] for place in places}
+    most = {place: row_of[(*place, figure.settings["trees"])] for place in places}
     ratios = {place: 1e6 * most[place]["y"] / 60 / one[place]["filters"][0] for place in places}
     above = [f"{x} with {rule}" for (rule, x), ratio in ratios.items() if ratio >= 2]
     largest = max(places, key=lambda place: most[place]["y"])

@@ -22,17 +22,17 @@ def judge(figure, rows):
     pivot, other = figure.settings["pivot"], figure.settings["compare"]
     shape, more, fewer, said = [], [], [], []
     for name in figure.settings["workloads"]:
-        found = {
+        values_of = {
             series: [row["y"] for row in points]
             for series, points in series_of(row for row in rows if row["panel"] == name).items()
         }
         partitions, sets = (
-            found[f"partitions, {pivot}"],
-            found[f"candidates, {pivot}"],
+            values_of[f"partitions, {pivot}"],
+            values_of[f"candidates, {pivot}"],
         )
         shape.append(partitions[0] > partitions[-1] and sets[0] < sets[-1])
-        parts_ratio = sum(partitions) / sum(found[f"partitions, {other}"])
-        sets_ratios = [a / b for a, b in zip(sets, found[f"candidates, {other}"])]
+        parts_ratio = sum(partitions) / sum(values_of[f"partitions, {other}"])
+        sets_ratios = [a / b for a, b in zip(sets, values_of[f"candidates, {other}"])]
         more.append(parts_ratio > 1)
         fewer.append(max(sets_ratios) <= 1 and min(sets_ratios) < 1)
         said.append(

@@ -16,9 +16,9 @@ def run(figure):
             index, source = prepared(name, figure.size, "tagmatch", options, device=figure.device)
             for threads in counts:
                 jobs[name, threads, most] = partial(speed, index, source, threads, verb, 1)
-    for (name, threads, most), found in best_of_rounds(jobs).items():
+    for (name, threads, most), result in best_of_rounds(jobs).items():
         label = f"{'tagmatch, ' * on_gpu}{threads} thread{'s' * (threads > 1)}"
-        yield {"series": label, "panel": name, "x": most, "y": found.events_per_s,
+        yield {"series": label, "panel": name, "x": most, "y": result.events_per_s,
                "threads": threads}  # fmt: skip
 
 
@@ -35,13 +35,13 @@ def judge(figure, rows):
     )
     text += "".join(others_of(figure, rows))
     holds = [falls < 0.95, rises, gain > 1.3]
-    if all(holds):  # falls beyond the best, rises before it, gains from threads
+    if all(holds):  # falls after the best value, rises before it, gains from threads
         return "reproduced", text
     return ("partly", text) if sum(holds) == 2 else ("not", text)
 
 
 def shape_of(figure, rows):
-    """The best row, what the largest MAX_P keeps of it, whether the smallest is behind, and what threads bring."""
+    """The best row, the share that the largest MAX_P keeps, whether the smallest is slower, and the gain by threads."""
     best = max(rows, key=lambda row: row["y"])
     same = [row["y"] for row in rows if row["threads"] == best["threads"]]
     alone = max(row["y"] for row in rows if row["threads"] == min(row["threads"] for row in rows))
@@ -49,7 +49,7 @@ def shape_of(figure, rows):
 
 
 def others_of(figure, rows):
-    """What the RIB of a router and the GPU do, in words."""
+    """The results for the RIB of a router and for the GPU, in words."""
     for panel, words in (("rib", "the RIB of AS3257"), ("twitter", "twitter")):
         for is_gpu in (False, True):
             some = [r for r in rows if r["panel"] == panel and ("GPU" in r["series"]) == is_gpu]

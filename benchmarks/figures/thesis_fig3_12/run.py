@@ -5,7 +5,7 @@ from functools import partial
 from matchyard.bench.figures.plots import series_of
 from matchyard.bench.steps import best_of_rounds, prepared, speed
 
-_NOISE = 1.05  # ratios below it say nothing, even as the best of several rounds
+_NOISE = 1.05  # smaller ratios are noise, even as the best of several rounds
 
 
 def run(figure):
@@ -27,14 +27,14 @@ def run(figure):
                 for threads in counts:
                     label = f"{'tagmatch, ' * on_gpu}{pivot}, {threads} thread{'s' * (threads > 1)}"
                     jobs[name, label, most] = partial(speed, index, source, threads, verb, 1)
-    for (name, label, most), found in best_of_rounds(jobs).items():
-        yield {"series": label, "panel": name, "x": most, "y": found.events_per_s,
+    for (name, label, most), result in best_of_rounds(jobs).items():
+        yield {"series": label, "panel": name, "x": most, "y": result.events_per_s,
                "beside": chosen["compare"] in label}  # fmt: skip
 
 
 def judge(figure, rows):
-    found = compared(figure, rows, "twitter", "")
-    ratio, kept, kept_other = found
+    main = compared(figure, rows, "twitter", "")
+    ratio, kept, kept_other = main
     text = (
         f"the best of the most frequent bit is {ratio:.2f}× that of the most balanced one (thesis: "
         f"1.06×), and its largest MAX_P keeps {kept:.0%} of the best against {kept_other:.0%} "
@@ -57,7 +57,7 @@ def judge(figure, rows):
 
 
 def compared(figure, rows, panel, mark):
-    """The best of the two pivots, and what the largest MAX_P keeps of each; with the most threads."""
+    """The ratio of the best of both pivots, and the share that the largest MAX_P keeps of each, with most threads."""
     some = [r for r in rows if r["panel"] == panel and ("GPU" in r["series"]) == bool(mark)]
     if not some:
         return ()

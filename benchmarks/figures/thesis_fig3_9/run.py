@@ -18,9 +18,9 @@ def run(figure):
 def judge(figure, rows):
     holds, said = [], []
     for name in figure.settings["workloads"]:
-        found = series_of(row for row in rows if row["panel"] == name)
-        partitions = [row["y"] for row in found["partitions"]]
-        sets = [row["y"] for row in found["candidate sets per event"]]
+        series = series_of(row for row in rows if row["panel"] == name)
+        partitions = [row["y"] for row in series["partitions"]]
+        sets = [row["y"] for row in series["candidate sets per event"]]
         holds.append(
             partitions == sorted(partitions, reverse=True) and partitions[0] > partitions[-1]
         )

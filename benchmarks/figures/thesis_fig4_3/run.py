@@ -36,16 +36,16 @@ def run(figure):
 
 def simulated(figure):
     """The traffic of one run of each workload."""
-    found = {}
+    traffic = {}
     for name, workload in WORKLOADS.items():
         one = base_of(figure)._replace(workload=workload, size=figure.settings["request_size"])
         mesh = uniform_mesh(*one[:5])
-        found[name] = geo.send(mesh, make_workload(mesh, one), one.routing, one.rule, 1, one.seed)
-    return found
+        traffic[name] = geo.send(mesh, make_workload(mesh, one), one.routing, one.rule, 1, one.seed)
+    return traffic
 
 
 def distances(mesh):
-    """How far each node is from the middle line, in sides of the square."""
+    """The distance of each node from the middle line, in sides of the square."""
     low, high = mesh.region[1], mesh.region[3]
     return np.abs(mesh.points[:, 1] - (low + high) / 2) / (high - low)
 
@@ -62,7 +62,7 @@ def illustrate(figure, folder):
 def judge(figure, rows):
     loads = {name: {row["x"]: row["y"] for row in in_panel(rows, name)} for name in WORKLOADS}
     fields = {name: in_panel(rows, name)[0] for name in WORKLOADS}
-    busiest = {name: found["busiest"] for name, found in loads.items()}
+    busiest = {name: values["busiest"] for name, values in loads.items()}
     worst = ", ".join(f"{name} {load:,.0f}" for name, load in busiest.items())
     even, line = loads["uniform"], loads["in-line"]
     near = f"within {figure.settings['near']:.0%} of the side from the middle line"

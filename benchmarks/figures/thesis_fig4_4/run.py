@@ -17,15 +17,18 @@ def run(figure):
 
 def judge(figure, rows):
     trees = [row for row in rows if not row.get("beside")]
-    found = {routing: {row["x"]: row["y"] for row in in_panel(trees, routing)}
+    congestion = {routing: {row["x"]: row["y"] for row in in_panel(trees, routing)}
              for routing in figure.settings["routings"]}  # fmt: skip
-    others = [name for name in found if name != "Grd"]
+    others = [name for name in congestion if name != "Grd"]
     drawn = [rule for rule in RULES if rule != "C0"]
-    least = [rule for rule in drawn if all(found["Grd"][rule] < found[name][rule] for name in others)]  # fmt: skip
-    behind = [min(found[name][rule] for name in others) / found["Grd"][rule] - 1 for rule in drawn]
-    straight = ", ".join(f"{name} {found[name]['C0']:.0f}" for name in found)
-    arcs = {rule: found["Grd"][rule] for rule in ("C1.5", "C2")}
-    angles = [found["Grd"][rule] for rule in ("T30", "T45", "T60")]
+    least = [rule for rule in drawn if all(congestion["Grd"][rule] < congestion[name][rule] for name in others)]  # fmt: skip
+    behind = [
+        min(congestion[name][rule] for name in others) / congestion["Grd"][rule] - 1
+        for rule in drawn
+    ]
+    straight = ", ".join(f"{name} {congestion[name]['C0']:.0f}" for name in congestion)
+    arcs = {rule: congestion["Grd"][rule] for rule in ("C1.5", "C2")}
+    angles = [congestion["Grd"][rule] for rule in ("T30", "T45", "T60")]
     return verdict(
         Claim(
             f"in the mean of {max(row['runs'] for row in trees)} runs, the busiest node is least busy with Grd for "

@@ -10,7 +10,7 @@ WORKLOADS = {"uniform": "uniform", "in-line": "inline"}
 OURS, OTHERS = "congestion, ", "other schemes, "  # panels, before the names of workloads
 ANGLES = ("T60", "T45", "T30")
 WIDE = ("C1.5", "C2")  # γ > 1
-N_THESIS = 4  # sizes of requests that the thesis has: the last is ours
+N_THESIS = 4  # sizes of requests from the thesis; the last size is ours
 
 
 def run(figure):
@@ -19,8 +19,8 @@ def run(figure):
         for size in figure.settings["request_sizes"]:
             base = base_of(figure)._replace(workload=workload, size=size)
             rules = {rule: measure(base._replace(rule=rule), figure.threads) for rule in RULES}
-            for rule, found in rules.items():
-                yield {"series": rule, "panel": OURS + name, "x": size, **found, "pair": pair}
+            for rule, measured in rules.items():
+                yield {"series": rule, "panel": OURS + name, "x": size, **measured, "pair": pair}
             place = {"panel": OTHERS + name, "x": size}
             yield {"series": "tree, T60", **place, **rules["T60"]}
             for row in measure_baselines(base, figure.threads):
@@ -39,7 +39,7 @@ def judge(figure, rows):
 
 
 def of_uniform(even):
-    """Uniform requests: angles, small arcs and large arcs."""
+    """Claims about uniform requests: angles, small arcs and large arcs."""
     small = over_best_angle(even, "C0.5")
     near = [c / t for c, t in zip(even["C0.5"], even["T30"])][:N_THESIS]
     wide = [c / t for c, t in zip(even["C2"], even["T60"])][:N_THESIS]
@@ -60,7 +60,7 @@ def of_uniform(even):
 
 
 def of_line(line, sizes):
-    """In-line requests: angles against arcs, and where straight on becomes the best."""
+    """Claims about in-line requests: angles against arcs, and the size at which straight paths become the best."""
     first = line["C0"][0] / line["T60"][0]
     ranks = [min(RULES, key=lambda rule: line[rule][place]) for place in range(len(sizes))]
     wide = [min(values) for values in zip(*(line[rule] for rule in WIDE))]
@@ -91,10 +91,10 @@ def of_line(line, sizes):
     )
 
 
-def over_best_angle(found, rule):
+def over_best_angle(congestion, rule):
     """The congestion of a rule over that of the best angle, at each size of the thesis."""
-    best = [min(values) for values in zip(*(found[angle] for angle in ANGLES))]
-    return [value / least for value, least in zip(found[rule], best)][:N_THESIS]
+    best = [min(values) for values in zip(*(congestion[angle] for angle in ANGLES))]
+    return [value / least for value, least in zip(congestion[rule], best)][:N_THESIS]
 
 
 def is_worst(line):
@@ -102,7 +102,7 @@ def is_worst(line):
 
 
 def crossing(line, sizes):
-    """Between which sizes straight on overtakes all others, in words."""
+    """The sizes between which straight paths overtake all other rules, in words."""
     leads = [all(line["C0"][i] <= line[rule][i] for rule in RULES) for i in range(len(sizes))]
     if not any(leads):
         return f"C0 overtakes the others nowhere up to M{sizes[-1]}"
@@ -111,12 +111,12 @@ def crossing(line, sizes):
 
 
 def of_sizes(even, line, sizes, pair):
-    """How congestion grows with the size, and what it is for the largest requests of the thesis."""
+    """Claims about the growth of congestion with the size, up to the largest requests of the thesis."""
     last = N_THESIS - 1
     times = sizes[last] / sizes[0]
     grown = {
-        name: found["T60"][last] / found["T60"][0]
-        for name, found in (("uniform", even), ("in-line", line))
+        name: congestion["T60"][last] / congestion["T60"][0]
+        for name, congestion in (("uniform", even), ("in-line", line))
     }
     powers = [math.log(factor) / math.log(times) for factor in grown.values()]
     said = " and ".join(f"{name} {factor:.1f}×" for name, factor in grown.items())

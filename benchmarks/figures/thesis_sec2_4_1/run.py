@@ -1,4 +1,4 @@
-"""Labels of all trees: their length, whether they lead right, and how fast they are."""
+"""Labels of all trees: their length, the correctness of their routes, and their speed."""
 
 import time
 
@@ -36,7 +36,7 @@ def run(figure):
 
 
 def wrong_routes(network, tree, labels, sources, targets):
-    """How many packets do not arrive, or not on the shortest way along the tree."""
+    """The number of packets that do not arrive, or not on the shortest path of the tree."""
     at, hops = sources.copy(), np.zeros(len(sources), np.int64)
     for _ in range(2 * int(tree.depth.max()) + 1):
         interface = next_hop(labels, at, labels.labels[targets])
@@ -54,7 +54,7 @@ def wrong_routes(network, tree, labels, sources, targets):
 
 
 def packets_per_s(work, n_packets, pass_s):
-    """The median of five passes, in CPU time, with all that a call does."""
+    """The median rate of five passes in CPU time, overhead of the call included."""
     work()
     rates = []
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""The mean stretch of a few trees, beside what others found for schemes with many."""
+"""The mean stretch of a few trees, and published values of schemes with many."""
 
 from matchyard.bench.figures.claims import Claim, verdict
 from matchyard.bench.networks import internet
@@ -9,11 +9,13 @@ def run(figure):
     network, name = internet(figure.size)
     counts = figure.settings["counts"]
     for rule in ("L", "LC"):
-        for count, found in stretch(network, grow(network, rule, max(counts)), counts).items():
+        for count, distribution in stretch(
+            network, grow(network, rule, max(counts)), counts
+        ).items():
             yield {
                 "series": "here",
                 "x": f"{rule}, {count} trees",
-                "y": found.mean,
+                "y": distribution.mean,
                 "network": name,
             }
 

@@ -1,4 +1,4 @@
-"""Throughput of tagmatch with common prefixes and without, each with the key look-up and without."""
+"""Throughput of tagmatch with and without common prefixes, each with and without the key look-up."""
 
 from functools import partial
 from time import perf_counter
@@ -10,11 +10,11 @@ from matchyard.bench.compare import machine
 from matchyard.bench.figures.claims import Claim, of_gpu, verdict, ys
 from matchyard.bench.steps import best_of_rounds, prepared
 
-_NOISE = 1.05  # ratios below it say nothing
+_NOISE = 1.05  # smaller ratios are noise
 
 
 class Speed(NamedTuple):
-    """Of a pass."""
+    """The speed of a pass."""
 
     events_per_s: float
     candidates: float  # per event
@@ -26,10 +26,10 @@ def run(figure):
         for percent in chosen["percent"]:
             size, options = figure.size * percent // 100, {"max_partition": most, "exact": False}
             index, source = prepared("twitter", size, "tagmatch", options, device=figure.device)
-            for name, found in best_of_rounds(_jobs(figure, index, source)).items():
+            for name, result in best_of_rounds(_jobs(figure, index, source)).items():
                 yield {"series": name, "panel": f"MAX_P {most:,}", "x": percent,
-                       "y": found.events_per_s, "subscriptions": size,
-                       "candidates_per_event": found.candidates}  # fmt: skip
+                       "y": result.events_per_s, "subscriptions": size,
+                       "candidates_per_event": result.candidates}  # fmt: skip
 
 
 def _jobs(figure, index, source):
@@ -59,7 +59,7 @@ def _jobs(figure, index, source):
 def without_prefixes(table):
     """The same table for the simple kernel: every event has an empty prefix."""
     none = np.zeros_like(table.prefixes)
-    none.flags.writeable = False  # as all arrays of tables, so that kernels are compiled already
+    none.flags.writeable = False  # like all arrays of tables: the same compiled kernels fit
     return table._replace(prefixes=none)
 
 
@@ -77,12 +77,12 @@ def _timed(segment, columns, ask):
 
 
 def judge(figure, rows):
-    found = {
+    series = {
         most: ys([row for row in rows if row["panel"] == f"MAX_P {most:,}"])
         for most in figure.settings["max_partition"]
     }
-    own, judged = found
-    theirs = found[judged]
+    own, judged = series
+    theirs = series[judged]
     gains, called = _gains(figure, theirs)
     plain = _ratios(theirs["tagmatch no look-up"], theirs["tagmatch"])
     simple = _ratios(theirs["tagmatch simple kernel, no look-up"], theirs["tagmatch simple kernel"])
@@ -113,14 +113,14 @@ def judge(figure, rows):
             min(bare) > 2,
         ),
         besides=f"with MAX_P {own:,}, our default, the gain is "
-        f"{_said(_gains(figure, found[own])[0])}",
+        f"{_said(_gains(figure, series[own])[0])}",
     )
 
 
-def _gains(figure, found):
-    """How many times as fast the kernel that pre-filters is, and what to call it."""
-    ours, called = of_gpu(figure, found, "tagmatch")
-    return _ratios(ours, of_gpu(figure, found, "tagmatch simple kernel")[0]), called
+def _gains(figure, series):
+    """The speedups of the kernel with prefixes, and its label."""
+    ours, called = of_gpu(figure, series, "tagmatch")
+    return _ratios(ours, of_gpu(figure, series, "tagmatch simple kernel")[0]), called
 
 
 def _ratios(fast, slow):

@@ -1,6 +1,6 @@
-"""The padding of paths between random pairs of nodes, and how sparse and how long they are.
+"""The padding, sparseness and length of paths between random pairs of nodes.
 
-Maxima differ from one network to another; so the greedy routings, which are quick, run on several.
+Maxima differ between networks, so the greedy routings, which are quick, run on several networks.
 """
 
 import time
@@ -22,14 +22,16 @@ def run(figure):
         meshes = [geo.uniform(figure.size, side, reach, seed=1 + i) for i in range(chosen["networks"])]  # fmt: skip
         for name in ROUTINGS:
             some = meshes if name in GREEDY else meshes[:1]
-            found = [measured(mesh, 1 + i, name.lower(), chosen) for i, mesh in enumerate(some)]
-            yield {"series": "here", "panel": f"r_C = {reach}", "x": name, **found[0],
-                   "maxima": [one["y"] for one in found],
-                   "cpu_s": sum(one["cpu_s"] for one in found)}  # fmt: skip
+            measurements = [
+                measured(mesh, 1 + i, name.lower(), chosen) for i, mesh in enumerate(some)
+            ]
+            yield {"series": "here", "panel": f"r_C = {reach}", "x": name, **measurements[0],
+                   "maxima": [one["y"] for one in measurements],
+                   "cpu_s": sum(one["cpu_s"] for one in measurements)}  # fmt: skip
 
 
 def measured(mesh, seed, routing, chosen):
-    """What the paths of one routing are like. Kernels are compiled before the clock starts."""
+    """The properties of one routing's paths. Kernels are compiled before the clock starts."""
     pairs = np.random.default_rng(seed).integers(len(mesh), size=(2, chosen["paths"]))
     geo.route(mesh, pairs[0, :1], pairs[1, :1], routing)
     start = time.process_time()
@@ -79,7 +81,7 @@ def judge(figure, rows):
 
 
 def like_thesis(figure, ours, name):
-    """Whether the thesis' values lie among those of our networks, or within a tenth of them."""
+    """True if the thesis' values lie in the range of our networks, or within a tenth of it."""
     said, holds = [], []
     for one in figure.published:
         if one["x"] == name:

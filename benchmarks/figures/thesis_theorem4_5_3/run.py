@@ -1,8 +1,8 @@
-"""Congestion over the load of the worst rectangle, by T60 and straight on, as meshes grow; each value is the mean
-of some meshes, since the worst rectangle depends on where nodes happen to lie close together.
+"""Congestion over the load of the worst rectangle, by T60 and straight paths, for growing meshes. Each value is the
+mean of some meshes, since the worst rectangle depends on random clusters of nodes.
 
-load(R) bounds the congestion of every routing, but hides a constant [thesis Lemma 4.4.1]. The asserted bound
-has the constant: no routing is below it.
+load(R) bounds the congestion of every routing, up to a constant [thesis Lemma 4.4.1]. The asserted bound includes
+the constant: no routing is below it.
 """
 
 import math
@@ -22,23 +22,23 @@ def run(figure):
     for panel, (workload, size) in PANELS.items():
         for n in (n for n in figure.settings["nodes"] if n <= figure.size):
             base = base_of(figure, n)._replace(workload=workload, size=size)
-            found = [compared(base._replace(mesh_seed=seed, seed=seed), figure.threads)
+            meshes = [compared(base._replace(mesh_seed=seed, seed=seed), figure.threads)
                      for seed in range(1, 1 + figure.settings["meshes"])]  # fmt: skip
-            means = {name: float(np.mean([one[name] / one["load"] for one in found]))
+            means = {name: float(np.mean([one[name] / one["load"] for one in meshes]))
                      for name in ("T60", "C0", "asserted")}  # fmt: skip
             place = {"panel": panel, "x": n}
-            yield {"series": "T60", "y": means["T60"], **place, "meshes": found}
+            yield {"series": "T60", "y": means["T60"], **place, "meshes": meshes}
             yield {"series": PER_LOG, "y": means["T60"] / math.log(n), **place}
             yield {"series": "C0", "y": means["C0"], **place}
             yield {"series": "asserted bound", "y": means["asserted"], **place, "beside": True}
 
 
 def compared(one, threads):
-    """The congestion of T60 and straight on, and both bounds, on one mesh."""
+    """The congestion of T60 and of straight paths, and both bounds, on one mesh."""
     mesh = uniform_mesh(*one[:5])
     bound = geo.lower_bound(mesh, make_workload(mesh, one))
-    found = {rule: measure(one._replace(rule=rule), threads)["y"] for rule in ("T60", "C0")}
-    return {**found, "load": bound.load, "asserted": bound.asserted}
+    congestion = {rule: measure(one._replace(rule=rule), threads)["y"] for rule in ("T60", "C0")}
+    return {**congestion, "load": bound.load, "asserted": bound.asserted}
 
 
 def judge(figure, rows):
@@ -68,10 +68,10 @@ def judge(figure, rows):
 
 
 def not_growing(rows, panel):
-    """The ratio over ln n at the largest mesh is not above that at the smallest, but for a fifth."""
-    found = ys(in_panel(rows, panel))[PER_LOG]
-    grown = found[-1] / found[0]
-    text = f"{panel} over ln n is {span(found)} and changes {grown:.2f}× from first to last (thesis: bounded)"
+    """A claim: from the smallest to the largest mesh, the ratio over ln n grows by at most a fifth."""
+    ratios = ys(in_panel(rows, panel))[PER_LOG]
+    grown = ratios[-1] / ratios[0]
+    text = f"{panel} over ln n is {span(ratios)} and changes {grown:.2f}× from first to last (thesis: bounded)"
     return Claim(text, grown <= 1.2)
 
 

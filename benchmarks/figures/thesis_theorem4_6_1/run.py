@@ -1,6 +1,6 @@
-"""The congestion of looking up all targets in the mesh's own directory, and how much nodes keep for it.
+"""The congestion of look-ups of all targets in the mesh's directory, and the entries that nodes keep for it.
 
-Every source looks up all its targets, and the answers come back. Look-ups throw no coins, so they have one run.
+Every source looks up all its targets, and the answers come back. Look-ups are not random, so one run is enough.
 """
 
 import math
@@ -45,32 +45,32 @@ def published(n, seed):
 
 
 def asked(series, base, directories, threads):
-    """Rows of one workload and number of look-ups: the means of all meshes."""
-    found = [looked_up(base._replace(mesh_seed=seed, seed=seed), directory, threads)
+    """The rows of one workload and number of look-ups: means over all meshes."""
+    meshes = [looked_up(base._replace(mesh_seed=seed, seed=seed), directory, threads)
              for seed, directory in enumerate(directories, 1)]  # fmt: skip
     look_ups = base.size - 1
     for panel, part in ((BOUND, look_ups * math.log(base.nodes)), (SENDING, 1)):
         below = "load" if panel == BOUND else "sending"
-        y = float(np.mean([one["look_ups"] / (part * one[below]) for one in found]))
-        yield {"series": series, "panel": panel, "x": look_ups, "y": y, "meshes": found}
+        y = float(np.mean([one["look_ups"] / (part * one[below]) for one in meshes]))
+        yield {"series": series, "panel": panel, "x": look_ups, "y": y, "meshes": meshes}
 
 
 def looked_up(one, directory, threads):
-    """Congestion of look-ups and of sending on one mesh, and how far look-ups walk."""
+    """The congestion of look-ups and of sending on one mesh, and the lengths of look-ups."""
     mesh = directory.mesh
     requests = make_workload(mesh, one)
-    found = directory.resolve(requests)
+    located = directory.resolve(requests)
     sources = np.repeat(requests.sources, np.diff(requests.target_start))
     distances = np.linalg.norm(mesh.points[sources] - mesh.points[requests.targets], axis=1)
-    walk, is_far = found.walk / distances, distances > mesh.r_c
+    walk, is_far = located.walk / distances, distances > mesh.r_c
     return {
-        "look_ups": found.traffic(mesh).congestion,
+        "look_ups": located.traffic(mesh).congestion,
         "sending": measure(one, threads)["y"],
         "load": geo.lower_bound(mesh, requests).load,
         "walk_mean": float(walk[is_far].mean()),
         "walk_most": float(walk[is_far].max()),
         "walk_most_near": float(walk[~is_far].max(initial=0)),
-        "failed": int((found.nodes != requests.targets).sum()),
+        "failed": int((located.nodes != requests.targets).sum()),
     }
 
 
@@ -117,7 +117,7 @@ def larger_meshes(bound):
 
 
 def walks(rows):
-    """That all look-ups find their name, on walks that are proportional to the distance."""
+    """A claim: all look-ups succeed, with walks proportional to the distance."""
     meshes = [one for row in in_panel(rows, BOUND) for one in row["meshes"]]
     means = [one["walk_mean"] for one in meshes]
     most, near = (max(one[name] for one in meshes) for name in ("walk_most", "walk_most_near"))

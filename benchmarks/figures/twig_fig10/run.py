@@ -1,4 +1,4 @@
-"""Speedup over yfilter on batches of documents while there are more and more twigs."""
+"""Speedup over yfilter on batches of documents, by number of twigs."""
 
 from matchyard.bench import twig_claims, twig_sweeps
 from matchyard.bench.figures.claims import Claim, verdict
@@ -16,14 +16,14 @@ def run(figure):
 
 
 def judge(figure, rows):
-    found, called = twig_claims.of_stacks(figure, twig_claims.by_panel(rows))
-    ends = [panel["stacks / yfilter"][-1] for panel in found.values()]
+    panels, called = twig_claims.of_stacks(figure, twig_claims.by_panel(rows))
+    ends = [panel["stacks / yfilter"][-1] for panel in panels.values()]
     return verdict(
-        twig_claims.speedup_halves(found, figure.settings["shares"], "twigs", called),
+        twig_claims.speedup_halves(panels, figure.settings["shares"], "twigs", called),
         Claim(
             f"with most twigs {called} is {min(ends):.2f}× as fast (paper: less than 1)",
             min(ends) < 1,
         ),
-        *twig_claims.of_batches(found, figure.settings["copies"], called),
-        besides=twig_claims.ours_over_yfilter(found),
+        *twig_claims.of_batches(panels, figure.settings["copies"], called),
+        besides=twig_claims.ours_over_yfilter(panels),
     )

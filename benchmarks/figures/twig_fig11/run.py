@@ -1,4 +1,4 @@
-"""Speedup over yfilter on batches of documents while twigs become longer."""
+"""Speedup over yfilter on batches of documents, by length of twigs."""
 
 from matchyard.bench import twig_claims, twig_sweeps
 from matchyard.bench.figures.claims import verdict
@@ -16,9 +16,9 @@ def run(figure):
 
 
 def judge(figure, rows):
-    found, called = twig_claims.of_stacks(figure, twig_claims.by_panel(rows))
+    panels, called = twig_claims.of_stacks(figure, twig_claims.by_panel(rows))
     return verdict(
-        twig_claims.speedup_halves(found, figure.settings["nodes"], "nodes", called),
-        *twig_claims.of_batches(found, figure.settings["copies"], called),
-        besides=twig_claims.ours_over_yfilter(found),
+        twig_claims.speedup_halves(panels, figure.settings["nodes"], "nodes", called),
+        *twig_claims.of_batches(panels, figure.settings["copies"], called),
+        besides=twig_claims.ours_over_yfilter(panels),
     )

@@ -1,4 +1,4 @@
-"""Speedup over yfilter while the document grows, with few and many * and //."""
+"""Speedup over yfilter by size of the document, with few and many * and //."""
 
 from matchyard.bench import twig_claims, twig_sweeps
 from matchyard.bench.figures.claims import Claim, ratio, verdict
@@ -15,8 +15,8 @@ def run(figure):
 
 
 def judge(figure, rows):
-    found, called = twig_claims.of_stacks(figure, twig_claims.by_panel(rows))
-    stacks = [panel["stacks / yfilter"] for panel in found.values()]
+    panels, called = twig_claims.of_stacks(figure, twig_claims.by_panel(rows))
+    stacks = [panel["stacks / yfilter"] for panel in panels.values()]
     more = ratio(stacks[-1], stacks[0])
     grown = [panel[-1] / panel[0] for panel in stacks]
     late = [panel[-1] / panel[-2] for panel in stacks]
@@ -38,5 +38,5 @@ def judge(figure, rows):
             f"from 512 kB on it changes by {min(late):.2f}× to {max(late):.2f}× (paper: hardly)",
             0.8 < min(late) <= max(late) < 1.25,
         ),
-        besides=twig_claims.ours_over_yfilter(found),
+        besides=twig_claims.ours_over_yfilter(panels),
     )

@@ -1,4 +1,4 @@
-"""Throughput on a batch of documents while there are more and more twigs."""
+"""Throughput on a batch of documents, by number of twigs."""
 
 from matchyard.bench import twig_claims, twig_sweeps
 from matchyard.bench.figures.claims import verdict
@@ -8,10 +8,10 @@ run = twig_sweeps.throughputs
 
 def judge(figure, rows):
     both = twig_claims.by_panel(rows)
-    found, called = twig_claims.of_stacks(figure, both)
+    panels, called = twig_claims.of_stacks(figure, both)
     return verdict(
-        twig_claims.halves(found, "stacks", figure.settings["shares"], called),
-        twig_claims.has_no_break(found, "stacks", figure.settings["shares"]),
-        twig_claims.longer_halves(found, "stacks"),
+        twig_claims.halves(panels, "stacks", figure.settings["shares"], called),
+        twig_claims.has_no_break(panels, "stacks", figure.settings["shares"]),
+        twig_claims.longer_halves(panels, "stacks"),
         besides=twig_claims.ahead(both) + twig_claims.on_gpu(figure, both),
     )

@@ -1,4 +1,4 @@
-"""Throughput that is kept when one factor grows, or when twigs are replaced."""
+"""The share of throughput that remains if one factor grows, or if twigs are replaced."""
 
 from matchyard.bench.figures.claims import ON_GPU, Claim, verdict
 from matchyard.bench.twig_sweeps import Copies, Place, filled, side_by_side
@@ -26,7 +26,7 @@ def _place(figure, values):
 
 
 def _changed(name, place, share, device):
-    """An index as it is, and one in which some twigs were replaced."""
+    """A fresh index, and one with some twigs replaced."""
     (before, source), (after, _) = (filled(place, name, device) for _ in range(2))
     n_changed = max(1, round(share * place.twigs))
     others = place._replace(chance=0.2).source().subscriptions(0, n_changed)[0]
@@ -37,7 +37,7 @@ def _changed(name, place, share, device):
 
 
 def _row(name, says, pair):
-    before, after = (found.mb_per_s for found in side_by_side(pair))
+    before, after = (timed.mb_per_s for timed in side_by_side(pair))
     return {"series": "here", "panel": name, "x": says, "y": after / before,
             "before_mb_per_s": before, "after_mb_per_s": after}  # fmt: skip
 
@@ -53,7 +53,7 @@ def judge(figure, rows):
     times = {factor["says"]: factor["times"] for factor in figure.settings["factors"]}
 
     def slowly(factor):
-        """Less, but far from in proportion."""
+        """True if throughput falls, but far less than in proportion."""
         return times[factor] ** -0.5 < kept[factor, "yfilter"] < 0.95
 
     def hardly(factor, name):

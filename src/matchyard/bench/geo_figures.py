@@ -1,5 +1,5 @@
-"""What the figures about wireless meshes share: the thesis' square at any number of nodes, scenarios as
-rows, and the baselines that every table has."""
+"""Shared parts of the figures about wireless meshes: the thesis' square at any number of nodes,
+scenarios as rows, and the baselines of every table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BASELINES = {
 
 
 def side_of(nodes: int) -> float:
-    """The side of the square that so many nodes have at the thesis' density.
+    """The side of the square for a number of nodes at the thesis' density.
 
     >>> side_of(80_000)
     100.0
@@ -38,19 +38,19 @@ def base_of(figure: Figure, nodes: int | None = None) -> Scenario:
 
 
 def measure(one: Scenario, threads: int) -> Row:
-    """Congestion of a scenario as `y`, and the fields that explain it."""
-    found = scenario.run(one, threads=threads)
+    """The congestion of a scenario as `y`, and the fields that explain it."""
+    outcome = scenario.run(one, threads=threads)
     return {
-        "y": found.congestion,
-        "mean_load": found.mean_load,
-        "transmissions": found.transmissions / found.done_runs,
-        "runs": found.done_runs,
-        "recoveries": found.recoveries,
-        "missed": found.lost + found.undelivered,
+        "y": outcome.congestion,
+        "mean_load": outcome.mean_load,
+        "transmissions": outcome.transmissions / outcome.done_runs,
+        "runs": outcome.done_runs,
+        "recoveries": outcome.recoveries,
+        "missed": outcome.lost + outcome.undelivered,
     }
 
 
 def measure_baselines(base: Scenario, threads: int) -> Iterator[Row]:
-    """Flooding and one message per target, for the requests of a scenario."""
+    """Measure flooding and one message per target, for the requests of a scenario."""
     for one in scenario.baselines([base]):
         yield {"series": BASELINES[one.tree, one.rule], "beside": True, **measure(one, threads)}

@@ -1,17 +1,17 @@
-"""What the oracle says about every pair of an event and a predicate, where these are too many to ask.
+"""The oracle's answers for every pair of an event and a predicate, with fewer calls of the oracle.
 
-Hundreds of millions of pairs would take the oracle hours. It is asked less often, about the same:
+Hundreds of millions of pairs would take the oracle hours. These steps save calls:
 
-* Events that are the same text are one event.
-* A predicate looks at nothing but the attributes that it names: `_rows.rows`, through which the
-  oracle sees all of an event, leaves out every key that leads to none of the names, as if it were
-  not there. So the oracle says the same about an event and about its *projection*, the event with
-  only the keys that are a name, or the beginning of a dotted one.
-* Events with the same projection get the same answer. The oracle is asked once about each distinct
-  projection, and all events that have it get what it said.
+* Events with the same text are one event.
+* A predicate depends only on the attributes that it names: the oracle reads events through
+  `_rows.rows`, which drops all keys that lead to none of the names. So the oracle's answer for an
+  event is its answer for the *projection* of the event: the event with only the keys that are a
+  name, or the beginning of a dotted name.
+* Events with the same projection have the same answer. The oracle is called once for each distinct
+  projection.
 
-No other property of predicates is used; above all, nothing that an index relies on. Values are the
-same here when they are of the same type and print alike: 1, 1.0, true and "1" are four.
+No other property of predicates is used, and no property that an index relies on. Two values are
+equal if they have the same type and print alike: 1, 1.0, true and "1" are four values.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Codes = NDArray[np.int64]
 
 
 class Difference(NamedTuple):
-    """A pair for which an index says something else than the oracle."""
+    """A pair for which the index and the oracle disagree."""
 
     event: int
     predicate: int
-    n_found: int  # how often the index found it
-    is_match: bool  # what the oracle says
+    n_found: int  # by the index
+    is_match: bool  # by the oracle
 
     def __str__(self) -> str:
         return (
@@ -46,7 +46,7 @@ class Difference(NamedTuple):
 
 
 class Judge:
-    """Answers about some events, which are JSON.
+    """The oracle's answers for JSON events.
 
     >>> judge = Judge(pa.array(['{"x": 1, "y": 5}', '{"x": 2}', '{"x": 1, "y": 6}']))
     >>> judge.matches(find_engine("predicates").language.parse("x = 1")), judge.n_asked
@@ -63,11 +63,11 @@ class Judge:
         self._names: frozenset[str] | None = None  # of the projections below
         self._projections: list[dict[str, Any]] = []
         self._projection_of: Codes = np.empty(0, np.int64)
-        self.n_asked = 0  # how often the oracle was
+        self.n_asked = 0  # calls of the oracle
 
     @property
     def n_distinct(self) -> int:
-        """Events that are not the same text."""
+        """The number of distinct texts of events."""
         return len(self._events)
 
     def matches(self, predicate: Any) -> NDArray[np.int64]:
@@ -78,23 +78,22 @@ class Judge:
         self.n_asked += len(said)
         return np.flatnonzero(said[self._projection_of[self._event_of]])
 
-    def differences(self, predicates: Sequence[Any], found: Matches) -> Iterator[Difference]:
-        """Every pair for which `found`, whose keys are numbers of predicates, is not as the oracle
-        says."""
-        owners = np.repeat(np.arange(len(self._event_of)), np.diff(found.event_start))
-        order = np.argsort(found.keys, kind="stable")
-        ends = np.searchsorted(found.keys[order], np.arange(len(predicates) + 1))
+    def differences(self, predicates: Sequence[Any], matches: Matches) -> Iterator[Difference]:
+        """Every pair for which the matches disagree with the oracle; keys are numbers of predicates."""
+        owners = np.repeat(np.arange(len(self._event_of)), np.diff(matches.event_start))
+        order = np.argsort(matches.keys, kind="stable")
+        ends = np.searchsorted(matches.keys[order], np.arange(len(predicates) + 1))
         if ends[0] != 0 or ends[-1] != len(order):
             raise UsageError(f"keys must be numbers of predicates, from 0 to {len(predicates) - 1}")
         names = [sorted(names_of(predicate)) for predicate in predicates]
-        for number in sorted(range(len(predicates)), key=names.__getitem__):  # projections are kept
+        for number in sorted(range(len(predicates)), key=names.__getitem__):  # keeps projections
             here = owners[order[ends[number] : ends[number + 1]]]
             said = self.matches(predicates[number])
             if not np.array_equal(here, said):
                 yield from _differences(number, here, said)
 
     def _project(self, names: frozenset[str]) -> None:
-        """The distinct projections on these names, and which of them each distinct event has."""
+        """Compute the distinct projections on these names, and the projection of each event."""
         if names == self._names:
             return
         keys = [key for key in self._codes if _leads_to(key, names)]
@@ -111,7 +110,7 @@ class Judge:
 
 
 def names_of(predicate: Any) -> frozenset[str]:
-    """The attributes that a predicate asks for, by their dotted names."""
+    """The dotted names of a predicate's attributes."""
     return frozenset(
         constraint.name
         for one in predicate.filters
@@ -125,7 +124,7 @@ def _leads_to(key: str, names: Collection[str]) -> bool:
 
 
 def _code(events: Sequence[dict[str, Any]]) -> dict[str, Codes]:
-    """Per key of the events a number of its value in each of them, 0 where it is absent."""
+    """For each key, a code of its value in each event; 0 if it is absent."""
     codes: dict[str, Codes] = {}
     seen: dict[str, dict[Any, int]] = {}
     for number, event in enumerate(events):
@@ -139,9 +138,9 @@ def _code(events: Sequence[dict[str, Any]]) -> dict[str, Codes]:
 
 def _differences(predicate: int, here: Codes, said: Codes) -> Iterator[Difference]:
     events, times = np.unique(here, return_counts=True)
-    found = dict(zip(events.tolist(), times.tolist(), strict=True))
+    times_of_event = dict(zip(events.tolist(), times.tolist(), strict=True))
     expected = set(said.tolist())
-    for event in sorted(expected | set(found)):
-        n_found, is_match = found.get(event, 0), event in expected
+    for event in sorted(expected | set(times_of_event)):
+        n_found, is_match = times_of_event.get(event, 0), event in expected
         if n_found != is_match:
             yield Difference(event, predicate, n_found, is_match)

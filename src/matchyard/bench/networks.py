@@ -1,4 +1,4 @@
-"""The networks that figures about routing run on: those of the data, or ones like them."""
+"""The networks of figures about routing: from the data, or generated ones like them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ N_INTERNET = 41_203  # autonomous systems
 
 
 def internet(size: int) -> tuple[Topology, str]:
-    """The networks of the Internet as CAIDA has them, if `size` is their number and the data is there;
-    else a scale-free network of that size. With its name."""
+    """A topology and its name: CAIDA's map of the Internet if `size` is its size and the data is there,
+    or else a scale-free network of that size."""
     path = _data("caida-as-rel-20120601.txt.gz")
     if size == N_INTERNET and path is not None:
         return topology(path), "CAIDA, June 2012"
@@ -24,21 +24,21 @@ def internet(size: int) -> tuple[Topology, str]:
 
 
 def routers(network: Topology, names: Sequence[str], stub: bool = True) -> list[int]:
-    """The nodes of those names, or where there are none, as many with most links; and a node with fewest
-    links."""
+    """The nodes of the given names, or else as many nodes with the most links; with `stub`, also a node
+    with the fewest links."""
     by_links = np.argsort(-network.degrees, kind="stable")
     known = set(network.names)
     if all(name in known for name in names):
-        found = [network.node(name) for name in names]
+        nodes = [network.node(name) for name in names]
     else:
-        found = by_links[: len(names)].tolist()
+        nodes = by_links[: len(names)].tolist()
     fewest = int(np.flatnonzero(network.degrees == network.degrees.min())[0])
-    return [*found, fewest] if stub else found
+    return [*nodes, fewest] if stub else nodes
 
 
 def isps(names: Sequence[str], is_small: bool = False) -> Iterator[tuple[str, Topology]]:
-    """Maps of Rocketfuel by the numbers of their networks; or where the data is not there or little is
-    wanted, two made-up ones."""
+    """Rocketfuel's maps of the named networks; without the data, or with `is_small`, two generated
+    ones."""
     paths = {name: _data(f"rocketfuel/{name}.r0.cch.gz") for name in names}
     if is_small or None in paths.values():
         for size in (30, 60):

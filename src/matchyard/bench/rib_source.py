@@ -1,4 +1,4 @@
-"""The RIB of a router as a workload: filters with the interfaces that want them, and packets."""
+"""The RIB of a router as a workload: filters with their interfaces, and packets."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import matchyard as my
 from matchyard.bench.networks import N_INTERNET, internet, routers
 from matchyard.routing import Table, grow, register_workload
 
-_ROWS_PER_FILTER = 3.4  # registrations of icn that leave one filter, at a million of them
-_SMALL = 50_000  # filters, below which a small network does
+_ROWS_PER_FILTER = 3.4  # registrations of icn per remaining filter, with a million registrations
+_SMALL = 50_000  # filters; fewer come from a small network
 
 
 class RibSource:
-    """About `size` filters that AS3257 keeps on one tree of rule L [thesis, Figure 2.11], with keys
-    (tree, interface); packets are events of the workload `icn` whose registrations they are."""
+    """About `size` filters of AS3257 on one tree of rule L [thesis, Figure 2.11], with keys (tree,
+    interface). Registrations and packets come from the workload `icn`."""
 
     name = "rib"
 
@@ -30,7 +30,7 @@ class RibSource:
 
     @property
     def size(self) -> int:
-        """How many subscriptions the index has: one for each filter and interface."""
+        """The number of subscriptions of the index: one for each filter and interface."""
         return len(self._table.entries)
 
     @cached_property
@@ -49,7 +49,7 @@ class RibSource:
         yield table.descriptors.take(rows).to_arrow(), keys
 
     def subscriptions(self, start: int, stop: int) -> tuple[pa.Array, NDArray[np.int64]]:
-        """Some of them."""
+        """The filters of a range, with their keys."""
         ((tags, keys),) = self.chunks()
         return tags[start:stop], keys[start:stop]
 
@@ -60,5 +60,5 @@ class RibSource:
 
 @lru_cache(maxsize=2)
 def rib_source(size: int, seed: int = 1) -> Any:
-    """The same source for all steps of a figure, since making it takes seconds."""
+    """The source, cached for all steps of a figure, since making it takes seconds."""
     return RibSource(size, seed)

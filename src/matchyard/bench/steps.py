@@ -1,4 +1,4 @@
-"""The steps that figures are made of: an index over a workload, its speed, and what it holds."""
+"""The steps of figures: build an index over a workload, measure its speed and its memory."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from matchyard.bench.compare import harness, machine
 from matchyard.gpu import devices as cards
 
 PASSES = 3  # timed passes or rounds per point
-PASS_S = 0.4  # a figure has dozens of points: shorter passes than those of a comparison
-# On a GPU a pass is a few launches: making the events takes far longer than matching them.
+PASS_S = 0.4  # shorter than in a comparison, since a figure has dozens of points
+# On a GPU a pass is a few launches: generating events takes far longer than matching them.
 ON_GPU = {"tags": 1 << 17, "predicates": 1 << 14}
 
 
 def workload(
     name: str, size: int, extra_tags: int | None = None, tags_each: int | None = None, seed: int = 1
 ) -> Any:
-    """A named workload, or "rib", what a router stores of one; `tags_each` gives every subscription exactly so
-    many hashtags."""
+    """A named workload, or "rib", the table of a router; `tags_each` is the exact number of hashtags of every
+    subscription."""
     if name == "rib":
         from matchyard.bench.rib_source import rib_source  # needs SciPy
 
@@ -40,7 +40,7 @@ def filled(
     options: dict[str, Any] | None = None,
     device: str = "cpu",
 ) -> Any:
-    """An index over a workload; kernels are compiled already."""
+    """An index over a workload, with compiled kernels."""
     index = my.TagIndex(algorithm, options, device)
     harness.warm_up(index, source, 1)
     for tags, keys in source.chunks():
@@ -63,7 +63,7 @@ def prepared(
 
 
 def n_events(index: Any) -> int | None:
-    """How many events a pass has; None: as many as it has time for."""
+    """The events of a pass; None: as many as the time allows."""
     return ON_GPU[index.info()["engine"]] if index.device == "gpu" else None
 
 
@@ -79,17 +79,17 @@ def speed(
 
 
 def best_of_rounds(jobs: Mapping[Any, Callable[[], Any]]) -> dict[Any, Any]:
-    """Run timed jobs in turn, round after round, and keep each one's fastest result.
+    """Run timed jobs in turn, round after round, and keep the fastest result of each job.
 
-    Ratios within a figure need this on a shared machine: what else runs there slows one job down
-    and not the next, for longer than a pass, and only ever makes it slower.
+    Ratios within a figure need this on a shared machine: other processes slow down one job and not
+    the next, for longer than a pass.
     """
     best: dict[Any, Any] = {}
     for _ in range(PASSES):
         for name, job in jobs.items():
-            found = job()
-            if name not in best or found.events_per_s > best[name].events_per_s:
-                best[name] = found
+            result = job()
+            if name not in best or result.events_per_s > best[name].events_per_s:
+                best[name] = result
     return best
 
 
@@ -101,7 +101,7 @@ def by_extra_tags(
     threads: int,
     device: str = "cpu",
 ) -> dict[tuple[str, int], harness.Result]:
-    """match_unique while events grow, by algorithm and extra tags."""
+    """The speed of match_unique by algorithm and number of extra tags."""
     indexes = {
         algorithm: prepared(name, size, algorithm, device=device)[0] for algorithm in algorithms
     }
@@ -118,9 +118,9 @@ def by_extra_tags(
 def build_times(
     source: Any, algorithm: str, options: dict[str, Any] | None = None, repeats: int = 2
 ) -> tuple[float, float]:
-    """Seconds to stage a workload (`add_many`) and to compile it (`consolidate`), the best of some.
+    """The least seconds to stage a workload (`add_many`) and to compile it (`consolidate`).
 
-    The best, since everything else that runs on the machine only ever adds to it.
+    The least of some rounds, since other processes only ever add time.
     """
     harness.warm_up(my.TagIndex(algorithm, options), source, 1)
     staging, compiling = [], []
@@ -139,16 +139,15 @@ def build_times(
 
 
 class Copied(NamedTuple):
-    """What it takes to have an index on a card."""
+    """The cost of an index on a card."""
 
     seconds: float
     n_bytes: int
 
 
 def copied(index: Any, source: Any) -> Copied:
-    """Match an event with an index that has matched none, which copies it to the card, and another
-    one, to tell what the copy took."""
-    gc.collect()  # other indexes are on the card until they are gone
+    """Time the copy of a fresh index to the card: the first match includes it, the second does not."""
+    gc.collect()  # frees the card's memory of other indexes
     before, seconds = cards.used_bytes(), []
     for number in range(2):
         events = source.events(1, start=number)

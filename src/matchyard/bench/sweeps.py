@@ -1,20 +1,21 @@
-"""Algorithms for predicates while one thing varies: what the figures of HEM and CCM are made of.
+"""Sweeps over one parameter with algorithms for predicates: the figures of HEM and CCM.
 
-The settings of a figure say what is done:
+The settings of a figure:
 
-    workload    its name, and in `parameters` what differs from its defaults
-    varies      a parameter of the workload; "size"; or two parameters, the fewest and most of
-                something, which lie one to either side of a value
-    values      of it; of "size", shares of the figure's size, `per` so many subscriptions
+    workload    its name; `parameters` has the values that differ from its defaults
+    varies      a parameter of the workload; "size"; or two parameters, a minimum and a maximum,
+                which are set to one below and one above a value
+    values      of the varied parameter; for "size", shares of the figure's size
+    per         the unit of the x axis for "size", in subscriptions
     grows       true: the size is the figure's at the first value, and in proportion at others
     algorithms  by name
     verb        "match" or "match_unique"
-    events      how many a pass has; else as many as it has time for, so that where an event has
-                very many matches, a fast algorithm is slowed down by fresh memory for them
-    recorded    settings that differ for real data, its workload first: it has a panel of its own
-                beside the other, where MATCHYARD_DATA says that there is real data
+    events      per pass; by default as many as the time allows. With very many matches per event,
+                such a long pass slows a fast algorithm down: it needs fresh memory for them
+    recorded    settings that differ for real data, its workload first; it gets a panel of its own
+                if MATCHYARD_DATA names the data
 
-One thread matches, as in the papers, and encoding is left out: events come to them as numbers.
+One thread matches, and encoding is left out, as in the papers, where events are numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from matchyard.engine import find_algorithm, find_engine
 
 
 class Point(NamedTuple):
-    """One place on the x axis."""
+    """One value on the x axis."""
 
     x: float
     size: int
@@ -44,7 +45,7 @@ class Point(NamedTuple):
 
 
 def points(figure: Figure) -> Iterator[Point]:
-    """The places that the settings of a figure name."""
+    """The points of a figure, from its settings."""
     chosen = figure.settings
     varies, values = chosen["varies"], chosen["values"]
     for value in values:
@@ -63,7 +64,7 @@ def points(figure: Figure) -> Iterator[Point]:
 
 
 def panels(figure: Figure) -> Iterator[tuple[Row, Figure]]:
-    """What rows say of their panel, if there is one, and the figure with the settings for it."""
+    """The fields that name a panel, if there are panels, and the figure with its settings."""
     chosen = figure.settings
     if "recorded" not in chosen:
         yield {}, figure
@@ -88,16 +89,16 @@ def _in_panels(measure: Callable[[Figure], Iterator[Row]]) -> Callable[[Figure],
 
 @_in_panels
 def matching_times(figure: Figure) -> Iterator[Row]:
-    """Microseconds per event by algorithm and place."""
-    for x, found in _measured(figure):
-        yield {"series": found.algorithm, "x": x, "y": found.match_us,
-               "events": found.events, "matches_per_event": found.matches / found.events,
-               "candidates_per_event": (found.candidates or 0) / found.events}  # fmt: skip
+    """Microseconds per event by algorithm and value of x."""
+    for x, result in _measured(figure):
+        yield {"series": result.algorithm, "x": x, "y": result.match_us,
+               "events": result.events, "matches_per_event": result.matches / result.events,
+               "candidates_per_event": (result.candidates or 0) / result.events}  # fmt: skip
 
 
 @_in_panels
 def memory(figure: Figure) -> Iterator[Row]:
-    """Megabytes of each index, keys left out."""
+    """Megabytes of each index, without keys."""
     for point in points(figure):
         source = _source(figure, point)
         for algorithm in figure.settings["algorithms"]:
@@ -107,7 +108,7 @@ def memory(figure: Figure) -> Iterator[Row]:
 
 
 def megabytes(index: Any) -> float:
-    """What an index takes without its keys."""
+    """The megabytes of an index, without keys."""
     info = index.info()
     return float(info["index_bytes"] - info["key_bytes"]) / 1e6
 
@@ -127,8 +128,8 @@ def _measured(figure: Figure) -> Iterator[tuple[float, harness.Result]]:
                 for name, index in indexes.items()
             }
         )
-        for found in best.values():
-            yield point.x, found
+        for result in best.values():
+            yield point.x, result
 
 
 def _source(figure: Figure, point: Point) -> Any:
@@ -138,7 +139,7 @@ def _source(figure: Figure, point: Point) -> Any:
 def built(
     source: Any, algorithm: str, options: dict[str, Any] | None = None, device: str = "cpu"
 ) -> tuple[Any, float]:
-    """An index over a workload and how long that took; kernels are compiled already."""
+    """An index over a workload and the seconds of its build, with compiled kernels."""
     index = my.PredicateIndex(algorithm, options, device)
     harness.warm_up(index, source, 1)
     return index, harness.build(index, source)
@@ -152,7 +153,7 @@ def timed(
     passes: int | None = None,
     n_events: int | None = None,
 ) -> harness.Result:
-    """What one thread takes for the events of the workload."""
+    """The result of one thread on the events of the workload."""
     result, _ = harness.measure(
         index, source, index.algorithm, build_s, 1, index.device,
         n_events or steps.n_events(index), passes or steps.PASSES, verb, steps.PASS_S,
@@ -161,7 +162,7 @@ def timed(
 
 
 def mark(index: Any, events: Any) -> tuple[int, float]:
-    """How many marks an index of `hem` makes one by one for the events, and in how many seconds."""
+    """The marks that an index of `hem` makes one by one for the events, and the seconds."""
     (segment,) = index.segments()
     (table,) = segment.tables
     settings = segment.settings
@@ -173,7 +174,7 @@ def mark(index: Any, events: Any) -> tuple[int, float]:
 
 @_in_panels
 def insertion_times(figure: Figure) -> Iterator[Row]:
-    """Microseconds to insert a subscription into the table of as many others as the figure has."""
+    """Microseconds to insert a subscription into a table of the figure's size."""
     engine = find_engine("predicates")
     for point in points(figure):
         more = max(1, point.size // 4)
@@ -194,7 +195,7 @@ def insertion_times(figure: Figure) -> Iterator[Row]:
 
 
 def _insert(algorithm: Any, filters: Any, vocabulary: Any, keys: Any, more: int) -> float:
-    """Seconds for the later half of the last rows; the first half makes room and compiles."""
+    """The seconds for the second half of the last rows; the first half allocates and compiles."""
     options = algorithm.Options()
     first, last = len(keys) - more, len(keys) - (more - more // 2)
     table = algorithm.compile(_rows(filters, 0, first), keys[:first], vocabulary, options)
@@ -206,7 +207,7 @@ def _insert(algorithm: Any, filters: Any, vocabulary: Any, keys: Any, more: int)
 
 
 def _rows(filters: Any, start: int, stop: int) -> Any:
-    """Some filters in arrays of their own, as `insert` wants them."""
+    """Copy a range of filters into new arrays, for `insert`."""
     numbers = np.arange(filters.n_rows)
     keep = find_engine("predicates").encoder.keep
     return keep(filters, (numbers >= start) & (numbers < stop))

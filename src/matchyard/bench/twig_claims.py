@@ -1,7 +1,7 @@
-"""What the paper on XML twigs claims about several of its figures.
+"""The claims of the paper on XML twigs that several of its figures share.
 
-`stacks` is the paper's own algorithm; what it did on a GPU, where it was measured on one, answers the
-claims, else what it did on a processor. Values are throughputs or speedups.
+`stacks` is the paper's own algorithm. Its results on a GPU are judged if there are any, or else its
+results on a processor. Values are throughputs or speedups.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ Panels = dict[str, dict[str, list[float]]]
 
 def by_panel(rows: Sequence[Row]) -> Panels:
     """The values of each series, by panel."""
-    found: Panels = {}
+    panels: Panels = {}
     for (panel, series), points in series_of(rows, by_panel=True).items():
-        found.setdefault(panel, {})[series] = [row["y"] for row in points]
-    return found
+        panels.setdefault(panel, {})[series] = [row["y"] for row in points]
+    return panels
 
 
-def of_stacks(figure: Figure, found: Panels) -> tuple[Panels, str]:
-    """The values with those of stacks from a GPU, where there are any, and what to call it."""
+def of_stacks(figure: Figure, panels: Panels) -> tuple[Panels, str]:
+    """The values, with those of stacks from a GPU if there are any, and the label of stacks."""
     called = "stacks"
     chosen: Panels = {}
-    for panel, series in found.items():
+    for panel, series in panels.items():
         chosen[panel] = dict(series)
         for name in series:
             if name.split(" ")[0] == "stacks" and ON_GPU not in name:
@@ -37,11 +37,11 @@ def of_stacks(figure: Figure, found: Panels) -> tuple[Panels, str]:
     return chosen, called
 
 
-def on_gpu(figure: Figure, found: Panels) -> str:
-    """How many times the throughput of one thread stacks has on a GPU, in words; empty without."""
+def on_gpu(figure: Figure, panels: Panels) -> str:
+    """The speedup of stacks on a GPU over one thread, in words; empty without a GPU."""
     pairs = [
         (panel["stacks" + ON_GPU], panel["stacks"])
-        for panel in found.values()
+        for panel in panels.values()
         if "stacks" + ON_GPU in panel
     ]
     times = [there / here for ours, theirs in pairs for there, here in zip(ours, theirs)]
@@ -49,9 +49,9 @@ def on_gpu(figure: Figure, found: Panels) -> str:
     return f"; stacks on {figure.card} is {said_of} as fast as on one thread" if times else ""
 
 
-def halves(found: Panels, name: str, shares: Sequence[float], called: str = "") -> Claim:
-    """In the end, twice the twigs halve the throughput."""
-    rates = [_kept(panel[name][-2:], shares[-2:]) for panel in found.values()]
+def halves(panels: Panels, name: str, shares: Sequence[float], called: str = "") -> Claim:
+    """A claim: with many twigs, doubling them halves the throughput."""
+    rates = [_kept(panel[name][-2:], shares[-2:]) for panel in panels.values()]
     return Claim(
         f"with most twigs, twice as many leave {said(rates)} of the throughput of {called or name} "
         "(paper: 0.5)",
@@ -59,9 +59,9 @@ def halves(found: Panels, name: str, shares: Sequence[float], called: str = "") 
     )
 
 
-def has_no_break(found: Panels, name: str, shares: Sequence[float]) -> Claim:
-    """From the first place on, throughput falls as at the end."""
-    rates = [_kept(panel[name][:2], shares[:2]) for panel in found.values()]
+def has_no_break(panels: Panels, name: str, shares: Sequence[float]) -> Claim:
+    """A claim: with few twigs, throughput falls as with many."""
+    rates = [_kept(panel[name][:2], shares[:2]) for panel in panels.values()]
     return Claim(
         f"with fewest, twice as many leave {said(rates)} (paper: 0.5, without a break)",
         max(rates) < 0.75,
@@ -69,13 +69,13 @@ def has_no_break(found: Panels, name: str, shares: Sequence[float]) -> Claim:
 
 
 def _kept(values: Sequence[float], places: Sequence[float]) -> float:
-    """What is left per doubling, from the first place to the last."""
+    """The remaining share per doubling, from the first to the last value."""
     return per_doubling(values[0], values[-1], log2(places[-1] / places[0]))
 
 
-def longer_is_slower(found: Panels, name: str) -> Claim:
-    """With most twigs, throughput is the lower the longer they are."""
-    ends = [panel[name][-1] for panel in found.values()]
+def longer_is_slower(panels: Panels, name: str) -> Claim:
+    """A claim: with most twigs, longer twigs have a lower throughput."""
+    ends = [panel[name][-1] for panel in panels.values()]
     return Claim(
         f"with most twigs the longest keep {ends[-1] / ends[0]:.2f} of the throughput of the "
         "shortest (paper: less)",
@@ -83,9 +83,9 @@ def longer_is_slower(found: Panels, name: str) -> Claim:
     )
 
 
-def longer_halves(found: Panels, name: str) -> Claim:
-    """Twigs of twice the length halve the throughput; the first two panels are 5 and 10 nodes."""
-    short, long, *_ = (panel[name] for panel in found.values())
+def longer_halves(panels: Panels, name: str) -> Claim:
+    """A claim: twice the length halves the throughput; the first panels have 5 and 10 nodes."""
+    short, long, *_ = (panel[name] for panel in panels.values())
     kept = ratio(long, short)
     return Claim(
         f"with 10 nodes it keeps {kept:.2f} of the throughput with 5 (paper: 0.5)", kept < 0.75
@@ -93,23 +93,23 @@ def longer_halves(found: Panels, name: str) -> Claim:
 
 
 def speedup_halves(
-    found: Panels, places: Sequence[float], what: str, called: str = "stacks"
+    panels: Panels, places: Sequence[float], what: str, called: str = "stacks"
 ) -> Claim:
-    """The speedup of `stacks` falls by half as what varies is doubled."""
-    rates = [_kept(panel["stacks / yfilter"], places) for panel in found.values()]
+    """A claim: doubling the varied value halves the speedup of `stacks`."""
+    rates = [_kept(panel["stacks / yfilter"], places) for panel in panels.values()]
     return Claim(
         f"twice the {what} leave {said(rates)} of the speedup of {called} (paper: almost 0.5)",
         max(rates) < 0.75,
     )
 
 
-def of_batches(found: Panels, copies: Sequence[int], called: str = "stacks") -> list[Claim]:
-    """What the paper says of batches of different sizes, and of several copies of yfilter."""
-    small, large, *_ = found.values()
+def of_batches(panels: Panels, copies: Sequence[int], called: str = "stacks") -> list[Claim]:
+    """The claims about batches of different sizes, and about several copies of yfilter."""
+    small, large, *_ = panels.values()
     grown = ratio(large["stacks / yfilter"], small["stacks / yfilter"])
     most = f"stacks / {over(copies[-1])}"
     left = ratio(small[most], small["stacks / yfilter"])
-    best = max(max(panel[most]) for panel in found.values())
+    best = max(max(panel[most]) for panel in panels.values())
     return [
         Claim(f"in larger batches the speedup is {grown:.2f}× (paper: slightly less)", 0.8 < grown < 1),
         Claim(
@@ -119,11 +119,11 @@ def of_batches(found: Panels, copies: Sequence[int], called: str = "stacks") -> 
     ]  # fmt: skip
 
 
-def ahead(found: Panels) -> str:
-    """How far ours is ahead, on average and with most twigs."""
+def ahead(panels: Panels) -> str:
+    """The speedups of our algorithm, on average and with most twigs, in words."""
     said_of = []
     for other in ("stacks", "yfilter"):
-        pairs = [(panel["lazy_dfa"], panel[other]) for panel in found.values()]
+        pairs = [(panel["lazy_dfa"], panel[other]) for panel in panels.values()]
         mean = ratio(
             [a for ours, _ in pairs for a in ours], [b for _, theirs in pairs for b in theirs]
         )
@@ -132,9 +132,9 @@ def ahead(found: Panels) -> str:
     return f"lazy_dfa, which is ours, is {' and '.join(said_of)}"
 
 
-def ours_over_yfilter(found: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
-    """The speedups of ours, in words."""
-    values = [value for panel in found.values() for value in panel["lazy_dfa / yfilter"]]
+def ours_over_yfilter(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
+    """The speedups of our algorithm over yfilter, in words."""
+    values = [value for panel in panels.values() for value in panel["lazy_dfa / yfilter"]]
     return (
         f"lazy_dfa, which is ours, is {min(values):.1f}× to {max(values):.1f}× as fast as yfilter"
     )

@@ -1,11 +1,10 @@
-"""Algorithms for twigs while one thing varies: what the figures of XML twigs on GPUs are made of.
+"""Sweeps over one parameter with algorithms for twigs: the figures of XML twigs on GPUs.
 
 As in the paper, documents are parsed before the clock starts, and matching alone is timed. Several
-copies of an algorithm share the documents of a batch, each with all twigs. Every round has documents
-of its own, so that nothing is remembered of them but their kind. What counts is the processor time
-of the slowest copy, in the median of the rounds: others on the machine then hardly matter; on a GPU,
-for which a processor waits, all of the time. Rounds that are not counted go before, as in a system
-that has been running for a while.
+copies of an algorithm share the documents of a batch, each with all twigs. Every round has new
+documents, so caches hold only their structure. The result is the processor time of the slowest copy,
+in the median of the rounds, so that other processes hardly matter. On a GPU it is wall time, since the
+processor waits for it. Warm-up rounds come first, as in a system that has been running for a while.
 """
 
 from __future__ import annotations
@@ -25,15 +24,11 @@ from matchyard.bench.figures.figures import Figure
 from matchyard.bench.figures.plots import Row
 from matchyard.errors import MatchyardError
 
-_LONG_S = 1.0  # a round that takes longer is not repeated
+_LONG_S = 1.0  # longer rounds are not repeated
 _MOST_ROUNDS = 15
-_MOST_BYTES = (
-    60_000_000  # of XML in the rounds of a job: making it takes longer than fast algorithms
-)
-_WARM_BYTES, _WARM_ROUNDS = (
-    1_000_000,
-    32,
-)  # of XML that is matched before, in so many rounds at most
+_MOST_BYTES = 60_000_000  # of XML per job: generating it takes longer than fast algorithms
+_WARM_BYTES = 1_000_000  # of XML in all warm-up rounds
+_WARM_ROUNDS = 32  # at most
 
 
 class Place(NamedTuple):
@@ -44,7 +39,7 @@ class Place(NamedTuple):
     document_bytes: int = 1_000_000
     nodes: int = 10
     splits: int = 3
-    chance: float = 0.3  # that a name is *, and that a step is //
+    chance: float = 0.3  # of a name to be *, and of a step to be //
     max_children: int = 4
 
     def source(self) -> Any:
@@ -56,11 +51,11 @@ class Place(NamedTuple):
 
 
 class Timed(NamedTuple):
-    """What one algorithm, in so many copies, did with the documents of a round."""
+    """One round of an algorithm, in a number of copies."""
 
     algorithm: str
     copies: int
-    seconds: float  # that the slowest copy took
+    seconds: float  # of the slowest copy
     n_bytes: int
     n_matches: int
 
@@ -71,7 +66,7 @@ class Timed(NamedTuple):
 
 
 class Copies:
-    """Copies of an algorithm over one index, each with what it remembers."""
+    """Copies of an algorithm over one index, each with its own caches."""
 
     def __init__(self, index: Any, source: Any, n_documents: int, copies: int) -> None:
         (self._segment,) = index.segments()
@@ -88,7 +83,7 @@ class Copies:
         ]
 
     def run(self) -> Timed:
-        """One round over documents that were in none before."""
+        """Run one round over new documents."""
         documents = self._source.events(self._n_documents, start=self._rounds * self._n_documents)
         self._rounds += 1
         share = -(-self._n_documents // self.copies)
@@ -118,8 +113,8 @@ class Copies:
         clock = time.perf_counter if settings.device == "gpu" else time.thread_time
         start = clock()
         for table, space in zip(self._segment.tables, spaces, strict=True):
-            found = settings.algorithm.match(table, batch, space, settings.options)
-            n_matches += len(found.keys)
+            part = settings.algorithm.match(table, batch, space, settings.options)
+            n_matches += len(part.keys)
         return clock() - start, n_matches
 
 
@@ -129,8 +124,8 @@ def measure(
     copies: Mapping[str, Sequence[int]] | None = None,
     device: str = "cpu",
 ) -> dict[tuple[str, int], Timed]:
-    """A typical round of each algorithm, by its name and the number of copies. What does not run on
-    the device runs on the CPU beside it."""
+    """A typical round of each algorithm, by its name and the number of copies. Algorithms without
+    kernels for the device run on the CPU."""
     jobs = {}
     for name in algorithms:
         index, source = filled(
@@ -138,11 +133,11 @@ def measure(
         )
         for number in (copies or {}).get(name, [1]):
             jobs[name, number] = Copies(index, source, place.n_documents, number)
-    found = dict(zip(jobs, side_by_side(list(jobs.values())), strict=True))
+    results = dict(zip(jobs, side_by_side(list(jobs.values())), strict=True))
     n_matches = {job.n_first for job in jobs.values()}
     if len(n_matches) > 1:
         raise MatchyardError(f"algorithms found different numbers of matches: {sorted(n_matches)}")
-    return found
+    return results
 
 
 def filled(place: Place, algorithm: str, device: str = "cpu") -> tuple[Any, Any]:
@@ -155,24 +150,24 @@ def filled(place: Place, algorithm: str, device: str = "cpu") -> tuple[Any, Any]
 
 @cache
 def _compile_kernels(algorithm: str, device: str) -> None:
-    """Once in a process, before anything is timed."""
+    """Compile kernels, once in a process, before the clock starts."""
     harness.warm_up(my.TwigIndex(algorithm, device=device), Place(50).source(), 1)
 
 
 def side_by_side(jobs: Sequence[Copies]) -> list[Timed]:
-    """The median of the rounds of each job. They take turns, since what else runs on the machine can
-    slow down one and not the next."""
+    """The median round of each job. Jobs take turns, since other processes can slow down one job and
+    not the next."""
     rounds = [_warmed(job) for job in jobs]
-    found: list[list[Timed]] = [[] for _ in jobs]
+    results: list[list[Timed]] = [[] for _ in jobs]
     for number in range(max(rounds)):
         for place, job in enumerate(jobs):
             if number < rounds[place]:
-                found[place].append(job.run())
-    return [sorted(some, key=lambda one: one.seconds)[len(some) // 2] for some in found]
+                results[place].append(job.run())
+    return [sorted(some, key=lambda one: one.seconds)[len(some) // 2] for some in results]
 
 
 def _warmed(job: Copies) -> int:
-    """How many rounds the job is to have, after those that are not counted."""
+    """Run the warm-up rounds; return the number of rounds to count."""
     first = job.run()
     if first.seconds > _LONG_S:
         return 1
@@ -183,7 +178,7 @@ def _warmed(job: Copies) -> int:
 
 
 def lengths(figure: Figure) -> Iterator[tuple[int, int]]:
-    """Nodes and split points of twigs, as the paper has them."""
+    """The nodes and split points of the paper's twigs."""
     yield from zip(figure.settings["nodes"], figure.settings["splits"], strict=True)
 
 
@@ -195,26 +190,26 @@ def throughputs(figure: Figure) -> Iterator[Row]:
             max(1, round(share * figure.size)), chosen["batch"], chosen["document_bytes"], nodes,
             splits, chosen["chance"],
         )  # fmt: skip
-        for found in measure(place, chosen["algorithms"], device=figure.device).values():
-            yield {"series": found.algorithm, "panel": f"{nodes} nodes", "x": place.twigs,
-                   "y": found.mb_per_s, "matches": found.n_matches}  # fmt: skip
+        for result in measure(place, chosen["algorithms"], device=figure.device).values():
+            yield {"series": result.algorithm, "panel": f"{nodes} nodes", "x": place.twigs,
+                   "y": result.mb_per_s, "matches": result.n_matches}  # fmt: skip
 
 
 def speedups(place: Place, panel: str, x: float, figure: Figure) -> Iterator[Row]:
-    """How many times as fast algorithms are as one copy of yfilter, or as several."""
+    """The speedups of algorithms over one or several copies of yfilter."""
     chosen = figure.settings
     copies = chosen.get("copies", [1])
     named = [*chosen["algorithms"], "yfilter"]
-    found = measure(place, named, {"yfilter": copies}, figure.device)
+    results = measure(place, named, {"yfilter": copies}, figure.device)
     for name, number in product(chosen["algorithms"], copies):
-        theirs = found["yfilter", number]
+        theirs = results["yfilter", number]
         yield {"series": f"{name} / {over(number)}", "panel": panel, "x": x,
-               "y": theirs.seconds / found[name, 1].seconds,
-               "mb_per_s": found[name, 1].mb_per_s, "yfilter_mb_per_s": theirs.mb_per_s}  # fmt: skip
+               "y": theirs.seconds / results[name, 1].seconds,
+               "mb_per_s": results[name, 1].mb_per_s, "yfilter_mb_per_s": theirs.mb_per_s}  # fmt: skip
 
 
 def over(copies: int) -> str:
-    """What a speedup is compared with.
+    """The name of the baseline of a speedup.
 
     >>> over(1), over(2)
     ('yfilter', '2 yfilters')
@@ -223,7 +218,7 @@ def over(copies: int) -> str:
 
 
 def per_doubling(first: float, last: float, doublings: float) -> float:
-    """By what a value is multiplied when what varies is doubled.
+    """The factor of a value for each doubling of the varied parameter.
 
     >>> per_doubling(8.0, 1.0, 3)
     0.5

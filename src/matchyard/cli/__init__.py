@@ -1,4 +1,4 @@
-"""The library's verbs as commands. Heavy modules are imported by the commands that need them."""
+"""The library's verbs as commands. Each command imports the heavy modules that it needs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ app.add_typer(geo)
 
 
 def main() -> None:
-    """Run a command; errors are one line on standard error, and exit status 1."""
+    """Run a command. An error is one line on standard error, with exit status 1."""
     from matchyard.errors import MatchyardError
     from matchyard.threads.interrupts import raised_behind
 
@@ -47,8 +47,10 @@ def main() -> None:
         clear()
         sys.exit(130)
     except Exception as error:
-        if hasattr(error, "show") and hasattr(error, "exit_code"):  # of Click, which Typer may have
-            _refuse(error)  # in a copy of its own
+        if hasattr(error, "show") and hasattr(
+            error, "exit_code"
+        ):  # of Click, or of Typer's copy of it
+            _refuse(error)
         if isinstance(raised_behind(error), KeyboardInterrupt):
             clear()
             sys.exit(130)
@@ -58,8 +60,8 @@ def main() -> None:
 
 
 def _refuse(error: Any) -> NoReturn:
-    """Say what is wrong with the arguments, which the message quotes."""
-    if error.message:  # without arguments the help is shown, and was
+    """Print the error of the arguments; the message quotes them."""
+    if error.message:  # empty if Typer has shown the help instead
         error.message = shown(error.message)
         error.show()
     sys.exit(error.exit_code)

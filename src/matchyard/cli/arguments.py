@@ -1,9 +1,10 @@
-"""Arguments that several commands have, and how counts and options are written."""
+"""Arguments that several commands share, and the parsers of counts and options."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -33,14 +34,14 @@ Format = Annotated[
     str | None,
     typer.Option(
         help="Format of the input: jsonl, csv, parquet or arrow, for documents also xml; by default "
-        "what its ending says, and jsonl for standard input."
+        "from its ending, and jsonl for standard input."
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
 def read_count(text: str) -> int:
-    """A count such as 250k, 1M or 20_000."""
+    """Parse a count such as 250k, 1M or 20_000."""
     from matchyard.errors import UsageError
 
     factor = {"k": 1_000, "m": 1_000_000, "g": 1_000_000_000}.get(text[-1:].lower(), 1)
@@ -51,7 +52,7 @@ def read_count(text: str) -> int:
 
 
 def read_threads(text: str) -> int:
-    """One number of threads."""
+    """Parse one number of threads."""
     from matchyard.errors import UsageError
 
     numbers = read_several_threads(text)
@@ -61,7 +62,7 @@ def read_threads(text: str) -> int:
 
 
 def read_several_threads(text: str) -> list[int]:
-    """Numbers of threads with commas between."""
+    """Parse numbers of threads, separated by commas."""
     from matchyard.errors import UsageError
 
     numbers = [read_count(part) for part in text.split(",")]
@@ -71,20 +72,20 @@ def read_several_threads(text: str) -> list[int]:
 
 
 def read_shapes(text: str) -> list[tuple[int, int]]:
-    """Numbers of documents and their bytes, e.g. 1x30M,1000x25k."""
+    """Parse numbers of documents and their bytes, e.g. 1x30M,1000x25k."""
     from matchyard.errors import UsageError
 
-    found = []
+    shapes = []
     for part in text.split(","):
         number, times, size = part.partition("x")
         if not times:
             raise UsageError(f"not documents: {part!r}; expected number and bytes, e.g. 1000x25k")
-        found.append((read_count(number), read_count(size)))
-    return found
+        shapes.append((read_count(number), read_count(size)))
+    return shapes
 
 
 def read_options(given: list[str] | None) -> dict[str, Any]:
-    """Options given as name=value; numbers and true/false are read as such."""
+    """Parse options of the form name=value; a value may be JSON, such as 3 or true."""
     from matchyard.errors import UsageError
 
     chosen: dict[str, Any] = {}
@@ -97,3 +98,51 @@ def read_options(given: list[str] | None) -> dict[str, Any]:
         except ValueError:
             chosen[name] = value
     return chosen
+
+
+class BenchArguments(NamedTuple):
+    """The arguments of `matchyard bench`, as given."""
+
+    engine: str
+    workload: str | None
+    size: str | None
+    algorithms: str
+    threads: str
+    device: str
+    events: str | None
+    documents: str | None
+    rivals: bool
+    common: str
+    passes: int
+    seed: int
+    option: list[str] | None
+    parameter: list[str] | None
+    form: str | None
+    plot: Path | None
+    against: str | None
+    as_json: bool
+
+    @property
+    def algorithm_names(self) -> list[str]:
+        """The named algorithms; empty for all."""
+        return [] if self.algorithms == "all" else self.algorithms.split(",")
+
+    @property
+    def n_subscriptions(self) -> int | None:
+        """The size as a number; None for the workload's own."""
+        return read_count(self.size) if self.size else None
+
+    @property
+    def n_events(self) -> int | None:
+        """The events per pass; None for as many as take about a second."""
+        return read_count(self.events) if self.events else None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the algorithm."""
+        return read_options(self.option)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the workload."""
+        return read_options(self.parameter)

@@ -1,9 +1,10 @@
-"""`matchyard bench` and `demo`: what is measured, and shown to people."""
+"""`matchyard bench` and `demo`: comparisons of algorithms, and live demonstrations."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,13 +12,13 @@ from matchyard.cli.arguments import (
     WORKLOADS,
     AlgorithmOption,
     AsJson,
+    BenchArguments,
     Device,
     Parameter,
     Seed,
     Size,
     Threads,
     read_count,
-    read_options,
     read_threads,
 )
 from matchyard.cli.terminal import collect, note, progress
@@ -103,51 +104,86 @@ def bench(
     as_json: AsJson = False,
 ) -> None:
     """Compare algorithms on one workload in one run, and check that they agree."""
-    import matchyard as my
-    from matchyard.bench import compare
-    from matchyard.bench.compare.report import disagreement, draw, table
-
-    options, names = read_options(option), algorithms.split(",")
-    if against is not None:
+    given = BenchArguments(
+        engine=engine, workload=workload, size=size, algorithms=algorithms, threads=threads,
+        device=device, events=events, documents=documents, rivals=rivals, common=common,
+        passes=passes, seed=seed, option=option, parameter=parameter, form=form, plot=plot,
+        against=against, as_json=as_json,
+    )  # fmt: skip
+    if given.against is not None:
         from matchyard.cli.against import bench_against
 
-        bench_against(
-            against, engine, workload, read_count(size) if size else None, algorithms, read_threads(threads),
-            seed, device, passes, options, read_options(parameter), as_json,
-        )  # fmt: skip
-        return
-    if engine == "twigs":
+        bench_against(given, given.against)
+    elif given.engine == "twigs":
         from matchyard.cli.bench_twigs import bench_documents
 
-        bench_documents(
-            workload, read_count(size) if size else None, algorithms, threads, device, events, passes,
-            seed, options, read_options(parameter), form or "arrow", documents, rivals, plot, as_json,
-        )  # fmt: skip
-        return
-    if documents or rivals:
-        raise my.UsageError("--documents and --rivals are for twigs")
-    n_threads = read_threads(threads)
-    if engine == "spark":
-        if (device, form or "parquet") != ("cpu", "parquet"):
-            raise my.UsageError("in Spark, the device is cpu and events come from parquet")
-        from matchyard.bench.compare import spark_jobs
-
-        found = spark_jobs.compare(
-            workload or "twitter", read_count(size or "100k"), spark_jobs.ALL if algorithms == "all" else names,
-            n_threads, seed, read_count(events or "500k"), read_count(common), passes, options, progress,
-        )  # fmt: skip
+        bench_documents(given)
     else:
-        names = list(my.algorithms(engine, device)) if algorithms == "all" else names
-        found = compare(
-            engine, workload, read_count(size) if size else None, tuple(names), n_threads, device, seed,
-            read_count(events) if events else None, passes, options, read_options(parameter), progress,
-            form or "arrow", note,
-        )  # fmt: skip
-    results = collect(found, as_json)
-    if not as_json:
+        _refuse_arguments_of_twigs(given)
+        results = _compare_in_spark(given) if engine == "spark" else _compare_algorithms(given)
+        _report(collect(results, as_json), given)
+
+
+def _refuse_arguments_of_twigs(given: BenchArguments) -> None:
+    from matchyard.errors import UsageError
+
+    if given.documents or given.rivals:
+        raise UsageError("--documents and --rivals are for twigs")
+
+
+def _compare_in_spark(given: BenchArguments) -> Iterator[Any]:
+    """Compare ways to match in Spark."""
+    from matchyard.errors import UsageError
+
+    if (given.device, given.form or "parquet") != ("cpu", "parquet"):
+        raise UsageError("in Spark, the device is cpu and events come from parquet")
+    from matchyard.bench.compare import spark_jobs
+
+    return spark_jobs.compare(
+        given.workload or "twitter",
+        read_count(given.size or "100k"),
+        given.algorithm_names or spark_jobs.ALL,
+        read_threads(given.threads),
+        given.seed,
+        read_count(given.events or "500k"),
+        read_count(given.common),
+        given.passes,
+        given.options,
+        progress,
+    )
+
+
+def _compare_algorithms(given: BenchArguments) -> Iterator[Any]:
+    """Compare algorithms of an engine in this process."""
+    import matchyard as my
+    from matchyard.bench import compare
+
+    return compare(
+        given.engine,
+        given.workload,
+        given.n_subscriptions,
+        given.algorithm_names or my.algorithms(given.engine, given.device),
+        read_threads(given.threads),
+        given.device,
+        given.seed,
+        given.n_events,
+        given.passes,
+        given.options,
+        given.parameters,
+        progress,
+        given.form or "arrow",
+        note,
+    )
+
+
+def _report(results: Sequence[Any], given: BenchArguments) -> None:
+    """Print and draw the results. Exit status 1 if the algorithms disagree."""
+    from matchyard.bench.compare.report import disagreement, draw, table
+
+    if not given.as_json:
         table(results)
-    if plot is not None:
-        draw(results, plot)
+    if given.plot is not None:
+        draw(results, given.plot)
     problem = disagreement(results)
     if problem:
         note(problem)
@@ -158,11 +194,11 @@ def demo(
     what: Annotated[
         str,
         typer.Argument(
-            help="spark: tweets stream past a million interests; network: ten routers, one of which is killed."
+            help="spark: a stream of tweets and a million interests; network: ten routers, one of which is killed."
         ),
     ] = "spark",
     size: Size = "1M",
-    seconds: Annotated[float, typer.Option(help="For how many seconds tweets arrive.")] = 30.0,
+    seconds: Annotated[float, typer.Option(help="Duration of the tweets in seconds.")] = 30.0,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -172,9 +208,9 @@ def demo(
     threads: Threads = 2,
     seed: Seed = 1,
 ) -> None:
-    """Run the whole pipeline on Spark, live: tweets against a million interests that change.
+    """Run the whole pipeline on Spark, with a live view: tweets against a million changing interests.
 
-    With `network`, instead: ten routers in processes on the map of a provider, with a look at each.
+    With `network`, run ten routers in processes on the map of a provider instead.
     """
     from matchyard.errors import UsageError
 

@@ -1,5 +1,5 @@
 """Files of subscriptions, events and pairs, by name or as a stream: JSON Lines, CSV, Parquet, Arrow;
-and of XML, which are only read."""
+and XML, for reading only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from matchyard.errors import ParseError, UsageError
 FORMATS = ("jsonl", "csv", "parquet", "arrow")
 XML = "xml"
 _BATCH = 65_536
-_BATCH_BYTES = 1 << 24  # of rows of CSV, none of which may be longer
+_BATCH_BYTES = 1 << 24  # of rows of CSV; no row may be longer
 _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv",
             ".parquet": "parquet", ".arrow": "arrow", ".arrows": "arrow", ".ipc": "arrow", ".feather": "arrow",
             ".xml": XML}  # fmt: skip
@@ -29,7 +29,7 @@ Split = Callable[[Any], Iterator[list[bytes]]]  # the documents in an open XML f
 
 
 class Unread(NamedTuple):
-    """A line that is no JSON, and why."""
+    """A line that is not JSON, and the reason."""
 
     text: str
     reason: str
@@ -55,9 +55,9 @@ def format_of(path: str, given: str | None) -> str:
 def read(
     path: str, given: str | None = None, batch: int = _BATCH, split: Split | None = None
 ) -> Iterator[list[Any] | pa.Table]:
-    """Batches of rows: Arrow tables, or lists of (line number, value) from JSON Lines, where a line
-    that is no JSON is an `Unread`. XML has a column `document`: the whole, or what
-    `split` makes of it."""
+    """Read batches of rows: Arrow tables, or lists of (line number, value) from JSON Lines, with an
+    `Unread` for a line that is not JSON. XML has a column `document`: the whole file, or the documents
+    from `split`."""
     kind = format_of(path, given)
     if split is not None and kind != XML:
         raise UsageError(f"records are elements of an XML file, and {path} is {kind}")
@@ -67,7 +67,7 @@ def read(
         if kind == "jsonl":
             yield from _read_lines(path, batch)
         elif kind == "parquet":
-            # The index of a Parquet file stands at its end, so that a pipe is read whole.
+            # The index of a Parquet file is at its end, so a pipe must be read to its end first.
             source = pq.ParquetFile(
                 pa.BufferReader(sys.stdin.buffer.read()) if path == "-" else path
             )
@@ -86,7 +86,7 @@ def _read_lines(path: str, batch: int) -> Iterator[list[Any]]:
     with _open_bytes(path) as stream:
         number, rest = 0, b""
         while True:
-            # As much as is there: a slow pipe is answered line by line, a file in large pieces.
+            # Read only available data: line by line from a slow pipe, large pieces from a file.
             piece = stream.read1(1 << 22)
             lines = (rest + piece).split(b"\n")
             rest = lines.pop() if piece else b""
@@ -106,14 +106,14 @@ def _read_csv(path: str) -> Iterator[pa.Table]:
     with pa_csv.open_csv(
         source,
         pa_csv.ReadOptions(block_size=_BATCH_BYTES),
-        pa_csv.ParseOptions(newlines_in_values=True),  # as documents have
+        pa_csv.ParseOptions(newlines_in_values=True),  # documents contain them
     ) as reader:
         yield from _tables(reader, reader.schema)
 
 
 def _tables(parts: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """A table of each part; one without rows where there is none, since it has columns."""
-    is_empty, names = True, schema.names  # raises where they are not UTF-8
+    """A table of each part; without parts, an empty table with the columns."""
+    is_empty, names = True, schema.names  # raises if a name is not UTF-8
     for part in parts:
         is_empty = False
         yield pa.Table.from_batches([part])
@@ -168,7 +168,7 @@ def _read_arrow(path: str) -> Iterator[pa.Table]:
 
 
 def open_to_write(path: str | Path) -> IO[bytes]:
-    """A new file, or an empty one in place of what was there."""
+    """Create a file, or truncate an existing one."""
     try:
         return open(path, "wb")
     except (OSError, ValueError) as error:  # a null byte is a ValueError

@@ -1,4 +1,4 @@
-"""`matchyard geo`: wireless meshes, multicast through random points, and how busy the busiest node is."""
+"""`matchyard geo`: wireless meshes, multicast through random points, and the load of nodes."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 geo = typer.Typer(
     name="geo",
-    help="Wireless meshes: multicast along trees through random points, and how busy the busiest node is.",
+    help="Wireless meshes: multicast along trees through random points, and the load of the busiest node.",
     no_args_is_help=True,
 )
 MeshFile = Annotated[Path, typer.Argument(help="A mesh, as `matchyard geo mesh … -o FILE` writes.")]
-Seed = Annotated[int, typer.Option(help="Seed of what is random: the same seed, the same result.")]
+Seed = Annotated[int, typer.Option(help="Seed of random choices: the same seed, the same result.")]
 Workload = Annotated[
-    str, typer.Option(help="Requests that are made up: uniform, inline (a narrow band) or pair.")
+    str, typer.Option(help="Kind of generated requests: uniform, inline (a narrow band) or pair.")
 ]
-Count = Annotated[str, typer.Option("--requests", help="How many requests are made up, e.g. 1k.")]
+Count = Annotated[str, typer.Option("--requests", help="Number of generated requests, e.g. 1k.")]
 Band = Annotated[
     float | None,
     typer.Option(help="Width of the band of in-line requests.", show_default="the range"),
 ]
 Recovery = Annotated[
-    str, typer.Option(help="Out of dead ends of greedy paths: ring, face or none.")
+    str, typer.Option(help="Recovery from dead ends of greedy paths: ring, face or none.")
 ]
-Arc = Annotated[float, typer.Option(help="Degrees that arcs extend to both sides, for rules C…")]
-Runs = Annotated[int, typer.Option(min=1, help="How often requests are sent, with other coins.")]
+Arc = Annotated[float, typer.Option(help="Degrees of arcs to either side, for rules C…")]
+Runs = Annotated[int, typer.Option(min=1, help="Number of runs, each with other random choices.")]
 Threads = Annotated[int, typer.Option(min=1, help="Threads that send.")]
-_PAIRS = 1_000  # greedy paths that are tried
+_PAIRS = 1_000  # sampled greedy paths
 
 
 @geo.command()
@@ -45,7 +45,7 @@ def mesh(
         Path | None, typer.Argument(help="GeoJSON of points; ranges are in metres then.")
     ] = None,
     nodes: Annotated[
-        str | None, typer.Option(help="In place of a file: so many nodes in a square, e.g. 80k.")
+        str | None, typer.Option(help="Instead of a file: random nodes in a square, e.g. 80k.")
     ] = None,
     side: Annotated[float, typer.Option(help="Side of that square.")] = 100.0,
     reach: Annotated[
@@ -62,7 +62,7 @@ def mesh(
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a mesh from positions, and say how well it is connected."""
+    """Make a mesh from positions, and describe its connectivity."""
     from matchyard.errors import UsageError
     from matchyard.geo import from_geojson, save_mesh, uniform
 
@@ -72,7 +72,7 @@ def mesh(
             "`matchyard geo mesh --nodes 80k --side 100 --range 1`"
         )
     if reach is None:
-        raise UsageError("no --range; expected how far nodes hear each other, e.g. --range 3000")
+        raise UsageError("no --range; expected the radio range of nodes, e.g. --range 3000")
     check_folders(output, plot)
     progress("making the mesh")
     if file is not None:
@@ -97,7 +97,7 @@ def mesh(
 
 
 def _described(made: Mesh, seed: int) -> dict[str, Any]:
-    """How well a mesh is connected."""
+    """The connectivity of a mesh."""
     import numpy as np
 
     from matchyard.geo import components, coverage, route
@@ -128,18 +128,19 @@ def send(
         Path | None,
         typer.Argument(
             help='Lines such as {"id": "alarm", "source": "roof", "targets": ["barn", [8.95, 46.01]]}; without '
-            "a file, requests are made up."
+            "a file, requests are generated."
         ),
     ] = None,
     workload: Workload = "uniform",
-    size: Annotated[int, typer.Option(help="Nodes of a made-up request, with its source.")] = 8,
+    size: Annotated[int, typer.Option(help="Nodes of a generated request, with its source.")] = 8,
     count: Count = "1k",
     band: Band = None,
     routing: Annotated[
-        str, typer.Option(help="How paths are found: grd, gsp, dsp, grdrnd1 or grdrnd2.")
+        str, typer.Option(help="The routing of paths: grd, gsp, dsp, grdrnd1 or grdrnd2.")
     ] = "grd",
     rule: Annotated[
-        str, typer.Option(help="Where intermediate points are: T60, T45, T30, C0 (straight) … C2.")
+        str,
+        typer.Option(help="The rule for intermediate points: T60, T45, T30, C0 (straight) … C2."),
     ] = "T60",
     arc: Arc = 60.0,
     recovery: Recovery = "ring",
@@ -165,9 +166,9 @@ def send(
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send requests along trees through random points: where is the hot spot, and how bad is it?
+    """Send requests along trees through random points, and print the load of the busiest node.
 
-    Beside it: flooding, one message per target, and what no routing can go below.
+    For comparison: flooding, one message per target, and a lower bound for every routing.
     """
     from matchyard.geo import Rule, flood, lower_bound, read_mesh
     from matchyard.geo import send as act
@@ -201,7 +202,7 @@ def send(
 
 
 def check_folders(*paths: Path | None) -> None:
-    """Say before the work, rather than after it, that a file cannot be written."""
+    """Refuse an output file in a missing folder, before the work rather than after it."""
     from matchyard.errors import UsageError
 
     for path in paths:
@@ -303,7 +304,7 @@ def compare(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare rules, routings and sizes of requests on one mesh, beside flooding and one message per target."""
+    """Compare rules, routings and sizes of requests on one mesh, with flooding and one message per target."""
     from matchyard.geo import read_mesh
     from matchyard.geo.scenario import Scenario, baselines, cross, run_all
 
@@ -328,7 +329,7 @@ def compare(
     for row in rows:
         row["scheme"] = _scheme(row)
         row["transmissions"] /= row["done_runs"]
-        del row["mesh_seed"], row["side"]  # of made-up meshes
+        del row["mesh_seed"], row["side"]  # parameters of generated meshes
     rows.sort(key=lambda row: (row["workload"], row["size"]))
     if as_json:
         print_rows(rows, as_json=True)
@@ -337,7 +338,7 @@ def compare(
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
-    """Numbers with one digit after the point: loads are counts, in the mean of some runs."""
+    """Print numbers with one digit after the point: loads are mean counts of some runs."""
     print_rows(
         [
             {

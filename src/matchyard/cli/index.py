@@ -1,4 +1,4 @@
-"""`matchyard build`, `match`, `explain` and `info`: an index from files, and what it finds."""
+"""`matchyard build`, `match`, `explain` and `info`: an index from files, and its matches."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def build(
     ] = None,
     key: Annotated[
         str,
-        typer.Option(help="The column (or JSON field) with the keys: what a match returns."),
+        typer.Option(help="The column (or JSON field) with the keys, which matches return."),
     ] = "key",
     algorithm: Annotated[
         str | None, typer.Option(help="The algorithm; by default the engine's own choice.")
@@ -65,10 +65,10 @@ def build(
     index.consolidate()
     progress("saving")
     index.save(output)
-    found = index.info()
+    facts = index.info()
     summary(
-        f"{output}: {found['subscriptions']:,} subscriptions, {found['distinct']:,} distinct, "
-        f"{found['names']:,} names, {found['index_bytes'] / 1e6:,.1f} MB"
+        f"{output}: {facts['subscriptions']:,} subscriptions, {facts['distinct']:,} distinct, "
+        f"{facts['names']:,} names, {facts['index_bytes'] / 1e6:,.1f} MB"
     )
 
 
@@ -76,7 +76,7 @@ def match(
     index: Annotated[Path, typer.Argument(help="A saved index.")],
     events: Annotated[str, typer.Argument(help="A file of events, or - for standard input.")] = "-",
     output: Annotated[
-        str, typer.Option("-o", "--output", help="Where the pairs go; - is standard output.")
+        str, typer.Option("-o", "--output", help="File for the pairs; - is standard output.")
     ] = "-",
     column: Annotated[
         str | None,
@@ -106,8 +106,8 @@ def match(
     bad: Annotated[
         Path | None,
         typer.Option(
-            help="A file (JSON Lines) for events that cannot be read, with the reason; the rest goes "
-            "on. Without it, the first one ends the command."
+            help="A file (JSON Lines) for events that cannot be read, with the reason. Without it, the "
+            "first such event ends the command."
         ),
     ] = None,
     record: Annotated[
@@ -145,10 +145,10 @@ def match(
             events, format, opened.parse_event, column, id, bad=bad, split=split
         ):
             with located(events, first):
-                found = find(values)
-            file.write(pairs(found, ids, arrays))
-            n_events += len(found)
-            n_matches += found.work.matches
+                matches = find(values)
+            file.write(pairs(matches, ids, arrays))
+            n_events += len(matches)
+            n_matches += matches.work.matches
             progress(f"{n_events:,} events, {n_matches:,} matches")
     summary(f"{n_events:,} events, {n_matches:,} matches")
 
@@ -164,7 +164,7 @@ def explain(
     ],
     key: Annotated[str, typer.Option(help="The key whose subscriptions are explained.")],
 ) -> None:
-    """Say why a key does or does not get an event."""
+    """Explain why a key does or does not get an event."""
     import matchyard as my
 
     opened = my.open(index)
@@ -177,24 +177,25 @@ def explain(
     asked: str | bytes = sys.stdin.buffer.read() if event == "-" else event
     if isinstance(asked, bytes) and opened.event_column != "document":
         asked = asked.decode(errors="replace")
-    opened.parse_event(asked)  # says what is wrong with one event without a number
+    opened.parse_event(asked)  # its error texts have no number of the event
     say(opened.explain(asked, number))
 
 
 def info(
     index: Annotated[Path, typer.Argument(help="A saved index.")],
     verify: Annotated[
-        bool, typer.Option("--verify", help="Look at every value, as for an index from a stranger.")
+        bool,
+        typer.Option("--verify", help="Check every value, for an index that you do not trust."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a saved index holds, its settings and its sizes."""
+    """Show the contents, settings and sizes of a saved index."""
     import matchyard as my
 
-    found = my.open(index, verify=verify or "auto").info()
+    facts = my.open(index, verify=verify or "auto").info()
     if as_json:
-        print(json.dumps(found))
+        print(json.dumps(facts))
         return
-    for name, value in found.items():
+    for name, value in facts.items():
         text = f"{value:,}" if isinstance(value, int) else str(value)
         say(f"{name:14} {text}")

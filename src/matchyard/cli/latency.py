@@ -1,4 +1,4 @@
-"""`matchyard latency`: how long events take through a stream."""
+"""`matchyard latency`: the latency of events in a stream."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ def latency(
         str | None, typer.Option(help="The algorithm; by default the engine's own.")
     ] = None,
     device: Device = "cpu",
-    events: Annotated[str, typer.Option(help="How many different events there are.")] = "20k",
-    seconds: Annotated[float, typer.Option(min=0.1, help="How long each rate is kept up.")] = 2.0,
+    events: Annotated[str, typer.Option(help="Number of different events.")] = "20k",
+    seconds: Annotated[float, typer.Option(min=0.1, help="Duration of each rate.")] = 2.0,
     producers: Annotated[int, typer.Option(min=1, help="Threads that submit events.")] = 2,
-    max_batch: Annotated[int, typer.Option(min=1, help="Events of a batch at most.")] = 256,
+    max_batch: Annotated[int, typer.Option(min=1, help="Most events of a batch.")] = 256,
     max_delay_ms: Annotated[
-        float, typer.Option(min=0, help="How long an event waits for others at most.")
+        float, typer.Option(min=0, help="Longest wait of an event for others.")
     ] = 2.0,
-    workers: Annotated[int, typer.Option(min=1, help="Threads that match them.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="Threads that match events.")] = 2,
     seed: Seed = 1,
     option: AlgorithmOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Submit events one by one to a stream, at several shares of what it can take."""
+    """Submit events one by one to a stream, at several shares of its peak rate."""
     import matchyard as my
     from matchyard.bench.compare import harness
     from matchyard.bench.compare.latency import latencies
 
     name, n_events = workload or harness.default_workload(engine), read_count(events)
     if n_events < 1:
-        raise my.UsageError(f"there must be an event to submit, not {n_events}")
+        raise my.UsageError(f"{n_events} events; expected at least 1")
     source = my.workload(engine, name, read_count(size) if size else harness.size_of(name), seed)
     index = my.create(engine, algorithm, read_options(option), device)
     progress(f"building {index.algorithm} over {source.size:,} subscriptions")
@@ -57,12 +57,14 @@ def latency(
     if not as_json:
         say(f"{name} · {source.size:,} subscriptions · {index.algorithm} on the {index.device}")
         say(f"{'load':>6}{'events/s':>12}{'p50':>11}{'p90':>11}{'p99':>11}{'worst':>11}")
-    for found in latencies(
+    for measured in latencies(
         index, asked, seconds=seconds, producers=producers, max_batch=max_batch,
         max_delay_ms=max_delay_ms, workers=workers,
     ):  # fmt: skip
         if as_json:
-            print(json.dumps({"engine": engine, "workload": name, **found._asdict()}), flush=True)
+            print(
+                json.dumps({"engine": engine, "workload": name, **measured._asdict()}), flush=True
+            )
             continue
-        times = "".join(f"{value:>8.2f} ms" for value in found[2:])
-        say(f"{found.share:>6.0%}{found.events_per_s:>12,.0f}{times}")
+        times = "".join(f"{value:>8.2f} ms" for value in measured[2:])
+        say(f"{measured.share:>6.0%}{measured.events_per_s:>12,.0f}{times}")

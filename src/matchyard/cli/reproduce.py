@@ -20,7 +20,7 @@ def reproduce(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names of figures, e.g. tagmatch-fig4, or all; without a name, they are listed."
+            help="Names of figures, e.g. tagmatch-fig4, or all; without a name, list the figures."
         ),
     ] = None,
     size: Annotated[
@@ -35,14 +35,15 @@ def reproduce(
         ),
     ] = None,
     device: Annotated[
-        str, typer.Option(help="What is measured: cpu, or gpu, which plots then show as well.")
+        str,
+        typer.Option(help="The device to measure: cpu, or gpu, which adds series to the plots."),
     ] = "cpu",
     redraw: Annotated[
-        bool, typer.Option("--redraw", help="Measure nothing: judge and draw what is there.")
+        bool, typer.Option("--redraw", help="Measure nothing: judge and draw recorded results.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run figures and tables of the papers again, beside the published numbers (in a checkout)."""
+    """Run figures and tables of the papers again, and compare the published numbers (in a checkout)."""
     from matchyard.bench.figures import reproduce as runs
     from matchyard.bench.figures.figures import find_figures
 
@@ -52,7 +53,7 @@ def reproduce(
         return
     if device not in ("cpu", "gpu") or (redraw and device != "cpu"):
         raise UsageError(
-            "a figure runs on device cpu or gpu, and --redraw, which runs nothing, on cpu"
+            "a figure runs on device cpu or gpu; --redraw runs nothing and takes only cpu"
         )
     given: dict[str, Any] = {"output": output, "as_json": as_json}
     if not redraw:
@@ -78,7 +79,7 @@ def _list(titles: dict[str, str], as_json: bool) -> None:
 
 
 def _run_all(run: Callable[[str], Any], names: Sequence[str]) -> None:
-    """One figure after the other, those after one that failed as well."""
+    """Run the figures one after the other, and go on after a failure."""
     failed = []
     for name in names:
         start = time.perf_counter()

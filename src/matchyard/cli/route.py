@@ -1,4 +1,4 @@
-"""`matchyard route`: trees that span a network, labels on them, what they cost, and what routers store."""
+"""`matchyard route`: spanning trees of a network, their labels, their cost, and the tables of routers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 route = typer.Typer(
     name="route",
-    help="Trees that span a network, labels that route on them, what they cost and what routers store.",
+    help="Spanning trees of a network, labels for routing on them, their cost, and the tables of routers.",
     no_args_is_help=True,
 )
 Network = Annotated[
@@ -26,24 +26,25 @@ Network = Annotated[
         help="A network: AS relations of CAIDA, a map of Rocketfuel, or a list of links."
     ),
 ]
-Rule = Annotated[str, typer.Option(help="How roots are chosen: L, LC, H3 or degree.")]
+Rule = Annotated[str, typer.Option(help="The rule that chooses roots: L, LC, H3 or degree.")]
 Count = Annotated[
     int | None,
-    typer.Option(min=1, help="How many trees; by default 8, and with H3 one for each node."),
+    typer.Option(min=1, help="Number of trees; by default 8, and with H3 one for each node."),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of what is random: the same seed, the same trees.")]
+Seed = Annotated[int, typer.Option(help="Seed of random choices: the same seed, the same trees.")]
 Plot = Annotated[
-    Path | None, typer.Option(help="Draw it into this file, e.g. a.png; needs matchyard\\[plot].")
+    Path | None,
+    typer.Option(help="Draw the result into this file, e.g. a.png; needs matchyard\\[plot]."),
 ]
 At = Annotated[
     str | None,
-    typer.Option(help="The name of the node whose router it is; by default one with most links."),
+    typer.Option(help="The name of the router's node; by default one with most links."),
 ]
 Workload = Annotated[
-    str, typer.Option(help="Whose subscriptions are registered: a workload of tags.")
+    str, typer.Option(help="The workload of tags whose subscriptions are registered.")
 ]
 Placement = Annotated[
-    str, typer.Option(help="How users are spread over nodes: zipf, uniform or degree.")
+    str, typer.Option(help="The distribution of users over nodes: zipf, uniform or degree.")
 ]
 _SHARES = {"p1": 0.01, "p5": 0.05, "median": 0.5, "p95": 0.95, "p99": 0.99}
 
@@ -51,20 +52,20 @@ _SHARES = {"p1": 0.01, "p5": 0.05, "median": 0.5, "p95": 0.95, "p99": 0.99}
 def read_trees(
     network: Path, rule: str, count: int | None, seed: int
 ) -> tuple[Topology, list[Tree]]:
-    """The network of a file, and trees that span it."""
+    """Read a network from a file, and grow spanning trees."""
     from matchyard.routing import grow, topology
 
     progress(f"reading {network}")
-    found = topology(network)
+    graph = topology(network)
     progress(f"growing trees by rule {rule}")
-    trees = grow(found, rule, count or (None if rule == "H3" else min(8, found.n_nodes)), seed)
+    trees = grow(graph, rule, count or (None if rule == "H3" else min(8, graph.n_nodes)), seed)
     clear()
-    summary(f"{network.name}: {found.n_nodes:,} nodes, {found.n_links:,} links")
-    return found, trees
+    summary(f"{network.name}: {graph.n_nodes:,} nodes, {graph.n_links:,} links")
+    return graph, trees
 
 
 def print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
-    """A table, or an object for each row."""
+    """Print a table, or a JSON object for each row."""
     if as_json:
         for row in rows:
             print_object(row)
@@ -83,27 +84,27 @@ def print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
 
 
 def print_object(row: dict[str, Any]) -> None:
-    """A row as JSON."""
+    """Print a row as JSON."""
     known = {name: None if _is_nan(value) else value for name, value in row.items()}
     print(json.dumps(known), flush=True)
 
 
 def _is_nan(value: Any) -> bool:
-    """JSON has no such number."""
+    """True if the value is a NaN, which JSON does not have."""
     return isinstance(value, float) and math.isnan(value)
 
 
 def _counts(grown: list[Tree]) -> list[int]:
-    """1, 2, 4, … and all trees."""
+    """The numbers 1, 2, 4, … and that of all trees."""
     return sorted({*(2**power for power in range(len(grown).bit_length())), len(grown)})
 
 
-def _spread(found: Distribution) -> dict[str, float]:
+def _spread(values: Distribution) -> dict[str, float]:
     return {
-        "min": found.quantile(0.0),
-        **{name: found.quantile(share) for name, share in _SHARES.items()},
-        "max": found.quantile(1.0),
-        "mean": found.mean,
+        "min": values.quantile(0.0),
+        **{name: values.quantile(share) for name, share in _SHARES.items()},
+        "max": values.quantile(1.0),
+        "mean": values.mean,
     }
 
 
@@ -120,21 +121,21 @@ def trees(
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Grow trees that span a network: the root of each, and how deep it is."""
-    found, grown = read_trees(network, rule, count, seed)
+    """Grow spanning trees of a network, and print their roots and depths."""
+    graph, grown = read_trees(network, rule, count, seed)
     if output is not None:
-        _write(found, grown, output)
+        _write(graph, grown, output)
     if plot is not None:
         from matchyard.bench.figures.network_plots import draw_trees
 
-        draw_trees(found, grown, plot)
+        draw_trees(graph, grown, plot)
         summary(f"drew {plot}")
     print_rows(
         [
             {
                 "tree": number,
-                "root": found.names[tree.root],
-                "links of root": int(found.degrees[tree.root]),
+                "root": graph.names[tree.root],
+                "links of root": int(graph.degrees[tree.root]),
                 "depth": int(tree.depth.max()),
                 "mean depth": float(tree.depth.mean()),
             }
@@ -144,15 +145,15 @@ def trees(
     )
 
 
-def _write(found: Topology, grown: list[Tree], path: Path) -> None:
+def _write(graph: Topology, grown: list[Tree], path: Path) -> None:
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    names = np.array([*found.names, ""], object)  # the root's parent has no name
+    names = np.array([*graph.names, ""], object)  # the root's parent has no name
     table = pa.table(
         {
-            "tree": np.repeat(np.arange(len(grown)), found.n_nodes),
+            "tree": np.repeat(np.arange(len(grown)), graph.n_nodes),
             "node": pa.array(np.tile(names[:-1], len(grown)), pa.string()),
             "parent": pa.array(names[np.concatenate([tree.parent for tree in grown])], pa.string()),
         }
@@ -169,13 +170,13 @@ def labels(
     seed: Seed = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Label the nodes of trees: how many bits a packet needs to name its destination."""
+    """Label the nodes of trees, and print the bits that a packet needs for its destination."""
     from matchyard.routing import label
 
-    found, grown = read_trees(network, rule, count, seed)
+    graph, grown = read_trees(network, rule, count, seed)
     rows = []
     for number, tree in enumerate(grown):
-        bits = label(found, tree, number).bits()
+        bits = label(graph, tree, number).bits()
         longest, mean = int(bits.max()), float(bits.mean())
         rows.append({"tree": number, "longest, bits": longest, "mean, bits": mean})
     print_rows(rows, as_json)
@@ -190,18 +191,18 @@ def stretch(
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """How much longer paths are on trees, for all pairs of nodes exactly, by number of trees."""
+    """Print how much longer paths are on trees, exactly for all pairs of nodes, by number of trees."""
     from matchyard.routing import stretch as measure
 
-    found, grown = read_trees(network, rule, count, seed)
+    graph, grown = read_trees(network, rule, count, seed)
     n_done = 0
 
     def show(n_more: int) -> None:
         nonlocal n_done
         n_done += n_more
-        bar("paths from nodes", n_done, found.n_nodes)
+        bar("paths from nodes", n_done, graph.n_nodes)
 
-    by_count = measure(found, grown, _counts(grown), show)
+    by_count = measure(graph, grown, _counts(grown), show)
     clear()
     _draw("mean stretch over trees", by_count, plot, is_log=False)
     print_rows(
@@ -219,26 +220,26 @@ def congestion(
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """How much more links carry than with the best use of all links, by number of trees.
+    """Print the load of links relative to the best use of all links, by number of trees.
 
-    Links that no tree uses are left out; the share of those in use is stated.
+    Links outside all trees are left out; the share of used links is printed.
     """
     from matchyard.routing import congestion as measure
     from matchyard.routing import distribution
 
-    found, grown = read_trees(network, rule, count, seed)
+    graph, grown = read_trees(network, rule, count, seed)
     rows, by_count = [], {}
     for number in _counts(grown):
-        loads = measure(found, grown[:number])
+        loads = measure(graph, grown[:number])
         used = by_count[number] = distribution(loads[loads > 0])
-        share = used.n / max(1, found.n_links)
+        share = used.n / max(1, graph.n_links)
         rows.append({"trees": number, "links in use": share, **_spread(used)})
     _draw("congestion of links in use", by_count, plot, is_log=True)
     print_rows(rows, as_json)
 
 
 def _draw(x: str, by_count: dict[int, Distribution], plot: Path | None, is_log: bool) -> None:
-    """A line for each number of trees."""
+    """Draw a line for each number of trees."""
     if plot is None:
         return
     from matchyard.bench.figures.network_plots import draw_shares
@@ -264,17 +265,18 @@ def rib(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What a router stores of the registrations of a network, by number of trees.
+    """Print the size of a router's table for the registrations of a network, by number of trees.
 
-    Of all ways to choose so many of the trees, the least, the mean and the most; of more than 16 trees, all. Bytes are of the most: at 60 for
-    a filter as in the thesis, and at 32 for a filter and 2 for an entry.
+    For each number of trees: the least, the mean and the most over all choices of trees; with more than 16 trees,
+    only for all trees. Bytes are those of the most: 60 per filter as in the thesis, and 32 per filter and 2 per
+    entry.
     """
     from matchyard import workload as make
     from matchyard.routing import links_at, register_workload, table_by_parts
     from matchyard.routing.registrations import PART
 
-    found, grown = read_trees(network, rule, count, seed)
-    node = int(found.degrees.argmax()) if at is None else found.node(at)
+    graph, grown = read_trees(network, rule, count, seed)
+    node = int(graph.degrees.argmax()) if at is None else graph.node(at)
     source, n_done = make("tags", workload, read_count(size), seed), 0
 
     def show(n_more: int) -> None:
@@ -284,16 +286,16 @@ def rib(
 
     show(0)
     if output is None and source.size > PART:
-        table = table_by_parts(source, found, grown, node, placement, seed, progress=show)
+        table = table_by_parts(source, graph, grown, node, placement, seed, progress=show)
     else:
-        registered = register_workload(source, found, placement, seed)
-        table = registered.table(found, grown, node)
+        registered = register_workload(source, graph, placement, seed)
+        table = registered.table(graph, grown, node)
     clear()
     summary(
-        f"node {found.names[node]}: {found.degrees[node]:,} links; {source.size:,} registrations"
+        f"node {graph.names[node]}: {graph.degrees[node]:,} links; {source.size:,} registrations"
     )
     if output is not None:
-        table.rib(links_at(found, grown, node)).save(output)
+        table.rib(links_at(graph, grown, node)).save(output)
         summary(f"saved {output}")
     print_rows(
         [

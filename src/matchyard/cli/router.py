@@ -15,18 +15,18 @@ from matchyard.cli.arguments import AsJson
 from matchyard.cli.terminal import say, summary
 
 Address = Annotated[str, typer.Option("--router", help="The address of the router: host:port.")]
-Key = Annotated[str, typer.Option(help="The name of the application that it is for.")]
+Key = Annotated[str, typer.Option(help="The name of the application.")]
 SecretFile = Annotated[
     Path | None,
     typer.Option(
-        help="A file with the secret that routers and clients share; else what MATCHYARD_SECRET says."
+        help="A file with the secret that routers and clients share; by default MATCHYARD_SECRET."
     ),
 ]
 _HERE = "127.0.0.1:7000"
 
 
 def router(
-    listen: Annotated[str, typer.Option(help="Where to listen: host:port.")] = _HERE,
+    listen: Annotated[str, typer.Option(help="The address to listen at: host:port.")] = _HERE,
     connect: Annotated[
         list[str] | None,
         typer.Option(help="The address of a neighbour; as often as needed."),
@@ -34,19 +34,22 @@ def router(
     state: Annotated[
         Path | None,
         typer.Option(
-            help="A folder for the state, so that a killed router comes back as it was; without one, a router that "
-            "ends has lost everything."
+            help="A folder for the state, from which a killed router recovers; without it, a router keeps no state "
+            "across restarts."
         ),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="The name of the router; by default where it listens.")
+        str | None, typer.Option(help="The name of the router; by default its address.")
     ] = None,
-    trees: Annotated[int, typer.Option(min=1, help="How many trees; the same at all routers.")] = 8,
+    trees: Annotated[
+        int, typer.Option(min=1, help="Number of trees; the same at all routers.")
+    ] = 8,
     rule: Annotated[
-        str, typer.Option(help="How roots are chosen: L, LC or degree; the same at all routers.")
+        str,
+        typer.Option(help="The rule that chooses roots: L, LC or degree; the same at all routers."),
     ] = "LC",
     descriptors: Annotated[
-        str, typer.Option(help="What is compared: tags, or bloom; the same at all routers.")
+        str, typer.Option(help="The form of descriptors: tags, or bloom; the same at all routers.")
     ] = "tags",
     secret_file: SecretFile = None,
     peer_secret: Annotated[
@@ -56,7 +59,7 @@ def router(
         ),
     ] = None,
     sync: Annotated[
-        bool, typer.Option(help="Survive a power failure, too: wait for the disk at every batch.")
+        bool, typer.Option(help="Also survive a power failure: wait for the disk at every batch.")
     ] = False,
     metrics: Annotated[
         str | None, typer.Option(help="Answer HTTP at this address with text for Prometheus.")
@@ -64,8 +67,8 @@ def router(
 ) -> None:
     """Run a router until it is stopped.
 
-    It listens on this machine alone unless told otherwise, and beyond it never without a secret. Neighbours find
-    the way to each other's neighbours by themselves: routers grow trees from a map that all of them have.
+    It listens on this machine alone by default, and on other addresses only with a secret. Routers share a map of
+    the network and grow trees from it, so that a router needs only the addresses of its neighbours.
     """
     import logging
 
@@ -97,14 +100,14 @@ def router(
 def register(
     descriptors: Annotated[
         list[str],
-        typer.Argument(help="Tags with spaces between; several for several registrations."),
+        typer.Argument(help="Tags, separated by spaces; an argument for each registration."),
     ],
     key: Key,
     address: Address = _HERE,
-    withdraw: Annotated[bool, typer.Option(help="Take registrations back instead.")] = False,
+    withdraw: Annotated[bool, typer.Option(help="Withdraw registrations instead.")] = False,
     secret_file: SecretFile = None,
 ) -> None:
-    """Ask a router for notifications that have all tags of a descriptor, for an application."""
+    """Register an application at a router, for notifications with all tags of a descriptor."""
     from matchyard.network.client import Client
 
     async def work() -> None:
@@ -120,20 +123,20 @@ def notify(
     tags: Annotated[
         str,
         typer.Argument(
-            help="Tags with spaces between; or - for notifications from standard input."
+            help="Tags, separated by spaces; or - for notifications from standard input."
         ),
     ],
-    payload: Annotated[str, typer.Option(help="What to tell, as text.")] = "",
+    payload: Annotated[str, typer.Option(help="The content, as text.")] = "",
     fan_out: Annotated[
-        str, typer.Option(help="Who gets it: all, one, at most 3, at least 3.")
+        str, typer.Option(help="The receivers: all, one, at most 3, at least 3.")
     ] = "all",
     key: Key = "notify",
     address: Address = _HERE,
     secret_file: SecretFile = None,
 ) -> None:
-    """Send a notification to those who want it; it is accepted when this returns.
+    """Send a notification; the router has accepted it when this returns.
 
-    From standard input, a line is tags with spaces between, or an object: {"tags": ["jazz"], "payload": "tonight"}.
+    A line of standard input is tags, separated by spaces, or an object: {"tags": ["jazz"], "payload": "tonight"}.
     """
     from matchyard.network.client import Client
 
@@ -152,7 +155,7 @@ def notify(
 
 
 def _lines() -> Iterator[tuple[list[str], str]]:
-    """Notifications from standard input."""
+    """Parse notifications from standard input."""
     from matchyard.errors import ParseError
 
     for number, line in enumerate(sys.stdin, 1):
@@ -163,8 +166,8 @@ def _lines() -> Iterator[tuple[list[str], str]]:
             yield text.split(), ""
             continue
         try:
-            found = json.loads(text)
-            yield [str(tag) for tag in found["tags"]], str(found.get("payload", ""))
+            notification = json.loads(text)
+            yield [str(tag) for tag in notification["tags"]], str(notification.get("payload", ""))
         except (ValueError, KeyError, TypeError) as error:
             raise ParseError(
                 f'line {number}: {error!r}; expected tags, or {{"tags": ["jazz"], "payload": "tonight"}}'
@@ -175,12 +178,12 @@ def tail(
     key: Key,
     address: Address = _HERE,
     count: Annotated[
-        int | None, typer.Option(min=1, help="End after so many packets; by default never.")
+        int | None, typer.Option(min=1, help="Stop after this many packets; by default never.")
     ] = None,
     secret_file: SecretFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print what comes for an application, each packet once, from where it was last read."""
+    """Print the packets for an application, each once, from the last read position on."""
     from matchyard.network.client import Tail
 
     async def work() -> None:
@@ -200,40 +203,40 @@ def _shown(packet: Any, as_json: bool) -> str:
 
     tags, text = sorted(packet.tags or ()), packet.payload.decode(errors="replace")
     if as_json:
-        found = {
+        row = {
             "kind": packet.kind.name.lower(),
             "tags": tags,
             "payload": text,
             "hops": packet.hops,
             "sender": packet.sender,
         }
-        return json.dumps(found)
+        return json.dumps(row)
     return f"{shown(' '.join(tags))}\t{shown(text)}"
 
 
 def status(
     address: Address = _HERE, secret_file: SecretFile = None, as_json: AsJson = False
 ) -> None:
-    """Say how a router is: neighbours, tables, counts."""
+    """Print the status of a router: neighbours, tables, counts."""
     from matchyard.network.client import Client
 
     async def work() -> dict[str, Any]:
         async with Client(address, "status", _secret(secret_file), patience=5.0) as client:
             return await client.ask({"ask": "status"})
 
-    found = _run(work())
+    facts = _run(work())
     if as_json:
-        print(json.dumps(found))
+        print(json.dumps(facts))
         return
-    say(f"router {found['name']}: {found['routers']} routers on the map, {found['trees']} trees")
-    for name, link in found["neighbours"].items():
+    say(f"router {facts['name']}: {facts['routers']} routers on the map, {facts['trees']} trees")
+    for name, link in facts["neighbours"].items():
         is_up = "connected" if link["is_connected"] else "away"
         say(f"  neighbour {name}: {is_up}, {link['waiting']:,} messages waiting")
     say(
-        f"  {found['registrations']:,} registrations here; table: {found['filters']:,} descriptors, "
-        f"{found['entries']:,} entries"
+        f"  {facts['registrations']:,} registrations here; table: {facts['filters']:,} descriptors, "
+        f"{facts['entries']:,} entries"
     )
-    say("  " + ", ".join(f"{name} {count:,}" for name, count in found["counts"].items()))
+    say("  " + ", ".join(f"{name} {count:,}" for name, count in facts["counts"].items()))
 
 
 def _secret(file: Path | None) -> bytes:
@@ -242,12 +245,12 @@ def _secret(file: Path | None) -> bytes:
     if file is None:
         return os.environ.get("MATCHYARD_SECRET", "").encode()
     try:
-        found = file.read_bytes().strip()
+        secret = file.read_bytes().strip()
     except OSError as error:
         raise UsageError(f"secret file {file}: {error.strerror}") from None
-    if not found:
+    if not secret:
         raise UsageError(f"secret file {file} is empty; expected a secret")
-    return found
+    return secret
 
 
 def _peer_secret(text: str) -> tuple[str, bytes]:

@@ -1,4 +1,4 @@
-"""Rows of files as the columns that an index takes, and its matches as rows again."""
+"""Convert rows of files to the columns of an index, and its matches to rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matchyard.cli import formats
 from matchyard.errors import ParseError
 from matchyard.matches import Matches
 
-Batch = tuple[Any, Any, int]  # values, the names of their rows, and the number of the first
+Batch = tuple[Any, Any, int]  # values, the names of their rows, and the number of the first row
 Parse = Callable[[Any], Any]
 
 
@@ -29,10 +29,10 @@ def rows_of(
     bad: Path | None = None,
     split: formats.Split | None = None,
 ) -> Iterator[Batch]:
-    """Batches of (values, names, first row). Where no field is given, a value is a whole row. A row
-    without a name is named by its number.
+    """Batches of (values, names, first row). Without a field, a value is a whole row. A row without a
+    name is named by its number.
 
-    Rows that cannot be read stop everything, or are written to `bad` with the reason.
+    A row that cannot be read raises an error, or is written to `bad` with the reason.
     """
     first = 0
     if bad is not None:
@@ -52,7 +52,7 @@ def rows_of(
 
 @contextmanager
 def located(path: str, first: int) -> Iterator[None]:
-    """Say of a problem in a batch where in the file the batch begins."""
+    """Add the position of a batch in the file to its errors."""
     try:
         yield
     except ParseError as error:
@@ -79,7 +79,7 @@ def _from_table(
 def _good_of_table(
     values: pa.Array, names: Any, parse: Parse, bad: Path, first: int
 ) -> tuple[Any, Any]:
-    """Set aside what cannot be read."""
+    """Set aside the rows that cannot be read."""
     kept = []
     with bad.open("a", encoding="utf-8") as file:
         for row, value in enumerate(values.to_pylist()):
@@ -94,7 +94,7 @@ def _good_of_table(
 
 
 def _shown(value: Any) -> str:
-    """What JSON has no form for, as text."""
+    """A value that JSON cannot represent, as text."""
     return value.decode(errors="replace") if isinstance(value, bytes) else repr(value)
 
 
@@ -162,30 +162,30 @@ def _from_line(
 
 
 def as_table(values: pa.Array, ids: Any, field: str | None) -> pa.Table:
-    """Events as rows that `rows_of` reads: a column of them, or their attributes as columns."""
+    """Convert events to rows for `rows_of`: one column, or the attributes as columns."""
     if field is not None or not pa.types.is_struct(values.type):
         return pa.table({"id": ids, field or "event": values})
     return pa.Table.from_struct_array(values)
 
 
 def pairs_schema(keys: str, arrays: bool) -> pa.Schema:
-    """The columns of `pairs` where there are no events."""
+    """The schema of `pairs`, for a result without rows."""
     key = pa.string() if keys == "str" else pa.int64()
     return pa.schema({"event": pa.int64(), **({"keys": pa.list_(key)} if arrays else {"key": key})})
 
 
 def pairs(matches: Matches, ids: Any, arrays: bool) -> pa.Table:
-    """Matches as a table: a row per (event, key), or per event with its `keys`."""
+    """Convert matches to a table: a row per (event, key), or per event with its `keys`."""
     if not isinstance(ids, pa.Array | pa.ChunkedArray):
         ids = _named(ids)
     if arrays:
         return pa.table({"event": ids, "keys": matches.to_arrays()})
-    found = matches.to_arrow()
-    return pa.table({"event": ids.take(found["event"]), "key": found["key"]})
+    table = matches.to_arrow()
+    return pa.table({"event": ids.take(table["event"]), "key": table["key"]})
 
 
 def _named(ids: list[Any]) -> pa.Array:
-    """Names of events as one column: numbers or strings as they are, a mixture as strings."""
+    """The names of events as one column: numbers or strings as they are, a mixture as strings."""
     if {type(name) for name in ids} <= {int}:
         try:
             return pa.array(ids, pa.int64())

@@ -1,5 +1,5 @@
-"""`matchyard route simulate` and `trace`: where notifications go on a network, how long they take, and why one
-does not arrive."""
+"""`matchyard route simulate` and `trace`: the paths and delays of notifications on a network, and the reason
+why a notification does not arrive."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WAYS, _DESCRIPTORS = ("subtree", "hops"), ("tags", "bloom")
 
 
 class _Setting(NamedTuple):
-    """A network with registrations, before anything is sent."""
+    """A network with registrations."""
 
     topology: Topology
     trees: list[Tree]
@@ -55,39 +55,35 @@ def simulate(
     workload: Workload = "icn",
     size: Size = "3k",
     events: Annotated[
-        str, typer.Option(help="How many notifications are sent, e.g. 10k: events of the workload.")
+        str, typer.Option(help="Number of notifications, e.g. 10k: events of the workload.")
     ] = "10k",
     placement: Placement = "zipf",
     by: Annotated[
         str,
         typer.Option(
-            help="How paths are found: subtree (one search for each notification) or hops (a router at each "
-            "node; for some thousand nodes). Both give the same links."
+            help="The method for paths: subtree (one search for each notification) or hops (a router at each "
+            "node; for up to some thousand nodes). Both give the same links."
         ),
     ] = "subtree",
     descriptors: Annotated[
         str, typer.Option(help="What routers compare: tags, or bloom for Bloom filters.")
     ] = "tags",
-    interval: Annotated[
-        float, typer.Option(min=0, help="Time between a notification and the next.")
-    ] = 0.0,
+    interval: Annotated[float, typer.Option(min=0, help="Time between two notifications.")] = 0.0,
     delay: Annotated[
         str | None,
         typer.Option(
-            help="Time over a link: a number, or weights for those of the file.", show_default="1"
+            help="Delay of a link: a number, or weights for those of the file.", show_default="1"
         ),
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(
-            help="Copies per unit of time that a link takes; others wait.", show_default="any"
-        ),
+        typer.Option(help="Copies per unit of time on a link; others wait.", show_default="any"),
     ] = None,
     loss: Annotated[
         float, typer.Option(min=0, max=1, help="Probability that a link loses a copy.")
     ] = 0.0,
     resends: Annotated[
-        int, typer.Option(min=0, help="How often a lost copy is sent again, after two delays.")
+        int, typer.Option(min=0, help="Number of retries of a lost copy, each after two delays.")
     ] = 0,
     queue: Annotated[
         int | None,
@@ -97,7 +93,7 @@ def simulate(
     ] = None,
     at: Annotated[
         list[str] | None,
-        typer.Option(help="A node whose table is stated; as often as needed."),
+        typer.Option(help="A node whose table sizes are printed; as often as needed."),
     ] = None,
     output: Annotated[
         Path | None,
@@ -108,10 +104,10 @@ def simulate(
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send many notifications over a network: how far they go, what links carry, and what is lost.
+    """Send many notifications over a network, and print hops, loads of links and losses.
 
-    Subscriptions of a workload are registered at the nodes of their users. Notifications start at nodes of equal
-    chance, each on a tree of equal chance. Without --delay, --rate, --loss and --queue, time counts hops.
+    Subscriptions of a workload are registered at the nodes of their users. The source and the tree of a notification
+    are uniformly random. Without --delay, --rate, --loss and --queue, time counts hops.
     """
     from matchyard.network import draw_notifications
     from matchyard.network.collectors import summary as in_short
@@ -167,16 +163,16 @@ def _placed(
     placement: str,
     descriptors: str,
 ) -> tuple[_Setting, Any]:
-    """Subscriptions of a workload at the nodes of their users, and the workload."""
+    """Register subscriptions of a workload at the nodes of their users; also return the workload."""
     from matchyard import workload as make
     from matchyard.routing import place
 
-    found, grown = read_trees(network, rule, count, seed)
+    graph, grown = read_trees(network, rule, count, seed)
     progress(f"making {size:,} registrations")
     source = make("tags", workload, size, seed)
     tags, users = source.subscriptions(0, source.size)
-    nodes = place(users, found, placement, seed)
-    return _Setting(found, grown, tags, nodes, descriptors, rule, seed), source
+    nodes = place(users, graph, placement, seed)
+    return _Setting(graph, grown, tags, nodes, descriptors, rule, seed), source
 
 
 def _links(
@@ -188,7 +184,7 @@ def _links(
     queue: int | None,
     seed: int,
 ) -> Links | None:
-    """What links do, or None where time counts hops."""
+    """The properties of links, or None if time counts hops."""
     from matchyard.errors import UsageError
     from matchyard.network import Links
 
@@ -280,7 +276,7 @@ def _write(run: Run, folder: Path) -> None:
 
 
 def _print_run(row: dict[str, Any], sizes: list[dict[str, Any]]) -> None:
-    """What happened in a line or two, then distributions, then tables."""
+    """Print a summary, then distributions, then sizes of tables."""
     say(
         f"{row['notifications']:,} notifications, {row['wanted']:,} of them wanted: {row['copies']:,} copies on "
         f"{row['links_used']:.1%} of links, {row['deliveries']:,} deliveries, the last at {row['last_time']:.6g}"
@@ -311,13 +307,13 @@ def trace(
     register: Annotated[
         list[str],
         typer.Option(
-            help='What an application wants, where it is and its key: "jazz live@oslo=ada"; as often as needed.'
+            help='Tags, node and key of an application: "jazz live@oslo=ada"; as often as needed.'
         ),
     ],
     tags: Annotated[str, typer.Option(help='The tags of the notification: "jazz live tonight".')],
-    at: Annotated[str, typer.Option(help="The name of the node where it starts.")],
+    at: Annotated[str, typer.Option(help="The name of its first node.")],
     key: Annotated[str, typer.Option(help="The key of the application that should get it.")],
-    tree: Annotated[int, typer.Option(help="The number of the tree that it takes.")] = 0,
+    tree: Annotated[int, typer.Option(help="The number of its tree.")] = 0,
     rule: Rule = "LC",
     count: Count = None,
     seed: Seed = 1,
@@ -326,15 +322,15 @@ def trace(
     ] = "tags",
     as_json: AsJson = False,
 ) -> None:
-    """Follow a notification to one application, hop by hop: where does it stop, and why?
+    """Follow a notification to one application, hop by hop, and explain where it stops.
 
-    A router is made for each node, so networks of some thousand nodes are fine.
+    Each node gets a router, so a network can have up to some thousand nodes.
     """
     from matchyard.network import Network
 
     _check(descriptors, _DESCRIPTORS, "--descriptors")
-    found, grown = read_trees(network, rule, count, seed)
-    net = Network(found, len(grown), rule, seed, descriptors)
+    graph, grown = read_trees(network, rule, count, seed)
+    net = Network(graph, len(grown), rule, seed, descriptors)
     wanted = [_registration(one) for one in register]
     net.register_many(*([one[column] for one in wanted] for column in range(3)))
     traced = net.trace(tags, at, key, tree)
@@ -345,7 +341,7 @@ def trace(
 
 
 def _registration(text: str) -> tuple[str, str, str]:
-    """Tags, node and key."""
+    """Parse tags, node and key of a registration."""
     from matchyard.errors import UsageError
 
     rest, equals, key = text.rpartition("=")

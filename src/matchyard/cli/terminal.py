@@ -1,6 +1,6 @@
-"""What the commands say to people: progress, which passes, notes, which stay, and results as they come.
+"""Output of the commands on a terminal: passing progress, lasting notes, and results.
 
-Names, keys and excerpts come from files, and a terminal obeys what it is sent: all text goes through
+Names, keys and excerpts come from files and could contain control sequences: all text goes through
 `shown`.
 """
 
@@ -14,14 +14,14 @@ from typing import Any, TextIO
 
 _MOST = 1000  # characters of a note
 _BAR = 30  # characters of a bar
-_LINE = "\r\033[K"  # back to the beginning, and the line is empty
-# Characters that move the cursor, change colours, end lines or turn the direction of what follows.
+_LINE = "\r\033[K"  # move to the beginning of the line and clear it
+# Characters that move the cursor, change colours, end lines or turn the direction of text.
 _CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
 _DIRECTIONS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 
 def shown(text: str) -> str:
-    r"""Text as a terminal may get it: what it would obey is written as an escape.
+    r"""Escape the control characters of a text, so that it is safe on a terminal.
 
     >>> shown("a\x1b[31mb\x07\u202ec\udc80")
     'a\\x1b[31mb\\x07\\u202ec\\udc80'
@@ -42,7 +42,7 @@ def _escaped(char: str) -> str:
 
 
 def say(text: str, file: TextIO | None = None) -> None:
-    """Lines of text on standard output, or another stream; what that cannot encode is escaped."""
+    """Print text to standard output or another stream; escape what the stream cannot encode."""
     file = file or sys.stdout
     lines = "\n".join(shown(line) for line in text.split("\n"))
     encoding = file.encoding or "utf-8"
@@ -50,34 +50,34 @@ def say(text: str, file: TextIO | None = None) -> None:
 
 
 def progress(message: str) -> None:
-    """Replace the line that is shown; on a terminal only."""
+    """Replace the line of progress; on a terminal only."""
     if sys.stderr.isatty():
         end = "\n" if not message else ""
         print(f"{_LINE}{shown(message)}", end=end, file=sys.stderr, flush=True)
 
 
 def bar(what: str, done: int, total: int) -> None:
-    """Replace the line that is shown by a bar: how much of something is done."""
+    """Replace the line of progress by a bar."""
     share = done / max(1, total)
     full = round(_BAR * share)
     progress(f"{what} {'█' * full}{'░' * (_BAR - full)} {share:4.0%}  {done:,} of {total:,}")
 
 
 def clear() -> None:
-    """Take the line of progress away."""
+    """Remove the line of progress."""
     if sys.stderr.isatty():
         print(_LINE, end="", file=sys.stderr, flush=True)
 
 
 def summary(message: str) -> None:
-    """A line on standard error that stays."""
+    """Print a lasting line to standard error."""
     clear()
     say(shown(message), sys.stderr)
 
 
 def note(message: str) -> None:
-    """A line that stays, under the name of the command. Of a name or an excerpt that fills screens,
-    the middle is left out."""
+    """Print a lasting line with the name of the command. The middle of a very long message is left
+    out."""
     n_left_out = len(message) - _MOST
     if n_left_out > 0:
         half = _MOST // 2
@@ -86,12 +86,12 @@ def note(message: str) -> None:
 
 
 def collect(results: Iterable[Any], as_json: bool) -> list[Any]:
-    """All results, each printed as an object when it comes, where programs are to read them."""
-    found = []
+    """Collect all results; with `as_json`, print each as an object at once."""
+    collected = []
     for result in results:
-        found.append(result)
+        collected.append(result)
         if as_json:
             clear()
             print(json.dumps(result._asdict()), flush=True)
     clear()
-    return found
+    return collected

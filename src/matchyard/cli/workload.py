@@ -31,12 +31,12 @@ def workload(
     format: Annotated[
         str,
         typer.Option(
-            help="Format of the files: jsonl, parquet or arrow; csv where there are no lists."
+            help="Format of the files: jsonl, parquet or arrow; csv if no column has lists."
         ),
     ] = "parquet",
     parameter: Parameter = None,
 ) -> None:
-    """Write a named workload to files: subscriptions and events to try things with."""
+    """Write a named workload to files: subscriptions and events."""
     import pyarrow as pa
 
     import matchyard as my
@@ -45,7 +45,7 @@ def workload(
 
     empty = my.create(engine)
     source = my.workload(engine, name, read_count(size), seed, read_options(parameter))
-    no_rows = pa.schema({})  # a workload has at least one subscription; events may be none
+    no_rows = pa.schema({})  # a workload has at least one subscription, but perhaps no events
     subscriptions_file, events_file = (
         Writer(str(output / f"{what}.{format}"), format, no_rows)
         for what in ("subscriptions", "events")
@@ -64,7 +64,7 @@ def workload(
         for start in range(0, n_events, 100_000):
             values = source.events(min(100_000, n_events - start), start)
             if format == "jsonl" and pa.types.is_binary(values.type):
-                if empty.event_column is None:  # they are lines of JSON
+                if empty.event_column is None:  # the events are lines of JSON
                     file.write_lines(values)
                     continue
                 values = values.cast(pa.string())

@@ -3,10 +3,10 @@
 build, append, compact      subscriptions ─▶ an index, compiled in Spark's tasks
 match, register             events ─▶ (event, key), batch or streaming; in SQL
 records                     large XML files ─▶ a document per element of one name
-to_files, Progress          where a stream's rows go, and who watches it
-workloads                   subscriptions and events to try it on
-session                     a local Spark for those who have none, Java included
-routing                     what trees cost and what routers store; needs SciPy, and is imported by name
+to_files, Progress          write the rows of a stream to files; report its progress
+workloads                   subscriptions and events for trials
+session                     the running Spark session, or a new local one, Java included
+routing                     cost of trees, tables of routers; needs SciPy, and is imported by name
 geo                         scenarios of multicast in meshes ─▶ their outcomes; likewise
 """
 

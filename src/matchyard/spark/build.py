@@ -33,19 +33,19 @@ from matchyard.spark.checks import (
 from matchyard.spark.session import find_session
 from matchyard.spark.tasks import build as tasks
 
-_PER_TASK = 2_500_000  # subscriptions that a task compiles, where nothing is said about shards…
-_SAMPLE = 100_000  # subscriptions for each task, by which they are dealt out
-_PER_SHARD = 64_000_000  # …and that are joined to one table, where the algorithm can
+_PER_TASK = 2_500_000  # subscriptions that one task compiles unless `shards` is given
+_SAMPLE = 100_000  # sampled subscriptions per task, to balance the tasks
+_PER_SHARD = 64_000_000  # subscriptions joined into one table, if the algorithm can join
 
 
 class Built(NamedTuple):
-    """What a build has published."""
+    """The published version and its figures."""
 
     version: str
-    subscriptions: int  # that were added
-    shards: int  # that they were compiled to
+    subscriptions: int  # added by this build
+    shards: int  # compiled from these subscriptions
     index_bytes: int  # of all files of the version
-    worker_bytes: int  # the most memory that a worker had while it compiled its part
+    worker_bytes: int  # peak memory of a worker during compilation
     seconds: float
 
 
@@ -61,13 +61,12 @@ def build(
 ) -> Built:
     """Compile subscriptions into an index at a path or address, and publish it in one step.
 
-    The DataFrame is read several times and has to give the same rows each time: persist it where
-    it does not. Subscriptions are compiled in parallel and then joined to one table, which matches
-    fastest; `shards` says how many there are to be instead, for an index larger than the memory of
-    a worker.
+    The DataFrame is read several times and has to give the same rows each time; otherwise persist
+    it first. Subscriptions are compiled in parallel and then joined to one table, which matches
+    fastest. `shards` sets a number of shards instead, for an index larger than a worker's memory.
     """
     path = place_of(path)
-    my.create(engine, algorithm, options)  # refuses what makes no sense before anything runs
+    my.create(engine, algorithm, options)  # refuses wrong arguments before any task runs
     plan = _shards.Plan(engine, algorithm, dict(options or {}))
     rows = _rows(subscriptions, subscription, key, engine)
     _check_count(shards)
@@ -88,10 +87,10 @@ def append(
 ) -> Built:
     """Publish a new version with changes, without compiling the rest again.
 
-    The column `change` says "add" or "remove". Removals come first, whatever the order of the rows:
-    they take away what was there before, every subscription of the key where the subscription is
-    null, or every copy of the one given; additions stay. Matching slows down with the number of
-    appended segments: `compact` folds them.
+    The column `change` is "add" or "remove". Removals are applied first, whatever the order of the
+    rows. A removal deletes every earlier copy of its subscription under the key; a null subscription
+    deletes all earlier subscriptions of the key. Matching slows down with the number of appended
+    segments: `compact` folds them.
     """
     path = place_of(path)
     engine = _shards.manifest_of(path, _shards.current_version(path))["engine"]
@@ -100,8 +99,8 @@ def append(
     start = time.perf_counter()
     with plain_errors(), _shards.new_version(path) as folder:
         others = rows.where("change is null or change not in ('add', 'remove')").select("change")
-        for (found,) in others.limit(1).collect():
-            raise UsageError(f"a change is {found!r}; expected 'add' or 'remove'")
+        for (change_value,) in others.limit(1).collect():
+            raise UsageError(f"a change is {change_value!r}; expected 'add' or 'remove'")
         removed = rows.where("change = 'remove'").select("subscription", "key").toArrow()
         base = _shards.carry(path, folder, removed)
         added = rows.where("change = 'add'").select("subscription", "key")
@@ -115,15 +114,15 @@ def append(
 def compact(
     path: str | os.PathLike[str], shards: int | None = None, spark: SparkSession | None = None
 ) -> Built:
-    """Fold everything that was appended into one segment, and publish that.
+    """Fold all appended segments into one, and publish it.
 
-    Without `shards`, as many as the first segment has, or one joined table where that has one.
+    By default, the first segment's number of shards; one joined table if that has one shard.
     """
     path = place_of(path)
     _check_count(shards)
     start = time.perf_counter()
     with plain_errors(), _shards.new_version(path) as folder:
-        version = _shards.current_version(path)  # nobody can publish another one meanwhile
+        version = _shards.current_version(path)  # `new_version` locks out other publishers
         manifest = _shards.manifest_of(path, version)
         plan = _shards.plan_of(manifest)
         rows = subscriptions(path, version, spark)
@@ -189,8 +188,8 @@ def _segment(
     n_shards: int | None,
     base: _shards.Carried | None,
 ) -> _Made:
-    """Compile rows into a segment of a new version; none where there are no rows to append."""
-    hashed = F.xxhash64("subscription", "key").bitwiseAND(0xFFFFFFFF)  # so that sums fit
+    """Compile rows into a segment of a new version; no rows to append make no segment."""
+    hashed = F.xxhash64("subscription", "key").bitwiseAND(0xFFFFFFFF)  # sums fit into 64 bits
     rows = rows.withColumn("hash", hashed)
     counts = (
         rows.select("subscription", "hash", "key")
@@ -245,7 +244,7 @@ def _segment(
 def _compile(
     rows: DataFrame, job: tasks.BuildJob, routes: NDArray[np.int32], n_tasks: int
 ) -> list[dict[str, Any]]:
-    """One task for each range of names; what each has written."""
+    """Compile each range of names in a task of its own; a row for each written shard."""
     if n_tasks == 1:
         placed = rows.repartition(1)
     else:
@@ -255,12 +254,12 @@ def _compile(
         placed = assigned.repartitionById(n_tasks, F.col("shard")).drop("shard")
     schema = "number int, files string, hash bigint, worker_bytes bigint"
     written = placed.mapInArrow(partial(tasks.write_shard, job), schema)
-    found: list[dict[str, Any]] = written.toArrow().to_pylist()
-    return found
+    shards: list[dict[str, Any]] = written.toArrow().to_pylist()
+    return shards
 
 
 def _key_names(rows: DataFrame, n_rows: int, base: _shards.Carried | None) -> Any:
-    """The names of string keys, those known first; None where keys are integers."""
+    """The names of string keys, known names first; None for integer keys."""
     is_string = isinstance(rows.schema["key"].dataType, T.StringType)
     known = base.key_names if base else None
     if base is not None and base.has_keys and n_rows and is_string != (known is not None):
@@ -277,8 +276,8 @@ def _key_names(rows: DataFrame, n_rows: int, base: _shards.Carried | None) -> An
 def _routes(
     rows: DataFrame, job: tasks.BuildJob, n_names: int, n_tasks: int, share: float
 ) -> NDArray[np.int32]:
-    """The task of each rarest name, by how many subscriptions a share of the rows has under it; with
-    a share below 1, every name has a task, since a sample does not see all of them."""
+    """The task of each rarest name, balanced by the number of subscriptions under it in a share of
+    the rows. With a share below 1, names outside the sample get a task too."""
     if n_tasks == 1:
         return np.zeros(n_names + 1, np.int32)
     sample = (

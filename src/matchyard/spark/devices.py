@@ -1,7 +1,7 @@
-"""Where a task matches: on the GPU that Spark gave it, or on the CPU.
+"""The device of a task: the GPU that Spark assigned to it, or the CPU.
 
-Spark deals out GPUs as resources (`spark.task.resource.gpu.amount`), and a task knows the address of
-its own. A worker process sees the card that its first task had, and stays with it.
+Spark assigns GPUs as resources (`spark.task.resource.gpu.amount`), and a task knows the address of
+its GPU. A worker process uses the card of its first task for all later tasks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHOWN = "CUDA_VISIBLE_DEVICES"
 
 
 def gpu_for(device: str) -> str | None:
-    """The address of the GPU that this task is to match on; None: it matches on the CPU."""
+    """The address of the GPU for this task; None for the CPU."""
     if device == "cpu":
         return None
     context = TaskContext.get()
@@ -39,14 +39,13 @@ def gpu_for(device: str) -> str | None:
 
 
 def opened_on(gpu: str | None, device: str, make: Callable[[str], Any]) -> Any:
-    """What `make` makes for the GPU of that address; for the CPU where there is none, or where it
-    cannot be used and need not be."""
+    """Call `make` for the GPU, or for the CPU if there is no GPU, or if it fails and is optional."""
     if gpu is None:
         return make("cpu")
-    if "cupy" not in sys.modules:  # which looks for cards once
+    if "cupy" not in sys.modules:  # CuPy looks for cards once
         os.environ[_SHOWN] = shown(gpu, os.environ.get(_SHOWN))
     else:
-        os.environ.setdefault(_SHOWN, gpu)  # somebody has imported it, and may not have used it yet
+        os.environ.setdefault(_SHOWN, gpu)  # CuPy is imported, but perhaps not used yet
     try:
         return make("gpu")
     except DeviceError as error:
@@ -57,8 +56,8 @@ def opened_on(gpu: str | None, device: str, make: Callable[[str], Any]) -> Any:
 
 
 def shown(gpu: str, cards: str | None) -> str:
-    """The card to show to CUDA for an address of Spark's, where the cluster shows some already: an
-    address may be the name of one of these, or its place among them.
+    """The card to show to CUDA for Spark's address. If the cluster limits the visible cards already,
+    the address is the name of one of them, or its position among them.
 
     >>> shown("2", None), shown("2", "0,1,2"), shown("1", "GPU-ab,GPU-cd")
     ('2', '2', 'GPU-cd')

@@ -2,7 +2,7 @@
 
     scenarios     parameters of simulations ─▶ a row each
     simulate      rows ─▶ the same with their outcomes     a task takes one row, the heaviest first
-    collect       outcomes ─▶ an Arrow table, with a word on how many are done
+    collect       outcomes ─▶ an Arrow table, with progress reports
 
 The results are those of `matchyard.geo.scenario`, whatever the number of partitions.
 """
@@ -39,14 +39,14 @@ _TAKEN = {
     float: (T.NumericType, "double"),
     str: (T.StringType, "string"),
 }
-_MOST_TASKS = 10_000  # of one job; more rows than that share tasks
+_MOST_TASKS = 10_000  # of one job; beyond that, rows share tasks
 _TASK = "_matchyard_task"
 _SEARCHES = ("gsp", "dsp")  # routings that search the mesh for each path
-_SEARCH_COST = 20  # of such a path, in greedy ones
+_SEARCH_COST = 20  # cost of such a path, in units of a greedy path
 
 
 class _Carried(NamedTuple):
-    """A mesh as it travels to the workers, and a code of what is in it."""
+    """A mesh as it travels to the workers, and a hash of its content."""
 
     mesh: Mesh
     code: bytes
@@ -70,11 +70,11 @@ def scenarios(rows: Iterable[Scenario], spark: SparkSession | None = None) -> Da
 
 
 def simulate(frame: DataFrame, mesh: Mesh | None = None) -> DataFrame:
-    """The columns of a frame of scenarios, and those of the outcomes; on this mesh, where one is given.
+    """Simulate scenarios, on `mesh` if it is given: their columns, then the columns of the outcomes.
 
-    Parameters that are no columns have their defaults, and come out as columns too; other columns stay as
-    they are. The frame is read once here, to check the values and to have a task for each row. Every action
-    on the result simulates again: write it, or persist it.
+    Missing parameters get a column with their default; other columns are kept. The frame is read once
+    here, to check the values and to make a task for each row. Every action on the result simulates
+    again: write it, or persist it.
 
     >>> simulate(scenarios(rows)).write.parquet("outcomes")  # doctest: +SKIP
     """
@@ -96,12 +96,12 @@ def simulate(frame: DataFrame, mesh: Mesh | None = None) -> DataFrame:
 
 
 def _deal(frame: DataFrame, n_rows: int) -> DataFrame:
-    """A partition for each row. Tasks start in the order of partitions, so the last ones are light."""
+    """Put each row into a partition of its own, heavy rows first: tasks start in that order."""
     names = [f"`{field.name.replace('`', '``')}`" for field in frame.schema if _is_plain(field)]
     searches = F.lower("routing").isin(*_SEARCHES)
     path_cost = F.when(searches, _SEARCH_COST).otherwise(1).cast("double")
     cost = path_cost * F.col("runs") * F.col("requests") * F.col("size")
-    # All columns that have an order: a stage that is run again has to deal the rows as before.
+    # Sort by all sortable columns: a stage that is run again has to deal the rows as before.
     order: Sequence[Column | str] = [cost.desc(), *names]
     return (
         frame.repartition(1)
@@ -144,7 +144,7 @@ def _check_columns(frame: DataFrame) -> None:
 
 
 def _check_values(one: Scenario, mesh: Mesh | None) -> None:
-    """Refuse on the driver what a task would refuse, as far as that takes no mesh."""
+    """Refuse wrong values on the driver, as far as the check needs no mesh."""
     check_choice("workload", one.workload, WORKLOADS)
     check_choice("tree", one.tree, TREES)
     if one.tree != "flood":
@@ -158,7 +158,7 @@ def _check_values(one: Scenario, mesh: Mesh | None) -> None:
 
 
 def _code_of(mesh: Mesh) -> bytes:
-    """A code of all that a mesh is made of."""
+    """A hash of all arrays of a mesh."""
     settings = repr((mesh.r_c, mesh.r_i, mesh.region, mesh.names, mesh.origin))
     return blake2b(mesh.points.tobytes() + settings.encode(), digest_size=16).digest()
 
@@ -174,7 +174,7 @@ def _read(row: dict[str, Any]) -> Scenario:
 
 # -------------------------------------------------------------------- what runs in the workers
 
-_meshes: dict[bytes, Mesh] = {}  # the last that came: its neighbours are found once in a worker
+_meshes: dict[bytes, Mesh] = {}  # the last mesh: a worker computes its neighbours once
 
 
 def _kept(carried: _Carried) -> Mesh:
@@ -188,8 +188,8 @@ def _simulate(carried: _Carried | None, batches: Batches) -> Batches:
     mesh = None if carried is None else _kept(carried)
     for batch in batches:
         for number, row in enumerate(batch.select([*_KINDS]).to_pylist()):
-            found = run(_read(row), mesh)
-            values = [pa.array([one], kind) for one, kind in zip(found, _OUTCOME.values())]
+            outcome = run(_read(row), mesh)
+            values = [pa.array([one], kind) for one, kind in zip(outcome, _OUTCOME.values())]
             yield pa.RecordBatch.from_arrays(
                 [*batch.slice(number, 1).columns, *values], [*batch.schema.names, *_OUTCOME]
             )

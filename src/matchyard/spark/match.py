@@ -2,10 +2,10 @@
 
 Two strategies, with the same rows:
 
-    replicated   every worker maps the whole index; events pass through it where they are
-    sharded      events are sent to the shards that can match them, matched there, and merged
+    replicated   every worker maps the whole index; events stay in their partitions
+    sharded      each shard gets the events that it can match; the results are merged
 
-The second is for an index that is larger than a worker's memory.
+The strategy "sharded" is for an index that is larger than a worker's memory.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ METRICS = "matchyard"  # first part of the name under which a stream observes it
 
 
 class Choice(NamedTuple):
-    """A strategy, and why it was taken."""
+    """A strategy, and the reason for it."""
 
     strategy: str
     reason: str
@@ -63,31 +63,27 @@ def match(
     """Match the column `event` of a DataFrame with an index at a path or address.
 
     Events of predicates are a column of structs, maps or JSON, or several columns by a list of
-    their names, or with None the whole row. Those of twigs are XML, as text or as bytes.
+    their names, or with None the whole row. Events of twigs are XML, as text or as bytes.
 
     Returns the columns `id` with `key`, one row per match (`output="pairs"`), or with `keys`, one
-    row per event (`"arrays"`: far cheaper when matches are many). Lazy, like any transformation.
-    Names of events are carried along and not interpreted: two events of one name are two events.
+    row per event (`"arrays"`: far cheaper for many matches). Lazy, like any transformation. The
+    columns `id` are copied and not interpreted: two events with equal ids are two events.
 
     * `unique`: each key once per event, however many of its subscriptions match.
     * `strategy`: "replicated", "sharded", or "auto", which decides by the size of the index and
       `worker_memory`, in bytes; `explain` prints the choice and its reason.
-    * `follow`: in a stream, each micro-batch takes the version that is current when its first task
-      begins, and takes it again when it is replayed. A string names a folder that all workers
-      share, where the versions are written down, for an index in an object store. Otherwise the
-      version that is current now stays.
-    * `version`: a column `version` says with which version a row was matched.
-    * `bad`: what becomes of an event that cannot be read (null, a null tag, too many tags, what is
-      no JSON or no XML): "raise" ends the job with its name and the reason; "keep" gives it a row
-      of its own with no key and a column `reason`, which is null for all others.
+    * `follow`: in a stream, each micro-batch uses the version that is current when its first task
+      begins, and uses it again when it is replayed. For an index in an object store, pass a folder
+      that all workers share: the versions are recorded there. Without `follow`, the stream keeps
+      the version that is current now.
+    * `version`: add a column `version` with the version that a row was matched with.
+    * `bad`: the treatment of an event that cannot be read (null, a null tag, too many tags, invalid
+      JSON or XML). "raise" ends the job with the event's id and the reason. "keep" gives the event
+      a row without a key, and adds a column `reason`, which is null for good events.
     * `device`: "auto" matches on the GPU that Spark gives a task, and else on the CPU; "cpu" always
-      there; with "gpu" a task without a GPU that it can use ends the job and says what is missing.
+      on the CPU; with "gpu", a task without a usable GPU ends the job with the reason.
     """
-    check_choice("strategy", strategy, ("auto", "replicated", "sharded"))
-    check_choice("output", output, ("pairs", "arrays"))
-    check_choice("bad", bad, ("raise", "keep"))
-    check_choice("device", device, DEVICES)
-    ids = [id] if isinstance(id, str) else list(id)
+    _check_choices(strategy, output, bad, device)
     path = place_of(index)
     current = shards.current_version(path)
     manifest = shards.manifest_of(path, current)
@@ -95,32 +91,23 @@ def match(
     if follow and not events.isStreaming:
         raise UsageError("follow is for streams: a batch job has one version, the current one")
     asked = event_of(events, event, manifest["engine"])
+    names = [id] if isinstance(id, str) else list(id)
+    ids = [column_of(events, name, "names of events") for name in names]
     string_keys = any(file[0] == "keys.arrow" for file in manifest["files"])
-    key = T.StringType() if string_keys else T.LongType()
-    columns = [column_of(events, name, "names of events") for name in ids]
-    fields = [T.StructField(field.name, carried(field)) for field in events.select(*columns).schema]
-    found = [
-        T.StructField("keys", T.ArrayType(key)) if output == "arrays" else T.StructField("key", key)
-    ]
-    # A stream is watched, so its version travels along even where it is not asked for.
+    # The metrics of a stream include its version, so the column is there even if not asked for.
     with_version = version or events.isStreaming
-    found += [T.StructField("version", T.LongType())] if with_version else []
-    found += [T.StructField("reason", T.StringType())] if bad == "keep" else []
-    names = [field.name for field in [*fields, *found]]
-    if len(set(names)) < len(names):
-        raise UsageError(
-            f"the result would have two columns of one name: {', '.join(names)}; rename the events'"
-        )
-    # Over Connect, tasks of foreachBatch do not know their batch, but the moment at which it began.
-    stamped = bool(follow) and type(events).__module__.startswith("pyspark.sql.connect")
+    schema = _result_schema(
+        events.select(*ids).schema, string_keys, output, with_version, bad == "keep"
+    )
     job = MatchJob(
         path,
         current,
         streaming=events.isStreaming,
         follow=bool(follow),
         record=place_of(follow) if isinstance(follow, str) else None,
-        stamped=stamped,
-        names=names,
+        # Over Connect, tasks of foreachBatch do not know their batch, but the moment at which it began.
+        stamped=bool(follow) and type(events).__module__.startswith("pyspark.sql.connect"),
+        names=schema.fieldNames(),
         merged=False,
         every=False,
         unique=unique,
@@ -131,21 +118,61 @@ def match(
         device=device,
     )
     choice = choose(manifest, strategy, worker_memory, events.sparkSession)
-    _log.info("%s: %s", choice.strategy, choice.reason)
-    if explain:
-        print(f"matchyard: {choice.strategy}, because {choice.reason}")
-    named = [column.alias(f"_id{number}") for number, column in enumerate(columns)]
-    moment = [F.unix_millis(F.current_timestamp()).alias("_moment")] if stamped else []
-    chosen = events.select(*named, *moment, asked.alias("_event"))
-    schema = T.StructType([*fields, *found])
+    _announce(choice, explain)
+    selected = _select_events(events, ids, asked, job)
     if choice.strategy == "replicated":
-        matched = chosen.mapInArrow(partial(match_replicated, job), schema)
+        matched = selected.mapInArrow(partial(match_replicated, job), schema)
     else:
-        matched = _sharded(chosen, job, sum(manifest["segments"]), schema, len(ids))
+        matched = _sharded(selected, job, sum(manifest["segments"]), schema, len(ids))
     if not events.isStreaming:
         return matched
     observed = _observed(matched, job)
     return observed if version else observed.drop("version")
+
+
+def _check_choices(strategy: str, output: str, bad: str, device: str) -> None:
+    check_choice("strategy", strategy, ("auto", "replicated", "sharded"))
+    check_choice("output", output, ("pairs", "arrays"))
+    check_choice("bad", bad, ("raise", "keep"))
+    check_choice("device", device, DEVICES)
+
+
+def _result_schema(
+    ids: T.StructType, string_keys: bool, output: str, with_version: bool, keep_bad: bool
+) -> T.StructType:
+    """The columns of the result: names of the event, key or keys, version, reason."""
+    key = T.StringType() if string_keys else T.LongType()
+    fields = [T.StructField(field.name, carried(field)) for field in ids]
+    if output == "arrays":
+        fields.append(T.StructField("keys", T.ArrayType(key)))
+    else:
+        fields.append(T.StructField("key", key))
+    if with_version:
+        fields.append(T.StructField("version", T.LongType()))
+    if keep_bad:
+        fields.append(T.StructField("reason", T.StringType()))
+    names = [field.name for field in fields]
+    if len(set(names)) < len(names):
+        raise UsageError(
+            f"the result would have two columns of one name: {', '.join(names)}; rename the events'"
+        )
+    return T.StructType(fields)
+
+
+def _announce(choice: Choice, explain: bool) -> None:
+    """Log the strategy, and print it if the caller asked for an explanation."""
+    _log.info("%s: %s", choice.strategy, choice.reason)
+    if explain:
+        print(f"matchyard: {choice.strategy}, because {choice.reason}")
+
+
+def _select_events(
+    events: DataFrame, ids: Sequence[Column], event: Column, job: MatchJob
+) -> DataFrame:
+    """The columns that tasks read: names of the event, the moment of its micro-batch, the event."""
+    named = [column.alias(f"_id{number}") for number, column in enumerate(ids)]
+    moment = [F.unix_millis(F.current_timestamp()).alias("_moment")] if job.stamped else []
+    return events.select(*named, *moment, event.alias("_event"))
 
 
 def _check_runs_on(device: str, manifest: dict[str, Any]) -> None:
@@ -162,7 +189,7 @@ def _check_runs_on(device: str, manifest: dict[str, Any]) -> None:
 def _sharded(
     events: DataFrame, job: MatchJob, n_shards: int, schema: T.StructType, n_ids: int
 ) -> DataFrame:
-    """Pre-process, match shard by shard, and merge where an event needs to be put together."""
+    """Route events to shards, match there, and merge the parts of an event if it has one row."""
     if not (job.arrays or job.unique):
         placed = _routed(events, job, n_shards)
         return placed.mapInArrow(partial(match_shards, job), schema)
@@ -182,13 +209,13 @@ def _sharded(
     names = [field.name for field in parts]
     piecewise = job._replace(arrays=True, merged=True, every=job.arrays, names=names)
     placed = _routed(events, piecewise, n_shards)
-    found = placed.mapInArrow(partial(match_shards, piecewise), T.StructType(parts))
-    merged = found.repartition("_hash0")  # a task holds its part: spark.sql.shuffle.partitions
+    parts_of_events = placed.mapInArrow(partial(match_shards, piecewise), T.StructType(parts))
+    merged = parts_of_events.repartition("_hash0")  # a task holds one partition in memory
     return merged.mapInArrow(partial(merge_shards, job), schema)
 
 
 def _routed(events: DataFrame, job: MatchJob, n_shards: int) -> DataFrame:
-    """Events, once for each shard that can match them, each shard in a partition of its own."""
+    """Copy each event to every shard that can match it; a partition for each shard."""
     fields = [
         T.StructField("_shard", T.IntegerType()),
         T.StructField("_reason", T.StringType()),
@@ -197,12 +224,12 @@ def _routed(events: DataFrame, job: MatchJob, n_shards: int) -> DataFrame:
         events.schema["_event"],
     ]
     sent = events.mapInArrow(partial(route, job), T.StructType(fields))
-    # A later version may have more shards: then a task has several, one after the other.
+    # A later version may have more shards: a task then matches several, one after the other.
     return sent.repartitionById(n_shards, F.col("_shard") % n_shards)
 
 
 def _hashable(field: T.StructField) -> list[Column]:
-    """What tells values apart: Spark's hash leaves out nulls, and where lists begin and end."""
+    """Columns that distinguish values: Spark's hash ignores nulls and the boundaries of lists."""
     column = F.col(field.name)
     if not isinstance(field.dataType, T.ArrayType | T.MapType | T.StructType):
         return [column.isNull(), column]
@@ -214,7 +241,7 @@ def _hashable(field: T.StructField) -> list[Column]:
 
 
 def _observed(matched: DataFrame, job: MatchJob) -> DataFrame:
-    """Count what a stream finds, for `Progress`."""
+    """Count the matches of a stream, for `Progress`."""
     n_keys = F.greatest(F.size("keys"), F.lit(0)) if job.arrays else F.lit(1)
     if job.keep_bad:
         n_keys = F.when(F.col("reason").isNull(), n_keys)
@@ -224,7 +251,7 @@ def _observed(matched: DataFrame, job: MatchJob) -> DataFrame:
         "bad": F.count("reason") if job.keep_bad else F.count(F.lit(None)),
     }
     columns = [column.alias(name) for name, column in metrics.items()]
-    # A query may match twice, and Spark wants its observations to have different names.
+    # A query may call `match` twice, and Spark requires different names of observations.
     return matched.observe(f"{METRICS}:{next(_observations)}:{job.path}", *columns)
 
 
@@ -234,7 +261,7 @@ def _observed(matched: DataFrame, job: MatchJob) -> DataFrame:
 def choose(
     manifest: dict[str, Any], strategy: str, worker_memory: int | None, spark: SparkSession
 ) -> Choice:
-    """Replicated while the index fits into what a worker may take of it."""
+    """Choose "replicated" if the index fits into the memory that a worker may map."""
     n_bytes = sum(file[1] for file in manifest["files"])
     n_shards = sum(manifest["segments"])
     size = f"the index has {_mb(n_bytes)} in {n_shards} shard{'s' * (n_shards != 1)}"
@@ -257,7 +284,7 @@ def _mb(n_bytes: int) -> str:
 
 
 def _memory(spark: SparkSession) -> tuple[int, str]:
-    """Bytes that a worker may map, and who says so."""
+    """The bytes that a worker may map, and the name of the setting."""
     for name in ("spark.matchyard.workerMemory", "spark.executor.pyspark.memory"):
         try:
             text = spark.conf.get(name, None)
@@ -270,9 +297,9 @@ def _memory(spark: SparkSession) -> tuple[int, str]:
 
 
 def _bytes(text: str, name: str) -> int:
-    """A size as Spark writes them: 512m, 4g, 100b; without a unit, megabytes."""
-    found = re.fullmatch(r"(\d+)(?:([kmgt])b?|(b))?", text.strip().lower())
-    if found is None:
+    """Parse a size in Spark's notation: 512m, 4g, 100b; without a unit, megabytes."""
+    parsed = re.fullmatch(r"(\d+)(?:([kmgt])b?|(b))?", text.strip().lower())
+    if parsed is None:
         raise UsageError(f"{name} is {text!r}; expected a size such as 512m or 4g")
     units = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-    return int(found[1]) * units[found[2] or found[3] or "m"]
+    return int(parsed[1]) * units[parsed[2] or parsed[3] or "m"]

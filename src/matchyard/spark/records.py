@@ -1,6 +1,6 @@
 """records: large XML files in, a row per element of one name out, for `match`.
 
-files ─▶ read in pieces, where they are ─▶ (columns of the file, number, document)
+files ─▶ tasks read them in pieces ─▶ (columns of the file, number, document)
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ def records(
     column: str = "path",
     max_document_bytes: int = 1 << 30,
 ) -> DataFrame:
-    """Every element called `record` of XML files as a document of its own.
+    """Split XML files into documents: one for every element called `record`.
 
-    The column has the paths or addresses of files, which are read in pieces, so that a task holds
-    little more than a few records however long its file is; or it is binary and has their content.
-    `.gz`, `.bz2`, `.zst` and `.lz4` are decompressed. All other columns come out again, paths too,
-    with the number of the record in its file and the `document`, in UTF-8.
+    The column holds paths or addresses of files, or their content as binary. Files are read in
+    pieces: a task holds only a few records at a time, however long the file. `.gz`, `.bz2`, `.zst`
+    and `.lz4` are decompressed. The result has the other columns and the path, the `number` of the
+    record in its file, and the `document` in UTF-8.
 
     >>> dumps = spark.read.format("binaryFile").load("dumps/*.xml.gz")  # doctest: +SKIP
     >>> articles = records(dumps.select("path"), record="article")  # doctest: +SKIP
     >>> match(articles, "dblp.index", event="document", id=["path", "number"])  # doctest: +SKIP
 
-    A record that is no XML is left to `match`; a file that ends within one ends the job.
+    `match` reports records that are not well-formed; a file that ends within a record ends the job.
     """
     if not record:
         raise UsageError('a record needs the name of an element, e.g. record="article"')
-    found = type_of(files, column, "files")
-    if not isinstance(found, T.StringType | T.BinaryType):
+    kind = type_of(files, column, "files")
+    if not isinstance(kind, T.StringType | T.BinaryType):
         raise UsageError(
-            f"column {column!r} is {found.simpleString()}; expected string, paths of XML files, or "
+            f"column {column!r} is {kind.simpleString()}; expected string, paths of XML files, or "
             "binary, their content"
         )
-    is_content = isinstance(found, T.BinaryType)
+    is_content = isinstance(kind, T.BinaryType)
     kept = files.drop(column) if is_content else files
     fields = [T.StructField(field.name, carried(field)) for field in kept.schema]
     taken = {field.name for field in fields} & {field.name for field in _ADDED}

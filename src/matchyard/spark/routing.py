@@ -1,10 +1,10 @@
-"""Routing on Spark: what trees cost and what routers store, DataFrames in and out.
+"""Routing on Spark: the cost of trees and the tables of routers, DataFrames in and out.
 
     stretch       sources ─▶ pairs by stretch          a task takes some of the sources
     congestion    trees ─▶ load of each link           a task takes some of the trees
     placed        subscriptions of users ─▶ registrations at nodes
-    rib_tables    registrations ─▶ filters of routers  a task takes some of the registrations and keeps
-    rib_sizes     registrations ─▶ how many there are  what is minimal; a task for each router merges
+    rib_tables    registrations ─▶ filters of routers  a task takes some registrations and keeps the
+    rib_sizes     registrations ─▶ numbers of filters  minimal ones; a task per router merges them
 
 The results are those of `matchyard.routing`, whatever the number of partitions.
 """
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Batches = Iterator[pa.RecordBatch]
-_TOGETHER = 1 << 20  # registrations whose minimal ones are found together
+_TOGETHER = 1 << 20  # registrations that are reduced to minimal ones together
 _ROWS = 10_000  # per Arrow batch
 _SIZES = (
     "node string, trees int, least_filters bigint, mean_filters double, most_filters bigint, "
@@ -55,7 +55,7 @@ _TABLES = "node string, descriptor array<string>, entries array<int>"
 
 
 class _Network(NamedTuple):
-    """A network with trees, and the routers that are asked for, as it travels to the workers."""
+    """A network with trees, and the requested routers, as it travels to the workers."""
 
     topology: Topology
     trees: Sequence[Tree]
@@ -69,8 +69,8 @@ def stretch(
     spark: SparkSession | None = None,
     partitions: int | None = None,
 ) -> DataFrame:
-    """How many pairs of nodes have which mean stretch over the first trees: columns `trees`, `stretch`
-    and `pairs`. See `matchyard.routing.stretch`."""
+    """Count pairs of nodes by their mean stretch over the first trees: columns `trees`, `stretch` and
+    `pairs`. See `matchyard.routing.stretch`."""
     from pyspark.sql import functions as F
 
     kept = check_counts(trees, counts)
@@ -78,9 +78,9 @@ def stretch(
         check_tree(topology, tree)
     blocks = find_session(spark).range(0, -(-topology.n_nodes // LANES), 1, partitions)
     task = partial(_stretch, _Network(topology, trees), kept)
-    found = blocks.mapInArrow(task, "trees int, length int, total int, pairs bigint")
+    pairs = blocks.mapInArrow(task, "trees int, length int, total int, pairs bigint")
     value = (F.col("total") / (F.col("trees") * F.col("length"))).alias("stretch")
-    return found.groupBy("trees", value).agg(F.sum("pairs").alias("pairs"))
+    return pairs.groupBy("trees", value).agg(F.sum("pairs").alias("pairs"))
 
 
 def congestion(
@@ -89,7 +89,7 @@ def congestion(
     spark: SparkSession | None = None,
     partitions: int | None = None,
 ) -> DataFrame:
-    """The congestion of each link that some tree uses: columns `one`, `other` (the nodes of the link) and
+    """The congestion of each link of a tree: columns `one`, `other` (the nodes of the link) and
     `congestion`. See `matchyard.routing.congestion`."""
     from pyspark.sql import functions as F
 
@@ -99,9 +99,9 @@ def congestion(
         check_tree(topology, tree)
     numbers = find_session(spark).range(0, len(trees), 1, partitions)
     task = partial(_congestion, _Network(topology, trees))
-    found = numbers.mapInArrow(task, "one string, other string, load double")
+    loads = numbers.mapInArrow(task, "one string, other string, load double")
     total = (F.sum("load") / len(trees)).alias("congestion")
-    return found.groupBy("one", "other").agg(total)
+    return loads.groupBy("one", "other").agg(total)
 
 
 def placed(
@@ -111,8 +111,8 @@ def placed(
     seed: int = 1,
     user: str = "key",
 ) -> DataFrame:
-    """Subscriptions with a column `node`: the name of the node that their user is placed at. Users are
-    integers, as those of `workloads.subscriptions`. See `matchyard.routing.place`."""
+    """Add a column `node` to subscriptions: the name of their user's node. Users are integers, as in
+    `workloads.subscriptions`. See `matchyard.routing.place`."""
     from pyspark.sql import types as T
 
     kind = subscriptions.select(column_of(subscriptions, user, "users")).schema[0].dataType
@@ -122,7 +122,7 @@ def placed(
         )
     if "node" in subscriptions.columns:
         raise UsageError("the subscriptions have a column 'node' already; drop or rename it")
-    place([0], topology, placement, seed)  # refuses what it does not know, before any task does
+    place([0], topology, placement, seed)  # refuses unknown placements before any task runs
     schema = T.StructType([*subscriptions.schema.fields, T.StructField("node", T.StringType())])
     place_of = subscriptions.columns.index(user)
     task = partial(_place, topology, placement, seed, place_of)
@@ -137,9 +137,9 @@ def rib_tables(
     descriptor: str = "tags",
     node: str = "node",
 ) -> DataFrame:
-    """The filters of the routers of some nodes: columns `node`, `descriptor` and `entries` (tree << 20 |
-    interface). `registrations` has descriptors and the names of the nodes that registered them. A node that is
-    named twice is there once."""
+    """The filters of the routers of `nodes`: columns `node`, `descriptor` and `entries` (tree << 20 |
+    interface). `registrations` has descriptors and the names of the nodes that registered them.
+    Repeated nodes count once."""
     return _reduced(registrations, topology, trees, nodes, descriptor, node, _tables_of, _TABLES)
 
 
@@ -151,7 +151,7 @@ def rib_sizes(
     descriptor: str = "tags",
     node: str = "node",
 ) -> DataFrame:
-    """How many filters and entries the routers of some nodes have with 1, 2, … of the trees: the columns of
+    """Numbers of filters and entries of the routers of `nodes` with 1, 2, … trees: the columns of
     `matchyard.routing.sizes_table`."""
     return _reduced(registrations, topology, trees, nodes, descriptor, node, _sizes_of, _SIZES)
 
@@ -175,7 +175,7 @@ def _reduced(
         column_of(registrations, descriptor, "descriptors").alias("descriptor"),
         column_of(registrations, node, "nodes").cast("string").alias("node"),
     )
-    # A row without a descriptor for each router, which may have no others.
+    # A row without a descriptor for each router: a router without filters needs a row too.
     names = [(topology.names[one], None, None) for one in chosen]
     parts = rows.mapInArrow(partial(_minimal, network), _TABLES).unionByName(
         rows.sparkSession.createDataFrame(names, _TABLES)
@@ -187,7 +187,7 @@ def _reduced(
     return parts.groupBy("node").applyInArrow(task, schema)
 
 
-# -------------------------------------------------------------------- what runs in the workers
+# -------------------------------------------------------------------- tasks
 
 
 def _stretch(network: _Network, counts: list[int], batches: Batches) -> Batches:
@@ -196,8 +196,8 @@ def _stretch(network: _Network, counts: list[int], batches: Batches) -> Batches:
         for block in batch.column(0).to_pylist():
             last = min(network.topology.n_nodes, (block + 1) * LANES)
             sources = np.arange(block * LANES, last)
-            found = stretch_from(network.topology, network.trees, counts, sources)
-            for count, pairs in found.items():
+            pairs_of_count = stretch_from(network.topology, network.trees, counts, sources)
+            for count, pairs in pairs_of_count.items():
                 totals[count] = totals.get(count, 0) + pairs
     for count, pairs in totals.items():
         length, total = np.nonzero(pairs)
@@ -237,7 +237,7 @@ def _place(topology: Topology, placement: str, seed: int, user: int, batches: Ba
 
 
 def _minimal(network: _Network, batches: Batches) -> Batches:
-    """What each router keeps of the registrations of a task."""
+    """Reduce the registrations of a task to the minimal ones of each router."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
@@ -275,7 +275,7 @@ def _as_rows(node: str, table: Table) -> pa.Table:
 
 
 def _merged(network: _Network, rows: pa.Table) -> Table:
-    """The table of a router from the rows that tasks have of it."""
+    """Merge the rows of all tasks into the table of a router."""
     rows = rows.filter(pc.is_valid(rows["descriptor"])).combine_chunks()
     descriptors: Descriptors = Vocabulary().encode(rows["descriptor"])
     entries = rows["entries"].combine_chunks()
@@ -291,5 +291,5 @@ def _tables_of(network: _Network, rows: pa.Table) -> pa.Table:
 def _sizes_of(network: _Network, rows: pa.Table) -> pa.Table:
     node = network.topology.node(rows["node"][0].as_py())
     sizes = _merged(network, rows).sizes()
-    found = pa.Table.from_pylist([size_row(network.topology, node, one) for one in sizes])
-    return found.set_column(1, "trees", found["trees"].cast(pa.int32()))
+    table = pa.Table.from_pylist([size_row(network.topology, node, one) for one in sizes])
+    return table.set_column(1, "trees", table["trees"].cast(pa.int32()))

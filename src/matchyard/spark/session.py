@@ -1,4 +1,4 @@
-"""A Spark session: the one that runs, or a local one for those who have none."""
+"""A Spark session: the running one, or a new local one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOOPBACK = "127.0.0.1"
-MOST_MEMORY_GIB = 8  # the driver's; matching itself happens in Python workers, outside of it
+MOST_MEMORY_GIB = 8  # of the driver; matching happens in Python workers, outside the driver
 
-# Errors only, from the first line on; `spark.log.level` would come too late for Spark's greetings.
+# Errors only: `spark.log.level` takes effect after Spark's first messages.
 _LOG = """\
 rootLogger.level = error
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
@@ -42,11 +42,11 @@ def session(
     name: str = "matchyard",
     config: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The session that runs, or a new local one on `cores` cores with `memory` for its JVM.
+    """The running session, or a new local one on `cores` cores with `memory` for its JVM.
 
-    A new one listens on loopback only, leaves nothing behind in the working folder, and finds its
-    own Java. `config` is added last. Under `spark-submit`, and where SPARK_REMOTE names a server,
-    that Spark is taken instead, with `config` alone.
+    A new session listens on loopback only, writes nothing to the working folder, and finds a Java
+    runtime. `config` overrides the defaults. Under `spark-submit`, or if SPARK_REMOTE names a
+    server, the session is that Spark's, and only `config` applies.
 
     >>> spark = session(cores=4, memory="2g")  # doctest: +SKIP
     """
@@ -62,20 +62,20 @@ def session(
     settings = {**_settings(cores, memory or _memory()), **(config or {})}
     builder = builder.remote(remote) if remote else builder.master(f"local[{cores}]")
     with _launch_environment(), warnings.catch_warnings():
-        # Connect gives the server its settings, then warns that it cannot change them any more.
+        # Connect sets these on the server, then warns that it cannot change them any more.
         warnings.filterwarnings("ignore", "Failed to set", UserWarning)
         return builder.config(map=settings).getOrCreate()
 
 
 def find_session(spark: SparkSession | None = None) -> SparkSession:
-    """The given session, else the one that runs."""
-    found = _running() if spark is None else spark
-    if found is None:
+    """The given session, or else the running one."""
+    running = _running() if spark is None else spark
+    if running is None:
         raise UsageError(
             "no Spark session runs in this thread; start one, e.g. "
             "spark = matchyard.spark.session(), or pass yours as spark="
         )
-    return found
+    return running
 
 
 def _running() -> SparkSession | None:
@@ -83,7 +83,7 @@ def _running() -> SparkSession | None:
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
-    # A Connect session made by its own class is not seen by the classic one.
+    # The classic class does not see sessions that the Connect class made.
     connect = sys.modules.get("pyspark.sql.connect.session")
     for kind in [SparkSession, *([connect.SparkSession] if connect else [])]:
         try:
@@ -116,7 +116,7 @@ def _settings(cores: int, memory: str) -> dict[str, str]:
 
 @contextmanager
 def _launch_environment() -> Iterator[None]:
-    """What the JVM is to inherit, and nobody else: its Java, our Python, loopback."""
+    """Set Java, Python and loopback in the environment while the JVM starts."""
     changes = {
         "JAVA_HOME": _java_home(),
         "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
@@ -144,13 +144,13 @@ def _java_home() -> str | None:
 
 
 def _cores() -> int:
-    """Cores that this process may use."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _memory() -> str:
-    """Half of the machine's memory, as Spark writes it."""
+    """Half of the machine's memory, in Spark's notation."""
     half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     return f"{max(1024, min(half >> 20, MOST_MEMORY_GIB * 1024))}m"

@@ -33,10 +33,10 @@ def register(
 
         SELECT * FROM matchyard_match(TABLE(SELECT id, tags FROM events), '/data/music.index')
 
-    The path is absolute, since workers have folders of their own. The table's first column names the event, the second is the event; the result has `id` and
-    `key`. SQL wants their types beforehand, so they are given here: "bigint" or "string". It takes
-    the version that is current when a batch of rows is matched, and the `device` that `match` would;
-    `matchyard.spark.match` does more.
+    The path is absolute, since workers run in other folders. The table's first column names the
+    event, the second is the event; the result has `id` and `key`. SQL needs their types beforehand:
+    "bigint" or "string". Each batch of rows is matched with the version that is current then.
+    `device` is that of `match`. `matchyard.spark.match` has more options.
     """
     check_choice("device", device, DEVICES)
     for what, kind in (("id", id), ("key", key)):

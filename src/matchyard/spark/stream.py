@@ -1,4 +1,4 @@
-"""What a running stream needs besides `match`: a place for its rows, and someone who watches it.
+"""Running streams: write their rows to files, and report their progress.
 
 matched = match(events, index, follow=True, bad="keep")
 spark.streams.addListener(Progress(console=True))
@@ -25,8 +25,8 @@ def to_files(
 ) -> Callable[[DataFrame, int], None]:
     """A function for `foreachBatch` that writes each micro-batch into a folder of its own.
 
-    A batch that is replayed replaces what it wrote before, so that every row is there exactly once.
-    With `dead_letters`, events that `match(…, bad="keep")` set aside go there with the reason.
+    A replayed batch replaces its earlier rows, so every row is written exactly once. With
+    `dead_letters`, bad events of `match(…, bad="keep")` go to that folder with the reason.
     """
 
     def write(batch: DataFrame, number: int) -> None:
@@ -34,17 +34,17 @@ def to_files(
             rows.write.mode("overwrite").format(format).save(f"{folder}/batch={number}")
 
         if "batch" in batch.columns:
-            raise UsageError("the column 'batch' would be taken for that of the files: rename it")
+            raise UsageError("the files have a column 'batch' of their own: rename yours")
         if dead_letters is None:
             save(batch, pairs)
             return
         if "reason" not in batch.columns:
             raise UsageError("dead_letters needs match(…, bad='keep'), which gives the reasons")
-        found = "key" if "key" in batch.columns else "keys"
-        batch.persist()  # or it would be matched twice
+        key_column = "key" if "key" in batch.columns else "keys"
+        batch.persist()  # otherwise Spark would match it twice
         try:
             save(batch.where("reason is null").drop("reason"), pairs)
-            save(batch.where("reason is not null").drop(found), dead_letters)
+            save(batch.where("reason is not null").drop(key_column), dead_letters)
         finally:
             batch.unpersist()
 
@@ -60,7 +60,7 @@ class Sample(NamedTuple):
     matches: int
     bad: int
     seconds: float  # …and how long it took
-    version: int  # of the index; 0 while nothing has matched
+    version: int  # of the index; 0 before the first match
     total_events: int  # since the listener was added
     total_matches: int
     total_bad: int
@@ -103,22 +103,24 @@ class Progress(StreamingQueryListener):  # type: ignore[misc]
         self._server: ThreadingHTTPServer | None = None
 
     def onQueryStarted(self, event: Any) -> None:
-        """Nothing to say yet."""
+        """Do nothing: there are no numbers yet."""
 
     def onQueryIdle(self, event: Any) -> None:
-        """Nothing has happened."""
+        """Do nothing: there are no new numbers."""
 
     def onQueryTerminated(self, event: Any) -> None:
-        """The numbers stay as they were."""
+        """Do nothing: the last numbers stay."""
 
     def onQueryProgress(self, event: Any) -> None:
-        """Take the numbers of one micro-batch."""
+        """Record the numbers of one micro-batch."""
         progress = event.progress
-        found = [row for name, row in progress.observedMetrics.items() if name.startswith(METRICS)]
-        if not found:
+        metrics = [
+            row for name, row in progress.observedMetrics.items() if name.startswith(METRICS)
+        ]
+        if not metrics:
             return
         matches, bad, version = (
-            [int(row[field] or 0) for row in found] for field in ("matches", "bad", "version")
+            [int(row[field] or 0) for row in metrics] for field in ("matches", "bad", "version")
         )
         with self._lock:
             last = self.samples.get(str(progress.id))
@@ -166,7 +168,7 @@ class Progress(StreamingQueryListener):  # type: ignore[misc]
                 self.wfile.write(body)
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Requests are not worth a line."""
+                """Log no requests."""
 
         self._server = ThreadingHTTPServer((host, port), Handler)
         threading.Thread(target=self._server.serve_forever, daemon=True, name="metrics").start()

@@ -1,7 +1,7 @@
-"""Workloads from what there is: traces of real descriptors, and topics of real texts.
+"""Workloads from real data: traces of descriptors, and topics of texts.
 
-A row is a function of its content or its id; never of the partition that it is made in. Topics are
-fitted once and stored, then sampled.
+A row depends on its content or its id, never on its partition. Topics are fitted once and stored,
+then sampled.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _ROWS = 10_000  # per Arrow batch
-_RELEVANT = 0.2  # a post is about a topic that has more than this probability [thesis §2.4.3]…
-_ACTIVE = 2  # …and its author interested in one with more than this many such posts
-_FEWEST_SAMPLED = 1000  # documents per step of the LDA, where there are as many
+_RELEVANT = 0.2  # a post is on a topic if its probability is above this [thesis §2.4.3]…
+_ACTIVE = 2  # …and an author is interested in a topic with more than this many posts
+_FEWEST_SAMPLED = 1000  # documents per step of the LDA, if there are so many
 
 
 def from_traces(
@@ -37,18 +37,18 @@ def from_traces(
 ) -> DataFrame:
     """Real descriptors as a workload: normalised, amplified and with synonyms.
 
-    Every trace comes in `factor` copies (12 for 25 languages, so that English keeps about one), each
-    in a language by its native speakers: `tags`, `key` and `language`. The integers in the column
-    `row` decide what chance does to a trace; without it, its tags and key do, and equal traces have
-    equal copies.
+    Every trace has `factor` copies (12 for 25 languages, so that English keeps about one). Languages
+    are drawn by their native speakers. Columns: `tags`, `key` and `language`. The integers in the
+    column `row` seed the random choices of a trace; without it, the tags and key do, and equal
+    traces have equal copies.
 
     >>> frame = from_traces(spark.table("bookmarks"), key="user")  # doctest: +SKIP
     """
     from pyspark.sql import functions
 
-    found = dict(traces.dtypes).get(tags)
-    if found != "array<string>":
-        raise UsageError(f"column {tags!r} is {found}; expected array<string>, a column of tags")
+    kind = dict(traces.dtypes).get(tags)
+    if kind != "array<string>":
+        raise UsageError(f"column {tags!r} is {kind}; expected array<string>, a column of tags")
     content = functions.xxhash64(tags, key)
     number = (
         content if row is None else functions.coalesce(functions.col(row).cast("bigint"), content)
@@ -69,11 +69,11 @@ def fit_topics(
     iterations: int = 50,
     overwrite: bool = False,
 ) -> None:
-    """Find topics with Spark's LDA, and who is interested in which; both stored as Parquet.
+    """Find topics with Spark's LDA, and the interests of authors; store both as Parquet.
 
     `documents` have an author and a text, or an array of words. Under `path`: `topics` (number, top
-    words and their weights) and `interests` (authors with more than two posts on a topic, a post
-    being on it with a probability above 20 %).
+    words and their weights) and `interests` (authors with more than two posts on a topic; a post is
+    on a topic if its probability is above 20 %).
 
     >>> fit_topics(spark.table("posts"), "blog06.topics", author="blog")  # doctest: +SKIP
     """
@@ -81,7 +81,7 @@ def fit_topics(
     from pyspark.ml.feature import CountVectorizer
 
     spark = documents.sparkSession
-    if not overwrite and _is_stored(spark, f"{path}/topics"):  # said before the work, not after
+    if not overwrite and _is_stored(spark, f"{path}/topics"):  # check before the long fit
         raise UsageError(f"{path} holds topics already; sample from them, or pass overwrite=True")
     posts = documents.select(_as(author, "author"), _read_words(documents, text).alias("words"))
     counter = CountVectorizer(inputCol="words", outputCol="features").fit(posts)
@@ -91,11 +91,11 @@ def fit_topics(
         lda = LDA(k=topics, seed=seed, maxIter=iterations, optimizer="online", subsamplingRate=rate)
         model = lda.fit(counted)
         mode = "overwrite" if overwrite else "error"
-        found = model.describeTopics(words).collect()
+        described = model.describeTopics(words).collect()
         vocabulary = counter.vocabulary
         rows = [
             (one.topic, [vocabulary[i] for i in one.termIndices], [*map(float, one.termWeights)])
-            for one in found
+            for one in described
         ]
         schema = "topic int, words array<string>, weights array<double>"
         _interests(model.transform(counted)).write.mode(mode).parquet(f"{path}/interests")
@@ -112,10 +112,10 @@ def from_topics(
     spark: SparkSession | None = None,
     partitions: int | None = None,
 ) -> DataFrame:
-    """`size` subscriptions sampled from the stored topics: `tags`, `key` (the author), `language`.
+    """Sample `size` subscriptions from the stored topics: `tags`, `key` (the author), `language`.
 
-    Each is the words of a topic that an author is interested in, normalised, amplified and with
-    synonyms.
+    A subscription consists of the words of one topic of an author's interests, normalised, amplified
+    and with synonyms.
     """
     from pyspark.sql import functions
 
@@ -123,7 +123,7 @@ def from_topics(
     interests, topics = (spark.read.parquet(f"{path}/{part}") for part in ("interests", "topics"))
     n_interests = interests.count()
     if not n_interests:
-        raise UsageError(f"nobody in {path} is interested in a topic; fit fewer topics")
+        raise UsageError(f"no author in {path} is interested in a topic; fit fewer topics")
     factor = _copier(seed).copies(languages)
     chosen = functions.pmod(functions.xxhash64(functions.lit(seed), "number"), n_interests)
     sources = spark.range(0, -(-size // factor), 1, partitions).withColumnRenamed("id", "number")
@@ -145,7 +145,7 @@ def _as(column: str, name: str) -> Column:
 
 @lru_cache(maxsize=4)
 def _copier(seed: int) -> Any:
-    """What makes copies of traces."""
+    """The generator of copies of traces."""
     return my.workload("tags", "icn", 1, seed)
 
 
@@ -190,22 +190,22 @@ def _is_stored(spark: SparkSession, path: str) -> bool:
 
 
 def _read_words(documents: DataFrame, text: str) -> Column:
-    """Words of a text without those that every text has; an array of words is taken as it is."""
+    """The words of a text without stop words; an array of words stays as it is."""
     from pyspark.ml.feature import StopWordsRemover
     from pyspark.sql import functions
 
-    found = dict(documents.dtypes).get(text)
-    if found == "array<string>":
+    kind = dict(documents.dtypes).get(text)
+    if kind == "array<string>":
         return functions.col(text)
-    if found != "string":
-        raise UsageError(f"column {text!r} is {found}; expected string or array<string>")
+    if kind != "string":
+        raise UsageError(f"column {text!r} is {kind}; expected string or array<string>")
     common = StopWordsRemover.loadDefaultStopWords("english")
     words = functions.split(functions.lower(text), r"[^\p{L}\p{N}']+")
     return functions.filter(words, lambda word: (word != "") & ~word.isin(common))
 
 
 def _interests(posts: DataFrame) -> DataFrame:
-    """(interest, author, topic, posts), numbered from 0, from posts with the topics they are on."""
+    """(interest, author, topic, posts), numbered from 0, from posts with their topics."""
     from pyspark.ml.functions import vector_to_array
     from pyspark.sql import functions
 
@@ -217,7 +217,7 @@ def _interests(posts: DataFrame) -> DataFrame:
         .agg(functions.count("*").alias("posts"))
         .where(f"posts > {_ACTIVE}")
     )
-    # Numbered in one sorted array: there are no more of them than authors times a few topics.
+    # One sorted array is small enough: an author has only a few topics.
     every = functions.sort_array(
         functions.collect_list(functions.struct("author", "topic", "posts"))
     )

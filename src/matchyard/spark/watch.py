@@ -1,4 +1,4 @@
-"""A job that is watched while it runs, and cancelled where nobody waits for it any more."""
+"""Run a job with progress reports, and cancel it if its caller stops waiting."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from matchyard.spark.checks import plain_errors
 
-_LOOK_S = 0.2  # between looks at the job
+_LOOK_S = 0.2  # seconds between polls of the job
 _WHAT = "matchyard: collect"
 
 
 class _Stage(NamedTuple):
-    """How many tasks of a stage are done."""
+    """The progress of a stage, in tasks."""
 
     done: int = 0
     total: int = 0
@@ -26,8 +26,8 @@ class _Stage(NamedTuple):
 
 
 def collect(frame: DataFrame, progress: Callable[[int, int], None] | None = None) -> pa.Table:
-    """All rows of a frame as an Arrow table. `progress` is told how many tasks are done, and of how many:
-    those of the stage that has most of them. Ctrl-C cancels the job.
+    """All rows of a frame as an Arrow table. `progress` gets the number of finished tasks and of all
+    tasks, both of the largest stage. Ctrl-C cancels the job.
 
     >>> collect(frame, lambda done, total: print(f"{done} of {total}"))  # doctest: +SKIP
     """
@@ -40,13 +40,13 @@ def collect(frame: DataFrame, progress: Callable[[int, int], None] | None = None
         finally:
             watch.end()
 
-    # The job has a thread of its own: this one has to see Ctrl-C.
+    # The job runs in another thread, so that this thread receives Ctrl-C.
     with plain_errors(), ThreadPoolExecutor(1) as pool:
         running = pool.submit(job)
         try:
             total = _follow(watch, running, progress)
         except BaseException:
-            while not running.done():  # again and again: it may not have begun yet
+            while not running.done():  # repeatedly: the job may not have begun yet
                 watch.cancel()
                 wait([running], _LOOK_S)
             raise
@@ -59,11 +59,11 @@ def collect(frame: DataFrame, progress: Callable[[int, int], None] | None = None
 def _follow(
     watch: _Watch, running: Future[pa.Table], progress: Callable[[int, int], None] | None
 ) -> int:
-    """Tell what is done until all is; the number of tasks."""
+    """Report progress until the job ends; return the number of tasks."""
     last = _Stage()
     while not wait([running], _LOOK_S).done:
         now = _largest(watch.stages()) if progress is not None else last
-        # A stage that is complete while the job runs has only read the rows for a larger one.
+        # A complete stage of a running job has only read the rows for a larger stage.
         if progress is not None and now[:2] != last[:2] and now.done < now.total:
             progress(now.done, now.total)
         last = now
@@ -71,11 +71,11 @@ def _follow(
 
 
 def _largest(stages: Iterable[_Stage]) -> _Stage:
-    """A stage is known twice where a later job has no need to run it again: then that one that ran."""
+    """The largest stage. If a later job skips a stage that ran before, prefer the one that ran."""
     return max(stages, key=lambda one: (one.total, one.is_running, one.done), default=_Stage())
 
 
-# -------------------------------------------------------------------- what each kind of session tells
+# -------------------------------------------------------------------- classic and Connect
 
 
 class _Watch(Protocol):
@@ -85,13 +85,13 @@ class _Watch(Protocol):
         """Follow the jobs of this thread."""
 
     def end(self) -> None:
-        """Follow no more."""
+        """Stop following."""
 
     def stages(self) -> list[_Stage]:
-        """The stages that are known."""
+        """The known stages."""
 
     def cancel(self) -> None:
-        """Cancel what runs."""
+        """Cancel the running jobs."""
 
 
 def _watch(spark: SparkSession) -> _Watch:
@@ -144,7 +144,7 @@ class _Connect:
         self._spark.interruptTag(self._tag)
 
     def _hear(self, stages: Iterable[Any] | None, **_: Any) -> None:
-        """What the server says, in the thread of each job of the session."""
+        """Record the server's progress report; Connect calls this in the thread of each job."""
         if threading.get_ident() == self._thread:
             self._stages = [
                 _Stage(one.num_completed_tasks, one.num_tasks, not one.done) for one in stages or ()

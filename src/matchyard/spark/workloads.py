@@ -1,7 +1,7 @@
 """Workloads on Spark: the same rows as `matchyard.workload`, by seed, however they are partitioned.
 
-A row is a function of its number, never of the partition that it is made in. Those from traces and
-topics are made in `traces`.
+A row depends on its number, never on its partition. The module `traces` makes workloads from traces
+and topics.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 _ROWS = 10_000  # per Arrow batch
-_DOCUMENTS = 400  # likewise, since each has some 25 kB
+_DOCUMENTS = 400  # likewise, since a document has some 25 kB
 
 
 class _Source(NamedTuple):
@@ -58,8 +58,7 @@ def subscriptions(
 ) -> DataFrame:
     """Subscriptions of a named workload: `tags`, `predicate` or `twig`, and `key`.
 
-    A workload whose subscriptions are all distinct (`dblp`, unless told otherwise) is drawn whole in
-    every worker.
+    For a workload of distinct subscriptions (`dblp` by default), every worker draws all of them.
 
     >>> frame = subscriptions("active-web", 1_000_000, partitions=200)  # doctest: +SKIP
     """
@@ -112,7 +111,7 @@ def publishers(
 def tweets(
     size: int, seed: int = 1, spark: SparkSession | None = None, partitions: int | None = None
 ) -> DataFrame:
-    """The tweets that the interests of the workload `twitter` are copies of, in English."""
+    """The English tweets from which the interests of the workload `twitter` are copied."""
     return _people(
         "tweets", size, seed, spark, partitions,
         "tweet bigint, publisher bigint, tags array<string>",
@@ -120,9 +119,9 @@ def tweets(
 
 
 def checksum(frame: DataFrame) -> int:
-    """A number for the rows of a DataFrame, whatever their order and partitions.
+    """A checksum of the rows of a DataFrame, independent of their order and partitions.
 
-    It is the sum of Spark's `xxhash64` of the rows, so equal rows count as often as they occur.
+    It is the sum of Spark's `xxhash64` of the rows, so repeated rows count repeatedly.
     """
     from pyspark.sql import functions
 
@@ -131,7 +130,7 @@ def checksum(frame: DataFrame) -> int:
 
 
 def _schema(rows: pa.RecordBatch) -> StructType:
-    """The types of rows, of which one is made to see them."""
+    """The Spark schema of a sample of rows."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(rows.schema)
@@ -159,7 +158,7 @@ def _people(
     return _generate(n_people, partial(_describe, kind, size, seed), schema, spark, partitions)
 
 
-# What runs in the workers. A worker process serves many tasks, and keeps the tables of a workload.
+# Tasks. A worker process serves many tasks, and keeps the tables of a workload.
 
 
 @lru_cache(maxsize=4)
@@ -169,7 +168,7 @@ def _workload(source: _Source) -> Any:
 
 
 def _ranges(numbers: Any, n_rows: int = _ROWS) -> Iterator[tuple[int, int]]:
-    """Runs of numbers that follow each other; Spark's ranges are one run per partition."""
+    """Runs of consecutive numbers; Spark's ranges are one run per partition."""
     for run in np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1):
         for start in range(0, len(run), n_rows):
             piece = run[start : start + n_rows]
@@ -220,10 +219,10 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 def _describe(
     kind: str, size: int, seed: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Users and publishers are counted once per partition, so its numbers are read first."""
-    found = [*_numbers(batches)]
-    if found:
-        numbers = np.concatenate(found)
+    """Describe users or publishers; all numbers are read first, to count once per partition."""
+    parts = [*_numbers(batches)]
+    if parts:
+        numbers = np.concatenate(parts)
         first, last = int(numbers.min()), int(numbers.max())
         described = getattr(_workload(_Source("tags", "twitter", size, seed)), kind)(
             first, last + 1

@@ -1,8 +1,8 @@
-"""Two revisions of this package beside each other: is one faster, slower, or is it noise?
+"""Compare two revisions of this package: faster, slower, or noise.
 
-Each pair of measurements starts two fresh processes, one for each revision. Both build the same index; then they match the
-same events in turn, A B B A, so that a machine that slows down or speeds up does so for both. CPU time counts: other
-processes take none of it. The verdict comes from the ratios of all pairs.
+Each pair of measurements starts two fresh processes, one for each revision. Both build the same index,
+then match the same events in turn, A B B A: if the machine slows down, it does so for both. Only CPU time
+counts, so other processes do not matter. The verdict comes from the ratios of all pairs.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from matchyard.errors import UsageError
 
 PAIRS = 9
 PASS_S = 0.4  # of one pass
-# Two processes with the same code differ by so much, since code and data lie elsewhere in memory.
+# Two processes with the same code differ by this share: their memory layouts differ.
 SAME = 0.02
 
 
 class Job(NamedTuple):
-    """What both revisions do."""
+    """The workload and settings of both revisions."""
 
     engine: str
     workload: str
@@ -41,17 +41,17 @@ class Job(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """How the working tree compares with a revision in one respect."""
+    """The working tree compared with a revision, for one stage."""
 
     what: str  # build or match
     ratio: float  # CPU time of the working tree over that of the revision: the median of all pairs
-    low: float  # at least 95 % of the time, the true median is not below this…
-    high: float  # …and not above this
+    low: float  # of the 95 % confidence interval of the median…
+    high: float  # …and its upper end
     pairs: int
 
     @property
     def word(self) -> str:
-        """faster, slower or noise."""
+        """The verdict: faster, slower or noise."""
         if self.low > 1 and self.ratio > 1 + SAME:
             return "slower"
         if self.high < 1 and self.ratio < 1 - SAME:
@@ -66,8 +66,7 @@ class Verdict(NamedTuple):
 
 
 def judge(what: str, ratios: list[float]) -> Verdict:
-    """The verdict of ratios. The interval is that of the sign test, which assumes nothing of how they are
-    distributed.
+    """The verdict of ratios. The sign test gives the interval, so no distribution is assumed.
 
     >>> judge("match", [1.1, 1.08, 1.12, 1.09, 1.1, 1.11, 1.2, 1.07, 1.1]).word
     'slower'
@@ -90,9 +89,9 @@ def compare(
     pairs: int = PAIRS,
     progress: Callable[[str], None] = lambda message: None,
 ) -> Iterator[Verdict]:
-    """Measure the working tree beside a revision: a verdict on building, then one on matching."""
+    """Compare the working tree with a revision: a verdict on building, then one on matching."""
     if pairs < PAIRS:
-        raise UsageError(f"{pairs} pairs; expected at least {PAIRS}, or nothing can be said")
+        raise UsageError(f"{pairs} pairs; expected at least {PAIRS} for a verdict")
     here, there = _checkout(), exported(revision)
     builds, matches = [], []
     n_events = 0
@@ -105,9 +104,9 @@ def compare(
             n_events = n_events or int(old.ask(f"events {PASS_S}"))
             seconds = {new: 0.0, old: 0.0}
             for place, side in enumerate((one, other, other, one)):
-                taken, *found = side.ask(f"pass {place % 2} {n_events}")
+                taken, *answer = side.ask(f"pass {place % 2} {n_events}")
                 seconds[side] += taken
-                side.answers[place % 2] = found
+                side.answers[place % 2] = answer
             if new.answers != old.answers:
                 raise UsageError(
                     f"{job.algorithm}: the working tree and {revision} match differently: {new.answers} and "
@@ -120,7 +119,7 @@ def compare(
 
 
 class _Side:
-    """A process that works with one revision."""
+    """A process that measures one revision."""
 
     def __init__(self, source: Path, job: Job) -> None:
         self.answers: dict[int, Any] = {}
@@ -149,12 +148,12 @@ class _Side:
         except BrokenPipeError:
             answer = ""
         if not answer:
-            raise UsageError(f"the process that measures failed at {command!r}: see above")
+            raise UsageError(f"the measuring process failed at {command!r}: see above")
         return json.loads(answer)
 
 
 def exported(revision: str) -> Path:
-    """The sources of a revision, in a folder that is kept: compiled kernels stay with them."""
+    """The sources of a revision, in a lasting folder: it also keeps the compiled kernels."""
     commit = _git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}").decode().strip()
     if not commit:
         raise UsageError(f"no revision {revision!r}; expected e.g. HEAD~1, main or a commit")

@@ -1,4 +1,4 @@
-"""How users have their events: an Arrow column, Python values, or lines of JSON."""
+"""The forms of a user's events: an Arrow column, Python values, or lines of JSON."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-# All but "arrow" are made of what a workload gives, before it is timed.
+# All but "arrow" are converted from the events of a workload before the clock starts.
 FORMS = ("arrow", "python", "json")
 
 
 def given_as(form: str, events: Any, column: str | None) -> Any:
-    """Events of a workload in a form; where they are a column, lines of JSON are objects with it.
-    What is absent from a row of a table is absent from the object."""
+    """Convert events of a workload to a form. With `column`, lines of JSON are objects with that key.
+    Attributes absent from a row of a table are absent from the object."""
     if form == "arrow":
         return events
     values = events.to_pylist()
@@ -29,7 +29,7 @@ def given_as(form: str, events: Any, column: str | None) -> Any:
 
 
 def taken_from(form: str, events: Any, column: str | None) -> Any:
-    """What an index takes, read from lines of JSON where it does not read them itself."""
+    """Convert events to the input of an index, which may not read lines of JSON itself."""
     if form == "json" and column is not None:
         return [json.loads(line)[column] for line in events]
     return events

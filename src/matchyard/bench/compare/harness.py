@@ -1,10 +1,10 @@
 """Run algorithms on one workload in one run, and check that they find the same matches.
 
-What is timed is the whole job: from events as users have them (an Arrow column) to the keys of every
-event. JIT compilation and the generation of the workload are left out, building is
-reported apart, and a slow algorithm gets fewer events than a fast one; all are checked on the same.
-An algorithm that does not take the workload's subscriptions is left out; one that finds more than
-the matches, as its users know, is checked for missing none.
+The clock covers the whole job: from a user's events (an Arrow column) to the keys of every event. JIT
+compilation and the generation of the workload are left out, and building is reported apart. A slow
+algorithm gets fewer events than a fast one; all are checked on the same events. An algorithm that
+refuses the workload's subscriptions is left out. An approximate algorithm may find more matches, but
+must miss none.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from matchyard.bench.compare.forms import FORMS, given_as, taken_from
 from matchyard.engine import abilities_of, find_algorithm, find_engine
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
-STEP = 4096  # what a pass of a fast algorithm is a multiple of
-_SLOW_STEP = 256  # and of a slow one
+STEP = 4096  # a pass of a fast algorithm has a multiple of this many events…
+_SLOW_STEP = 256  # …and a pass of a slow one a multiple of this
 _CHECKED = {"tags": STEP, "predicates": _SLOW_STEP, "twigs": 64}  # events, by engine
-PASS_S = 1.0  # how long one timed pass should take…
+PASS_S = 1.0  # target duration of one timed pass…
 _MOST_EVENTS = 2_000_000
-_MOST_PAIRS = 40_000_000  # …within the memory that its result may take
-# Subscriptions where none are asked for, as the papers have them or what a minute or two allows.
+_MOST_PAIRS = 40_000_000  # …and the most pairs of its result, to limit memory
+# Default numbers of subscriptions: those of the papers, or as many as fit into a minute or two.
 _SIZES = {"ccm": 250_000, "ccm-zipf": 250_000, "json-eq": 100_000, "json-range": 100_000,
           "kdd": 100_000, "dblp": 2_000, "dtd": 2_000, "docbook": 2_000}  # fmt: skip
 _SIZE = 1_000_000
@@ -48,7 +48,7 @@ class Result(NamedTuple):
     threads: int
     subscriptions: int
     events: int  # per timed pass
-    build_s: float  # from Arrow columns to an index that matches
+    build_s: float  # from Arrow columns to an index ready to match
     events_per_s: float  # median over the passes
     pairs_per_s: float
     matches: int  # in one pass
@@ -56,17 +56,18 @@ class Result(NamedTuple):
     index_bytes: int  # without keys
     checksum: str  # of the matches of the first `checked` events
     checked: int
-    encode_share: float | None  # of the time that threads spent; None: not known
+    encode_share: float | None  # of the time of all threads; None: not known
     spread: float  # (slowest - fastest pass) / median
     passes: int
     arrow_pairs_per_s: float  # the same with the result as an Arrow table of (event, key)
     form: str  # of the events: an Arrow column, Python values, lines of JSON, or Parquet files
     match_us: float | None = None  # of a thread per event, without encoding; None: not known
     false_share: float | None = None  # of the pairs found on checked events; None: it is exact
-    xml_bytes: int | None = None  # these of twigs only: of the documents of a pass,
-    xml_tags: int | None = None  # their opening and closing tags,
-    first_s: float | None = None  # and the first pass, by an index that had met no document
-    document_bytes: int | None = None  # that were asked for; None: as the workload has them
+    # Of twigs only:
+    xml_bytes: int | None = None  # of the documents of a pass
+    xml_tags: int | None = None  # opening and closing tags of these documents
+    first_s: float | None = None  # of the first pass, by a fresh index
+    document_bytes: int | None = None  # as requested; None: the size of the workload
 
     @property
     def event_us(self) -> float:
@@ -90,9 +91,9 @@ def compare(
     form: str = "arrow",
     note: Callable[[str], None] = lambda message: None,
 ) -> Iterator[Result]:
-    """Results as they come, one per algorithm, those that are not exact last. Without names, the
-    engine's first workload in its own size, and its default algorithm. `note` is told what is left
-    out."""
+    """Yield a result per algorithm, approximate ones last. The defaults are the engine's first workload
+    in its own size, and the engine's default algorithm. `note` gets a text for each algorithm that is
+    left out."""
     if form not in FORMS:
         raise my.UsageError(f"no form {form!r} of events; expected one of: {', '.join(FORMS)}")
     name = workload or next(iter(find_engine(engine).workload.MODELS))
@@ -112,53 +113,53 @@ def compare(
             note(f"{algorithm} is left out: {error}")
             continue
         progress(f"matching with {algorithm}")
-        result, found = measure(
+        result, pairs = measure(
             index, source, algorithm, build_s, threads, device, n_events, passes, form=form
         )
         if not is_approximate(engine, algorithm):
-            exact = exact or found
+            exact = exact or pairs
         elif exact is not None:
-            result = _without_false(result, found, exact)
+            result = _without_false(result, pairs, exact)
         yield result
         del index
         gc.collect()
 
 
 def size_of(workload: str) -> int:
-    """How many subscriptions a workload has where nobody says."""
+    """The default number of subscriptions of a workload."""
     return _SIZES.get(workload, _SIZE)
 
 
 def default_workload(engine: str) -> str:
-    """The workload of an engine where nobody names one."""
+    """The default workload of an engine."""
     return str(next(iter(find_engine(engine).workload.MODELS)))
 
 
 def is_choosy(engine: str, algorithm: str) -> bool:
-    """Are there subscriptions that the algorithm refuses?"""
+    """True if the algorithm refuses some subscriptions."""
     return abilities_of(find_algorithm(find_engine(engine), algorithm)).accept is not None
 
 
 def is_approximate(engine: str, algorithm: str) -> bool:
-    """Does the algorithm find more than the matches, at a rate that it states?"""
+    """True if the algorithm also finds false matches, at a stated rate."""
     return abilities_of(find_algorithm(find_engine(engine), algorithm)).stated_rate is not None
 
 
-def _without_false(result: Result, found: Pairs, exact: Pairs) -> Result:
-    """The result of an algorithm that is not exact; what it found besides is not in the checksum."""
-    pairs = pa.table({"event": found[0], "key": found[1]})
+def _without_false(result: Result, approximate: Pairs, exact: Pairs) -> Result:
+    """The result of an approximate algorithm, with a checksum that leaves out false matches."""
+    pairs = pa.table({"event": approximate[0], "key": approximate[1]})
     known = pa.table({"event": exact[0], "key": exact[1]})
     events, keys = (
         column.to_numpy() for column in pairs.join(known, ["event", "key"], join_type="left semi")
     )
-    n_found = len(found[0])
+    n_found = len(approximate[0])
     return result._replace(
         checksum=checksum_of_pairs(events, keys), false_share=1 - len(events) / max(1, n_found)
     )
 
 
 def warm_up(index: Any, source: Any, threads: int) -> None:
-    """Compile every kernel on a tiny index of the same kind, and nothing else."""
+    """Compile every kernel on a tiny index of the same kind."""
     engine, source = index.info()["engine"], _with_short_documents(source)
     tiny = my.create(engine, index.algorithm, index.options, index.device)
     tiny.add_many(*source.subscriptions(0, min(200, source.size))).consolidate()
@@ -167,7 +168,7 @@ def warm_up(index: Any, source: Any, threads: int) -> None:
 
 
 def _with_short_documents(source: Any) -> Any:
-    """The workload itself, or where it has documents of a chosen size, one like it with short ones."""
+    """The workload; if its documents have a chosen size, a copy with short documents."""
     if not hasattr(getattr(source, "model", None), "document_bytes"):
         return source
     short = copy.copy(source)
@@ -176,7 +177,7 @@ def _with_short_documents(source: Any) -> Any:
 
 
 def build(index: Any, source: Any) -> float:
-    """Add the workload chunk by chunk and consolidate; seconds, without its generation."""
+    """Add the workload chunk by chunk and consolidate; the seconds, without its generation."""
     seconds = 0.0
     for subscriptions, keys in source.chunks():
         start = time.perf_counter()
@@ -201,7 +202,7 @@ def measure(
     pass_s: float | None = None,
     form: str = "arrow",
 ) -> tuple[Result, Pairs]:
-    """Time passes over fresh events; the first `checked` events are the same for everyone, and
+    """Time passes over fresh events. The first `checked` events are the same for all algorithms;
     their matches come with the result."""
     column = index.event_column
 
@@ -221,14 +222,14 @@ def measure(
         gc.collect()
         with machine.alone():
             start = time.perf_counter()
-            found = match(events, threads)
-            found.to_arrays()
+            matches = match(events, threads)
+            matches.to_arrays()
             seconds.append(time.perf_counter() - start)
-            found.to_arrow()
+            matches.to_arrow()
             arrow_seconds.append(time.perf_counter() - start)
-        encode_s.append(found.encode_s)
-        work = found.work
-        del found
+        encode_s.append(matches.encode_s)
+        work = matches.work
+        del matches
     median = statistics.median(seconds)
     matching = statistics.median(threads * s - e for s, e in zip(seconds, encode_s))
     result = Result(
@@ -249,36 +250,36 @@ def affordable(
     threads: int,
     pass_s: float,
 ) -> int:
-    """How many events make a pass of about that long."""
+    """The number of events for a pass of about that duration."""
     n_events = small = min(STEP, _SLOW_STEP) * threads
     while True:
         events = give(source.events(n_events, start=1 << 40))
         start = time.perf_counter()
-        found = match(events, threads)
+        matches = match(events, threads)
         seconds = time.perf_counter() - start
         if seconds > pass_s / 8 or n_events >= 2 * STEP:
             break
         n_events *= 4
     by_time = int(pass_s / seconds * n_events)
-    by_pairs = int(_MOST_PAIRS / max(1, found.work.matches) * n_events)
+    by_pairs = int(_MOST_PAIRS / max(1, matches.work.matches) * n_events)
     wanted = min(by_time, by_pairs, _MOST_EVENTS)
     step = STEP * threads if wanted >= STEP * threads else small
     return max(step, wanted // step * step)
 
 
 def pairs_of(matches: Any) -> Pairs:
-    """Numbers of events, and the keys that each was matched with."""
+    """The numbers of events and the matching keys, pair by pair."""
     start = matches.event_start
     return np.repeat(np.arange(len(start) - 1), np.diff(start)), matches.keys
 
 
 def checksum(matches: Any) -> str:
-    """A number that says which pairs were found, whatever their order."""
+    """A checksum of the pairs, independent of their order."""
     return checksum_of_pairs(*pairs_of(matches))
 
 
 def checksum_of_pairs(events: NDArray[np.int64], keys: NDArray[np.int64]) -> str:
-    """The same for pairs of an event's number and a key; a pair found twice counts twice."""
+    """The same for pairs of an event's number and a key; a repeated pair counts twice."""
     with np.errstate(over="ignore"):
         mixed = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= (events.astype(np.uint64) + np.uint64(1)) * np.uint64(0xC2B2AE3D27D4EB4F)

@@ -1,8 +1,8 @@
-"""How long events take through a stream, at several shares of what it can take [TagMatch, Figure 6].
+"""The latency of events in a stream, at several shares of its peak rate [TagMatch, Figure 6].
 
-First the stream's own peak is found: threads submit as fast as they are let. Then events come at a
-share of that rate, whether or not those before them are done, and their time counts from when they
-were due, so that an event that had to wait to be submitted is not counted as quick.
+First, threads submit as fast as the stream accepts, which gives the peak rate. Then events are due at
+a share of that rate, whether or not earlier events are done. The latency counts from the due time, so
+it includes the wait before the submission.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import numpy as np
 from matchyard.bench.compare import machine
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
-_PAUSE_S = 0.0005  # of a thread that submits, between its events that are due
+_PAUSE_S = 0.0005  # of a submitting thread, between two looks for due events
 
 
 class Latency(NamedTuple):
-    """Events at one rate, from when they were due to their keys."""
+    """Latencies at one rate, from the due time of an event to its keys."""
 
     share: float  # of the peak
     events_per_s: float
@@ -37,18 +37,18 @@ class Latency(NamedTuple):
 
 
 class _Tally:
-    """When events were done, as it is said by the threads that match."""
+    """The latencies of events, recorded by the matching threads."""
 
     def __init__(self) -> None:
-        self.seconds = array("d")  # a list of objects would be walked by the garbage collector
+        self.seconds = array("d")  # the garbage collector would walk a list of objects
         self.failures: list[BaseException] = []
 
     def note(self, due: float, future: Future[Any]) -> None:
-        """What an event that was due then is to call."""
+        """Record the latency of an event; the callback of its future."""
         took = time.monotonic() - due
         if (failure := future.exception()) is not None:
             self.failures.append(failure)
-        self.seconds.append(took)  # last: with that of the last event, all is known
+        self.seconds.append(took)  # last: its length tells when all events are done
 
 
 def latencies(
@@ -61,9 +61,8 @@ def latencies(
     max_delay_ms: float = 2.0,
     workers: int = 2,
 ) -> Iterator[Latency]:
-    """One after the other, from the lowest share to the highest. What is there before, and what is
-    compiled for large and for small batches, is kept from the garbage collector, as servers do: to
-    walk all of it takes a tenth of a second."""
+    """Measure each share, from the lowest to the highest. Objects that exist before are frozen for the
+    garbage collector, as servers do: to walk all of them takes a tenth of a second."""
     with index.stream(max_batch, max_delay_ms, workers) as stream:
         about, _ = _at_rate(stream, events, None, min(seconds, 0.5), producers)
         _at_rate(stream, events, min(shares) * about, min(seconds, 0.5), producers)
@@ -90,7 +89,7 @@ def _frozen() -> Iterator[None]:
 def _at_rate(
     stream: Any, events: Sequence[Any], rate: float | None, seconds: float, producers: int
 ) -> tuple[float, _Tally]:
-    """Submit at a rate, or as fast as it goes: events that were done per second, and their times."""
+    """Submit at a rate, or as fast as possible: events done per second, and their latencies."""
     tally, start = _Tally(), time.monotonic()
     sent = [0] * producers
 
@@ -106,7 +105,7 @@ def _at_rate(
             if rate is not None:
                 time.sleep(_PAUSE_S)
         if last is not None:
-            last.exception()  # waits for it
+            last.exception()  # waits for the last event
 
     def guarded(number: int) -> None:
         try:

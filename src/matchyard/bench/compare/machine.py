@@ -1,4 +1,4 @@
-"""Where and with what a result was measured."""
+"""The machine and the versions behind a result."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ def describe() -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    found = {"matchyard": __version__}
+    versions = {"matchyard": __version__}
     for name in ("numpy", "numba", "pyarrow", "cupy-cuda12x", "cupy-cuda13x"):
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            versions[name] = version(name)
+    return versions
 
 
 class Others:
-    """How much of the machine other processes take, from now on: a measurement shares with them."""
+    """The load of other processes from now on, since a measurement shares the machine with them."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter(), _others_s()
 
     def cores(self) -> float:
-        """Cores that others kept busy since, on average; 0 where the system does not say."""
+        """The mean number of cores that others kept busy; 0 if the system does not tell."""
         start, used = self._start
         return max(0.0, _others_s() - used) / max(1e-3, time.perf_counter() - start)
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Inside, no other process is that has the same file in MATCHYARD_ALONE: several can build side by
-    side and measure one at a time."""
+    """Lock out other processes with the same file in MATCHYARD_ALONE: several processes can build side
+    by side and measure one at a time."""
     path = os.environ.get("MATCHYARD_ALONE")
     if not path:
         yield
@@ -65,7 +65,7 @@ def alone() -> Iterator[None]:
 
 
 def _others_s() -> float:
-    """Seconds of processor time of all processes but this one, since the machine started."""
+    """The processor seconds of all other processes since the machine started."""
     try:
         user, nice, system = map(int, Path("/proc/stat").read_text().split(maxsplit=4)[1:4])
     except (OSError, ValueError):
@@ -74,12 +74,12 @@ def _others_s() -> float:
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def peak_bytes() -> int:
-    """The most memory that this process had resident so far."""
+    """The peak resident memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
@@ -93,11 +93,11 @@ def _cpu() -> str:
 
 
 def _commit() -> str:
-    """The commit, "-dirty" where the code is another; results that were written before are no code."""
+    """The commit, with "-dirty" if the code differs from it; recorded results do not count as code."""
     try:
-        found = _git("describe", "--always").strip()
+        commit = _git("describe", "--always").strip()
         code = _git("status", "--porcelain", "--", ":/src", ":/benchmarks/**/*.py")
-        return f"{found}-dirty" if code else found
+        return f"{commit}-dirty" if code else commit
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 

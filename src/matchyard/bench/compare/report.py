@@ -1,4 +1,4 @@
-"""Results for people: a table on the terminal, and a plot."""
+"""Printed results: a table on the terminal, and a plot."""
 
 from __future__ import annotations
 
@@ -68,19 +68,19 @@ def table(results: Sequence[Result], console: Console | None = None) -> None:
     console.print(
         f"whole job, {WORDS[base.form]}; {inside if known else ''}{_passes(base.passes)}; "
         f"same matches on {base.checked:,} events: {'no' if disagreement(results) else 'yes'}"
-        + ("; false is the share found besides" if false else ""),
+        + ("; false: the share of false matches" if false else ""),
         style="dim",
     )
 
 
 def _inside(result: Result) -> tuple[str, str, str]:
-    """What only an index in this process can tell."""
+    """The columns that are known only for an index in this process."""
     candidates = (result.candidates or 0) / result.events
     return short(result.event_us), short(result.match_us or 0), short(candidates)
 
 
 def megabytes(size: int) -> str:
-    """Bytes in millions, as short as they fit into a column."""
+    """Bytes in millions, short enough for a column."""
     return f"{size / 1e6:,.{1 if size < 1e7 else 0}f}"
 
 
@@ -93,7 +93,7 @@ def _percent(share: float | None) -> str:
 
 
 def disagreement(results: Sequence[Result]) -> str | None:
-    """Which algorithms found other matches than the first, if any."""
+    """A text with the algorithms that found other matches than the first; None if all agree."""
     others = [r.algorithm for r in results if r.checksum != results[0].checksum]
     if not others:
         return None
@@ -101,7 +101,7 @@ def disagreement(results: Sequence[Result]) -> str | None:
 
 
 def load_pyplot() -> Any:
-    """The module that draws, where it is installed, for files rather than screens."""
+    """Import Matplotlib's pyplot with a backend for files."""
     try:
         import matplotlib
     except ImportError:
@@ -113,7 +113,7 @@ def load_pyplot() -> Any:
 
 
 def draw(results: Sequence[Result], path: Path) -> None:
-    """Bars of events/s on a logarithmic scale."""
+    """Draw bars of events/s on a logarithmic scale."""
     pyplot = load_pyplot()
     figure, axes = pyplot.subplots(figsize=(7, 0.6 * len(results) + 1.6), layout="constrained")
     names = [result.algorithm for result in results][::-1]

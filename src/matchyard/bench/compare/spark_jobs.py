@@ -1,15 +1,15 @@
-"""Subset matching in Spark: `matchyard.spark` beside what is written without it, in one run.
+"""Subset matching in Spark: `matchyard.spark` compared with plain queries, in one run.
 
     matchyard         `build`, then `match`: a row per pair
-    matchyard_arrays  the same with a row per event (not among "all")
+    matchyard_arrays  the same with a row per event ("all" leaves it out)
     explode_join      both sides exploded, joined on the tag, met tags counted per pair
     forall_join       every pair, with `forall(wanted, tag -> array_contains(given, tag))`
     duckdb            DuckDB's counting join, over the same Parquet files
 
-What is timed is the whole job, from Parquet files on disk to rows that are handed on and dropped.
-`matchyard` gets all events; the others get the first few of them, on which all are checked, pair by
-pair: a key is there as often as its subscriptions match. Sets without tags are in none of the
-workloads that are generated, and no join finds them.
+The clock covers the whole job, from Parquet files on disk to rows that are dropped. `matchyard` gets
+all events; the other ways get the first few events. All ways are checked on these, pair by pair: a key
+occurs once for each of its matching subscriptions. No join finds sets without tags, and no generated
+workload has them.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from matchyard.spark.session import find_session
 
 ALL = ("matchyard", "explode_join", "forall_join", "duckdb")
 FILE_ROWS = 250_000  # the most rows of a file; half of a large workload's generation chunk
-# Spark packs files into tasks of up to 128 MB: a few of them, and the last keeps one core waiting.
+# Spark packs files into tasks of up to 128 MB: with few large tasks, cores would wait for the last.
 CONFIG = {"spark.sql.files.maxPartitionBytes": "32m"}
-LONG_S = 60.0  # no further pass begins once the passes of one way took so long
+LONG_S = 60.0  # no further pass of a way begins after this time
 
 
 class Inputs(NamedTuple):
@@ -49,7 +49,7 @@ class Inputs(NamedTuple):
 
     subscriptions: str  # row, tags, key
     events: str  # id, tags
-    common: str  # the first of these events
+    common: str  # the first events, for all ways
 
 
 class Way(Protocol):
@@ -72,7 +72,7 @@ class InSpark:
         self._spark, self._matched = spark, matched
 
     def run(self, events: str) -> None:
-        """Write the result to nowhere."""
+        """Compute the result and drop it."""
         self._frame(events).write.format("noop").mode("overwrite").save()
 
     def count(self, events: str) -> int:
@@ -93,27 +93,27 @@ class InSpark:
 
 
 def explode_join(subscriptions: DataFrame, events: DataFrame) -> DataFrame:
-    """A subscription matches when as many of its tags are met as it has."""
+    """Count met tags per pair: a subscription matches if the event has all of its tags."""
     wanted = subscriptions.select("row", "key", F.array_distinct("tags").alias("tags"))
     wanted = wanted.select(
         "row", "key", F.size("tags").alias("n_tags"), F.explode("tags").alias("tag")
     )
     given = events.select("id", F.explode(F.array_distinct("tags")).alias("tag"))
-    # Keys and sizes are taken along, not grouped by: on 100 k subscriptions that was the fastest form.
+    # Keys and sizes are aggregated, not grouped by: the fastest form on 100 k subscriptions.
     counts = F.count("*").alias("n_met"), F.first("key").alias("key"), F.first("n_tags").alias("n")
     met = given.join(wanted, "tag").groupBy("id", "row").agg(*counts)
     return met.where("n_met = n").select("id", "key")
 
 
 def forall_join(subscriptions: DataFrame, events: DataFrame) -> DataFrame:
-    """Every event beside every subscription, with the predicate that says what is meant."""
+    """Test every pair of an event and a subscription."""
     wanted = F.broadcast(subscriptions.select("key", F.col("tags").alias("wanted")))
     is_match = F.forall("wanted", lambda tag: F.array_contains("tags", tag))
     return events.join(wanted, is_match, "inner").select("id", "key")
 
 
 class InDuckDB:
-    """The counting join, the faster of the two forms in `rivals`; nothing is stored beforehand."""
+    """The counting join, the faster of the two forms in `rivals`, directly over the files."""
 
     _PAIRS = """
         with given as (select id, unnest(list_distinct(tags)) as tag from '{events}/*.parquet'),
@@ -145,10 +145,10 @@ class InDuckDB:
 
 
 class Prepared(NamedTuple):
-    """A way that is ready to be timed, and what that took."""
+    """A way that is ready to be timed, and the cost of its preparation."""
 
     way: Way
-    on_all: bool  # events, rather than on the common ones
+    on_all: bool  # timed on all events rather than the common ones
     build_s: float = 0.0
     index_bytes: int = 0  # without keys
 
@@ -165,7 +165,7 @@ def compare(
     options: dict[str, Any] | None = None,
     progress: Callable[[str], None] = lambda message: None,
 ) -> Iterator[Result]:
-    """Results as they come, one per way; in the session that runs, else in one on `threads` cores."""
+    """Yield a result per way, in the running session or in a new one on `threads` cores."""
     for name in ways:
         if name not in WAYS:
             raise UsageError(f"no way {name!r} in Spark; expected one of: {', '.join(WAYS)}")
@@ -184,7 +184,7 @@ def compare(
 
 
 class Timed(NamedTuple):
-    """What a way found and how long each pass took."""
+    """The matches of a way and the duration of each pass."""
 
     seconds: list[float]
     matches: int
@@ -192,7 +192,7 @@ class Timed(NamedTuple):
 
 
 def measure(prepared: Prepared, inputs: Inputs, passes: int) -> Timed:
-    """Find the common pairs, which warms everything up, then time passes over the way's events."""
+    """Collect the common pairs, as a warm-up, then time passes over the way's events."""
     way = prepared.way
     pairs = way.collect(inputs.common)
     events, matches = inputs.common, len(pairs)
@@ -238,7 +238,7 @@ def _with_index(
     threads: int,
     options: dict[str, Any] | None,
 ) -> Prepared:
-    # A build of a few rows first: workers are started and kernels compiled when the clock starts.
+    # Build a few rows first: that starts workers and compiles kernels before the clock starts.
     stored = spark.read.parquet(inputs.subscriptions)
     build(stored.limit(200), f"{folder}-tiny", options=options)
     start = time.perf_counter()
@@ -284,7 +284,7 @@ WAYS: dict[str, Callable[..., Prepared]] = {
 
 @contextmanager
 def running_session(cores: int) -> Iterator[SparkSession]:
-    """The session that runs, which goes on afterwards, or a new one, which does not."""
+    """The running session, or a new one, which is stopped afterwards."""
     try:
         spark, is_ours = find_session(), False
     except UsageError:
@@ -300,7 +300,7 @@ def running_session(cores: int) -> Iterator[SparkSession]:
 
 
 def write_inputs(source: Any, folder: Path, n_events: int, n_common: int, n_files: int) -> Inputs:
-    """A workload as Parquet, in at least so many files of the same size, for all cores to read."""
+    """Write a workload as Parquet, in at least `n_files` files of one size, for all cores."""
     inputs = Inputs(*(str(folder / name) for name in Inputs._fields))
     write_subscriptions(source, inputs.subscriptions, n_files)
     write_files(inputs.events, partial(numbered, source), n_events, n_files)
@@ -309,7 +309,7 @@ def write_inputs(source: Any, folder: Path, n_events: int, n_common: int, n_file
 
 
 def write_subscriptions(source: Any, folder: str, n_files: int) -> None:
-    """The subscriptions of a workload: row, tags, key."""
+    """Write the subscriptions of a workload: row, tags, key."""
 
     def rows(start: int, stop: int) -> pa.Table:
         tags, keys = source.subscriptions(start, stop)
@@ -319,14 +319,14 @@ def write_subscriptions(source: Any, folder: str, n_files: int) -> None:
 
 
 def numbered(source: Any, start: int, stop: int) -> pa.Table:
-    """Events of a workload, with their numbers as ids."""
+    """The events of a workload, with their numbers as ids."""
     return pa.table({"id": np.arange(start, stop), "tags": source.events(stop - start, start)})
 
 
 def write_files(
     folder: str, rows: Callable[[int, int], pa.Table], n_rows: int, n_files: int
 ) -> None:
-    """Rows in files of one size, at least so many of them, none with too many rows."""
+    """Write rows to at least `n_files` files of one size, none with too many rows."""
     Path(folder).mkdir(parents=True)
     n_files = min(n_rows, -(-max(n_files, -(-n_rows // FILE_ROWS)) // n_files) * n_files)
     ends = [n_rows * number // n_files for number in range(n_files + 1)]

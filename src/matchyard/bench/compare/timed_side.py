@@ -1,10 +1,10 @@
 """One side of `bench --against`: builds an index, then times passes on request.
 
-Run as a script by its path, so that it can import an older revision of the package than the one it is part of. It
-uses public names only. It reads commands from standard input, a line each, and answers with a line of JSON:
+It runs as a script by its path, so that it can import an older revision of the package. It uses public names
+only. It reads commands from standard input, a line each, and answers with a line of JSON:
 
     build              CPU seconds of the build
-    events SECONDS     how many events take about that long
+    events SECONDS     the number of events that take about that long
     pass NUMBER COUNT  CPU seconds of matching that many events, and a checksum of the matches
 """
 
@@ -19,26 +19,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-FEW = 512  # events of a first try
-SLOT = 1 << 22  # events between the beginnings of two passes
+FEW = 512  # events of a first trial
+SLOT = 1 << 22  # distance between the first events of two passes
 
 
 def cpu_s() -> float:
-    """CPU seconds of this process and all below it: workers and the JVM count."""
+    """CPU seconds of this process and its descendants, such as workers and the JVM."""
     return time.process_time() + sum(_ticks_below(os.getpid())) / os.sysconf("SC_CLK_TCK")
 
 
 def _ticks_below(parent: int) -> list[int]:
-    found = []
+    ticks = []
     for task in Path(f"/proc/{parent}/task").glob("*/children"):
         for child in task.read_text().split():
             try:
                 fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
             except OSError:
-                continue  # it has ended
-            found.append(sum(map(int, fields[11:15])))  # its own time, and of children that ended
-            found += _ticks_below(int(child))
-    return found
+                continue  # the process has ended
+            ticks.append(sum(map(int, fields[11:15])))  # its own time and that of ended children
+            ticks += _ticks_below(int(child))
+    return ticks
 
 
 class InProcess:
@@ -75,9 +75,9 @@ class InProcess:
 
     def match(self, events: Any) -> tuple[int, int]:
         """How many matches there are, and a checksum."""
-        found = self._index.match(events, self._job["threads"])
-        found.to_arrays()
-        return found.work.matches, int(found.keys.sum())
+        matches = self._index.match(events, self._job["threads"])
+        matches.to_arrays()
+        return matches.work.matches, int(matches.keys.sum())
 
 
 class InSpark:
@@ -126,12 +126,12 @@ class InSpark:
 def timed(act: Callable[[], Any]) -> tuple[float, Any]:
     """CPU seconds, and the result."""
     start = cpu_s()
-    found = act()
-    return cpu_s() - start, found
+    result = act()
+    return cpu_s() - start, result
 
 
 def affordable(side: Any, seconds: float) -> int:
-    """How many events take about so many seconds; events of other numbers than those of passes."""
+    """The number of events that take about `seconds`; no pass uses these events."""
     count = FEW
     while True:
         events = side.events(1 << 40, count)
@@ -142,7 +142,7 @@ def affordable(side: Any, seconds: float) -> int:
 
 
 def main() -> None:
-    """Answer commands until there are no more."""
+    """Answer commands until the end of the input."""
     job = json.loads(sys.argv[1])
     side = InSpark(job) if job["engine"] == "spark" else InProcess(job)
     for line in sys.stdin:
@@ -154,8 +154,8 @@ def main() -> None:
         else:
             number, count = map(int, given)
             events = side.events(number * SLOT, count)
-            seconds, found = timed(partial(side.match, events))
-            answer = [seconds, *found]
+            seconds, result = timed(partial(side.match, events))
+            answer = [seconds, *result]
         print(json.dumps(answer), flush=True)
 
 

@@ -1,9 +1,9 @@
 """Run algorithms for twigs on documents of given numbers and sizes, in one run.
 
-As in `harness`, what is timed is the whole job, here from bytes of XML to the keys of every document.
-Besides, the first pass counts apart: it starts from an index that has met no document yet, so that
-what an algorithm remembers of documents is not remembered for it. Every number of threads and every
-shape of documents gets such an index.
+As in `harness`, the clock covers the whole job, here from bytes of XML to the keys of every document.
+The first pass is reported apart: its index has matched no document yet, so an algorithm that caches
+parts of documents starts without a cache. Every number of threads and every shape of documents gets
+such a fresh index.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from matchyard.bench.compare.harness import Result
 from matchyard.matches import Matches, Part
 
 _CHECKED = 64  # documents whose matches are compared, the same for every algorithm
-_MOST_S = 60.0  # no pass begins after so long, but one does in any case
-_COLD = 1 << 41  # the number of a document that is in no other pass
+_MOST_S = 60.0  # no further pass begins after this time
+_COLD = 1 << 41  # first document of the first pass; no other pass has these numbers
 
 
 class Shape(NamedTuple):
-    """What one pass matches."""
+    """The documents of one pass."""
 
     n_documents: int | None = None  # None: as many as take about a second
-    document_bytes: int | None = None  # None: as the workload has them
+    document_bytes: int | None = None  # None: the size of the workload
 
 
 AS_IS = Shape()
 
 
 class Job(NamedTuple):
-    """Everything that the algorithms have in common."""
+    """The settings that all algorithms share."""
 
     workload: str | None
     size: int | None
@@ -51,7 +51,7 @@ class Job(NamedTuple):
     form: str
 
     def source(self, shape: Shape = AS_IS) -> Any:
-        """The workload with documents of that shape; its twigs are the same for all shapes."""
+        """The workload with documents of that shape; all shapes have the same twigs."""
         given = dict(self.parameters)
         if shape.document_bytes is not None:
             given["document_bytes"] = shape.document_bytes
@@ -67,7 +67,7 @@ def compare(
     options: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] = lambda message: None,
 ) -> Iterator[Result]:
-    """Results as they come: by algorithm, then by shape and by number of threads."""
+    """Yield results by algorithm, then by shape and by number of threads."""
     if job.form not in forms.FORMS:
         raise my.UsageError(f"no form {job.form!r} of events; expected one of: {forms.FORMS}")
     for algorithm in algorithms:
@@ -88,22 +88,22 @@ def compare(
 
 
 def _useful(threads: Sequence[int], shape: Shape) -> Sequence[int]:
-    """Numbers of threads that the documents can be shared among, the first in any case."""
+    """The numbers of threads up to the number of documents, and always the first."""
     n_most = shape.n_documents or max(threads)
     return [threads[0], *(number for number in threads[1:] if number <= n_most)]
 
 
 def measure(job: Job, saved: Path, shape: Shape, threads: int, build_s: float) -> Result:
-    """Time a first pass over documents that are like those checked, and then the others."""
+    """Time a first pass over fresh documents, and then the other passes."""
     source, index = job.source(shape), my.open(saved)
     matcher = _Matcher(index, job.form, threads)
     n_documents = shape.n_documents
-    if n_documents is None:  # found out with an index of its own, so that this one has met nothing
+    if n_documents is None:  # estimated with another index, so that this one stays fresh
         other = _Matcher(my.open(saved), job.form, threads)
         n_documents = harness.affordable(
             lambda events, _: other.match(events), source, other.give, threads, harness.PASS_S
         )
-    first_s, found = matcher.timed(source.events(n_documents, start=_COLD))
+    first_s, matches = matcher.timed(source.events(n_documents, start=_COLD))
     seconds: list[float] = []
     arrow_s, encode_s, checked, begun = [], [], None, time.perf_counter()
     for number in range(job.passes):
@@ -111,15 +111,15 @@ def measure(job: Job, saved: Path, shape: Shape, threads: int, build_s: float) -
             break
         documents = source.events(n_documents, start=number * n_documents)
         gc.collect()
-        one_s, found = matcher.timed(documents)
+        one_s, matches = matcher.timed(documents)
         seconds.append(one_s)
-        checked = checked or _some(found, min(_CHECKED, n_documents))
-        encode_s.append(found.encode_s)
+        checked = checked or _some(matches, min(_CHECKED, n_documents))
+        encode_s.append(matches.encode_s)
         start = time.perf_counter()
-        found.to_arrow()
+        matches.to_arrow()
         arrow_s.append(one_s + time.perf_counter() - start)
     assert checked is not None
-    info, work, median = index.info(), found.work, statistics.median(seconds)
+    info, work, median = index.info(), matches.work, statistics.median(seconds)
     matching = statistics.median(threads * s - e for s, e in zip(seconds, encode_s))
     return Result(
         "twigs", source.name, index.algorithm, job.device, threads, source.size, n_documents, build_s,
@@ -133,43 +133,43 @@ def measure(job: Job, saved: Path, shape: Shape, threads: int, build_s: float) -
 
 
 class _Matcher:
-    """An index that matches documents given in some form."""
+    """An index that matches documents in one form."""
 
     def __init__(self, index: Any, form: str, threads: int) -> None:
         self._index, self._form, self._threads = index, form, threads
 
     def give(self, documents: Any) -> Any:
-        """Documents of a workload in the form."""
+        """Convert documents of a workload to the form."""
         return forms.given_as(self._form, documents, self._index.event_column)
 
     def match(self, given: Any) -> Matches:
         """The keys per document."""
         events = forms.taken_from(self._form, given, self._index.event_column)
-        found: Matches = self._index.match(events, self._threads)
-        return found
+        matches: Matches = self._index.match(events, self._threads)
+        return matches
 
     def timed(self, documents: Any) -> tuple[float, Matches]:
         """Seconds until the keys are known, and the matches."""
         given = self.give(documents)
         start = time.perf_counter()
-        found = self.match(given)
-        found.to_arrays()
-        return time.perf_counter() - start, found
+        matches = self.match(given)
+        matches.to_arrays()
+        return time.perf_counter() - start, matches
 
 
-def _some(found: Matches, n_documents: int) -> Matches:
+def _some(matches: Matches, n_documents: int) -> Matches:
     """The matches of the first documents only."""
-    start = found.event_start[: n_documents + 1]
-    return Matches([Part(start, found.keys[: start[-1]])])
+    start = matches.event_start[: n_documents + 1]
+    return Matches([Part(start, matches.keys[: start[-1]])])
 
 
 def n_xml_bytes(documents: pa.Array) -> int:
-    """Bytes of all documents together."""
+    """The total bytes of all documents."""
     return sum(len(memoryview(document.as_buffer())) for document in documents)
 
 
 def n_xml_tags(index: Any, documents: pa.Array) -> int:
-    """Opening and closing tags of all documents together, an empty element's one counted as two."""
+    """The opening and closing tags of all documents; the tag of an empty element counts as two."""
     (segment,) = index.segments()
     settings = segment.settings
     batch = segment.encode(settings.engine.encoder.column(documents, settings.input_options))
@@ -188,7 +188,7 @@ def said(shape: Shape) -> str:
 
 
 def in_bytes(number: float) -> str:
-    """A number of bytes as people say it.
+    """A readable number of bytes.
 
     >>> in_bytes(25_000), in_bytes(30_000_000)
     ('25 kB', '30 MB')

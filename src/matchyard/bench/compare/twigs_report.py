@@ -1,4 +1,4 @@
-"""Results of twigs on documents, for people: a table per shape and number of threads."""
+"""Printed results of twigs on documents: a table per shape and number of threads."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from matchyard.bench.rivals.xpath import Sampled
 _COLUMNS = "docs/s", "±", "MB/s", "ns/tag", "parse", "match", "ratio", "first", "later", "MB"
 
 _MEANING = (
-    "MB/s of XML; ns of a thread per opening or closing tag, parsing and matching apart; first: a "
-    "pass of an index that has met no document yet, and the others later"
+    "MB/s of XML; ns of a thread per opening or closing tag, parsing and matching apart; first: the "
+    "first pass of a fresh index; later: the passes after it"
 )
 
 
 def tables(results: Sequence[Result], console: Console | None = None) -> None:
-    """Print all results, and how far more threads help."""
+    """Print all results, and the speedup by more threads."""
     console = console or Console()
     for some in _grouped(results):
         _table(some, console)
@@ -34,18 +34,18 @@ def tables(results: Sequence[Result], console: Console | None = None) -> None:
 
 
 def _grouped(results: Sequence[Result]) -> list[list[Result]]:
-    """Those that are to be compared, in order of appearance."""
-    found: dict[object, list[Result]] = {}
+    """Groups of comparable results, in order of appearance."""
+    groups: dict[object, list[Result]] = {}
     for result in results:
         place = result.document_bytes, result.events if result.document_bytes else 0, result.threads
-        found.setdefault(place, []).append(result)
-    return list(found.values())
+        groups.setdefault(place, []).append(result)
+    return list(groups.values())
 
 
 def problems(results: Sequence[Result]) -> list[str]:
-    """Which algorithms found other matches than the first, in any of the tables."""
-    found = map(disagreement, _grouped(results))
-    return [problem for problem in found if problem]
+    """The algorithms of each table that found other matches than the first."""
+    disagreements = map(disagreement, _grouped(results))
+    return [problem for problem in disagreements if problem]
 
 
 def _table(results: Sequence[Result], console: Console) -> None:
@@ -72,7 +72,7 @@ def _table(results: Sequence[Result], console: Console) -> None:
 
 
 def _shape(result: Result) -> str:
-    """The documents of a pass in words; where no shape was asked for, without their number."""
+    """The documents of a pass in words, with their number only if a shape was given."""
     n_documents = result.events if result.document_bytes else None
     return said(Shape(n_documents, result.document_bytes))
 
@@ -106,7 +106,7 @@ def _seconds(value: float) -> str:
 
 
 def _by_threads(results: Sequence[Result]) -> list[str]:
-    """What more threads bring, by algorithm and shape."""
+    """The speedup by more threads, for each algorithm and shape."""
     alone: dict[object, Result] = {}
     lines = []
     for result in results:
@@ -120,20 +120,20 @@ def _by_threads(results: Sequence[Result]) -> list[str]:
     return lines
 
 
-def rival_line(found: Sampled, ours: Result) -> str:
-    """lxml beside an algorithm, by bytes per second."""
-    rate = found.documents_per_s * found.document_bytes
+def rival_line(sampled: Sampled, ours: Result) -> str:
+    """Compare lxml with an algorithm, by bytes per second."""
+    rate = sampled.documents_per_s * sampled.document_bytes
     times = 1e6 * mb_per_s(ours) / rate
     return (
-        f"{found.rival}, one XPath after the other: {in_bytes(rate)}/s (from {found.twigs:,} of "
-        f"{ours.subscriptions:,} twigs on {found.documents} document{'s' * (found.documents > 1)} "
-        f"of {in_bytes(found.document_bytes)}, same matches); on {_shape(ours)} "
-        f"{ours.algorithm} is {short(times)}× {found.rival}"
+        f"{sampled.rival}, one XPath after the other: {in_bytes(rate)}/s (from {sampled.twigs:,} of "
+        f"{ours.subscriptions:,} twigs on {sampled.documents} document{'s' * (sampled.documents > 1)} "
+        f"of {in_bytes(sampled.document_bytes)}, same matches); on {_shape(ours)} "
+        f"{ours.algorithm} is {short(times)}× {sampled.rival}"
     )
 
 
 def parser_line(speeds: Mapping[str, float]) -> str:
-    """Parsers beside each other, with the first as the measure."""
+    """Compare parsers with the first of them."""
     first, *others = speeds.items()
     said_of = [
         f"{name} {speed:.3g} MB/s ({first[1] / speed:.2g}× slower)" for name, speed in others

@@ -1,4 +1,4 @@
-"""Was it right? Everything that the stream wrote, compared with an index that knows no Spark."""
+"""Check the demo: compare all rows of the stream with the matches of an embedded index."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from matchyard.bench.demo.tally import Change
 
 
 class Checked(NamedTuple):
-    """What was compared, and the first difference."""
+    """The number of compared pairs, and the first difference."""
 
     tweets: int
     pairs: int
@@ -32,7 +32,7 @@ class Checked(NamedTuple):
 def check(places: Places, changes: Sequence[Change], threads: int) -> Checked:
     """Match all tweets again, batch by batch, with an embedded index in the state of its version.
 
-    That index is made of the interests' files and the changes by `add_many`, `add` and `remove`.
+    `add_many`, `add` and `remove` build that index from the files of interests and the changes.
     """
     start = time.perf_counter()
     tweets = pq.read_table(places.tweets).combine_chunks()
@@ -43,11 +43,11 @@ def check(places: Places, changes: Sequence[Change], threads: int) -> Checked:
     seen, n_pairs, applied, problem = [np.zeros(0, np.int64)], 0, 1, None
     versions: set[int] = set()
     for folder in folders:
-        found = pq.read_table(folder, columns=["id", "keys", "version"]).combine_chunks()
-        if not len(found):
+        rows = pq.read_table(folder, columns=["id", "keys", "version"]).combine_chunks()
+        if not len(rows):
             continue
-        ids, version = np.asarray(number_of(found["id"])), found["version"][0].as_py()
-        if pc.count_distinct(found["version"]).as_py() != 1 or version < applied:
+        ids, version = np.asarray(number_of(rows["id"])), rows["version"][0].as_py()
+        if pc.count_distinct(rows["version"]).as_py() != 1 or version < applied:
             problem = problem or f"{folder.name} has rows of several versions, or of an old one"
             continue
         for change in changes:
@@ -55,7 +55,7 @@ def check(places: Places, changes: Sequence[Change], threads: int) -> Checked:
                 _apply(reference, change)
         applied = version
         versions.add(version)
-        lists = found["keys"].combine_chunks()
+        lists = rows["keys"].combine_chunks()
         there = _pairs(ids, pc.list_value_length(lists), np.asarray(lists.flatten()))
         again = reference.match(tags.take(pa.array(row_of[ids])))
         lengths = np.concatenate([np.diff(part.event_start) for part in again.parts])
@@ -95,7 +95,7 @@ def _apply(index: my.TagIndex, change: Change) -> None:
 
 
 def _pairs(ids: NDArray[np.int64], lengths: Any, keys: NDArray[np.int64]) -> tuple[int, int]:
-    """How many pairs, and a sum of their hashes, which does not depend on their order."""
+    """The number of pairs, and the sum of their hashes, which does not depend on their order."""
     owners = np.repeat(ids, np.asarray(lengths)).view(np.uint64)
     mixed = owners * np.uint64(0x9E3779B97F4A7C15) ^ keys.view(np.uint64)
     mixed = (mixed ^ mixed >> np.uint64(29)) * np.uint64(0xBF58476D1CE4E5B9)
@@ -111,7 +111,7 @@ def _dead(folder: Path) -> NDArray[np.int64]:
 def _missing(
     tags: Any, row_of: NDArray[np.int64], seen: NDArray[np.int64], dead: NDArray[np.int64]
 ) -> str | None:
-    """Every tweet must have come out once, and those that cannot be read as dead letters."""
+    """The problem if a tweet is missing or repeated; unreadable tweets must be dead letters."""
     has_null = np.zeros(len(tags), bool)
     has_null[np.asarray(pc.list_parent_indices(tags))[np.asarray(tags.flatten().is_null())]] = True
     is_bad = (np.asarray(tags.is_null()) | has_null)[row_of]

@@ -1,4 +1,4 @@
-"""The main job, to watch: on Spark, tweets stream past a million interests that change meanwhile."""
+"""The demo: Spark matches a stream of tweets with a million interests, which change meanwhile."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from matchyard.bench.demo.check import Checked
     from matchyard.bench.demo.pipeline import Places
 
-_MARK = ".matchyard-demo"  # in folders that a demo made, and may empty
-_LARGE = 10_000  # interests from which on it is worth to warm up before anything is measured
+_MARK = ".matchyard-demo"  # marks folders that a demo made and may empty
+_LARGE = 10_000  # interests; from this size on, kernels are compiled before the measurement
 
 
 def run(size: int, seconds: float, output: Path, threads: int, seed: int) -> bool:
-    """Generate, build, stream, change, check, sum up; False where the check found a difference."""
+    """Generate, build, stream, change, check, sum up; False if the check finds a difference."""
     try:
         import pyspark  # noqa: F401
     except ImportError:
@@ -84,7 +84,7 @@ def _clear(output: Path) -> None:
 
 @contextmanager
 def _spark(console: Console, root: Path, threads: int) -> Iterator[Any]:
-    """The session that runs, or one of our own, which writes its log into a file."""
+    """The running session, or a new one that logs into a file."""
     from matchyard.spark import session
     from matchyard.spark.session import find_session
 
@@ -93,7 +93,7 @@ def _spark(console: Console, root: Path, threads: int) -> Iterator[Any]:
     except UsageError:
         running = None
     if running is not None:
-        yield running  # it is not ours to stop
+        yield running  # its owner stops it
         return
     log = root / "spark.log"
     with _step(console, "starting Spark on this machine", lambda _: f"log in {log.name}"):
@@ -110,7 +110,7 @@ def _spark(console: Console, root: Path, threads: int) -> Iterator[Any]:
 
 @contextmanager
 def _errors_to(log: Path) -> Iterator[None]:
-    """What is started here writes its errors to a file, so that they do not tear the view apart."""
+    """Redirect stderr of new processes to a file, so that it does not disturb the view."""
     sys.stderr.flush()
     kept = os.dup(2)
     with log.open("w") as file:
@@ -124,8 +124,8 @@ def _errors_to(log: Path) -> Iterator[None]:
 
 @contextmanager
 def _plain_interrupts() -> Iterator[None]:
-    """Ctrl-C is a KeyboardInterrupt; PySpark's own handler first cancels the stream's job, which
-    then fails in its own words."""
+    """Make Ctrl-C a KeyboardInterrupt: PySpark's handler would cancel the stream's job, which then
+    fails with another error."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -138,7 +138,7 @@ def _plain_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _no_logging() -> Iterator[None]:
-    """Py4J reports every call that Ctrl-C cuts short, with its stack, to the root logger."""
+    """Disable logging: Py4J logs a stack trace for every call that Ctrl-C interrupts."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -148,7 +148,7 @@ def _no_logging() -> Iterator[None]:
 
 
 class _Said:
-    """What a step came to, filled in while it runs."""
+    """The result and duration of a step, filled in while it runs."""
 
     seconds = 0.0
     result: Any = None
@@ -156,7 +156,7 @@ class _Said:
 
 @contextmanager
 def _step(console: Console, what: str, told: Any) -> Iterator[_Said]:
-    """Say what is being done, then how long it took and what came of it."""
+    """Print the current step, then its duration and result."""
     said, start = _Said(), time.perf_counter()
     if console.is_terminal:
         with console.status(f"{what} …"):
@@ -196,7 +196,7 @@ def _built(built: Any, size: int) -> str:
 
 
 def _stream(spark: Any, places: Places, tally: Tally, seed: int, console: Console) -> bool:
-    """Run the stream; False if the user had enough of it."""
+    """Run the stream; False if the user interrupted it."""
     from matchyard.bench.demo.pipeline import Stream
 
     source = my.workload("tags", "twitter", tally.size, seed)
@@ -224,15 +224,15 @@ def _check(places: Places, tally: Tally, threads: int, console: Console) -> Chec
 
     with _step(console, "checking", lambda s: "everything again, without Spark") as said:
         said.result = check(places, tally.changes, threads)
-    found: Checked = said.result
-    return found
+    checked: Checked = said.result
+    return checked
 
 
 # -------------------------------------------------------------------- summary
 
 
 def summary(tally: Tally, places: Places, checked: Checked | None) -> list[tuple[str, str]]:
-    """The run in a few lines."""
+    """A summary of the run in a few lines."""
     steady, (median, most) = tally.steady(), tally.latency()
     versions = ", ".join(
         f"v{version} from batch {batch.number}" for version, batch in tally.versions().items()
@@ -246,10 +246,10 @@ def summary(tally: Tally, places: Places, checked: Checked | None) -> list[tuple
                    f"{'es' * (len(tally.batches) != 1)}; "
                    f"{short(steady.events_per_s)} tweets/s"),
         ("matches", f"{tally.total('matches'):,}; {short(steady.matches_per_s)} matches/s"),
-        ("rates", f"of {steady.what}; the time is that to read files, match and write Parquet"),
+        ("rates", f"of {steady.what}, including reading files and writing Parquet"),
         ("batch latency", f"median {median:.2f} s, longest {most:.2f} s, without the first batch"),
         ("changes", f"{joined:,} users joined and {left:,} left, in {len(tally.changes)} new "
-                    f"versions; those who joined got {sum(tally.caught.values()):,} tweets"),
+                    f"versions; new users got {sum(tally.caught.values()):,} tweets"),
         ("index versions", versions or "none was used"),
         ("dead letters", f"{tally.total('bad'):,} tweets that cannot be read, with the reason"),
         ("why not?", _explained(tally, places)),
@@ -259,7 +259,7 @@ def summary(tally: Tally, places: Places, checked: Checked | None) -> list[tuple
 
 
 def _explained(tally: Tally, places: Places) -> str:
-    """Why a new user does not get a tweet with one of two tags."""
+    """Explain why a new user does not get a tweet with one of two tags."""
     if not tally.changes:
         return "no user has joined"
     tags, key = tally.changes[-1].added[-1]
@@ -280,7 +280,7 @@ def _checked(checked: Checked | None) -> str:
 
 
 def _near(path: Path) -> str:
-    """A path from the working folder, where it lies below."""
+    """The path relative to the working folder, if it lies below."""
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 

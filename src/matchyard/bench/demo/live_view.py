@@ -1,4 +1,4 @@
-"""A view that stays on a terminal while something goes on; without a terminal, lines now and then."""
+"""A live view on a terminal; without a terminal, lines now and then."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LINE_EVERY_S = 5.0  # without a terminal
 
 
 class LiveView:
-    """Shows what `render` returns, four times a second, for as long as it is entered."""
+    """A context manager that shows the result of `render` four times a second."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -36,9 +36,9 @@ class LiveView:
             self._live.stop()
 
     def render(self) -> RenderableType:
-        """What a terminal shows."""
+        """The content for the terminal."""
         raise NotImplementedError
 
     def line(self, text: str) -> None:
-        """Say something where there is no terminal."""
+        """Print a line if there is no terminal."""
         self.console.print(text, highlight=False, soft_wrap=True, markup=False)

@@ -1,9 +1,10 @@
-"""Routers to watch: ten processes on the map of a provider pass hashtags on to who asked for them, one is killed meanwhile.
+"""The network demo: ten routers in processes, on the map of a provider, forward tweets by hashtags.
 
-    routers in processes ◀── registrations that come and go, tweets ── users who read what comes for them
+    routers in processes ◀── changing registrations, tweets ── users who read their tweets
 
-Users at all routers register interests. Some keep theirs; others change them all the time. Tweets enter anywhere. A
-router is killed and starts again. In the end, who got what is compared with a flat index of all interests.
+Users at all routers register interests. Some users keep them; others change them all the time. Tweets
+enter at any router. One router is killed and starts again. In the end, the deliveries are compared with
+the matches of a flat index of all interests.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ _RING = [
     (4, 3),
     (2, 4),
 ]
-_N_LOYAL, _N_FICKLE = 20, 10  # users that keep their interests, and that change them
+_N_LOYAL, _N_FICKLE = 20, 10  # users who keep their interests, and users who change them
 _INTERESTS = 150  # of a user
 _LAST = 500  # tweets after everything has settled
 
 
 def run(seconds: float, output: Path, seed: int) -> bool:
-    """Run it; False where the check found a difference."""
+    """Run the demo; False if the check finds a difference."""
     if seconds <= 0:
         raise UsageError(f"a demo for {seconds} s; expected more than none")
     _clear(output)
@@ -81,17 +82,17 @@ def _clear(output: Path) -> None:
 
 
 def _places() -> tuple[list[str], list[tuple[str, str]], str]:
-    """Ten cities and the links between them: of a Rocketfuel map, or made up where there is no data."""
+    """Ten cities and their links: from a Rocketfuel map, or made up without the data."""
     path = Path(os.environ.get("MATCHYARD_DATA", ""), _MAP)
     if not (os.environ.get("MATCHYARD_DATA") and path.exists()):
         return _CITIES, [(_CITIES[a], _CITIES[b]) for a, b in _RING], "a made-up map"
     city, near = dict[str, str](), list[tuple[str, str]]()
     with gzip.open(path, "rt") as lines:
         for line in lines:
-            found = re.match(r"(\d+) @([^,\s]+)", line)
-            if found:
-                city[found[1]] = found[2].replace("+", " ")
-                near += [(found[1], other) for other in re.findall(r"<(\d+)>", line)]
+            header = re.match(r"(\d+) @([^,\s]+)", line)
+            if header:
+                city[header[1]] = header[2].replace("+", " ")
+                near += [(header[1], other) for other in re.findall(r"<(\d+)>", line)]
     links = {(city[a], city[b]) for a, b in near if a in city and b in city and city[a] < city[b]}
     n_links = Counter(end for link in links for end in link)
     chosen = [name for name, _ in n_links.most_common(10)]
@@ -104,7 +105,7 @@ def _places() -> tuple[list[str], list[tuple[str, str]], str]:
 
 
 def _tweets(seed: int) -> tuple[list[frozenset[str]], list[frozenset[str]], str]:
-    """Tweets, interests, and what they are."""
+    """Tweets, interests, and a description of both."""
     n_interests = 4 * (_N_LOYAL + _N_FICKLE) * _INTERESTS
     has_data = bool(os.environ.get("MATCHYARD_DATA"))
     name = "congress" if has_data else "twitter-popular"
@@ -176,7 +177,7 @@ async def _read(story: Story, user: str) -> None:
 
 
 async def _send(story: Story, chance: random.Random, seconds: float | None) -> None:
-    """Send tweets into the network, anywhere; for some seconds, or a last few."""
+    """Send tweets to random routers, for some seconds; without a time, the last few."""
 
     async def from_one(name: str) -> None:
         async with Client(story.routers.address(name), f"source {name}", patience=60) as client:
@@ -196,7 +197,7 @@ async def _send(story: Story, chance: random.Random, seconds: float | None) -> N
 
 
 async def _change(story: Story, interests: list[frozenset[str]], chance: random.Random) -> None:
-    """Fickle users drop interests and take up others."""
+    """Let fickle users replace interests."""
     while story.elapsed() < story.seconds:
         user = f"fickle{chance.randrange(_N_FICKLE)}"
         mine = story.wanted[user]
@@ -220,7 +221,7 @@ async def _kill(story: Story, chance: random.Random) -> None:
     name = busiest["name"] if busiest else chance.choice(story.routers.names)
     story.routers.kill(name)
     story.down.add(name)
-    story.say(f"router {name} was killed; its neighbours keep what it misses")
+    story.say(f"router {name} was killed; its neighbours keep messages for it")
     await asyncio.sleep(min(3.0, story.seconds * 0.15))
     story.routers.start(name)
     status = await story.routers.status(name)
@@ -229,7 +230,7 @@ async def _kill(story: Story, chance: random.Random) -> None:
 
 
 async def _watch(story: Story, view: NetworkView) -> None:
-    """Ask routers how they are, again and again."""
+    """Poll the status of the routers."""
 
     async def ask(name: str) -> None:
         async with Client(story.routers.address(name), "watch", patience=3600) as client:
@@ -250,7 +251,7 @@ async def _watch(story: Story, view: NetworkView) -> None:
 
 
 async def _trace_now_and_then(story: Story) -> None:
-    """Follow a tweet that somebody got, router by router."""
+    """Follow a delivered tweet, router by router."""
     while story.elapsed() < story.seconds - 1:
         await asyncio.sleep(1.5)
         users = [user for user, got in story.got.items() if got]
@@ -264,28 +265,28 @@ async def _trace_now_and_then(story: Story) -> None:
 
 
 async def _steps(story: Story, tweet: frozenset[str], start: str, tree: int = 0) -> list[str]:
-    """What each router does with a tweet, from where it enters."""
+    """The actions of each router for a tweet, from its first router on."""
     lines = [f"#{' #'.join(sorted(tweet))}, if it enters at {start}:"]
     waiting = deque([(start, "", 1)])
     while waiting and len(lines) < 12:
         name, came_from, depth = waiting.popleft()
         question = {"ask": "step", "tags": sorted(tweet), "tree": tree, "from": came_from}
         async with asyncio.timeout(3), Client(story.routers.address(name), "trace") as client:
-            found = await client.ask(question)
-        users = ", ".join(found["keys"])
-        onward = ", ".join(found["to"])
+            answer = await client.ask(question)
+        users = ", ".join(answer["keys"])
+        onward = ", ".join(answer["to"])
         what = "; ".join(
             part
             for part in (f"to {onward}" if onward else "", f"for {users}" if users else "")
             if part
         )
-        lines.append(f"{'  ' * depth}{name}: {what or 'nobody here or beyond wants it'}")
-        waiting.extend((one, name, depth + 1) for one in found["to"])
+        lines.append(f"{'  ' * depth}{name}: {what or 'no receivers here or beyond'}")
+        waiting.extend((one, name, depth + 1) for one in answer["to"])
     return lines
 
 
 async def _arrived(story: Story) -> None:
-    """Wait until routers are quiet and users have read everything."""
+    """Wait until routers are idle and users have read all tweets."""
     while True:
         status = await story.routers.settled()
         before = story.n_got()
@@ -295,8 +296,7 @@ async def _arrived(story: Story) -> None:
 
 
 def _check(story: Story, n_before: int) -> tuple[bool, list[str]]:
-    """Compare who got what with a flat index: all tweets of users who kept their interests, and the last ones
-    of all users."""
+    """Compare deliveries with a flat index: all tweets of loyal users, and the last tweets of all users."""
     index = my.TagIndex()
     for user, wanted in story.wanted.items():
         for tags in wanted.elements():

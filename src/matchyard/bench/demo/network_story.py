@@ -10,7 +10,7 @@ from matchyard.network.processes import RouterProcesses
 
 
 class Story:
-    """What has happened so far, for the view and for the check at the end."""
+    """The events of the demo so far, for the view and for the check at the end."""
 
     def __init__(
         self, routers: RouterProcesses, tweets: list[frozenset[str]], seconds: float
@@ -18,9 +18,7 @@ class Story:
         self.routers, self.tweets, self.seconds = routers, tweets, seconds
         self.began = self.streaming_since = time.monotonic()
         self.state = "starting routers"
-        self.sent: list[
-            int
-        ] = []  # by number of the tweet, in the order in which they were accepted
+        self.sent: list[int] = []  # numbers of tweets, in the order in which they were accepted
         self.got: dict[str, list[int]] = {}  # numbers of tweets, by user
         self.homes: dict[str, str] = {}
         self.wanted: dict[str, Counter[frozenset[str]]] = {}
@@ -32,13 +30,13 @@ class Story:
         self.trace: list[str] = []
 
     def elapsed(self) -> float:
-        """Seconds since tweets arrive."""
+        """Seconds since the first tweet."""
         return time.monotonic() - self.streaming_since
 
     def n_got(self) -> int:
-        """Deliveries to all users."""
+        """The number of deliveries to all users."""
         return sum(map(len, self.got.values()))
 
     def say(self, text: str) -> None:
-        """Write down what happens."""
+        """Record a message for the view."""
         self.said.append((time.monotonic() - self.began, text))

@@ -1,4 +1,4 @@
-"""The live view of the routers, or a few plain lines where there is no terminal."""
+"""The live view of the routers; without a terminal, a few plain lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 class NetworkView(LiveView):
-    """Shows a story while it goes on."""
+    """Shows the running demo."""
 
     def __init__(self, console: Console, story: Story) -> None:
         super().__init__(console)
@@ -27,7 +27,7 @@ class NetworkView(LiveView):
         self._said_s, self._n_told = -LINE_EVERY_S, 0
 
     def tick(self) -> None:
-        """Without a terminal, say now and then how things are."""
+        """Without a terminal, print the state now and then."""
         story = self.story
         if self._live:
             return
@@ -140,7 +140,7 @@ class NetworkView(LiveView):
 
 
 def _bars(totals: list[int], width: int = 40) -> str:
-    """What was added from one point to the next, as small bars."""
+    """The increments between totals, as small bars."""
     added = [max(0, b - a) for a, b in pairwise(totals)][-width:]
     most = max(added, default=0) or 1
     return "".join(_BLOCKS[round(one / most * (len(_BLOCKS) - 1))] for one in added)

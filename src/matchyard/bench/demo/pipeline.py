@@ -23,14 +23,14 @@ from matchyard.bench.demo.tally import NEW_KEY, PER_CHANGE, Batch, Change, Seen,
 from matchyard.errors import MatchyardError
 from matchyard.spark import Built, Progress, append, build, match, to_files, workloads
 
-_EVERY_S = 0.25  # a file of tweets
-_MOST_FILES = 16  # in a micro-batch, so that one after a pause does not take long
-_TARGET_S = 2.0  # how long a micro-batch should take: tweets arrive as fast as that allows
+_EVERY_S = 0.25  # between two files of tweets
+_MOST_FILES = 16  # in a micro-batch, so that a batch after a pause does not take long
+_TARGET_S = 2.0  # target duration of a micro-batch; it sets the rate of tweets
 _FIRST_RATE, _LEAST_RATE = 4000.0, 1000.0  # tweets/s
-_BAD_EVERY = 4  # files, of which one has two tweets that cannot be read
-_JOIN, _LEAVE = 500, 100  # interests that are added and users that are removed in one change
+_BAD_EVERY = 4  # every fourth file has two tweets that cannot be read
+_JOIN, _LEAVE = 500, 100  # added interests and removed users of one change
 _CHANGES_AT = (0.2, 0.45, 0.7)  # of the streaming time
-_PATIENCE_S = 180.0  # to wait for a version to be taken up, or for the last report of a batch
+_PATIENCE_S = 180.0  # limit to wait for the use of a version, or for the last report of a batch
 
 
 class Places:
@@ -53,12 +53,12 @@ def generate(spark: SparkSession, places: Places, size: int, seed: int, partitio
 
 
 def build_index(spark: SparkSession, places: Places) -> Built:
-    """Compile them."""
+    """Compile the interests."""
     return build(spark.read.parquet(str(places.interests)), places.index)
 
 
 def warm_up(spark: SparkSession, folder: Path) -> None:
-    """The whole way once with little data, so that no kernel is compiled while we measure."""
+    """Run the pipeline once with little data, to compile all kernels before the measurement."""
     places, size = Places(folder), 1000
     generate(spark, places, size, 1, 1)
     build_index(spark, places)
@@ -75,19 +75,19 @@ def warm_up(spark: SparkSession, folder: Path) -> None:
 
 
 def _failure(error: Any) -> MatchyardError:
-    """Why a stream has ended, on one line."""
-    text = str(error or "nobody knows why").strip()
+    """The error of a stream, on one line."""
+    text = str(error or "for an unknown reason").strip()
     told = re.findall(r"\b(\w+(?:Error|Exception): (?!An? error occurred)[^\n\\]+)", text)
     return MatchyardError(f"the stream has stopped: {(told or text.splitlines())[0]}")
 
 
 def _query(spark: SparkSession, places: Places, write: Callable[[DataFrame, int], None]) -> Any:
-    """The stream, still to be started."""
+    """The stream, not started yet."""
     schema = "id string, tags array<string>"
     arriving = spark.readStream.schema(schema).option("maxFilesPerTrigger", _MOST_FILES)
     tweets = arriving.parquet(str(places.tweets))
-    found = match(tweets, places.index, follow=True, version=True, bad="keep", output="arrays")
-    writer = found.writeStream.foreachBatch(write).queryName("tweets")
+    matched = match(tweets, places.index, follow=True, version=True, bad="keep", output="arrays")
+    writer = matched.writeStream.foreachBatch(write).queryName("tweets")
     return writer.option("checkpointLocation", str(places.checkpoint))
 
 
@@ -96,7 +96,7 @@ def _query(spark: SparkSession, places: Places, write: Callable[[DataFrame, int]
 
 def _tweets(source: Any, start: int, n_tweets: int, bad: bool) -> pa.Table:
     tags = source.events(n_tweets, start=start)
-    if bad and n_tweets >= 2:  # one without tags, one with a tag that is missing
+    if bad and n_tweets >= 2:  # one with null instead of tags, one with a null tag
         unreadable = pa.array([None, ["half", None]], tags.type)
         tags = pa.concat_arrays([unreadable, tags.slice(2)])
     ids = [f"tweet-{number}" for number in range(start, start + n_tweets)]
@@ -104,12 +104,12 @@ def _tweets(source: Any, start: int, n_tweets: int, bad: bool) -> pa.Table:
 
 
 def number_of(ids: Any) -> Any:
-    """`tweet-12` as 12, for a column."""
+    """The numbers of a column of ids: 12 for `tweet-12`."""
     return pc.cast(pc.utf8_slice_codeunits(ids, len("tweet-")), pa.int64())
 
 
 class Tweets(threading.Thread):
-    """Writes files of tweets, as many as the stream can just keep up with."""
+    """Writes files of tweets, at a rate that the stream can just keep up with."""
 
     def __init__(self, source: Any, folder: Path, tally: Tally) -> None:
         super().__init__(daemon=True, name="tweets")
@@ -119,14 +119,14 @@ class Tweets(threading.Thread):
         self.problem: BaseException | None = None
 
     def run(self) -> None:
-        """Write until told to stop."""
+        """Write until `stop`."""
         try:
             for number in itertools.count():
                 self._write(number)
                 while self._end.wait(_EVERY_S) or self._is_behind():
                     if self._end.is_set():
                         return
-        except Exception as error:  # is raised again by the thread that watches
+        except Exception as error:  # the watching thread raises it again
             self.problem = error
 
     def _write(self, number: int) -> None:
@@ -142,9 +142,9 @@ class Tweets(threading.Thread):
         return waiting > 2 * _TARGET_S * self.rate
 
     def pace(self, batch: Batch) -> None:
-        """Bring the next batches nearer to the time that they should take.
+        """Adjust the rate so that the next batches come nearer to the target duration.
 
-        A batch has a fixed cost: on a busy machine, short batches would be nothing but that.
+        A batch has a fixed cost: on a busy machine, it would dominate short batches.
         """
         recent = self.tally.batches[1:][-8:]
         if not recent:
@@ -152,11 +152,11 @@ class Tweets(threading.Thread):
         target_s = max(_TARGET_S, 1.6 * min(one.seconds for one in recent))
         factor = (target_s / max(batch.seconds, 0.1)) ** 0.5
         speed = max(one.events / one.seconds for one in recent[-3:])
-        wanted = min(self.rate * min(1.25, max(0.8, factor)), 1.2 * speed)  # no more than it can
+        wanted = min(self.rate * min(1.25, max(0.8, factor)), 1.2 * speed)  # near its speed
         self.rate = max(_LEAST_RATE, wanted)
 
     def stop(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         self._end.set()
         self.join()
 
@@ -165,15 +165,15 @@ class Tweets(threading.Thread):
 
 
 class Watch(Progress):
-    """Puts every micro-batch on the tally."""
+    """Adds every micro-batch to the tally."""
 
     def __init__(self, tally: Tally, then: Callable[[Batch], None]) -> None:
         super().__init__()
         self._tally, self._then = tally, then
-        self.query = ""  # the id of ours; a session may have others
+        self.query = ""  # id of our query; a session may have others
 
     def onQueryProgress(self, event: Any) -> None:
-        """Take the numbers of one micro-batch."""
+        """Record the numbers of one micro-batch."""
         super().onQueryProgress(event)
         progress = event.progress
         sample = self.samples.get(str(progress.id))
@@ -199,7 +199,7 @@ class Stream:
         self._save = to_files(str(places.matches), dead_letters=str(places.dead_letters))
 
     def start(self) -> None:
-        """Let the tweets come."""
+        """Start the stream and the tweets."""
         self.spark.streams.addListener(self.watch)
         self.tally.started, self.tally.state = time.time(), "streaming"
         self.query = _query(self.spark, self.places, self._batch).start()
@@ -208,15 +208,15 @@ class Stream:
 
     def _batch(self, batch: DataFrame, number: int) -> None:
         self._save(batch, number)
-        found = pq.read_table(
+        rows = pq.read_table(
             self.places.matches / f"batch={number}", columns=["id", "keys", "version"]
         )
-        if len(found):
-            self._look_at(found.combine_chunks())
+        if len(rows):
+            self._look_at(rows.combine_chunks())
 
-    def _look_at(self, found: pa.Table) -> None:
-        """Count what new users got, and take a few tweets to be shown."""
-        tally, lists = self.tally, found["keys"].combine_chunks()
+    def _look_at(self, table: pa.Table) -> None:
+        """Count the tweets of new users, and pick a few tweets for the view."""
+        tally, lists = self.tally, table["keys"].combine_chunks()
         lengths = np.asarray(pc.list_value_length(lists))
         tally.spread += np.bincount(
             np.minimum(lengths, len(tally.spread) - 1), minlength=len(tally.spread)
@@ -227,21 +227,21 @@ class Stream:
         tally.caught.update(caught[1].tolist())
         rows = [*caught[0, -1:].tolist(), *np.flatnonzero(lengths)[:2].tolist()]
         for row in dict.fromkeys(rows):
-            name = found["id"][row].as_py()
+            name = table["id"][row].as_py()
             tags = self.source.events(1, start=int(name.partition("-")[2]))[0].as_py()
             some = sorted(lists[row].as_py(), reverse=True)[:8]  # new users first
-            version = found["version"][row].as_py()
+            version = table["version"][row].as_py()
             tally.seen.append(Seen(name, tags, int(lengths[row]), some, version))
 
     def change(self) -> None:
-        """Users join with what upcoming tweets are about, others leave; published as a version."""
+        """Publish a version: new users want tags of upcoming tweets, and others leave."""
         tally, number = self.tally, len(self.tally.changes) + 1
         asked_s = tally.elapsed()
         ahead = tally.written + int(4 * self.tweets.rate) + number * _JOIN
         upcoming = self.source.events(_JOIN, start=ahead)
         first = NEW_KEY + number * PER_CHANGE
         added = [(tags[:2], first + row) for row, tags in enumerate(upcoming.to_pylist())]
-        users = max(1, tally.size // 3)  # half of those who leave are old, half joined lately
+        users = max(1, tally.size // 3)  # half of the leaving users are old, half joined lately
         removed = [(number * 7919 + 104729 * row) % users for row in range(_LEAVE)]
         if tally.changes:
             removed[: _LEAVE // 2] = [key for _, key in tally.changes[-1].added[: _LEAVE // 2]]
@@ -254,7 +254,7 @@ class Stream:
         )
 
     def run(self, tick: Callable[[], None]) -> None:
-        """Stream for the time given, with changes in between, until the last is taken up."""
+        """Stream for the given time, with changes, until a batch uses the last change."""
         tally = self.tally
         for share in _CHANGES_AT:
             self._wait(tick, lambda share=share: tally.elapsed() >= share * tally.seconds)  # type: ignore[misc]
@@ -286,7 +286,7 @@ class Stream:
             time.sleep(0.1)
 
     def close(self) -> None:
-        """Stop both, whatever has happened."""
+        """Stop the stream and the thread, also after an error."""
         if self.tweets.is_alive():
             self.tweets.stop()
         if hasattr(self, "query"):

@@ -1,4 +1,4 @@
-"""The demo's report: one HTML file that needs nothing else, with plots where Matplotlib is."""
+"""The demo's report: one self-contained HTML file, with plots if Matplotlib is installed."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ code {{ background: #edf1f5; border-radius: 4px; padding: 1px 5px; font-size: 13
 
 
 class Facts(NamedTuple):
-    """What the report says besides the tally."""
+    """The facts of the report besides the tally."""
 
     rows: list[tuple[str, str]]  # the summary
     seed: int
     threads: int
-    whole_s: float  # from the first line to here
+    whole_s: float  # of the whole demo so far
     checked: Checked | None
 
 
@@ -127,7 +127,7 @@ def _verdict(rows: Sequence[tuple[str, str]]) -> str:
     said = dict(rows)
     return (
         f'<section class="verdict"><h2>Checked</h2><p>{escape(said["checked"])}.</p>'
-        f'<p class="dim">Rates are those {escape(said["rates"])}.</p></section>'
+        f'<p class="dim">Rates are means {escape(said["rates"])}.</p></section>'
     )
 
 
@@ -138,7 +138,7 @@ def _section(title: str, content: str) -> str:
 def _table(
     head: Sequence[str], rows: Sequence[Sequence[Any]], numbers: Sequence[int] = (), raw: int = -1
 ) -> str:
-    """A table; columns in `numbers` stand to the right, column `raw` is HTML already."""
+    """A table; columns in `numbers` are right-aligned, column `raw` is HTML already."""
 
     def cell(kind: str, place: int, value: Any) -> str:
         text = str(value) if place == raw and kind == "td" else escape(str(value))
@@ -242,8 +242,8 @@ def _plots(tally: Tally) -> list[str]:
         ]
     cells = "".join(_section(title, svg) for title, svg in drawn)
     note = (
-        "Each step is a batch, as wide as it took. Dashed lines: a change of the interests is "
-        "published. A batch takes the version that is current when its first task begins."
+        "Each step is a batch; its width is its duration. Dashed lines: a change of the interests is "
+        "published. A batch uses the version that is current when its first task begins."
     )
     return [f'<div class="plots">{cells}</div>', f'<p class="dim">{note}</p>']
 
@@ -274,7 +274,7 @@ def _over_time(axes: Any, tally: Tally) -> None:
 
 
 def _steps(axes: Any, tally: Tally, heights: Sequence[float], color: str) -> None:
-    """Each batch as wide as it took."""
+    """Draw each batch as a step; its width is its duration."""
     for batch, height in zip(tally.batches, heights):
         times = [batch.end_s - batch.seconds, batch.end_s]
         axes.fill_between(times, height, color=color, alpha=0.2, linewidth=0)
@@ -306,7 +306,7 @@ def _version_plot(tally: Tally) -> str:
 
 
 def _spread_plot(tally: Tally) -> str:
-    """How many tweets have none, 1, 2–3, 4–7, … matches."""
+    """A histogram of tweets with 0, 1, 2–3, 4–7, … matches."""
     figure, axes = _figure()
     last = int(np.flatnonzero(tally.spread).max(initial=1))
     edges = [0, 1, *(2**power for power in range(1, last.bit_length() + 1))]

@@ -1,4 +1,4 @@
-"""What the demo has done and seen: the stream's threads write it, the view and the report read it."""
+"""The state of the demo: the stream's threads write it, the view and the report read it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-NEW_KEY = 10**12  # users that join while the stream runs have keys from here on…
-PER_CHANGE = 10**6  # …and those of one change are numbered from a multiple of this
-_WARM = 0.2  # share of the streaming time that is not counted as steady
+NEW_KEY = 10**12  # first key of the users that join while the stream runs
+PER_CHANGE = 10**6  # the keys of one change start at a multiple of this
+_WARM = 0.2  # first share of the streaming time, which is not steady yet
 
 
 class Batch(NamedTuple):
@@ -30,7 +30,7 @@ class Batch(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A tweet and who gets it, to be read by people."""
+    """A tweet and its receivers, for the view."""
 
     id: str
     tags: list[str]
@@ -40,7 +40,7 @@ class Seen(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A change of the interests that was published while the stream ran."""
+    """A change of the interests, published while the stream ran."""
 
     number: int
     version: int
@@ -53,7 +53,7 @@ class Change(NamedTuple):
 class Steady(NamedTuple):
     """The stream without its first batches and without the time after the last tweet."""
 
-    what: str  # is included
+    what: str  # description of the included batches
     events_per_s: float
     matches_per_s: float
 
@@ -63,12 +63,12 @@ class Tally:
     """Numbers, samples and changes of one run."""
 
     size: int
-    seconds: float  # that tweets are to arrive for
+    seconds: float  # planned duration of the tweets
     build_s: float = 0.0
     index_bytes: int = 0
     started: float = 0.0  # time.time() at the start of the stream
     state: str = "starting"
-    written: int = 0  # tweets that have arrived
+    written: int = 0  # tweets so far
     batches: list[Batch] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
     seen: deque[Seen] = field(default_factory=lambda: deque(maxlen=40))
@@ -88,24 +88,24 @@ class Tally:
         return next((one for one in list(self.batches) if one.version >= change.version), None)
 
     def versions(self) -> dict[int, Batch]:
-        """The versions that the stream has used, with the first batch of each."""
-        found: dict[int, Batch] = {}
+        """The versions that the stream used, with the first batch of each."""
+        first_batches: dict[int, Batch] = {}
         for batch in list(self.batches):
-            found.setdefault(batch.version, batch)
-        return found
+            first_batches.setdefault(batch.version, batch)
+        return first_batches
 
     def durations(self) -> list[float]:
-        """How long the batches took, the first one left out, which starts the Python workers."""
-        found = [batch.seconds for batch in list(self.batches) if batch.events]
-        return found[1:] or found
+        """The durations of the batches, without the first, which starts the Python workers."""
+        seconds = [batch.seconds for batch in list(self.batches) if batch.events]
+        return seconds[1:] or seconds
 
     def latency(self) -> tuple[float, float]:
-        """Median and maximum of that."""
-        found = self.durations()
-        return (statistics.median(found), max(found)) if found else (0.0, 0.0)
+        """Median and maximum of the durations."""
+        seconds = self.durations()
+        return (statistics.median(seconds), max(seconds)) if seconds else (0.0, 0.0)
 
     def steady(self) -> Steady:
-        """Rates by the clock on the wall, waiting and planning of batches included."""
+        """Rates by wall time, including waiting and the planning of batches."""
         batches = [batch for batch in list(self.batches) if batch.events]
         inner = [one for one in batches if _WARM * self.seconds <= one.end_s <= self.seconds]
         chosen = inner if len(inner) > 2 else batches
@@ -135,7 +135,7 @@ def hashtags(tags: Sequence[str], most: int | None = None) -> str:
 
 
 def user(key: int) -> str:
-    """A key as people read it.
+    """The readable name of a key.
 
     >>> user(7), user(NEW_KEY + PER_CHANGE + 3)
     ('7', 'new-1-3')

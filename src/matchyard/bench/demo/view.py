@@ -1,4 +1,4 @@
-"""The demo's live view: panels that fit the terminal, or a few plain lines where there is none."""
+"""The demo's live view: panels that fit the terminal; without a terminal, a few plain lines."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from matchyard.bench.compare.report import short
 from matchyard.bench.demo.live_view import LINE_EVERY_S, LiveView
 from matchyard.bench.demo.tally import NEW_KEY, Change, Seen, Tally, hashtags, user
 
-_WIDE = 100  # columns from which on there is room for details
+_WIDE = 100  # columns; details need at least these
 _FIXED = 14  # lines of the view besides tweets and changes
 
 
 class View(LiveView):
-    """Shows a tally while it grows."""
+    """Shows a growing tally."""
 
     def __init__(self, console: Console, tally: Tally) -> None:
         super().__init__(console)
@@ -27,7 +27,7 @@ class View(LiveView):
         self._said_s, self._told = 0.0, 0
 
     def tick(self) -> None:
-        """Without a terminal, say now and then how things are."""
+        """Without a terminal, print the state now and then."""
         if self._live:
             return
         tally = self.tally
@@ -131,7 +131,7 @@ def bars(values: Sequence[float]) -> str:
 
 
 def seen_line(seen: Seen, most_tags: int) -> Text:
-    """A tweet and who gets it, on one line."""
+    """A tweet and its receivers, on one line."""
     keys = ", ".join(user(key) for key in seen.some_keys[:2])
     line = Text(f"{hashtags(seen.tags, most_tags)} ", no_wrap=True, overflow="ellipsis")
     users = "user" if seen.n_keys == 1 else "users"
@@ -143,7 +143,7 @@ def seen_line(seen: Seen, most_tags: int) -> Text:
 
 
 def change_line(tally: Tally, change: Change) -> str:
-    """A change on one line: what, when, and since when the stream heeds it."""
+    """A change on one line: its numbers, its time, and the first batch that used it."""
     batch = tally.taken_up(change)
     text = (
         f"v{change.version} at {change.published_s:.1f} s: "

@@ -3,13 +3,13 @@
 A folder `tagmatch_fig4` is the figure `tagmatch-fig4` and holds `figure.toml` (title, axes, sizes
 and the published numbers) and `run.py` with two functions:
 
-    run(figure)          yields rows: {"series": …, "x": …, "y": …, and whatever explains them};
-                         rows may have a "panel": then each is drawn beside the others
+    run(figure)          yields rows: {"series": …, "x": …, "y": …, and fields that explain them};
+                         rows may have a "panel": panels are drawn side by side
     judge(figure, rows)  returns ("reproduced" | "partly" | "not", the reason in a sentence)
 
-and, where a plot of the rows does not show all, `illustrate(figure, folder)`, which draws more pictures.
-Results go into NAME.json and NAME.png in the folder, and into a row of the overview README.md; those
-of a GPU, which often is in another machine, into NAME.gpu.json (see `reproduce`).
+An optional function `illustrate(figure, folder)` draws more pictures. Results go into NAME.json and
+NAME.png in the folder, and into a row of the overview README.md. Results of a GPU, often in another
+machine, go into NAME.gpu.json (see `reproduce`).
 """
 
 from __future__ import annotations
@@ -41,37 +41,37 @@ class Figure(NamedTuple):
     folder: Path
     title: str
     asks: str  # the question in a few words
-    source: str  # paper and section, and where the published numbers come from
+    source: str  # paper and section, and the source of the published numbers
     x: str
     y: str
     log_x: bool
     log_y: bool
-    shared_y: bool  # panels have one unit; else their names say which
+    shared_y: bool  # all panels have one unit; otherwise their names include it
     size: int  # subscriptions at full scale
     threads: int
     published: list[Row]
-    settings: dict[str, Any]  # whatever else the folder's own code needs
-    gpu_engine: str  # whose algorithms are measured on a GPU as well; empty: none is
-    device: str = "cpu"  # that is measured
-    cores: int = 1  # of the machine that measured on the CPU…
-    card: str = ""  # …and the GPU, where rows of one are judged…
-    fed: str = ""  # …" with 16 threads", where these are not those of the CPU
+    settings: dict[str, Any]  # further settings of the folder's code
+    gpu_engine: str  # the engine whose algorithms run on a GPU as well; empty: none
+    device: str = "cpu"  # of this measurement
+    cores: int = 1  # of the machine with the CPU's results
+    card: str = ""  # name of the GPU, if its rows are judged…
+    fed: str = ""  # …and " with 16 threads", if the CPU's results have another number
 
 
 def find_figures(start: Path | None = None) -> dict[str, Figure]:
     """All figures of the checkout that contains `start` (or the working folder)."""
     start = (start or Path.cwd()).resolve()
     for folder in (start, *start.parents):
-        found = sorted((folder / "benchmarks" / "figures").glob("*/figure.toml"), key=_in_order)
-        if found:
-            return {figure.name: figure for figure in map(_read, found)}
+        files = sorted((folder / "benchmarks" / "figures").glob("*/figure.toml"), key=_in_order)
+        if files:
+            return {figure.name: figure for figure in map(_read, files)}
     raise UsageError(
         "no folder benchmarks/figures here: `matchyard reproduce` runs in a checkout of the sources"
     )
 
 
 def _in_order(path: Path) -> list[tuple[int, str]]:
-    """Figure 2 before Figure 10."""
+    """A sort key that puts Figure 2 before Figure 10."""
     return [(int(part) if part.isdigit() else -1, part) for part in _NUMBER.split(str(path))]
 
 
@@ -107,13 +107,13 @@ def load(figure: Figure) -> Any:
 
 
 def draw(figure: Figure, rows: list[Row], verdict: str, path: Path) -> None:
-    """Plot ours and the published numbers."""
+    """Plot our numbers and the published ones."""
     shape = plots.Axes(figure.x, figure.y, figure.log_x, figure.log_y, figure.shared_y)
     plots.draw(f"{figure.title} — {verdict}", shape, rows, figure.published, path)
 
 
 def _table(title: str, x: str, rows: list[Row]) -> Table:
-    """Places across and series down, or the other way round where that is narrower."""
+    """A table of series by values of x, transposed if that is narrower."""
     places = sorted({row["x"] for row in rows})
     cells = {}
     for (panel, series), points in series_of(rows, by_panel=True).items():
@@ -132,7 +132,7 @@ def _table(title: str, x: str, rows: list[Row]) -> Table:
 
 
 def show(figure: Figure, rows: list[Row], verdict: str = "", reason: str = "") -> None:
-    """Print ours and the paper's numbers as tables, and the verdict where there is one."""
+    """Print our numbers and the paper's as tables, and the verdict if there is one."""
     console = Console()
     console.print(f"[bold]{figure.title}[/bold]  [dim]{figure.source}[/dim]")
     for title, some in (("here", rows), ("published", figure.published)):
@@ -145,7 +145,7 @@ def show(figure: Figure, rows: list[Row], verdict: str = "", reason: str = "") -
 
 
 def write_overview(figures: Mapping[str, Figure]) -> None:
-    """README.md beside the folders: a row per figure, from the results that are there."""
+    """Write README.md beside the folders: a row for each figure with results."""
     lines = [_INTRODUCTION, "| figure | asks | verdict | because |", "|---|---|---|---|"]
     for name, figure in figures.items():
         place, verdict, reason = figure.folder.name, "not run", ""
@@ -161,12 +161,11 @@ def write_overview(figures: Mapping[str, Figure]) -> None:
 _INTRODUCTION = """\
 # The papers' figures, run again
 
-`matchyard reproduce NAME` runs one and writes its results, its plot (linked from the verdict) and
-this table. *reproduced* means that what the paper claims in words holds here as well, *partly* that
-some of it does, *not* that it does not. Sizes are those of a small machine: the papers had 24 cores,
-two GPUs and 212 million sets (TagMatch), one core and a million predicates (HEM), or a GPU for the
-stacks and 12 cores for YFilter (XML twigs). Where a series is called *(GPU)*, `matchyard reproduce NAME
---device gpu` measured it, on the card that the reason names and in another machine than the rest; it
-answers what the paper claims of a GPU. Published numbers are those of the papers' text and tables;
-nothing was read off a chart.
+`matchyard reproduce NAME` runs a figure and writes its results, its plot (linked from the verdict) and
+this table. *reproduced*: our results support the paper's claims in words. *partly*: they support some
+of them. *not*: they do not support the main claim. Sizes are those of a small machine: the papers had
+24 cores, two GPUs and 212 million sets (TagMatch), one core and a million predicates (HEM), or a GPU
+for the stacks and 12 cores for YFilter (XML twigs). A series called *(GPU)* comes from `matchyard
+reproduce NAME --device gpu`, in another machine with the card that the reason names; it tests the
+paper's claims about GPUs. Published numbers come from the papers' text and tables, never from a chart.
 """

@@ -20,7 +20,7 @@ _DPI = 110
 
 
 class Panel(NamedTuple):
-    """A mesh, the load of its nodes, and trees that are drawn over it."""
+    """A mesh, the load of its nodes, and trees to draw over it."""
 
     mesh: Mesh
     load: NDArray[np.float64]
@@ -37,12 +37,12 @@ def draw_load(
     trees: Sequence[Tree] = (),
     label: str = Panel._field_defaults["label"],
 ) -> None:
-    """One mesh; with the trees of some requests as lines, where they are given."""
+    """Draw one mesh, with given trees as lines."""
     draw_loads([Panel(mesh, load, f"{len(mesh):,} nodes", trees, label)], path)
 
 
 def draw_loads(panels: Sequence[Panel], path: Path, title: str = "") -> None:
-    """Meshes beside each other, each with colours of its own range."""
+    """Draw meshes side by side, each with its own range of colours."""
     pyplot = load_pyplot()
     size = (_SIDE_IN + 0.9) * len(panels), _SIDE_IN + 0.4
     plot, grid = pyplot.subplots(1, len(panels), figsize=size, layout="constrained", squeeze=False)
@@ -76,7 +76,7 @@ def _draw(plot: Any, axes: Any, panel: Panel) -> None:
 
 
 def _draw_lines(axes: Any, mesh: Mesh, trees: Sequence[Tree]) -> None:
-    """Who hears whom, in a small mesh; and the hops of trees, with a star at their sources."""
+    """Draw the edges of a small mesh, and the hops of trees, with a star at their sources."""
     from matplotlib.collections import LineCollection
 
     if len(mesh) <= MOST_NAMED:
@@ -99,7 +99,7 @@ def _draw_names(axes: Any, mesh: Mesh) -> None:
 
 
 def _area(n_nodes: int) -> float:
-    """Of a mark in square points, such that marks of many nodes leave no gaps, and those of a few are apart."""
+    """The area of a mark in square points: many marks leave no gaps, and few do not touch."""
     return float(np.clip(6 * (72 * _SIDE_IN) ** 2 / n_nodes, 3, 50))
 
 

@@ -1,5 +1,5 @@
-"""Pictures of networks: a small one with its trees or with what its links carry, and how values are distributed
-over pairs or links."""
+"""Pictures of networks: a small network with its trees or the load of its links, and distributions of
+values over pairs or links."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from matchyard.network.collectors import ends_of_places, stretch_of
 from matchyard.routing import Distribution, Topology, Tree, distribution
 
 MOST_DRAWN = 1_000  # nodes; more cannot be told apart
-_MOST_FOLLOWED = 300  # nodes of a network in which a path can be followed
-_PANELS = 4  # trees that are drawn beside each other
+_MOST_FOLLOWED = 300  # nodes; in larger pictures, the eye cannot follow a path
+_PANELS = 4  # trees drawn side by side
 _STEPS = 150  # of the layout
 
 
 def layout(topology: Topology, seed: int = 1) -> NDArray[np.float64]:
-    """A place in the plane for each node, such that distances there are like those on the network: stress
-    majorisation, step by step from random places."""
+    """Positions of nodes in the plane, with distances like those in the network: stress majorisation from
+    random positions."""
     from scipy.sparse.csgraph import shortest_path
 
     n_nodes = topology.n_nodes
@@ -46,12 +46,12 @@ def layout(topology: Topology, seed: int = 1) -> NDArray[np.float64]:
         np.fill_diagonal(pulls, 0)
         np.fill_diagonal(pulls, -pulls.sum(axis=1))
         places = inverse @ (pulls @ places)
-    found: NDArray[np.float64] = places
-    return found
+    positions: NDArray[np.float64] = places
+    return positions
 
 
 def draw_trees(topology: Topology, trees: Sequence[Tree], path: Path) -> None:
-    """A network in grey, once for each of the first trees, which is drawn over it; its root is a star."""
+    """Draw each of the first trees over the network in grey; a star marks the root."""
     pyplot = load_pyplot()
     places, ends = layout(topology), topology.ends()
     some = list(trees)[:_PANELS]
@@ -81,20 +81,24 @@ def _draw_links(
 
 
 def draw_shares(
-    x: str, found: Mapping[str, Distribution], path: Path, is_log: bool = False
+    x: str, distributions: Mapping[str, Distribution], path: Path, is_log: bool = False
 ) -> None:
-    """Which share of all is at most so large: a line for each distribution."""
+    """Draw the cumulative share of values, a line for each distribution."""
     pyplot = load_pyplot()
     plot, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
-    _shares_on(axes, x, found, is_log)
+    _shares_on(axes, x, distributions, is_log)
     axes.legend(frameon=False, fontsize=8)
     _save(plot, path)
 
 
 def _shares_on(
-    axes: Any, x: str, found: Mapping[str, Distribution], is_log: bool, y: str = "share of all"
+    axes: Any,
+    x: str,
+    distributions: Mapping[str, Distribution],
+    is_log: bool,
+    y: str = "share of all",
 ) -> None:
-    for name, one in found.items():
+    for name, one in distributions.items():
         shares = np.cumsum(one.counts) / max(1, one.n)
         axes.step(one.values, shares, where="post", label=name, linewidth=1.4)
     axes.set_xlabel(x)
@@ -110,8 +114,8 @@ def _shares_on(
 
 
 def draw_run(run: Run, path: Path) -> None:
-    """How the load of links and the stretch of deliveries are distributed. Beside that, of a network that is small
-    enough, the way of the notification that most nodes got, and what each link carries."""
+    """Draw the distributions of the load of links and of the stretch of deliveries. For a small network, also
+    draw the path of the notification with the most receivers, and the load of each link."""
     pyplot = load_pyplot()
     is_small = run.topology.n_nodes <= _MOST_FOLLOWED and run.copies is not None
     if is_small:
@@ -135,7 +139,7 @@ def draw_run(run: Run, path: Path) -> None:
 
 
 def _draw_one(axes: Any, run: Run, places: NDArray[np.float64], number: int) -> None:
-    """The links that one notification takes, its source and those who got it."""
+    """Draw the links of one notification, its source and its receivers."""
     assert run.copies is not None
     assert run.deliveries is not None
     start, end = ends_of_places(run.topology)
@@ -162,7 +166,7 @@ def _draw_one(axes: Any, run: Run, places: NDArray[np.float64], number: int) -> 
 
 
 def _draw_load(plot: Any, axes: Any, run: Run, places: NDArray[np.float64]) -> None:
-    """Each link as wide and dark as it is busy, both directions together."""
+    """Draw links wider and darker with their load, both directions together."""
     from matplotlib.collections import LineCollection
     from matplotlib.colors import LogNorm
 

@@ -1,8 +1,8 @@
-"""Plots of figures: ours as full lines, what was published as grey, dashed and hollow.
+"""Plots of figures: our results as full lines, published ones as grey, dashed and hollow.
 
-Lines are named where they end. Where the places on the x axis are names, there are bars instead.
-Rows with `"beside": True` are there for comparison only; they are dotted, with large hollow marks. Bars
-of such rows are hollow, and are cut where they would dwarf all others.
+The name of a line stands at its end. If the values of x are names, bars replace the lines. Rows with
+`"beside": True` are for comparison only: their lines are dotted, with large hollow marks. Their bars
+are hollow, and cut if they are much longer than all others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OURS, _PUBLISHED = "osD^vP*X", "sD^vP*Xo"
 
 
 class Axes(NamedTuple):
-    """What the axes say and how they are scaled."""
+    """The labels and scales of the axes."""
 
     x: str
     y: str
@@ -29,7 +29,7 @@ class Axes(NamedTuple):
 
 
 def place_name(x: Any) -> str:
-    """A place on the x axis as people read it.
+    """The readable label of a value of x.
 
     >>> place_name("sff"), place_name(25_000)
     ('sff', '25 k')
@@ -43,17 +43,17 @@ def series_of(rows: Iterable[Row], by_panel: bool = False) -> dict[Any, list[Row
     >>> series_of([{"series": "a", "x": 1, "y": 2}])
     {'a': [{'series': 'a', 'x': 1, 'y': 2}]}
     """
-    found: dict[Any, list[Row]] = {}
+    series: dict[Any, list[Row]] = {}
     for row in rows:
         name = (row.get("panel", ""), row["series"]) if by_panel else row["series"]
-        found.setdefault(name, []).append(row)
-    return found
+        series.setdefault(name, []).append(row)
+    return series
 
 
 def draw(
     title: str, shape: Axes, rows: Sequence[Row], published: Sequence[Row], path: Path
 ) -> None:
-    """One panel per name in the rows; published points without a panel are drawn in all."""
+    """Draw one panel per name in the rows; every panel shows published points without a panel."""
     pyplot = load_pyplot()
     panels = list(dict.fromkeys(row.get("panel", "") for row in rows))
     is_bars = isinstance(rows[0]["x"], str)
@@ -85,7 +85,7 @@ def draw(
 
 
 def _size_of_bars(rows: Sequence[Row], n_panels: int) -> tuple[float, float]:
-    """Inches, with room for long names and many bars."""
+    """The size in inches, with room for long names and many bars."""
     names = {row["x"] for row in rows}
     return (3.0 + 0.06 * max(0, max(map(len, names)) - 12)) * n_panels, max(2.6, 0.4 * len(names))
 
@@ -96,15 +96,15 @@ def _bar_names(ours: Sequence[Row], theirs: Sequence[Row]) -> list[str]:
 
 
 def _longest(rows: Sequence[Row]) -> float:
-    """Where bars that are there for comparison end: somewhat above all others."""
+    """The greatest length of comparison bars: somewhat above all others."""
     return 1.15 * max([row["y"] for row in rows if not row.get("beside")], default=math.inf)
 
 
 def _bars(
     axes: Any, ours: list[Row], theirs: list[Row], shared: list[str] | None, longest: float
 ) -> None:
-    """One below the other, each with its value; the published ones are grey. Where panels share the
-    names beside them, a bar is in the same place in all of them."""
+    """Draw bars from top to bottom, each with its value; published ones are grey. If panels share the
+    names at their side, a bar has the same position in all of them."""
     rows, names = ours + theirs, shared or _bar_names(ours, theirs)
     places = [names.index(row["x"]) for row in ours]
     places += [names.index(f"paper: {row['x']}") for row in theirs]
@@ -128,9 +128,9 @@ _GAP = 0.05  # of the height between two names
 
 
 def _name_lines(axes: Any, lines: list[Any]) -> None:
-    """A name beside the end of each line, in its colour; moved apart where ends are close."""
+    """Write a name at the end of each line, in its colour; close names are moved apart."""
     to_axes = axes.transData + axes.transAxes.inverted()
-    ends: dict[float, list[tuple[float, Any]]] = {}  # heights and lines, by where they end
+    ends: dict[float, list[tuple[float, Any]]] = {}  # heights and lines, by the last x
     for line in lines:
         place, height = to_axes.transform((line.get_xdata()[-1], line.get_ydata()[-1]))
         ends.setdefault(1.0 if place > 0.6 else round(place, 2), []).append((height, line))
@@ -150,12 +150,12 @@ def _name_lines(axes: Any, lines: list[Any]) -> None:
 
 
 def _spread(heights: list[float]) -> list[float]:
-    """Ascending heights, moved as little as it takes to keep them apart.
+    """Move ascending heights apart, as little as possible.
 
     >>> [round(height, 3) for height in _spread([0.5, 0.5, 0.9])]
     [0.475, 0.525, 0.9]
     """
-    groups: list[list[float]] = []  # neighbours that touch: [sum of wanted heights, how many]
+    groups: list[list[float]] = []  # touching neighbours: [sum of wanted heights, number]
     for height in heights:
         groups.append([height, 1])
         while len(groups) > 1 and _top(groups[-2]) + _GAP > _bottom(groups[-1]):
@@ -179,7 +179,7 @@ def _lines(
     for series, points in series_of(ours).items():
         number = our_names.index(series)
         style = {"color": f"C{number % 10}", "marker": _OURS[number % len(_OURS)], "markersize": 5}
-        if points[0].get("beside"):  # seen also where it lies under what it is compared with
+        if points[0].get("beside"):  # visible even under another line
             style |= {"markersize": 10, "markerfacecolor": "none", "linestyle": ":"}
         lines += axes.plot(*_points(points), label=series, **style)
     for series, points in series_of(theirs).items():
@@ -198,7 +198,7 @@ def _points(rows: list[Row]) -> tuple[list[Any], list[float]]:
 
 
 def _frame(axes: Any, shape: Axes, rows: list[Row], all_rows: list[Row]) -> None:
-    """Axes for some rows; those of other panels with the same axis decide how high it goes."""
+    """Set up the axes for the rows of a panel; panels with a shared axis share its range."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     places = sorted({row["x"] for row in rows})

@@ -1,8 +1,8 @@
 """Run a figure of a paper on the CPU or on a GPU, and judge both together.
 
-A GPU is measured apart, with the algorithms that run on one: its rows go into NAME.gpu.json, where
-series are called "NAME (GPU)". Whenever the figure is judged and drawn, they are put beside those of
-the CPU, if they are of the same size, and answer what the paper claims of a GPU.
+Algorithms with GPU kernels are measured apart on a GPU: the rows go into NAME.gpu.json, with series
+called "NAME (GPU)". The judge and the plot of a figure include these rows if they have the same size
+as the CPU's rows. They test the paper's claims about GPUs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def run_figure(
     as_json: bool,
     progress: Callable[[str], None],
 ) -> str:
-    """Run one figure, print it beside the published numbers, and write results and plot."""
+    """Run one figure, print it with the published numbers, and write results and plot."""
     figure = _chosen(figures, name, size, threads)
     others = machine.Others()
     report = _report(figure, _rows(figure, progress))
@@ -47,7 +47,7 @@ def run_figure(
 
 
 def redraw(figures: Mapping[str, Figure], name: str, output: Path | None, as_json: bool) -> str:
-    """Judge and draw a figure again, from the results that are there."""
+    """Judge and draw a figure again, from its recorded results."""
     figure = _find(figures, name)
     path = (output or figure.folder) / f"{name}.json"
     if not path.exists():
@@ -67,11 +67,13 @@ def run_on_gpu(
     as_json: bool,
     progress: Callable[[str], None],
 ) -> None:
-    """Run what of a figure runs on a GPU, print it, and write the results."""
+    """Run the algorithms of a figure that have GPU kernels, print and write the results."""
     figure, start = _chosen(figures, name, size, threads), time.perf_counter()
     names = gpu_algorithms(figure)
     if not names:
-        raise UsageError(f"nothing of {name} runs on a GPU; of others: matchyard reproduce all")
+        raise UsageError(
+            f"no algorithm of {name} runs on a GPU; for other figures: matchyard reproduce all"
+        )
     card = devices.card().name
     figure = figure._replace(device="gpu", settings=figure.settings | {"algorithms": names})
     rows = [_as_of_gpu(row, names) for row in _rows(figure, progress)]
@@ -84,7 +86,7 @@ def run_on_gpu(
 
 
 def gpu_algorithms(figure: Figure) -> list[str]:
-    """The algorithms of a figure that run on a GPU; without a list of its own, the engine's."""
+    """The algorithms that run on a GPU, of the figure's list or else of the engine."""
     if not figure.gpu_engine:
         return []
     known = my.algorithms(figure.gpu_engine, "gpu")
@@ -114,7 +116,7 @@ def _rows(figure: Figure, progress: Callable[[str], None]) -> list[Row]:
 
 
 def _as_of_gpu(row: Row, names: list[str]) -> Row:
-    """A row with the name of its algorithm, in whatever field it is, as that of a GPU.
+    """Mark the name of the algorithm in a row, in any field, as that of a GPU.
 
     >>> _as_of_gpu({"series": "stacks / yfilter", "x": 1, "y": 2}, ["stacks"])
     {'series': 'stacks (GPU) / yfilter', 'x': 1, 'y': 2}
@@ -144,7 +146,7 @@ def _finish(
     output: Path | None,
     as_json: bool,
 ) -> str:
-    """Judge and draw what the CPU did and, where it is there, the GPU."""
+    """Judge and draw the results of the CPU and, if there are any, of the GPU."""
     folder = output or figure.folder
     on_gpu = _of_same_size(folder / f"{figure.name}.gpu.json", figure)
     card, fed = card_of(on_gpu, report["threads"])
@@ -169,7 +171,7 @@ def _finish(
 
 
 def card_of(on_gpu: Report, threads: int) -> tuple[str, str]:
-    """The GPU of a report; and how many threads gave it work, where the CPU had others.
+    """The GPU of a report, and its number of threads if that differs from the CPU's.
 
     >>> card_of({"card": "a card", "threads": 16}, 2), card_of({}, 2)
     (('a card', ' with 16 threads'), ('', ''))
@@ -180,6 +182,6 @@ def card_of(on_gpu: Report, threads: int) -> tuple[str, str]:
 
 
 def _of_same_size(path: Path, figure: Figure) -> Report:
-    """What a GPU did with as many subscriptions; nothing where it did not, since sizes decide."""
+    """The report of a GPU if it has the same number of subscriptions, or else an empty one."""
     report: Report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return report if report.get("size") == figure.size else {}

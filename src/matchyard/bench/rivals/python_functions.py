@@ -1,11 +1,11 @@
-"""Predicates as Python functions: the loop over rules that people write who have no index.
+"""Predicates as Python functions: a loop over rules, as people write it without an index.
 
-Each predicate becomes the source of one function, so that Python has little to do at run time but
-the comparisons: prefixes and suffixes go into one `startswith` or `endswith`, equal values into a
-set, and an event's texts are case-folded once for all rules.
+Each predicate becomes the source of one function, so that little but comparisons remains at run time:
+prefixes and suffixes go into one `startswith` or `endswith`, equal values into a set, and an event's
+texts are case-folded once for all rules.
 
-Events are flat here, as those of logs are: an attribute is a text, a number, a bool or null, and no
-array or object. Operators that Sigma's rules do not need are refused.
+Events are flat, as in logs: an attribute is a text, a number, a bool or null, and no array or object.
+Operators that Sigma's rules do not need are refused.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any
 from matchyard.errors import UsageError
 
 Function = Callable[[Mapping[str, Any], Mapping[str, str]], bool]
-_Known = dict[str, Any]  # what the source of a function refers to
+_Known = dict[str, Any]  # names that the source of a function refers to
 
-# How a test reads a value, by the kind of test, and whether there is such a value.
+# By kind of test: an expression that reads the value, and is true if there is one.
 _READINGS = {
     "folded": "(value := folded.get({})) is not None",
     "text": "isinstance(value := event.get({}), str)",
@@ -47,7 +47,7 @@ def match(functions: Iterable[Function], event: Mapping[str, Any]) -> list[int]:
 
 
 def make(predicate: Any) -> Function:
-    """The function of a predicate; it takes an event, and the case-folded texts of the event."""
+    """The function of a predicate. Its arguments are an event and the event's case-folded texts."""
     known: _Known = {"inf": math.inf}
     filters = [f"({_filter(one, known)})" for one in predicate.filters]
     function: Function = eval(f"lambda event, folded: ({' or '.join(filters) or False})", known)
@@ -62,7 +62,7 @@ def _filter(one: Any, known: _Known) -> str:
 
 
 def _constraint(constraint: Any, known: _Known) -> str:
-    """One of the tests must hold; those that read the value alike are put together."""
+    """An expression that joins the tests with `or`; tests of one kind read the value once."""
     tests: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for op, wanted in constraint.tests:
         tests[_reading(op, wanted)][op.removesuffix("ignore-case").rstrip() or "="].append(wanted)
@@ -83,7 +83,7 @@ def _reading(op: str, wanted: Any) -> str:
 
 
 def _tests(op: str, wanted: list[Any], known: _Known) -> Iterator[str]:
-    """Expressions for the values that an operator is used with, one of which must hold."""
+    """Alternative expressions for the values of an operator."""
     if op == "exists":
         yield "True"
     elif op == "=" and isinstance(wanted[0], (bool, type(None))):

@@ -1,13 +1,13 @@
-"""What people use for subset matching today, in the place of the paper's MongoDB.
+"""Common tools for subset matching, instead of the paper's MongoDB.
 
-    list      DuckDB, `list_has_all(event, subscription)`: the operator that says what is meant
+    list      DuckDB, `list_has_all(event, subscription)`: the operator for subsets
     join      DuckDB, tags in rows: join on the tag, count, compare with the size of the set
     inverted  postings per tag as in a PostgreSQL GIN index, counted with NumPy
     sets      plain Python: every stored frozenset against every event
 
-Each rival is built from what an index is built from (an Arrow list of strings, and keys) and
-returns `Matches` too, so that both are timed over the whole job and compared match by match. Sets
-without tags are refused: two of the rivals cannot find them, since they hang on no tag.
+Each rival is built from the same input as an index (an Arrow list of strings, and keys) and also
+returns `Matches`, so that both are timed over the whole job and compared match by match. Sets without
+tags are refused: two of the rivals search by tag and cannot find them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from matchyard.matches import Matches, Part
 
 # Events per question: the same for all rivals and any number of shards.
 BATCH = 256
-_DENSE = 16  # counting all sets is cheaper than sorting when 1/16 of them were met
+_DENSE = 16  # from 1/16 of all sets on, counting them all is cheaper than sorting
 
 
 class Disagreement(MatchyardError):
@@ -36,7 +36,7 @@ class Disagreement(MatchyardError):
 
 
 class Rival(Protocol):
-    """What all rivals do."""
+    """The interface of all rivals."""
 
     def __init__(self, subscriptions: pa.Array, keys: NDArray[np.int64], threads: int) -> None: ...
 
@@ -54,16 +54,16 @@ class List:
 
     def match(self, events: pa.Array) -> Matches:
         """The keys per event."""
-        found = _ask(
+        pairs = _ask(
             self._database,
             "select event, key from events, stored where list_has_all(events.tags, stored.tags)",
             pa.table({"event": np.arange(len(events)), "tags": events}),
         )
-        return _by_event(found, len(events))
+        return _by_event(pairs, len(events))
 
 
 class Join:
-    """DuckDB: a set matches when as many of its tags are met as it has."""
+    """DuckDB: a set matches if the number of its tags in the event is its size."""
 
     def __init__(self, subscriptions: pa.Array, keys: NDArray[np.int64], threads: int = 1) -> None:
         _refuse_empty(subscriptions)
@@ -75,14 +75,14 @@ class Join:
 
     def match(self, events: pa.Array) -> Matches:
         """The keys per event."""
-        found = _ask(
+        pairs = _ask(
             self._database,
             "select event, key from (select event, number, count(*) as n_met from events "
             "join tags using (tag) group by event, number) "
             "join sets using (number) where n_met = n_tags",
             _exploded("event", events),
         )
-        return _by_event(found, len(events))
+        return _by_event(pairs, len(events))
 
 
 class Inverted:
@@ -102,10 +102,10 @@ class Inverted:
 
     def match(self, events: pa.Array) -> Matches:
         """The keys per event."""
-        found = [self._match_one(event) for event in events.to_pylist()]
-        start = np.zeros(len(found) + 1, np.int64)
-        np.cumsum([len(keys) for keys in found], out=start[1:])
-        return Matches([Part(start, np.concatenate([np.empty(0, np.int64), *found]))])
+        keys_of_events = [self._match_one(event) for event in events.to_pylist()]
+        start = np.zeros(len(keys_of_events) + 1, np.int64)
+        np.cumsum([len(keys) for keys in keys_of_events], out=start[1:])
+        return Matches([Part(start, np.concatenate([np.empty(0, np.int64), *keys_of_events]))])
 
     def _match_one(self, event: list[str]) -> NDArray[np.int64]:
         known = [self._postings[self._range[tag]] for tag in event if tag in self._range]
@@ -125,7 +125,7 @@ class Inverted:
 
 
 class Sets:
-    """Plain Python: is one set a subset of the other?"""
+    """Plain Python: a subset test for each set."""
 
     def __init__(self, subscriptions: pa.Array, keys: NDArray[np.int64], threads: int = 1) -> None:
         _refuse_empty(subscriptions)
@@ -133,17 +133,19 @@ class Sets:
 
     def match(self, events: pa.Array) -> Matches:
         """The keys per event."""
-        found = []
+        keys_of_events = []
         for tags in events.to_pylist():
             event = frozenset(tags)
-            found.append([key for wanted, key in self._sets if wanted <= event])
-        start = np.zeros(len(found) + 1, np.int64)
-        np.cumsum([len(keys) for keys in found], out=start[1:])
-        return Matches([Part(start, np.array([key for keys in found for key in keys], np.int64))])
+            keys_of_events.append([key for wanted, key in self._sets if wanted <= event])
+        start = np.zeros(len(keys_of_events) + 1, np.int64)
+        np.cumsum([len(keys) for keys in keys_of_events], out=start[1:])
+        return Matches(
+            [Part(start, np.array([key for keys in keys_of_events for key in keys], np.int64))]
+        )
 
 
 class Shards:
-    """A rival whose subscriptions are dealt out to shards; a thread each, and all get each event."""
+    """A rival with its subscriptions split into shards, a thread each; all shards get all events."""
 
     def __init__(
         self, kind: type[Rival], subscriptions: pa.Array, keys: NDArray[np.int64], n_shards: int
@@ -153,11 +155,11 @@ class Shards:
         self._pool = ThreadPoolExecutor(n_shards, thread_name_prefix="shard")
 
     def match(self, events: pa.Array) -> Matches:
-        """The keys per event, those of all shards together."""
-        found = list(self._pool.map(lambda shard: shard.match(events), self._shards))
+        """The keys per event, of all shards together."""
+        matches = list(self._pool.map(lambda shard: shard.match(events), self._shards))
         numbers = np.arange(len(events))
-        owners = np.concatenate([np.repeat(numbers, np.diff(part.event_start)) for part in found])
-        keys = np.concatenate([part.keys for part in found])
+        owners = np.concatenate([np.repeat(numbers, np.diff(part.event_start)) for part in matches])
+        keys = np.concatenate([part.keys for part in matches])
         return _by_event({"event": owners, "key": keys}, len(events))
 
     def close(self) -> None:
@@ -174,7 +176,7 @@ RIVALS: dict[str, type[Rival]] = {
 
 
 class Timed(NamedTuple):
-    """A rival's speed, on matches that are those of the index."""
+    """The speed of a rival; its matches equal those of the index."""
 
     events_per_s: float
     events: int  # per pass
@@ -183,9 +185,9 @@ class Timed(NamedTuple):
 def race(
     rival: Any, index: Any, source: Any, pass_s: float = PASS_S, passes: int = 3, fewest: int = 4
 ) -> Timed:
-    """Time a rival over as many events as make a pass of about `pass_s`; the median counts.
+    """Time passes of about `pass_s` of a rival; the median counts.
 
-    Every pass is compared with the index, match by match: a difference is a Disagreement.
+    Every pass is compared with the index, match by match: a difference raises a Disagreement.
     """
     n_events, seconds = fewest, [_pass(rival, index, source, fewest)]
     while seconds[-1] < pass_s / 2:
@@ -196,25 +198,25 @@ def race(
 
 
 def _pass(rival: Any, index: Any, source: Any, n_events: int) -> float:
-    """Seconds for so many events, asked BATCH at a time, with nothing else between the questions."""
+    """The seconds for a number of events, in batches of BATCH without pauses."""
     batches = [
         source.events(min(BATCH, n_events - first), start=first)
         for first in range(0, n_events, BATCH)
     ]
-    rival.match(batches[0])  # what ran before has left nothing of the rival in the caches
+    rival.match(batches[0])  # fill the caches again
     start = time.perf_counter()
-    found = [rival.match(events) for events in batches]
+    answers = [rival.match(events) for events in batches]
     seconds = time.perf_counter() - start
-    for events, answer in zip(batches, found, strict=True):
+    for events, answer in zip(batches, answers, strict=True):
         check(answer, index.match(events))
     return seconds
 
 
-def check(found: Matches, expected: Matches) -> None:
+def check(matches: Matches, expected: Matches) -> None:
     """Raise a Disagreement unless both hold the same keys for every event."""
-    if checksum(found) == checksum(expected):
+    if checksum(matches) == checksum(expected):
         return
-    for number, (here, there) in enumerate(zip(found, expected, strict=True)):
+    for number, (here, there) in enumerate(zip(matches, expected, strict=True)):
         if sorted(here) != sorted(there):
             raise Disagreement(
                 f"event {number}: the rival found {len(here)} keys, the index {len(there)}; "
@@ -225,7 +227,7 @@ def check(found: Matches, expected: Matches) -> None:
 
 def _refuse_empty(subscriptions: pa.Array) -> None:
     if pc.min(pc.list_value_length(subscriptions)).as_py() == 0:
-        raise UsageError("rivals do not take sets without tags, and one was found")
+        raise UsageError("rivals do not take sets without tags")
 
 
 def connect(threads: int) -> Any:
@@ -248,9 +250,9 @@ def _store(database: Any, name: str, rows: pa.Table) -> None:
 
 def _ask(database: Any, query: str, events: pa.Table) -> dict[str, NDArray[np.int64]]:
     database.register("events", events)
-    found: dict[str, NDArray[np.int64]] = database.execute(query).fetchnumpy()
+    columns: dict[str, NDArray[np.int64]] = database.execute(query).fetchnumpy()
     database.unregister("events")
-    return found
+    return columns
 
 
 def _exploded(number: str, sets: pa.Array) -> pa.Table:

@@ -1,10 +1,10 @@
-"""What people use for XPath over XML today: lxml, which evaluates one expression after the other.
+"""The common tool for XPath over XML: lxml, which evaluates one expression after the other.
 
-Since each takes as long however many others there are, a sample of the twigs is evaluated on a few
-documents, until some seconds are over, and the time of all of them follows. What it finds is compared
-with the matches of an index, twig by twig. Its time can grow with the square of a document, to
-minutes for one twig, so that it gets documents of a size that suits it. Parsers are timed beside each
-other, too: the scanner, expat with callbacks in Python, and lxml to its tree.
+The time of an expression does not depend on the others. So lxml evaluates a sample of the twigs on a
+few documents for some seconds, and the time of all twigs is extrapolated. Its matches are compared
+with those of an index, twig by twig. Its time can grow with the square of a document, to minutes for
+one twig, so it gets shorter documents. Three parsers are timed too: the scanner, expat with callbacks
+in Python, and lxml to its tree.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from matchyard.bench.rivals.subsets import Disagreement
 from matchyard.engine import find_engine
 from matchyard.errors import UsageError
 
-_MOST_DOCUMENTS = 4  # that a sample of the twigs is evaluated on
-MOST_BYTES = 100_000  # of a document that lxml gets
-_SAMPLE_S = 10.0  # how long twigs are evaluated
-_PARSED_BYTES = 4_000_000  # of documents that parsers are timed with
+_MOST_DOCUMENTS = 4  # of the sample
+MOST_BYTES = 100_000  # of a document for lxml
+_SAMPLE_S = 10.0  # of evaluation
+_PARSED_BYTES = 4_000_000  # of documents for the parsers
 _PARSER_PASSES = 3
 
 
 class Sampled(NamedTuple):
-    """lxml on a sample, and what follows for all twigs."""
+    """The result of lxml on a sample, and the extrapolation to all twigs."""
 
     rival: str
     documents: int
     document_bytes: float  # on average
-    twigs: int  # that were evaluated on each document
+    twigs: int  # evaluated on each document
     parse_s: float  # per document
     evaluate_s: float  # per twig and document
     documents_per_s: float  # with all twigs, parsing included
 
 
 def suitable(shape: Shape) -> Shape:
-    """The shape with documents that are not too long for lxml."""
+    """The shape with documents short enough for lxml."""
     if shape.document_bytes is None or shape.document_bytes <= MOST_BYTES:
         return shape
     return Shape(_MOST_DOCUMENTS, MOST_BYTES)
 
 
 def race(source: Any, n_documents: int, index: Any, sample_s: float = _SAMPLE_S) -> Sampled:
-    """Time lxml on a few documents of the workload; a match that is not the index's is a
-    Disagreement."""
+    """Time lxml on a few documents of the workload. A Disagreement is raised if its matches differ
+    from the index's."""
     etree = load_lxml()
     documents = source.events(min(n_documents, _MOST_DOCUMENTS))
     parser = etree.XMLParser(huge_tree=True)
@@ -58,26 +58,26 @@ def race(source: Any, n_documents: int, index: Any, sample_s: float = _SAMPLE_S)
     roots = [etree.fromstring(document.as_py(), parser) for document in documents]
     parse_s = (time.perf_counter() - start) / len(roots)
     twigs = source.subscriptions(0, source.size)[0]
-    found, seconds = {}, 0.0
+    held, seconds = {}, 0.0
     for number in np.random.default_rng(source.seed).permutation(source.size).tolist():
         path = etree.XPath(f"boolean({twigs[number]})")
         start = time.perf_counter()
-        found[number] = [bool(path(root)) for root in roots]
+        held[number] = [bool(path(root)) for root in roots]
         seconds += time.perf_counter() - start
         if seconds > sample_s:
             break
-    _check(found, index.match(documents).to_lists(), twigs)
-    evaluate_s = seconds / (len(found) * len(roots))
+    _check(held, index.match(documents).to_lists(), twigs)
+    evaluate_s = seconds / (len(held) * len(roots))
     return Sampled(
-        "lxml", len(roots), n_xml_bytes(documents) / len(roots), len(found), parse_s, evaluate_s,
+        "lxml", len(roots), n_xml_bytes(documents) / len(roots), len(held), parse_s, evaluate_s,
         1 / (parse_s + evaluate_s * source.size),
     )  # fmt: skip
 
 
-def _check(found: dict[int, list[bool]], matches: list[list[int]], twigs: pa.Array) -> None:
-    """Are these the matches of the index? Keys are the numbers of the twigs."""
+def _check(held_by_twig: dict[int, list[bool]], matches: list[list[int]], twigs: pa.Array) -> None:
+    """Raise a Disagreement unless these are the index's matches; keys are numbers of twigs."""
     for document, keys in enumerate(map(set, matches)):
-        for number, held in found.items():
+        for number, held in held_by_twig.items():
             if held[document] != (number in keys):
                 raise Disagreement(
                     f"document {document}, twig {twigs[number]}: lxml says {held[document]}"
@@ -107,12 +107,12 @@ def parser_speeds(source: Any) -> dict[str, float]:
 
 
 def _read_with_callbacks(document: bytes) -> list[str | None]:
-    """The tags of a document, with None for those that close."""
-    parser, found = expat.ParserCreate(), []
-    parser.StartElementHandler = lambda name, attributes: found.append(name)
-    parser.EndElementHandler = lambda name: found.append(None)
+    """The tags of a document, with None for a closing tag."""
+    parser, tags = expat.ParserCreate(), []
+    parser.StartElementHandler = lambda name, attributes: tags.append(name)
+    parser.EndElementHandler = lambda name: tags.append(None)
     parser.Parse(document, True)
-    return found
+    return tags
 
 
 def _fastest(job: Callable[[], Any]) -> float:
@@ -125,7 +125,7 @@ def _fastest(job: Callable[[], Any]) -> float:
 
 
 def load_lxml() -> Any:
-    """The module that parses and evaluates, where it is installed."""
+    """Import lxml's module for parsing and evaluation."""
     try:
         from lxml import etree
     except ImportError:

@@ -1,6 +1,6 @@
-"""What a build runs in Python workers: functions over Arrow batches, for `DataFrame.mapInArrow`.
+"""The tasks of a build: functions over Arrow batches, for `DataFrame.mapInArrow`.
 
-They travel by name (the package is installed on the workers), with a NamedTuple of plain values.
+Spark pickles them by name (the package is installed on the workers), with a NamedTuple of values.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from matchyard import shards
 from matchyard.errors import ParseError
 
 Batches = Iterator[pa.RecordBatch]
-_FLUSH_ROWS = 1 << 19  # subscriptions whose names are counted before the counts are handed on
+_FLUSH_ROWS = 1 << 19  # subscriptions counted together in one batch of counts
 
 
 class BuildJob(NamedTuple):
-    """One segment of a version that is being made."""
+    """One segment of a new version."""
 
     plan: shards.Plan
     folder: str
@@ -31,8 +31,8 @@ class BuildJob(NamedTuple):
 
 
 def count_names(plan: shards.Plan, batches: Batches) -> Batches:
-    """The names in subscriptions with their counts; a null name has the number of subscriptions
-    instead, and the sum of their hashes."""
+    """The names in subscriptions with their counts. The row of the null name holds the number of
+    subscriptions and the sum of their hashes."""
     waiting: list[pa.RecordBatch] = []
     n_rows = total = 0
     for batch in batches:
@@ -49,20 +49,20 @@ def count_names(plan: shards.Plan, batches: Batches) -> Batches:
 def _counted(batches: list[pa.RecordBatch], plan: shards.Plan) -> Batches:
     rows = pa.Table.from_batches(batches)
     try:
-        found = shards.count(rows.column(0), plan)
+        counts = shards.count(rows.column(0), plan)
     except ParseError as error:
         raise _named(error, rows, plan) from None
-    for batch in found.to_batches():
+    for batch in counts.to_batches():
         yield _counts(batch["name"].cast(pa.string()), batch["count"], np.zeros(len(batch)))
 
 
 def _named(error: ParseError, rows: pa.Table, plan: shards.Plan) -> ParseError:
-    """The error with the key of the subscription, since rows have no numbers here."""
+    """Put the key of the subscription into the error, since Spark's rows have no numbers."""
     for row in range(len(rows)):
         try:
             shards.count(rows.column(0).slice(row, 1), plan)
-        except ParseError as found:
-            reason = str(found).removeprefix("row 0")  # "row 0 is null", "row 0: column 3: …"
+        except ParseError as reparsed:
+            reason = str(reparsed).removeprefix("row 0")  # "row 0 is null", "row 0: column 3: …"
             return ParseError(f"a subscription of key {rows.column(2)[row].as_py()!r}{reason}")
     return error
 
@@ -75,17 +75,17 @@ def _counts(names: Any, counts: Any, hashes: Any) -> pa.RecordBatch:
 
 
 def added_up(hashes: pa.Array) -> int:
-    """The sum of hashes of 32 bits, which says which they are whatever their order."""
+    """The sum of 32-bit hashes: a checksum of rows in any order."""
     return int(np.asarray(hashes).sum())
 
 
 def count_rarest(job: BuildJob, batches: Batches) -> Batches:
-    """How many subscriptions have each name as their rarest; -1 is for those without names."""
+    """The number of subscriptions by rarest name; -1 stands for subscriptions without names."""
     vocabulary, _ = shards.open_names(job.folder, job.names, job.plan, job.segment)
     counts = np.zeros(shards.n_ids(vocabulary, job.plan) + 1, np.int64)
     for batch in batches:
-        found = shards.rarest(batch.column(0), vocabulary, job.plan)
-        counts += np.bincount(found + 1, minlength=len(counts))
+        rarest_ids = shards.rarest(batch.column(0), vocabulary, job.plan)
+        counts += np.bincount(rarest_ids + 1, minlength=len(counts))
     used = np.flatnonzero(counts)
     yield pa.record_batch({"rarest": pa.array(used - 1), "count": pa.array(counts[used])})
 
@@ -102,14 +102,14 @@ def assign(job: BuildJob, routes: shards.File, batches: Batches) -> Batches:
 
 
 def write_shard(job: BuildJob, batches: Batches) -> Batches:
-    """Compile the one shard whose rows this task has, and write it."""
+    """Compile and write the shard of this task's rows."""
     _forget_peak()
-    found = list(batches)
+    rows = list(batches)
     number = TaskContext.get().partitionId()
     vocabulary, key_names = shards.open_names(job.folder, job.names, job.plan, job.segment)
-    total = sum(added_up(batch.column("hash")) for batch in found)
-    table = pa.Table.from_batches(found) if found else None
-    del found
+    total = sum(added_up(batch.column("hash")) for batch in rows)
+    table = pa.Table.from_batches(rows) if rows else None
+    del rows
     files = shards.write(
         job.folder,
         number,
@@ -132,7 +132,7 @@ def write_shard(job: BuildJob, batches: Batches) -> Batches:
 
 
 def _forget_peak() -> None:
-    """Count the most memory from here on, where the system can."""
+    """Reset the peak memory of this process, if the system allows it."""
     try:
         with open("/proc/self/clear_refs", "w") as file:
             file.write("5")
@@ -141,7 +141,7 @@ def _forget_peak() -> None:
 
 
 def _peak_bytes() -> int:
-    """The most memory that this process had resident since then, or ever."""
+    """The peak resident memory since `_forget_peak`, or since the process started."""
     try:
         with open("/proc/self/status") as file:
             lines = dict(line.split(":", 1) for line in file)
@@ -151,7 +151,7 @@ def _peak_bytes() -> int:
 
 
 def read_shards(path: str, version: str, batches: Batches) -> Batches:
-    """The living subscriptions of the shards whose numbers are given."""
+    """The subscriptions of the given shards, without removed ones."""
     for batch in batches:
         for number in batch.column(0).to_pylist():
             for table in shards.subscriptions(path, version, number):

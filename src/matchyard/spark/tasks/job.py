@@ -1,4 +1,4 @@
-"""What a task of a match begins with: its job, the version that it takes, and the index, opened.
+"""The start of a match task: its job, the version of the index, and the opened index.
 
 An opened index stays in its worker process, which Spark uses again for the next task.
 """
@@ -18,20 +18,20 @@ from matchyard.errors import StorageError, UsageError
 from matchyard.spark.devices import gpu_for, opened_on
 
 Batches = Iterator[pa.RecordBatch]
-_OPEN = 4  # indexes, or shards of one, that a worker keeps open
+_OPEN = 4  # indexes or shards that a worker keeps open
 
 
 class MatchJob(NamedTuple):
-    """How events are matched; the columns are the names of the events, then the events."""
+    """The parameters of a match. Its input columns are the names of the event, then the event."""
 
     path: str
     version: str  # when the plan was made
     streaming: bool
-    follow: bool  # each micro-batch takes the version that is current when it begins
-    record: str | None  # folder where these are written down, instead of the index
-    stamped: bool  # before the event comes the moment at which its micro-batch began
-    names: list[str]  # of the columns that come out
-    merged: bool  # shards are merged later: two hashes of the event are the first of its names
+    follow: bool  # each micro-batch uses the version that is current when it begins
+    record: str | None  # folder that records these versions, instead of the index
+    stamped: bool  # the column before the event is the moment at which its micro-batch began
+    names: list[str]  # of the output columns
+    merged: bool  # shards are merged later: the first two names are hashes of the event
     every: bool  # an event without matches has a row too
     unique: bool
     arrays: bool
@@ -42,8 +42,7 @@ class MatchJob(NamedTuple):
 
 
 def with_version(job: MatchJob, batches: Batches) -> tuple[str, Batches]:
-    """The version for this task, one for all tasks of a micro-batch; and the batches, without the
-    moment at which that began."""
+    """The version for all tasks of a micro-batch, and the batches without the column of its moment."""
     if not job.streaming:
         return job.version, batches
     context = TaskContext.get()
@@ -54,7 +53,7 @@ def with_version(job: MatchJob, batches: Batches) -> tuple[str, Batches]:
         return version, (_without_stamp(one) for one in batches) if job.stamped else batches
     if not job.follow:
         return job.version, batches
-    # Over Connect, what foreachBatch runs is told neither.
+    # Over Connect, tasks of foreachBatch have neither property.
     first = next(batches, None)
     if first is None or not len(first):
         return job.version, iter(())
@@ -65,8 +64,8 @@ def with_version(job: MatchJob, batches: Batches) -> tuple[str, Batches]:
 
 
 def _version_of(job: MatchJob, stream: str, batch: int) -> str:
-    """The recorded version; a stream that does not follow records the one of its plan, so that it is
-    kept, where that can be done."""
+    """The recorded version. A stream that does not follow records the version of its plan, if it can,
+    so that this version is kept."""
     if job.follow:
         return shards.version_of_batch(job.path, stream, batch, job.record)
     try:
@@ -83,7 +82,7 @@ _opened: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
 
 
 def keep_open(key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-    """What was made for the key; the oldest go when there are too many."""
+    """Return the cached object of the key, or make it; drop the oldest if there are too many."""
     if key not in _opened:
         while len(_opened) >= _OPEN:
             _opened.popitem(last=False)
@@ -93,7 +92,7 @@ def keep_open(key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
 
 
 def open_index(path: str, version: str, device: str, shard: int | None = None) -> Any:
-    """The index, or one shard of it, opened once per worker, and copied to its GPU once."""
+    """The index or one of its shards, opened once per worker and copied to its GPU once."""
     wanted = None if shard is None else [shard]
     gpu = gpu_for(device)
     what = ("index", *identity(path, version), shard, gpu)
@@ -101,15 +100,15 @@ def open_index(path: str, version: str, device: str, shard: int | None = None) -
     def make(on: str) -> Any:
         return shards.open_shards(path, version, wanted, on)
 
-    found = keep_open(what, lambda: opened_on(gpu, device, make))
-    if device == "gpu" and found.device == "cpu":  # another job has put up with that
+    index = keep_open(what, lambda: opened_on(gpu, device, make))
+    if device == "gpu" and index.device == "cpu":  # another job with device "auto" opened it
         del _opened[what]
-        found = keep_open(what, lambda: opened_on(gpu, device, make))
-    return found
+        index = keep_open(what, lambda: opened_on(gpu, device, make))
+    return index
 
 
 def open_for(job: MatchJob, version: str, shard: int | None = None) -> Any:
-    """The same, refused where its keys are not what the plan has promised."""
+    """The same, refused if its keys have another type than the plan."""
     index = open_index(job.path, version, job.device, shard)
     if index.info()["keys"] == ("int" if job.string_keys else "str"):
         raise UsageError(
@@ -120,5 +119,5 @@ def open_for(job: MatchJob, version: str, shard: int | None = None) -> Any:
 
 
 def identity(path: str, version: str) -> tuple[str, str, str]:
-    """What tells a version from another; an index may be removed and made anew at its path."""
+    """The identity of a version; the hash changes if an index is rebuilt at its path."""
     return path, version, shards.manifest_of(path, version)["sha256"]

@@ -1,6 +1,6 @@
-"""What a match runs in Python workers: functions over Arrow batches, for `DataFrame.mapInArrow`.
+"""The tasks of a match: functions over Arrow batches, for `DataFrame.mapInArrow`.
 
-They travel by name (the package is installed on the workers), with a NamedTuple of plain values.
+Spark pickles them by name (the package is installed on the workers), with a NamedTuple of values.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ def matched(index: Any, layout: Layout, ids: list[pa.Array], events: pa.Array) -
         names = [column.slice(start, layout.step) for column in ids]
         start += layout.step
         try:
-            found = find(some)
+            matches = find(some)
         except ParseError:
             good, reasons = sift(index, layout.job, names, some)
             yield from layout.bad([column.filter(pc.invert(good)) for column in names], reasons)
-            names, found = [column.filter(good) for column in names], find(some.filter(good))
-        yield from layout.rows(names, found)
-        layout.learn(len(some), found.work.matches)
+            names, matches = [column.filter(good) for column in names], find(some.filter(good))
+        yield from layout.rows(names, matches)
+        layout.learn(len(some), matches.work.matches)
 
 
 def sift(
     index: Any, job: MatchJob, ids: list[pa.Array], events: pa.Array
 ) -> tuple[pa.Array, pa.Array]:
-    """Which events can be read, and for the others why not; an error unless they are to be kept."""
+    """A mask of the readable events, and the reasons of the others; an error unless `keep_bad`."""
     bad = _bad_rows(index, events, 0)
     if not job.keep_bad:
         row, reason = bad[0]
@@ -63,7 +63,7 @@ def sift(
 
 
 def _bad_rows(index: Any, events: pa.Array, first: int) -> list[tuple[int, str]]:
-    """Bad events and the reasons, found by halving, since most events are good."""
+    """The bad events and their reasons, by bisection, since most events are good."""
     try:
         index.check(events)
         return []
@@ -84,8 +84,8 @@ def _reason(index: Any, event: pa.Array, error: ParseError) -> str:
         return text[numbered.end() :]
     try:
         index.parse_event(event[0].as_py())
-    except ParseError as found:
-        return str(found)
+    except ParseError as parse_error:
+        return str(parse_error)
     except UnicodeDecodeError:
         pass
     return text.removeprefix("row 0 ")

@@ -1,6 +1,6 @@
-"""What `records` runs in Python workers: functions over Arrow batches, for `DataFrame.mapInArrow`.
+"""The tasks of `records`: functions over Arrow batches, for `DataFrame.mapInArrow`.
 
-They travel by name (the package is installed on the workers), with plain values.
+Spark pickles them by name (the package is installed on the workers), with plain values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import matchyard as my
 from matchyard.errors import ParseError, UsageError
 
 Batches = Iterator[pa.RecordBatch]
-_HANDED_ON = 1 << 22  # bytes of documents in one batch, or what one of them has more
+_HANDED_ON = 1 << 22  # bytes of documents in one batch; the last document may exceed it
 
 
 def split_files(record: str, max_document_bytes: int, batches: Batches) -> Batches:
@@ -34,7 +34,7 @@ def _split(
     source: str | bytes | None, kept: list[pa.Array], record: str, max_document_bytes: int
 ) -> Iterator[list[bytes]]:
     if source is None:
-        raise UsageError("a path is null; expected that of an XML file")
+        raise UsageError("a path is null; expected the path of an XML file")
     reader = my.TwigIndex(options={"max_document_bytes": max_document_bytes})
     file = io.BytesIO(source) if isinstance(source, bytes) else source
     try:

@@ -1,5 +1,5 @@
-"""What a match shard by shard runs in Python workers: events are sent to the shards that can match
-them, matched there, and put together again where each is to have one row."""
+"""The tasks of a sharded match: route events to the shards that can match them, match there, and
+merge the parts if each event has one row."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from matchyard.spark.tasks.match import matched, sift
 from matchyard.spark.tasks.rows import Layout
 
 _HANDED_ON = 1 << 16  # merged rows in one batch
-_SENT_BYTES = 1 << 28  # of events in one batch that is sent to shards, or what one of them has more
+_SENT_BYTES = 1 << 28  # of events in one routed batch; a single event may exceed it
 
 
 def route(job: MatchJob, batches: Batches) -> Batches:
     """Send each event to the shards that can match it: shard, reason, names, version, event.
 
-    A bad event is sent somewhere with its reason, and so is one that no shard can match where each
-    event needs a row.
+    A bad event goes to any shard with its reason. If each event needs a row, an event that no shard
+    can match also goes to any shard.
     """
     version, batches = with_version(job, batches)
     what = identity(job.path, version)
     routes = keep_open(("routes", *what), lambda: shards.Routes(job.path, version))
     for batch in batches:
         *ids, events = batch.columns
-        # Equal events go to the same shards, so that they can be told apart by counting.
+        # Equal events go to the same shards, so that `merge_shards` can count them.
         somewhere = np.asarray(ids[0]) if job.merged else np.arange(len(events))
         somewhere = (somewhere % routes.n_shards).astype(np.int32)
         good, reasons = np.arange(len(events)), pa.nulls(len(events), pa.string())
@@ -67,8 +67,8 @@ def route(job: MatchJob, batches: Batches) -> Batches:
 
 
 def _portions(rows: NDArray[np.int64], events: pa.Array) -> Iterator[slice]:
-    """Slices of the rows whose events are not too large together: long documents for many shards
-    would pass what a column can hold."""
+    """Slices of the rows with a limited size of events: copies of long documents for many shards can
+    exceed the limit of a column."""
     sizes = np.full(len(events), events.nbytes // max(1, len(events)))
     if pa.types.is_binary(events.type) or pa.types.is_string(events.type):
         sizes = np.asarray(pc.fill_null(pc.binary_length(events), 0))
@@ -99,23 +99,22 @@ def match_shards(job: MatchJob, batches: Batches) -> Batches:
 
 
 def _names_of(job: MatchJob, batch: pa.RecordBatch) -> list[pa.Array]:
-    """The columns that name an event; its shard is the first where shards are merged later."""
+    """The columns that name an event; the shard comes first if shards are merged later."""
     columns: list[pa.Array] = batch.columns
     return [columns[0], *columns[2:-2]] if job.merged else columns[2:-2]
 
 
 def merge_shards(job: MatchJob, batches: Batches) -> Batches:
-    """Join what the shards found, event by event: shard, two hashes, names, keys, and so on.
+    """Merge the shards' matches of each event: shard, two hashes, names, keys, and so on.
 
-    Events are told apart by 128 bits of hash over their names and themselves: a number by position
-    would not be the same when Spark has to run a task again. Events that are equal in all of that
-    were seen by the same shards, each as often.
+    A 128-bit hash of names and content identifies an event: a number by position could change when
+    Spark runs a task again. Equal events went to the same shards, each equally often.
     """
-    found = list(batches)
-    if not found:
+    parts_of_shards = list(batches)
+    if not parts_of_shards:
         return
-    table = pa.Table.from_batches(found).combine_chunks()
-    del found
+    table = pa.Table.from_batches(parts_of_shards).combine_chunks()
+    del parts_of_shards
     shard, first, second = (table.column(n).to_numpy() for n in range(3))
     order = np.lexsort((shard, second, first))
     shard, first, second = shard[order], first[order], second[order]
