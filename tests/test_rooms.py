@@ -48,7 +48,9 @@ def steps_into(file: Path) -> Iterator[tuple[Path, str]]:
                     yield folder, [*parts, last][n + 1]
 
 
-TAKEN = {step for file in FILES for step in steps_into(file)}
+TAKEN = {
+    step for file in (*FILES, *(ROOT / "benchmarks").rglob("*.py")) for step in steps_into(file)
+}
 
 
 @pytest.mark.parametrize("file", FILES, ids=module_of)

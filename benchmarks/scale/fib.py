@@ -1,6 +1,6 @@
 """Packets per second through the FIB of AS3257: on the CPU with one thread, and on a GPU if there is one.
 
-    MATCHYARD_DATA=… python benchmarks/scale/fib.py [FILTERS] [THREADS]
+    MATCHYARD_DATA=… python -m benchmarks.scale.fib [FILTERS] [THREADS]
 
 Interfaces from the GPU are compared with those from the CPU. Appends lines to
 benchmarks/results/rib.jsonl.
@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 import numpy as np
+from benchmarks.shared.networks import N_INTERNET, internet
+from benchmarks.shared.rib_source import RibSource
 
 from matchyard import DeviceError
 from matchyard.bench.compare import machine
-from matchyard.bench.networks import N_INTERNET, internet
-from matchyard.bench.rib_source import RibSource
 from matchyard.gpu import devices
 from matchyard.routing import Fib, grow, links_at
 

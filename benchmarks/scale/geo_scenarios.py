@@ -1,6 +1,6 @@
 """The thesis' scenarios of multicast in meshes as one job on local Spark.
 
-    python benchmarks/scale/geo_scenarios.py [--routings grd,gsp] [--runs 50] [--cores 2] [-o OUTCOMES]
+    python -m benchmarks.scale.geo_scenarios [--routings grd,gsp] [--runs 50] [--cores 2] [-o OUTCOMES]
 
 All five routings are 320 scenarios of 80 000 nodes and 1 000 requests; each routing is 64 of them. A task
 simulates one scenario. `-o` writes the outcomes to a Parquet file. Appends a line with wall and processor

@@ -1,6 +1,6 @@
 """The CPU time of meshes, paths, sending and look-ups, with one thread.
 
-    python benchmarks/scale/geo_speed.py
+    python -m benchmarks.scale.geo_speed
 
 Meshes of 80 000 and 320 000 nodes with neighbours; 50 runs of 1 000 uniform requests of 16 nodes by T60 and Grd;
 one path of each routing; look-ups among 80 000 names. Kernels are compiled before the clock starts. Appends a

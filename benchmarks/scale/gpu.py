@@ -1,6 +1,6 @@
 """The paper's database, 212 million subscriptions, on one GPU.
 
-    python benchmarks/scale/gpu.py [SIZE] [FOLDER] [ALGORITHM …] [--processes N] [--device cpu]
+    python -m benchmarks.scale.gpu [SIZE] [FOLDER] [ALGORITHM …] [--processes N] [--device cpu]
 
 Builds `twitter` at SIZE into FOLDER with a process per core (see `parallel_build.py`), unless FOLDER has
 it already. Then measures encoded batches to keys in the host's memory: medians of at least five passes

@@ -1,6 +1,6 @@
 """Predicates and twigs on one GPU: the default workloads of HEM, CCM and the paper on twigs, and others.
 
-    python benchmarks/scale/gpu_engines.py [CASE …] [--size N] [--events N] [--device cpu]
+    python -m benchmarks.scale.gpu_engines [CASE …] [--size N] [--events N] [--device cpu]
 
 Measures encoded batches to keys in the host's memory: medians of at least five passes after a warm-up,
 for one, two and four threads, the time of the kernels alone, and one thread of the CPU. Compares the

@@ -1,6 +1,6 @@
 """Notifications per second of a simulated network, in CPU time of one thread.
 
-    python benchmarks/scale/network_speed.py [routers] [internet]
+    python -m benchmarks.scale.network_speed [routers] [internet]
 
 `routers`: 1 000 nodes with a router each, two L trees, 3 000 registrations; by hops and by subtree, which must take
 the same links. Registrations and events come from `icn`; a second, generated set has dozens of receivers per
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks.shared.networks import N_INTERNET, internet
 
 import matchyard as my
 from matchyard.bench.compare import machine
-from matchyard.bench.networks import N_INTERNET, internet
 from matchyard.network import Network, draw_notifications, simulate_by_hops, simulate_by_subtree
 from matchyard.network.collectors import summary
 from matchyard.routing import (

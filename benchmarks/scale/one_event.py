@@ -1,6 +1,6 @@
 """One event at a time: Python strings to Python keys, at 1 M subscriptions.
 
-    python benchmarks/scale/one_event.py [SIZE]
+    python -m benchmarks.scale.one_event [SIZE]
 
 Prints the median and the 99th percentile over events with fewer than 20 matches.
 """

@@ -1,7 +1,7 @@
 """The RIB of AS3257 on one L tree by number of users, merged from minimal sets of parts [thesis, Figure
 2.11].
 
-    MATCHYARD_DATA=… python benchmarks/scale/rib.py [USERS …]
+    MATCHYARD_DATA=… python -m benchmarks.scale.rib [USERS …]
 
 Appends a line for each number of users to benchmarks/results/rib.jsonl.
 """
@@ -11,9 +11,10 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks.shared.networks import N_INTERNET, internet
+
 import matchyard as my
 from matchyard.bench.compare import machine
-from matchyard.bench.networks import N_INTERNET, internet
 from matchyard.routing import grow, table_by_parts
 
 ROWS_PER_USER = 41.7  # of icn

@@ -1,6 +1,6 @@
 """Updates and subsumption queries per second at one interface of a router, in CPU time of one thread.
 
-    python benchmarks/scale/rib_speed.py [SETS]
+    python -m benchmarks.scale.rib_speed [SETS]
 
 `covers` asks a RIB whether some filter subsumes a descriptor. `rarest` and `prefix_tree` (the thesis' PATRICIA
 tries by weight) find all such filters, in an index of the same filters. Queries are random, and parsed from

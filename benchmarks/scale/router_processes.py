@@ -1,7 +1,7 @@
 """Ten routers in processes, killed repeatedly, under a million notifications and 100 thousand registrations.
 
-    python benchmarks/scale/router_processes.py [--notifications 1000000] [--changes 100000] [--kills 20]
-    python benchmarks/scale/router_processes.py --hops 3 [--notifications 1000000]
+    python -m benchmarks.scale.router_processes [--notifications 1000000] [--changes 100000] [--kills 20]
+    python -m benchmarks.scale.router_processes --hops 3 [--notifications 1000000]
 
 With --hops, it sends notifications through a line of routers, and prints the CPU time of a router for each.
 Some applications keep their registrations; each must get exactly its notifications, each once. Other applications

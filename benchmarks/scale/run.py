@@ -1,6 +1,6 @@
 """The paper's database: 212 million subscriptions on one machine.
 
-    python benchmarks/scale/run.py [SIZE] [FOLDER]
+    python -m benchmarks.scale.run [SIZE] [FOLDER]
 
 Builds `twitter` at SIZE (generated in chunks, never held as text), measures matching in memory, saves
 the index and opens it again in a new process. There it measures the time to the first answer, and the

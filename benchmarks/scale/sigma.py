@@ -1,13 +1,13 @@
 """Match all convertible Sigma rules with all recorded Windows events: speed, and a check of every answer.
 
-    python benchmarks/scale/sigma.py [--every N] [--loop-events N]
+    python -m benchmarks.scale.sigma [--every N] [--loop-events N]
 
 Builds an index of the rules, matches all events (or every N-th) with one thread, and compares every
 pair of an event and a rule with the oracle of the engine. There are 891 million pairs. The oracle is
 called 12 million times, once for each rule and each distinct *projection* of the events, since its
-answer depends only on the attributes that a rule names (`matchyard.bench.judge` explains why these
+answer depends only on the attributes that a rule names (`benchmarks.shared.judge` explains why these
 answers cover all pairs). Then two loops over the rules in plain Python match a sample of the events:
-the oracle itself, and a Python function for each rule (`matchyard.bench.rivals.python_functions`), which is
+the oracle itself, and a Python function for each rule (`benchmarks.shared.python_functions`), which is
 faster. Their matches are compared, too.
 
 Times are processor time of the one thread. Exits with an error and the first differences if there are
@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from benchmarks.shared import python_functions
+from benchmarks.shared.judge import Judge
 
 import matchyard as my
 from matchyard.bench.compare import harness, machine
-from matchyard.bench.judge import Judge
-from matchyard.bench.rivals import python_functions
 from matchyard.engine import find_engine
 
 RESULTS = Path(__file__).parents[1] / "results" / "sigma.jsonl"

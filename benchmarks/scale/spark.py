@@ -1,8 +1,8 @@
 """Spark on one machine: the growth of time with subscriptions and events, and the time of each step.
 
-    python benchmarks/scale/spark.py scaling [--sizes 1M,5M,20M] [--events 1M,2M,5M]
-    python benchmarks/scale/spark.py draw
-    python benchmarks/scale/spark.py overhead [--sizes 100k] [--events 5M]
+    python -m benchmarks.scale.spark scaling [--sizes 1M,5M,20M] [--events 1M,2M,5M]
+    python -m benchmarks.scale.spark draw
+    python -m benchmarks.scale.spark overhead [--sizes 100k] [--events 5M]
 
 `scaling` builds an index over each size of `twitter` and matches the first number of events with it;
 the smallest index gets all numbers of events. The points and the slopes of the lines through them are

@@ -1,6 +1,6 @@
 """Compare sharded, replicated and embedded matching, pair by pair; and measure the memory of building workers.
 
-    python benchmarks/scale/spark_shards.py [--size 1M] [--events 100k] [--shards 32,7,1]
+    python -m benchmarks.scale.spark_shards [--size 1M] [--events 100k] [--shards 32,7,1]
 
 Every number of shards has a Spark of its own, so that the peak memory of a worker process is that of
 this build. Appends JSON lines to benchmarks/results/spark.jsonl; a difference is an error.

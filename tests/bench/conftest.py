@@ -3,8 +3,8 @@
 import gc
 
 import pytest
+from benchmarks.shared import steps, twig_sweeps
 
-from matchyard.bench import steps, twig_sweeps
 from matchyard.bench.compare import harness
 
 

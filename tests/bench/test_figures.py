@@ -7,10 +7,10 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
+from benchmarks.shared import steps
 from tests.bench.figures import FIGURES, ROOT, SIZE, tiny
 
 import matchyard as my
-from matchyard.bench import steps
 from matchyard.bench.compare import machine
 from matchyard.bench.figures import figures, plots, reproduce
 from matchyard.bench.rivals import subsets

@@ -5,12 +5,12 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
+from benchmarks.shared import steps, twig_claims
 from tests.bench.figures import FIGURES, tiny
 from typer.testing import CliRunner
 
 import matchyard as my
 from matchyard import engine
-from matchyard.bench import steps, twig_claims
 from matchyard.bench.figures import claims, figures, reproduce
 from matchyard.cli import app
 from matchyard.gpu import devices

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+from benchmarks.shared.judge import Difference, Judge
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.engines.predicates import strategies
 
 import matchyard as my
-from matchyard.bench.judge import Difference, Judge
 from matchyard.engine import find_engine
 from matchyard.matches import Matches, Part
 

@@ -1,12 +1,12 @@
 """Python functions of predicates hold for the events that the oracle says."""
 
 import pytest
+from benchmarks.shared import python_functions
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.engines.predicates import strategies
 
 import matchyard as my
-from matchyard.bench.rivals import python_functions
 from matchyard.engine import find_engine
 
 ENGINE = find_engine("predicates")

@@ -5,9 +5,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from benchmarks.shared import sweeps
 
 import matchyard as my
-from matchyard.bench import sweeps
 from matchyard.bench.figures import claims, figures, plots
 from matchyard.bench.figures.claims import Claim
 from matchyard.engines.predicates.algorithms import hem

@@ -1,10 +1,10 @@
 """Twigs while one thing varies, and what the paper claims about it."""
 
 import pytest
+from benchmarks.shared import twig_claims, twig_sweeps
+from benchmarks.shared.twig_sweeps import Copies, Place, filled, measure, side_by_side
 
 import matchyard as my
-from matchyard.bench import twig_claims, twig_sweeps
-from matchyard.bench.twig_sweeps import Copies, Place, filled, measure, side_by_side
 
 pytestmark = pytest.mark.usefixtures("quick")
 PLACE = Place(twigs=30, n_documents=5, document_bytes=2_000)

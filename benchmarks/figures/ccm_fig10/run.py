@@ -1,6 +1,7 @@
 """Processing time by number of names."""
 
-from matchyard.bench import sweeps
+from benchmarks.shared import sweeps
+
 from matchyard.bench.figures.claims import Claim, ahead, falls, speedups, verdict, ys
 
 run = sweeps.matching_times

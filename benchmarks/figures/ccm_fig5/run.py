@@ -10,8 +10,9 @@ from itertools import pairwise
 from statistics import median
 from time import perf_counter
 
+from benchmarks.shared import sweeps
+
 import matchyard as my
-from matchyard.bench import sweeps
 from matchyard.bench.compare import machine
 from matchyard.bench.figures.claims import Claim, verdict
 

@@ -1,7 +1,8 @@
 """The default scenario: processing time, deployment, memory, and popular names."""
 
+from benchmarks.shared import steps, sweeps
+
 import matchyard as my
-from matchyard.bench import steps, sweeps
 from matchyard.bench.figures.claims import Claim, of_gpu, verdict
 
 

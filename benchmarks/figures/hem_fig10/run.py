@@ -1,6 +1,7 @@
 """Matching time by skew: a few attributes get more and more of the constraints."""
 
-from matchyard.bench import sweeps
+from benchmarks.shared import sweeps
+
 from matchyard.bench.figures.claims import Claim, ahead, ratio, verdict, ys
 
 run = sweeps.matching_times

@@ -1,6 +1,7 @@
 """Time to insert a subscription into the table of an algorithm, by its number of constraints."""
 
-from matchyard.bench import sweeps
+from benchmarks.shared import sweeps
+
 from matchyard.bench.figures.claims import Claim, in_panel, ratio, rises, verdict, ys
 
 run = sweeps.insertion_times

@@ -1,6 +1,7 @@
 """Memory of the indexes while the number of subscriptions grows."""
 
-from matchyard.bench import sweeps
+from benchmarks.shared import sweeps
+
 from matchyard.bench.figures.claims import Claim, in_panel, ratio, rises, verdict, ys
 
 run = sweeps.memory

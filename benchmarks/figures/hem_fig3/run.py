@@ -1,10 +1,11 @@
 """The marks that hem makes one by one, and their time, by number of groups."""
 
+from benchmarks.shared import steps, sweeps
+from benchmarks.shared.sweeps import mark
+
 import matchyard as my
-from matchyard.bench import steps, sweeps
 from matchyard.bench.figures.claims import Claim, verdict
 from matchyard.bench.figures.plots import series_of
-from matchyard.bench.sweeps import mark
 
 
 def run(figure):

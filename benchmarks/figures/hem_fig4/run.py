@@ -1,7 +1,8 @@
 """Matching time and memory of hem by number of groups."""
 
+from benchmarks.shared import sweeps
+
 import matchyard as my
-from matchyard.bench import sweeps
 from matchyard.bench.figures.claims import Claim, verdict
 from matchyard.bench.figures.plots import series_of
 

@@ -1,6 +1,7 @@
 """Matching time while the number of subscriptions grows."""
 
-from matchyard.bench import sweeps
+from benchmarks.shared import sweeps
+
 from matchyard.bench.figures.claims import ahead, in_panel, reduced, reductions, rises, verdict, ys
 
 run = sweeps.matching_times

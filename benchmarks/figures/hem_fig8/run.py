@@ -1,6 +1,7 @@
 """Matching time while intervals get wider."""
 
-from matchyard.bench import sweeps
+from benchmarks.shared import sweeps
+
 from matchyard.bench.figures.claims import Claim, ahead, falls, reductions, rises, verdict, ys
 
 run = sweeps.matching_times

@@ -1,6 +1,7 @@
 """Matching time by number of attributes; an event has 20 of them."""
 
-from matchyard.bench import sweeps
+from benchmarks.shared import sweeps
+
 from matchyard.bench.figures.claims import Claim, ahead, falls, rises, verdict, ys
 from matchyard.bench.figures.plots import series_of
 

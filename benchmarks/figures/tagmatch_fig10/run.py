@@ -1,8 +1,9 @@
 """Matching in databases and in plain Python, on the same events and with the same matches."""
 
+from benchmarks.shared.steps import filled, speed, workload
+
 from matchyard.bench.figures.plots import series_of
 from matchyard.bench.rivals.subsets import RIVALS, race
-from matchyard.bench.steps import filled, speed, workload
 
 
 def run(figure):

@@ -2,10 +2,11 @@
 
 from functools import partial
 
+from benchmarks.shared.steps import best_of_rounds, filled, speed, workload
+
 from matchyard.bench.compare import machine
 from matchyard.bench.figures.plots import series_of
 from matchyard.bench.rivals.subsets import RIVALS, Shards, race
-from matchyard.bench.steps import best_of_rounds, filled, speed, workload
 
 
 def run(figure):

@@ -1,8 +1,9 @@
 """Output throughput of match_unique while events grow."""
 
+from benchmarks.shared.steps import by_extra_tags
+
 from matchyard.bench.figures.claims import of_gpu
 from matchyard.bench.figures.plots import series_of
-from matchyard.bench.steps import by_extra_tags
 
 
 def run(figure):

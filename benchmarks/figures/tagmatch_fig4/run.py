@@ -1,8 +1,9 @@
 """Throughput of match and match_unique while the database grows."""
 
+from benchmarks.shared.steps import prepared, speed
+
 from matchyard.bench.figures.claims import of_gpu
 from matchyard.bench.figures.plots import series_of
-from matchyard.bench.steps import prepared, speed
 
 
 def run(figure):

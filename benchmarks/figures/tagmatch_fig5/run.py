@@ -2,9 +2,10 @@
 
 from functools import partial
 
+from benchmarks.shared.steps import best_of_rounds, prepared, speed
+
 from matchyard.bench.figures.claims import ON_GPU
 from matchyard.bench.figures.plots import series_of
-from matchyard.bench.steps import best_of_rounds, prepared, speed
 
 
 def run(figure):

@@ -2,9 +2,10 @@
 
 from statistics import median
 
+from benchmarks.shared.steps import prepared
+
 from matchyard.bench.compare.latency import latencies
 from matchyard.bench.figures.claims import ON_GPU
-from matchyard.bench.steps import prepared
 
 PERCENTILES = {"median": "p50_ms", "99 %": "p99_ms"}
 

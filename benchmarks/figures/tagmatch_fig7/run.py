@@ -3,9 +3,10 @@
 import statistics
 from functools import partial
 
+from benchmarks.shared.steps import best_of_rounds, prepared, speed
+
 from matchyard.bench.figures.claims import ON_GPU
 from matchyard.bench.figures.plots import series_of
-from matchyard.bench.steps import best_of_rounds, prepared, speed
 
 _BEST_SHARE = 200_000 / 212_000_000  # the paper's best MAX_P as a share of its database
 

@@ -2,10 +2,10 @@
 of the copy of the tables to the card."""
 
 import numpy as np
+from benchmarks.shared.steps import build_times, copied, filled, workload
 
 from matchyard.bench.figures.claims import ON_GPU
 from matchyard.bench.figures.plots import series_of
-from matchyard.bench.steps import build_times, copied, filled, workload
 
 _KINDS = {
     "tagmatch consolidate": ("tagmatch", {"max_partition": 200_000}),  # as in the caption

@@ -1,9 +1,9 @@
 """Memory of the tables by size of the database; on a GPU, the part on the card."""
 
 import numpy as np
+from benchmarks.shared.steps import copied, prepared
 
 from matchyard.bench.figures.plots import series_of
-from matchyard.bench.steps import copied, prepared
 
 _PARTS = {
     "key table": ("keys", "key_start", "removed_keys", "removed_at"),

@@ -2,8 +2,9 @@
 
 from functools import partial
 
+from benchmarks.shared.steps import best_of_rounds, prepared, speed
+
 from matchyard.bench.figures.claims import Claim, of_gpu, ratio, verdict, ys
-from matchyard.bench.steps import best_of_rounds, prepared, speed
 
 
 def run(figure):

@@ -1,10 +1,10 @@
 """Filters of some routers of each map, with a shortest-path tree for every router (H3)."""
 
 import numpy as np
+from benchmarks.shared.networks import isps
 
 from matchyard import workload
 from matchyard.bench.figures.claims import Claim, verdict
-from matchyard.bench.networks import isps
 from matchyard.routing import grow, register_workload
 
 

@@ -3,10 +3,10 @@
 import json
 
 import numpy as np
+from benchmarks.shared.networks import internet, routers
 
 from matchyard import workload
 from matchyard.bench.figures.claims import Claim, verdict
-from matchyard.bench.networks import internet, routers
 from matchyard.routing import Registrations, grow, place, table_by_parts
 
 OWN, POOL, FIT = "a workload that grows", "a finite pool of descriptors", "extrapolated"

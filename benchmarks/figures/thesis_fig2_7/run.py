@@ -1,7 +1,8 @@
 """Exact stretch of all pairs of nodes over the first trees of both rules."""
 
+from benchmarks.shared.networks import internet
+
 from matchyard.bench.figures.claims import Claim, verdict, ys
-from matchyard.bench.networks import internet
 from matchyard.routing import grow, stretch
 
 PARTS = {"minimum": 0.0, "1 %": 0.01, "median": 0.5, "99 %": 0.99, "maximum": 1.0}

@@ -1,7 +1,8 @@
 """Congestion of the links in trees of both rules."""
 
+from benchmarks.shared.networks import internet
+
 from matchyard.bench.figures.claims import Claim, verdict, ys
-from matchyard.bench.networks import internet
 from matchyard.routing import congestion, distribution, grow
 
 PARTS = {"1 %": 0.01, "5 %": 0.05, "median": 0.5, "95 %": 0.95, "99 %": 0.99}

@@ -1,10 +1,10 @@
 """Filters of routers for all choices of one to eight trees, by both rules."""
 
 import numpy as np
+from benchmarks.shared.networks import internet, routers
 
 from matchyard import workload
 from matchyard.bench.figures.claims import Claim, verdict
-from matchyard.bench.networks import internet, routers
 from matchyard.routing import grow, register_workload
 
 

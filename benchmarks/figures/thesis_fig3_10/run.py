@@ -1,7 +1,8 @@
 """Partitions and search space of tagmatch with the other pivot, beside those of Figure 3.9."""
 
+from benchmarks.shared.steps import prepared
+
 from matchyard.bench.figures.plots import series_of
-from matchyard.bench.steps import prepared
 
 
 def run(figure):

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from matchyard.bench.steps import best_of_rounds, prepared, speed
+from benchmarks.shared.steps import best_of_rounds, prepared, speed
 
 
 def run(figure):

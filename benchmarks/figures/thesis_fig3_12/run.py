@@ -2,8 +2,9 @@
 
 from functools import partial
 
+from benchmarks.shared.steps import best_of_rounds, prepared, speed
+
 from matchyard.bench.figures.plots import series_of
-from matchyard.bench.steps import best_of_rounds, prepared, speed
 
 _NOISE = 1.05  # smaller ratios are noise, even as the best of several rounds
 

@@ -1,7 +1,8 @@
 """Partitions and search space of tagmatch while partitions grow."""
 
+from benchmarks.shared.steps import prepared
+
 from matchyard.bench.figures.plots import series_of
-from matchyard.bench.steps import prepared
 
 
 def run(figure):

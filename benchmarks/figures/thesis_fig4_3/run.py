@@ -1,11 +1,11 @@
 """One run of uniform and in-line requests and of requests between a single pair, by T60 and greedy routing."""
 
 import numpy as np
+from benchmarks.shared.geo_figures import base_of
 
 from matchyard import geo
 from matchyard.bench.figures.claims import Claim, in_panel, verdict
 from matchyard.bench.figures.geo_plots import Panel, draw_loads
-from matchyard.bench.geo_figures import base_of
 from matchyard.geo.scenario import make_workload, uniform_mesh
 
 WORKLOADS = {"uniform": "uniform", "in-line": "inline", "single pair": "pair"}

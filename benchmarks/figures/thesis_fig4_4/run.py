@@ -1,7 +1,8 @@
 """Congestion of uniform requests of 8 nodes: five routings, each with eight rules for intermediate points."""
 
+from benchmarks.shared.geo_figures import base_of, measure, measure_baselines
+
 from matchyard.bench.figures.claims import Claim, in_panel, verdict
-from matchyard.bench.geo_figures import base_of, measure, measure_baselines
 from matchyard.geo import RULES
 
 

@@ -2,8 +2,9 @@
 
 import math
 
+from benchmarks.shared.geo_figures import base_of, measure, measure_baselines
+
 from matchyard.bench.figures.claims import Claim, in_panel, verdict, ys
-from matchyard.bench.geo_figures import base_of, measure, measure_baselines
 from matchyard.geo import RULES
 
 WORKLOADS = {"uniform": "uniform", "in-line": "inline"}

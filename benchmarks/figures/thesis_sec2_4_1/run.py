@@ -3,9 +3,9 @@
 import time
 
 import numpy as np
+from benchmarks.shared.networks import internet
 
 from matchyard.bench.figures.claims import Claim, verdict
-from matchyard.bench.networks import internet
 from matchyard.routing import grow, label, next_hop
 
 BITS, SPEED = "longest label, bits", "million packets/s of a core"

@@ -1,7 +1,8 @@
 """The mean stretch of a few trees, and published values of schemes with many."""
 
+from benchmarks.shared.networks import internet
+
 from matchyard.bench.figures.claims import Claim, verdict
-from matchyard.bench.networks import internet
 from matchyard.routing import grow, stretch
 
 

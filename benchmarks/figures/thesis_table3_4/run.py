@@ -5,10 +5,10 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
+from benchmarks.shared.steps import best_of_rounds, prepared
 
 from matchyard.bench.compare import machine
 from matchyard.bench.figures.claims import Claim, of_gpu, verdict, ys
-from matchyard.bench.steps import best_of_rounds, prepared
 
 _NOISE = 1.05  # smaller ratios are noise
 

@@ -6,10 +6,10 @@ Maxima differ between networks, so the greedy routings, which are quick, run on 
 import time
 
 import numpy as np
+from benchmarks.shared.geo_figures import side_of
 
 from matchyard import geo
 from matchyard.bench.figures.claims import Claim, verdict
-from matchyard.bench.geo_figures import side_of
 
 ROUTINGS = ("GSP", "Grd", "GrdRnd2", "DSP", "GrdRnd1")
 GREEDY = ("Grd", "GrdRnd2", "GrdRnd1")

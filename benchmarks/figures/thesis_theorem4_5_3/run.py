@@ -8,10 +8,10 @@ the constant: no routing is below it.
 import math
 
 import numpy as np
+from benchmarks.shared.geo_figures import base_of, measure
 
 from matchyard import geo
 from matchyard.bench.figures.claims import Claim, in_panel, verdict, ys
-from matchyard.bench.geo_figures import base_of, measure
 from matchyard.geo.scenario import make_workload, uniform_mesh
 
 PANELS = {"in-line M2": ("inline", 2), "uniform M2": ("uniform", 2), "uniform M8": ("uniform", 8)}

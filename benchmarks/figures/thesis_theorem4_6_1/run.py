@@ -6,11 +6,11 @@ Every source looks up all its targets, and the answers come back. Look-ups are n
 import math
 
 import numpy as np
+from benchmarks.shared.geo_figures import base_of, measure, side_of
 
 from matchyard import geo
 from matchyard.bench.compare.report import short
 from matchyard.bench.figures.claims import Claim, in_panel, verdict, ys
-from matchyard.bench.geo_figures import base_of, measure, side_of
 from matchyard.geo.scenario import make_workload, uniform_mesh
 
 BOUND = "look-ups / (κ · ln n · load(R))"

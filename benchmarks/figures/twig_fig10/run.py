@@ -1,6 +1,7 @@
 """Speedup over yfilter on batches of documents, by number of twigs."""
 
-from matchyard.bench import twig_claims, twig_sweeps
+from benchmarks.shared import twig_claims, twig_sweeps
+
 from matchyard.bench.figures.claims import Claim, verdict
 
 

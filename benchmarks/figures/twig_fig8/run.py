@@ -1,6 +1,7 @@
 """Speedup over yfilter by size of the document, with few and many * and //."""
 
-from matchyard.bench import twig_claims, twig_sweeps
+from benchmarks.shared import twig_claims, twig_sweeps
+
 from matchyard.bench.figures.claims import Claim, ratio, verdict
 
 

@@ -1,6 +1,7 @@
 """Throughput on a batch of documents, by number of twigs."""
 
-from matchyard.bench import twig_claims, twig_sweeps
+from benchmarks.shared import twig_claims, twig_sweeps
+
 from matchyard.bench.figures.claims import verdict
 
 run = twig_sweeps.throughputs

@@ -1,7 +1,8 @@
 """The share of throughput that remains if one factor grows, or if twigs are replaced."""
 
+from benchmarks.shared.twig_sweeps import Copies, Place, filled, side_by_side
+
 from matchyard.bench.figures.claims import ON_GPU, Claim, verdict
-from matchyard.bench.twig_sweeps import Copies, Place, filled, side_by_side
 
 
 def run(figure):

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import tomllib
 from collections.abc import Mapping
 from importlib.util import module_from_spec, spec_from_file_location
@@ -97,7 +98,10 @@ def _read(path: Path) -> Figure:
 
 
 def load(figure: Figure) -> Any:
-    """The code of a figure's folder."""
+    """The code of a figure's folder, which may import `benchmarks.shared` of its checkout."""
+    checkout = str(figure.folder.parents[2])
+    if checkout not in sys.path:
+        sys.path.append(checkout)
     spec = spec_from_file_location(f"figure_{figure.folder.name}", figure.folder / "run.py")
     assert spec is not None
     assert spec.loader is not None

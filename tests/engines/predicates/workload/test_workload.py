@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from benchmarks.shared.judge import Judge
 
 import matchyard as my
-from matchyard.bench.judge import Judge
 from matchyard.engines.predicates.language import parse
 from matchyard.engines.predicates.workload import MODELS, generate
 from matchyard.engines.predicates.workload.generated import words_of

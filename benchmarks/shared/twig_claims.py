@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import log2
 
+from benchmarks.shared.twig_sweeps import over, per_doubling
 from matchyard.bench.figures.claims import ON_GPU, Claim, of_gpu, ratio
 from matchyard.bench.figures.figures import Figure
 from matchyard.bench.figures.plots import Row, series_of
-from matchyard.bench.twig_sweeps import over, per_doubling
 
 Panels = dict[str, dict[str, list[float]]]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import matchyard as my
-from matchyard.bench.networks import N_INTERNET, internet, routers
+from benchmarks.shared.networks import N_INTERNET, internet, routers
 from matchyard.routing import Table, grow, register_workload
 
 _ROWS_PER_FILTER = 3.4  # registrations of icn per remaining filter, with a million registrations

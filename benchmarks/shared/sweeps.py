@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import matchyard as my
-from matchyard.bench import steps
+from benchmarks.shared import steps
 from matchyard.bench.compare import harness
 from matchyard.bench.figures.figures import Figure
 from matchyard.bench.figures.plots import Row

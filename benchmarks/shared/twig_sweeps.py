@@ -17,7 +17,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import matchyard as my
-from matchyard.bench import steps
+from benchmarks.shared import steps
 from matchyard.bench.compare import harness, machine
 from matchyard.bench.compare.twigs import n_xml_bytes
 from matchyard.bench.figures.figures import Figure

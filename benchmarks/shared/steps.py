@@ -24,7 +24,7 @@ def workload(
     """A named workload, or "rib", the table of a router; `tags_each` is the exact number of hashtags of every
     subscription."""
     if name == "rib":
-        from matchyard.bench.rib_source import rib_source  # needs SciPy
+        from benchmarks.shared.rib_source import rib_source  # needs SciPy
 
         return rib_source(size, seed)
     parameters = {} if extra_tags is None else {"extra_tags": extra_tags}
