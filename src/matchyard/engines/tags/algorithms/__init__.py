@@ -1,1 +1,1 @@
-"""One module per algorithm, all with the same functions: see `matchyard.engine.Algorithm`."""
+"""The algorithms of tags, all with the functions of `matchyard.engine.Algorithm`. Read `rarest` first."""
