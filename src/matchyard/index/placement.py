@@ -1,9 +1,9 @@
-"""Workspaces: what threads match the tables of a segment with, and which card has which table.
+"""Choose the cards of the tables of a segment, and lend workspaces to threads.
 
-Each card has all tables where they fit (the cards take batches in turn). Where they do not, tables
-are dealt out, and every batch visits all cards. Where not even all cards together have room, tables
-take turns: each is copied to a card, matched with a large batch, and forgotten. A table that is too
-large for a card is cut first.
+If all tables fit on each card, each card has all of them, and the cards take batches in turn. Otherwise
+the tables are dealt out, and every batch visits all cards. If the tables do not fit on all cards
+together, they are matched in turns: each is copied to a card, matched with a large batch, and
+forgotten. A table that is too large for a card is cut first.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from matchyard.kernels.strings import freeze, n_bytes
 from matchyard.matches import Part
 from matchyard.threads.forks import start_fresh_in_child
 
-_MOST_PARTS = 64  # of a table: a card that is that full is of no use
-IN_TURNS = 16  # times as many events in a batch where every batch copies all tables
+_MOST_PARTS = 64  # of a table: a card with less room is of no use
+IN_TURNS = 16  # factor for the events of a batch if every batch copies all tables
 
 
 class Plan(NamedTuple):
-    """The cards of the tables, for one thread after the other; where tables take turns there is one
-    card at a time. None is the CPU."""
+    """The card of each table, in rounds that threads take in turn. With `in_turns`, a round is one card.
+    None is the CPU."""
 
     rounds: Sequence[Sequence[Place | None]]
     in_turns: bool = False
 
 
 class Workspaces:
-    """Those of the tables of one segment; threads borrow them."""
+    """The workspaces of the tables of one segment; threads borrow them."""
 
     def __init__(
         self, settings: Configured, tables: Sequence[Any], before: Workspaces | None = None
@@ -55,28 +55,28 @@ class Workspaces:
         self._n_made = [0] * len(self._free)
 
     def _start_fresh(self) -> None:
-        """The lock, which a forked child must not inherit half way."""
+        """Make a new lock: a forked child must not inherit one that another thread holds."""
         self._turn = threading.Lock()
 
     def of(self, tables: Sequence[Any]) -> Workspaces:
-        """Those of the same tables with other removals, on the same cards, which are not asked."""
+        """The workspaces of the same tables with other removals, with the same plan of cards."""
         return Workspaces(self._settings, tables, before=self)
 
     def leave(self) -> None:
-        """Leave nothing on the cards; who matches meanwhile still does."""
+        """Free the memory on the cards; threads that are matching keep theirs until they end."""
         for free in self._free:
             free.clear()
         forget(self._tables)
         forget_host_memory()
 
     def close(self) -> None:
-        """Leave nothing on the cards: now, and again when one who matches meanwhile is done, also
-        with other removals."""
+        """Free the memory on the cards now, and again when a thread that is matching ends. This includes
+        the workspaces of the same tables with other removals."""
         self._is_closed.set()
         self.leave()
 
     def match(self, match: Callable[..., Part], batch: Any) -> list[Part]:
-        """What each table finds in a batch, by one thread."""
+        """Match a batch with each table, in this thread."""
         if self.in_turns:
             return self._match_in_turns(match, batch)
         borrowed = self.borrow()
@@ -95,8 +95,8 @@ class Workspaces:
             return match(table, batch, space, self._settings.options)
 
     def borrow(self) -> list[tuple[Place | None, Any]]:
-        """A workspace for each table, and its card, for one thread until it gives them back."""
-        try:  # which is atomic: two threads never get the same one
+        """Borrow a card and a workspace for each table, for one thread until `give_back`."""
+        try:  # `pop` is atomic: two threads never get the same workspaces
             return self._free[self._least_busy()].pop()
         except IndexError:
             with self._turn:
@@ -120,9 +120,9 @@ class Workspaces:
         return min(numbers, key=lambda number: self._n_made[number] - len(self._free[number]))
 
     def give_back(self, borrowed: list[tuple[Place | None, Any]]) -> None:
-        """Let others have them."""
+        """Return borrowed workspaces, for other threads."""
         if self._is_closed.is_set():
-            borrowed.clear()  # so that nothing holds what is forgotten
+            borrowed.clear()  # `leave` can only free memory without references
         else:
             these = [place for place, _ in borrowed]
             self._free[self._plan.rounds.index(these)].append(borrowed)
@@ -134,17 +134,17 @@ class Workspaces:
             return self._settings.algorithm.workspace(table, self._settings.options)
 
     def _match_in_turns(self, match: Callable[..., Part], batch: Any) -> list[Part]:
-        found = []
+        parts = []
         for table in self._tables:
             with self._turn:
                 (place,) = next(self._cards)
                 try:
                     space = self._make(table, place)
-                    found.append(self._match(match, table, batch, place, space))
+                    parts.append(self._match(match, table, batch, place, space))
                 finally:
-                    space = None  # so that nothing holds what is forgotten
+                    space = None  # `forget` can only free memory without references
                     forget([table])
-        return found
+        return parts
 
 
 def _plan(settings: Configured, tables: Sequence[Any]) -> Plan:
@@ -155,7 +155,7 @@ def _plan(settings: Configured, tables: Sequence[Any]) -> Plan:
     if sum(sizes) <= min(most):
         return Plan([[card] * len(tables) for card in cards])
     dealt, left = [], list(most)
-    for size in sizes:  # each to the card that has most room
+    for size in sizes:  # each to the card with the most room left
         best = max(range(len(cards)), key=left.__getitem__)
         left[best] -= size
         dealt.append(cards[best])
@@ -165,18 +165,18 @@ def _plan(settings: Configured, tables: Sequence[Any]) -> Plan:
 
 
 def ask_cards(settings: Configured) -> None:
-    """A DeviceError where a card that is to be used is gone."""
+    """Raise a DeviceError if a card of the index does not respond."""
     if is_gpu(settings.device):
         for card in places(settings.device):
             room(card)
 
 
 def cut(settings: Configured, vocabulary: Any, tables: Sequence[Any]) -> list[Any]:
-    """The tables, and in place of those that are too large for a card several of part of it each."""
+    """Replace each table that is too large for a card by several smaller ones."""
     if not is_gpu(settings.device) or not tables:
         return list(tables)
     most = min(room(card) for card in places(settings.device))
-    found = []
+    smaller = []
     for table in tables:
         n_parts = -(-n_bytes(table) // max(1, most))
         if n_parts > _MOST_PARTS:
@@ -186,15 +186,15 @@ def cut(settings: Configured, vocabulary: Any, tables: Sequence[Any]) -> list[An
             )
         positions = csr.living(table) if n_parts > 1 else None
         if positions is None or len(positions) < n_parts:
-            found.append(table)
+            smaller.append(table)
             continue
         for some in np.array_split(positions, n_parts):
-            found.append(_part(settings, vocabulary, table, some))
-    return found
+            smaller.append(_part(settings, vocabulary, table, some))
+    return smaller
 
 
 def _part(settings: Configured, vocabulary: Any, table: Any, positions: NDArray[np.int64]) -> Any:
-    """A table of the subscriptions whose keys stand at some positions of another."""
+    """Compile the subscriptions whose keys are at some positions of a table."""
     rows = csr.rows_at(table.key_start, positions)
     batch = settings.algorithm.subscriptions(table, rows)
     keys = table.keys[positions]
