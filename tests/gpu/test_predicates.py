@@ -1,4 +1,4 @@
-"""counting and tiles on a card: properties of both, with other batches before, beside and after one."""
+"""counting and tiles on a card, with other batches before, beside and after one."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def joined(documents: Sequence[Sequence[int]]) -> Batch:
 
 
 def check(table: stacks.Table, batch: Batch, workspace: Any = None) -> Part:
-    """Check that the card finds the keys of the CPU, in the same order, with the same candidates."""
+    """Check that the card finds the keys of the CPU in the same order, with the same candidates."""
     want = stacks.match(table, batch, None, OPTIONS)
     workspace = workspace or stacks_gpu.workspace(table, OPTIONS)
     found = stacks_gpu.match(table, batch, workspace, OPTIONS)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(params=["cpu", "gpu", "few"])
 def pre_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The device of the pre-process. "few" tests small batches, which have no separate pre-process."""
+    """The device of the pre-process; "few" tests small batches, without a separate pre-process."""
     if request.param == "few":
         return "gpu"
     monkeypatch.setattr(small_batch_gpu, "MOST_EVENTS", 0)

@@ -1,9 +1,9 @@
 """Run all tests that need a card, and record the result: `python -m tests.gpu.verify`.
 
 With `--under memcheck` or `--under racecheck`, the tests of kernels run under NVIDIA's
-compute-sanitizer, and the record of the same files notes it. They have fewer random cases then, since
-racecheck makes a kernel thousands of times slower. Several processes share the tests, since compiling
-for the CPU and the oracle take most of the time.
+compute-sanitizer, and the record of the same files notes it. They have fewer random cases then,
+since racecheck makes a kernel thousands of times slower. Several processes share the tests, since
+compiling for the CPU and the oracle take most of the time.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Job(NamedTuple):
 
 
 def jobs(tool: str | None) -> list[Job]:
-    """All jobs: the tests in this folder, and the conformance tests of algorithms with kernels. Under a
-    tool, which is slow, only the tests of kernels, a few per process."""
+    """All jobs: the tests in this folder, and the conformance tests of algorithms with kernels.
+    Under a tool, which is slow, only the tests of kernels, a few per process."""
     own = sorted(_TESTS.glob("gpu/test_*.py"))
     if tool:
         tests = _tests_of([path for path in own if path.name not in _NOT_UNDER])

@@ -10,7 +10,8 @@
     signals    Ctrl-C at any moment, and forks while another thread compiles
     memory     many opens and closes
 
-Every attack counts tries that were lost (an acknowledged change is gone), wrong (undamaged data give
-another answer than the oracle), crashed (a dead process, or an exception that is no MatchyardError) or
-hung. A seed repeats all of them. `test_torture.py` is the short form for every test run.
+Every attack counts tries that were lost (an acknowledged change is gone), wrong (undamaged data
+give another answer than the oracle), crashed (a dead process, or an exception that is no
+MatchyardError) or hung. A seed repeats all of them. `test_torture.py` is the short form for every
+test run.
 """

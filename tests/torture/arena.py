@@ -85,8 +85,8 @@ def in_children(
     patience_s: float = PATIENCE_S,
     most_bytes: int | None = None,
 ) -> Iterator[tuple[Any, str]]:
-    """The outcome of each job. Forked children do the jobs; a new child replaces one that dies or hangs.
-    A child may have `most_bytes` more memory than this process."""
+    """The outcome of each job. Forked children do the jobs; a new child replaces one that dies or
+    hangs. A child may have `most_bytes` more memory than this process."""
     done = 0
     while done < len(jobs):
         read, write = os.pipe()

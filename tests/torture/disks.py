@@ -1,5 +1,5 @@
-"""Save on a full disk, in a read-only folder, or under a limit on the size of files: a save that fails
-raises an error, and the version before it is intact."""
+"""Save on a full disk, in a read-only folder, or under a limit on the size of files: a save that
+fails raises an error, and the version before it is intact."""
 
 from __future__ import annotations
 

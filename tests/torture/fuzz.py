@@ -115,7 +115,7 @@ def run(seed: int, seconds: float, least: int = 0) -> list[Tally]:
 
 
 def _chunk(job: tuple[str, int]) -> str:
-    """Try some inputs of one engine: the numbers of inputs, of accepted ones, and of compared pairs."""
+    """Try some inputs of one engine: the numbers of inputs, accepted inputs, and compared pairs."""
     try:
         return _tried(*job)
     except AssertionError as error:  # two ways of reading differ, or an answer from the oracle's

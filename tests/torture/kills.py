@@ -85,7 +85,7 @@ def _kill(state: _State, engine: str, random: Random) -> str:
 
 
 def _judge(state: _State, lines: list[str]) -> str:
-    """Compare the disk with the child's report: `begin STATE` before a change, `done STATE` after it."""
+    """Compare the disk with the child's lines: `begin STATE` before a change, `done STATE` after."""
     allowed = state.allowed
     for line in lines:
         word, _, text = line.partition(" ")

@@ -62,13 +62,13 @@ _armed: list[bool] = []  # not empty while signals are to interrupt
 
 
 def _raise(number: int, frame: Any) -> None:
-    """Raise KeyboardInterrupt as Ctrl-C does; ignore a signal that comes after the timer was stopped."""
+    """Raise KeyboardInterrupt as Ctrl-C does; ignore a signal after the timer was stopped."""
     if _armed:
         raise KeyboardInterrupt
 
 
 def _told(told: Any) -> list[str]:
-    """The text of an error that Python ignored; none for files that the garbage collector closed."""
+    """The text of an error that Python ignored; none for files closed by the garbage collector."""
     error = told.exc_value
     return [] if isinstance(error, ResourceWarning) else [f"ignored: {error!r} in {told.object!r}"]
 

@@ -24,9 +24,9 @@ def run(folder: Path, seed: int, seconds: float) -> Tally:
 
 
 class _Beside:
-    """A live index. A writer adds and removes keys that match every event. A reader must see a key if its
-    addition ended before the match began and its removal began after the match ended. A reader must not
-    see a key before its addition or after its removal."""
+    """A live index. A writer adds and removes keys that match every event. A reader must see a key
+    if its addition ended before the match began and its removal began after the match ended. A
+    reader must not see a key before its addition or after its removal."""
 
     def __init__(self, folder: Path, engine: str, random: Random, tally: Tally) -> None:
         self.path, self.engine, self.tally = folder / f"{engine}-threads.index", engine, tally

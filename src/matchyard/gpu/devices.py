@@ -1,9 +1,9 @@
 """Where matching runs: on the CPU, or on a card through CuPy.
 
-The launcher of an algorithm is the module `gpu` in its folder. It has `LAUNCH` (the events that a card
-gets at a time), `workspace` and `match`; the CPU algorithm has everything else. `resident` copies the
-arrays of a table to a card once, for all threads. `lanes` gives each thread its own CUDA stream.
-`index.placement` chooses the card of a thread and sets it with `on`.
+The launcher of an algorithm is the module `gpu` in its folder. It has `LAUNCH` (the events that a
+card gets at a time), `workspace` and `match`; the CPU algorithm has everything else. `resident`
+copies the arrays of a table to a card once, for all threads. `lanes` gives each thread its own CUDA
+stream. `index.placement` chooses the card of a thread and sets it with `on`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Keep copies of the arrays of tables on cards, and values that were computed from them.
 
-The arrays of a table never change, so all threads share a copy. It is made once per card, at the first
-request, and freed together with the array or by `forget`.
+The arrays of a table never change, so all threads share a copy. It is made once per card, at the
+first request, and freed together with the array or by `forget`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ start_fresh_in_child(kept)
 
 
 def on_card(array: NDArray[Any]) -> Any:
-    """The copy of an unchanging array on the card; an empty array gets one element, for an address."""
+    """The copy of a constant array on the card; an empty array gets one element, for an address."""
     return kept.of(array, "copy", lambda: _copied(array))
 
 

@@ -1,11 +1,12 @@
 """Answer: the future of an event of a stream.
 
-Making and setting a `Future` takes several times as long as matching an event, mostly because of its
-lock. An answer therefore makes a lock only when a thread waits for it. Without a lock, two rules keep it
-correct. A step of the interpreter is atomic: if two threads pop from a list of one element, only one
-gets it. And the order of steps is fixed: the thread that sets an answer checks for waiting threads
-afterwards; a waiting thread makes the lock or bell before it checks the state. `concurrent.futures.wait`
-reads our state under `_condition`; we therefore change it under the same lock, once.
+Making and setting a `Future` takes several times as long as matching an event, mostly because of
+its lock. An answer therefore makes a lock only when a thread waits for it. Without a lock, two
+rules keep it correct. A step of the interpreter is atomic: if two threads pop from a list of one
+element, only one gets it. And the order of steps is fixed: the thread that sets an answer checks
+for waiting threads afterwards; a waiting thread makes the lock or bell before it checks the state.
+`concurrent.futures.wait` reads our state under `_condition`; we therefore change it under the same
+lock, once.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ _WAS_CANCELLED = frozenset({CANCELLED, CANCELLED_AND_NOTIFIED})
 
 
 class _Lock(_thread.RLock):  # type: ignore[misc]
-    """The lock of an answer for `concurrent.futures`, with that library's waiters. C code releases it,
-    so that Ctrl-C cannot leave it locked. Threads that wait for the answer wait for its bell."""
+    """The lock of an answer for `concurrent.futures`, with that library's waiters. C code releases
+    it, so that Ctrl-C cannot leave it locked. Threads wait for the answer's bell instead."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []
@@ -95,8 +96,8 @@ class Answer(Future[Any]):
         return self._is_given or self._state in _WAS_CANCELLED or self._is_left_behind()
 
     def _is_left_behind(self) -> bool:
-        """True if this process was forked while the event waited. Only the parent gets the answer then,
-        so the answer here becomes an error."""
+        """True if this process was forked while the event waited. Only the parent gets the answer
+        then, so the answer here becomes an error."""
         if self.since >= _forked_at or self._is_given or self._state in _WAS_CANCELLED:
             return False
         self._locks, self._bell = [], None  # a thread of the parent may hold the old ones
@@ -112,7 +113,7 @@ class Answer(Future[Any]):
         return self._state in _WAS_CANCELLED
 
     def cancel(self) -> bool:
-        """Cancel the event, unless a worker has begun to match it; returns True if it is cancelled."""
+        """Cancel the event unless a worker has begun to match it; True if it is cancelled."""
         with self._condition:
             try:
                 self._asked.pop()
@@ -149,11 +150,11 @@ class Answer(Future[Any]):
         if self._bell is not None:
             self._bell.ring()
 
-    def _finish(self, found: Any) -> None:
-        if isinstance(found, BaseException):
-            self._exception = found
+    def _finish(self, result: Any) -> None:
+        if isinstance(result, BaseException):
+            self._exception = result
         else:
-            self._result = found
+            self._result = result
         self._is_given = True
         if self._bell is not None:
             self._bell.ring()
@@ -219,10 +220,10 @@ def begin(batch: Iterable[Answer]) -> tuple[list[Answer], list[Any]]:
     return begun, events
 
 
-def give(batch: Sequence[Answer], found: Iterable[Any]) -> None:
+def give(batch: Sequence[Answer], results: Iterable[Any]) -> None:
     """Set the keys or the error of each event, then call the callbacks."""
-    for one, keys in zip(batch, found):
-        one._finish(keys)
+    for one, result in zip(batch, results):
+        one._finish(result)
     for one in batch:
         if one._done_callbacks:
             one._invoke_callbacks()

@@ -1,9 +1,9 @@
 """Choose the cards of the tables of a segment, and lend workspaces to threads.
 
-If all tables fit on each card, each card has all of them, and the cards take batches in turn. Otherwise
-the tables are dealt out, and every batch visits all cards. If the tables do not fit on all cards
-together, they are matched in turns: each is copied to a card, matched with a large batch, and
-forgotten. A table that is too large for a card is cut first.
+If all tables fit on each card, each card has all of them, and the cards take batches in turn.
+Otherwise the tables are dealt out, and every batch visits all cards. If the tables do not fit on
+all cards together, they are matched in turns: each is copied to a card, matched with a large batch,
+and forgotten. A table that is too large for a card is cut first.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ IN_TURNS = 16  # factor for the events of a batch if every batch copies all tabl
 
 
 class Plan(NamedTuple):
-    """The card of each table, in rounds that threads take in turn. With `in_turns`, a round is one card.
-    None is the CPU."""
+    """The card of each table, in rounds that threads take in turn. With `in_turns`, a round is one
+    card. None is the CPU."""
 
     rounds: Sequence[Sequence[Place | None]]
     in_turns: bool = False
@@ -70,8 +70,8 @@ class Workspaces:
         forget_host_memory()
 
     def close(self) -> None:
-        """Free the memory on the cards now, and again when a thread that is matching ends. This includes
-        the workspaces of the same tables with other removals."""
+        """Free the memory on the cards now, and again when a thread that is matching ends. This
+        includes the workspaces of the same tables with other removals."""
         self._is_closed.set()
         self.leave()
 

@@ -39,7 +39,7 @@ class Changes:
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """The numbers of additions, of their parts, and of distinct names; see `Index._estimate`."""
+        """The numbers of additions, their parts, and distinct names; see `Index._estimate`."""
         self._flush()
         return self._staging.n_rows, self._staging.n_parts, self._staging.n_names
 

@@ -2,15 +2,15 @@
 
     submit ──▶ pending ──full, or old enough──▶ a worker: index.match ──▶ a future each
 
-Two workers take turns: one waits for a batch and then matches it, while the other waits for the next.
-One can encode while the other matches. On a card each has its own CUDA stream, and copies overlap with
-kernels.
+Two workers take turns: one waits for a batch and then matches it, while the other waits for the
+next. One can encode while the other matches. On a card each has its own CUDA stream, and copies
+overlap with kernels.
 
-A thread that submits takes no lock unless it has to wait or to wake a worker: threads that wait for a
-lock switch the interpreter between them, which takes longer than everything else. The order of two steps
-replaces the lock: a thread that adds an event checks afterwards whether a worker waits for it; a worker
-announces that it waits and then checks again for events. This needs atomic steps of the interpreter: a
-Python without the global interpreter lock ("free-threaded") is not supported.
+A thread that submits takes no lock unless it has to wait or to wake a worker: threads that wait for
+a lock switch the interpreter between them, which takes longer than everything else. The order of
+two steps replaces the lock: a thread that adds an event checks afterwards whether a worker waits
+for it; a worker announces that it waits and then checks again for events. This needs atomic steps
+of the interpreter: a Python without the global interpreter lock ("free-threaded") is not supported.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ class Stream:
         return answer
 
     def submit_many(self, events: Any) -> Future[Matches]:
-        """Submit a batch of events in any form of `Index.match`; the future gets its matches. It never
-        waits."""
+        """Submit a batch of events in any form of `Index.match`; the future gets its matches. It
+        never waits."""
         if self._is_closed:
             raise UsageError(_CLOSED)
         whole = Answer(events)
@@ -207,7 +207,7 @@ class Stream:
         return self._taken(self._max_batch)
 
     def _wait_for(self, n_events: int, until: float | None) -> None:
-        """Wait for `n_events` pending events, a batch of `submit_many`, the time `until`, or the close."""
+        """Wait for `n_events` pending events, a batch of `submit_many`, `until`, or the close."""
         while not self._has(n_events):
             left = None if until is None else until - monotonic()
             if left is not None and left <= 0:
@@ -285,7 +285,7 @@ atexit.register(_ended)  # submitted events are matched even if the stream was n
 
 
 def _without_frames(error: BaseException) -> BaseException:
-    """Remove the tracebacks of our own errors, whose frames would keep the events of the batch alive."""
+    """Remove the tracebacks of our own errors: their frames would keep the events alive."""
     chain: list[BaseException] = []
     one: BaseException | None = error if isinstance(error, MatchyardError) else None
     while one is not None and one not in chain:

@@ -1,7 +1,7 @@
 """Bloom signatures: sets as bit strings of fixed width. One instruction tests many for inclusion.
 
-Bit 0 is the most significant bit of word 0. The order of the words is therefore the order of the bit
-strings, and a common prefix is a common leading part [TagMatch §3.3.1].
+Bit 0 is the most significant bit of word 0. The order of the words is therefore the order of the
+bit strings, and a common prefix is a common leading part [TagMatch §3.3.1].
 """
 
 from __future__ import annotations
@@ -166,8 +166,8 @@ def _flip(row: Any, number: Any) -> None:
 
 @intrinsic_with(_flip)
 def flip(typingctx: Any, row: Any, number: Any) -> Any:
-    """Flip one bit of a row of eight words. It is vector code, because reading a vector right after a
-    write to one of its words has to wait for the write."""
+    """Flip one bit of a row of eight words. It is vector code, because reading a vector right after
+    a write to one of its words has to wait for the write."""
 
     def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
         word, lane = ir.IntType(64), ir.IntType(32)
@@ -257,7 +257,7 @@ def set_one(signature, position):
 
 @njit(nogil=True, cache=True)
 def common_prefix(first, last, prefix):
-    """Write the ones of `first` before its first difference from `last` to `prefix` [TagMatch Alg. 4]."""
+    """Set `prefix` to the ones of `first` before it differs from `last` [TagMatch Alg. 4]."""
     for word in range(len(first)):
         differ = first[word] ^ last[word]
         if differ == ZERO:

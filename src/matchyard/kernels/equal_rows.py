@@ -12,8 +12,8 @@ from matchyard.kernels.hashing import prefetch
 
 @njit(nogil=True, cache=True)
 def first_alike(codes):
-    """For each row, the first row with the same hash. The caller checks that they are equal; it gives
-    rows that differ another hash and calls again."""
+    """For each row, the first row with the same hash. The caller checks that they are equal; it
+    gives rows that differ another hash and calls again."""
     n_rows, size = len(codes), 16
     while size < 2 * n_rows:
         size *= 2
@@ -34,7 +34,7 @@ def first_alike(codes):
 def grouped_keys(
     first_of: NDArray[np.int64], keys: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """(the first row of each group of equal rows, `key_start`, the keys grouped in the same order)."""
+    """(the first row of each group of equal rows, `key_start`, the keys in the same order)."""
     is_first = first_of == np.arange(len(first_of))
     first = np.flatnonzero(is_first)
     if len(first) == len(first_of):

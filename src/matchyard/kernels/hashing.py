@@ -1,7 +1,7 @@
 """Hash names and numbers, and prefetch memory.
 
-`xxh64` is the standard XXH64, so other programs compute the same hashes (Spark's `xxhash64` is XXH64
-with seed 42).
+`xxh64` is the standard XXH64, so other programs compute the same hashes (Spark's `xxhash64` is
+XXH64 with seed 42).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def prefetch(typingctx: Any, array: Any, position: Any) -> Any:
 
 
 def _define_read(n_bytes: int) -> Any:
-    """`read(data, position)`: the little-endian word of `n_bytes` bytes at `position`, in one load."""
+    """`read(data, position)`: the little-endian word of `n_bytes` bytes there, in one load."""
 
     def read_bytes(data: Any, position: Any) -> Any:
         return np.uint64(int.from_bytes(data[position : position + n_bytes].tobytes(), "little"))
@@ -68,7 +68,7 @@ read_4 = _define_read(4)
 
 @njit(nogil=True, cache=True)
 def is_equal(left, left_start, right, right_start, length):
-    """True if `length` bytes of two arrays are equal. The last words overlap, so no bytes are left."""
+    """True if `length` bytes of two arrays are equal. The last words overlap, to leave no bytes."""
     if length >= 8:
         for i in range(0, length - 8, 8):
             if read_8(left, left_start + i) != read_8(right, right_start + i):

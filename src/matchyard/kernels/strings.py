@@ -1,8 +1,8 @@
 """Map names to ids: a hash table over strings that checks every hit byte by byte.
 
-Ids are row numbers of the string column. A slot of the table is one 64-bit word: the upper half of the
-name's hash, and the id. An unknown name therefore costs one cache miss. Many names are looked up
-together, so that their cache misses overlap.
+Ids are row numbers of the string column. A slot of the table is one 64-bit word: the upper half of
+the name's hash, and the id. An unknown name therefore costs one cache miss. Many names are looked
+up together, so that their cache misses overlap.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ class Interner:
 
 
 def string_buffers(words: pa.Array, widen: bool = True) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    """Offsets and bytes of an Arrow column of strings or bytes, without a copy of the bytes. Offsets are
-    copied if `widen` makes them 64 bits wide."""
+    """Offsets and bytes of an Arrow column of strings or bytes, without a copy of the bytes.
+    Offsets are copied if `widen` makes them 64 bits wide."""
     _, offsets, data = words.buffers()
     is_large = pa.types.is_large_string(words.type) or pa.types.is_large_binary(words.type)
     width = np.int64 if is_large else np.int32
@@ -148,7 +148,7 @@ def find_names(names: Names, words: pa.Array) -> NDArray[np.int64]:
 
 
 def rank_names(names: Names, counts: NDArray[np.int64]) -> tuple[Names, NDArray[np.int32]]:
-    """Give names new ids by descending count; also returns the new id of each old one (-1: unused)."""
+    """Give names new ids by descending count; also returns the new id of each old one, or -1."""
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     rank = np.full(len(counts), -1, np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)

@@ -1,11 +1,11 @@
 """The subset index: find the stored sets of ids that a given set of ids contains.
 
 Every stored set is filed under its rarest id only, so a query searches only the postings of its own
-ids. Ids are ranks: 0 is the most frequent id, so the rarest id of a set is its largest. In a posting
-the sets are sorted by their next-rarest ids. A posting that is longer than a leaf becomes a *node*: it
-is cut by the next id into *runs* of at most a leaf's length. If too many sets share the next id, their
-run is a node again. The index is thus a trie over ids in order of rarity, with leaves that are scanned.
-Even with skewed data a query does not scan all sets.
+ids. Ids are ranks: 0 is the most frequent id, so the rarest id of a set is its largest. In a
+posting the sets are sorted by their next-rarest ids. A posting that is longer than a leaf becomes a
+*node*: it is cut by the next id into *runs* of at most a leaf's length. If too many sets share the
+next id, their run is a node again. The index is thus a trie over ids in order of rarity, with
+leaves that are scanned. Even with skewed data a query does not scan all sets.
 
     posting of id 7 ──▶ rows  [7] [7 2] [7 2 0] [7 4] [7 5 1] …      (a leaf: scan it)
     posting of id 3 ──▶ node: own row [3], runs  ids 0…0 ─▶ node
@@ -82,7 +82,7 @@ def _has(members, mask, number):
 
 @njit(nogil=True, cache=True)
 def remember(ids, start, end, members, distinct):
-    """Put ids into the hash set `members` and list the distinct ones; returns (mask, their number)."""
+    """Put ids into the hash set `members` and list them in `distinct`; returns (mask, number)."""
     size, n_distinct = 32, 0
     while size < 4 * (end - start):
         size *= 2
@@ -159,7 +159,7 @@ def _sort_if_split(index, ids, n_ids, leaf):
 def _walk(index, node, ids, limit, missing, members, mask, stack, hits, n_hits):
     """Search a node and the nodes below it with ids[:limit], which are smaller than the node's id.
 
-    Returns (hits, n_hits, stack, candidates). `hits` and `stack` are new arrays if they had to grow.
+    Returns (hits, n_hits, stack, candidates); `hits` and `stack` are new arrays if they grew.
     """
     stack[0, 0], stack[0, 1], stack[0, 2] = node, limit, 0
     n_open, candidates = 1, 0
@@ -195,7 +195,7 @@ def _walk(index, node, ids, limit, missing, members, mask, stack, hits, n_hits):
 
 @njit(nogil=True, cache=True)
 def _load_ahead(index, query_start, query_ids, query):
-    """Prefetch for later queries: postings of the farthest one, then rows, then ids of the nearest."""
+    """Prefetch for later queries: postings of the farthest one, then rows, then ids."""
     n_queries = len(query_start) - 1
     if query + _AHEAD < n_queries:
         for i in range(query_start[query + _AHEAD], query_start[query + _AHEAD + 1]):
@@ -217,8 +217,8 @@ def _load_ahead(index, query_start, query_ids, query):
 def select(index, query_start, query_ids, leaf, hits, hit_start):
     """Find the rows that each query contains. Its ids may be unsorted and repeated.
 
-    Fills `hit_start` and returns (hits, candidates): the rows per query in CSR form, and the number of
-    rows that were tested. `hits` is a buffer; a larger one replaces it if it is too small.
+    Fills `hit_start` and returns (hits, candidates): the rows per query in CSR form, and the number
+    of rows that were tested. `hits` is a buffer; a larger one replaces it if it is too small.
     """
     members, ids = scratch_for(query_start)
     stack = np.empty((64, 3), np.int64)  # nodes to visit: node, number of ids to try, depth

@@ -1,5 +1,5 @@
-"""Build the subset index: file sets under their rarest id, sort them, merge equal sets, and split long
-postings. `matchyard.kernels.subset` explains the index.
+"""Build the subset index: file sets under their rarest id, sort them, merge equal sets, and split
+long postings. `matchyard.kernels.subset` explains the index.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def build(sets: list[Any], n_ids: int, leaf: int = LEAF) -> Built:
 
 
 def join(parts: Sequence[SubsetIndex], leaf: int = LEAF) -> SubsetIndex:
-    """Join indexes over the same ids, whose ranges of rarest ids follow each other. The result has the
-    rows of one after the other, as one build over all sets would."""
+    """Join indexes over the same ids, whose ranges of rarest ids follow each other. The result has
+    the rows of one after the other, as one build over all sets would."""
     check_offsets(sum(len(part.signatures) for part in parts))
     signatures = np.concatenate([part.signatures for part in parts])
     id_start = join_offsets([part.id_start for part in parts])

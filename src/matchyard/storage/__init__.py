@@ -1,5 +1,5 @@
-"""Save and open the files of one version of an index, and its manifest; nothing is ever pickled. Read
-`files` first; `versions` publishes versions and `object_store` reaches them on other machines."""
+"""Save and open the files of one version of an index, and its manifest; nothing is ever pickled.
+Read `files` first; `versions` publishes versions, and `object_store` fetches them."""
 
 from matchyard.storage.content import Contents
 from matchyard.storage.files import (

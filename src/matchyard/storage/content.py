@@ -1,8 +1,8 @@
 """The bytes of the files of a saved index: small files are read, large ones are mapped.
 
-Only regular files below the folder of the index are opened: a pipe would never answer, a device may do
-anything, and a link could lead to any file of the machine. A mapping needs a file descriptor before
-Python 3.13; a file that was read needs none.
+Only regular files below the folder of the index are opened: a pipe would never answer, a device may
+do anything, and a link could lead to any file of the machine. A mapping needs a file descriptor
+before Python 3.13; a file that was read needs none.
 """
 
 from __future__ import annotations

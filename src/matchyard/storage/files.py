@@ -43,8 +43,8 @@ from matchyard.storage.manifest import (
 
 AUTO_BYTES = 1 << 27  # `verify="auto"` compares checksums of the smallest files up to this sum
 Verify = bool | Literal["auto"]
-# The header of an array file as NumPy writes it, padded to a multiple of 64 bytes. NumPy itself parses
-# the header as a Python literal, which takes most of the time to open a small index.
+# The header of an array file as NumPy writes it, padded to a multiple of 64 bytes. NumPy itself
+# parses the header as a Python literal, which takes most of the time to open a small index.
 _HEADER = re.compile(
     rb"\x93NUMPY\x01\x00..\{'descr': '(?P<kind>[|<](?:b1|[iu][1248]|f[48]))', "
     rb"'fortran_order': False, 'shape': \((?P<shape>|[0-9]{1,18},|[0-9]{1,18}(?:, [0-9]{1,18}){1,7})\), \} *\n",
@@ -186,8 +186,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def load_version(
     folder: Path, verify: Verify = "auto", shards: Collection[int] | None = None
 ) -> Saved:
-    """Open a version, or some of its shards. Sizes of files are always compared. `verify="auto"` compares
-    the fast checksums of the smallest files, up to AUTO_BYTES; `True` the SHA-256 of all files."""
+    """Open a version, or some of its shards. Sizes of files are always compared. `verify="auto"`
+    compares fast checksums of the smallest files, up to AUTO_BYTES; `True` the SHA-256 of all."""
     manifest = read_manifest(folder)
     opened = _Opened(folder, needed(manifest, shards), verify)
     tables: list[list[dict[str, NDArray[Any]]]] = [[] for _ in manifest["segments"]]
@@ -236,7 +236,7 @@ class _Opened:
         }
 
     def vocabulary(self, name: str) -> Any:
-        """The vocabulary from the files of `write_vocabulary`: names, or names and arrays by field."""
+        """The vocabulary from `write_vocabulary`: names, or names and arrays by field."""
         prefix = f"{name}/"
         fields = {file[len(prefix) :] for file in self.files if file.startswith(prefix)}
         if not fields:
@@ -256,7 +256,7 @@ class _Opened:
 
 
 def _check(path: str, data: NDArray[np.uint8], file: File, is_thorough: bool) -> None:
-    """Compare the fast checksum, or the SHA-256 if `is_thorough` or the manifest has no fast one."""
+    """Compare the fast checksum, or the SHA-256 if `is_thorough` or there is no fast one."""
     if file.xxh64 and not is_thorough:
         kind, checksum, expected = "XXH64", fast_checksum(data), file.xxh64
     else:

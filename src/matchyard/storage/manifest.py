@@ -94,8 +94,8 @@ def self_hash(manifest: Mapping[str, Any]) -> str:
 
 
 def parse_manifest(data: bytes, folder: str) -> dict[str, Any]:
-    """Parse and check the manifest of the version in `folder`. Its files become `File`s, and manifests
-    of all formats get `segments`."""
+    """Parse and check the manifest of the version in `folder`. Its files become `File`s, and
+    manifests of all formats get `segments`."""
     path = f"{folder}/manifest.json"
     if len(data) > MANIFEST_BYTES:
         raise StorageError(f"{path} has more than {MANIFEST_BYTES} bytes: it is no manifest")
@@ -212,8 +212,8 @@ _EXPECTED = {
 
 
 def _file(entry: Any, width: int, path: str) -> File:
-    """Check one entry of the files. Its name must have a form that a writer makes, and is therefore a
-    path below the folder. Its checksums become file names in the cache of object stores."""
+    """Check one entry of the files. Its name must have a form that a writer makes, and is therefore
+    a path below the folder. Its checksums become file names in the cache of object stores."""
     is_valid = (
         isinstance(entry, list)
         and len(entry) == width
@@ -236,7 +236,7 @@ def _is_hex(value: Any, length: int) -> bool:
 
 
 def _check_names(files: Sequence[File], segments: Sequence[int], path: str) -> None:
-    """Check that names are distinct, that every shard has files, and that every file has a shard."""
+    """Check that names are distinct, every shard has files, and every file has a shard."""
     if len({file.name for file in files}) < len(files):
         raise StorageError(f"{path} lists a file twice")
     if sum(segments) > len(files):
@@ -272,8 +272,8 @@ def _excerpt(value: Any) -> str:
 
 
 def needed(manifest: Mapping[str, Any], shards: Collection[int] | None = None) -> list[File]:
-    """The files of a version, or only the files that some shards need. Shards are numbered through all
-    segments."""
+    """The files of a version, or only the files that some shards need. Shards are numbered through
+    all segments."""
     files: list[File] = list(manifest["files"])
     if shards is None:
         return files

@@ -1,8 +1,8 @@
 """An index in an object store or on HDFS, through `pyarrow.fs` or fsspec.
 
 A machine fetches each file once into a cache and maps it from there. The cache names files by their
-SHA-256, so that a new version costs only its changed files. Object stores have no locks, so only one
-writer may work at a time: `publish` refuses a version if another writer has published meanwhile.
+SHA-256, so that a new version costs only its changed files. Object stores have no locks, so only
+one writer may work at a time: `publish` refuses a version if another one was published meanwhile.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def cache_folder() -> Path:
 
 
 class Remote:
-    """A folder at an address such as `s3://bucket/music.index`, which may end with a query string."""
+    """A folder at an address such as `s3://bucket/music.index`, possibly with a query string."""
 
     def __init__(self, address: Any) -> None:
         self.address = path_text(address)
@@ -165,8 +165,8 @@ class Remote:
             (cache_folder() / "files" / file.sha256).unlink(missing_ok=True)
 
     def _cached(self, version: str, data: bytes) -> Path:
-        """The folder of a version in the cache. Its name includes a hash of the manifest: a new index at
-        the same address starts again with version 1."""
+        """The folder of a version in the cache. Its name includes a hash of the manifest: a new
+        index at the same address starts again with version 1."""
         name = hashlib.sha256(self.address.encode()).hexdigest()[:16]
         of_content = hashlib.sha256(data).hexdigest()[:16]
         return cache_folder() / "indexes" / name / f"{version}-{of_content}"
@@ -205,8 +205,8 @@ class Remote:
                     n_bytes += len(chunk)
             if n_bytes != file.size_bytes:
                 raise StorageError(
-                    f"{self.below(file.name)} is damaged: its size is not the {file.size_bytes} bytes "
-                    "of the manifest"
+                    f"{self.below(file.name)} is damaged: its size is not {file.size_bytes} bytes, "
+                    "the size in the manifest"
                 )
             if digest.hexdigest() != file.sha256:
                 raise StorageError(
@@ -345,8 +345,8 @@ def _locked(cached: Path) -> Iterator[None]:
 
 
 def _forget(folders: Path, n_kept: int) -> None:
-    """Remove the least recently used folders from the cache, and files that no folder links any more.
-    Mapped files stay readable."""
+    """Remove the least recently used folders from the cache, and files that no folder links any
+    more. Mapped files stay readable."""
     try:
         by_age = sorted(folders.iterdir(), key=lambda entry: entry.stat().st_mtime)
     except FileNotFoundError:  # another process has removed a folder

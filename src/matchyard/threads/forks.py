@@ -1,8 +1,8 @@
 """Make locks usable in forked child processes.
 
-A lock that another thread holds during a fork stays locked in the child for ever. Two remedies: a fork
-waits for the locks of work that must not be abandoned (`wait_for`), and objects of this package replace
-their own locks in the child (`start_fresh_in_child`).
+A lock that another thread holds during a fork stays locked in the child for ever. Two remedies: a
+fork waits for the locks of work that must not be abandoned (`wait_for`), and objects of this
+package replace their own locks in the child (`start_fresh_in_child`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import weakref
 from itertools import compress
 from typing import Any
 
-# Python runs the handlers before a fork in the reverse order of their registration. These two modules
-# take their own locks over a fork, and a thread that compiles a kernel may need them. They must be
-# registered first, so that a fork takes the locks below before theirs.
+# Python runs the handlers before a fork in the reverse order of their registration. These two
+# modules take their own locks over a fork, and a thread that compiles a kernel may need them. They
+# must be registered first, so that a fork takes the locks below before theirs.
 _REGISTERED_FIRST = (concurrent.futures.thread, logging)
 _REDELIVERY_S = 0.01  # time for the fork's handlers to end; they would swallow an interrupt
 
@@ -42,8 +42,8 @@ def wait_for(lock: Any) -> None:
 def start_fresh_in_child(owner: Any) -> None:
     """Call `owner._start_fresh()` in every process that is forked from now on.
 
-    If the owner has a `_fork_lock` (an `RLock`), a fork takes it, so the child gets consistent data.
-    A `set.discard` is C code. The callbacks of a `WeakSet` are Python code, which would lose a Ctrl-C.
+    If the owner has a `_fork_lock` (an `RLock`), a fork takes it, so the child gets consistent
+    data. `set.discard` is C code; the Python code of a `WeakSet` could lose a Ctrl-C.
     """
     _fresh.add(weakref.ref(owner, _fresh.discard))
 

@@ -58,9 +58,9 @@ class _Work:
 def shielded(work: Callable[[], Result]) -> Result:
     """Run work to its end, then raise an interrupt that came meanwhile.
 
-    Python delivers Ctrl-C only to the main thread, between any two steps. The work therefore runs in
-    its own thread and takes and releases all locks there. It runs to its end even if another interrupt
-    ends the wait for it.
+    Python delivers Ctrl-C only to the main thread, between any two steps. The work therefore runs
+    in its own thread and takes and releases all locks there. It runs to its end even if another
+    interrupt ends the wait for it.
 
     >>> shielded(lambda: 7)
     7
@@ -123,7 +123,7 @@ def told_plainly(verb: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def raised_behind(error: BaseException) -> BaseException:
-    """The exception of a signal that a SystemError of compiled code hides; any other error unchanged.
+    """The exception of a signal behind a SystemError of compiled code; any other error unchanged.
 
     >>> raised_behind(SystemError("unknown opcode"))
     SystemError('unknown opcode')

@@ -43,7 +43,7 @@ class _Job:
             self._count()
 
     def _drop(self) -> None:
-        """Drop the items that no thread has begun; all items before the failed one have been begun."""
+        """Drop the items that no thread has begun; all items before the failed one were begun."""
         while self._todo:
             try:
                 self._todo.popleft()
@@ -85,7 +85,7 @@ class Pool:
     def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """The result of `work` for each item.
 
-        The first failure, or Ctrl-C, ends the call: threads finish their current items, without a wait.
+        The first failure, or Ctrl-C, ends the call; threads finish their current items later.
         """
         if not items:
             return []

@@ -1,8 +1,8 @@
 """Wait for other threads, without a lock that Ctrl-C could leave locked.
 
 `threading.Condition` and its users (events, semaphores, futures, executors) are Python code: an
-interrupt inside can leave a lock taken for ever, or release a lock of another thread. Every step here
-is one call of C code.
+interrupt inside can leave a lock taken for ever, or release a lock of another thread. Every step
+here is one call of C code.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from contextlib import suppress
 class Bell:
     """Wakes all waiting threads.
 
-    A waiting thread takes a ticket, then checks the state, then waits. A thread that has changed the
-    state rings. So no thread misses a ring.
+    A waiting thread takes a ticket, then checks the state, then waits. A thread that has changed
+    the state rings. So no thread misses a ring.
 
     >>> bell = Bell()
     >>> ticket = bell.ticket()

@@ -1,4 +1,4 @@
-"""The language of tags: subscriptions and events are sets of tags; in text, white space separates them."""
+"""The language of tags: subscriptions and events are sets of tags, or text with spaces between."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The algorithms of tags, all with the functions of `matchyard.engine.Algorithm`. Read `rarest` first."""
+"""The algorithms of tags, with the functions of `engine.Algorithm`. Read `rarest` first."""

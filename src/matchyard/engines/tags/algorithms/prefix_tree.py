@@ -1,13 +1,13 @@
 """prefix_tree: a compact PATRICIA tree over signatures, one tree per Hamming weight.
 
-The strong baseline [TagMatch §4.1]: a path-compressed binary trie of the sorted signatures, in arrays
-instead of pointers. It branches on the rarest bits first.
+The strong baseline [TagMatch §4.1]: a path-compressed binary trie of the sorted signatures, in
+arrays instead of pointers. It branches on the rarest bits first.
 
-* Every node holds the AND of all signatures below it, which has more bits than its path. If the event
-  lacks one of these bits, one test drops the subtree.
-* A zero branch with the same common bits as its parent is merged into the parent, since its test could
-  not fail. The result is wide nodes: their children lie side by side and are tested eight at a time.
-  The signatures of a leaf are its children, stored and tested in the same way.
+* Every node holds the AND of all signatures below it, which has more bits than its path. If the
+  event lacks one of these bits, one test drops the subtree.
+* A zero branch with the same common bits as its parent is merged into the parent, since its test
+  could not fail. The result is wide nodes: their children lie side by side and are tested eight at
+  a time. The signatures of a leaf are its children, stored and tested in the same way.
 * A batch of events goes through one tree after the other, so that a tree stays in the cache.
 
 The order of bits decides only the shape: masks and signatures keep the original positions of bits.
@@ -94,8 +94,8 @@ def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Opt
 
 
 def _inspect_nodes(look: Inspection, table: Table, n_slots: int) -> None:
-    """Check the trees: a tree has the nodes from its root to the next root, and its own slots. Children
-    come after their parents, and no node or slot has two parents."""
+    """Check the trees: a tree has the nodes from its root to the next root, and its own slots.
+    Children come after their parents, and no node or slot has two parents."""
     n_nodes, first, last = len(table.children), *table.children.T.astype(np.int64)
     look.rising("roots", is_strict=True)
     look.expect("roots", not n_nodes or (len(table.roots) and table.roots[0] == 0), "misses nodes")
@@ -211,7 +211,7 @@ def _common(rows, low, high, mask):
 
 @njit(nogil=True, cache=True)
 def _branch(keys, low, high):
-    """The first row of the one branch: sorted keys branch at the first bit where the ends differ."""
+    """The first row of the one branch: keys branch at the first bit where the two ends differ."""
     word = 0
     while keys[word, low] == keys[word, high - 1]:
         word += 1
@@ -247,8 +247,8 @@ def _put_children(rows, keys, leaf, masks, ranges, node, n_nodes):
 def _build(rows, keys, tree_start, leaf):
     """Lay the nodes out tree by tree, level by level, so that siblings are adjacent.
 
-    The arrays of nodes are also the queue: a node is appended with its range of rows; the range of its
-    children replaces it when the node is processed.
+    The arrays of nodes are also the queue: a node is appended with its range of rows; the range of
+    its children replaces it when the node is processed.
     """
     n_rows, n_words = rows.shape
     n_trees = len(tree_start) - 1

@@ -84,7 +84,7 @@ def parse_column(values: Any, options: Options) -> list[frozenset[str]]:
 
 
 def kind(batch: Batch) -> str | None:
-    """The kind of encoded subscriptions, as `Column.kind` names it; not for events, which have both.
+    """The kind of encoded subscriptions, as `Column.kind` names it; encoded events have both kinds.
 
     None if all are empty: an empty subscription is the same in every kind.
     """

@@ -1,6 +1,6 @@
 """Turn the tag sets of users into one form: a column of text.
 
-Users give lists, NumPy arrays, Arrow arrays, pandas or polars columns; a row is a set of tags or a text.
+Users give lists, NumPy, Arrow, pandas or polars columns; a row is a set of tags or a text.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ def no_signatures(n_rows: int) -> NDArray[np.uint64]:
 
 
 def _from_python(values: Sequence[Any], options: Options) -> Column:
-    """The column of Python values. Sets and lists are joined without a check; if the join fails, each
-    row is parsed to find the wrong one."""
+    """The column of Python values. Sets and lists are joined without a check; if the join fails,
+    each row is parsed to find the wrong one."""
     tags: list[str] = []
     ends = [0]
     for row, value in enumerate(values):
@@ -236,7 +236,7 @@ def _normalized(built: Column, options: Options) -> Column:
 
 
 def _folded(tag: str, options: Options) -> str:
-    """Fold a tag until it stays the same: normalising can bring back capitals (℡ is TEL in NFKC)."""
+    """Fold a tag until it stays the same: normalising can restore capitals (℡ is TEL in NFKC)."""
     while True:
         folded = tag.casefold() if options.casefold else tag
         if options.normalize:

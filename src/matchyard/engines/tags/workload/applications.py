@@ -2,9 +2,9 @@
 
     user, item ─▶ descriptor ─normalise─▶ ─amplify─▶ 12 copies ─synonyms─▶ subscriptions
 
-A descriptor describes an item (a site, a topic, a video, a link, a torrent) with words of the item's
-subject. Descriptors of one item or one subject therefore have tags in common, as in the traces of the
-thesis. Rows 12 i … 12 i + 11 are the copies of descriptor i.
+A descriptor describes an item (a site, a topic, a video, a link, a torrent) with words of the
+item's subject. Descriptors of one item or one subject therefore have tags in common, as in the
+traces of the thesis. Rows 12 i … 12 i + 11 are the copies of descriptor i.
 """
 
 from __future__ import annotations
@@ -150,8 +150,8 @@ class Applications:
     ) -> tuple[pa.Array, pa.Array]:
         """Apply the steps of this workload to given descriptors: (tags, languages).
 
-        Each is normalised, copied `factor` times into the most spoken `languages`, and gets synonyms.
-        Its copies follow each other. The number of a descriptor selects its random state.
+        Each is normalised, copied `factor` times into the most spoken `languages`, and gets
+        synonyms. Its copies follow each other. The number of a descriptor selects its random state.
         """
         return expand(tags, numbers, self.seed, languages, factor)
 
@@ -294,7 +294,7 @@ def _add_tags(recipe, event, row, n_tags):
 
 @njit(nogil=True, cache=True)
 def _rows(recipe, numbers, events):
-    """(tags per row, names, keys) of the rows with the given numbers; for events, with added tags."""
+    """(tags per row, names, keys) of the rows with the given numbers; events get added tags."""
     widest = MOST + (recipe.extra_most if len(events) else 0)
     counts = np.zeros(len(numbers), np.int64)
     names = np.empty(len(numbers) * min(widest, _WIDEST), np.int64)

@@ -1,8 +1,8 @@
 """The three steps from descriptors of applications to subscriptions [thesis §2.4.3].
 
-Normalisation makes long descriptors less specific, amplification copies them into the languages of the
-world, and synonyms make the copies differ. Each step is a function of (seed, number of the descriptor,
-number of the copy), for generated and given descriptors. It does not depend on other rows.
+Normalisation makes long descriptors less specific, amplification copies them into the languages of
+the world, and synonyms make the copies differ. Each step is a function of (seed, number of the
+descriptor, number of the copy), for generated and given descriptors, and independent of other rows.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def expand(
 ) -> tuple[pa.Array, pa.Array]:
     """Normalise descriptors, copy each `factor` times and add synonyms: (tags, languages).
 
-    The copies of a descriptor follow each other. Its number in `numbers` selects its random state. Of
-    repeated tags only the first counts.
+    The copies of a descriptor follow each other. Its number in `numbers` selects its random state.
+    Of repeated tags only the first counts.
 
     >>> expand(pa.array([["jazz", "live"]]), np.array([7]), 1, n_languages=1)[1].to_pylist()
     ['english']

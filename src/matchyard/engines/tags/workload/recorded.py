@@ -82,7 +82,7 @@ def congress(size: int, seed: int) -> Recorded:
 
 def ego_twitter(size: int, seed: int) -> Recorded:
     """SNAP's ego networks: a follower subscribes to one to three interests of a writer, and to the
-    writer's id if the writer is in the top 30 % by interests. Events have a writer's interests and id.
+    writer's id if the writer is in the top 30 % by interests. Events have interests and writers.
     """
     follows = _columns("ego_twitter_follows.tsv.gz", "follower", "followee")
     interests = _columns("ego_twitter_user_interests.tsv.gz", "user", "tags")

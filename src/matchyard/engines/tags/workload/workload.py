@@ -134,7 +134,7 @@ class Workload:
         })  # fmt: skip
 
     def publishers(self, start: int = 0, stop: int | None = None) -> pa.Table:
-        """Publishers `start` … `stop`-1: the tag of their id, and their numbers of tweets and followers.
+        """Publishers `start` … `stop`-1: the tag of their id, and counts of tweets and followers.
 
         Every interest that copies a tweet of the publisher counts as a follower.
         """
@@ -229,7 +229,7 @@ class _Recipe(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def _hashtags(recipe, source, language, row):
-    """Fill `row` with the distinct hashtags of tweet `source` in a language; returns their number."""
+    """Fill `row` with distinct hashtags of tweet `source` in a language; returns their number."""
     seed = recipe.seed
     span = recipe.most - recipe.fewest
     n_wanted = recipe.fewest

@@ -79,7 +79,7 @@ def match(table: rarest.Table, batch: Batch, workspace: Workspace, options: rare
 def forward(
     table: rarest.Table, batch: Batch, way: Way, workspace: Workspace, options: rarest.Options
 ) -> Part:
-    """The interfaces to send each event to. The card finds them, so that no keys are copied back."""
+    """The interfaces to send each event to. The card finds them, so no keys are copied back."""
     if batch.n_rows == 0:
         return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
     with guarded("forwarding"), workspace.lane.stream:
@@ -137,8 +137,7 @@ def _match(
 def _match_few(
     batch: Batch, workspace: Workspace
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int32], int] | None:
-    """Match a small batch with one launch, and again if the room is too small; None if it has too many
-    keys."""
+    """Match a small batch, again with more room if needed; None if it has too many keys."""
     lane, n_events, room = workspace.lane, batch.n_rows, workspace.room_of_few
     function = kernel(__file__, "match_few", _constants_for(batch, workspace))
     while room <= small_batch_gpu.MOST_RESULTS:
@@ -161,7 +160,7 @@ def _match_few(
 
 @njit(nogil=True, cache=True)
 def _in_order(per_event, keys):
-    """Put the keys of `match_few` into the order of events; no keys if there was no room for all."""
+    """Put the keys of `match_few` into the order of events; no keys if they did not all fit."""
     n_events = len(per_event) // 3
     start, is_left = np.zeros(n_events + 1, np.int64), np.zeros(n_events, np.int32)
     candidates = 0

@@ -1,12 +1,13 @@
 // rarest: a warp per event walks the postings of the event's tags, as `kernels/subset.py` does.
 //
-// Most postings are much shorter than a warp. A warp therefore lays the rows of several leaves end to
-// end and deals them out to its lanes. The same walk runs twice: `count` counts the keys of an event,
-// and `write` writes them at the sum of the counts before it; `match_few` does both in one launch. An
-// event with more than MOST_IDS tags, or a walk with more than STACK open nodes, is left to the CPU.
+// Most postings are much shorter than a warp. A warp therefore lays the rows of several leaves end
+// to end and deals them out to its lanes. The same walk runs twice: `count` counts the keys of an
+// event, and `write` writes them at the sum of the counts before it; `match_few` does both in one
+// launch. An event with more than MOST_IDS tags, or a walk with more than STACK open nodes, is left
+// to the CPU.
 //
-// The launcher defines WARPS, MOST_IDS, STACK and KEY_BITS (the bits of a key, or of a row number in
-// place of a key).
+// The launcher defines WARPS, MOST_IDS, STACK and KEY_BITS (the bits of a key, or of a row number
+// in place of a key).
 
 #include "keys.cuh"
 
@@ -265,7 +266,7 @@ extern "C" __global__ void write(
     if (begin(walk, tag_start, tags, event, ids[warp], stacks[warp])) walk_event<true>(*rows, walk);
 }
 
-// Count and write in one launch, for few events: keys lie in the order in which events were counted.
+// Count and write in one launch, for few events: keys lie in the order in which events are counted.
 //
 //   taken  the total number of keys; 0 at the start
 //   found  [n_events, 3] start of the event's keys, their number or LEFT, and its candidates

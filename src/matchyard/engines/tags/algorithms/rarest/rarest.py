@@ -1,7 +1,7 @@
 """rarest: file every subscription under its rarest tag only.
 
-An event searches the postings of its own tags. A candidate costs one test of a 64-bit signature, and
-only the survivors get the exact check. See `matchyard.kernels.subset` for the index itself.
+An event searches the postings of its own tags. A candidate costs one test of a 64-bit signature,
+and only the survivors get the exact check. See `matchyard.kernels.subset` for the index itself.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def check(options: Options) -> None:
 
 
 def signature_bits(options: Options) -> tuple[int, int, bool]:
-    """Bits and hashes of the signatures of a batch, and whether bare ones are allowed: none here."""
+    """Bits and hashes of the signatures of a batch, and whether bare ones are allowed: none."""
     return 0, 0, False
 
 
@@ -93,7 +93,7 @@ def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Opt
 
 
 def _inspect_nodes(look: Inspection, table: Table, leaf: int) -> None:
-    """Check that exactly the long postings are nodes, that nodes form trees, and that leaves are short."""
+    """Check that only long postings are nodes, that nodes form trees, and that leaves are short."""
     is_long = np.diff(table.posting_start) > leaf
     look.expect(
         "split_ids",

@@ -1,9 +1,9 @@
 """scan on a card: compare every signature with every event, without an index ["GPU-only, plain" and
 "plain with batching", TagMatch Table 1].
 
-A launch compares `batch` events with all signatures and reads each signature once. With one event the
-card's memory limits the speed, with many events its arithmetic. If the pairs outgrow their buffer, all
-launches run again with a larger one.
+A launch compares `batch` events with all signatures and reads each signature once. With one event
+the card's memory limits the speed, with many events its arithmetic. If the pairs outgrow their
+buffer, all launches run again with a larger one.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def match(table: scan.Table, batch: Batch, workspace: Workspace, options: scan.O
 def forward(
     table: scan.Table, batch: Batch, way: Way, workspace: Workspace, options: scan.Options
 ) -> Part:
-    """The interfaces to send each event to. The card finds them, so that no keys are copied back."""
+    """The interfaces to send each event to. The card finds them, so no keys are copied back."""
     if batch.n_rows == 0:
         return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
     with guarded("forwarding"), workspace.lane.stream:

@@ -9,8 +9,8 @@ typedef long long key_t;
 #endif
 
 // Copy `n_keys` keys of each lane, from `first` on. A lane copies up to MOST keys itself; all lanes
-// together copy longer lists. With `as_numbers`, copy the number `first` instead: the host looks the
-// keys up and drops removed ones.
+// together copy longer lists. With `as_numbers`, copy the number `first` instead: the host looks
+// the keys up and drops removed ones.
 template <int MOST>
 __device__ __forceinline__ void copy_keys(
     const key_t* __restrict__ keys, bool as_numbers, int first, int n_keys, key_t* out

@@ -1,8 +1,8 @@
 // From pairs (event, slot) to keys [TagMatch §3.4], for all algorithms over signatures.
 //
-// Pairs come sorted by event. A lane takes a pair. If answers are exact, it compares the tags of every
-// set in the slot with the event. It then copies the keys of the matching sets. For a router, it only
-// appends the interfaces to send the event to [thesis §3.4.5].
+// Pairs come sorted by event. A lane takes a pair. If answers are exact, it compares the tags of
+// every set in the slot with the event. It then copies the keys of the matching sets. For a router,
+// it only appends the interfaces to send the event to [thesis §3.4.5].
 //
 // The launcher defines KEY_BITS: the bits of a key, or of a set number in place of a key.
 

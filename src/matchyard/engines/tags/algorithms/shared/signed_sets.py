@@ -1,8 +1,8 @@
 """Shared by the algorithms over Bloom signatures: sign sets, and check the sets of matching slots.
 
-A *slot* is a distinct signature. Different tag sets can share a signature, so a slot has one or more
-sets. A bare signature (of a packet without tags) has one set, without tags. Bloom filters only say
-"maybe": with `exact`, the tags of every set in a matching slot are compared as well.
+A *slot* is a distinct signature. Different tag sets can share a signature, so a slot has one or
+more sets. A bare signature (of a packet without tags) has one set, without tags. Bloom filters only
+say "maybe": with `exact`, the tags of every set in a matching slot are compared as well.
 """
 
 from __future__ import annotations

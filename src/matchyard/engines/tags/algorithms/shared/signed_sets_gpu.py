@@ -1,7 +1,7 @@
 """Shared by the algorithms over signatures on a card: turn pairs (event, slot) into keys.
 
-A pair is one word: the event in the upper half, the slot in the lower. Pairs come sorted, except those
-of a small batch.
+A pair is one word: the event in the upper half, the slot in the lower. Pairs come sorted, except
+those of a small batch.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ class Sets:
         return event_start, lane.fetch(keys)
 
     def find(self, events: Few, pairs: Any, out: int, room: int) -> None:
-        """Start to find the matching sets of a small batch, from pairs that the first counter counts.
+        """Start to find the matching sets of a small batch; the first counter counts its pairs.
 
-        The kernel writes words of an event and a set to the host's memory `out`, and counts them with
-        the third counter.
+        The kernel writes words of an event and a set to the host's memory `out`, and counts them
+        with the third counter.
         """
         self._lane.launch(
             self._kernel("find_sets"), _FEW_BLOCKS, _THREADS, self._struct, events.counters,

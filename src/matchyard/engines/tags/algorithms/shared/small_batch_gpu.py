@@ -1,7 +1,8 @@
 """Copy a few events and their counters to the card, all in one call.
 
-Every call of CUDA releases the interpreter lock. If other threads submit events to an index's stream,
-taking the lock again costs more than the call itself. Small batches therefore make few calls.
+Every call of CUDA releases the interpreter lock. If other threads submit events to an index's
+stream, taking the lock again costs more than the call itself. Small batches therefore make few
+calls.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MOST_SORTED = 1 << 17  # …and with more than this if the host has to sort them
 
 
 def are_few(n_events: int, found_each: float, most: int) -> bool:
-    """True if a batch is small and expects at most `most` results, `found_each` per event as lately."""
+    """True if a batch is small and expects at most `most` results, at `found_each` per event."""
     return n_events <= MOST_EVENTS and n_events * found_each <= most
 
 

@@ -1,7 +1,7 @@
 """Collect the words that kernels append to a buffer in any order, and sort them on the card.
 
-A word has two halves of 32 bits. Sorting makes results the same on every run and puts words with the
-same upper half side by side.
+A word has two halves of 32 bits. Sorting makes results the same on every run and puts words with
+the same upper half side by side.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
 def grown(lane: Lane, room: dict[str, int], name: str, run: Callable[..., None]) -> Any:
-    """The sorted words that `run` appends to a buffer; it runs again while the buffer is too small."""
+    """The sorted words that `run` appends to a buffer; runs it again if the buffer is too small."""
     n_out, size = lane.empty(f"n_{name}", 1, np.uint64), room[name]
     while True:
         n_out.fill(0)
@@ -35,7 +35,7 @@ def grown(lane: Lane, room: dict[str, int], name: str, run: Callable[..., None])
 
 
 def split(lane: Lane, words: Any, n_groups: int) -> tuple[NDArray[np.int64], Any]:
-    """Group sorted words by their upper half, 0 … n_groups - 1: (start of each group, lower halves)."""
+    """Group sorted words by their upper half: (start of each group, lower halves)."""
     bounds = lane.send("bounds", np.arange(n_groups + 1, dtype=np.uint64) << np.uint64(32))
     return lane.fetch(lane.cupy.searchsorted(words, bounds)), words & _LOW_HALF
 

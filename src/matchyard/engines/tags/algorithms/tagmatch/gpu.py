@@ -3,10 +3,10 @@
     events ─▶ pre-process: masks ⊆ event? ─▶ batches per partition ─▶ subset match ─▶ pairs (event,
     slot), sorted by event ─▶ exact check and key look-up ─▶ keys per event
 
-The pre-process is a kernel [§4.5] or, with the option `pre_process="cpu"`, runs on the CPU. If results
-outgrow a buffer, the kernel runs again with a larger one. A small batch, as an index's stream makes it,
-takes a path with fewer steps: a block finds the events of its partition itself, the card writes the
-matching sets to the host's memory, and the host looks up their keys.
+The pre-process is a kernel [§4.5] or, with the option `pre_process="cpu"`, runs on the CPU. If
+results outgrow a buffer, the kernel runs again with a larger one. A small batch, as an index's
+stream makes it, takes a path with fewer steps: a block finds the events of its partition itself,
+the card writes the matching sets to the host's memory, and the host looks up their keys.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def match(
 def forward(
     table: tagmatch.Table, batch: Batch, way: Way, workspace: Workspace, options: tagmatch.Options
 ) -> Part:
-    """The interfaces to send each event to. The card finds them, so that no keys are copied back."""
+    """The interfaces to send each event to. The card finds them, so no keys are copied back."""
     return _match(table, batch, way, workspace, options)
 
 

@@ -1,7 +1,7 @@
 """Join several tables of tagmatch: their partitions keep their content and get a new order.
 
-A table orders partitions, with their blocks, slots, sets, tags and keys, by the leftmost bit of their
-mask. To join tables, each is cut into one piece per bit, and the pieces are laid end to end.
+A table orders partitions, with their blocks, slots, sets, tags and keys, by the leftmost bit of
+their mask. To join tables, each is cut into one piece per bit, and the pieces are laid end to end.
 """
 
 from __future__ import annotations

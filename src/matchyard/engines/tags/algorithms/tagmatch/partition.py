@@ -111,9 +111,9 @@ def _split(rows, source, start, stop, position, spare_rows, spare_source):
 def _divide(rows, source, start, stop, mask, used, max_partition, pivot, spare_rows, spare_source):
     """Repeat Algorithm 1 on one part until the part splits in two or is done.
 
-    Returns the pivot and the first row that has it, or -1 if the part is done. A part that no unused
-    bit can split is done at any size; its mask is empty if it holds only the zero signature. Bits of
-    all sets join the mask and split nothing.
+    Returns the pivot and the first row that has it, or -1 if the part is done. A part that no
+    unused bit can split is done at any size; its mask is empty if it holds only the zero signature.
+    Bits of all sets join the mask and split nothing.
     """
     size = stop - start
     counts = np.empty(0, np.int64)

@@ -1,9 +1,9 @@
 // tagmatch: batches of events against partitions of signatures [TagMatch §3.3].
 //
-// A thread block takes a batch of one partition and keeps its events in shared memory. A warp takes a
-// block of sets with a common prefix. It tests 32 events at a time for the prefix, and compares each
-// event that has it with 32 * SLOTS sets at a time. A match is a pair (event, slot) in one word; the
-// launcher sorts the pairs, so that results are the same on every run.
+// A thread block takes a batch of one partition and keeps its events in shared memory. A warp takes
+// a block of sets with a common prefix. It tests 32 events at a time for the prefix, and compares
+// each event that has it with 32 * SLOTS sets at a time. A match is a pair (event, slot) in one
+// word; the launcher sorts the pairs, so that results are the same on every run.
 //
 // The launcher defines N_WORDS (of a signature), BATCH (most events) and SLOTS (sets per lane).
 
@@ -132,8 +132,8 @@ extern "C" __global__ void subset_match(
     match_batch(table, partition, batch, 0, 1, out, n_out, room, candidates);
 }
 
-// Match few events: a thread block makes the batches of its partition itself. BATCH must be a multiple
-// of 32. The grid has n_partitions thread blocks for each share of the partitions' sets.
+// Match few events: a thread block makes the batches of its partition itself. BATCH must be a
+// multiple of 32. The grid has n_partitions thread blocks for each share of the partitions' sets.
 extern "C" __global__ void match_few(
     const Partitions* given, const word_t* masks, offset_t stride, int n_partitions, int n_events,
     const word_t* signatures, word_t* out, word_t* n_out, word_t room, word_t* candidates

@@ -58,8 +58,8 @@ class Options(NamedTuple):
 class Table(NamedTuple):
     """Partition table, tagset table and key table.
 
-    Signatures and masks are stored word by word: one instruction tests eight of them. LANES columns of
-    padding allow it to read past the end.
+    Signatures and masks are stored word by word: one instruction tests eight of them. LANES columns
+    of padding allow it to read past the end.
     """
 
     words: NDArray[np.uint64]  # [n_words, n_slots + LANES] tagset table
@@ -247,7 +247,7 @@ def _with_room(hits, n_found, n_more):
 
 @njit(nogil=True, cache=True)
 def _pre_process(table, absent, forward):
-    """Algorithm 2: write the partitions whose mask lies in the event to `forward`; returns their number."""
+    """Algorithm 2: list the partitions whose mask lies in the event; returns their number."""
     n_words, n_forward = len(absent), 0
     for position in range(n_words * WORD):
         if is_one(absent, position):
