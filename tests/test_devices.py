@@ -119,7 +119,7 @@ class FakeCuda:
         )
 
     def Device(self, number: int) -> Any:
-        return devices.on(devices.Place(number, 0, 1))
+        return devices.on(devices.Card(number, 0, 1))
 
 
 @pytest.fixture
@@ -145,14 +145,14 @@ def test_without_nvrtc_a_card_is_none(cuda: FakeCuda) -> None:
 
 
 def test_what_other_processes_have_on_a_card_is_no_room(cuda: FakeCuda) -> None:
-    place = devices.Place(0, 0, 1)
+    place = devices.Card(0, 0, 1)
     cuda.free = 10 << 30
     assert devices.room(place) == 8 << 30  # four fifths of it
     cuda.free = 5 << 29
     assert devices.room(place) == 4 << 29
     cuda.own = 5 << 29  # which is one's own to use again
     assert devices.room(place) == 4 << 30
-    assert devices.room(devices.Place(0, 1, 2)) == 4 << 29
+    assert devices.room(devices.Card(0, 1, 2)) == 4 << 29
 
 
 def test_auto_takes_no_card_that_is_full(cuda: FakeCuda, caplog: pytest.LogCaptureFixture) -> None:
@@ -167,7 +167,7 @@ def test_auto_takes_no_card_that_is_full(cuda: FakeCuda, caplog: pytest.LogCaptu
 
 
 def test_memory_is_given_back_by_every_card_that_was_used_and_by_the_host(cuda: FakeCuda) -> None:
-    with devices.on(devices.Place(1, 0, 1)):
+    with devices.on(devices.Card(1, 0, 1)):
         pass
     devices.forget_memory()
     assert cuda.given_back == [0, 1]
@@ -186,7 +186,7 @@ def test_auto_is_picked_once_when_an_index_is_opened(
 
 def test_a_card_that_others_have_turned_to_is_turned_back_to(cuda: FakeCuda) -> None:
     cuda.current = 1  # by a user's own code
-    with devices.on(devices.Place(0, 0, 1)):
+    with devices.on(devices.Card(0, 0, 1)):
         assert cuda.current == 0
     assert cuda.current == 1
 
@@ -208,10 +208,10 @@ def two_cards(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_cards_are_named_by_their_numbers(two_cards: list[int]) -> None:
-    assert devices.places("gpu") == (devices.Place(0, 0, 1),)
-    assert devices.places("gpu:1") == (devices.Place(1, 0, 1),)
-    assert devices.places("gpu:1,0") == (devices.Place(1, 0, 1), devices.Place(0, 0, 1))
-    assert devices.places("gpu:0,0") == (devices.Place(0, 0, 2), devices.Place(0, 1, 2))
+    assert devices.cards("gpu") == (devices.Card(0, 0, 1),)
+    assert devices.cards("gpu:1") == (devices.Card(1, 0, 1),)
+    assert devices.cards("gpu:1,0") == (devices.Card(1, 0, 1), devices.Card(0, 0, 1))
+    assert devices.cards("gpu:0,0") == (devices.Card(0, 0, 2), devices.Card(0, 1, 2))
 
 
 def test_a_card_that_is_not_there_is_an_error(two_cards: list[int]) -> None:
@@ -220,9 +220,9 @@ def test_a_card_that_is_not_there_is_an_error(two_cards: list[int]) -> None:
 
 
 def test_a_thread_returns_from_a_card(two_cards: list[int]) -> None:
-    with devices.on(devices.Place(1, 0, 1)):
+    with devices.on(devices.Card(1, 0, 1)):
         assert devices.here().number == 1
-        with devices.on(devices.Place(1, 1, 2)):
+        with devices.on(devices.Card(1, 1, 2)):
             assert devices.here().part == 1
         assert devices.here().part == 0
     assert devices.here().number == 0
@@ -237,10 +237,10 @@ def test_a_card_that_a_thread_cannot_turn_to_is_not_the_one_it_uses(
 
     with monkeypatch.context() as broken:
         broken.setattr(devices.the_cupy().cuda.runtime, "setDevice", fail)
-        with pytest.raises(my.DeviceError), devices.on(devices.Place(1, 0, 1)):
+        with pytest.raises(my.DeviceError), devices.on(devices.Card(1, 0, 1)):
             pass
     assert devices.here().number == 0
-    with devices.on(devices.Place(1, 0, 1)):
+    with devices.on(devices.Card(1, 0, 1)):
         assert two_cards == [1]
 
 

@@ -27,7 +27,7 @@ PACKETS = 1 << 17
 
 def has_gpu() -> bool:
     try:
-        devices.card()
+        devices.card_state()
     except DeviceError:
         return False
     return True

@@ -243,7 +243,7 @@ def free_bytes() -> int:
     import cupy
 
     cupy.get_default_memory_pool().free_all_blocks()
-    return devices.card().free_bytes
+    return devices.card_state().free_bytes
 
 
 def run(given: argparse.Namespace, name: str) -> None:
@@ -270,7 +270,7 @@ def run(given: argparse.Namespace, name: str) -> None:
             if is_gpu:
                 record("kernels", {**about, **kernels(runner, launch)})
     if is_gpu:
-        taken = (free - devices.card().free_bytes) / 2**30
+        taken = (free - devices.card_state().free_bytes) / 2**30
         table_gib = sum(segment.n_bytes for segment in index.segments()) / 2**30
         record("memory", {**about, "on_card_gib": taken, "index_gib": table_gib})
 

@@ -31,7 +31,7 @@ _WARM_BYTES = 1_000_000  # of XML in all warm-up rounds
 _WARM_ROUNDS = 32  # at most
 
 
-class Place(NamedTuple):
+class Card(NamedTuple):
     """Twigs and documents of one measurement."""
 
     twigs: int
@@ -119,7 +119,7 @@ class Copies:
 
 
 def measure(
-    place: Place,
+    place: Card,
     algorithms: Sequence[str],
     copies: Mapping[str, Sequence[int]] | None = None,
     device: str = "cpu",
@@ -140,7 +140,7 @@ def measure(
     return results
 
 
-def filled(place: Place, algorithm: str, device: str = "cpu") -> tuple[Any, Any]:
+def filled(place: Card, algorithm: str, device: str = "cpu") -> tuple[Any, Any]:
     """An index over the twigs of a place, and its workload."""
     _compile_kernels(algorithm, device)
     index, source = my.TwigIndex(algorithm, device=device), place.source()
@@ -151,7 +151,7 @@ def filled(place: Place, algorithm: str, device: str = "cpu") -> tuple[Any, Any]
 @cache
 def _compile_kernels(algorithm: str, device: str) -> None:
     """Compile kernels, once in a process, before the clock starts."""
-    harness.warm_up(my.TwigIndex(algorithm, device=device), Place(50).source(), 1)
+    harness.warm_up(my.TwigIndex(algorithm, device=device), Card(50).source(), 1)
 
 
 def side_by_side(jobs: Sequence[Copies]) -> list[Timed]:
@@ -186,7 +186,7 @@ def throughputs(figure: Figure) -> Iterator[Row]:
     """MB/s by the number of twigs, a panel for each length."""
     chosen = figure.settings
     for (nodes, splits), share in product(lengths(figure), chosen["shares"]):
-        place = Place(
+        place = Card(
             max(1, round(share * figure.size)), chosen["batch"], chosen["document_bytes"], nodes,
             splits, chosen["chance"],
         )  # fmt: skip
@@ -195,7 +195,7 @@ def throughputs(figure: Figure) -> Iterator[Row]:
                    "y": result.mb_per_s, "matches": result.n_matches}  # fmt: skip
 
 
-def speedups(place: Place, panel: str, x: float, figure: Figure) -> Iterator[Row]:
+def speedups(place: Card, panel: str, x: float, figure: Figure) -> Iterator[Row]:
     """The speedups of algorithms over one or several copies of yfilter."""
     chosen = figure.settings
     copies = chosen.get("copies", [1])

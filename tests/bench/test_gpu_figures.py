@@ -14,8 +14,8 @@ from matchyard import engine
 from matchyard.bench.figures import claims, figures, reproduce
 from matchyard.cli import app
 from matchyard.gpu import devices
-from matchyard.gpu.devices import Place
-from matchyard.index import placement
+from matchyard.gpu.devices import Card
+from matchyard.index import placement, workspaces
 
 ON_GPU = [name for name in FIGURES if reproduce.gpu_algorithms(FIGURES[name])]
 QUICK = [name for name in ON_GPU if not name.startswith(("ccm-fig", "twig-fig"))]
@@ -36,10 +36,10 @@ def card(monkeypatch):
     monkeypatch.setattr(
         engine, "find_algorithm", lambda found, name, device="cpu": find(found, name)
     )
-    monkeypatch.setattr(placement, "places", lambda devices: (Place(0, 0, 1),))
+    monkeypatch.setattr(placement, "cards_of", lambda devices: (Card(0, 0, 1),))
     monkeypatch.setattr(placement, "room", lambda place: 1 << 40)
-    monkeypatch.setattr(placement, "on", lambda place: nullcontext())
-    monkeypatch.setattr(devices, "card", lambda: devices.Card("a card", 1, 1))
+    monkeypatch.setattr(workspaces, "on", lambda place: nullcontext())
+    monkeypatch.setattr(devices, "card_state", lambda: devices.CardState("a card", 1, 1))
     used = iter(range(1_000, 10**9, 1_000))
     monkeypatch.setattr(devices, "used_bytes", lambda: next(used))
     monkeypatch.setattr(steps, "ON_GPU", {"tags": 256, "predicates": 256})

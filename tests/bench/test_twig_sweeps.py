@@ -2,12 +2,12 @@
 
 import pytest
 from benchmarks.shared import twig_claims, twig_sweeps
-from benchmarks.shared.twig_sweeps import Copies, Place, filled, measure, side_by_side
+from benchmarks.shared.twig_sweeps import Card, Copies, filled, measure, side_by_side
 
 import matchyard as my
 
 pytestmark = pytest.mark.usefixtures("quick")
-PLACE = Place(twigs=30, n_documents=5, document_bytes=2_000)
+PLACE = Card(twigs=30, n_documents=5, document_bytes=2_000)
 
 
 def test_copies_share_the_documents_and_find_the_same():

@@ -1,4 +1,4 @@
-"""Tests under memcheck have no pool of memory, within which nothing is out of bounds."""
+"""Run tests under memcheck without CuPy's memory pool, which would hide accesses out of bounds."""
 
 import os
 from collections.abc import Iterator

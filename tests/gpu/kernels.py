@@ -1,4 +1,4 @@
-"""The kernels there are, compiled without a GPU, and the record of the last run on one."""
+"""List all kernels, compile them without a card, and read the record of the last run on a card."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from matchyard.gpu.compilation import kernel_file, kernel_source
 
 SOURCES = Path(import_module("matchyard").__file__ or "").parent
-LAYOUTS = (  # what kernels read, where a launcher does not make it itself
+LAYOUTS = (  # modules besides the launchers that prepare data for kernels
     "engines/predicates/algorithms/counting/gpu_layout.py",
     "engines/predicates/algorithms/counting/gpu_single_event.py",
     "engines/predicates/algorithms/tiles/gpu_layout.py",
@@ -37,7 +37,7 @@ class Kernel(NamedTuple):
 
 
 def launchers() -> Iterator[tuple[Path, Any]]:
-    """The modules that launch kernels, and their files."""
+    """The files of launchers, and their modules."""
     for path in sorted(SOURCES.glob("engines/*/algorithms/*/*gpu.py")):
         module: Any = import_module(
             ".".join(("matchyard", *path.with_suffix("").relative_to(SOURCES).parts))
@@ -47,7 +47,7 @@ def launchers() -> Iterator[tuple[Path, Any]]:
 
 
 def kernels() -> list[Kernel]:
-    """All that a launcher may ask for."""
+    """All variants of all kernels."""
     return [
         Kernel(kernel_file(path), constants)
         for path, module in launchers()
@@ -56,7 +56,7 @@ def kernels() -> list[Kernel]:
 
 
 def hashes() -> dict[str, str]:
-    """SHA-256 of everything that decides what runs on a GPU."""
+    """The SHA-256 of every file that affects the code on a card."""
     files = [
         SOURCES / name
         for name in (
@@ -76,13 +76,13 @@ def hashes() -> dict[str, str]:
 
 
 def record() -> dict[str, Any]:
-    """What the last full run on a GPU said."""
-    found: dict[str, Any] = json.loads(RECORD.read_text("utf-8"))
-    return found
+    """The record of the last full run on a card."""
+    verified: dict[str, Any] = json.loads(RECORD.read_text("utf-8"))
+    return verified
 
 
 def _nvrtc() -> Any:
-    """NVIDIA's compiler: a package of its own, or that of an installed CUDA."""
+    """NVIDIA's compiler, from its Python package or from an installed CUDA."""
     try:
         import nvidia.cuda_nvrtc as package
     except ImportError:
@@ -92,7 +92,7 @@ def _nvrtc() -> Any:
 
 
 def compiled(kernel: Kernel, architecture: str) -> tuple[bool, str]:
-    """Does NVRTC take it, and what it says."""
+    """Compile a kernel with NVRTC: (True if it compiles, the compiler's log)."""
     library = _nvrtc()
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     source, name = kernel_source(kernel.path).encode(), kernel.path.name.encode()

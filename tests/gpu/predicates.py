@@ -1,4 +1,4 @@
-"""What the tests of predicates on a GPU share: an algorithm on both devices."""
+"""Shared by the tests of predicates on a card: an algorithm on both devices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _N_CASES = 1 if os.environ.get("MATCHYARD_TEST_UNDER") else 3
 
 
 class Pair(NamedTuple):
-    """An algorithm, and its module for a GPU."""
+    """An algorithm, and its launcher."""
 
     name: str
     on_cpu: Any
@@ -42,7 +42,7 @@ class Pair(NamedTuple):
     def on_both(
         self, filters: Filters, keys: Any, batch: Batch, options: Any = None
     ) -> tuple[Any, Any, Any]:
-        """What CPU and GPU find, and the layout that the latter had."""
+        """(matches of the CPU, matches of the card, layout on the card)."""
         options = options or self.on_cpu.Options()
         table = self.compile(filters, keys, options)
         space = self.workspace(table, options)
@@ -50,7 +50,7 @@ class Pair(NamedTuple):
         return on_cpu, self.match(table, batch, space, options), space.layout
 
     def check_shape(self, name: str, options: Any = None) -> Any:
-        """Filters of a shape match what they should; returns the layout."""
+        """Check the matches of filters of a shape; returns the layout."""
         for seed in range(_N_CASES):
             filters, keys, batch = case(seed, name)
             on_cpu, found, layout = self.on_both(filters, keys, batch, options)
@@ -59,14 +59,14 @@ class Pair(NamedTuple):
         return layout
 
     def cramp(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Many tiles and launches, and room for three results."""
+        """Force many tiles and launches, and room for three results."""
         for module, setting, value in self.cramping:
             monkeypatch.setattr(module, setting, value)
 
     def found_by_index(
         self, conditions: Any, keys: Any, events: Any, device: str, options: Any = None
     ) -> my.Matches:
-        """What an index without the first of the keys finds."""
+        """The matches of an index after the removal of the first key."""
         index = my.PredicateIndex(self.name, device=device, options=options or {})
         index.add_many(conditions, keys)
         index.consolidate()

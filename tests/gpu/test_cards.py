@@ -1,4 +1,4 @@
-"""Several cards, made of one that is named twice, and tables that do not fit."""
+"""Several cards (one card that is named twice), and tables that do not fit on a card."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIZE, EVENTS = 6000, 2000
 
 @pytest.fixture(autouse=True)
 def _many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These are many events, whatever number of them a thread has."""
+    """Lower the limits of small batches, so that the events of each thread count as many."""
     monkeypatch.setattr(small_batch_gpu, "MOST_EVENTS", 300)
     monkeypatch.setattr(tiles_gpu, "FEW_EVENTS", 300)
 

@@ -1,4 +1,4 @@
-"""counting on a GPU: the keys and the work of the CPU, whatever the shape of tiles and launches."""
+"""counting on a card: the same keys and work as on the CPU, for any shape of tiles and launches."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_events_are_cut_where_there_are_many_tiles(
 
 
 def filters_of_size(size: int, n_filters: int) -> tuple[Filters, Batch]:
-    """Filters of so many constraints, all on one slot, the last of which is harder in each filter;
-    and events that satisfy none, those of no filter, of the first one, and of all."""
+    """Filters of `size` constraints on one slot, each with a stricter last constraint; and events
+    that satisfy no constraint, too few, those of the first filter, and those of all filters."""
     low = np.tile(np.arange(size), n_filters)
     is_last = np.tile(np.arange(size) == size - 1, n_filters)
     start = np.arange(size * n_filters + 1)

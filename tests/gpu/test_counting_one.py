@@ -1,4 +1,4 @@
-"""counting on a GPU, one event at a time: the keys and the work of a batch."""
+"""counting on a card, one event at a time: the same keys and work as with a batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.gpu
 
 
 def one_by_one(table: counting.Table, batch: Batch, space: Any, n_events: int) -> list[list[int]]:
-    """The keys of each of the first events, each of which is a batch, and checks of their work."""
+    """The keys of the first events, each matched as a batch of one; also checks the work."""
     options = counting.Options()
     found, on_cpu = [], counting.workspace(table, options)
     for event in range(n_events):

@@ -1,4 +1,4 @@
-"""What goes wrong on a card is said, with the events it hit; and the index goes on on the CPU."""
+"""An error on a card names the affected events, and the index can continue on the CPU."""
 
 from __future__ import annotations
 

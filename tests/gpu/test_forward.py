@@ -18,7 +18,7 @@ N_TREES, N_INTERFACES = 3, 5
 
 
 def routes(rows: list[list[str]], seed: int, algorithm: str, **more: Any) -> tuple[Any, Any]:
-    """The same index on the CPU and on the GPU, with keys of few trees and interfaces."""
+    """The same index on the CPU and on a card, with keys of a few trees and interfaces."""
     rng = np.random.default_rng(seed)
     trees, ways = rng.integers(0, N_TREES, len(rows)), rng.integers(0, N_INTERFACES, len(rows))
     ways[ways == 4] = (1 << 32) - 1
@@ -29,7 +29,7 @@ def routes(rows: list[list[str]], seed: int, algorithm: str, **more: Any) -> tup
 
 
 def forwarded(index: Any, events: list[list[str]], threads: int = 1) -> list[list[int]]:
-    """The interfaces per event, each of which comes on a tree and an interface."""
+    """The next interfaces of each event, which arrives on a given tree and interface."""
     numbers = np.arange(len(events))
     trees, incoming = numbers % (N_TREES + 1), numbers % N_INTERFACES
     found = index.forward(events, trees, incoming, threads)

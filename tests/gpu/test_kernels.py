@@ -1,4 +1,4 @@
-"""Kernels compile, and the record of the last run on a GPU is of these very files."""
+"""All kernels compile, and the record of the last run on a card has the hashes of these files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys that fit into 32 bits travel so, and nobody sees it but a part of the matches."""
+"""Keys that fit into 32 bits are copied in 32 bits; only the parts of the matches show it."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ EVENTS = [["a", "b"], ["c"], ["a", "b", "c"], [], ["b"]]
 
 @pytest.fixture(autouse=True)
 def _many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The keys of few events are looked up on the host by some."""
+    """Allow no small batches: some algorithms look up their keys on the host."""
     monkeypatch.setattr(small_batch_gpu, "MOST_EVENTS", 0)
 
 
 def keys_from(first: int, *others: int) -> list[int]:
-    """Keys for ROWS, some of them given."""
+    """Keys for ROWS that begin with the given ones."""
     return [first, *others, *range(100, 100 + len(ROWS) - 1 - len(others))]
 
 
 def kinds(found: my.Matches) -> set[str]:
-    """How wide the keys of each part are."""
+    """The types of the keys of all parts."""
     return {part.keys.dtype.name for part in found.parts}
 
 

@@ -1,4 +1,4 @@
-"""counting and tiles on a GPU: what holds of both, whatever comes before, beside and after a batch."""
+"""counting and tiles on a card, with other batches before, beside and after one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only the GPU's walk of postings can get wrong; the rest is in tests/conformance."""
+"""Tests of the walk of postings on a card; tests/conformance has the tests of all algorithms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(autouse=True, params=["few", "many"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Few events go another way than many."""
+    """Test both paths: of small batches, and of many events."""
     if request.param == "many":
         monkeypatch.setattr(small_batch_gpu, "MOST_EVENTS", 0)
     way: str = request.param
@@ -25,12 +25,12 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def both(rows: list[list[str]], keys: Any, options: dict[str, Any]) -> tuple[Any, Any]:
-    """The same index on the CPU and on the GPU."""
+    """The same index on the CPU and on a card."""
     return tuple(build(rows, keys, "rarest", options, device=name) for name in ("cpu", "gpu"))  # type: ignore[return-value]
 
 
 def drawn(n_rows: int, n_tags: int, most: int, seed: int) -> list[list[str]]:
-    """Sets of tags, of which low numbers are in many."""
+    """Random sets of tags; low numbers are the most frequent tags."""
     rng = np.random.default_rng(seed)
     return [
         [str(tag) for tag in (n_tags * rng.random(rng.integers(0, most + 1)) ** 3).astype(int)]
@@ -99,7 +99,7 @@ def test_a_result_that_outgrows_its_room_is_found_again(way: str) -> None:
 
 
 def check_some_rows(launcher: Any, index: Any, events: list[list[str]]) -> None:
-    """Some rows of a batch are matched without the others."""
+    """Check that some rows of a batch can be matched without the others."""
     (segment,) = index.segments()
     settings, table = segment.settings, segment.tables[0]
     batch = segment.encode(settings.engine.encoder.column(events, settings.input_options))

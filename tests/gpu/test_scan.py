@@ -1,4 +1,4 @@
-"""What only the GPU's loop over all signatures can get wrong; the rest is in tests/conformance."""
+"""Tests of the scan of signatures on a card; tests/conformance has the tests of all algorithms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.gpu
 
 
 def both(rows: list[list[str]], keys: Any, options: dict[str, Any]) -> tuple[Any, Any]:
-    """The same index on the CPU and on the GPU."""
+    """The same index on the CPU and on a card."""
     return tuple(build(rows, keys, "scan", options, device=name) for name in ("cpu", "gpu"))  # type: ignore[return-value]
 
 

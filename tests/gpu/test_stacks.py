@@ -1,4 +1,4 @@
-"""stacks on a GPU against stacks on the CPU: what is special to words of levels and sets of lanes."""
+"""stacks on a card against stacks on the CPU: words of levels and sets of lanes."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def compiled(rows: Sequence[cases.Row]) -> stacks.Table:
 
 
 def chain(n_nodes: int, tag: int = A, axis: int = 0, last: int = A) -> list[cases.Node]:
-    """/a/a/a, or with other tags and axes."""
+    """The nodes of a twig such as /a/a/a, possibly with other tags and axes."""
     return [(i - 1, axis, False, last if i == n_nodes - 1 else tag) for i in range(n_nodes)]
 
 
 def joined(documents: Sequence[Sequence[int]]) -> Batch:
-    """Documents by their events."""
+    """The batch of some documents, each given by its signals."""
     depths = [max(np.cumsum([(e >= 0) - (e == -1) for e in events])) for events in documents]
     return Batch(
         np.cumsum([0, *map(len, documents)]),
@@ -45,7 +45,7 @@ def joined(documents: Sequence[Sequence[int]]) -> Batch:
 
 
 def check(table: stacks.Table, batch: Batch, workspace: Any = None) -> Part:
-    """Both find the same, in the same order, and count the same."""
+    """Check that the card finds the keys of the CPU in the same order, with the same candidates."""
     want = stacks.match(table, batch, None, OPTIONS)
     workspace = workspace or stacks_gpu.workspace(table, OPTIONS)
     found = stacks_gpu.match(table, batch, workspace, OPTIONS)

@@ -1,4 +1,4 @@
-"""What only the GPU's batches can get wrong; the rest is in tests/conformance."""
+"""Tests of batches on a card; tests/conformance has the tests of all algorithms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(params=["cpu", "gpu", "few"])
 def pre_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Where events are put into batches: few, on the card, have no step of their own for it."""
+    """The device of the pre-process; "few" tests small batches, without a separate pre-process."""
     if request.param == "few":
         return "gpu"
     monkeypatch.setattr(small_batch_gpu, "MOST_EVENTS", 0)
@@ -26,7 +26,7 @@ def pre_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 
 def both(rows: list[list[str]], keys: Any, options: dict[str, Any]) -> tuple[Any, Any]:
-    """The same index on the CPU and on the GPU."""
+    """The same index on the CPU and on a card."""
     return tuple(build(rows, keys, "tagmatch", options, device=name) for name in ("cpu", "gpu"))  # type: ignore[return-value]
 
 

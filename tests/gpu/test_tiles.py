@@ -1,4 +1,4 @@
-"""tiles on a GPU: the keys of the CPU, whatever the shape of postings, tiles and launches."""
+"""tiles on a card: the same keys as on the CPU, for all shapes of postings, tiles and launches."""
 
 from __future__ import annotations
 

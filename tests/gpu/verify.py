@@ -1,9 +1,9 @@
-"""Run everything that a GPU has to pass, and record it: `python -m tests.gpu.verify`.
+"""Run all tests that need a card, and record the result: `python -m tests.gpu.verify`.
 
-With `--under memcheck` or `--under racecheck`, the tests of the kernels run under NVIDIA's
-compute-sanitizer, and the record of the same files says so; random cases are fewer then, since
-racecheck makes a kernel take thousands of times as long. Tests are dealt out to processes, since most
-of the time goes into compiling for the CPU and into asking the oracle.
+With `--under memcheck` or `--under racecheck`, the tests of kernels run under NVIDIA's
+compute-sanitizer, and the record of the same files notes it. They have fewer random cases then,
+since racecheck makes a kernel thousands of times slower. Several processes share the tests, since
+compiling for the CPU and the oracle take most of the time.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ _NOT_UNDER = (
 
 
 class Job(NamedTuple):
-    """Some tests, for one process."""
+    """Some tests for one process."""
 
     name: str
     given: tuple[str, ...]  # to pytest
 
     @classmethod
     def of(cls, path: Path, which: str) -> Job:
-        """The tests of a file that an expression of pytest stands for."""
+        """The tests of a file that an expression of pytest selects."""
         return cls(f"{path.relative_to(_TESTS)} -k '{which}'", (str(path), "-k", which))
 
 
 def jobs(tool: str | None) -> list[Job]:
-    """All there is to run: of the conformance suite, what is about an algorithm with kernels. Under a
-    tool, which takes its time, the tests of kernels alone, a few at a time."""
+    """All jobs: the tests in this folder, and the conformance tests of algorithms with kernels.
+    Under a tool, which is slow, only the tests of kernels, a few per process."""
     own = sorted(_TESTS.glob("gpu/test_*.py"))
     if tool:
         tests = _tests_of([path for path in own if path.name not in _NOT_UNDER])
@@ -79,7 +79,7 @@ def jobs(tool: str | None) -> list[Job]:
 
 
 def _tests_of(paths: list[Path]) -> list[str]:
-    """The tests of files one by one, without those of whole indexes."""
+    """The names of all tests of some files, without the tests of whole indexes."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *map(str, paths), "-k", "not an_index_gives", "--collect-only"],
         capture_output=True, text=True, check=True, cwd=_TESTS.parent, env=_ENVIRONMENT,
@@ -88,7 +88,7 @@ def _tests_of(paths: list[Path]) -> list[str]:
 
 
 def run(job: Job, tool: str | None) -> tuple[int, str]:
-    """How many tests passed, and what was said if some did not."""
+    """Run a job: (number of passed tests, output if some failed)."""
     under = [*_SANITIZER, "--tool", tool] if tool else []
     environment = {**_ENVIRONMENT, "MATCHYARD_TEST_UNDER": tool or ""}
     done = subprocess.run(
@@ -101,7 +101,7 @@ def run(job: Job, tool: str | None) -> tuple[int, str]:
 
 
 def ran(tool: str | None, n_processes: int) -> int | None:
-    """How many tests passed; None where one failed."""
+    """Run all jobs; returns the number of passed tests, or None if one failed."""
     n_passed, has_failed, start = 0, False, time.monotonic()
     with ThreadPoolExecutor(n_processes) as pool:
         under_way = {pool.submit(run, job, tool): job for job in jobs(tool)}
@@ -115,14 +115,14 @@ def ran(tool: str | None, n_processes: int) -> int | None:
 
 
 def noted(tool: str | None, n_passed: int) -> dict[str, Any]:
-    """The record with what has just passed; what other files passed does not count."""
+    """The record with the new result; results of other versions of the files are dropped."""
     before = record() if RECORD.exists() else {}
     if tool:
         known = before if before.get("files") == hashes() else {"files": hashes()}
         return {**known, tool: n_passed}
     today, cupy = datetime.date.today().isoformat(), devices.the_cupy()
     return {
-        "gpu": devices.card().name,
+        "gpu": devices.card_state().name,
         "cupy": cupy.__version__,
         "cuda": cupy.cuda.runtime.runtimeGetVersion(),
         "driver": cupy.cuda.runtime.driverGetVersion(),
@@ -133,12 +133,12 @@ def noted(tool: str | None, n_passed: int) -> dict[str, Any]:
 
 
 def main(given: Sequence[str]) -> int:
-    """Run the tests on the GPU; the record is written where none fails."""
+    """Run the tests on the card, and write the record if none fails."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--under", choices=["memcheck", "racecheck"])
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(given)
-    devices.card()  # says what is missing
+    devices.card_state()  # says what is missing
     n_passed = ran(options.under, options.processes)
     if n_passed is None:
         return 1

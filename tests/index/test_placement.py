@@ -12,12 +12,12 @@ import pytest
 
 import matchyard as my
 from matchyard.engine import configure
-from matchyard.gpu.devices import Place
-from matchyard.index import placement
+from matchyard.gpu.devices import Card
+from matchyard.index import placement, workspaces
 from matchyard.index.segment import Removals, Segment
 from matchyard.kernels.strings import n_bytes
 
-CARDS = Place(0, 0, 1), Place(1, 0, 1)
+CARDS = Card(0, 0, 1), Card(1, 0, 1)
 EVENTS = ["a b c", "b c d", "x", "c d e f g"]
 
 
@@ -28,14 +28,14 @@ class Cards:
         self.room = 1 << 30
         self.used: list[int] = []
         self.forgotten: list[Any] = []
-        monkeypatch.setattr(placement, "places", lambda device: CARDS)
+        monkeypatch.setattr(placement, "cards_of", lambda device: CARDS)
         monkeypatch.setattr(placement, "room", lambda place: self.room)
-        monkeypatch.setattr(placement, "on", self.on)
-        monkeypatch.setattr(placement, "forget", self.forgotten.extend)
-        monkeypatch.setattr(placement, "forget_host_memory", lambda: None)
+        monkeypatch.setattr(workspaces, "on", self.on)
+        monkeypatch.setattr(workspaces, "forget", self.forgotten.extend)
+        monkeypatch.setattr(workspaces, "forget_host_memory", lambda: None)
 
     @contextmanager
-    def on(self, place: Place) -> Iterator[None]:
+    def on(self, place: Card) -> Iterator[None]:
         self.used.append(place.number)
         yield
 
@@ -125,7 +125,7 @@ def test_tables_are_dealt_out_where_no_card_has_room_for_all(cards: Cards) -> No
 def test_tables_take_turns_where_all_cards_together_have_too_little_room(cards: Cards) -> None:
     cards.room = int(1.5 * max(n_bytes(table) for table in segment_of(8).tables))
     segment = segment_of(8)
-    assert segment.launch == placement.IN_TURNS * 4096
+    assert segment.launch == workspaces.IN_TURNS * 4096
     assert found(segment) == WANTED
     assert [id(table) for table in cards.forgotten] == [id(table) for table in segment.tables]
     assert set(cards.used) == {0, 1}
@@ -238,7 +238,7 @@ def test_removals_are_seen_without_asking_a_card(
     cards: Cards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     segment = segment_of(2)
-    asked: list[Place] = []
+    asked: list[Card] = []
     monkeypatch.setattr(placement, "room", asked.append)
     fewer = segment.remove(Removals(np.array([2, 3]), []))
     assert found(fewer) == [[0, 1], [1], [], [4, 5]]

@@ -116,7 +116,7 @@ def test_the_cache_of_object_stores_takes_no_more_than_was_promised(
     data = file.read_bytes()
     file.unlink()
     file.write_bytes(data + b"\0" * 100)
-    with pytest.raises(my.StorageError, match=r"ids\.npy is damaged: it has not the \d+ bytes"):
+    with pytest.raises(my.StorageError, match=r"ids\.npy is damaged: its size is not \d+ bytes"):
         my.open(f"local://{path}")
     assert json.loads((version_of(path) / "manifest.json").read_text())["format"] == 3
     assert object_store.is_remote(f"local://{path}")

@@ -37,7 +37,7 @@ ATTACKS: dict[str, tuple[float, Attack]] = {
 
 
 def main() -> int:
-    """Run what was asked for, print a table, and append the results."""
+    """Run the chosen attacks, print a table, and append the results to a file."""
     parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0, help="time for all attacks together")
     parser.add_argument("--seed", type=int, default=1)
@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def run_one(name: str, attack: Attack, seed: int, seconds: float, is_long: bool) -> list[Tally]:
-    """One attack in a folder of its own."""
+    """Run one attack in a new folder."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix=f"torture-{name}-") as folder:
         found = attack(Path(folder), seed, seconds, is_long)
@@ -74,7 +74,7 @@ def run_one(name: str, attack: Attack, seed: int, seconds: float, is_long: bool)
 
 
 def table(tallies: list[Tally]) -> str:
-    """What came of all attacks, a line each."""
+    """The table of results, with a line for each attack."""
     width = max(len(tally.attack) for tally in tallies)
     lines = [
         f"{'attack':<{width}} {'tries':>9} {'lost':>6} {'wrong':>6} {'crashed':>8} {'hung':>5}  outcomes"
@@ -89,7 +89,7 @@ def table(tallies: list[Tally]) -> str:
 
 
 def append(tallies: list[Tally], seed: int) -> None:
-    """Keep the results, a line for each attack."""
+    """Append the results to RESULTS, a line for each attack."""
     with RESULTS.open("a") as file:
         for tally in tallies:
             line = {

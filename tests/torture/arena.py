@@ -1,4 +1,4 @@
-"""Attacks in child processes: a crash or a hang is an outcome, and the next try goes on."""
+"""Run attacks in child processes: a crash or a hang is an outcome, and the next try follows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALLOWED = (my.MatchyardError, MemoryError)
 
 @dataclass
 class Tally:
-    """What came of one attack."""
+    """The results of one attack."""
 
     attack: str
     tries: int = 0
@@ -38,7 +38,7 @@ class Tally:
     seconds: float = 0.0
 
     def count(self, outcome: str, what: str = "") -> None:
-        """One try and its outcome; `what` says how to do it again."""
+        """Count one try and its outcome; `what` says how to repeat the try."""
         self.tries += 1
         self.outcomes[outcome] += 1
         if outcome in ("lost", "wrong", "crashed", "hung"):
@@ -47,30 +47,30 @@ class Tally:
 
     @property
     def is_clean(self) -> bool:
-        """Did nothing go wrong?"""
+        """True if nothing went wrong."""
         return not (self.lost or self.wrong or self.crashed or self.hung)
 
 
 class Clock:
-    """A budget of seconds, or of tries, whichever an attack is given."""
+    """A budget of seconds, and a least number of tries."""
 
     def __init__(self, seconds: float, least: int = 0) -> None:
         self._end, self._least, self._n = time.monotonic() + seconds, least, 0
 
     def goes_on(self) -> bool:
-        """Is there time for one more, or are there too few yet?"""
+        """True if there is time for another try, or if the tries are still too few."""
         self._n += 1
         return self._n <= self._least or time.monotonic() < self._end
 
 
 def describe(error: BaseException) -> str:
-    """An exception that should not have come, in one line with its place."""
+    """One line about an unexpected exception, with the file and line that raised it."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {str(error)[:200]} at {place.filename}:{place.lineno}"
 
 
 def outcome_of(work: Callable[[], str]) -> str:
-    """What `work` returns; "refused" for an error that is allowed, "crashed: …" for any other."""
+    """The result of `work`; "refused" for an allowed error, "crashed: …" for any other."""
     try:
         return work()
     except ALLOWED:
@@ -85,8 +85,8 @@ def in_children(
     patience_s: float = PATIENCE_S,
     most_bytes: int | None = None,
 ) -> Iterator[tuple[Any, str]]:
-    """The outcome of each job, by forked children: one works until it dies or hangs, with so much
-    more memory than this process has."""
+    """The outcome of each job. Forked children do the jobs; a new child replaces one that dies or
+    hangs. A child may have `most_bytes` more memory than this process."""
     done = 0
     while done < len(jobs):
         read, write = os.pipe()
@@ -117,12 +117,12 @@ def _work_through(
 
 
 def size_bytes() -> int:
-    """How much memory this process has mapped."""
+    """Bytes of mapped memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def _outcomes(read: int, child: int, patience_s: float, n_jobs: int) -> Iterator[str]:
-    """What a child says; after its last word what became of it, unless it is done."""
+    """The outcomes that a child reports; then its own end, if it hung or crashed."""
     n_done, text = 0, b""
     while True:
         ready, _, _ = select.select([read], [], [], patience_s)
@@ -147,16 +147,16 @@ def _outcomes(read: int, child: int, patience_s: float, n_jobs: int) -> Iterator
 
 
 def split(outcome: str) -> tuple[str, str]:
-    """The kind of an outcome, and more about it."""
+    """The kind of an outcome, and its details."""
     kind, _, more = outcome.partition(": ")
     return kind, more
 
 
 def seeded(seed: int, *what: object) -> random.Random:
-    """Random numbers that depend on what they are for."""
+    """A random state for the given purpose."""
     return random.Random(f"{seed} {what}")
 
 
 def say(line: str) -> None:
-    """A line of progress."""
+    """Print a line of progress."""
     print(line, file=sys.stderr, flush=True)

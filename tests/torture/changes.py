@@ -1,4 +1,4 @@
-"""Add, remove, consolidate, match, save and open in any order, against a plain list."""
+"""Add, remove, consolidate, match, save and open in any order, and compare with a plain list."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STEPS = 300
 
 
 def run(folder: Path, seed: int, engine: str, seconds: float, least: int = 0) -> Tally:
-    """Machines of all algorithms of an engine, one after the other, until time is up."""
+    """Run machines of all algorithms of an engine, one after the other, until time is up."""
     tally, random, clock = Tally(f"changes, {engine}"), seeded(seed, engine), Clock(seconds)
     algorithms = [one for one in find_engine(engine).algorithms if one not in APPROXIMATE]
     default = find_engine(engine).default
@@ -38,7 +38,7 @@ def run(folder: Path, seed: int, engine: str, seconds: float, least: int = 0) ->
 
 
 class Machine:
-    """An index beside the list of what is in it."""
+    """An index, and the list of its subscriptions."""
 
     def __init__(self, folder: Path, engine: str, algorithm: str, random: Random) -> None:
         shutil.rmtree(folder, ignore_errors=True)
@@ -55,7 +55,7 @@ class Machine:
         self.visible: list[tuple[Any, Any]] = []  # those that matching sees
 
     def step(self) -> str:
-        """One random change or question."""
+        """Make one random change or match."""
         self.n_steps += 1
         number = self.random.random()
         if number < 0.45:

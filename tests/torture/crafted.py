@@ -1,4 +1,4 @@
-"""Indexes that are wrong on purpose, opened with `verify=True`: refused, or at worst wrong answers."""
+"""Open forged indexes with `verify=True`: they must be refused, or at worst give wrong answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_BYTES = 4 << 30  # more than its parent: an index of kilobytes must not tak
 
 
 class Forgery(NamedTuple):
-    """One way to make one index wrong."""
+    """One way to forge one index."""
 
     source: Path
     engine: str
@@ -42,7 +42,7 @@ class Forgery(NamedTuple):
 
 
 def run(folder: Path, seed: int, rounds: int = 1, some: int | None = None) -> Tally:
-    """All forgeries, or some of them; again with other random changes in further rounds."""
+    """Try all forgeries, or some of them; each further round draws new random changes."""
     tally, random = Tally("crafted indexes, verify=True"), seeded(seed, "crafted")
     indexes = inputs.saved_indexes(folder, random)
     kinds: set[str] = set()
@@ -73,7 +73,7 @@ def _attempt(forgery: Forgery) -> str:
 
 
 def use(index: Any, events: list[Any], other: Path, engine: str, algorithm: str) -> None:
-    """Everything that an index can be asked for; it may refuse, and answer as it likes."""
+    """Call all functions of an index; it may refuse, or give any answer."""
     random = Random(1)
     index.match_unique(events)
     len(index), index.info(), index.memory()
@@ -91,7 +91,7 @@ def use(index: Any, events: list[Any], other: Path, engine: str, algorithm: str)
 def forgeries_of(
     source: Path, engine: str, algorithm: str, events: list[Any], random: Random
 ) -> Iterator[Forgery]:
-    """Every way to make an index wrong."""
+    """All forgeries of an index."""
 
     def forgery(label: str, forge: Callable[[Path], None]) -> Forgery:
         return Forgery(source, engine, algorithm, events, label, forge)
@@ -140,7 +140,7 @@ _ODD: list[Any] = [
 
 
 def _manifests(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Manifests with one odd thing each."""
+    """Manifests with one wrong field each."""
     found: dict[str, Any] = {}
     for name in manifest:
         if name != "sha256":

@@ -1,5 +1,5 @@
-"""A disk that is full, a folder that is read-only, a limit on the size of files: a save that fails
-says so, and what was saved before is still there."""
+"""Save on a full disk, in a read-only folder, or under a limit on the size of files: a save that
+fails raises an error, and the version before it is intact."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.torture.arena import Clock, Tally, in_children, seeded, split
 
 
 def run(folder: Path, seed: int, seconds: float, least: int = 0) -> Tally:
-    """Save under each of the conditions until time is up."""
+    """Save under random conditions until time is up."""
     tally, random, clock = Tally("disks"), seeded(seed, "disks"), Clock(seconds, least)
     jobs = []
     while clock.goes_on() and len(jobs) < 20_000:
@@ -64,7 +64,7 @@ def _attempt(job: tuple[Path, str, str, int]) -> str:
 
 @contextmanager
 def _full(path: Path, random: Random) -> Iterator[None]:
-    """Writing fails after some calls, as on a disk that is full."""
+    """Let calls that write fail after some calls, as on a full disk."""
     names = ["write", "fsync", "rename", "replace", "open", "mkdir"]
     left, real = [random.randint(0, 40)], {name: getattr(os, name) for name in names}
 
@@ -88,7 +88,7 @@ def _full(path: Path, random: Random) -> Iterator[None]:
 
 @contextmanager
 def _limited(path: Path, random: Random) -> Iterator[None]:
-    """No file may be larger than some bytes."""
+    """Limit the size of files."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (random.choice([0, 100, 600, 3000]), before[1]))
@@ -100,7 +100,7 @@ def _limited(path: Path, random: Random) -> Iterator[None]:
 
 @contextmanager
 def _few_descriptors(path: Path, random: Random) -> Iterator[None]:
-    """Files cannot be opened beyond some."""
+    """Limit the number of open files."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     open_now = len(os.listdir("/proc/self/fd"))
     limit = max(3, open_now - 1 + random.randint(0, 3))
@@ -113,7 +113,7 @@ def _few_descriptors(path: Path, random: Random) -> Iterator[None]:
 
 @contextmanager
 def _in_the_way(path: Path, random: Random) -> Iterator[None]:
-    """A file is where a folder has to go, or the other way round."""
+    """Put a file at the path of a folder, or a folder at the path of a file."""
     place = path / random.choice(["CURRENT.new", "versions"])
     aside = path.with_name("aside")
     if place.exists():

@@ -1,4 +1,4 @@
-"""One byte of a saved index is changed; it is opened with the default settings."""
+"""Change one byte of a saved index, and open it with the default settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIZES = (("small", 0), ("8 MiB", 200_000), ("60 MiB", 1_500_000), ("beyond 128 M
 
 
 def run(folder: Path, seed: int, n_flips: int, with_large: bool) -> list[Tally]:
-    """Flips in indexes of every algorithm, and in larger ones; a tally by size."""
+    """Flip bytes in small indexes of every algorithm, and in larger ones; a tally for each size."""
     random = seeded(seed, "flips")
     small = inputs.saved_indexes(folder, random)
     tallies = [_flip(small, random, n_flips if not with_large else n_flips * 6 // 10, "small")]
@@ -35,7 +35,7 @@ def run(folder: Path, seed: int, n_flips: int, with_large: bool) -> list[Tally]:
 
 
 def _stored(index: Any, random: Random) -> list[Any]:
-    """Events that find something everywhere in a large index."""
+    """Events that match subscriptions in all parts of a large index."""
     made = my.workload("tags", "twitter-popular", 100_000)
     rows, _ = made.subscriptions(0, 20_000)
     return [row.as_py() for row in random.sample(list(rows), 2000)]

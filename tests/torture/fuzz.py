@@ -1,6 +1,6 @@
-"""Hostile text, JSON and XML: taken or refused in the same way everywhere, and never anything else.
+"""Hostile text, JSON and XML: all readers must accept or refuse it alike, without any other error.
 
-What is taken is compared with the oracle, and where there are two readers, with the other one.
+The matches of accepted inputs are compared with the oracle.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHUNK = 200
 
 
 def mutate(text: str, random: Random) -> str:
-    """A text with a few changes."""
+    """Make a few random changes in a text."""
     for _ in range(random.choice([0, 1, 1, 2, 3, 8])):
         at = random.randint(0, len(text))
         kind = random.randint(0, 5)
@@ -53,7 +53,7 @@ def mutate(text: str, random: Random) -> str:
 
 
 def _bytes(text: str, random: Random) -> bytes:
-    """As bytes, sometimes in another encoding or damaged."""
+    """Encode a text as bytes, sometimes in another encoding or with damage."""
     data = text.encode("utf-8", "surrogatepass")
     kind = random.random()
     if kind < 0.03:
@@ -95,7 +95,7 @@ _EVENTS: dict[str, Callable[[Random], str]] = {
 
 
 def run(seed: int, seconds: float, least: int = 0) -> list[Tally]:
-    """All engines in turn, until time is up; a tally for each."""
+    """Fuzz all engines in turn until time is up; a tally for each."""
     tallies = {engine: Tally(f"fuzz, {engine}") for engine in my.ENGINES}
     random, clock = seeded(seed, "fuzz"), Clock(seconds)
     n_jobs = 40 if seconds > 5 or least > 5000 else 2
@@ -115,7 +115,7 @@ def run(seed: int, seconds: float, least: int = 0) -> list[Tally]:
 
 
 def _chunk(job: tuple[str, int]) -> str:
-    """Some inputs of one engine: how many, how many were taken, and pairs that were compared."""
+    """Try some inputs of one engine: the numbers of inputs, accepted inputs, and compared pairs."""
     try:
         return _tried(*job)
     except AssertionError as error:  # two ways of reading differ, or an answer from the oracle's
@@ -152,7 +152,7 @@ def _subscription(engine: str, random: Random) -> Any:
 
 
 def _event(engine: str, random: Random) -> Any:
-    """An event that all ways of reading take; they must agree on what they refuse."""
+    """A random event, or None if it is refused; all readers must agree on it."""
     text = mutate(_EVENTS[engine](random), random)
     value: Any = text if engine == "tags" or random.random() < 0.3 else _bytes(text, random)
     taken = [_is_taken(way, value) for way in _WAYS[engine]]
@@ -169,7 +169,7 @@ def _is_taken(way: Callable[[Any], Any], value: Any) -> bool:
 
 
 def _compare(engine: str, rows: list[Any], events: list[Any]) -> int:
-    """The default algorithm against the oracle."""
+    """Compare the default algorithm with the oracle; returns the number of compared pairs."""
     parts = find_engine(engine)
     index = my.create(engine)
     for number, row in enumerate(rows):

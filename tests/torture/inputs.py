@@ -1,4 +1,4 @@
-"""Random subscriptions and events over few names, so that they meet; and small indexes of every
+"""Random subscriptions and events over few names, so that many match; and small indexes of every
 algorithm."""
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
 
 
 def tag_set(random: Random) -> list[str]:
-    """A subscription of tags."""
+    """A random subscription of tags."""
     return random.choices(KNOWN, k=random.randint(0, 4))
 
 
 def tag_event(random: Random) -> list[str]:
-    """An event of tags."""
+    """A random event of tags."""
     return random.choices(KNOWN + UNKNOWN, k=random.randint(0, 8))
 
 
@@ -49,7 +49,7 @@ def _number(random: Random) -> float:
 
 
 def interval(random: Random) -> str:
-    """A predicate that every algorithm takes."""
+    """A random predicate that every algorithm accepts."""
     names = random.sample(NAMES[:4], random.randint(1, 3))
     return " and ".join(f"`{name}` {_range(random)}" for name in names)
 
@@ -77,7 +77,7 @@ def _constraint(random: Random) -> str:
 
 
 def predicate(random: Random, depth: int = 2) -> str:
-    """Any predicate, as text."""
+    """A random predicate of any kind, as text."""
     if depth == 0 or random.random() < 0.4:
         return _constraint(random)
     if random.random() < 0.2:
@@ -96,12 +96,12 @@ def _value(random: Random) -> Any:
 
 
 def flat_event(random: Random) -> dict[str, Any]:
-    """An event that every algorithm takes."""
+    """A random event that every algorithm accepts."""
     return {name: _number(random) for name in NAMES[:4] if random.random() < 0.7}
 
 
 def json_event(random: Random) -> dict[str, Any]:
-    """Any event."""
+    """A random event of any kind."""
     event = {name: _value(random) for name in NAMES[:4] if random.random() < 0.6}
     if random.random() < 0.6:
         inner = [
@@ -113,7 +113,7 @@ def json_event(random: Random) -> dict[str, Any]:
 
 
 def json_text(random: Random) -> str:
-    """Any event as JSON; the last value counts of a name that comes twice."""
+    """A random event as JSON; if a name comes twice, its last value counts."""
     text = json.dumps(inner := json_event(random), ensure_ascii=False)
     if inner and random.random() < 0.2:
         again = json.dumps({name: _value(random) for name in inner}, ensure_ascii=False)
@@ -122,7 +122,7 @@ def json_text(random: Random) -> str:
 
 
 def twig(random: Random, depth: int = 2) -> str:
-    """A twig in XPath."""
+    """A random twig in XPath."""
     steps = [_step(random, depth) for _ in range(random.randint(1, 3))]
     return "".join(random.choice(["/", "//"]) + step for step in steps)
 
@@ -148,7 +148,7 @@ def _condition(random: Random, depth: int) -> str:
 
 
 def document(random: Random, depth: int = 4) -> str:
-    """An XML document."""
+    """A random XML document."""
     name = random.choice(ELEMENTS)
     attributes = "".join(
         f' {one}="{random.randint(0, 3)}"' for one in ATTRIBUTES if random.random() < 0.4
@@ -161,7 +161,7 @@ def document(random: Random, depth: int = 4) -> str:
 
 
 def subscription(engine: str, random: Random, algorithm: str = "") -> Any:
-    """A subscription that an algorithm takes."""
+    """A random subscription that an algorithm accepts."""
     if engine == "tags":
         return tag_set(random)
     if engine == "twigs":
@@ -170,7 +170,7 @@ def subscription(engine: str, random: Random, algorithm: str = "") -> Any:
 
 
 def event(engine: str, random: Random, algorithm: str = "") -> Any:
-    """An event that an algorithm takes."""
+    """A random event that an algorithm accepts."""
     if engine == "tags":
         return tag_event(random)
     if engine == "twigs":
@@ -179,23 +179,23 @@ def event(engine: str, random: Random, algorithm: str = "") -> Any:
 
 
 def key(random: Random, strings: bool) -> Any:
-    """A key, of few."""
+    """One of a few keys."""
     return f"k{random.randint(0, 9)}" if strings else random.randint(-2, 7)
 
 
 def saved_indexes(
     folder: Path, random: Random, n_rows: int = 60
 ) -> list[tuple[Path, str, str, list[Any]]]:
-    """A saved index of every algorithm, with removals: its path, engine and algorithm, and events."""
-    found = []
+    """Save an index of every algorithm: (path, engine, algorithm, events) of each."""
+    indexes = []
     for engine in my.ENGINES:
         for algorithm in find_engine(engine).algorithms:
             for number, options in enumerate(OPTIONS.get(algorithm, [{}])):
                 path = folder / f"{engine}-{algorithm}-{number}.index"
                 make(path, engine, algorithm, options, random, n_rows, strings=number == 0)
                 events = [event(engine, random, algorithm) for _ in range(12)]
-                found.append((path, engine, algorithm, events))
-    return found
+                indexes.append((path, engine, algorithm, events))
+    return indexes
 
 
 def make(
@@ -207,7 +207,7 @@ def make(
     n_rows: int,
     strings: bool,
 ) -> None:
-    """Save an index with random subscriptions, in two shards where that is cheap."""
+    """Save an index with random subscriptions, in two shards."""
     index = empty(engine, algorithm, options, shard_size=max(8, n_rows - 8))
     for _ in range(n_rows):
         index.add(subscription(engine, random, algorithm), key(random, strings))
@@ -215,5 +215,5 @@ def make(
 
 
 def answers(index: Any, events: list[Any]) -> list[list[str]]:
-    """What an index says, in an order of its own."""
+    """The keys of each event as sorted texts."""
     return [sorted(map(repr, keys)) for keys in index.match(events)]

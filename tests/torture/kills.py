@@ -1,4 +1,4 @@
-"""Writers that are killed at any moment: what was acknowledged is there, whole, afterwards."""
+"""Kill writers at any moment: all acknowledged changes must be intact on disk afterwards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.torture.arena import Clock, Tally, outcome_of, seeded, split
 
 
 def run(folder: Path, seed: int, seconds: float, least: int = 0) -> Tally:
-    """Kill until time is up, one engine after the other."""
+    """Kill writers until time is up, with one engine after the other."""
     tally, random, clock = Tally("kills"), seeded(seed, "kills"), Clock(seconds, least)
     engines = [(engine, _begin(folder, engine, random)) for engine in my.ENGINES]
     while clock.goes_on():
@@ -34,7 +34,7 @@ def run(folder: Path, seed: int, seconds: float, least: int = 0) -> Tally:
 
 
 class _State:
-    """An index on disk, and the states that it may be in."""
+    """An index on disk, and its allowed states."""
 
     def __init__(self, path: Path, engine: str, random: Random) -> None:
         self.path, self.engine = path, engine
@@ -45,7 +45,7 @@ class _State:
         self.restart()
 
     def restart(self) -> None:
-        """Save what there is, undisturbed."""
+        """Save the index without a kill."""
         self.index.save(self.path)
         self.allowed = [self._seen(self.index)]
 
@@ -53,7 +53,7 @@ class _State:
         return len(index), inputs.answers(index, self.probe)
 
     def look(self) -> Any:
-        """What is on disk, checked in full."""
+        """The state on disk, opened with all checks."""
         return self._seen(my.open(self.path, verify=True))
 
 
@@ -62,7 +62,7 @@ def _begin(folder: Path, engine: str, random: Random) -> _State:
 
 
 def _kill(state: _State, engine: str, random: Random) -> str:
-    """A child changes the index again and again, and says each time what is on disk from now on."""
+    """Kill a child that changes the index repeatedly and reports each new state on disk."""
     read, write = os.pipe()
     how = random.choice([_save, _save, _append])
     seed = random.getrandbits(32)
@@ -85,7 +85,7 @@ def _kill(state: _State, engine: str, random: Random) -> str:
 
 
 def _judge(state: _State, lines: list[str]) -> str:
-    """Lines are `begin STATE` before a change and `done STATE` after it was acknowledged."""
+    """Compare the disk with the child's lines: `begin STATE` before a change, `done STATE` after."""
     allowed = state.allowed
     for line in lines:
         word, _, text = line.partition(" ")
@@ -123,7 +123,7 @@ def _save(state: _State, random: Random, write: int) -> None:
 
 
 def _append(state: _State, random: Random, write: int) -> None:
-    """Take the current version over and remove a key from it, as Spark's `append` does."""
+    """Carry the current version over and remove a key from it, as Spark's `append` does."""
     try:
         for _ in range(1000):
             index, gone = my.open(state.path), random.randint(0, 49)

@@ -1,4 +1,4 @@
-"""Many opens, matches and closes: memory, mappings and descriptors stay what they were."""
+"""Open, match and close many times: memory, mappings and descriptors must not grow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_MIB = 48  # that memory may grow over a run, whatever its length
 def run(
     folder: Path, seed: int, seconds: float, least: int = 0, engines: Sequence[str] = my.ENGINES
 ) -> Tally:
-    """Open and match until time is up; then compare what the process holds."""
+    """Open and match until time is up; then compare memory and descriptors with the start."""
     tally, random, clock = Tally("memory"), seeded(seed, "memory"), Clock(seconds, least + _WARM)
     indexes = [one for one in inputs.saved_indexes(folder, random) if one[1] in engines]
     before = None
@@ -40,14 +40,14 @@ def run(
 
 
 def _held() -> tuple[int, int]:
-    """Resident memory in MiB, and open descriptors."""
+    """Resident memory in MiB, and the number of open descriptors."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() >> 20, len(os.listdir("/proc/self/fd"))
 
 
 def _open_many(indexes: list[tuple[Path, str, str, list[object]]], tally: Tally) -> None:
-    """500 small indexes at once, under a limit of 1 024 descriptors."""
+    """Open 500 small indexes at once, under a limit of 1 024 descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, hard), hard))
     try:

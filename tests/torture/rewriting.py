@@ -1,4 +1,4 @@
-"""Files of a saved index written anew under right checksums, so that only their content is wrong."""
+"""Rewrite files of a saved index with correct checksums, so that only their content is wrong."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def version_of(path: Path) -> Path:
 
 
 def manifest_of(path: Path) -> dict[str, Any]:
-    """The manifest, as it is written."""
-    found: dict[str, Any] = json.loads((version_of(path) / "manifest.json").read_text())
-    return found
+    """The manifest as JSON, without checks."""
+    manifest: dict[str, Any] = json.loads((version_of(path) / "manifest.json").read_text())
+    return manifest
 
 
 def write_manifest(path: Path, manifest: Any, is_signed: bool = True) -> None:
-    """Replace the manifest; `is_signed` makes its own checksum right."""
+    """Replace the manifest; `is_signed` corrects its own checksum."""
     if is_signed and isinstance(manifest, dict):
         manifest["sha256"] = self_hash(manifest)
     (version_of(path) / "manifest.json").write_text(json.dumps(manifest))
 
 
 def write_file(path: Path, name: str, data: bytes) -> None:
-    """Replace one file of the version, and what the manifest says of it."""
+    """Replace one file of the version, and its entry in the manifest."""
     file = version_of(path) / name
     file.unlink(missing_ok=True)  # it may be a link to the file that others have
     file.write_bytes(data)
@@ -50,7 +50,7 @@ def write_file(path: Path, name: str, data: bytes) -> None:
 
 
 def copy(source: Path, target: Path) -> Path:
-    """A copy whose files are links until they are replaced."""
+    """Copy an index with hard links, except the manifest and CURRENT."""
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target, copy_function=os.link)
     manifest = version_of(target) / "manifest.json"
@@ -64,7 +64,7 @@ def copy(source: Path, target: Path) -> Path:
 
 
 def array_bytes(array: np.ndarray[Any, Any]) -> bytes:
-    """An array file."""
+    """The bytes of an array file."""
     file = io.BytesIO()
     np.save(file, array, allow_pickle=False)
     return file.getvalue()
@@ -89,7 +89,7 @@ def _extreme(array: Any, highest: bool) -> Any:
 
 
 def array_mutations(random: Random) -> dict[str, Callable[[Any], Any]]:
-    """Ways to make an array wrong, by name."""
+    """Functions that forge an array, by name."""
     shuffle = np.random.default_rng(random.getrandbits(32))
 
     def noise(array: Any) -> Any:
@@ -140,7 +140,7 @@ def array_mutations(random: Random) -> dict[str, Callable[[Any], Any]]:
 
 
 def names_mutations() -> dict[str, Callable[[pa.Table], bytes]]:
-    """Ways to make a file of names wrong, by name."""
+    """Functions that forge a file of names, by name."""
 
     def written(table: pa.Table, **options: Any) -> bytes:
         sink = pa.BufferOutputStream()

@@ -1,5 +1,5 @@
-"""Ctrl-C at any moment: KeyboardInterrupt and nothing else, and the index goes on. Forks at any
-moment: the child answers."""
+"""Ctrl-C at any moment must raise only KeyboardInterrupt and leave the index usable. A fork at any
+moment must give a child that can match."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.torture.arena import Clock, Tally, describe, seeded
 
 
 def run(seed: int, seconds: float, least: int = 0) -> list[Tally]:
-    """Interrupts for two thirds of the time, forks for the rest."""
+    """Interrupt for two thirds of the time, and fork for the rest."""
     return [_interrupts(seed, seconds * 2 / 3, least), _forks(seed, seconds / 3, least // 4)]
 
 
@@ -62,19 +62,19 @@ _armed: list[bool] = []  # not empty while signals are to interrupt
 
 
 def _raise(number: int, frame: Any) -> None:
-    """As Ctrl-C does; a signal that was under way when the timer was stopped does nothing."""
+    """Raise KeyboardInterrupt as Ctrl-C does; ignore a signal after the timer was stopped."""
     if _armed:
         raise KeyboardInterrupt
 
 
 def _told(told: Any) -> list[str]:
-    """An error that Python ignored, unless it says that a file was closed by the garbage collector."""
+    """The text of an error that Python ignored; none for files closed by the garbage collector."""
     error = told.exc_value
     return [] if isinstance(error, ResourceWarning) else [f"ignored: {error!r} in {told.object!r}"]
 
 
 class _Bench:
-    """An index of one engine, and calls that take some time."""
+    """An index of one engine, and calls that take long enough to interrupt."""
 
     def __init__(self, engine: str, folder: Path, random: Random) -> None:
         self.engine = engine
@@ -103,7 +103,7 @@ class _Bench:
         self.index.consolidate()
 
     def interrupt(self, work: Callable[[], Any], random: Random) -> str:
-        """Do some work and interrupt it, once or twice; then ask for what is known."""
+        """Interrupt a call once or repeatedly; then check the answers of the index."""
         delays = [random.choice([0.0002, 0.002, 0.02]) * random.random() + 1e-6]
         try:
             try:
@@ -132,7 +132,7 @@ class _Bench:
 
 
 def _forks(seed: int, seconds: float, least: int) -> Tally:
-    """Children that are forked while threads match and change: each must answer."""
+    """Fork children while threads match and change indexes: each child must answer correctly."""
     tally, random, clock = Tally("forks"), seeded(seed, "forks"), Clock(seconds, least)
     indexes = {}
     for engine in my.ENGINES:

@@ -1,4 +1,4 @@
-"""The short form of the torture, in every test run: a few tries of each attack, none may fail."""
+"""The short form of the attacks, in every test run: a few tries of each, and none may fail."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.torture.arena import Tally, in_children
 
 
 def check(tally: Tally, least: int) -> None:
-    """Nothing failed, and something was tried."""
+    """Check that no try failed, and that there were enough tries."""
     assert tally.is_clean, "\n".join(tally.failures[:10])
     assert tally.tries >= least, tally
 
@@ -62,7 +62,7 @@ def test_opens_leave_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_a_crash_a_hang_and_a_stray_exception_are_told_apart() -> None:
-    """The arena itself: an attack that cannot fail would be worth nothing."""
+    """The arena must report failures: an attack that cannot fail would be worthless."""
 
     def work(job: str) -> str:
         if job == "dies":

@@ -1,4 +1,4 @@
-"""Readers beside live changes, saves and opens: every answer is that of a state which there was."""
+"""Read during live changes, saves and opens: every answer must fit a state that the index had."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _READERS = 3
 
 
 def run(folder: Path, seed: int, seconds: float) -> Tally:
-    """One engine after the other, each for a share of the time."""
+    """Run one engine after the other, each for a third of the time."""
     tally = Tally("threads")
     for engine in my.ENGINES:
         _Beside(folder, engine, seeded(seed, engine, "threads"), tally).run(seconds / 3)
@@ -24,9 +24,9 @@ def run(folder: Path, seed: int, seconds: float) -> Tally:
 
 
 class _Beside:
-    """A live index to which a writer adds keys that every event has, and removes them again. No reader
-    may miss a key whose addition was acknowledged before it asked and whose removal had not begun when
-    it was answered, nor see one that was not yet added or is removed."""
+    """A live index. A writer adds and removes keys that match every event. A reader must see a key
+    if its addition ended before the match began and its removal began after the match ended. A
+    reader must not see a key before its addition or after its removal."""
 
     def __init__(self, folder: Path, engine: str, random: Random, tally: Tally) -> None:
         self.path, self.engine, self.tally = folder / f"{engine}-threads.index", engine, tally
@@ -42,7 +42,7 @@ class _Beside:
         self.n_turns = 0  # of the writer, from adding to removing and back
 
     def run(self, seconds: float) -> None:
-        """Writers and readers until time is up."""
+        """Run writers and readers until time is up."""
         work = [self._write, self._save, self._open, *[self._read] * _READERS]
         threads = [threading.Thread(target=self._guard, args=(one,)) for one in work]
         for thread in threads:

@@ -9,7 +9,7 @@ def run(figure):
     chosen = figure.settings
     for batch in chosen["batches"]:
         for share in chosen["shares"]:
-            place = twig_sweeps.Place(
+            place = twig_sweeps.Card(
                 max(1, round(share * figure.size)), batch, chosen["document_bytes"], chosen["nodes"],
                 chosen["splits"], chosen["chance"],
             )  # fmt: skip

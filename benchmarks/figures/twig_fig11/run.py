@@ -10,7 +10,7 @@ def run(figure):
     twigs = max(1, round(chosen["share"] * figure.size))
     for batch in chosen["batches"]:
         for nodes, splits in twig_sweeps.lengths(figure):
-            place = twig_sweeps.Place(
+            place = twig_sweeps.Card(
                 twigs, batch, chosen["document_bytes"], nodes, splits, chosen["chance"]
             )
             yield from twig_sweeps.speedups(place, f"{batch} documents", nodes, figure)

@@ -10,7 +10,7 @@ def run(figure):
     twigs = max(1, round(chosen["share"] * figure.size))
     for chance in chosen["chances"]:
         for size in chosen["kilobytes"]:
-            place = twig_sweeps.Place(twigs, document_bytes=1000 * size, chance=chance)
+            place = twig_sweeps.Card(twigs, document_bytes=1000 * size, chance=chance)
             panel = f"{100 * chance:.0f} % * and //"
             yield from twig_sweeps.speedups(place, panel, size, figure)
 

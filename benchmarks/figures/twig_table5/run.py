@@ -1,6 +1,6 @@
 """The share of throughput that remains if one factor grows, or if twigs are replaced."""
 
-from benchmarks.shared.twig_sweeps import Copies, Place, filled, side_by_side
+from benchmarks.shared.twig_sweeps import Card, Copies, filled, side_by_side
 
 from matchyard.bench.figures.claims import ON_GPU, Claim, verdict
 
@@ -23,7 +23,7 @@ def run(figure):
 
 def _place(figure, values):
     values = dict(values)
-    return Place(max(1, round(values.pop("share") * figure.size)), **values)
+    return Card(max(1, round(values.pop("share") * figure.size)), **values)
 
 
 def _changed(name, place, share, device):

@@ -1,4 +1,4 @@
-"""What the workloads of several engines share: their verbs, and where real data is."""
+"""The base class of workloads, and the path of recorded data, for several engines."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from matchyard.errors import UsageError
 
 
 class Workload:
-    """A named workload of `size` subscriptions; nothing is made before it is asked for.
+    """A named workload of `size` subscriptions, made on request.
 
-    `options` are those that an index needs to read its events.
+    An index needs the input options `options` to read the events.
     """
 
     options: Mapping[str, Any] = MappingProxyType({})
@@ -41,7 +41,7 @@ class Workload:
         raise NotImplementedError
 
     def about(self) -> str:
-        """What a reader of results ought to know of it; mostly nothing."""
+        """A note for readers of results; empty for most workloads."""
         return ""
 
     def _check(self, model: Any) -> None:
@@ -53,7 +53,7 @@ class Workload:
 
 
 def path_of(folder: str, name: str) -> Path:
-    """A file of the real data."""
+    """The path of a file of recorded data, in a folder of MATCHYARD_DATA."""
     root = os.environ.get("MATCHYARD_DATA")
     if not root:
         raise UsageError("real data is read from the folder in MATCHYARD_DATA, which is not set")

@@ -1,3 +1,3 @@
-"""Which GPU there is, which arrays lie on it, and how a thread launches kernels."""
+"""Choose cards, keep arrays on them, compile kernels and launch them. Read `devices` first."""
 
 __all__ = ["compilation", "devices", "lanes", "resident"]

@@ -1,4 +1,4 @@
-"""Compile the CUDA kernels of a launcher when one is first asked for.
+"""Compile the CUDA kernels of a launcher at the first request for one of them.
 
 The launcher `NAME/gpu.py` has its kernels in `NAME/NAME.cu`; a launcher `NAME_gpu.py` has them in `NAME.cu`.
 """

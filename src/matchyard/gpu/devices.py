@@ -1,9 +1,9 @@
-"""Where matching runs: on the CPU, or on a GPU through CuPy.
+"""Where matching runs: on the CPU, or on a card through CuPy.
 
-A GPU algorithm is a module NAME_gpu beside NAME, with kernels in NAME.cu. It has `LAUNCH`, how many
-events make a launch worth its while, `workspace` and `match`; everything else is that of NAME. The
-arrays of a table are copied to the card once, however many threads match (`kept`); each thread has a
-stream of its own. Which card that is, is decided elsewhere (`placement`): a thread is put on it.
+The launcher of an algorithm is the module `gpu` in its folder. It has `LAUNCH` (the events that a
+card gets at a time), `workspace` and `match`; the CPU algorithm has everything else. `resident`
+copies the arrays of a table to a card once, for all threads. `lanes` gives each thread its own CUDA
+stream. `index.placement` chooses the card of a thread and sets it with `on`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _LEAST_ROOM = 1 << 30  # for "auto" to take a card
 _log = logging.getLogger("matchyard.device")
 
 
-class Card(NamedTuple):
-    """A GPU that can be used."""
+class CardState(NamedTuple):
+    """The name and the memory of a GPU."""
 
     name: str
     total_bytes: int
@@ -37,7 +37,7 @@ class Card(NamedTuple):
 
 @cache
 def the_cupy() -> Any:
-    """CuPy, if it is installed and finds a card; a DeviceError that says what is missing."""
+    """CuPy, or a DeviceError if CuPy, a card or NVRTC is missing."""
     try:
         import cupy
     except ImportError as error:
@@ -46,7 +46,7 @@ def the_cupy() -> Any:
         ) from error
     try:
         n_cards = cupy.cuda.runtime.getDeviceCount()
-    except Exception as error:  # the runtime has a kind of its own for each thing that is missing
+    except Exception as error:  # the type depends on the missing part of CUDA
         raise DeviceError(f"CuPy finds no GPU: {error}") from error
     if n_cards == 0:
         raise DeviceError("CuPy finds no GPU")
@@ -54,14 +54,14 @@ def the_cupy() -> Any:
         cupy.cuda.nvrtc.getVersion()
     except Exception as error:
         raise DeviceError(
-            "CuPy finds a GPU, but not NVRTC, with which kernels are compiled: install the CUDA "
-            f"Toolkit, or pip install 'cupy-cuda12x[ctk]' (or 13x): {error}"
+            "CuPy finds a GPU, but not NVRTC, the compiler of kernels: install the CUDA Toolkit, "
+            f"or pip install 'cupy-cuda12x[ctk]' (or 13x): {error}"
         ) from error
     return cupy
 
 
 def kind_of(device: str) -> str:
-    """What a device is by its name: one of `DEVICES`; a DeviceError where it is none.
+    """The kind of a named device, one of `DEVICES`; a DeviceError if the name is not valid.
 
     >>> kind_of("gpu:0,1")
     'gpu'
@@ -75,25 +75,25 @@ def kind_of(device: str) -> str:
     return kind
 
 
-def card() -> Card:
-    """The GPU that is used here; a DeviceError that says why there is none."""
+def card_state() -> CardState:
+    """The card of this thread; a DeviceError with the reason if there is none."""
     cupy = the_cupy()
-    with guarded("asking the GPU how it is"):
+    with guarded("reading the properties of the GPU"):
         free, total = cupy.cuda.runtime.memGetInfo()
-        found = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
-    return Card(found["name"].decode(), total, free)
+        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
+    return CardState(properties["name"].decode(), total, free)
 
 
-class Place(NamedTuple):
-    """A card, or a part of one that is named several times: "gpu:0,0" has two places."""
+class Card(NamedTuple):
+    """A card, or one part of a card that a device names several times: "gpu:0,0" has two."""
 
     number: int  # of the card
     part: int
     n_parts: int
 
 
-def places(device: str) -> tuple[Place, ...]:
-    """The cards that "gpu" or "gpu:0,1" stand for; a DeviceError where there is no such card."""
+def cards(device: str) -> tuple[Card, ...]:
+    """The cards that a device such as "gpu:0,1" names; a DeviceError if one does not exist."""
     _, _, given = device.partition(":")
     numbers = [int(number) for number in given.split(",")] if given else [0]
     n_cards = the_cupy().cuda.runtime.getDeviceCount()
@@ -102,40 +102,40 @@ def places(device: str) -> tuple[Place, ...]:
             f"device {device!r}: there is no card {max(numbers)}, but {n_cards} cards"
         )
     return tuple(
-        Place(number, numbers[:i].count(number), numbers.count(number))
+        Card(number, numbers[:i].count(number), numbers.count(number))
         for i, number in enumerate(numbers)
     )
 
 
-_FIRST = Place(0, 0, 1)
+_FIRST = Card(0, 0, 1)
 _used = threading.local()
 _turned_to = {_FIRST.number}  # cards that some thread has used
 
 
-def here() -> Place:
+def here() -> Card:
     """The card that this thread uses."""
-    found: Place = getattr(_used, "place", _FIRST)
-    return found
+    card: Card = getattr(_used, "card", _FIRST)
+    return card
 
 
 class on:
-    """What is done inside is done on that card."""
+    """Use a card in this thread until the end of the `with` block."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, card: Card) -> None:
+        self._card = card
 
     def __enter__(self) -> None:
-        self._before, self._card_before = here(), _turn_to(self._place.number)
-        _used.place = self._place
+        self._before, self._card_before = here(), _turn_to(self._card.number)
+        _used.card = self._card
 
     def __exit__(self, *_: object) -> None:
-        _used.place = self._before
-        if self._card_before != self._place.number:  # else nothing is asked, which could fail
+        _used.card = self._before
+        if self._card_before != self._card.number:  # avoids a call that could fail
             _turn_to(self._card_before)
 
 
 def _turn_to(number: int) -> int:
-    """Use a card from now on; returns which one was used before, be it by others than us."""
+    """Switch to a card; returns the current card before, even if other code had chosen it."""
     runtime = the_cupy().cuda.runtime
     with guarded(f"turning to card {number}"):
         before: int = runtime.getDevice()
@@ -145,48 +145,46 @@ def _turn_to(number: int) -> int:
     return before
 
 
-def room(place: Place) -> int:
-    """Bytes of a card that tables may take: some is for batches, and what other processes have is
-    not ours."""
-    with on(place):
-        ours = card().free_bytes + int(the_cupy().get_default_memory_pool().total_bytes())
-        return int(_FOR_TABLES * ours) // place.n_parts
+def room(card: Card) -> int:
+    """Bytes of a card for tables: a share of the memory that other processes leave us."""
+    with on(card):
+        ours = card_state().free_bytes + int(the_cupy().get_default_memory_pool().total_bytes())
+        return int(_FOR_TABLES * ours) // card.n_parts
 
 
 def forget_memory() -> None:
-    """Give memory that nothing is in back to the cards. One that has failed gives nothing back."""
+    """Give unused memory of CuPy's pools back to the cards; skip cards that fail."""
     cupy = the_cupy()
-    for number in sorted(_turned_to):  # a card that nobody used would be taken into use
+    for number in sorted(_turned_to):  # a call on an unused card would initialise it
         with suppress(DeviceError), guarded("giving memory back"), cupy.cuda.Device(number):
             cupy.get_default_memory_pool().free_all_blocks()
 
 
 def forget_host_memory() -> None:
-    """Give memory back that copies were fast with and that nobody has."""
+    """Give unused pinned memory back to the host."""
     with suppress(DeviceError), guarded("giving memory of the host back"):
         the_cupy().get_default_pinned_memory_pool().free_all_blocks()
 
 
 def report() -> str:
-    """Which GPU there is, or why there is none, in one line."""
+    """One line about the card, or the reason why there is none."""
     try:
-        return str(card())
+        return str(card_state())
     except DeviceError as error:
         return str(error)
 
 
 def pick(device: str, runs_on: tuple[str, ...], what: str) -> str:
-    """The device that a name stands for: "auto" is a GPU where there is one that `what` runs on, and
-    that has room."""
+    """The device to use: "auto" becomes "gpu" if `what` runs there and the card has memory left."""
     kind = kind_of(device)
     if kind == "auto":
         reason = f"{what} runs on the CPU alone"
         if "gpu" in runs_on:
             try:
                 if room(_FIRST) >= _LEAST_ROOM:
-                    _log.info("%s runs on %s", what, card())
+                    _log.info("%s runs on %s", what, card_state())
                     return "gpu"
-                reason = f"too little memory: {card()}"
+                reason = f"too little memory: {card_state()}"
             except DeviceError as error:
                 reason = str(error)
         _log.info("%s runs on the CPU: %s", what, reason)
@@ -196,18 +194,18 @@ def pick(device: str, runs_on: tuple[str, ...], what: str) -> str:
             f"{what} does not run on device {device!r}; it runs on: {', '.join(runs_on)}"
         )
     if is_gpu(device):
-        places(device)
+        cards(device)
     return device
 
 
 def is_gpu(device: str) -> bool:
-    """Is it one that `pick` picked which is not the CPU?"""
+    """True if a device that `pick` returned is a GPU."""
     return device.partition(":")[0] == "gpu"
 
 
 @cache
 def _faults() -> tuple[type[Exception], ...]:
-    """What CuPy raises; the first is for too little memory."""
+    """The exceptions of CuPy; the first one means too little memory."""
     from cupy.cuda import driver, memory, runtime
     from cupy.cuda.compiler import CompileException
 
@@ -220,7 +218,7 @@ def _faults() -> tuple[type[Exception], ...]:
 
 
 class guarded:
-    """What goes wrong on the card becomes a DeviceError that says what was being done."""
+    """Turn an exception of CuPy into a DeviceError that names the failed step."""
 
     def __init__(self, doing: str) -> None:
         self._doing = doing
@@ -239,5 +237,5 @@ class guarded:
 
 
 def used_bytes() -> int:
-    """What this process has on the card, in arrays of indexes and buffers of threads."""
+    """Bytes that this process uses on the card, for arrays of indexes and buffers of threads."""
     return int(the_cupy().get_default_memory_pool().used_bytes())

@@ -11,34 +11,33 @@ from matchyard.gpu.devices import guarded, the_cupy
 
 
 class Lane:
-    """A stream of one thread, with memory that grows to what the largest batch needed."""
+    """A CUDA stream of one thread, with buffers that grow to the size of the largest batch."""
 
     def __init__(self) -> None:
         self.cupy = the_cupy()
         self._runtime = self.cupy.cuda.runtime
         self.stream = self.cupy.cuda.Stream(non_blocking=True)
         self._buffers: dict[str, Any] = {}
-        self._staged: dict[str, tuple[NDArray[np.int64], int]] = {}  # and where they are
+        self._staged: dict[str, tuple[NDArray[np.int64], int]] = {}  # words, address
 
     def empty(self, name: str, size: int, kind: Any) -> Any:
-        """Room on the card for that many values, whatever is in it; that of the same name is used
-        again."""
+        """An uninitialised array on the card; calls with the same name share a buffer."""
         held = self._buffers.get(name)
         if held is None or len(held) < size or held.dtype != kind:
             self._buffers.pop(name, None)
-            held = None  # so that it is free before there is a larger one
+            held = None  # frees the old buffer before the larger one is allocated
             with guarded(f"a batch, which needs room for {size:,} values"):
                 held = self._buffers[name] = self.cupy.empty(max(16, size + size // 4), kind)
         return held[:size]
 
     def send(self, name: str, array: NDArray[Any]) -> Any:
-        """A copy of an array on the card."""
+        """Copy an array to the card."""
         there = self.empty(name, array.size, array.dtype)
         there.set(np.ascontiguousarray(array).ravel(), stream=self.stream)
         return there if array.size else self.empty(name, 1, array.dtype)
 
     def fetch(self, there: Any) -> NDArray[Any]:
-        """A copy of an array from the card, in memory that copies go to fast."""
+        """Copy an array from the card into pinned memory, which copies fast."""
         import cupyx
 
         here: NDArray[Any] = cupyx.empty_pinned(there.shape, there.dtype)
@@ -48,31 +47,33 @@ class Lane:
         return here
 
     def staged(self, name: str, n_words: int) -> NDArray[np.int64]:
-        """Words of the host's memory that copies are fast with, whatever is in them; those of the same
-        name are used again. Their address is kept, since it takes a microsecond to ask for it."""
+        """Uninitialised words of pinned memory; calls with the same name share them.
+
+        The address is kept beside them, because NumPy takes a microsecond to return it.
+        """
         held = self._staged.get(name)
         if held is None or len(held[0]) < n_words:
             import cupyx
 
-            self.stream.synchronize()  # a launch that was interrupted may still write to the old ones
+            self.stream.synchronize()  # an interrupted launch may still write to the old words
             words = cupyx.empty_pinned(n_words + n_words // 4 + 64, np.int64)
             held = self._staged[name] = words, words.ctypes.data
         return held[0]
 
     def address_of(self, name: str) -> int:
-        """Where the staged words of that name are. Kernels can read and write there; what they wrote
-        is to be seen when the stream is done."""
+        """The address of staged words. Kernels can read and write there; the host sees their writes
+        after it has synchronised with the CUDA stream."""
         return self._staged[name][1]
 
     def send_staged(self, name: str, there: Any) -> None:
-        """Copy the staged words of that name to the card; they must stay until the stream is done."""
+        """Copy staged words to the card; do not change them before the CUDA stream is done."""
         self._runtime.memcpyAsync(
             there.data.ptr, self._staged[name][1], there.nbytes,
             self._runtime.memcpyHostToDevice, self.stream.ptr,
         )  # fmt: skip
 
     def fetch_staged(self, name: str, there: Any) -> NDArray[Any]:
-        """A copy of an array from the card, good until the next of that name."""
+        """Copy an array from the card into staged words, valid until the next use of the name."""
         words = self.staged(name, -(-there.nbytes // 8))
         self._runtime.memcpyAsync(
             self._staged[name][1], there.data.ptr, there.nbytes,
@@ -85,6 +86,6 @@ class Lane:
     def launch(
         self, function: Any, n_blocks: int, n_threads: int, *args: Any, shared: int = 0
     ) -> None:
-        """Run a kernel on this stream."""
+        """Start a kernel on the current CUDA stream, which callers set with `with lane.stream`."""
         if n_blocks:
             function((n_blocks,), (n_threads,), args, shared_mem=shared)

@@ -1,7 +1,7 @@
-"""What is kept on cards: copies of the arrays of tables, and what was made of them.
+"""Keep copies of the arrays of tables on cards, and values that were computed from them.
 
-Arrays of a table are never changed, so what was made of one serves all threads. It is made once for
-each card, when first asked for, and goes when the array goes or is told to.
+The arrays of a table never change, so all threads share a copy. It is made once per card, at the
+first request, and freed together with the array or by `forget`.
 """
 
 from __future__ import annotations
@@ -19,42 +19,42 @@ from matchyard.threads.forks import start_fresh_in_child
 
 
 def owner_of(array: NDArray[Any]) -> NDArray[Any]:
-    """The array that has the memory, of which there are several views."""
+    """The array that owns the memory of a view."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
 class Kept:
-    """Things by the array that they were made of."""
+    """Values on cards, by the array from which they were computed."""
 
     def __init__(self) -> None:
-        # With what takes a thing away when its array goes.
+        # Each value with the finalizer that removes it together with its array.
         self._things: dict[tuple[Any, ...], tuple[Any, Any]] = {}
         self._start_fresh()
 
     def _start_fresh(self) -> None:
-        """The lock, which a forked child must not inherit half way."""
-        self._lock = threading.RLock()  # what is made may be made of things that are kept
+        """Make a new lock: a forked child must not inherit one that another thread holds."""
+        self._lock = threading.RLock()  # `make` may ask for other kept values
 
     def of(self, array: NDArray[Any], what: Hashable, make: Callable[[], Any]) -> Any:
-        """That of an array, on the card that is used here."""
+        """The value `what` of an array on the card of this thread, made at the first request."""
         owner = owner_of(array)
-        place = id(owner), here(), array.ctypes.data, array.nbytes, what
+        key = id(owner), here(), array.ctypes.data, array.nbytes, what
         with self._lock:
-            if place not in self._things:
+            if key not in self._things:
                 thing = make()
-                goes = weakref.finalize(owner, self._things.pop, place, None)
-                self._things[place] = thing, goes
-            return self._things[place][0]
+                finalizer = weakref.finalize(owner, self._things.pop, key, None)
+                self._things[key] = thing, finalizer
+            return self._things[key][0]
 
     def forget(self, arrays: Iterable[NDArray[Any]]) -> None:
-        """Keep nothing that was made of these arrays, on any card."""
+        """Drop the values of these arrays on all cards."""
         owners = {id(owner_of(array)) for array in arrays}
         with self._lock:
-            for place in list(self._things):  # others may go meanwhile, with their arrays
-                if place[0] in owners and (found := self._things.pop(place, None)):
-                    found[1].detach()
+            for key in list(self._things):  # finalizers may remove other keys meanwhile
+                if key[0] in owners and (entry := self._things.pop(key, None)):
+                    entry[1].detach()
 
     def __len__(self) -> int:
         return len(self._things)
@@ -65,19 +65,20 @@ start_fresh_in_child(kept)
 
 
 def on_card(array: NDArray[Any]) -> Any:
-    """The copy on the card of an array that nobody changes. An empty one has an element there, so
-    that it has an address."""
+    """The copy of a constant array on the card; an empty array gets one element, for an address."""
     return kept.of(array, "copy", lambda: _copied(array))
 
 
 def keys_on_card(keys: NDArray[np.int64]) -> Any:
-    """The copy on the card of the keys of a table: 32 bits each where all of them fit, since it is
-    the way back over the bus that takes most of the time of a match with many keys."""
+    """The copy of a table's keys on the card, in 32 bits each if all of them fit.
+
+    The transfer of keys back to the host takes most of the time of a match with many keys.
+    """
     return kept.of(keys, "narrow copy", lambda: _copied(_narrowed(keys)))
 
 
 def forget(tables: Iterable[Any]) -> None:
-    """Free the memory that copies of some tables have on cards."""
+    """Free the copies of some tables on all cards."""
     kept.forget(array for table in tables for array in table)
     forget_memory()
 
@@ -85,9 +86,9 @@ def forget(tables: Iterable[Any]) -> None:
 def _copied(array: NDArray[Any]) -> Any:
     cupy = the_cupy()
     with guarded(f"a copy of {array.nbytes:,} bytes of the index"):
-        found = cupy.asarray(array) if array.size else cupy.zeros(1, array.dtype)
+        copy = cupy.asarray(array) if array.size else cupy.zeros(1, array.dtype)
         cupy.cuda.get_current_stream().synchronize()
-    return found
+    return copy
 
 
 def _narrowed(array: NDArray[Any]) -> NDArray[Any]:

@@ -1,12 +1,12 @@
 """Answer: the future of an event of a stream.
 
-To make a `Future` and to set it takes several times as long as to match an event, most of it for the
-lock that each one has. An answer gets one when somebody waits for it, and else does without: a step of
-the interpreter is whole, so that of two who pop from a list of one only one gets it, and the order of
-steps does the rest. Who sets an answer looks afterwards for those who wait; who waits has made the lock
-before he looks whether there is something to wait for. The library, which looks at the state under the
-lock and then leaves word where it wants to be told, finds the state of an answer with a lock changed
-under it, once.
+Making and setting a `Future` takes several times as long as matching an event, mostly because of
+its lock. An answer therefore makes a lock only when a thread waits for it. Without a lock, two
+rules keep it correct. A step of the interpreter is atomic: if two threads pop from a list of one
+element, only one gets it. And the order of steps is fixed: the thread that sets an answer checks
+for waiting threads afterwards; a waiting thread makes the lock or bell before it checks the state.
+`concurrent.futures.wait` reads our state under `_condition`; we therefore change it under the same
+lock, once.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ _WAS_CANCELLED = frozenset({CANCELLED, CANCELLED_AND_NOTIFIED})
 
 
 class _Lock(_thread.RLock):  # type: ignore[misc]
-    """That of an answer, for the library, with those who are to be told of it. It is left by C code,
-    so that Ctrl-C does not leave it taken; whoever waits for the answer waits for its bell."""
+    """The lock of an answer for `concurrent.futures`, with that library's waiters. C code releases
+    it, so that Ctrl-C cannot leave it locked. Threads wait for the answer's bell instead."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []
 
     def notify_all(self) -> None:
-        """As a condition has it, for which nobody waits."""
+        """Do nothing: the library calls it as on a condition, but no thread waits for this lock."""
 
 
 class Answer(Future[Any]):
-    """A future that is made, set and called back without a lock, where nobody waits for it."""
+    """A future that needs no lock as long as no thread waits for it."""
 
-    # What `Future` sets for each: most answers never have another state while somebody looks.
+    # `Future` sets these in each instance; here most answers share the values of the class.
     _state = PENDING
     _result: Any = None
     _exception: Any = None
-    _is_given = False  # there is a result or an error, though the state may not say so yet
-    _bell: Bell | None = None  # of those who wait
+    _is_given = False  # True: has a result or an error, even if `_state` is not FINISHED yet
+    _bell: Bell | None = None  # wakes the waiting threads
 
     def __init__(self, event: Any) -> None:
-        self._asked = [event]  # who takes it has the answer to give, or has cancelled it
+        self._asked = [event]  # the thread that pops the event must answer it, or has cancelled it
         self._done_callbacks: list[Any] = []
-        self._locks: list[_Lock] = []  # of several that are made at once, the first counts
+        self._locks: list[_Lock] = []  # if several threads append one, the first counts
         self.since = monotonic()
 
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
-        """What the library locks before it looks at the state or at those who wait."""
+        """The lock that `concurrent.futures` takes before it reads the state or the waiters."""
         self._is_left_behind()
         if not self._locks:
             self._locks.append(_Lock())
@@ -73,34 +73,34 @@ class Answer(Future[Any]):
 
     @property
     def _waiters(self) -> list[Any]:  # type: ignore[override]
-        """Where the library leaves word under the lock."""
+        """The list to which `concurrent.futures` adds its waiters, under the lock."""
         return self._locks[0].told
 
     def result(self, timeout: float | None = None) -> Any:
-        """What was found for the event, when it is there."""
+        """Wait for the event's keys, and return them."""
         self._wait(timeout)
         if self._is_given and self._exception is None:
             return self._result
         try:
             return super().result(0)
         finally:
-            del self  # which the error that is raised has a way to, otherwise
+            del self  # the frames of the raised error would keep it alive
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What went wrong with the event, when that is known."""
+        """Wait for the answer, and return its error, or None."""
         self._wait(timeout)
         return self._exception if self._is_given else super().exception(0)
 
     def done(self) -> bool:
-        """Is it answered or cancelled?"""
+        """True if the event is answered or cancelled."""
         return self._is_given or self._state in _WAS_CANCELLED or self._is_left_behind()
 
     def _is_left_behind(self) -> bool:
-        """Was this process forked while the event waited? Then only the parent gets the answer, and
-        whoever waits here is told so."""
+        """True if this process was forked while the event waited. Only the parent gets the answer
+        then, so the answer here becomes an error."""
         if self.since >= _forked_at or self._is_given or self._state in _WAS_CANCELLED:
             return False
-        self._locks, self._bell = [], None  # which a thread of the parent may have
+        self._locks, self._bell = [], None  # a thread of the parent may hold the old ones
         self._exception = UsageError(
             "this process was forked while the event waited for its batch: only the parent gets the "
             "answer; expected a stream of this process, e.g. index.stream()"
@@ -109,11 +109,11 @@ class Answer(Future[Any]):
         return True
 
     def cancelled(self) -> bool:
-        """Was it cancelled?"""
+        """True if the event was cancelled."""
         return self._state in _WAS_CANCELLED
 
     def cancel(self) -> bool:
-        """Take the event back, unless it is being matched already."""
+        """Cancel the event unless a worker has begun to match it; True if it is cancelled."""
         with self._condition:
             try:
                 self._asked.pop()
@@ -125,12 +125,12 @@ class Answer(Future[Any]):
         return True
 
     def add_done_callback(self, fn: Callable[[Future[Any]], object]) -> None:
-        """Call this with the future when it is over; at once where it is."""
+        """Call `fn` with the future when it is answered or cancelled; at once if it already is."""
         self._done_callbacks.append(fn)
-        if self._is_given or self._state in _WAS_CANCELLED:  # as `done` says, without a call of it
+        if self._is_given or self._state in _WAS_CANCELLED:  # `done` inlined, to save the call
             try:
                 self._done_callbacks.remove(fn)
-            except ValueError:  # it is being called already
+            except ValueError:  # another thread has taken the callback and calls it
                 return
             self._call_back(fn)
 
@@ -138,7 +138,7 @@ class Answer(Future[Any]):
         if self.done():
             return
         until = None if timeout is None else monotonic() + timeout
-        bell = self.__dict__.setdefault("_bell", Bell())  # the first counts
+        bell = self.__dict__.setdefault("_bell", Bell())  # all threads share the first bell
         while True:
             ticket = bell.ticket()
             if self.done():
@@ -150,11 +150,11 @@ class Answer(Future[Any]):
         if self._bell is not None:
             self._bell.ring()
 
-    def _finish(self, found: Any) -> None:
-        if isinstance(found, BaseException):
-            self._exception = found
+    def _finish(self, result: Any) -> None:
+        if isinstance(result, BaseException):
+            self._exception = result
         else:
-            self._result = found
+            self._result = result
         self._is_given = True
         if self._bell is not None:
             self._bell.ring()
@@ -162,7 +162,7 @@ class Answer(Future[Any]):
             self._settle(self._locks[0])
 
     def _settle(self, lock: _Lock) -> None:
-        """Change the state and tell those who wait, unless that was done."""
+        """Set the state to FINISHED and tell the waiters of `concurrent.futures`, once."""
         with lock:
             if self._state != FINISHED:
                 self._state = FINISHED
@@ -171,7 +171,7 @@ class Answer(Future[Any]):
                     told(self)
 
     def _invoke_callbacks(self) -> None:
-        """Call those that nobody has called yet."""
+        """Call the callbacks that no thread has called yet."""
         while self._done_callbacks:
             try:
                 callback = self._done_callbacks.pop(0)
@@ -182,13 +182,13 @@ class Answer(Future[Any]):
     def _call_back(self, callback: Callable[[Future[Any]], object]) -> None:
         try:
             callback(self)
-        except BaseException as error:  # those of other events are still to be called
+        except BaseException as error:  # the callbacks of other events must still run
             if isinstance(error, KeyboardInterrupt) and _may_be_interrupted():
                 raise
             LOGGER.exception("exception calling callback for %r", self)
 
 
-_forked_at = 0.0  # when this process was; answers from before are given in its parent
+_forked_at = 0.0  # time of the fork of this process; its parent has the answers from before
 
 
 def _after_fork() -> None:
@@ -201,18 +201,18 @@ if hasattr(os, "register_at_fork"):
 
 
 def _may_be_interrupted() -> bool:
-    """Does Ctrl-C come to this thread?"""
+    """True if this thread gets Ctrl-C."""
     return threading.current_thread() is threading.main_thread()
 
 
 def begin(batch: Iterable[Answer]) -> tuple[list[Answer], list[Any]]:
-    """Those that were not cancelled, which they cannot be from now on, and their events."""
+    """The answers that were not cancelled, and their events. They cannot be cancelled any more."""
     begun, events = [], []
     for one in batch:
         try:
             events.append(one._asked.pop())
         except IndexError:
-            if one.set_running_or_notify_cancel():  # who cancelled it was interrupted
+            if one.set_running_or_notify_cancel():  # an interrupt stopped the thread that cancelled
                 give([one], [CancelledError()])
             continue
         one._state = RUNNING
@@ -220,10 +220,10 @@ def begin(batch: Iterable[Answer]) -> tuple[list[Answer], list[Any]]:
     return begun, events
 
 
-def give(batch: Sequence[Answer], found: Iterable[Any]) -> None:
-    """Give each event its keys, or its error, and then call back."""
-    for one, keys in zip(batch, found):
-        one._finish(keys)
+def give(batch: Sequence[Answer], results: Iterable[Any]) -> None:
+    """Set the keys or the error of each event, then call the callbacks."""
+    for one, result in zip(batch, results):
+        one._finish(result)
     for one in batch:
         if one._done_callbacks:
             one._invoke_callbacks()

@@ -1,4 +1,4 @@
-"""Keys: what a match returns. Integers stand for themselves, strings are numbered."""
+"""Keys of subscribers. An integer key is its own number; string keys get numbers."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Keys:
 
     def __init__(self) -> None:
         self.kind = "none"  # then "int" or "str", decided by the first key
-        self._known: Names | None = None  # of a saved index, mapped from disk…
-        self._growing: Interner | None = None  # …and copied when more are added
+        self._known: Names | None = None  # names of a saved index, mapped from disk…
+        self._growing: Interner | None = None  # …and copied here when names are added
 
     @classmethod
     def load(cls, names: Names | None, has_keys: bool) -> Keys:
@@ -42,7 +42,7 @@ class Keys:
         self.kind = kind
 
     def number(self, key: Any) -> int:
-        """The number of one key; a new string gets the next one."""
+        """The number of one key; a new string gets the next number."""
         if isinstance(key, str):
             _bytes(key)
             self._expect("str", key)
@@ -52,13 +52,13 @@ class Keys:
         return number
 
     def find(self, key: Any) -> int | None:
-        """The number of a key, if the index can have it."""
+        """The number of a key, or None if no subscription of the index can have the key."""
         if isinstance(key, str):
             _bytes(key)
             if self.kind != "str":
                 return None
-            found = int(find_names(self._names(), pa.array([key], pa.large_string()))[0])
-            return None if found < 0 else found
+            number = int(find_names(self._names(), pa.array([key], pa.large_string()))[0])
+            return None if number < 0 else number
         number = _integer(key)
         return number if self.kind == "int" else None
 
@@ -84,7 +84,7 @@ class Keys:
         return (self._growing or Interner()).names()
 
     def used(self, tables: Sequence[Any]) -> tuple[Names | None, Sequence[Any]]:
-        """What is saved: string keys that still have a subscription, renumbered, and the tables."""
+        """For saving: the string keys that have a subscription, renumbered, and the tables."""
         if self.kind != "str":
             return None, tables
         names = self._names()
@@ -136,8 +136,7 @@ def key_column(keys: Any) -> pa.Array:
 
 
 def _without_objects(keys: Any) -> Any:
-    """Keys, unless some are lists or objects: Arrow, which looks for their type, ends the process where
-    one contains itself."""
+    """Refuse lists and objects as keys: Arrow ends the process if one of them contains itself."""
     kind = getattr(keys, "dtype", None)
     if isinstance(keys, range) or (kind is not None and not getattr(kind, "hasobject", False)):
         return keys
@@ -157,7 +156,7 @@ def _integers(column: pa.Array) -> NDArray[np.int64]:
 
 
 def number_keys(keys: Any, names: Names | None) -> NDArray[np.int64]:
-    """The numbers of keys: their own, or their places among the names of string keys."""
+    """The numbers of keys: integers themselves, or the ids of string keys in `names`."""
     column = key_column(keys)
     if len(column) == 0:
         return np.empty(0, np.int64)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from matchyard.engine import Configured
 from matchyard.errors import EventError, StorageError
-from matchyard.index.placement import IN_TURNS, Workspaces, ask_cards, cut
+from matchyard.index.placement import ask_cards, cut
+from matchyard.index.workspaces import IN_TURNS, Workspaces
 from matchyard.kernels import csr, key_table
 from matchyard.kernels.strings import freeze, n_bytes
 from matchyard.matches import Part

@@ -1,4 +1,4 @@
-"""Staged changes: additions and removals in the order in which they were made."""
+"""Staged changes: additions and removals, in their order."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from matchyard.engine import Configured
 from matchyard.index.segment import Removals, Rows
 
-_FLUSH = 8192  # single additions are kept as Python values until this many wait
+_FLUSH = 8192  # up to so many single additions are kept as Python values
 
 
 class Changes:
-    """A removal takes away what was there before it, and not what is added after it."""
+    """The staged changes of an index. A removal affects only the additions before it."""
 
     def __init__(self, settings: Configured) -> None:
         self._settings = settings
         self._staging = settings.engine.encoder.Staging()
         self._pending: list[tuple[Any, int]] = []  # single additions: value and key
-        # What is removed, with the number of additions before its last removal.
+        # Each removed key or pair, with the number of additions before its last removal.
         self._removed_keys: dict[int, int] = {}
         self._removed_pairs: dict[tuple[Any, int], int] = {}
 
@@ -29,17 +29,17 @@ class Changes:
 
     @property
     def n_added(self) -> int:
-        """Additions so far, whether removed again or not."""
+        """The number of additions so far, including removed ones."""
         return int(self._staging.n_rows) + len(self._pending)
 
     @property
     def n_removed(self) -> int:
-        """Keys and pairs to be removed."""
+        """The number of removed keys and pairs."""
         return len(self._removed_keys) + len(self._removed_pairs)
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """Additions, the parts they consist of, and distinct names; see `Index._estimate`."""
+        """The numbers of additions, their parts, and distinct names; see `Index._estimate`."""
         self._flush()
         return self._staging.n_rows, self._staging.n_parts, self._staging.n_names
 
@@ -55,11 +55,11 @@ class Changes:
         self._staging.add(column, keys)
 
     def remove_key(self, key: int) -> None:
-        """Every subscription of the key goes."""
+        """Remove all subscriptions of the key."""
         self._removed_keys[key] = self.n_added
 
     def remove_pair(self, value: Any, key: int) -> None:
-        """Every copy of one parsed subscription of the key goes."""
+        """Remove all copies of one parsed subscription of the key."""
         self._removed_pairs[value, key] = self.n_added
 
     def _flush(self) -> None:
@@ -78,29 +78,29 @@ class Changes:
             raise
 
     def put_back(self, rows: Rows, removals: Removals) -> None:
-        """Stage again what a failed build had taken, before everything that came since."""
+        """Stage the changes of a failed build again, before all newer changes."""
         self._flush()
         self._staging.put_back(*rows)
         n_rows = len(rows.keys)
         for removed in (self._removed_keys, self._removed_pairs):
             for what in removed:
                 removed[what] += n_rows  # type: ignore[index]
-        # These were made before the rows that are put back, which no longer hold what they removed.
+        # The rows that are put back no longer contain the rows that these removals removed.
         for key in removals.keys.tolist():
             self._removed_keys.setdefault(key, 0)
         for pair in removals.pairs:
             self._removed_pairs.setdefault(pair, 0)
 
     def removals(self) -> Removals:
-        """What has to go from the subscriptions that were there before."""
+        """The removals that apply to the older subscriptions."""
         return Removals(np.array(list(self._removed_keys), np.int64), list(self._removed_pairs))
 
     def everything(self) -> tuple[Removals, Rows]:
-        """What has to go, and the additions as of `take`."""
+        """The removals, and the additions of `take`."""
         return self.removals(), self.take()
 
     def take(self) -> Rows:
-        """The additions that no later removal took away; leaves none of them staged."""
+        """Take out all additions that no later removal has removed."""
         self._flush()
         batch, vocabulary, keys = self._staging.take()
         if not (self._removed_keys or self._removed_pairs):

@@ -1,16 +1,16 @@
-"""Stream: events one by one from many threads, matched in batches.
+"""Stream: match events in batches that many threads submit one by one.
 
     submit ──▶ pending ──full, or old enough──▶ a worker: index.match ──▶ a future each
 
-Two workers take turns: one waits for a batch and then matches it, while the other waits for the next.
-So one encodes while the other matches; on a GPU each has a stream of its own, and copies overlap with
-kernels.
+Two workers take turns: one waits for a batch and then matches it, while the other waits for the
+next. One can encode while the other matches. On a card each has its own CUDA stream, and copies
+overlap with kernels.
 
-A thread that submits takes no lock unless it has to wait or to wake a worker: threads that queue up
-for a lock hand over the interpreter with it, and to hand it over takes longer than all the rest. What
-takes its place is the order of two steps: whoever adds something looks afterwards whether somebody
-waits for it, and whoever waits says so and looks again before. Steps of the interpreter are whole only
-where it has a lock of its own: a build without it ("free-threaded") is not supported.
+A thread that submits takes no lock unless it has to wait or to wake a worker: threads that wait for
+a lock switch the interpreter between them, which takes longer than everything else. The order of
+two steps replaces the lock: a thread that adds an event checks afterwards whether a worker waits
+for it; a worker announces that it waits and then checks again for events. This needs atomic steps
+of the interpreter: a Python without the global interpreter lock ("free-threaded") is not supported.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from matchyard.threads.forks import start_fresh_in_child
 from matchyard.threads.interrupts import shielded
 from matchyard.threads.waiting import Bell
 
-_NONE = 1 << 62  # as many events are never pending
+_NONE = 1 << 62  # more events than can ever be pending
 _CLOSED = "the stream is closed"
 _thread = threading.local()
 
 
 def _is_number(value: Any) -> bool:
-    """Is it a real number, of Python or NumPy?"""
+    """True if the value is a real number of Python or NumPy."""
     return isinstance(value, Real)
 
 
 class Matching(Protocol):
-    """What a stream needs of an index."""
+    """The part of an index that a stream needs."""
 
     def match(self, events: Any, threads: int | None = None) -> Matches:
         """The keys per event."""
 
 
 class Stream:
-    """Made by `Index.stream`. Use it in a `with` statement, or `close` it: what was submitted is
+    """Made by `Index.stream`. Use it in a `with` statement, or `close` it: all submitted events are
     matched before it ends. A callback of a future may `submit`, but not `close`.
 
     >>> import matchyard as my
@@ -71,9 +71,9 @@ class Stream:
         if not (_is_number(max_delay_ms) and max_delay_ms >= 0):
             raise UsageError("max_delay_ms must be a number, at least 0")
         self._index, self._max_batch, self._max_delay_s = index, max_batch, max_delay_ms / 1e3
-        self._pending: list[Answer] = []  # only a worker takes from it, and what was refused
-        self._whole: deque[Answer] = deque()  # batches that were submitted as such
-        self._wanted = _NONE  # how many have to be pending for a worker to be woken
+        self._pending: list[Answer] = []  # only workers and `_refuse` remove answers
+        self._whole: deque[Answer] = deque()  # batches of `submit_many`
+        self._wanted = _NONE  # `submit` wakes the worker when so many events are pending
         self._is_closed = False
         self._workers: list[threading.Thread] = []
         self._make_locks()
@@ -93,7 +93,7 @@ class Stream:
             self._workers.append(worker)
 
     def submit(self, event: Any) -> Future[list[Any]]:
-        """The keys of an event, when its batch is matched. It waits where a whole batch does."""
+        """Submit an event; the future gets its keys. Waits while a full batch is pending."""
         if len(self._pending) >= self._max_batch:
             self._wait_for_room()
         if self._is_closed:
@@ -107,19 +107,19 @@ class Stream:
         return answer
 
     def submit_many(self, events: Any) -> Future[Matches]:
-        """The matches of events that are a batch already: all that `Index.match` takes. It never
-        waits."""
+        """Submit a batch of events in any form of `Index.match`; the future gets its matches. It
+        never waits."""
         if self._is_closed:
             raise UsageError(_CLOSED)
         whole = Answer(events)
         self._whole.append(whole)
-        if self._is_closed:  # the workers may have looked before, and ended
+        if self._is_closed:  # the workers may have ended before they saw the batch
             self._refuse(whole, self._whole)
         self._wake.ring()
         return whole
 
     def close(self) -> None:
-        """Match what is pending, and end."""
+        """Match the pending events, then end the workers."""
         if threading.current_thread() in self._workers:
             raise UsageError("a callback cannot close its stream, which waits for callbacks")
         self._close()
@@ -143,28 +143,28 @@ class Stream:
         self._wake.ring()
 
     def _make_locks(self) -> None:
-        self._turn = threading.Lock()  # of the worker that waits for a batch
-        self._lock = threading.Lock()  # of whoever takes from what is pending
-        self._wake = Bell()  # for this worker
-        self._has_room = Bell()  # for whoever submits
+        self._turn = threading.Lock()  # held by the worker that waits for a batch
+        self._lock = threading.Lock()  # held while answers are removed from the pending ones
+        self._wake = Bell()  # wakes the worker that waits for a batch
+        self._has_room = Bell()  # wakes threads that wait in `submit`
 
     def _start_fresh(self) -> None:
-        """A process that was forked has none of the threads, and takes nothing."""
+        """Close the stream in a forked process, which has none of its threads."""
         self._is_closed = True
         self._pending, self._whole, self._workers = [], deque(), []
-        self._make_locks()  # somebody may have had them
+        self._make_locks()  # a thread of the parent may have held the old ones
 
     def _wait_for_room(self) -> None:
-        if getattr(_thread, "is_worker", False):  # a callback would keep a worker, and wait for it
+        if getattr(_thread, "is_worker", False):  # a callback would wait for its own worker
             return
         while len(self._pending) >= self._max_batch and not self._is_closed:
             ticket = self._has_room.ticket()
             if len(self._pending) >= self._max_batch and not self._is_closed:
-                self._wake.ring()  # whoever was to do it may have been interrupted
+                self._wake.ring()  # an interrupt may have stopped the thread that had to ring
                 self._has_room.wait(ticket)
 
     def _refuse(self, answer: Answer, where: list[Answer] | deque[Answer]) -> None:
-        """Take back what came after the stream was closed, unless a worker has it already."""
+        """Refuse an answer that came after the close, unless a worker has already taken it."""
         with self._lock:
             try:
                 where.remove(answer)
@@ -185,8 +185,8 @@ class Stream:
                     self._match(batch)
                 elif self._is_closed and not self._pending and not self._whole:
                     return
-                del batch  # while nothing comes, nothing is kept
-        except BaseException as error:  # nobody would match what is pending
+                del batch  # keeps no events alive while the worker waits
+        except BaseException as error:  # no worker would match the pending events
             self._close()
             left = self._taken(len(self._pending))
             with suppress(IndexError):
@@ -196,9 +196,9 @@ class Stream:
             give(left, [error] * len(left))
 
     def _next_batch(self) -> list[Answer] | Answer:
-        """Wait for a batch; an empty one where the stream may have ended."""
+        """Wait for a batch; it is empty if the stream may have ended."""
         self._wait_for(1, None)
-        first = self._pending[:1]  # none also where it was just refused
+        first = self._pending[:1]  # empty if the only answer was just refused
         with self._lock:
             if self._whole and not (first and first[0].since < self._whole[0].since):
                 return self._whole.popleft()
@@ -207,8 +207,7 @@ class Stream:
         return self._taken(self._max_batch)
 
     def _wait_for(self, n_events: int, until: float | None) -> None:
-        """Wait until so many are pending, or a whole batch, or until a moment, or until the stream is
-        closed."""
+        """Wait for `n_events` pending events, a batch of `submit_many`, `until`, or the close."""
         while not self._has(n_events):
             left = None if until is None else until - monotonic()
             if left is not None and left <= 0:
@@ -220,57 +219,57 @@ class Stream:
         self._wanted = _NONE
 
     def _has(self, n_events: int) -> bool:
-        """Are so many pending, or is there a whole batch, or nothing to wait for?"""
+        """True if `n_events` or a batch of `submit_many` are pending, or the stream is closed."""
         return len(self._pending) >= n_events or bool(self._whole) or self._is_closed
 
     def _taken(self, n_events: int) -> list[Answer]:
-        """The first of what is pending, which is not from now on."""
+        """Pop the oldest pending answers, at most `n_events`."""
         with self._lock:
             taken = self._pending[:n_events]
-            del self._pending[: len(taken)]  # others may have come since
+            del self._pending[: len(taken)]  # other threads may have appended meanwhile
         self._has_room.ring()
         return taken
 
     def _match(self, batch: list[Answer]) -> None:
         batch, events = begin(batch)
         try:
-            found = self._found(events)
-            if len(found) != len(batch):
-                raise UsageError(f"{len(found)} results for {len(batch)} events")
-        except BaseException as error:  # whatever it is, somebody waits for it
-            found = [_without_frames(error)] * len(batch)
-        give(batch, found)
+            results = self._found(events)
+            if len(results) != len(batch):
+                raise UsageError(f"{len(results)} results for {len(batch)} events")
+        except BaseException as error:  # of any kind: the futures must get an error
+            results = [_without_frames(error)] * len(batch)
+        give(batch, results)
 
     def _match_whole(self, whole: Answer) -> None:
         batch, events = begin([whole])
         try:
-            found: list[Any] = [self._index.match(one, 1) for one in events]
+            results: list[Any] = [self._index.match(one, 1) for one in events]
         except BaseException as error:
-            found = [_without_frames(error)]
-        give(batch, found)
+            results = [_without_frames(error)]
+        give(batch, results)
 
     def _found(self, events: Sequence[Any]) -> list[Any]:
-        """The keys of each event, or the error; an event that is refused fails alone."""
-        found: list[Any] = [None] * len(events)
+        """The keys or the error of each event; a refused event does not fail the others."""
+        results: list[Any] = [None] * len(events)
         left = [(0, len(events))]
         while left:
             start, stop = left.pop()
             if start == stop:
                 continue
             try:
-                found[start:stop] = self._index.match(events[start:stop], 1).to_lists()
+                results[start:stop] = self._index.match(events[start:stop], 1).to_lists()
             except EventError as error:
                 bad = start + error.event
-                found[bad] = _without_frames(error.counted_from(-error.event))
-                middle = (bad + 1 + stop) // 2  # halves, since where one is bad many may be
+                results[bad] = _without_frames(error.counted_from(-error.event))
+                middle = (bad + 1 + stop) // 2  # halves, since more events may be bad
                 left += [(start, bad), (bad + 1, middle), (middle, stop)]
             except Exception as error:
                 if stop - start > 1 and _is_of_one_event(error):
                     middle = (start + stop) // 2
                     left += [(start, middle), (middle, stop)]
                 else:
-                    found[start:stop] = [_without_frames(error)] * (stop - start)
-        return found
+                    results[start:stop] = [_without_frames(error)] * (stop - start)
+        return results
 
 
 def _ended() -> None:
@@ -282,11 +281,11 @@ def _ended() -> None:
 
 
 _streams: set[weakref.ref[Stream]] = set()
-atexit.register(_ended)  # what was submitted is matched though nobody has closed the stream
+atexit.register(_ended)  # submitted events are matched even if the stream was not closed
 
 
 def _without_frames(error: BaseException) -> BaseException:
-    """An error that says all by its words keeps no events: frames of its traceback have the batch."""
+    """Remove the tracebacks of our own errors: their frames would keep the events alive."""
     chain: list[BaseException] = []
     one: BaseException | None = error if isinstance(error, MatchyardError) else None
     while one is not None and one not in chain:
@@ -296,5 +295,5 @@ def _without_frames(error: BaseException) -> BaseException:
 
 
 def _is_of_one_event(error: Exception) -> bool:
-    """May it be that one event was refused, and it was not said which?"""
+    """True if a single event of the batch may have caused the error."""
     return isinstance(error, MatchyardError) and not isinstance(error, DeviceError)

@@ -1,4 +1,5 @@
-"""Numba building blocks shared by the engines: hashing, bit sets, CSR, and the subset index."""
+"""Numba building blocks of the engines: hashing, bit sets, CSR, and the subset index. Read `subset`
+first."""
 
 from matchyard.kernels import compiler as compiler
 

@@ -1,7 +1,7 @@
-"""Bloom signatures: sets as fixed-width bit strings whose inclusion is tested many at a time.
+"""Bloom signatures: sets as bit strings of fixed width. One instruction tests many for inclusion.
 
-Bit 0 is the most significant bit of word 0, so that the order of the words is the order of the
-bit strings and a common prefix is a common leading part [TagMatch §3.3.1].
+Bit 0 is the most significant bit of word 0. The order of the words is therefore the order of the
+bit strings, and a common prefix is a common leading part [TagMatch §3.3.1].
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 def n_words_for(n_bits: int) -> int:
-    """64-bit words that hold a signature of that many bits."""
+    """The number of 64-bit words of a signature of `n_bits` bits."""
     return (n_bits + 63) // 64
 
 
@@ -34,7 +34,7 @@ def count_ones(typingctx: Any, word: Any) -> Any:
 
 @intrinsic_with(lambda word: np.int64((int(word) & -int(word)).bit_length() - 1))
 def lowest_one(typingctx: Any, word: Any) -> Any:
-    """The index of the lowest one-bit, counted from the least significant; the word is not 0."""
+    """The position of the lowest one-bit, from the least significant bit; the word is not 0."""
     return types.int64(types.uint64), lambda context, builder, call, args: builder.cttz(
         args[0], ir.Constant(ir.IntType(1), 1)
     )
@@ -42,7 +42,7 @@ def lowest_one(typingctx: Any, word: Any) -> Any:
 
 @intrinsic_with(lambda word: np.int64(64 - int(word).bit_length()))
 def n_leading_zeros(typingctx: Any, word: Any) -> Any:
-    """How many zeros stand before the most significant one-bit; 64 for the word 0."""
+    """The number of zeros before the most significant one-bit; 64 for the word 0."""
     return types.int64(types.uint64), lambda context, builder, call, args: builder.ctlz(
         args[0], ir.Constant(ir.IntType(1), 0)
     )
@@ -54,9 +54,9 @@ def _packed(bits: Any) -> Any:
 
 
 def _define_lanes(n_lanes: int) -> Any:
-    """`lanes(row, at, absent)`: bit j says that row[at + j] has no bit of `absent`, j < n_lanes.
+    """`lanes(row, at, absent)`: bit j is 1 if row[at + j] has no bit of `absent`, for j < n_lanes.
 
-    Written as vector code because the loop that says the same is turned into gathers.
+    It is vector code, because LLVM turns the equivalent loop into gathers.
     """
 
     def find_lanes(row: Any, at: Any, absent: Any) -> Any:
@@ -88,7 +88,7 @@ _ROW = ir.VectorType(ir.IntType(64), 8)
 
 
 def _row_at(context: Any, builder: Any, call: Any, args: Any, number: int, at: Any = None) -> Any:
-    """Where the row of eight words begins that an array has at `at`, by default at its start."""
+    """The address of the eight words of an array from `at` on, by default from its start."""
     array = context.make_array(call.args[number])(context, builder, args[number])
     start = ir.Constant(ir.IntType(64), 0) if at is None else at
     return builder.bitcast(builder.gep(array.data, [start]), _ROW.as_pointer())
@@ -105,8 +105,8 @@ def and_8_rows(
     typingctx: Any, result: Any, bits: Any,
     a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any,
 ) -> Any:  # fmt: skip
-    """AND eight rows of `bits`, each of eight words and beginning there, into the row `result`;
-    bit j of what it returns says that word j of it is not 0."""
+    """AND eight rows of `bits`, of eight words each, into the row `result`. The other arguments are
+    their starts. Bit j of the returned word is 1 if word j of the result is not 0."""
 
     def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
         target = _row_at(context, builder, call, args, 0)
@@ -122,7 +122,7 @@ def and_8_rows(
 
 
 def _define_merge(operation: str) -> Any:
-    """`merge(bits, at, row)`: AND or OR a row of eight words into the one at `at`."""
+    """`merge(bits, at, row)`: AND or OR a row of eight words into the row of `bits` at `at`."""
 
     combine = {"and_": np.bitwise_and, "or_": np.bitwise_or}[operation]
 
@@ -149,7 +149,7 @@ def _copy_row(row: Any, bits: Any, at: Any) -> None:
 
 @intrinsic_with(_copy_row)
 def copy_row(typingctx: Any, row: Any, bits: Any, at: Any) -> Any:
-    """Copy the row of eight words at `at`."""
+    """Copy the eight words of `bits` at `at` to `row`."""
 
     def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
         source = _row_at(context, builder, call, args, 1, args[2])
@@ -166,8 +166,8 @@ def _flip(row: Any, number: Any) -> None:
 
 @intrinsic_with(_flip)
 def flip(typingctx: Any, row: Any, number: Any) -> Any:
-    """Flip one bit of a row of eight words. As vector code, since a vector that is read right after
-    one of its words was written waits for the write."""
+    """Flip one bit of a row of eight words. It is vector code, because reading a vector right after
+    a write to one of its words has to wait for the write."""
 
     def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
         word, lane = ir.IntType(64), ir.IntType(32)
@@ -198,7 +198,7 @@ lanes_8 = _define_lanes(8)
 
 @njit(nogil=True, cache=True)
 def first_lanes(count):
-    """A word with the lowest `count` >= 1 bits set, all of them when there are 64 or more."""
+    """A word with the lowest `count` >= 1 bits set; all bits if `count` is 64 or more."""
     if count >= WORD:
         return ALL
     return (ONE << np.uint64(count)) - ONE
@@ -206,8 +206,8 @@ def first_lanes(count):
 
 @njit(nogil=True, cache=True)
 def add_name(signature, code, n_bits, n_hashes):
-    """Set the bits of a name with the given hash, each drawn anew: double hashing, which takes
-    equal steps, has too few patterns in so few bits and 20 times the false positives."""
+    """Set the bits of a name with the given hash, each with its own hash. Double hashing, with its
+    equal steps, has too few patterns in so few bits, and 20 times the false positives."""
     for number in range(n_hashes):
         word = mix64(code + np.uint64(number)) >> np.uint64(32)
         bit = (word * np.uint64(n_bits)) >> np.uint64(32)
@@ -216,7 +216,7 @@ def add_name(signature, code, n_bits, n_hashes):
 
 @njit(nogil=True, cache=True)
 def sign_sets(set_start, set_ids, codes, n_bits, n_hashes, n_words):
-    """The signatures of sets of ids, `codes` being the hash of each id's name."""
+    """The signatures of sets of ids; `codes` has the hash of each id's name."""
     signatures = np.zeros((len(set_start) - 1, n_words), np.uint64)
     for row in range(len(set_start) - 1):
         for i in range(set_start[row], set_start[row + 1]):
@@ -236,7 +236,7 @@ def weights(signatures):
 
 @njit(nogil=True, cache=True)
 def leftmost_one(signature):
-    """Position of the first one-bit, or the width when there is none."""
+    """The position of the first one-bit, or the width if there is none."""
     for word in range(len(signature)):
         if signature[word] != ZERO:
             return word * WORD + n_leading_zeros(signature[word])
@@ -245,7 +245,7 @@ def leftmost_one(signature):
 
 @njit(nogil=True, cache=True)
 def is_one(signature, position):
-    """Is the bit at this position set?"""
+    """True if the bit at this position is set."""
     return (signature[position >> 6] << np.uint64(position & 63)) >> np.uint64(63) != ZERO
 
 
@@ -257,7 +257,7 @@ def set_one(signature, position):
 
 @njit(nogil=True, cache=True)
 def common_prefix(first, last, prefix):
-    """The ones of `first` before the first bit where it differs from `last` [TagMatch Alg. 4]."""
+    """Set `prefix` to the ones of `first` before it differs from `last` [TagMatch Alg. 4]."""
     for word in range(len(first)):
         differ = first[word] ^ last[word]
         if differ == ZERO:

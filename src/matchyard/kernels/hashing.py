@@ -1,7 +1,7 @@
-"""Hashing of names and numbers, and the CPU's prefetch instruction.
+"""Hash names and numbers, and prefetch memory.
 
-`xxh64` is the standard XXH64, so that ids computed here agree with those of other programs
-(Spark's `xxhash64` is XXH64 with seed 42).
+`xxh64` is the standard XXH64, so other programs compute the same hashes (Spark's `xxhash64` is
+XXH64 with seed 42).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PRIME_5 = np.uint64(0x27D4EB2F165667C5)
 
 @intrinsic_with(lambda array, position: None)
 def prefetch(typingctx: Any, array: Any, position: Any) -> Any:
-    """Ask the CPU to load `array[position]` soon; never faults, even past the end."""
+    """Tell the CPU to load `array[position]` into the cache; safe even past the end."""
     signature = types.void(array, types.intp)
 
     def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
@@ -68,7 +68,7 @@ read_4 = _define_read(4)
 
 @njit(nogil=True, cache=True)
 def is_equal(left, left_start, right, right_start, length):
-    """Are these bytes of two arrays the same? Words overlap rather than leave a tail of bytes."""
+    """True if `length` bytes of two arrays are equal. The last words overlap, to leave no bytes."""
     if length >= 8:
         for i in range(0, length - 8, 8):
             if read_8(left, left_start + i) != read_8(right, right_start + i):

@@ -1,4 +1,4 @@
-"""Random numbers as a function of (seed, row, draw): any row can be made without the others."""
+"""Random numbers as a function of (seed, row, draw): a row can be made without the others."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from matchyard.kernels.hashing import mix64
 class Zipf(NamedTuple):
     """Walker's alias table of a Zipf distribution: one look-up per draw."""
 
-    threshold: NDArray[np.float64]  # [n] keep the column when the fraction is below it…
-    alias: NDArray[np.int32]  # [n] …and take this rank otherwise
+    threshold: NDArray[np.float64]  # [n] a fraction below it means: take the column itself…
+    alias: NDArray[np.int32]  # [n] …otherwise take this rank
 
 
 def zipf(n_ranks: int, exponent: float) -> Zipf:
@@ -71,7 +71,7 @@ def below(word, limit):
 
 @njit(nogil=True, cache=True)
 def pick(table, word):
-    """A rank drawn from a `Zipf` table: the upper bits choose a column, the lower bits keep it."""
+    """Draw a rank from a `Zipf` table: `word` chooses a column, its hash decides on the alias."""
     column = below(word, len(table.threshold))
     if fraction(mix64(word)) < table.threshold[column]:
         return column
@@ -80,8 +80,8 @@ def pick(table, word):
 
 @njit(nogil=True, cache=True)
 def choose_each(shares, numbers, seed):
-    """The place in cumulative shares that chance gives to each number."""
-    places = np.empty(len(numbers), np.int32)
+    """For each number, a position in cumulative shares, drawn by the number."""
+    positions = np.empty(len(numbers), np.int32)
     for i in range(len(numbers)):
         share = fraction(draw(seed, numbers[i], 0))
         low, high = 0, len(shares) - 1
@@ -91,5 +91,5 @@ def choose_each(shares, numbers, seed):
                 low = middle + 1
             else:
                 high = middle
-        places[i] = low
-    return places
+        positions[i] = low
+    return positions

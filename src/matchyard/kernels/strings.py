@@ -1,8 +1,8 @@
-"""Names to ids: a hash table over strings that confirms every hit byte for byte.
+"""Map names to ids: a hash table over strings that checks every hit byte by byte.
 
-Ids are row numbers of the string column. A slot of the table is one 64-bit word, the upper half of
-the name's hash beside its id, so that a name costs one cache miss when it is unknown; many names
-are looked up at once, so that their misses overlap.
+Ids are row numbers of the string column. A slot of the table is one 64-bit word: the upper half of
+the name's hash, and the id. An unknown name therefore costs one cache miss. Many names are looked
+up together, so that their cache misses overlap.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 UNKNOWN = -1
 _LOW = np.uint64(0xFFFFFFFF)
-BLOCK = 32  # names looked up together: enough misses in flight, and the hashes stay in L1
+BLOCK = 32  # names looked up together: enough overlapping misses, and the hashes stay in L1
 
 
 class Names(NamedTuple):
-    """Names by id, how often each is used, and the table that finds them."""
+    """Names by id, the number of uses of each, and the hash table over them."""
 
     slots: NDArray[np.uint64]  # [n_slots] upper half of the hash, lower half id + 1; 0 is free
     text_start: NDArray[np.signedinteger]  # [n_names + 1] Arrow offsets by id; 32 bits if they fit
@@ -34,15 +34,15 @@ class Names(NamedTuple):
 
     @property
     def n_names(self) -> int:
-        """How many names there are."""
+        """The number of names."""
         return len(self.text_start) - 1
 
     def name(self, number: int) -> str:
-        """The name with that id."""
+        """The name with the id `number`."""
         return bytes(self.text[self.text_start[number] : self.text_start[number + 1]]).decode()
 
     def counts(self) -> NDArray[np.int64]:
-        """How often each name is used, by id; falling, since ids are given by frequency."""
+        """The number of uses of each name, by id; descending, since ids are ranks by frequency."""
         return np.repeat(self.uses[:, 1], np.diff(self.uses[:, 0], prepend=0))
 
     def to_arrow(self) -> pa.Array:
@@ -53,7 +53,7 @@ class Names(NamedTuple):
 
 
 def n_bytes(arrays: Any) -> int:
-    """Memory of an array, or of all arrays in a NamedTuple of arrays and of such tuples."""
+    """Bytes of an array, or of all arrays in a tuple, which may contain tuples."""
     if isinstance(arrays, tuple):
         return sum(map(n_bytes, arrays))
     return int(arrays.nbytes)
@@ -63,15 +63,15 @@ _UNCOUNTED = np.empty((0, 2), np.int64)
 
 
 def n_slots_for(n_names: int) -> int:
-    """Slots that keep the table at most three quarters full."""
+    """The number of slots with which the table is at most three quarters full."""
     return max(8, n_names + n_names // 3 + 1)
 
 
 class Interner:
-    """Names that are still being collected: ids in order of appearance."""
+    """A growing table of names, with ids in the order of appearance."""
 
     def __init__(self, known: Names | None = None) -> None:
-        self._count = np.zeros(1, np.int64)  # changed by the kernel together with what it counts
+        self._count = np.zeros(1, np.int64)  # the kernel changes it together with the names
         self._slots = np.zeros(1024, np.uint64)
         self._text_start = np.zeros(1024, np.int64)
         self._text = np.empty(4096, np.uint8)
@@ -83,7 +83,7 @@ class Interner:
 
     @property
     def n_names(self) -> int:
-        """How many names there are so far."""
+        """The number of names so far."""
         return int(self._count[0])
 
     def intern(self, text: NDArray[np.uint8], text_start: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -105,11 +105,11 @@ class Interner:
     def find(self, name: bytes) -> int:
         """The id of one name, or a negative number."""
         text = np.frombuffer(name, np.uint8)
-        code = np.uint64(xxh64(text, 0, len(text)))  # a plain int would be taken for an int64
+        code = np.uint64(xxh64(text, 0, len(text)))  # Numba would take a plain int for an int64
         return int(find_name(self.names(), code, text, 0, len(text)))
 
     def names(self) -> Names:
-        """What was collected so far, as read-only views."""
+        """The names so far, as read-only views."""
         end = int(self._text_start[self.n_names])
         start, text = self._text_start[: self.n_names + 1], self._text[:end]
         return freeze(Names(self._slots, start, text, _UNCOUNTED))
@@ -126,13 +126,13 @@ class Interner:
 
 
 def string_buffers(words: pa.Array, widen: bool = True) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    """Offsets and bytes of an Arrow column of strings or bytes. Bytes are not copied; offsets are copied
-    where they are widened to 64 bits."""
+    """Offsets and bytes of an Arrow column of strings or bytes, without a copy of the bytes.
+    Offsets are copied if `widen` makes them 64 bits wide."""
     _, offsets, data = words.buffers()
     is_large = pa.types.is_large_string(words.type) or pa.types.is_large_binary(words.type)
     width = np.int64 if is_large else np.int32
     text = np.frombuffer(data or b"", np.uint8)
-    text.flags.writeable = False  # as that of Python strings, so that kernels are compiled once
+    text.flags.writeable = False  # the same type as of Python strings: kernels are compiled once
     if offsets is None or len(words) == 0:
         return np.zeros(1, np.int64), text
     start = np.frombuffer(offsets, width)[words.offset : words.offset + len(words) + 1]
@@ -140,7 +140,7 @@ def string_buffers(words: pa.Array, widen: bool = True) -> tuple[NDArray[Any], N
 
 
 def find_names(names: Names, words: pa.Array) -> NDArray[np.int64]:
-    """The ids of an Arrow column of names, UNKNOWN where there is none."""
+    """The ids of an Arrow column of names, or UNKNOWN."""
     text_start, text = string_buffers(words)
     ids = np.empty(len(words), np.int64)
     _find_all(names, text, text_start, ids)
@@ -148,7 +148,7 @@ def find_names(names: Names, words: pa.Array) -> NDArray[np.int64]:
 
 
 def rank_names(names: Names, counts: NDArray[np.int64]) -> tuple[Names, NDArray[np.int32]]:
-    """Names with new ids by falling count, and the new id of each old one (-1: not used)."""
+    """Give names new ids by descending count; also returns the new id of each old one, or -1."""
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     rank = np.full(len(counts), -1, np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
@@ -164,9 +164,9 @@ def rank_names(names: Names, counts: NDArray[np.int64]) -> tuple[Names, NDArray[
 
 
 def freeze(arrays: Arrays) -> Arrays:
-    """Read-only views: compiled kernels see one array type, whether built here or mapped from disk.
+    """Read-only views of a NamedTuple of arrays, which may contain such tuples.
 
-    Of a NamedTuple of arrays, and of such tuples.
+    Compiled kernels then see one array type, for arrays that are built here or mapped from disk.
     """
     views: list[Any] = []
     for array in arrays:
@@ -201,7 +201,7 @@ def _take(text_start, text, order):
 
 @njit(nogil=True, cache=True)
 def home(code, n_slots):
-    """The first slot to look at."""
+    """The first slot of a hash in the probe sequence."""
     return np.int64(((code & _LOW) * np.uint64(n_slots)) >> np.uint64(32))
 
 
@@ -216,7 +216,7 @@ def _is_name(names, name, text, start, end):
 
 @njit(nogil=True, cache=True)
 def find_name(names, code, text, start, end):
-    """The id of one name, or the complement of the free slot where it would go."""
+    """The id of one name, or the complement of the free slot for it."""
     slots = names.slots
     position = home(code, len(slots))
     upper = code >> np.uint64(32)
@@ -235,7 +235,7 @@ def find_name(names, code, text, start, end):
 
 @njit(nogil=True, cache=True)
 def hash_block(slots, text, text_start, first, codes):
-    """Hash the names from `first` on and start loading their slots; returns how many."""
+    """Hash the names from `first` on and prefetch their slots; returns the number of names."""
     n_block = min(len(codes), len(text_start) - 1 - first)
     for i in range(n_block):
         codes[i] = xxh64(text, text_start[first + i], text_start[first + i + 1])
@@ -245,7 +245,7 @@ def hash_block(slots, text, text_start, first, codes):
 
 @njit(nogil=True, cache=True)
 def _likely_name(slots, code):
-    """The first name whose hash agrees in the upper half, or UNKNOWN."""
+    """The first name with the same upper half of the hash, or UNKNOWN."""
     position = home(code, len(slots))
     upper = code >> np.uint64(32)
     while True:
@@ -261,9 +261,9 @@ def _likely_name(slots, code):
 
 @njit(nogil=True, cache=True)
 def find_block(names, text, text_start, first, codes, ids):
-    """Find the names from `first` on, UNKNOWN where there is none; returns how many.
+    """Write the ids of a block of names from `first` on, or UNKNOWN; returns the number of names.
 
-    Step by step for the whole block, so that the cache misses of a step overlap.
+    Each step runs for the whole block, so that the cache misses of a step overlap.
     """
     n_block = hash_block(names.slots, text, text_start, first, codes)
     for i in range(n_block):
@@ -298,12 +298,12 @@ def _fill(slots, text_start, text):
 @njit(nogil=True, cache=True)
 def _intern(names, count, text, text_start, ids):
     codes = np.empty(BLOCK, np.uint64)
-    found = np.empty(BLOCK, np.int64)
+    known = np.empty(BLOCK, np.int64)
     for first in range(0, len(ids), BLOCK):
-        n_block = find_block(names, text, text_start, first, codes, found)
+        n_block = find_block(names, text, text_start, first, codes, known)
         for i in range(n_block):
-            name = found[i]
-            if name < 0:  # new, or new in this block
+            name = known[i]
+            if name < 0:  # a new name; an earlier name of this block may have added it
                 start, end = text_start[first + i], text_start[first + i + 1]
                 name = find_name(names, codes[i], text, start, end)
                 if name < 0:

@@ -1,11 +1,11 @@
-"""The subset index: which of many stored sets of ids are contained in a given set of ids?
+"""The subset index: find the stored sets of ids that a given set of ids contains.
 
-Every stored set is filed under its rarest id only, so a query looks at the postings of its own ids
-and at nothing else. Ids are ranks: 0 is the most frequent, so the rarest id of a set is its
-largest. Inside a posting the sets are sorted by their next-rarest ids. A posting that is longer
-than a leaf becomes a *node*, cut into *runs* of at most a leaf's length by the next id; a run whose
-sets all share that id and are still too many is a node again. So the index is a trie over ids in
-order of rarity with scanned leaves, and no skew makes a query linear.
+Every stored set is filed under its rarest id only, so a query searches only the postings of its own
+ids. Ids are ranks: 0 is the most frequent id, so the rarest id of a set is its largest. In a
+posting the sets are sorted by their next-rarest ids. A posting that is longer than a leaf becomes a
+*node*: it is cut by the next id into *runs* of at most a leaf's length. If too many sets share the
+next id, their run is a node again. The index is thus a trie over ids in order of rarity, with
+leaves that are scanned. Even with skewed data a query does not scan all sets.
 
     posting of id 7 ──▶ rows  [7] [7 2] [7 2 0] [7 4] [7 5 1] …      (a leaf: scan it)
     posting of id 3 ──▶ node: own row [3], runs  ids 0…0 ─▶ node
@@ -22,26 +22,24 @@ from numpy.typing import NDArray
 
 from matchyard.kernels.hashing import mix64, prefetch
 
-LEAF = 64  # rows scanned rather than split further
-_AHEAD = 8  # queries between asking for a cache line and needing it
+LEAF = 64  # up to so many rows are scanned and not split
+_AHEAD = 8  # queries between the prefetch of a cache line and its use
 
 
 class SubsetIndex(NamedTuple):
     """Rows (distinct stored sets, in posting order) and the trie above them."""
 
-    signatures: NDArray[np.uint64]  # [n_rows] two bits per id, the rarest left out
+    signatures: NDArray[np.uint64]  # [n_rows] two bits per id, without the rarest id
     id_start: NDArray[np.int32]  # [n_rows + 1] offsets into ids
-    ids: NDArray[np.int32]  # rarest first, the rarest itself left out (the posting implies it)
-    posting_start: NDArray[
-        np.int32
-    ]  # [n_ids + 1] rows of each rarest id; the empty set comes before
+    ids: NDArray[np.int32]  # rarest first, without the rarest id (the posting implies it)
+    posting_start: NDArray[np.int32]  # [n_ids + 1] rows of each rarest id, after the empty set
     split_ids: NDArray[np.int32]  # [n_splits] ids whose posting is a node, ascending: nodes 0, 1, …
-    node_row: NDArray[np.int32]  # [n_nodes] first row; it is the node's own when it ends here
-    node_own: NDArray[np.int32]  # [n_nodes] 1 when the first row ends at this node
+    node_row: NDArray[np.int32]  # [n_nodes] first row
+    node_own: NDArray[np.int32]  # [n_nodes] 1 if the first row has no further ids
     run_start: NDArray[np.int32]  # [n_nodes + 1] offsets into the runs
     run_id: NDArray[np.int32]  # [n_runs] smallest next id in the run
     run_row: NDArray[np.int32]  # [n_runs] first row of the run
-    run_end: NDArray[np.int32]  # [n_runs] and the row after its last
+    run_end: NDArray[np.int32]  # [n_runs] the row after the last one of the run
     run_node: NDArray[np.int32]  # [n_runs] node of a run that is split further, or -1
 
 
@@ -74,17 +72,17 @@ def _slot(number, mask):
 def _has(members, mask, number):
     slot = _slot(number, mask)
     while True:
-        found = members[slot]
-        if found == number:
+        member = members[slot]
+        if member == number:
             return True
-        if found < 0:
+        if member < 0:
             return False
         slot = (slot + 1) & mask
 
 
 @njit(nogil=True, cache=True)
 def remember(ids, start, end, members, distinct):
-    """Fill the open-addressed set, and list its ids once each; returns (mask, how many)."""
+    """Put ids into the hash set `members` and list them in `distinct`; returns (mask, number)."""
     size, n_distinct = 32, 0
     while size < 4 * (end - start):
         size *= 2
@@ -102,7 +100,7 @@ def remember(ids, start, end, members, distinct):
 
 @njit(nogil=True, cache=True)
 def has_all(ids, start, end, members, mask):
-    """Are all of ids[start:end] in the query?"""
+    """True if the query has all of ids[start:end]."""
     for i in range(start, end):
         if not _has(members, mask, ids[i]):
             return False
@@ -138,7 +136,7 @@ def _deeper(stack):
 
 @njit(nogil=True, cache=True)
 def scratch_for(query_start):
-    """For `remember`: a set with room for the longest query four times over, and a list."""
+    """Memory for `remember`: a hash set of four times the longest query, and a list of ids."""
     longest, size = 0, 32
     for query in range(len(query_start) - 1):
         longest = max(longest, query_start[query + 1] - query_start[query])
@@ -149,7 +147,7 @@ def scratch_for(query_start):
 
 @njit(nogil=True, cache=True)
 def _sort_if_split(index, ids, n_ids, leaf):
-    """Nodes are walked in ascending order of ids; where there is none, order does not matter."""
+    """Sort the ids if one of them has a node: `_walk` needs ascending ids."""
     is_split = False
     for i in range(n_ids):
         is_split |= index.posting_start[ids[i] + 1] - index.posting_start[ids[i]] > leaf
@@ -159,9 +157,9 @@ def _sort_if_split(index, ids, n_ids, leaf):
 
 @njit(nogil=True, cache=True)
 def _walk(index, node, ids, limit, missing, members, mask, stack, hits, n_hits):
-    """Visit a node and what is below it with ids[:limit], which are smaller than those above it.
+    """Search a node and the nodes below it with ids[:limit], which are smaller than the node's id.
 
-    Returns (hits, n_hits, stack, candidates); hits and stack may have been replaced.
+    Returns (hits, n_hits, stack, candidates); `hits` and `stack` are new arrays if they grew.
     """
     stack[0, 0], stack[0, 1], stack[0, 2] = node, limit, 0
     n_open, candidates = 1, 0
@@ -176,7 +174,7 @@ def _walk(index, node, ids, limit, missing, members, mask, stack, hits, n_hits):
             n_hits += 1
             candidates += 1
         run, last = index.run_start[node], index.run_start[node + 1]
-        done = -1  # a leaf is scanned once, whatever of the query's ids lead to it
+        done = -1  # a leaf is scanned once, even if several ids of the query lead to it
         for i in range(limit):
             run = max(run, _search(index.run_id, run, last, ids[i]))
             if run == done or index.run_id[run] > ids[i]:
@@ -197,7 +195,7 @@ def _walk(index, node, ids, limit, missing, members, mask, stack, hits, n_hits):
 
 @njit(nogil=True, cache=True)
 def _load_ahead(index, query_start, query_ids, query):
-    """Start loading what the queries after this one need: postings, then rows, then their ids."""
+    """Prefetch for later queries: postings of the farthest one, then rows, then ids."""
     n_queries = len(query_start) - 1
     if query + _AHEAD < n_queries:
         for i in range(query_start[query + _AHEAD], query_start[query + _AHEAD + 1]):
@@ -217,13 +215,13 @@ def _load_ahead(index, query_start, query_ids, query):
 
 @njit(nogil=True, cache=True)
 def select(index, query_start, query_ids, leaf, hits, hit_start):
-    """The rows contained in each query; its ids may come in any order, and repeatedly.
+    """Find the rows that each query contains. Its ids may be unsorted and repeated.
 
-    Fills `hit_start` and returns (hits, candidates): rows per query in CSR form, and how many
-    rows were looked at. `hits` is a buffer to begin with; it is replaced when it is too small.
+    Fills `hit_start` and returns (hits, candidates): the rows per query in CSR form, and the number
+    of rows that were tested. `hits` is a buffer; a larger one replaces it if it is too small.
     """
     members, ids = scratch_for(query_start)
-    stack = np.empty((64, 3), np.int64)  # nodes to visit: node, how many ids to try, depth
+    stack = np.empty((64, 3), np.int64)  # nodes to visit: node, number of ids to try, depth
     n_hits, candidates = 0, 0
     n_empty = index.posting_start[0]
     for query in range(len(query_start) - 1):

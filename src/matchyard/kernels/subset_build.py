@@ -1,6 +1,5 @@
-"""Building the subset index: file, sort, merge equal sets, and split long postings.
-
-See `matchyard.kernels.subset` for what is built and why.
+"""Build the subset index: file sets under their rarest id, sort them, merge equal sets, and split
+long postings. `matchyard.kernels.subset` explains the index.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ _NO_NODE = np.int32(-1)
 
 
 class Built(NamedTuple):
-    """An index, and where each input set went."""
+    """An index, and the row of each input set."""
 
     subset_index: SubsetIndex
     order: NDArray[np.int32]  # [n_sets] input sets in row order
-    member_start: NDArray[np.int32]  # [n_rows + 1] which of `order` share a row
+    member_start: NDArray[np.int32]  # [n_rows + 1] the elements of `order` that share a row
 
 
 def build(sets: list[Any], n_ids: int, leaf: int = LEAF) -> Built:
     """Index the sets given as [start, ids]; the ids of each are sorted in place.
 
-    Takes the arrays out of the list, so that they can be freed half way.
+    Takes the arrays out of the list, so that the build can free them early.
     """
     set_start, set_ids = sets
     sets.clear()
@@ -48,8 +47,8 @@ def build(sets: list[Any], n_ids: int, leaf: int = LEAF) -> Built:
 
 
 def join(parts: Sequence[SubsetIndex], leaf: int = LEAF) -> SubsetIndex:
-    """One index from several over the same ids, each with a range of rarest ids above the one
-    before it: their rows one after the other, which is what one build over all sets gives."""
+    """Join indexes over the same ids, whose ranges of rarest ids follow each other. The result has
+    the rows of one after the other, as one build over all sets would."""
     check_offsets(sum(len(part.signatures) for part in parts))
     signatures = np.concatenate([part.signatures for part in parts])
     id_start = join_offsets([part.id_start for part in parts])
@@ -62,7 +61,7 @@ def join(parts: Sequence[SubsetIndex], leaf: int = LEAF) -> SubsetIndex:
 
 
 def join_offsets(parts: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
-    """Offsets into values that are joined, from the offsets into those of each part."""
+    """Join the offsets of parts whose values are laid end to end."""
     ends = np.cumsum([0, *(int(part[-1]) for part in parts)])
     check_offsets(int(ends[-1]))
     moved = [part[:-1] + end for part, end in zip(parts, ends)]
@@ -103,11 +102,11 @@ def _file_under_rarest(set_start, lengths, set_ids, n_ids):
     for posting in range(1, len(count)):
         count[posting] += count[posting - 1]
     order = np.empty(len(lengths), np.int32)
-    place = count[:-1].copy()
+    next_position = count[:-1].copy()
     for number in range(len(lengths)):
         posting = set_ids[set_start[number]] + 1 if lengths[number] else 0
-        order[place[posting]] = number
-        place[posting] += 1
+        order[next_position[posting]] = number
+        next_position[posting] += 1
     return count, order
 
 
@@ -116,21 +115,21 @@ def _gather(set_start, lengths, set_ids, order):
     """Copy the sets into posting order without their rarest id, so that a posting is contiguous."""
     start = np.empty(len(order) + 1, np.int32)
     start[0] = 0
-    for place in range(len(order)):
-        start[place + 1] = start[place] + max(0, lengths[order[place]] - 1)
+    for row in range(len(order)):
+        start[row + 1] = start[row] + max(0, lengths[order[row]] - 1)
     ids = np.empty(start[-1], np.int32)
-    for place in range(len(order)):
-        if place + 16 < len(order):
-            prefetch(set_ids, set_start[order[place + 16]])
-        source = set_start[order[place]] + 1
-        for i in range(start[place + 1] - start[place]):
-            ids[start[place] + i] = set_ids[source + i]
+    for row in range(len(order)):
+        if row + 16 < len(order):
+            prefetch(set_ids, set_start[order[row + 16]])
+        source = set_start[order[row]] + 1
+        for i in range(start[row + 1] - start[row]):
+            ids[start[row] + i] = set_ids[source + i]
     return start, ids
 
 
 @njit(nogil=True, cache=True)
 def _precedes(left, right, start, ids):
-    """Is row `left` before row `right` in lexicographic order (equal rows: no)?"""
+    """True if row `left` comes before row `right` in lexicographic order; False for equal rows."""
     length = min(start[left + 1] - start[left], start[right + 1] - start[right])
     for i in range(length):
         a, b = ids[start[left] + i], ids[start[right] + i]
@@ -141,7 +140,7 @@ def _precedes(left, right, start, ids):
 
 @njit(nogil=True, cache=True)
 def _sort_rows(rows, spare, start, ids):
-    """Stable merge sort of row numbers; insertion sort below 12."""
+    """Sort row numbers with a stable merge sort; insertion sort for runs of 12."""
     n_rows, width = len(rows), 12
     for low in range(0, n_rows, width):
         for i in range(low + 1, min(low + width, n_rows)):
@@ -157,14 +156,14 @@ def _sort_rows(rows, spare, start, ids):
                 continue
             spare[low:middle] = rows[low:middle]
             i, j = low, middle
-            for place in range(low, high):
+            for position in range(low, high):
                 if i == middle:
                     break
                 if j < high and _precedes(rows[j], spare[i], start, ids):
-                    rows[place] = rows[j]
+                    rows[position] = rows[j]
                     j += 1
                 else:
-                    rows[place] = spare[i]
+                    rows[position] = spare[i]
                     i += 1
         width *= 2
 
@@ -219,19 +218,19 @@ def _is_same(left, right, start, ids):
 
 @njit(nogil=True, cache=True)
 def _n_distinct(count, start, ids):
-    """Rows and ids that are left when equal sets share a row."""
+    """The numbers of distinct rows and of their ids."""
     n_rows, n_ids = 0, 0
     for posting in range(len(count) - 1):
-        for place in range(count[posting], count[posting + 1]):
-            if place == count[posting] or not _is_same(place - 1, place, start, ids):
+        for member in range(count[posting], count[posting + 1]):
+            if member == count[posting] or not _is_same(member - 1, member, start, ids):
                 n_rows += 1
-                n_ids += start[place + 1] - start[place]
+                n_ids += start[member + 1] - start[member]
     return n_rows, n_ids
 
 
 @njit(nogil=True, cache=True)
 def _merge_equal(count, start, sorted_ids):
-    """One row per distinct set, with its signature."""
+    """Make one row per distinct set, with its signature."""
     n_rows, n_ids = _n_distinct(count, start, sorted_ids)
     posting_start = np.empty(len(count) - 1, np.int32)
     id_start = np.empty(n_rows + 1, np.int32)
@@ -242,12 +241,12 @@ def _merge_equal(count, start, sorted_ids):
     for posting in range(len(count) - 1):
         if posting > 0:
             posting_start[posting - 1] = row
-        for place in range(count[posting], count[posting + 1]):
-            if place > count[posting] and _is_same(place - 1, place, start, sorted_ids):
+        for member in range(count[posting], count[posting + 1]):
+            if member > count[posting] and _is_same(member - 1, member, start, sorted_ids):
                 continue
-            id_start[row], member_start[row] = end, place
+            id_start[row], member_start[row] = end, member
             signature = np.uint64(0)
-            for i in range(start[place], start[place + 1]):
+            for i in range(start[member], start[member + 1]):
                 signature |= id_bits(sorted_ids[i])
                 ids[end] = sorted_ids[i]
                 end += 1
@@ -260,12 +259,12 @@ def _merge_equal(count, start, sorted_ids):
 
 @njit(nogil=True, cache=True)
 def _split(posting_start, id_start, ids, leaf):
-    """Cut long postings into runs, and long runs again: see the picture above."""
+    """Cut long postings into runs, and long runs again: see the picture in `subset`."""
     n_splits = 0
     for number in range(len(posting_start) - 1):
         n_splits += posting_start[number + 1] - posting_start[number] > leaf
     split_ids = np.empty(n_splits, np.int32)
-    # A queue of nodes still to be cut; a node is made when it is put there.
+    # The arrays of nodes are also the queue of nodes to cut.
     node_row = np.empty(n_splits + 16, np.int32)
     node_end = np.empty(n_splits + 16, np.int32)
     node_depth = np.empty(n_splits + 16, np.int32)

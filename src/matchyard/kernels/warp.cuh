@@ -1,4 +1,4 @@
-// What kernels of several algorithms have in common: types, and what the lanes of a warp do together.
+// Shared by the kernels of several algorithms: types, and operations of all lanes of a warp.
 
 typedef unsigned long long word_t;
 typedef long long offset_t;
@@ -10,7 +10,7 @@ __device__ __forceinline__ int lane_of() { return threadIdx.x & (LANES - 1); }
 
 __device__ __forceinline__ unsigned lanes_below() { return (1u << lane_of()) - 1; }
 
-// As in kernels/hashing.py.
+// The same function as in kernels/hashing.py.
 __device__ __forceinline__ word_t mix64(word_t value) {
     word_t word = value + 0x9E3779B97F4A7C15ull;
     word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -18,7 +18,7 @@ __device__ __forceinline__ word_t mix64(word_t value) {
     return word ^ (word >> 31);
 }
 
-// The sum of the values of this lane and those below it.
+// The sum of the values of this lane and all lower lanes.
 __device__ __forceinline__ int sum_up_to(int value) {
     for (int step = 1; step < LANES; step *= 2) {
         int before = __shfl_up_sync(ALL_LANES, value, step);
@@ -33,7 +33,7 @@ __device__ __forceinline__ offset_t sum_of_all(offset_t value) {
     return value;
 }
 
-// A place for each lane that wants one, behind those that are taken already.
+// Reserve a position for each lane with `wants`, after the `n_taken` positions already taken.
 __device__ __forceinline__ word_t reserve(word_t* n_taken, bool wants) {
     unsigned who = __ballot_sync(ALL_LANES, wants);
     word_t first = 0;
@@ -41,7 +41,7 @@ __device__ __forceinline__ word_t reserve(word_t* n_taken, bool wants) {
     return __shfl_sync(ALL_LANES, first, 0) + __popc(who & lanes_below());
 }
 
-// Write a word of each lane that has one, all next to each other; beyond `room` they are counted only.
+// Append the words of all lanes with `has_one` side by side; words beyond `room` are only counted.
 __device__ __forceinline__ void append(
     bool has_one, word_t value, word_t* out, word_t* n_out, word_t room
 ) {

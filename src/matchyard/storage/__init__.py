@@ -1,8 +1,5 @@
-"""How an index gets to disk: the files of one version, its manifest, and their bytes.
-
-Other packages import what is named here. How versions are written beside each other and published
-is in `matchyard.storage.versions`. Nothing is ever pickled.
-"""
+"""Save and open the files of one version of an index, and its manifest; nothing is ever pickled.
+Read `files` first; `versions` publishes versions, and `object_store` fetches them."""
 
 from matchyard.storage.content import Contents
 from matchyard.storage.files import (

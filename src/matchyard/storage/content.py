@@ -1,8 +1,8 @@
-"""The bytes of a file of a saved index: a small file is read, a large one is mapped.
+"""The bytes of the files of a saved index: small files are read, large ones are mapped.
 
-Only regular files below the folder of the index are opened: a pipe would never answer, a device
-may do anything, and a link could show any file of the machine. A
-mapping costs a file descriptor where Python cannot do without; a file that was read costs none.
+Only regular files below the folder of the index are opened: a pipe would never answer, a device may
+do anything, and a link could lead to any file of the machine. A mapping needs a file descriptor
+before Python 3.13; a file that was read needs none.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from numpy.typing import NDArray
 
 from matchyard.errors import StorageError
 
-READ_BYTES = 1 << 20  # up to this size files are read: hundreds of small indexes need no descriptor
-# A pipe is opened without waiting for its writer, and then refused; a link is not followed.
+READ_BYTES = 1 << 20  # smaller files are read, so hundreds of small indexes need no descriptors
+# O_NONBLOCK opens a pipe without a writer, so that it can be refused; O_NOFOLLOW refuses links.
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
 class Contents:
-    """The files below one folder, which is resolved once."""
+    """The files below one folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._root = folder, os.path.realpath(folder)
-        self._is_inside = {""}  # folders below it that lead nowhere else
+        self._is_inside = {""}  # subfolders that are known to be no link to the outside
 
     def of(self, name: str, size_bytes: int | None = None) -> NDArray[np.uint8]:
-        """The bytes of a file, read-only; of a given size, where one is given."""
+        """The bytes of a file, read-only; raises if the file does not have the given size."""
         try:
             descriptor = self._open(name)
             try:
-                found = os.fstat(descriptor).st_size
-                if size_bytes is not None and found != size_bytes:
+                n_bytes = os.fstat(descriptor).st_size
+                if size_bytes is not None and n_bytes != size_bytes:
                     raise StorageError(
-                        f"{self._folder / name} has {found} bytes, expected {size_bytes}: "
+                        f"{self._folder / name} has {n_bytes} bytes, expected {size_bytes}: "
                         "it is damaged"
                     )
-                return _read(descriptor, found) if found <= READ_BYTES else _map(descriptor)
+                return _read(descriptor, n_bytes) if n_bytes <= READ_BYTES else _map(descriptor)
             finally:
                 os.close(descriptor)
         except StorageError:
@@ -52,7 +52,7 @@ class Contents:
             raise unreadable(self._folder / name, error) from None
 
     def read(self, name: str, most: int) -> bytes:
-        """The bytes of a file that has at most so many; FileNotFoundError where there is none."""
+        """The bytes of a file, at most `most`; FileNotFoundError if the file does not exist."""
         descriptor = self._open(name)
         try:
             with os.fdopen(descriptor, "rb", closefd=False) as file:
@@ -64,10 +64,10 @@ class Contents:
         return data
 
     def folder(self, name: str) -> Path:
-        """A folder below this one, which links must not lead out of."""
+        """The path of a subfolder; refuses one that is a link to the outside."""
         if name not in self._is_inside:
-            where = os.path.realpath(f"{self._root}/{name}")
-            if os.path.commonpath([self._root, where]) != self._root:
+            path = os.path.realpath(f"{self._root}/{name}")
+            if os.path.commonpath([self._root, path]) != self._root:
                 raise StorageError(f"{self._folder / name} is a link that leads out of the index")
             self._is_inside.add(name)
         return self._folder / name
@@ -94,20 +94,20 @@ def _read(descriptor: int, size_bytes: int) -> NDArray[np.uint8]:
     while done < size_bytes:
         n_read = os.readv(descriptor, [data.data[done:]])
         if not n_read:
-            raise OSError(errno.EIO, "the file ended before its end")
+            raise OSError(errno.EIO, f"the file ended after {done} of {size_bytes} bytes")
         done += n_read
     data.flags.writeable = False
     return data
 
 
 def _map(descriptor: int) -> NDArray[np.uint8]:
-    # From 3.13 on Python need not keep a copy of the descriptor.
+    # Before 3.13, Python keeps a copy of the descriptor.
     options: Any = {"trackfd": False} if sys.version_info >= (3, 13) else {}
     return np.frombuffer(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ, **options), np.uint8)
 
 
 def unreadable(path: Path, error: Exception) -> StorageError:
-    """What to say of a file that cannot be had."""
+    """The StorageError for a file that cannot be read."""
     if isinstance(error, FileNotFoundError):
         return StorageError(f"{path} is missing: {error}")
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):

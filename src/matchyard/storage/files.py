@@ -1,14 +1,14 @@
-"""The files of one version of a saved index.
+"""Write and read the files of one version of a saved index.
 
 music.index/
   CURRENT                     one line: the version that readers take
   versions/0001/manifest.json format, settings, and size and checksums of every file
-                vocabulary.arrow  vocabulary.slots.npy      names, counts; the table over them,
-                vocabulary/FIELD.*                          or a file of names or an array each
-                routes.npy                                  which shard has whose rarest name
+                vocabulary.arrow  vocabulary.slots.npy      names with counts, and their hash table,
+                vocabulary/FIELD.*                          or one file of names or array per field
+                routes.npy                                  the shards of each rarest name
                 shards/0000/FIELD.npy                       one file per array of a Table
-                segments/0001/                              the same again for what was appended
-                keys.arrow  keys.slots.npy                  only where keys are strings
+                segments/0001/                              the same files for an appended segment
+                keys.arrow  keys.slots.npy                  only for string keys
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from matchyard.storage.manifest import (
     shard_folder,
 )
 
-AUTO_BYTES = 1 << 27  # `verify="auto"` compares checksums of so much, from the smallest file on
+AUTO_BYTES = 1 << 27  # `verify="auto"` compares checksums of the smallest files up to this sum
 Verify = bool | Literal["auto"]
-# The header of an array file as NumPy writes it; its last byte is before a multiple of 64. NumPy reads
-# it as a Python literal, which takes most of the time of opening a small index.
+# The header of an array file as NumPy writes it, padded to a multiple of 64 bytes. NumPy itself
+# parses the header as a Python literal, which takes most of the time to open a small index.
 _HEADER = re.compile(
     rb"\x93NUMPY\x01\x00..\{'descr': '(?P<kind>[|<](?:b1|[iu][1248]|f[48]))', "
     rb"'fortran_order': False, 'shape': \((?P<shape>|[0-9]{1,18},|[0-9]{1,18}(?:, [0-9]{1,18}){1,7})\), \} *\n",
@@ -69,14 +69,14 @@ class Saved(NamedTuple):
     manifest: dict[str, Any]
     key_names: Names | None
     segments: list[SavedSegment]
-    is_thorough: bool  # is every value to be looked at, not only shapes and ends?
+    is_thorough: bool  # inspect every value, not only shapes and ends
 
 
 # -------------------------------------------------------------------- writing
 
 
 class _Hashed(io.RawIOBase):
-    """A file that remembers the hash of what is written to it."""
+    """A file to write to, with the size and SHA-256 of its content."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder, self._name = folder, name
@@ -150,7 +150,7 @@ def write_names(folder: Path, name: str, names: Names) -> list[File]:
 
 
 def write_vocabulary(folder: Path, name: str, vocabulary: Any) -> list[File]:
-    """Write names, or a NamedTuple of names and arrays field by field."""
+    """Write names, or each field of a NamedTuple of names and arrays."""
     if isinstance(vocabulary, Names):
         return write_names(folder, name, vocabulary)
     files = []
@@ -163,7 +163,7 @@ def write_vocabulary(folder: Path, name: str, vocabulary: Any) -> list[File]:
 
 
 def write_manifest(folder: Path, settings: Mapping[str, Any], files: Sequence[File]) -> None:
-    """Write what makes the files a version."""
+    """Write the manifest of a version."""
     with _Hashed(folder, "manifest.json") as file:
         file.write(compose(settings, files))
         file.finish()
@@ -186,8 +186,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def load_version(
     folder: Path, verify: Verify = "auto", shards: Collection[int] | None = None
 ) -> Saved:
-    """Open a version, or some of its shards. Sizes are always compared; checksums as `verify` says:
-    "auto" the fast ones of the smallest files, AUTO_BYTES together; True the SHA-256 of all."""
+    """Open a version, or some of its shards. Sizes of files are always compared. `verify="auto"`
+    compares fast checksums of the smallest files, up to AUTO_BYTES; `True` the SHA-256 of all."""
     manifest = read_manifest(folder)
     opened = _Opened(folder, needed(manifest, shards), verify)
     tables: list[list[dict[str, NDArray[Any]]]] = [[] for _ in manifest["segments"]]
@@ -195,16 +195,17 @@ def load_version(
         if shards is None or first + number in shards:
             tables[segment].append(opened.arrays(shard_folder(number, segment)))
     segments = []
-    for segment, found in enumerate(tables):
-        place = segment_folder(segment)
-        routes = opened.array(f"{place}routes") if f"{place}routes.npy" in opened.files else None
-        segments.append(SavedSegment(opened.vocabulary(f"{place}vocabulary"), found, routes))
+    for segment, shard_tables in enumerate(tables):
+        below = segment_folder(segment)
+        routes = opened.array(f"{below}routes") if f"{below}routes.npy" in opened.files else None
+        vocabulary = opened.vocabulary(f"{below}vocabulary")
+        segments.append(SavedSegment(vocabulary, shard_tables, routes))
     key_names = opened.names("keys") if "keys.arrow" in opened.files else None
     return Saved(folder, manifest, key_names, segments, verify is True)
 
 
 class _Opened:
-    """The checked bytes of some files of a version, and what they hold."""
+    """The checked bytes of some files of a version, and the arrays and names in them."""
 
     def __init__(self, folder: Path, files: Sequence[File], verify: Verify) -> None:
         self._folder = folder
@@ -222,7 +223,7 @@ class _Opened:
         return as_array(self._find(f"{name}.npy"), f"{self._folder}/{name}.npy")
 
     def names(self, name: str) -> Names:
-        """The names that `write_names` wrote."""
+        """The names from the files of `write_names`."""
         path = f"{self._folder}/{name}.arrow"
         return as_names(self._find(f"{name}.arrow"), self.array(f"{name}.slots"), path)
 
@@ -235,7 +236,7 @@ class _Opened:
         }
 
     def vocabulary(self, name: str) -> Any:
-        """What `write_vocabulary` wrote: names, or names and arrays by field."""
+        """The vocabulary from `write_vocabulary`: names, or names and arrays by field."""
         prefix = f"{name}/"
         fields = {file[len(prefix) :] for file in self.files if file.startswith(prefix)}
         if not fields:
@@ -255,42 +256,42 @@ class _Opened:
 
 
 def _check(path: str, data: NDArray[np.uint8], file: File, is_thorough: bool) -> None:
-    """Compare a checksum: the SHA-256, or where that is enough, the fast one."""
+    """Compare the fast checksum, or the SHA-256 if `is_thorough` or there is no fast one."""
     if file.xxh64 and not is_thorough:
-        kind, found, expected = "XXH64", fast_checksum(data), file.xxh64
+        kind, checksum, expected = "XXH64", fast_checksum(data), file.xxh64
     else:
-        kind, found, expected = "SHA-256", hashlib.sha256(data.data).hexdigest(), file.sha256
-    if found != expected:
-        raise StorageError(f"{path} is damaged: its {kind} is {found}, expected {expected}")
+        kind, checksum, expected = "SHA-256", hashlib.sha256(data.data).hexdigest(), file.sha256
+    if checksum != expected:
+        raise StorageError(f"{path} is damaged: its {kind} is {checksum}, expected {expected}")
 
 
 def as_array(data: NDArray[np.uint8], path: str) -> NDArray[Any]:
     """The array in the bytes of an array file (NumPy's format 1.0), without a copy."""
-    found = _HEADER.match(data[:_LONGEST_HEADER].tobytes())
-    if found is None or found.end() % _ALIGNMENT:
+    header = _HEADER.match(data[:_LONGEST_HEADER].tobytes())
+    if header is None or header.end() % _ALIGNMENT:
         raise StorageError(
             f"{path} is not an array file: expected NumPy's format 1.0 with numbers in C order"
         )
-    kind = np.dtype(found["kind"].decode())
-    shape = tuple(int(length) for length in found["shape"].decode().split(",") if length.strip())
-    n_bytes = len(data) - found.end()
+    kind = np.dtype(header["kind"].decode())
+    shape = tuple(int(length) for length in header["shape"].decode().split(",") if length.strip())
+    n_bytes = len(data) - header.end()
     if math.prod(shape) * kind.itemsize != n_bytes:
         raise StorageError(f"{path} is not an array file: {n_bytes} bytes are not of shape {shape}")
     try:
-        values: NDArray[Any] = data[found.end() :].view(kind).reshape(shape)
-    except ValueError as error:  # no values, but lengths that no array has
+        values: NDArray[Any] = data[header.end() :].view(kind).reshape(shape)
+    except ValueError as error:  # a product of 0 with lengths that NumPy refuses
         raise StorageError(f"{path} is not an array file: {error}") from None
     return values
 
 
 def as_names(data: NDArray[np.uint8], slots: NDArray[Any], path: str) -> Names:
-    """The names in the bytes of an Arrow file, without a copy, and the table over them."""
+    """The names in the bytes of an Arrow file, without a copy, with their hash table `slots`."""
     try:
         file = pa.ipc.open_file(pa.py_buffer(data))
         if file.num_record_batches != 1 or not set(file.schema.names) <= {"name", "count"}:
             raise ValueError("expected one batch with the columns name and count")
         table = file.read_all()
-        table.validate()  # lengths against buffers, which reading does not compare
+        table.validate()  # compares lengths with buffers; reading does not
         words = table["name"].chunk(0)
         if words.type not in (pa.string(), pa.large_string()) or words.null_count:
             raise ValueError(f"names are {words.type}, expected strings without null")
@@ -313,23 +314,23 @@ def as_names(data: NDArray[np.uint8], slots: NDArray[Any], path: str) -> Names:
 
 
 def _is_within(part: pa.Buffer, data: NDArray[np.uint8]) -> bool:
-    """Does a buffer lie in the bytes of a file? What was decompressed lies elsewhere."""
+    """True if a buffer lies in the bytes of a file; decompressed buffers lie elsewhere."""
     start = data.ctypes.data
     return bool(start <= part.address and part.address + part.size <= start + len(data))
 
 
 def map_array(folder: Path, name: str) -> NDArray[Any]:
-    """The array NAME.npy of a version that is being made."""
+    """The array NAME.npy of an unpublished version."""
     return as_array(Contents(folder).of(f"{name}.npy"), f"{folder}/{name}.npy")
 
 
 def map_names(folder: Path, name: str) -> Names:
-    """The names that `write_names` wrote into a version that is being made."""
+    """The names that `write_names` wrote into an unpublished version."""
     return _unchecked(folder, [f"{name}.arrow", f"{name}.slots.npy"]).names(name)
 
 
 def map_vocabulary(folder: Path, name: str, files: Collection[str]) -> Any:
-    """The vocabulary that `write_vocabulary` wrote into a version that is being made."""
+    """The vocabulary that `write_vocabulary` wrote into an unpublished version."""
     return _unchecked(folder, [file for file in files if file.startswith(name)]).vocabulary(name)
 
 
@@ -340,9 +341,9 @@ def _unchecked(folder: Path, names: Sequence[str]) -> _Opened:
 
 
 def restored(vocabulary: Any, kind: type[Any]) -> Any:
-    """A vocabulary from disk as the engine's type."""
+    """Convert a vocabulary from disk to the engine's type."""
     if isinstance(vocabulary, kind):
         return vocabulary
     if not isinstance(vocabulary, dict) or set(vocabulary) != set(kind._fields):
-        raise StorageError(f"its vocabulary has not the fields {', '.join(kind._fields)}")
+        raise StorageError(f"the vocabulary must have the fields {', '.join(kind._fields)}")
     return kind(**vocabulary)

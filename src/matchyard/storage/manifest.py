@@ -1,10 +1,10 @@
-"""The manifest of a version: what it consists of, and the one parser that reads it.
+"""Write and parse the manifest of a version, which lists its format, settings and files.
 
-A manifest may come from a stranger, and its file names become paths. So the parser knows the shape
-of every field of every format and refuses everything else, before any path is touched.
+A manifest may come from a stranger, and its file names become paths. The parser therefore knows the
+shape of every field of every format and refuses everything else, before any path is used.
 
     format 1   engine, algorithm, options, shards, files: [name, size, SHA-256]
-    format 2   segments (the number of shards of each) in place of shards
+    format 2   segments (the number of shards of each) instead of shards
     format 3   files: [name, size, SHA-256, XXH64]; applied: the last change of each source of
                changes; keys may have 32 bits
 """
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from matchyard.errors import StorageError
 
-FORMAT = 3  # raised whenever the layout changes; a reader refuses what it does not know
+FORMAT = 3  # raised whenever the layout changes; a reader refuses newer formats
 MANIFEST_BYTES = 1 << 26  # a longer manifest is not read
 _MOST_FILES = 1 << 20
 _MOST_OPTIONS = 256
@@ -45,29 +45,29 @@ class File(NamedTuple):
 
     name: str  # path below the version's folder
     size_bytes: int
-    sha256: str  # against malice
-    xxh64: str = ""  # against damage: fast enough for every open; formats 1 and 2 have none
+    sha256: str  # detects malicious changes
+    xxh64: str = ""  # detects damage, fast enough for every open; empty in formats 1 and 2
 
 
 def is_version(name: str) -> bool:
-    """Can this be the number of a version?"""
+    """True if the name has the form of a version number."""
     return _VERSION.fullmatch(name) is not None
 
 
 def segment_folder(segment: int) -> str:
-    """Where a segment lies below its version, with a slash at the end; the first lies at the top."""
+    """The folder of a segment below its version, with a slash at the end; empty for the first."""
     return f"segments/{segment:04}/" if segment else ""
 
 
 def shard_folder(number: int, segment: int = 0) -> str:
-    """Where a shard of a segment lies below its version."""
+    """The folder of a shard of a segment below its version."""
     return f"{segment_folder(segment)}shards/{number:04}/"
 
 
 def describe(
     engine: str, algorithm: str, input_options: Any, options: Any, segments: Sequence[int]
 ) -> dict[str, Any]:
-    """What the manifest says besides the files; `segments` has the number of shards of each."""
+    """The fields of a manifest except the files; `segments` has the number of shards of each."""
     return {
         "engine": engine,
         "algorithm": algorithm,
@@ -85,7 +85,7 @@ def compose(settings: Mapping[str, Any], files: Sequence[File]) -> bytes:
 
 
 def self_hash(manifest: Mapping[str, Any]) -> str:
-    """The SHA-256 of all fields of a manifest but that one."""
+    """The SHA-256 of all fields of a manifest except `sha256` itself."""
     content = {name: value for name, value in manifest.items() if name != "sha256"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -94,23 +94,23 @@ def self_hash(manifest: Mapping[str, Any]) -> str:
 
 
 def parse_manifest(data: bytes, folder: str) -> dict[str, Any]:
-    """The checked manifest of a version that lies in `folder`; files are `File`s, and `segments` is
-    there in all formats."""
-    place = f"{folder}/manifest.json"
+    """Parse and check the manifest of the version in `folder`. Its files become `File`s, and
+    manifests of all formats get `segments`."""
+    path = f"{folder}/manifest.json"
     if len(data) > MANIFEST_BYTES:
-        raise StorageError(f"{place} has more than {MANIFEST_BYTES} bytes: it is no manifest")
+        raise StorageError(f"{path} has more than {MANIFEST_BYTES} bytes: it is no manifest")
     try:
         manifest = json.loads(data, parse_constant=_refuse_constant)
         if not isinstance(manifest, dict) or type(manifest.get("format")) is not int:
-            raise StorageError(f"{place} is not a Matchyard manifest")
+            raise StorageError(f"{path} is not a Matchyard manifest")
         _check_format(manifest["format"], folder)
         if manifest.get("sha256") != self_hash(manifest):
-            raise StorageError(f"{place} is damaged: its checksum does not fit")
+            raise StorageError(f"{path} is damaged: its checksum does not fit")
     except RecursionError:
-        raise StorageError(f"{place} is not a Matchyard manifest: nested too deeply") from None
+        raise StorageError(f"{path} is not a Matchyard manifest: nested too deeply") from None
     except ValueError as error:
-        raise StorageError(f"{place} cannot be read: {error}") from None
-    return _checked(manifest, place)
+        raise StorageError(f"{path} cannot be read: {error}") from None
+    return _checked(manifest, path)
 
 
 def _refuse_constant(text: str) -> NoReturn:
@@ -127,24 +127,24 @@ def _check_format(number: int, folder: str) -> None:
         raise StorageError(f"{folder}/manifest.json has format {number}; formats start at 1")
 
 
-def _checked(manifest: dict[str, Any], place: str) -> dict[str, Any]:
-    """Every field against its shape."""
+def _checked(manifest: dict[str, Any], path: str) -> dict[str, Any]:
+    """Check the shape of every field."""
     fields = _FIELDS[min(manifest["format"], FORMAT)]
     if set(manifest) != {"format", "sha256", *fields}:
         odd = sorted(set(manifest) ^ {"format", "sha256", *fields})
         raise StorageError(
-            f"{place}: fields missing or unknown in format {manifest['format']}: "
+            f"{path}: fields missing or unknown in format {manifest['format']}: "
             f"{', '.join(odd)[:200]}"
         )
     for name, is_valid in fields.items():
         if not is_valid(manifest[name]):
             raise StorageError(
-                f"{place}: {name} is {_excerpt(manifest[name])}; expected {_EXPECTED[name]}"
+                f"{path}: {name} is {_excerpt(manifest[name])}; expected {_EXPECTED[name]}"
             )
     width = 4 if manifest["format"] >= 3 else 3
-    files = [_file(entry, width, place) for entry in manifest["files"]]
+    files = [_file(entry, width, path) for entry in manifest["files"]]
     segments = manifest.get("segments", [manifest.get("shards")])
-    _check_names(files, segments, place)
+    _check_names(files, segments, path)
     return {**manifest, "files": files, "segments": segments}
 
 
@@ -163,7 +163,7 @@ def _is_short(value: Any) -> bool:
 def _are_options(value: Any) -> bool:
     if not isinstance(value, dict) or len(value) > _MOST_OPTIONS:
         return False
-    return all(_is_word(name) and _is_option(found) for name, found in value.items())
+    return all(_is_word(name) and _is_option(option) for name, option in value.items())
 
 
 def _is_option(value: Any) -> bool:
@@ -211,9 +211,9 @@ _EXPECTED = {
 }
 
 
-def _file(entry: Any, width: int, place: str) -> File:
-    """One entry of the files. A name has one of the forms that a writer gives, so that it is a path
-    below the folder; checksums become names in the cache of object stores."""
+def _file(entry: Any, width: int, path: str) -> File:
+    """Check one entry of the files. Its name must have a form that a writer makes, and is therefore
+    a path below the folder. Its checksums become file names in the cache of object stores."""
     is_valid = (
         isinstance(entry, list)
         and len(entry) == width
@@ -222,10 +222,12 @@ def _file(entry: Any, width: int, place: str) -> File:
         and type(entry[1]) is int
         and 0 <= entry[1] <= _LARGEST
         and _is_hex(entry[2], 64)
-        and (width < 4 or entry[3] == "" or _is_hex(entry[3], 16))  # carried from older formats
+        and (
+            width < 4 or entry[3] == "" or _is_hex(entry[3], 16)
+        )  # empty if copied from an older format
     )
     if not is_valid:
-        raise StorageError(f"{place}: a file is {_excerpt(entry)}; expected {_EXPECTED['files']}")
+        raise StorageError(f"{path}: a file is {_excerpt(entry)}; expected {_EXPECTED['files']}")
     return File(*entry)
 
 
@@ -233,36 +235,36 @@ def _is_hex(value: Any, length: int) -> bool:
     return isinstance(value, str) and len(value) == length and _HEX.fullmatch(value) is not None
 
 
-def _check_names(files: Sequence[File], segments: Sequence[int], place: str) -> None:
-    """No name twice, files for every shard, and none for shards that are not there."""
+def _check_names(files: Sequence[File], segments: Sequence[int], path: str) -> None:
+    """Check that names are distinct, every shard has files, and every file has a shard."""
     if len({file.name for file in files}) < len(files):
-        raise StorageError(f"{place} lists a file twice")
+        raise StorageError(f"{path} lists a file twice")
     if sum(segments) > len(files):
-        raise StorageError(f"{place} has {sum(segments)} shards, but {len(files)} files")
-    there = set()
+        raise StorageError(f"{path} has {sum(segments)} shards, but {len(files)} files")
+    shards = set()
     for file in files:
-        found = _NAME.fullmatch(file.name)
-        assert found is not None  # `_file` has seen to it
-        segment, shard = int(found["segment"] or 0), int(found["shard"] or -1)
+        parts = _NAME.fullmatch(file.name)
+        assert parts is not None  # `_file` has checked it
+        segment, shard = int(parts["segment"] or 0), int(parts["shard"] or -1)
         if segment >= len(segments) or shard >= segments[segment]:
-            raise StorageError(f"{place} lists {file.name}, which belongs to no shard of it")
-        if found["shard"] is not None:
+            raise StorageError(f"{path} lists {file.name}, which belongs to no shard of it")
+        if parts["shard"] is not None:
             if file.name.rpartition("/")[0] + "/" != shard_folder(shard, segment):
-                raise StorageError(f"{place} lists {file.name}, expected {shard_folder(shard)}…")
-            there.add((segment, shard))
-    if len(there) < sum(segments):
-        raise StorageError(f"{place} has {sum(segments)} shards, but files of {len(there)}")
+                raise StorageError(f"{path} lists {file.name}, expected {shard_folder(shard)}…")
+            shards.add((segment, shard))
+    if len(shards) < sum(segments):
+        raise StorageError(f"{path} has {sum(segments)} shards, but files of {len(shards)}")
 
 
 def _excerpt(value: Any) -> str:
-    """A value in a message, whatever its size."""
+    """A short text of a value of any size, for messages."""
     if type(value) is int and abs(value) > _LARGEST:
         return "a number of more than 63 bits"
     if isinstance(value, list | dict) and len(value) > 8:
         return f"a {type(value).__name__} of {len(value)}"
     try:
         return repr(value)[:200]
-    except (ValueError, RecursionError):  # of numbers or of depth beyond what can be shown
+    except (ValueError, RecursionError):  # numbers too long, or nesting too deep, for `repr`
         return f"a {type(value).__name__}"
 
 
@@ -270,8 +272,8 @@ def _excerpt(value: Any) -> str:
 
 
 def needed(manifest: Mapping[str, Any], shards: Collection[int] | None = None) -> list[File]:
-    """The files of a version, or those that some of its shards need; shards of all segments are
-    numbered one after the other."""
+    """The files of a version, or only the files that some shards need. Shards are numbered through
+    all segments."""
     files: list[File] = list(manifest["files"])
     if shards is None:
         return files
@@ -288,9 +290,9 @@ def needed(manifest: Mapping[str, Any], shards: Collection[int] | None = None) -
 
 
 def numbered(manifest: Mapping[str, Any]) -> list[tuple[int, int, int]]:
-    """Per shard: how many there are before its segment, its segment, and its number there."""
-    found, first = [], 0
+    """Per shard: (number of shards before its segment, its segment, its number in the segment)."""
+    shards, first = [], 0
     for segment, n_shards in enumerate(manifest["segments"]):
-        found += [(first, segment, number) for number in range(n_shards)]
+        shards += [(first, segment, number) for number in range(n_shards)]
         first += n_shards
-    return found
+    return shards

@@ -1,8 +1,8 @@
 """An index in an object store or on HDFS, through `pyarrow.fs` or fsspec.
 
-Files are fetched once per machine into a cache that names them by their SHA-256, so that a new
-version costs what has changed in it, and are memory-mapped from there. One writer at a time:
-object stores have no locks; a version that another writer has overtaken is refused.
+A machine fetches each file once into a cache and maps it from there. The cache names files by their
+SHA-256, so that a new version costs only its changed files. Object stores have no locks, so only
+one writer may work at a time: `publish` refuses a version if another one was published meanwhile.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ try:
 except ImportError:  # not a POSIX system: a file may be fetched twice there
     fcntl = None  # type: ignore[assignment]
 
-CURRENT_BYTES = 64  # a longer file CURRENT is none
+CURRENT_BYTES = 64  # a longer file CURRENT is damaged
 _CACHED_VERSIONS = 2  # of one index, on one machine
-_CACHED_DRAFTS = 16  # vocabularies and routes of versions that are being made
+_CACHED_DRAFTS = 16  # vocabularies and routes of unpublished versions
 
 
 def is_remote(path: Any) -> bool:
-    """Does the path have a scheme other than `file`?"""
-    scheme, found, _ = path_text(path).partition("://")
-    return bool(found) and scheme != "file"
+    """True if the path has a scheme other than `file`."""
+    scheme, separator, _ = path_text(path).partition("://")
+    return bool(separator) and scheme != "file"
 
 
 def local_path(path: Any) -> Path:
-    """A path of this machine, also when written as `file://…`."""
+    """A path of this machine; it may be written as `file://…`."""
     return Path(path_text(path).removeprefix("file://"))
 
 
 def path_text(path: Any) -> str:
-    """A path or address as a string that a file system can take."""
+    """A path or address as a string; refuses strings that no file system takes."""
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str) or not text:
         raise UsageError(f"not a path: {path!r}; expected a string or a Path, e.g. 'music.index'")
@@ -68,7 +68,7 @@ def path_text(path: Any) -> str:
 
 
 def cache_folder() -> Path:
-    """Where fetched files are kept: MATCHYARD_CACHE, or the user's cache folder."""
+    """The folder of fetched files: MATCHYARD_CACHE, or a part of the user's cache folder."""
     named = os.environ.get("MATCHYARD_CACHE")
     if named:
         return Path(named)
@@ -76,16 +76,16 @@ def cache_folder() -> Path:
 
 
 class Remote:
-    """A folder at an address such as `s3://bucket/music.index`; a query string stays with it."""
+    """A folder at an address such as `s3://bucket/music.index`, possibly with a query string."""
 
     def __init__(self, address: Any) -> None:
         self.address = path_text(address)
         self._files, self._root = _file_system(self.address)
 
     def below(self, name: str) -> str:
-        """The address of something below this folder."""
-        place, mark, query = self.address.partition("?")
-        return f"{place.rstrip('/')}/{name}{mark}{query}"
+        """The address of a file or folder below this folder."""
+        path, mark, query = self.address.partition("?")
+        return f"{path.rstrip('/')}/{name}{mark}{query}"
 
     def _at(self, name: str) -> str:
         return f"{self._root}/{name}" if name else self._root
@@ -93,7 +93,7 @@ class Remote:
     # ---------------------------------------------------------------- files
 
     def read(self, name: str, most: int) -> bytes:
-        """The bytes of a file that has at most so many; FileNotFoundError where there is none."""
+        """The bytes of a file, at most `most`; FileNotFoundError if the file does not exist."""
         with self._files.open_input_stream(self._at(name)) as source:
             data: bytes = source.read(most + 1)
         if len(data) > most:
@@ -101,7 +101,7 @@ class Remote:
         return data
 
     def write(self, name: str, data: bytes) -> None:
-        """Put one file, whole or not at all."""
+        """Write one file, completely or not at all."""
         with self._files.open_output_stream(self._at(name)) as target:
             target.write(data)
 
@@ -114,21 +114,21 @@ class Remote:
                 shutil.copyfileobj(source, to, 1 << 22)
 
     def names(self, name: str = "") -> list[str]:
-        """Every file below a folder."""
+        """The names of all files below a folder."""
         selector = FileSelector(self._at(name), allow_not_found=True, recursive=True)
-        found = [
+        paths = [
             info.path for info in self._files.get_file_info(selector) if info.type == FileType.File
         ]
-        return [path[path.index(self._root) + len(self._root) + 1 :] for path in found]
+        return [path[path.index(self._root) + len(self._root) + 1 :] for path in paths]
 
     def move_all(self, names: Sequence[tuple[str, str]]) -> None:
-        """Move files: their old names and their new ones."""
+        """Move files, given as pairs (old name, new name)."""
         for old, new in names:
             self._files.create_dir(self._at(str(PurePosixPath(new).parent)), recursive=True)
             self._files.move(self._at(old), self._at(new))
 
     def remove(self, name: str) -> None:
-        """Remove a folder, if it is there."""
+        """Remove a folder if it exists."""
         try:
             self._files.delete_dir(self._at(name.rstrip("/")))
         except (FileNotFoundError, OSError):
@@ -137,7 +137,7 @@ class Remote:
     # ---------------------------------------------------------------- reading
 
     def manifest(self, version: str) -> tuple[dict[str, Any], bytes]:
-        """What a version says of itself, read and as it is written."""
+        """The manifest of a version, parsed and as bytes."""
         try:
             data = self.read(f"versions/{version}/manifest.json", MANIFEST_BYTES)
         except FileNotFoundError:
@@ -145,7 +145,7 @@ class Remote:
         return parse_manifest(data, self.below(f"versions/{version}")), data
 
     def fetch(self, version: str, shards: Collection[int] | None = None) -> Path:
-        """A folder of this machine with a version, as far as some shards need it."""
+        """Fetch a version, or the files that some shards need, into a local folder."""
         manifest, data = self.manifest(version)
         folder = self._cached(version, data)
         folder.mkdir(parents=True, exist_ok=True)
@@ -158,21 +158,21 @@ class Remote:
         return folder
 
     def forget(self, version: str) -> None:
-        """Remove a version from the cache, with its files: one of them may be damaged."""
+        """Remove a version and its files from the cache, since a file may be damaged."""
         manifest, data = self.manifest(version)
         shutil.rmtree(self._cached(version, data), ignore_errors=True)
         for file in manifest["files"]:
             (cache_folder() / "files" / file.sha256).unlink(missing_ok=True)
 
     def _cached(self, version: str, data: bytes) -> Path:
-        """Where the cache has a version. By its content too: an index may have been removed and made
-        anew, from version 1 on."""
+        """The folder of a version in the cache. Its name includes a hash of the manifest: a new
+        index at the same address starts again with version 1."""
         name = hashlib.sha256(self.address.encode()).hexdigest()[:16]
         of_content = hashlib.sha256(data).hexdigest()[:16]
         return cache_folder() / "indexes" / name / f"{version}-{of_content}"
 
     def fetch_files(self, files: Sequence[File], folder: Path | None = None) -> Path:
-        """Link some files of this folder, fetched or found in the cache, into a local one."""
+        """Fetch some files of this folder into the cache, and link them into a local folder."""
         if folder is None:
             key = "".join(file.sha256 for file in files)
             folder = cache_folder() / "drafts" / hashlib.sha256(key.encode()).hexdigest()[:16]
@@ -185,7 +185,7 @@ class Remote:
             target.parent.mkdir(parents=True, exist_ok=True)
             cached = cache_folder() / "files" / file.sha256
             while not target.exists():
-                with _locked(cached):  # the other workers of this machine wait, and find it then
+                with _locked(cached):  # other workers of this machine wait here for the file
                     if not cached.exists():
                         self._download(file, cached)
                 _link(cached, target)
@@ -205,8 +205,8 @@ class Remote:
                     n_bytes += len(chunk)
             if n_bytes != file.size_bytes:
                 raise StorageError(
-                    f"{self.below(file.name)} is damaged: it has not the {file.size_bytes} bytes "
-                    "that its manifest says"
+                    f"{self.below(file.name)} is damaged: its size is not {file.size_bytes} bytes, "
+                    "the size in the manifest"
                 )
             if digest.hexdigest() != file.sha256:
                 raise StorageError(
@@ -223,7 +223,7 @@ class Remote:
 
     @contextmanager
     def new_version(self) -> Iterator[str]:
-        """The address of a folder to write the next version into."""
+        """The address of a new folder for the next version; it is removed at the end."""
         draft = f"versions/.writing-{self._current()}-{uuid.uuid4().hex[:12]}"
         try:
             yield self.below(draft)
@@ -231,7 +231,7 @@ class Remote:
             self.remove(draft)
 
     def copy_all(self, version: str, folder: str, files: Sequence[File]) -> None:
-        """Copy files of a version into one that is being made, inside the store."""
+        """Copy files of a version into an unpublished one, inside the store."""
         target = Remote(folder)
         for file in files:
             self._files.create_dir(target._at(str(PurePosixPath(file.name).parent)), recursive=True)
@@ -249,9 +249,9 @@ class Remote:
                 "now: another writer was faster, build again"
             )
         number = int(current)
-        found = {place.split("/")[1] for place in self.names("versions")}
-        numbers = sorted(int(version) for version in found if is_version(version))
-        for left in [old for old in numbers if old > number]:  # by a writer that was killed
+        versions = {file.split("/")[1] for file in self.names("versions")}
+        numbers = sorted(int(version) for version in versions if is_version(version))
+        for left in [old for old in numbers if old > number]:  # left by a killed writer
             self.remove(f"versions/{left:04}")
         version = f"{number + 1:04}"
         written = [(old, f"versions/{version}{old[len(name) :]}") for old in self.names(name)]
@@ -273,15 +273,15 @@ class Remote:
 
 @contextmanager
 def open_stream(path: str) -> Iterator[Any]:
-    """A file at a path or address to be read from its start, decompressed as its ending says."""
+    """Open a file at a path or address for reading; its name's ending selects the decompression."""
     try:
         if path.startswith("file:"):  # Spark writes one slash after it
-            files, place = LocalFileSystem(), f"/{path.removeprefix('file:').lstrip('/')}"
+            files, name = LocalFileSystem(), f"/{path.removeprefix('file:').lstrip('/')}"
         elif not is_remote(path):
-            files, place = LocalFileSystem(), path
+            files, name = LocalFileSystem(), path
         else:  # Spark's schemes for S3
-            files, place = _file_system(re.sub("^s3[an]://", "s3://", path))
-        with files.open_input_stream(place) as stream:
+            files, name = _file_system(re.sub("^s3[an]://", "s3://", path))
+        with files.open_input_stream(name) as stream:
             yield stream
     except (OSError, ArrowException) as error:
         raise StorageError(f"{path} cannot be read: {error}") from None
@@ -316,16 +316,16 @@ def _place(path: Path, data: bytes) -> None:
 def _link(cached: Path, target: Path) -> None:
     try:
         os.link(cached, target)
-    except (FileExistsError, FileNotFoundError):  # another process was faster, or tidied up
+    except (FileExistsError, FileNotFoundError):  # another process has linked or removed the file
         return
-    except OSError:  # no links there: copied whole or not at all
+    except OSError:  # the file system has no links: copy to a draft, then rename it
         draft = target.with_name(f".{target.name}-{uuid.uuid4().hex[:8]}")
         shutil.copyfile(cached, draft)
         os.replace(draft, target)
 
 
 def open_lock(path: Path) -> Any:
-    """A file to lock, made where there is none. A link there is not followed, and no pipe is waited for."""
+    """Open a file for locking, and create it if needed; follows no link and waits for no pipe."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
     file = os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -336,7 +336,7 @@ def open_lock(path: Path) -> Any:
 
 @contextmanager
 def _locked(cached: Path) -> Iterator[None]:
-    """One process at a time for a file of the cache."""
+    """Hold the lock of a cached file, against other processes."""
     cached.parent.mkdir(parents=True, exist_ok=True)
     with open_lock(cached.parent / f".lock-{cached.name[:2]}") as lock:
         if fcntl is not None:
@@ -345,13 +345,13 @@ def _locked(cached: Path) -> Iterator[None]:
 
 
 def _forget(folders: Path, n_kept: int) -> None:
-    """Remove folders that were used least recently from the cache, and files that none has any more.
-    What is mapped stays readable."""
+    """Remove the least recently used folders from the cache, and files that no folder links any
+    more. Mapped files stay readable."""
     try:
-        found = sorted(folders.iterdir(), key=lambda entry: entry.stat().st_mtime)
-    except FileNotFoundError:  # another process tidies up
+        by_age = sorted(folders.iterdir(), key=lambda entry: entry.stat().st_mtime)
+    except FileNotFoundError:  # another process has removed a folder
         return
-    stale = found[:-n_kept]
+    stale = by_age[:-n_kept]
     for folder in stale:
         shutil.rmtree(folder, ignore_errors=True)
     for file in (cache_folder() / "files").iterdir() if stale else ():
@@ -359,5 +359,5 @@ def _forget(folders: Path, n_kept: int) -> None:
             try:
                 if file.stat().st_nlink == 1:
                     file.unlink()
-            except FileNotFoundError:  # another process was faster
+            except FileNotFoundError:  # another process has removed the file
                 continue

@@ -1,3 +1,3 @@
-"""Threads that match, waiting, Ctrl-C and forks."""
+"""Match on several threads, and stay correct under Ctrl-C and forks. Read `pools` first."""
 
 __all__ = ["forks", "interrupts", "pools", "waiting"]

@@ -1,8 +1,8 @@
-"""Forks: a child process has one thread, and must not wait for the others of its parent.
+"""Make locks usable in forked child processes.
 
-A lock that another thread holds while a process is forked stays locked in the child for ever. Two
-remedies: a fork waits for the locks that guard work which cannot be abandoned (`wait_for`), and
-objects of this package replace their own locks in the child (`start_fresh_in_child`).
+A lock that another thread holds during a fork stays locked in the child for ever. Two remedies: a
+fork waits for the locks of work that must not be abandoned (`wait_for`), and objects of this
+package replace their own locks in the child (`start_fresh_in_child`).
 """
 
 from __future__ import annotations
@@ -17,25 +17,24 @@ import weakref
 from itertools import compress
 from typing import Any
 
-# Handlers that run before a fork run in the reverse order of their registration. These two modules
-# take locks of their own over a fork, which a thread that compiles a kernel may want: they have to
-# be registered first, so that the locks below are taken before theirs.
+# Python runs the handlers before a fork in the reverse order of their registration. These two
+# modules take their own locks over a fork, and a thread that compiles a kernel may need them. They
+# must be registered first, so that a fork takes the locks below before theirs.
 _REGISTERED_FIRST = (concurrent.futures.thread, logging)
-_REDELIVERY_S = 0.01  # until the handlers of the fork are over, which would swallow an interrupt
+_REDELIVERY_S = 0.01  # time for the fork's handlers to end; they would swallow an interrupt
 
-# Import modules under this lock where several threads may: the lock that Python has for each module
+# Import modules under this lock if several threads may import them: Python's own lock of a module
 # does not survive a fork either.
 loading = threading.RLock()
 
-_awaited: list[Any] = []  # outermost first, as threads take them
+_awaited: list[Any] = []  # outermost first, in the order in which threads take them
 _taken: dict[int, list[Any]] = {}  # the locks of each thread that is forking
-_interrupts: list[BaseException] = []  # that came while a fork waited
+_interrupts: list[BaseException] = []  # raised while a fork waited for a lock
 _fresh: set[weakref.ref[Any]] = set()
 
 
 def wait_for(lock: Any) -> None:
-    """Let every fork wait until no other thread has this lock (an `RLock`), taking it after those
-    that were named before."""
+    """Make every fork take this `RLock`, after the locks of earlier calls."""
     if lock not in _awaited:
         _awaited.append(lock)
 
@@ -43,9 +42,8 @@ def wait_for(lock: Any) -> None:
 def start_fresh_in_child(owner: Any) -> None:
     """Call `owner._start_fresh()` in every process that is forked from now on.
 
-    A fork waits until no other thread has `owner._fork_lock`, if it has one (an `RLock`): what that
-    guards is then whole in the child. The set is emptied by C code only: the callbacks of a `WeakSet` are Python code, in which Ctrl-C
-    would be lost.
+    If the owner has a `_fork_lock` (an `RLock`), a fork takes it, so the child gets consistent
+    data. `set.discard` is C code; the Python code of a `WeakSet` could lose a Ctrl-C.
     """
     _fresh.add(weakref.ref(owner, _fresh.discard))
 
@@ -63,7 +61,7 @@ def _take(lock: Any, taken: list[Any]) -> None:
     while len(taken) == n_taken:
         try:
             # One call of C code: Ctrl-C comes either before the lock is taken or after it is listed.
-            # An exception would not stop the fork, but let it go on without the lock.
+            # An exception would not stop the fork: it would go on without the lock.
             taken.extend(compress((lock,), map(lock.acquire, (True,))))
         except BaseException as error:
             _interrupts.append(error)

@@ -1,4 +1,4 @@
-"""Ctrl-C: a KeyboardInterrupt, always, and never in the middle of work that must not be half done."""
+"""Turn every Ctrl-C into a KeyboardInterrupt, but never inside work that must run to its end."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 Kind = TypeVar("Kind", bound=type)
-_LOOK_S = 1.0  # between looks whether the thread that is waited for is still there
+_LOOK_S = 1.0  # interval of the checks that the awaited thread still exists
 
 
 class _Life:
-    """Ends with the thread that was started with it."""
+    """Owned by one thread: a weak reference to it dies with the thread."""
 
     __slots__ = ("__weakref__",)
 
 
 class _Work:
-    """Something that runs once, in a thread where no interrupt arrives."""
+    """A function that runs once, in a thread that gets no interrupts."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._work = work
         self.results: list[Any] = []
         self.failures: list[BaseException] = []
-        self.threads: list[int] = []  # one where it was started
+        self.threads: list[int] = []  # the id of the thread, once it is started
         self.is_running = _thread.allocate_lock()
 
     def start(self) -> None:
-        """Begin, or raise."""
+        """Start the thread, or raise."""
         self.is_running.acquire()
         life = _Life()
         self._life = weakref.ref(life)
-        # One call of C code: Ctrl-C comes before the thread is started, or after it is remembered.
-        # `threading.Thread.start` is Python code, which Ctrl-C leaves half way.
+        # One call of C code: Ctrl-C comes before the thread starts, or after its id is stored.
+        # `threading.Thread.start` is Python code: Ctrl-C can stop it half way.
         self.threads.extend(map(_thread.start_new_thread, (self._run,), ((life,),)))
 
     def _run(self, life: _Life) -> None:
@@ -49,18 +49,18 @@ class _Work:
             self.is_running.release()
 
     def wait(self) -> None:
-        """Wait for the end. A thread that finds no memory ends before its first step, in silence."""
+        """Wait for the end. A thread without memory ends silently before its first step."""
         while not self.is_running.acquire(True, _LOOK_S):
             if self._life() is None and not (self.results or self.failures):
                 raise MemoryError("no memory for a thread")
 
 
 def shielded(work: Callable[[], Result]) -> Result:
-    """Run to the end, then raise the interrupt that came meanwhile.
+    """Run work to its end, then raise an interrupt that came meanwhile.
 
-    Python delivers Ctrl-C to the main thread only, and there between any two steps; so the work
-    gets a thread of its own. It takes and leaves all locks there: where interrupts come so quickly
-    that one of them ends the wait, the work still runs to its end.
+    Python delivers Ctrl-C only to the main thread, between any two steps. The work therefore runs
+    in its own thread and takes and releases all locks there. It runs to its end even if another
+    interrupt ends the wait for it.
 
     >>> shielded(lambda: 7)
     7
@@ -75,7 +75,7 @@ def shielded(work: Callable[[], Result]) -> Result:
     except MemoryError:
         raise
     except BaseException as error:
-        if not running.threads:  # nothing has begun
+        if not running.threads:  # the work has not begun
             raise
         interrupt = error
     while interrupt is not None and not (running.results or running.failures):
@@ -90,15 +90,15 @@ def shielded(work: Callable[[], Result]) -> Result:
         raise interrupt from failure
     if failure is not None:
         raise failure
-    found: Result = running.results[0]
-    return found
+    result: Result = running.results[0]
+    return result
 
 
 def interruptible(kind: Kind) -> Kind:
-    """Let all public functions of a class raise what a signal has raised, e.g. KeyboardInterrupt.
+    """Make all public functions of a class raise the exception of a signal, e.g. KeyboardInterrupt.
 
-    Where a program has used Numba before this package was imported (see `kernels.compiler`), what is
-    raised while a kernel hands back its result is hidden behind a SystemError.
+    If a program used Numba before it imported this package (see `kernels.compiler`), Numba hides an
+    exception that is raised while a kernel returns behind a SystemError.
     """
     for name, verb in list(vars(kind).items()):
         if isinstance(verb, FunctionType) and not name.startswith("_"):
@@ -107,7 +107,7 @@ def interruptible(kind: Kind) -> Kind:
 
 
 def told_plainly(verb: Callable[..., Result]) -> Callable[..., Result]:
-    """The same function, which raises what a signal has raised: see `interruptible`."""
+    """Wrap a function so that it raises the exception of a signal: see `interruptible`."""
 
     @wraps(verb)
     def run(*given: Any, **named: Any) -> Result:
@@ -123,15 +123,15 @@ def told_plainly(verb: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def raised_behind(error: BaseException) -> BaseException:
-    """What a signal has raised where compiled code went on regardless; any other error as it is.
+    """The exception of a signal behind a SystemError of compiled code; any other error unchanged.
 
     >>> raised_behind(SystemError("unknown opcode"))
     SystemError('unknown opcode')
     """
-    found = error
-    while isinstance(found, SystemError) and str(found).endswith("with an exception set"):
-        behind = found.__cause__ or found.__context__
+    raised = error
+    while isinstance(raised, SystemError) and str(raised).endswith("with an exception set"):
+        behind = raised.__cause__ or raised.__context__
         if behind is None:
             return error
-        found = behind
-    return found
+        raised = behind
+    return raised

@@ -1,4 +1,4 @@
-"""Threads that match, kept for all who ask for as many."""
+"""Pools of threads that match: one pool per number of threads, shared by all callers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Result = TypeVar("Result")
 
 
 class _Job:
-    """One function of many items, shared by the threads of a pool."""
+    """One function and many items, shared by the threads of a pool."""
 
     def __init__(self, work: Callable[[Any], Any], items: Sequence[Any]) -> None:
         self._work = work
         self._todo = deque(enumerate(items))
-        self._left = list(range(len(items)))  # whoever takes the 0 has done the last item
-        self.found: list[Any] = [None] * len(items)
+        self._left = list(range(len(items)))  # the thread that pops the 0 has done the last item
+        self._results: list[Any] = [None] * len(items)
         self.failures: dict[int, BaseException] = {}
         self.is_running = _thread.allocate_lock()
         self.is_running.acquire()
@@ -36,14 +36,14 @@ class _Job:
             except IndexError:  # another thread has just taken the last one
                 return
             try:
-                self.found[number] = self._work(item)
+                self._results[number] = self._work(item)
             except BaseException as error:
                 self.failures[number] = error
                 self._drop()
             self._count()
 
     def _drop(self) -> None:
-        """Leave out what nobody has begun; items before the one that failed were begun before it."""
+        """Drop the items that no thread has begun; all items before the failed one were begun."""
         while self._todo:
             try:
                 self._todo.popleft()
@@ -56,20 +56,20 @@ class _Job:
             self.is_running.release()
 
     def stop(self) -> None:
-        """Let threads begin no other item, though nobody waits for the end."""
+        """Let no thread begin another item; do not wait for the begun ones."""
         self._todo.clear()
 
     def results(self) -> list[Any]:
-        """What was found, or the failure of the first item that failed."""
+        """The results in the order of the items; raises the failure of the first failed item."""
         if self.failures:
             failure = self.failures[min(self.failures)]
-            self.failures.clear()  # whose frames have this job
+            self.failures.clear()  # their frames refer to this job
             raise failure
-        return self.found
+        return self._results
 
 
 class Pool:
-    """So many threads."""
+    """Daemon threads that share a queue of jobs."""
 
     def __init__(self, threads: int) -> None:
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
@@ -83,8 +83,10 @@ class Pool:
             self._jobs.get().run()
 
     def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """What the function says of each item. The first failure ends it, and so does Ctrl-C: what
-        threads are at they do to the end, and nobody waits for that."""
+        """The result of `work` for each item.
+
+        The first failure, or Ctrl-C, ends the call; threads finish their current items later.
+        """
         if not items:
             return []
         job = _Job(work, items)
@@ -103,12 +105,8 @@ _pools_lock = threading.Lock()
 
 
 def pool(threads: int) -> Pool:
-    """A pool of that many threads, the same for everyone who asks for as many.
-
-    A forked child starts with none, since threads do not fork.
-    """
-    found = _pools.get(threads)
-    return found or shielded(lambda: _made(threads))
+    """The shared pool of that many threads. A forked child makes its own: threads do not fork."""
+    return _pools.get(threads) or shielded(lambda: _made(threads))
 
 
 def _made(threads: int) -> Pool:

@@ -1,8 +1,8 @@
-"""Waiting for other threads such that Ctrl-C, which comes between any two steps, leaves nothing locked.
+"""Wait for other threads, without a lock that Ctrl-C could leave locked.
 
-`threading.Condition` and all that rests on it (events, semaphores, futures, executors) is Python code:
-an interrupt inside of it can leave its lock taken for ever, or release one that another thread has.
-Every step here is one call of C code.
+`threading.Condition` and its users (events, semaphores, futures, executors) are Python code: an
+interrupt inside can leave a lock taken for ever, or release a lock of another thread. Every step
+here is one call of C code.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from contextlib import suppress
 
 
 class Bell:
-    """Wakes all who wait for it.
+    """Wakes all waiting threads.
 
-    Whoever waits takes a ticket, then looks whether there is something to wait for, then waits.
-    Whoever has changed something rings. So nobody misses a ring.
+    A waiting thread takes a ticket, then checks the state, then waits. A thread that has changed
+    the state rings. So no thread misses a ring.
 
     >>> bell = Bell()
     >>> ticket = bell.ticket()
@@ -37,20 +37,20 @@ class Bell:
         return ticket
 
     def wait(self, ticket: _thread.LockType, timeout_s: float | None = None) -> bool:
-        """Wait for the next ring since the ticket was taken; False where it does not come in time."""
+        """Wait for a ring after `ticket` was taken; False if it does not come in time."""
         left = -1.0 if timeout_s is None else min(max(timeout_s, 0.0), threading.TIMEOUT_MAX)
         if ticket.acquire(True, left):
             return True
-        with suppress(ValueError):  # it has just rung
+        with suppress(ValueError):  # the bell has just rung
             self._tickets.remove(ticket)
         return False
 
     def ring(self) -> None:
-        """Wake all who have a ticket."""
+        """Wake all threads with a ticket."""
         if not self._tickets:
             return
         try:
-            # Nobody is taken from the list and then not woken. The last `pop` raises.
+            # One call of C code: every popped ticket is also released. The last `pop` raises.
             deque(map(_thread.LockType.release, iter(self._tickets.pop, None)), 0)
         except IndexError:
             return

@@ -74,7 +74,7 @@ def run_on_gpu(
         raise UsageError(
             f"no algorithm of {name} runs on a GPU; for other figures: matchyard reproduce all"
         )
-    card = devices.card().name
+    card = devices.card_state().name
     figure = figure._replace(device="gpu", settings=figure.settings | {"algorithms": names})
     rows = [_as_of_gpu(row, names) for row in _rows(figure, progress)]
     report = _report(figure, rows) | {"card": card, "seconds": time.perf_counter() - start}

@@ -1,4 +1,4 @@
-"""WORDS: a subscription and an event are both a set of tags; as text, tags between white space."""
+"""The language of tags: subscriptions and events are sets of tags, or text with spaces between."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EXAMPLE = 'expected a set of strings such as {"jazz", "live"} or text such as "
 
 
 def parse(value: Any) -> Tags:
-    """The set of tags that a value or a text stands for.
+    """Parse a collection of strings, or a text, as a set of tags.
 
     >>> sorted(parse("jazz live"))
     ['jazz', 'live']
@@ -26,7 +26,7 @@ def parse(value: Any) -> Tags:
         raise ParseError(f"not a set of tags: {value!r}; {_EXAMPLE}")
     try:
         tags = frozenset(value)
-    except TypeError:  # a list in a list
+    except TypeError:  # an element is not hashable, e.g. a list
         raise ParseError(f"not a set of tags: {value!r}; {_EXAMPLE}") from None
     for tag in tags:
         if not isinstance(tag, str):
@@ -38,7 +38,7 @@ parse_event = parse
 
 
 def format(tags: Iterable[str]) -> str:
-    """Tags as text, in order.
+    """Write tags as text, sorted.
 
     >>> format({"live", "jazz"})
     'jazz live'

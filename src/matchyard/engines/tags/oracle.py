@@ -1,4 +1,4 @@
-"""MEANING: the definition of a match, in plain Python. Every algorithm is tested against it."""
+"""The definition of a match, in plain Python. The tests compare every algorithm with it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from matchyard.engines.tags.language import Event, Subscription
 
 
 def is_match(subscription: Subscription, event: Event) -> bool:
-    """A subscription matches when all of its tags are in the event; the empty one always does.
+    """True if the event has all tags of the subscription; the empty subscription always matches.
 
     >>> is_match(frozenset({"jazz"}), frozenset({"jazz", "live"}))
     True
@@ -15,7 +15,7 @@ def is_match(subscription: Subscription, event: Event) -> bool:
 
 
 def explain(subscription: Subscription, event: Event) -> str:
-    """Why it matches, or why not.
+    """Say why a subscription matches an event, or why not.
 
     >>> explain(frozenset({"jazz", "oslo"}), frozenset({"jazz"}))
     'missing tag: oslo'

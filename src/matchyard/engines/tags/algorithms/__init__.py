@@ -1,1 +1,1 @@
-"""One module per algorithm, all with the same functions: see `matchyard.engine.Algorithm`."""
+"""The algorithms of tags, with the functions of `engine.Algorithm`. Read `rarest` first."""

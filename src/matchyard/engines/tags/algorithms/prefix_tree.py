@@ -1,16 +1,16 @@
 """prefix_tree: a compact PATRICIA tree over signatures, one tree per Hamming weight.
 
-The strong baseline [TagMatch §4.1]: a path-compressed binary trie of the sorted signatures, bits
-taken from the rarest to the most frequent, in arrays rather than pointers.
+The strong baseline [TagMatch §4.1]: a path-compressed binary trie of the sorted signatures, in
+arrays instead of pointers. It branches on the rarest bits first.
 
-* Every node holds the AND of all signatures below it (more than its path), so that one test drops
-  the subtree as soon as its common bits are not in the event.
-* A zero branch that shares no more ones than its parent is dissolved into it, since its test could
-  not fail. What is left are wide nodes whose children lie side by side and are tested eight at a
-  time; the signatures of a leaf are stored and tested in the same way, as the leaf's children.
+* Every node holds the AND of all signatures below it, which has more bits than its path. If the
+  event lacks one of these bits, one test drops the subtree.
+* A zero branch with the same common bits as its parent is merged into the parent, since its test
+  could not fail. The result is wide nodes: their children lie side by side and are tested eight at
+  a time. The signatures of a leaf are its children, stored and tested in the same way.
 * A batch of events goes through one tree after the other, so that a tree stays in the cache.
 
-The order of bits decides the shape only: masks and signatures keep their bits in place.
+The order of bits decides only the shape: masks and signatures keep the original positions of bits.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _TOP = np.uint64(1 << 63)
 
 
 class Options(NamedTuple):
-    """What can be set."""
+    """The options of this algorithm."""
 
     n_bits: int = signed_sets.N_BITS
     n_hashes: int = signed_sets.N_HASHES
-    leaf: int = 64  # signatures in a leaf: eight cost one test, visiting a node costs several
-    exact: bool = True  # compare the tags of what the signatures find
+    leaf: int = 64  # signatures in a leaf: eight cost one test, a visit of a node costs several
+    exact: bool = True  # compare the tags of the sets whose signatures match
 
 
 class Table(NamedTuple):
@@ -75,12 +75,12 @@ def check(options: Options) -> None:
 
 
 def signature_bits(options: Options) -> tuple[int, int, bool]:
-    """Width and hashes of the signatures of a batch, and whether they may come without tags."""
+    """Bits and hashes of the signatures of a batch, and whether bare ones are allowed."""
     return options.n_bits, options.n_hashes, not options.exact
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a damaged table: see `kernels.inspection`."""
     n_nodes = look.shape("children", None, 2)[0]
     n_slots = look.shape("entries", n_words_for(options.n_bits), None)[1] - LANES - n_nodes
     look.expect("entries", n_slots >= 0, f"has fewer columns than {n_nodes} nodes need")
@@ -94,8 +94,8 @@ def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Opt
 
 
 def _inspect_nodes(look: Inspection, table: Table, n_slots: int) -> None:
-    """A tree has the nodes from its root to the next, and its own slots; children come after their
-    parents, and nothing has two parents."""
+    """Check the trees: a tree has the nodes from its root to the next root, and its own slots.
+    Children come after their parents, and no node or slot has two parents."""
     n_nodes, first, last = len(table.children), *table.children.T.astype(np.int64)
     look.rising("roots", is_strict=True)
     look.expect("roots", not n_nodes or (len(table.roots) and table.roots[0] == 0), "misses nodes")
@@ -136,12 +136,12 @@ def compile(
 
 
 def workspace(table: Table, options: Options) -> None:
-    """Nothing is kept between calls."""
+    """None: this algorithm needs no workspace."""
 
 
 def _find(table: Table, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
-    found, n_found, candidates = _descend_all(table, batch.signatures)
-    return *_by_event(found, n_found, batch.n_rows), candidates
+    pairs, n_found, candidates = _descend_all(table, batch.signatures)
+    return *_by_event(pairs, n_found, batch.n_rows), candidates
 
 
 def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
@@ -169,7 +169,7 @@ def estimate(n_subscriptions: int, n_tags: int, n_names: int, options: Options) 
 
 @njit(nogil=True, cache=True)
 def _bit_counts(signatures):
-    """How many rows have the bit at 64 * word + place, place 0 the least significant."""
+    """Count the rows with each bit, at position 64 * word + bit; bit 0 is the least significant."""
     counts = np.zeros(WORD * signatures.shape[1], np.int64)
     for row in range(len(signatures)):
         for word in range(signatures.shape[1]):
@@ -182,14 +182,14 @@ def _bit_counts(signatures):
 
 @njit(nogil=True, cache=True)
 def _permuted(signatures, rank):
-    """Sort keys, word by word: bit p of a row goes to the rank[p]-th highest place."""
+    """Keys for sorting, word by word: bit p of a row becomes the rank[p]-th highest bit."""
     keys = np.zeros((signatures.shape[1], len(signatures)), np.uint64)
     for row in range(len(signatures)):
         for word in range(signatures.shape[1]):
             rest = signatures[row, word]
             while rest:
-                place = rank[WORD * word + lowest_one(rest)]
-                keys[place >> 6, row] |= _TOP >> np.uint64(place & 63)
+                position = rank[WORD * word + lowest_one(rest)]
+                keys[position >> 6, row] |= _TOP >> np.uint64(position & 63)
                 rest &= rest - ONE
     return keys
 
@@ -202,7 +202,7 @@ def _set_range(ranges, at, low, high):
 
 @njit(nogil=True, cache=True)
 def _common(rows, low, high, mask):
-    """The ones that rows[low:high] share."""
+    """Write the common ones of rows[low:high] to `mask`."""
     mask[:] = rows[low]
     for row in range(low + 1, high):
         for word in range(rows.shape[1]):
@@ -211,7 +211,7 @@ def _common(rows, low, high, mask):
 
 @njit(nogil=True, cache=True)
 def _branch(keys, low, high):
-    """First row of the one branch: sorted keys branch where the first and last differ."""
+    """The first row of the one branch: keys branch at the first bit where the two ends differ."""
     word = 0
     while keys[word, low] == keys[word, high - 1]:
         word += 1
@@ -229,7 +229,7 @@ def _branch(keys, low, high):
 
 @njit(nogil=True, cache=True)
 def _put_children(rows, keys, leaf, masks, ranges, node, n_nodes):
-    """Split off one branches until the zero branch deserves a node of its own."""
+    """Split off one branches until the zero branch becomes a node itself."""
     low, high = ranges[node]
     while True:
         middle = _branch(keys, low, high)
@@ -237,7 +237,7 @@ def _put_children(rows, keys, leaf, masks, ranges, node, n_nodes):
         _common(rows, middle, high, masks[n_nodes])
         n_nodes += 1
         high = middle
-        _common(rows, low, high, masks[n_nodes])  # of the zero branch, kept if it ends here
+        _common(rows, low, high, masks[n_nodes])  # of the zero branch, kept if it becomes a node
         if high - low <= leaf or (masks[n_nodes] != masks[node]).any():
             _set_range(ranges, n_nodes, low, high)
             return n_nodes + 1
@@ -247,8 +247,8 @@ def _put_children(rows, keys, leaf, masks, ranges, node, n_nodes):
 def _build(rows, keys, tree_start, leaf):
     """Lay the nodes out tree by tree, level by level, so that siblings are adjacent.
 
-    The arrays of the nodes are their own queue: a node is put down with its range of rows, and the
-    range is replaced by that of its children when its turn comes.
+    The arrays of nodes are also the queue: a node is appended with its range of rows; the range of
+    its children replaces it when the node is processed.
     """
     n_rows, n_words = rows.shape
     n_trees = len(tree_start) - 1
@@ -278,7 +278,7 @@ def _build(rows, keys, tree_start, leaf):
 
 @njit(nogil=True, cache=True)
 def _inside(entries, at, end, absent, event):
-    """Which of LANES entries from `at` on, and before `end`, lie in the event."""
+    """The bits of the LANES entries from `at` on, and before `end`, that lie in the event."""
     bits, word = first_lanes(min(end - at, LANES)), 0
     while bits and word < len(entries):
         bits &= lanes_8(entries[word], at, absent[event, word])
@@ -287,9 +287,9 @@ def _inside(entries, at, end, absent, event):
 
 
 @njit(nogil=True, cache=True)
-def _descend(table, root, absent, event, stack, found, n_found):
-    """Append the (event, slot) pairs of one tree; `found` has room for the whole tree, since
-    making room inside this loop halves its speed."""
+def _descend(table, root, absent, event, stack, pairs, n_found):
+    """Append the (event, slot) pairs of one tree. `pairs` has room for the whole tree: a check for
+    room inside this loop halves its speed."""
     n_nodes, candidates = len(table.children), 0
     _set_range(stack, 0, root, root + 1)
     top = 1
@@ -308,7 +308,7 @@ def _descend(table, root, absent, event, stack, found, n_found):
                     _set_range(stack, top, table.children[entry, 0], table.children[entry, 1])
                     top += 1
                 else:
-                    _set_range(found, n_found, event, entry - n_nodes)
+                    _set_range(pairs, n_found, event, entry - n_nodes)
                     n_found += 1
             at += LANES
     return n_found, candidates
@@ -316,39 +316,39 @@ def _descend(table, root, absent, event, stack, found, n_found):
 
 @njit(nogil=True, cache=True)
 def _descend_all(table, signatures):
-    """Tree by tree, every event that has enough ones."""
+    """Search tree by tree, with every event that has enough ones."""
     event_weights, absent = weights(signatures), ~signatures
     stack = np.empty((len(table.children) + 1, 2), np.int32)  # a node is pushed at most once
-    found = np.empty((1024, 2), np.int32)
+    pairs = np.empty((1024, 2), np.int32)
     n_found, candidates = 0, 0
     for tree in range(len(table.roots)):
         n_slots = table.tree_start[tree + 1] - table.tree_start[tree]
         for event in range(len(signatures)):
             if event_weights[event] < table.weights[tree]:
                 continue
-            if n_found + n_slots > len(found):
+            if n_found + n_slots > len(pairs):
                 larger = np.empty((2 * n_found + n_slots, 2), np.int32)
-                larger[:n_found] = found[:n_found]
-                found = larger
+                larger[:n_found] = pairs[:n_found]
+                pairs = larger
             n_found, looked_at = _descend(
-                table, table.roots[tree], absent, event, stack, found, n_found
+                table, table.roots[tree], absent, event, stack, pairs, n_found
             )
             candidates += looked_at
-    return found, n_found, candidates
+    return pairs, n_found, candidates
 
 
 @njit(nogil=True, cache=True)
-def _by_event(found, n_found, n_events):
-    """Counting sort of the pairs by event."""
+def _by_event(pairs, n_found, n_events):
+    """Group the pairs by event with a counting sort: (start, slots)."""
     start = np.zeros(n_events + 1, np.int64)
     for i in range(n_found):
-        start[found[i, 0] + 1] += 1
+        start[pairs[i, 0] + 1] += 1
     for event in range(n_events):
         start[event + 1] += start[event]
-    place = start.copy()
+    next_start = start.copy()
     slots = np.empty(n_found, np.int32)
     for i in range(n_found):
-        event = found[i, 0]
-        slots[place[event]] = found[i, 1]
-        place[event] += 1
+        event = pairs[i, 0]
+        slots[next_start[event]] = pairs[i, 1]
+        next_start[event] += 1
     return start, slots

@@ -1,4 +1,4 @@
-"""From text to numbers: the vocabulary, and batches of ids."""
+"""Turn tags into numbers: the vocabulary, and batches of ids. Read `encoder.py` first."""
 
 from matchyard.engines.tags.encoder.encoder import (
     VALUES,

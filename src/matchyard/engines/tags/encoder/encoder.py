@@ -1,4 +1,4 @@
-"""From text to numbers: the vocabulary, and batches of ids.
+"""Turn tags into numbers: the vocabulary, and batches of ids.
 
     values ──column──▶ Column (text) ──Staging / encode──▶ Batch (ids in a vocabulary)
 
@@ -71,7 +71,7 @@ subscription_column = column  # both are sets of tags
 
 
 def parse(value: Any, options: Options) -> frozenset[str]:
-    """One subscription as the options want it."""
+    """Parse one subscription and fold its tags as the options say."""
     return fold(language.parse(value), options)
 
 
@@ -79,13 +79,15 @@ parse_event = read_event = parse
 
 
 def parse_column(values: Any, options: Options) -> list[frozenset[str]]:
-    """The subscriptions of a column one by one, as `parse` gives them."""
+    """Parse each subscription of a column."""
     return [parse(value, options) for value in values.to_pylist()]
 
 
 def kind(batch: Batch) -> str | None:
-    """As of a column; of subscriptions only, since encoded events carry both. None where there are
-    only empty ones, which are the same in every kind."""
+    """The kind of encoded subscriptions, as `Column.kind` names it; encoded events have both kinds.
+
+    None if all are empty: an empty subscription is the same in every kind.
+    """
     if len(batch.tags) or batch.signatures.any():
         return kind_of(batch.signatures)
     return None
@@ -99,7 +101,7 @@ def keep(batch: Batch, rows: NDArray[np.bool_]) -> Batch:
 
 
 def accept(column: Column, n_bits: int = 0, n_hashes: int = 0, bare_allowed: bool = False) -> None:
-    """Refuse bare signatures where the algorithm needs tags, or other widths."""
+    """Refuse bare signatures if the algorithm needs tags or another width."""
     width = column.signatures.shape[1]
     if width and not bare_allowed:
         raise UsageError(
@@ -120,7 +122,7 @@ def encode(
     n_hashes: int = 0,
     bare_allowed: bool = False,
 ) -> Batch:
-    """Events as a batch over the vocabulary, with signatures of `n_bits` when that is not 0."""
+    """Encode events over the vocabulary, with signatures of `n_bits` bits unless that is 0."""
     if column.signatures.shape[1]:
         accept(column, n_bits, n_hashes, bare_allowed)
         return Batch(column.row_start, np.zeros(0, np.int32), column.signatures)
@@ -140,12 +142,12 @@ def sign(column: Column, n_bits: int, n_hashes: int) -> NDArray[np.uint64]:
 
 
 def encode_some(column: Column, vocabulary: Vocabulary, *bits: Any) -> tuple[Batch, int]:
-    """All events at once: they take little memory."""
+    """Encode all events at once, since they take little memory; returns their number too."""
     return encode(column, vocabulary, *bits), column.n_rows
 
 
 def encode_known(column: Column, vocabulary: Vocabulary) -> Batch:
-    """Subscriptions as a batch over a vocabulary that must have all of their tags."""
+    """Encode subscriptions over a vocabulary that must have all of their tags."""
     if column.signatures.shape[1]:
         return Batch(column.row_start, np.zeros(0, np.int32), column.signatures)
     words = pa.LargeStringArray.from_buffers(
@@ -161,7 +163,7 @@ def encode_known(column: Column, vocabulary: Vocabulary) -> Batch:
 
 
 def is_known(column: Column, batch: Batch) -> NDArray[np.bool_]:
-    """Per row: does the vocabulary of the batch have all of the column's tags?"""
+    """Per row: True if the vocabulary of the batch has all tags of the row."""
     known: NDArray[np.bool_] = np.diff(batch.tag_start) == np.diff(column.row_start)
     return known
 
@@ -185,30 +187,30 @@ def texts(batch: Batch, start: int, stop: int, vocabulary: Vocabulary) -> pa.Arr
 
 def rarest(batch: Batch) -> NDArray[np.int64]:
     """The rarest tag of each row, which is the largest id; -1 for a row without tags."""
-    found = np.full(batch.n_rows, -1, np.int64)
+    ids = np.full(batch.n_rows, -1, np.int64)
     has_tags = np.diff(batch.tag_start) > 0
     if has_tags.any():
-        found[has_tags] = np.maximum.reduceat(batch.tags, batch.tag_start[:-1][has_tags])
-    return found
+        ids[has_tags] = np.maximum.reduceat(batch.tags, batch.tag_start[:-1][has_tags])
+    return ids
 
 
 def n_ids(vocabulary: Vocabulary) -> int:
-    """How many ids there are that `rarest` can give."""
+    """The number of ids that `rarest` can return."""
     return vocabulary.n_names
 
 
 def names_of(batch: Batch, vocabulary: Vocabulary) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The ids under which `rarest` may have filed what matches each event: (start, ids)."""
+    """The ids that may be the rarest tag of a subscription matching each event: (start, ids)."""
     return batch.tag_start, batch.tags[: batch.tag_start[-1]]
 
 
 def sizes(vocabulary: Vocabulary) -> tuple[int, int]:
-    """Tags in all subscriptions, and distinct ones."""
+    """The number of tags in all subscriptions, and of distinct tags."""
     return int(vocabulary.counts().sum()), vocabulary.n_names
 
 
 def estimate(n_rows: int, n_tags: int, n_names: int) -> tuple[int, int, int]:
-    """Bytes of the vocabulary, of what is staged, and of what a build has besides that."""
+    """Bytes of the vocabulary, of the staged subscriptions, and of the other memory of a build."""
     names = n_names * (11 + 4 + 12)  # slots, offset, text
     staged = 4 * n_tags + 16 * n_rows + 60 * n_names  # ids, offsets, keys; names while they grow
     sorting = 4 * n_tags + 12 * n_rows  # ids in posting order, offsets, lengths and order
@@ -217,22 +219,22 @@ def estimate(n_rows: int, n_tags: int, n_names: int) -> tuple[int, int, int]:
 
 @njit(nogil=True, cache=True)
 def _encode(names, column, batch, n_bits, n_hashes):
-    """Fill the batch; it is made by the caller, since handing arrays out of a kernel is slow."""
+    """Fill the batch. The caller allocates it, since returning arrays from a kernel is slow."""
     row_start, tag_start = column.row_start, batch.tag_start
     n_rows = len(row_start) - 1
     codes = np.empty(BLOCK, np.uint64)
-    found = np.empty(BLOCK, np.int64)
+    ids = np.empty(BLOCK, np.int64)
     tag_start[0] = 0
     row, end = 0, 0
     for first in range(row_start[0], row_start[n_rows], BLOCK):
-        n_block = find_block(names, column.text, column.text_start, first, codes, found)
+        n_block = find_block(names, column.text, column.text_start, first, codes, ids)
         for i in range(min(n_block, row_start[n_rows] - first)):
             while first + i >= row_start[row + 1]:
                 row += 1
                 tag_start[row] = end
             if n_bits:
                 add_name(batch.signatures[row], codes[i], n_bits, n_hashes)
-            if found[i] >= 0:
-                batch.tags[end] = found[i]
+            if ids[i] >= 0:
+                batch.tags[end] = ids[i]
                 end += 1
     tag_start[row + 1 :] = end

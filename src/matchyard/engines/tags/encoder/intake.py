@@ -1,6 +1,6 @@
-"""Tag sets in any form that users have them in, as one: a column of text.
+"""Turn the tag sets of users into one form: a column of text.
 
-Lists, NumPy arrays, Arrow arrays, pandas and polars columns; each row a set of tags or text.
+Users give lists, NumPy, Arrow, pandas or polars columns; a row is a set of tags or a text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VALUES = "tag sets"  # the kind of columns and batches that hold tags
 
 
 class Options(NamedTuple):
-    """How tags are read, the same for every algorithm."""
+    """The input options of tags, the same for every algorithm."""
 
     casefold: bool = False  # compare without regard to case
     normalize: str = ""  # Unicode normal form: NFC, NFD, NFKC or NFKD; "" leaves tags as they are
@@ -35,16 +35,16 @@ class Options(NamedTuple):
 
 
 class Column(NamedTuple):
-    """Many tag sets as text, or as bare signatures where there are no tags."""
+    """Many tag sets as text, or bare signatures without tags."""
 
     row_start: NDArray[np.int64]  # [n_rows + 1] tags of each row
-    text_start: NDArray[np.signedinteger]  # [n_tags + 1] bytes of each tag, as wide as Arrow's
+    text_start: NDArray[np.signedinteger]  # [n_tags + 1] bytes of each tag, in Arrow's width
     text: NDArray[np.uint8]  # UTF-8
     signatures: NDArray[np.uint64]  # [n_rows, n_words] bare signatures; no words otherwise
 
     @property
     def n_rows(self) -> int:
-        """How many sets there are."""
+        """The number of sets."""
         return len(self.row_start) - 1
 
     @property
@@ -53,9 +53,9 @@ class Column(NamedTuple):
         return kind_of(self.signatures)
 
     def rows(self, start: int, stop: int) -> Column:
-        """Some consecutive rows with offsets of 64 bits, as kernels take them; the text is shared.
+        """Some consecutive rows with the offsets of 64 bits that kernels need; the text is shared.
 
-        Widened here and not for the whole column, since chunks are the work of several threads.
+        Offsets are widened here, not for the whole column: several threads share this work.
         """
         if self.text_start.dtype == np.int64 and stop - start == len(self.row_start) - 1:
             return self
@@ -69,7 +69,7 @@ class Column(NamedTuple):
 
 
 def kind_of(signatures: NDArray[np.uint64]) -> str:
-    """Name the kind of values in messages."""
+    """The name of a kind of values, for messages."""
     width = signatures.shape[1]
     return f"bare signatures of {width} words" if width else VALUES
 
@@ -85,7 +85,7 @@ def check(options: Options) -> None:
 
 
 def column(values: Any, options: Options) -> Column:
-    """Tag sets in any form that users have them in."""
+    """The column of tag sets in any form that users give."""
     if isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype == np.uint64:
         return _bare(values)
     if isinstance(values, Iterator):
@@ -94,7 +94,7 @@ def column(values: Any, options: Options) -> Column:
         return _from_python(values, options)
     try:
         rows = _as_arrow(values)
-    except pa.ArrowException:  # objects that Arrow does not know, such as sets, one by one
+    except pa.ArrowException:  # Arrow does not know sets, for example
         return _from_python(list(values), options)
     built = _from_arrow(rows, options)
     lengths = np.diff(built.row_start)
@@ -115,20 +115,20 @@ def _bare(values: NDArray[np.uint64]) -> Column:
 
 
 def no_signatures(n_rows: int) -> NDArray[np.uint64]:
-    """Signatures of no words, for rows that have none."""
+    """An array of signatures of 0 words, for rows with tags."""
     return _NO_SIGNATURES[:n_rows]
 
 
 def _from_python(values: Sequence[Any], options: Options) -> Column:
-    """Rows of Python values. Sets and lists are joined as they are; whatever is wrong with them
-    shows there, and is then looked for row by row."""
+    """The column of Python values. Sets and lists are joined without a check; if the join fails,
+    each row is parsed to find the wrong one."""
     tags: list[str] = []
     ends = [0]
     for row, value in enumerate(values):
-        found = value if type(value) in _PLAIN else _parsed(value, row)
-        if len(found) > options.max_tags:
-            _refuse_length(row, len(found), options)
-        tags.extend(found)
+        row_tags = value if type(value) in _PLAIN else _parsed(value, row)
+        if len(row_tags) > options.max_tags:
+            _refuse_length(row, len(row_tags), options)
+        tags.extend(row_tags)
         ends.append(len(tags))
     try:
         data = "".join(tags).encode()
@@ -151,7 +151,7 @@ def _from_python(values: Sequence[Any], options: Options) -> Column:
 
 
 def _ends(lengths: Iterable[int], n_texts: int) -> NDArray[np.int64]:
-    """Where texts of the given lengths end, after a 0."""
+    """The ends of texts of the given lengths, after a 0."""
     ends = np.zeros(n_texts + 1, np.int64)
     np.cumsum(np.fromiter(lengths, np.int64, n_texts), out=ends[1:])
     return ends
@@ -186,7 +186,7 @@ def _from_arrow(values: pa.Array, options: Options) -> Column:
         _refuse_nulls(values)
         values = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(values))
         lists = pc.list_value_length(values)
-        # Splitting "" leaves one empty tag where there is none.
+        # Splitting "" gives one empty tag instead of none.
         blank = pc.and_(pc.equal(lists, 1), pc.equal(pc.list_element(values, 0), ""))
         if pc.any(blank).as_py():
             values = pc.if_else(blank, pa.scalar([], values.type), values)
@@ -204,8 +204,8 @@ def _from_arrow(values: pa.Array, options: Options) -> Column:
     if not (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
         raise ParseError(f"not a column of tag sets: its tags are {words.type}; {_EXAMPLE}")
     if words.null_count:
-        place = pc.index(pc.is_null(words), True).as_py()
-        row = int(np.searchsorted(offsets - offsets[0], place, side="right")) - 1
+        position = pc.index(pc.is_null(words), True).as_py()
+        row = int(np.searchsorted(offsets - offsets[0], position, side="right")) - 1
         raise ParseError(f"row {row} has a tag that is null; {_EXAMPLE}")
     text_start, text = string_buffers(words, widen=False)
     built = Column(offsets - offsets[0], text_start, text, no_signatures(len(values)))
@@ -236,7 +236,7 @@ def _normalized(built: Column, options: Options) -> Column:
 
 
 def _folded(tag: str, options: Options) -> str:
-    """Folded until it stays the same: normalising can bring back capitals (℡ is TEL in NFKC)."""
+    """Fold a tag until it stays the same: normalising can restore capitals (℡ is TEL in NFKC)."""
     while True:
         folded = tag.casefold() if options.casefold else tag
         if options.normalize:
@@ -247,8 +247,8 @@ def _folded(tag: str, options: Options) -> str:
 
 
 def fold(tags: frozenset[str], options: Options) -> frozenset[str]:
-    """One parsed set as the options want it; refuses at once what `column` would refuse later,
-    when it would take everything that is staged beside it down."""
+    """Fold the tags of one parsed set. Refuses every set that `column` would refuse later, together
+    with all sets staged beside it."""
     if len(tags) > options.max_tags:
         raise ParseError(
             f'{len(tags)} tags in one set; the limit is {options.max_tags} (option "max_tags")'

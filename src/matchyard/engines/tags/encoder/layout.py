@@ -1,4 +1,4 @@
-"""Tag sets in numbers: the batches that the encoder makes and the algorithms read.
+"""The arrays of encoded tag sets: the encoder makes them, the algorithms read them.
 
 The vocabulary numbers tags by falling frequency: 0 is the most frequent.
 """
@@ -19,12 +19,12 @@ class Batch(NamedTuple):
     """Encoded subscriptions or events."""
 
     tag_start: NDArray[np.int64]  # [n_rows + 1] offsets into tags
-    tags: NDArray[np.int32]  # ids as the tags came; unknown ones are left out
+    tags: NDArray[np.int32]  # ids in the order of input, without unknown tags
     signatures: NDArray[np.uint64]  # [n_rows, n_words] Bloom signatures of all tags, if asked for
 
     @property
     def n_rows(self) -> int:
-        """How many sets there are."""
+        """The number of sets."""
         return len(self.tag_start) - 1
 
     def rows(self, start: int, stop: int) -> Batch:

@@ -1,4 +1,4 @@
-"""Subscriptions that wait to be compiled, and vocabularies that are joined and counted."""
+"""Stage subscriptions until they are compiled, and join the vocabularies of several batches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from matchyard.kernels.strings import Interner, rank_names
 
 
 class Piece(NamedTuple):
-    """What one call staged, and how much there is up to it."""
+    """The rows that one call staged, and the totals up to and including them."""
 
     row_start: NDArray[np.int64]
     ids: NDArray[np.int32]
@@ -37,17 +37,17 @@ class Staging:
 
     @property
     def n_rows(self) -> int:
-        """Subscriptions so far."""
+        """The number of staged subscriptions."""
         return self._pieces[-1].n_rows if self._pieces else 0
 
     @property
     def n_parts(self) -> int:
-        """Tags in them."""
+        """The number of tags in them."""
         return self._pieces[-1].n_tags if self._pieces else 0
 
     @property
     def n_names(self) -> int:
-        """Distinct tags among those."""
+        """The number of distinct tags in them."""
         return self._interner.n_names
 
     def add(self, column: Column, keys: NDArray[np.int64]) -> None:
@@ -66,7 +66,7 @@ class Staging:
         self._pieces.append(Piece(row_start, ids, signatures, keys, n_rows, n_tags))
 
     def put_back(self, batch: Batch, vocabulary: Vocabulary, keys: NDArray[np.int64]) -> None:
-        """Stage rows before all others: what a failed build had taken."""
+        """Stage the rows of a failed build again, before all others."""
         pieces, names = self._pieces, self._interner.names()
         self._interner, self._pieces = Interner(vocabulary), []
         new_ids = self._interner.intern(names.text, names.text_start)
@@ -76,7 +76,7 @@ class Staging:
             self._append(piece.row_start, new_ids[piece.ids], piece.signatures, piece.keys)
 
     def take(self) -> tuple[Batch, Vocabulary, NDArray[np.int64]]:
-        """All that was staged, leaving nothing; pieces are freed as they are joined."""
+        """Take all staged rows out; each piece is freed when it is joined."""
         n_rows, n_tags = self.n_rows, self.n_parts
         signatures = _join_signatures([piece.signatures for piece in self._pieces], n_rows, n_tags)
         tag_start = np.zeros(n_rows + 1, np.int64)
@@ -111,7 +111,7 @@ def _join_signatures(
 
 
 def merge(parts: Sequence[tuple[Batch, Vocabulary]]) -> tuple[Batch, Vocabulary]:
-    """Join batches over different vocabularies into one over a new one, ranked by frequency.
+    """Join batches over different vocabularies into one over a new vocabulary, ranked by frequency.
 
     The tags of a lone part are renumbered in place.
     """
@@ -139,7 +139,7 @@ def _concatenate(batches: list[Batch]) -> Batch:
 
 
 def count(column: Column) -> pa.Table:
-    """What a part of the subscriptions brings to the vocabulary: columns `name` and `count`."""
+    """Count the tags of some subscriptions: a table with the columns `name` and `count`."""
     staging = Staging()
     staging.add(column, np.zeros(column.n_rows, np.int64))
     batch, names, _ = staging.take()

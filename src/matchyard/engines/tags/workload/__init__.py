@@ -1,4 +1,4 @@
-"""WORKLOADS: subscriptions and events as in the papers, by name, size and seed."""
+"""Workloads of tags as in the papers, by name, size and seed. Read `workload.py` first."""
 
 from matchyard.engines.tags.workload.workload import MODELS, Workload, generate
 

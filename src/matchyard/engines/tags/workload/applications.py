@@ -3,8 +3,8 @@
     user, item ─▶ descriptor ─normalise─▶ ─amplify─▶ 12 copies ─synonyms─▶ subscriptions
 
 A descriptor describes an item (a site, a topic, a video, a link, a torrent) with words of the
-item's subject, so that descriptors of one item and of one subject have tags in common, as those in
-the thesis' traces do. Rows 12 i … 12 i + 11 are the copies of descriptor i.
+item's subject. Descriptors of one item or one subject therefore have tags in common, as in the
+traces of the thesis. Rows 12 i … 12 i + 11 are the copies of descriptor i.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from matchyard.engines.tags.workload.people import choose
 from matchyard.kernels.csr import append_new, ragged, take_rows
 from matchyard.kernels.random import Zipf, below, draw, fraction, pick, zipf
 
-_WIDEST = 64  # tags while a row is made; what is beyond it cannot be added to an event
+_WIDEST = 64  # the most tags in a row; an event gets no extra tags beyond it
 _TRIES = 200  # draws for the tags of one row
-_N_NAMES = 1 << 21  # words are below this in all applications, so that a mixture can share names
-_ITEM_WORDS = 30  # words that users choose from when they describe the same item
-_ITEM, _SUBJECT, _EVENT = 0x4954, 0x5355, 0xE7E7  # each with random numbers of its own
+_N_NAMES = 1 << 21  # more than the words of any application, so that a mixture can share names
+_ITEM_WORDS = 30  # users choose from so many words to describe the same item
+_ITEM, _SUBJECT, _EVENT = 0x4954, 0x5355, 0xE7E7  # each changes the seed to its own random state
 
 
 class Application(NamedTuple):
-    """What an application's name fixes. Counts are the thesis', or follow from them, unless the
-    line says that they are ours."""
+    """The parameters of a named application. Counts are from the thesis, or follow from its counts,
+    unless the line says "ours"."""
 
-    descriptors: int  # in the trace; the mixture keeps these proportions
+    descriptors: int  # in the trace; the mixture has the same proportions
     per_user: float  # descriptors per user
-    per_item: float  # descriptors per item (ours); 0: every descriptor has its own
-    n_items: int  # where it is fixed; 0: by `per_item`
+    per_item: float  # descriptors per item (ours); 0: every descriptor has its own item
+    n_items: int  # a fixed number of items; 0: computed from `per_item`
     n_words: int  # in the vocabulary; Zipf with exponent 0.9 (ours)
     n_subjects: int  # of the items (ours); 0: every item, or every user, is a subject
-    subject_words: int  # that belong to one, the first more often than the last (ours)
+    subject_words: int  # words of a subject, the first ones more frequent than the last (ours)
     about: float  # share of an item's words that belong to its subject (ours)
     mean_tags: float  # per descriptor, before normalisation
     shape: int  # of the negative binomial distribution of tags beyond the first; 0: always the mean
-    whole: bool  # is a descriptor all that is said of the item, or what one user says of it?
+    whole: bool  # a descriptor has all words of its item; False: the words of one user
 
 
 APPLICATIONS = {
@@ -65,22 +65,22 @@ APPLICATIONS = {
     "blog-posts": Application(178_189, 178_189 / 59_185, 0, 400, 20_000, 0, 10, 1, 10, 0, True),
     # YouTube politics: keywords that uploaders gave to their videos. Tags and vocabulary: ours.
     "video": Application(10_351, 10_351 / 782, 0, 0, 20_000, 0, 12, 0.7, 9, 3, True),
-    # Twitter: all hashtags of a link, for everybody who tweeted it. Tags and vocabulary: ours.
+    # Twitter: all hashtags of a link, for each user who tweeted it. Tags and vocabulary: ours.
     "short-messages": Application(
         446_370, 446_370 / 349_753, 3, 0, 200_000, 2_000, 40, 0.6, 2.2, 1, True
     ),
     # BitTorrent: queries with 1 353 662 different words. Users and tags: ours.
     "bittorrent": Application(9_669_035, 20, 10, 0, 1_353_662, 5_000, 40, 0.3, 3, 2, False),
 }
-MIXTURE = "icn"  # all of them in proportion, each with users of its own
+MIXTURE = "icn"  # all applications in proportion, each with its own users
 
 
 class _Recipe(NamedTuple):
-    """An application, the seed and tables in the form the kernels take."""
+    """An application, the seed and tables for the kernels."""
 
     seed: int
-    application: int  # its place among those of the mixture…
-    n_applications: int  # …or 0 of 1
+    application: int  # its number in the mixture; 0 without a mixture
+    n_applications: int
     n_users: int
     n_items: int
     n_words: int
@@ -120,11 +120,11 @@ class Applications:
     def rows(
         self, start: int, stop: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Subscriptions `start` … `stop`-1 as numbers: where each row begins, names, and keys."""
+        """Subscriptions `start` … `stop`-1 as numbers: (start of each row, names, keys)."""
         return self._make(np.arange(start, stop), np.empty(0, np.int64))
 
     def words(self, names: NDArray[np.int64]) -> pa.Array:
-        """The text of names that are numbers, as `rows` has them."""
+        """The text of names that are given as numbers, as `rows` returns them."""
         return spell(np.array([0, len(names)]), names, _N_NAMES).values
 
     def chunks(self, chunk: int = 1_000_000) -> Iterator[tuple[pa.Array, NDArray[np.int64]]]:
@@ -133,12 +133,12 @@ class Applications:
             yield self.subscriptions(start, min(self.size, start + chunk))
 
     def events(self, n_events: int, start: int = 0) -> pa.Array:
-        """Events: each a stored subscription with extra tags, as an Arrow list of strings."""
+        """Events as an Arrow list of strings: each is a stored subscription with extra tags."""
         events = np.arange(start, start + n_events)
         return self._text(*self._make(_stored(self.seed, self.size, events), events))[0]
 
     def copies(self, languages: int = N_LANGUAGES) -> int:
-        """How many copies `expand` makes of a descriptor, if nothing else is asked for."""
+        """The default number of copies that `expand` makes of a descriptor."""
         return copies(languages)
 
     def expand(
@@ -148,20 +148,22 @@ class Applications:
         languages: int = N_LANGUAGES,
         factor: int | None = None,
     ) -> tuple[pa.Array, pa.Array]:
-        """What is done to the descriptors of this workload, done to given ones: (tags, languages).
+        """Apply the steps of this workload to given descriptors: (tags, languages).
 
-        They are normalised, come in `factor` copies each in the most spoken `languages`, one copy
-        behind the other, and have synonyms. A descriptor's number decides what chance does to it.
+        Each is normalised, copied `factor` times into the most spoken `languages`, and gets
+        synonyms. Its copies follow each other. The number of a descriptor selects its random state.
         """
         return expand(tags, numbers, self.seed, languages, factor)
 
     @cached_property
     def _recipes(self) -> list[_Recipe]:
-        """Those of the applications, with their tables; `expand` needs none of them."""
+        """The recipes of the applications; `expand` does not need them, so they are made late."""
         n_sources = -(-self.size // copies())
         return [
-            _recipe(model, n_sources * share, self.seed, place, len(self._models), self._extra_tags)
-            for place, (model, share) in enumerate(
+            _recipe(
+                model, n_sources * share, self.seed, number, len(self._models), self._extra_tags
+            )
+            for number, (model, share) in enumerate(
                 zip(self._models, np.diff(self._proportions, prepend=0.0).tolist())
             )
         ]
@@ -169,15 +171,17 @@ class Applications:
     def _make(
         self, numbers: NDArray[np.int64], events: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Rows of those numbers; with tags added where they are for events."""
-        place = _places(self.seed, numbers, self._recipes[0].factor, self._proportions)
+        """Make the rows with the given numbers; for events, add tags."""
+        application = _places(self.seed, numbers, self._recipes[0].factor, self._proportions)
         parts = [
-            _rows(recipe, numbers[place == number], events[place[: len(events)] == number])
+            _rows(
+                recipe, numbers[application == number], events[application[: len(events)] == number]
+            )
             for number, recipe in enumerate(self._recipes)
         ]
         counts, names, keys = (np.concatenate(part) for part in zip(*parts))
-        back = np.empty(len(numbers), np.int64)  # where each row is among those by application
-        back[np.argsort(place, kind="stable")] = np.arange(len(numbers))
+        back = np.empty(len(numbers), np.int64)  # position of each row in the order by application
+        back[np.argsort(application, kind="stable")] = np.arange(len(numbers))
         return (*take_rows(ragged(counts), names, back), keys[back])
 
     def _text(
@@ -187,11 +191,11 @@ class Applications:
 
 
 def _recipe(
-    model: Application, n_sources: float, seed: int, place: int, n_places: int, extra: int | None
+    model: Application, n_sources: float, seed: int, number: int, n_models: int, extra: int | None
 ) -> _Recipe:
     n_items = model.n_items or max(1, round(n_sources / (model.per_item or 1)))
     return _Recipe(
-        seed, place, n_places, max(1, round(n_sources / model.per_user)), n_items, model.n_words,
+        seed, number, n_models, max(1, round(n_sources / model.per_user)), n_items, model.n_words,
         model.n_subjects, model.subject_words, model.about, model.whole,
         not (model.n_items or model.per_item), copies(), 2 if extra is None else extra,
         4 if extra is None else extra, _lengths(model.mean_tags, model.shape), shares(),
@@ -200,7 +204,7 @@ def _recipe(
 
 
 def _lengths(mean: float, shape: int) -> NDArray[np.float64]:
-    """Cumulative shares of 1, 2, … tags, up to as many as users choose from."""
+    """The cumulative shares of descriptors with 1, 2, … _ITEM_WORDS tags."""
     likely = np.zeros(_ITEM_WORDS)
     if not shape:
         likely[round(mean) - 1] = 1
@@ -214,7 +218,7 @@ def _lengths(mean: float, shape: int) -> NDArray[np.float64]:
 
 @njit(nogil=True, cache=True)
 def _stored(seed, size, events):
-    """The subscription that each event begins with."""
+    """The number of the subscription that each event extends."""
     numbers = np.empty(len(events), np.int64)
     for i in range(len(events)):
         numbers[i] = below(draw(seed ^ _EVENT, events[i], 1), size)
@@ -223,25 +227,25 @@ def _stored(seed, size, events):
 
 @njit(nogil=True, cache=True)
 def _places(seed, numbers, factor, proportions):
-    """Which application each row belongs to: that of its descriptor."""
-    places = np.zeros(len(numbers), np.int64)
+    """The application of each row, drawn by the number of its descriptor."""
+    applications = np.zeros(len(numbers), np.int64)
     for i in range(len(numbers)):
-        places[i] = choose(proportions, draw(seed, numbers[i] // factor, 0))
-    return places
+        applications[i] = choose(proportions, draw(seed, numbers[i] // factor, 0))
+    return applications
 
 
 @njit(nogil=True, cache=True)
-def _word(recipe, item, subject, place):
-    """The word at a place of what is said of an item."""
+def _word(recipe, item, subject, position):
+    """The word at a position in the description of an item."""
     seed = recipe.seed ^ _ITEM
-    word = draw(seed, item, 2 * place + 10)
+    word = draw(seed, item, 2 * position + 10)
     if recipe.n_subjects == 0 and not recipe.own_items:
         return pick(recipe.popularity, word)
-    if fraction(draw(seed, item, 2 * place + 11)) >= recipe.about:
+    if fraction(draw(seed, item, 2 * position + 11)) >= recipe.about:
         return pick(recipe.popularity, word)
     share = fraction(word)
-    slot = np.int64(share * share * recipe.subject_words)
-    return pick(recipe.popularity, draw(recipe.seed ^ _SUBJECT, subject, slot))
+    subject_word = np.int64(share * share * recipe.subject_words)
+    return pick(recipe.popularity, draw(recipe.seed ^ _SUBJECT, subject, subject_word))
 
 
 @njit(nogil=True, cache=True)
@@ -265,17 +269,17 @@ def _descriptor(recipe, source, row):
     for number in range(_TRIES):
         if n_tags == n_wanted:
             break
-        place = number
+        position = number
         if not recipe.whole:
             share = fraction(draw(seed, source, 10 + number))
-            place = np.int64(share * share * _ITEM_WORDS)
-        n_tags = append_new(row, n_tags, _word(recipe, item, subject, place))
+            position = np.int64(share * share * _ITEM_WORDS)
+        n_tags = append_new(row, n_tags, _word(recipe, item, subject, position))
     return n_tags, user
 
 
 @njit(nogil=True, cache=True)
 def _add_tags(recipe, event, row, n_tags):
-    """Two to four tags of any language that make an event more special than what it matches."""
+    """Add tags of any language to an event, by default two to four; returns the number of tags."""
     seed = recipe.seed ^ _EVENT
     span = recipe.extra_most - recipe.extra_fewest
     n_wanted = n_tags + recipe.extra_fewest + below(draw(seed, event, 2), span + 1)
@@ -290,7 +294,7 @@ def _add_tags(recipe, event, row, n_tags):
 
 @njit(nogil=True, cache=True)
 def _rows(recipe, numbers, events):
-    """(tags per row, names, keys) of those rows, with tags added if they are for events."""
+    """(tags per row, names, keys) of the rows with the given numbers; events get added tags."""
     widest = MOST + (recipe.extra_most if len(events) else 0)
     counts = np.zeros(len(numbers), np.int64)
     names = np.empty(len(numbers) * min(widest, _WIDEST), np.int64)
@@ -310,7 +314,7 @@ def _rows(recipe, numbers, events):
         n_tags = _add_tags(recipe, events[i], row, n_words) if len(events) else n_words
         names[end : end + n_tags] = row[:n_tags]
         counts[i] = n_tags
-        # The speakers of a language, and the users of an application, are people of their own.
+        # Every language and every application has its own users.
         keys[i] = (user * recipe.n_applications + recipe.application) * N_LANGUAGES + language
         end += n_tags
     return counts, names[:end].copy(), keys

@@ -1,9 +1,8 @@
-"""What the thesis does to the descriptors of its applications [thesis §2.4.3], in three steps.
+"""The three steps from descriptors of applications to subscriptions [thesis §2.4.3].
 
-Normalisation makes long descriptors less specific, amplification repeats them in the languages of
-the world, and synonyms keep the repetitions from being replicas. Each step is a function of
-(seed, number of the descriptor, number of the copy), whether the descriptors are generated or
-given; which rows stand beside it does not matter.
+Normalisation makes long descriptors less specific, amplification copies them into the languages of
+the world, and synonyms make the copies differ. Each step is a function of (seed, number of the
+descriptor, number of the copy), for generated and given descriptors, and independent of other rows.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from matchyard.errors import UsageError
 from matchyard.kernels.csr import append_new, ragged
 from matchyard.kernels.random import below, draw, fraction
 
-# Native speakers in millions, about 2010, rounded; English comes first, as it gets no prefix.
+# Native speakers in millions, about 2010, rounded; English comes first, since it has no prefix.
 SPEAKERS = {
     "english": 360, "mandarin": 955, "spanish": 405, "hindi": 310, "arabic": 295,
     "portuguese": 215, "bengali": 205, "russian": 155, "japanese": 125, "punjabi": 102,
@@ -30,10 +29,10 @@ SPEAKERS = {
 LANGUAGES = tuple(SPEAKERS)
 N_LANGUAGES = len(LANGUAGES)
 N_SYNONYMS = 2  # per tag
-ALWAYS, ADDED = 5, 10  # tags that are always kept, and how many of the others may be
-FALL = 0.8  # by which the chance of the next tag falls; the thesis says exponentially, this is ours
+ALWAYS, ADDED = 5, 10  # tags that are always kept, and the most of the others
+FALL = 0.8  # factor of the falling chance of each next tag (ours; the thesis says: exponentially)
 MOST = ALWAYS + ADDED  # tags of a normalised descriptor
-# Each step has random numbers of its own.
+# Each step changes the seed to its own random state.
 _NORMALISE, _AMPLIFY, _REPLACE = 0x4E4F, 0x414D, 0x5359
 
 _PREFIXES = [
@@ -48,7 +47,7 @@ _LONGEST_WORD = 10  # five syllables, for numbers below 10 ** 10
 
 
 def shares(n_languages: int = N_LANGUAGES) -> NDArray[np.float64]:
-    """Cumulative shares of the first so many languages by their native speakers."""
+    """The cumulative shares of the first `n_languages` languages, by native speakers."""
     if not 1 <= n_languages <= N_LANGUAGES:
         raise UsageError(f"{n_languages} languages; expected 1 to {N_LANGUAGES}, say 25")
     speakers = np.array(list(SPEAKERS.values())[:n_languages], np.float64)
@@ -56,7 +55,7 @@ def shares(n_languages: int = N_LANGUAGES) -> NDArray[np.float64]:
 
 
 def copies(n_languages: int = N_LANGUAGES) -> int:
-    """How many copies amplification makes of a descriptor, so that English keeps one of them.
+    """The number of copies of a descriptor with which about one copy is English.
 
     >>> copies(), copies(1)
     (12, 1)
@@ -71,10 +70,10 @@ def expand(
     n_languages: int = N_LANGUAGES,
     factor: int | None = None,
 ) -> tuple[pa.Array, pa.Array]:
-    """Given descriptors normalised, in `factor` copies each, with synonyms: (tags, languages).
+    """Normalise descriptors, copy each `factor` times and add synonyms: (tags, languages).
 
-    The copies of a descriptor follow each other. `numbers` stand for the descriptors where chance
-    is asked; a repeated tag counts once, where it is first.
+    The copies of a descriptor follow each other. Its number in `numbers` selects its random state.
+    Of repeated tags only the first counts.
 
     >>> expand(pa.array([["jazz", "live"]]), np.array([7]), 1, n_languages=1)[1].to_pylist()
     ['english']
@@ -98,7 +97,7 @@ def expand(
 def spell(
     start: NDArray[np.int64], names: NDArray[np.int64], n_words: int, words: pa.Array | None = None
 ) -> pa.Array:
-    """Names as text: `words` where they are given, syllables otherwise, behind their prefixes."""
+    """Write names as text: a prefix, then the given word or syllables."""
     if words is None:
         text, text_start, longest = np.empty(0, np.uint8), np.empty(0, np.int64), _LONGEST_WORD
     else:
@@ -122,45 +121,45 @@ def _buffers(words: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 @njit(nogil=True, cache=True)
 def normalise(seed, number, row, n_tags):
-    """Keep the first five tags, and up to ten of the others with falling chances: how many."""
+    """Keep the first five tags, and up to ten others with falling chances; returns their number."""
     kept, chance = min(n_tags, ALWAYS), 1.0
-    for place in range(ALWAYS, n_tags):
+    for position in range(ALWAYS, n_tags):
         if kept == MOST:
             break
         chance *= FALL
-        if fraction(draw(seed ^ _NORMALISE, number, place)) < chance:
-            row[kept] = row[place]
+        if fraction(draw(seed ^ _NORMALISE, number, position)) < chance:
+            row[kept] = row[position]
             kept += 1
     return kept
 
 
 @njit(nogil=True, cache=True)
 def amplify(seed, number, copy, factor, shares):
-    """The language of a copy: the copies of one descriptor divide the shares evenly among them."""
+    """The language of a copy: the copies of one descriptor divide the shares evenly."""
     offset = fraction(draw(seed ^ _AMPLIFY, number, 0))
     return locate(shares, (copy + offset) / factor)
 
 
 @njit(nogil=True, cache=True)
 def replace(seed, number, copy, row, n_tags, n_names):
-    """Replace none, one or two tags of a copy by one of their two synonyms, each as likely."""
+    """Replace zero, one or two tags of a copy by a synonym; all choices are equally likely."""
     seed = seed ^ _REPLACE
     n_replaced = min(n_tags, below(draw(seed, number, 8 * copy), 3))
     first = below(draw(seed, number, 8 * copy + 1), n_tags)
     for turn in range(n_replaced):
-        place = first
-        if turn:  # another one than the first
-            place = (first + 1 + below(draw(seed, number, 8 * copy + 2), n_tags - 1)) % n_tags
+        position = first
+        if turn:  # any tag but the first one
+            position = (first + 1 + below(draw(seed, number, 8 * copy + 2), n_tags - 1)) % n_tags
         synonym = 1 + below(draw(seed, number, 8 * copy + 3 + turn), N_SYNONYMS)
-        row[place] += synonym * n_names
+        row[position] += synonym * n_names
 
 
 @njit(nogil=True, cache=True)
 def vary(seed, number, copy, factor, shares, words, n_tags, n_words, row):
     """Fill `row` with a copy of a normalised descriptor; returns its language."""
     language = amplify(seed, number, copy, factor, shares)
-    for place in range(n_tags):
-        row[place] = words[place] + language * n_words
+    for i in range(n_tags):
+        row[i] = words[i] + language * n_words
     replace(seed, number, copy, row, n_tags, n_words * N_LANGUAGES)
     return language
 
@@ -176,9 +175,9 @@ def _expand(seed, start, ids, numbers, factor, shares, n_words):
     for i in range(n_rows):
         words = np.empty(start[i + 1] - start[i], np.int64)
         n_tags = 0
-        for place in range(start[i], start[i + 1]):
-            if ids[place] >= 0:
-                n_tags = append_new(words, n_tags, ids[place])
+        for position in range(start[i], start[i + 1]):
+            if ids[position] >= 0:
+                n_tags = append_new(words, n_tags, ids[position])
         n_tags = normalise(seed, numbers[i], words, n_tags)
         for copy in range(factor):
             language = vary(seed, numbers[i], copy, factor, shares, words, n_tags, n_words, row)

@@ -1,8 +1,7 @@
-"""Who is behind the Twitter workload: users with their languages, publishers with their tweets.
+"""The people of the Twitter workload: users with languages, and publishers with tweets.
 
-Every fact about a user is a function of (seed, user), so it can be told without the rows. Counts
-(how many interests a user has, how many follow a publisher) take one pass over the cheap part of
-all rows.
+Every fact about a user is a function of (seed, user) and needs no rows. The numbers of a user's
+interests and of a publisher's followers take one pass over the cheap part of all rows.
 """
 
 from __future__ import annotations
@@ -25,27 +24,27 @@ FIRST = [
 ]  # fmt: skip
 SECOND = [34, 0.5, 2, 9, 5, 0.5, 0.3, 11, 3, 4, 0.5, 0.6, 6, 7, 5, 9, 1.2, 1.3, 0.3, 0.2]
 
-# Tweets come in groups of 30 by 10 publishers: three frequent writers (the top 30 %) with five
-# tweets each, seven others with the remaining 15. So half of the tweets carry a publisher id.
+# Tweets come in groups of 30 by 10 publishers. Three frequent publishers (the top 30 %) write five
+# tweets each, the other seven write the remaining 15. So half of the tweets have a publisher id.
 TWEETS_PER_GROUP, PUBLISHERS_PER_GROUP = 30, 10
 _FREQUENT_TWEETS, _FREQUENT_PUBLISHERS = 15, 3
 
 
 @njit(nogil=True, cache=True)
 def n_users_of(size):
-    """How many users share `size` interests."""
+    """The number of users who share `size` interests."""
     return max(1, size // 3)
 
 
 @njit(nogil=True, cache=True)
 def n_tweets_of(size):
-    """How many tweets the `size` interests are copies of."""
+    """The number of tweets that `size` interests copy."""
     return max(1, size // 8)
 
 
 @njit(nogil=True, cache=True)
 def locate(shares, share):
-    """Where a number in [0, 1) falls among cumulative shares, of which the last is 1."""
+    """The position of a number in [0, 1) among cumulative shares; the last share is 1."""
     for number in range(len(shares)):
         if share < shares[number]:
             return number
@@ -54,55 +53,55 @@ def locate(shares, share):
 
 @njit(nogil=True, cache=True)
 def choose(shares, word):
-    """A number drawn from cumulative shares by a random word."""
+    """Draw a position from cumulative shares with a random word."""
     return locate(shares, fraction(word))
 
 
 @njit(nogil=True, cache=True)
 def user_of(seed, size, number):
-    """Whose interest `number` is: by a power law, as a few users follow very many publishers."""
+    """The user of interest `number`, by a power law: a few users follow very many publishers."""
     share = fraction(draw(seed, number, 1))
     return np.int64(share * share * n_users_of(size))
 
 
 @njit(nogil=True, cache=True)
 def tweet_of(seed, size, number):
-    """Which tweet interest `number` copies."""
+    """The tweet that interest `number` copies."""
     return below(draw(seed, number, 6), n_tweets_of(size))
 
 
 @njit(nogil=True, cache=True)
 def first_language(seed, shares, user):
-    """What a user speaks."""
+    """The first language of a user."""
     return choose(shares, draw(seed ^ 0x75, user, 2))
 
 
 @njit(nogil=True, cache=True)
 def has_second_language(seed, user):
-    """Three users in five speak a second language [TagMatch §4.2.1]."""
+    """True if a user speaks a second language: three users in five do [TagMatch §4.2.1]."""
     return fraction(draw(seed ^ 0x75, user, 3)) >= 0.4
 
 
 @njit(nogil=True, cache=True)
 def second_language(seed, shares, user):
-    """What a user speaks too, if there is a second; it may be the first again."""
+    """The second language of a user who has one; it may equal the first."""
     return choose(shares, draw(seed ^ 0x75, user, 5))
 
 
 @njit(nogil=True, cache=True)
 def publisher_of(tweet):
-    """Who wrote a tweet; the tweets of those who write seldom are dealt out in turn."""
-    group, place = tweet // TWEETS_PER_GROUP, tweet % TWEETS_PER_GROUP
-    if place < _FREQUENT_TWEETS:
-        return group * PUBLISHERS_PER_GROUP + place // 5
+    """The publisher of a tweet; the publishers who are not frequent take turns."""
+    group, number = tweet // TWEETS_PER_GROUP, tweet % TWEETS_PER_GROUP
+    if number < _FREQUENT_TWEETS:
+        return group * PUBLISHERS_PER_GROUP + number // 5
     seldom = PUBLISHERS_PER_GROUP - _FREQUENT_PUBLISHERS
-    turn = (place - _FREQUENT_TWEETS) % seldom
+    turn = (number - _FREQUENT_TWEETS) % seldom
     return group * PUBLISHERS_PER_GROUP + _FREQUENT_PUBLISHERS + turn
 
 
 @njit(nogil=True, cache=True)
 def is_frequent(publisher):
-    """Is this one of the top 30 % of publishers by tweets?"""
+    """True if a publisher is in the top 30 % by tweets."""
     return publisher % PUBLISHERS_PER_GROUP < _FREQUENT_PUBLISHERS
 
 

@@ -1,4 +1,4 @@
-"""Generated tags as words that people can read and compare."""
+"""Write generated tags as words of syllables, which people can read and compare."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _VOWELS = np.frombuffer(b"aeiou", np.uint8)
 
 @njit(nogil=True, cache=True)
 def write_word(text, end, number):
-    """Spell a number in syllables behind `end`; returns where the word ends."""
+    """Spell a number in syllables from `end` on; returns the end of the word."""
     while True:
         syllable = number % 100
         text[end] = _CONSONANTS[syllable // 5]

@@ -1,4 +1,4 @@
-"""Workloads from real data, read from the folder that the variable MATCHYARD_DATA names.
+"""Workloads of recorded data, from the folder in the environment variable MATCHYARD_DATA.
 
 `congress` is an extract of hashtags of tweets by members of the US Congress, 2017 to 2023;
 `ego-twitter` is SNAP's ego-Twitter [McAuley and Leskovec, 2012].
@@ -25,7 +25,7 @@ _MOST = 16  # tags in one row
 
 
 class Recorded:
-    """A workload read from real data: the first `size` subscriptions, and events in a circle."""
+    """A workload of recorded data: the first `size` subscriptions, and events that repeat."""
 
     def __init__(
         self, name: str, size: int, tags: pa.Array, keys: pa.Array, events: pa.Array
@@ -44,7 +44,7 @@ class Recorded:
             yield self.subscriptions(start, start + chunk)
 
     def events(self, n_events: int, start: int = 0) -> pa.Array:
-        """Events from `start` on; after the last comes the first again."""
+        """Events from `start` on; the first event follows the last."""
         return self._events.take(pa.array(np.arange(start, start + n_events) % len(self._events)))
 
 
@@ -59,7 +59,7 @@ def _data(name: str) -> Path:
 
 
 def _columns(name: str, *columns: str) -> pa.Table:
-    """A compressed file of columns with tabs between."""
+    """Read a compressed file of columns, separated by tabs."""
     return csv.read_csv(
         _data(name),
         csv.ReadOptions(column_names=list(columns)),
@@ -69,9 +69,9 @@ def _columns(name: str, *columns: str) -> pa.Table:
 
 
 def congress(size: int, seed: int) -> Recorded:
-    """Members of the US Congress: what each wrote until some day in 2022, and what was written after.
+    """Tweets of the US Congress: subscriptions until some day in 2022, events after it.
 
-    A subscription is the hashtags of a tweet, its key the number of the writer.
+    A subscription is the hashtags of a tweet; its key is the number of the writer.
     """
     tweets = _columns("congress_hashtags_slim.tsv.gz", "date", "user", "tags").sort_by("date")
     sets = pc.split_pattern(tweets["tags"].combine_chunks(), ",")
@@ -81,8 +81,8 @@ def congress(size: int, seed: int) -> Recorded:
 
 
 def ego_twitter(size: int, seed: int) -> Recorded:
-    """SNAP's ego networks: a follower asks for one to three interests of whom they follow, and for
-    the writer's id where that is one of the top 30 % by interests; the followed write about theirs.
+    """SNAP's ego networks: a follower subscribes to one to three interests of a writer, and to the
+    writer's id if the writer is in the top 30 % by interests. Events have interests and writers.
     """
     follows = _columns("ego_twitter_follows.tsv.gz", "follower", "followee")
     interests = _columns("ego_twitter_user_interests.tsv.gz", "user", "tags")
@@ -112,7 +112,7 @@ def ego_twitter(size: int, seed: int) -> Recorded:
 
 @njit(nogil=True, cache=True)
 def _sample(start, tags, writers, ids, signed, fewest, most, seed):
-    """For each writer some of their tags, and their id where `signed` says so: (offsets, tags)."""
+    """Sample tags of each writer, with the writer's id if `signed`: (offsets, tags)."""
     counts = np.zeros(len(writers), np.int64)
     chosen = np.empty(len(writers) * (most + 1), np.int64)
     row = np.empty(_MOST, np.int64)
@@ -125,8 +125,8 @@ def _sample(start, tags, writers, ids, signed, fewest, most, seed):
         for trial in range(100):
             if n_tags == n_wanted:
                 break
-            place = start[writer] + below(draw(seed, number, 10 + trial), n_known)
-            n_tags = append_new(row, n_tags, tags[place])
+            position = start[writer] + below(draw(seed, number, 10 + trial), n_known)
+            n_tags = append_new(row, n_tags, tags[position])
         if signed[writer]:
             n_tags = append_new(row, n_tags, ids[writer])
         chosen[end : end + n_tags] = row[:n_tags]

@@ -1,7 +1,7 @@
-"""WORKLOADS: subscriptions and events as in the papers, by name, size and seed.
+"""Workloads of tags: subscriptions and events as in the papers, by name, size and seed.
 
-Every row is a function of (name, size, seed, row), so a workload of any size can be made in
-pieces, in any order and on any number of machines, and is the same each time.
+Every row is a function of (name, size, seed, row). A workload of any size can therefore be made in
+pieces, in any order and on any number of machines, and is always the same.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from matchyard.errors import UsageError
 from matchyard.kernels.csr import append_new, ragged
 from matchyard.kernels.random import Zipf, below, draw, fraction, pick, zipf
 
-MAX_TAGS = 24  # the most tags that one generated row can have
+MAX_TAGS = 24  # the most tags in one generated row
 
 
 class Model(NamedTuple):
-    """What a workload's name fixes."""
+    """The parameters of a named workload."""
 
     n_hashtags: int
     fewest: int  # hashtags per subscription
     most: int
-    users: bool  # languages, publishers and followers as in the paper
-    popular: bool  # extra tags of events by popularity rather than uniformly
+    users: bool  # with languages, publishers and followers as in the paper
+    popular: bool  # draw the extra tags of events by popularity instead of uniformly
     extra_fewest: int
     extra_most: int
 
@@ -57,7 +57,7 @@ MODELS = {
 
 
 class Rows(NamedTuple):
-    """Rows as numbers: what the generators make before it is written out as text."""
+    """Generated rows as numbers, before they are written as text."""
 
     start: NDArray[np.int64]  # [n_rows + 1]
     names: NDArray[np.int64]  # [start[-1]] hashtag + language * n_hashtags, or ~publisher
@@ -65,7 +65,7 @@ class Rows(NamedTuple):
 
 
 class Workload:
-    """A named workload of `size` subscriptions; nothing is made before it is asked for.
+    """A named workload of `size` subscriptions, made on request.
 
     >>> small = generate("peers", size=1000, seed=7)
     >>> tags, keys = small.subscriptions(0, 2)
@@ -97,26 +97,26 @@ class Workload:
             yield self.subscriptions(start, min(self.size, start + chunk))
 
     def events(self, n_events: int, start: int = 0) -> pa.Array:
-        """Events: each a stored subscription with extra tags, as an Arrow list of strings."""
+        """Events as an Arrow list of strings: each is a stored subscription with extra tags."""
         return self._text(Rows(*_events(self._recipe(), start, start + n_events)))
 
     @property
     def n_users(self) -> int:
-        """How many users the interests are of."""
+        """The number of users who have the interests."""
         return people.n_users_of(self.size)
 
     @property
     def n_tweets(self) -> int:
-        """How many tweets the interests are copies of."""
+        """The number of tweets that the interests copy."""
         return people.n_tweets_of(self.size)
 
     @property
     def n_publishers(self) -> int:
-        """How many wrote them; the last few may have written nothing yet."""
+        """The number of publishers of the tweets; the last few may have no tweet."""
         return -(-self.n_tweets // people.TWEETS_PER_GROUP) * people.PUBLISHERS_PER_GROUP
 
     def users(self, start: int = 0, stop: int | None = None) -> pa.Table:
-        """Users `start` … `stop`-1: languages, and how many interests each has.
+        """Users `start` … `stop`-1: their languages and numbers of interests.
 
         >>> generate("twitter", size=900, seed=7).users().column_names
         ['user', 'first_language', 'second_language', 'interests']
@@ -134,9 +134,9 @@ class Workload:
         })  # fmt: skip
 
     def publishers(self, start: int = 0, stop: int | None = None) -> pa.Table:
-        """Publishers `start` … `stop`-1: the tag that is their id, tweets, and follower counts.
+        """Publishers `start` … `stop`-1: the tag of their id, and counts of tweets and followers.
 
-        A follower is an interest in something that the publisher wrote.
+        Every interest that copies a tweet of the publisher counts as a follower.
         """
         stop = self._check_people(stop, self.n_publishers)
         n_tweets, n_followers = people.describe_publishers(self.seed, self.size, start, stop)
@@ -150,7 +150,7 @@ class Workload:
         })  # fmt: skip
 
     def tweets(self, start: int = 0, stop: int | None = None) -> pa.Table:
-        """Tweets `start` … `stop`-1 as they were written: who by, and the hashtags in English."""
+        """Tweets `start` … `stop`-1: their publishers, and their hashtags in English."""
         stop = self._check_people(stop, self.n_tweets)
         rows = Rows(*_tweets(self._recipe(), start, stop))
         return pa.table(
@@ -174,7 +174,7 @@ class Workload:
         return pa.ListArray.from_arrays(rows.start.astype(np.int32), self.words(rows.names))
 
     def words(self, names: NDArray[np.int64]) -> pa.Array:
-        """The text of names that are numbers, as `rows` has them."""
+        """The text of names that are given as numbers, as in `Rows`."""
         text, text_start = _spell(names, self.model.n_hashtags, _PREFIXES)
         return pa.StringArray.from_buffers(len(names), pa.py_buffer(text_start), pa.py_buffer(text))
 
@@ -188,7 +188,7 @@ def generate(
     seed: int = 1,
     parameters: Mapping[str, Any] | None = None,
 ) -> Workload | Applications | Recorded:
-    """The workload of that name; the parameter `extra_tags` overrides how many tags an event adds."""
+    """Make a named workload; the parameter `extra_tags` sets how many tags an event adds."""
     if size < 1:
         raise UsageError(f"a workload needs at least one subscription, not {size}")
     given = parameters or {}
@@ -211,7 +211,7 @@ def generate(
 
 
 class _Recipe(NamedTuple):
-    """Model, seed and tables in the form the kernels take."""
+    """Model, seed and tables for the kernels."""
 
     seed: int
     size: int
@@ -229,11 +229,11 @@ class _Recipe(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def _hashtags(recipe, source, language, row):
-    """The hashtags of tweet `source`, translated; repeated draws are drawn again."""
+    """Fill `row` with distinct hashtags of tweet `source` in a language; returns their number."""
     seed = recipe.seed
     span = recipe.most - recipe.fewest
     n_wanted = recipe.fewest
-    if recipe.users:  # binomial: mean 4.5 of 1 … 11, so that publisher ids bring it to five
+    if recipe.users:  # binomial: mean 4.5 of 1 … 11; with publisher ids the mean is five
         for trial in range(span):
             n_wanted += fraction(draw(seed, source, 100 + trial)) < 0.35
     else:
@@ -341,7 +341,7 @@ def _spell(names, n_hashtags, prefixes):
             end = write_word(text, end + 1, ~name)
             continue
         language = name // n_hashtags
-        if language:  # English stays as it is
+        if language:  # English has no prefix
             text[end : end + 3] = prefixes[3 * language : 3 * language + 3]
             end += 3
         end = write_word(text, end, name % n_hashtags)

@@ -1,8 +1,8 @@
-"""rarest on a GPU: events are encoded on the host, and their postings walked on the card.
+"""rarest on a card: the host encodes events, and the card walks their postings.
 
-A warp takes an event (`rarest.cu`). Keys come back in the order of the events. Events with more tags,
-or with more open nodes on the way, than a warp has room for are matched by the CPU. Few events at a
-time, as they come from a stream, take one launch, which writes to the host's memory.
+A warp takes an event (`rarest.cu`). Keys come back in the order of the events. If an event has more
+tags or open nodes than a warp has room for, the CPU matches it. A small batch, as an index's stream
+makes it, takes one launch, which writes to the host's memory.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from matchyard.matches import Part
 
 LAUNCH = 1 << 16
 _WARPS = 4  # events per block
-_ROOM = ((64, 64), (1024, 256))  # tags of an event, and open nodes, that a warp has room for
-_POINTERS = rarest.Table._fields[:13]  # as `Rows` in the .cu file has them, before the keys
+_ROOM = ((64, 64), (1024, 256))  # the tags of an event and the open nodes that fit into a warp
+_POINTERS = rarest.Table._fields[:13]  # in the order of `Rows` in the .cu file, before the keys
 
 
 def _constants(room: tuple[int, int], key_bits: int) -> dict[str, int]:
-    """Of kernels with that much room, for keys of that many bits."""
+    """The constants of kernels with this room, for keys of `key_bits` bits."""
     return {"WARPS": _WARPS, "MOST_IDS": room[0], "STACK": room[1], "KEY_BITS": key_bits}
 
 
@@ -41,7 +41,7 @@ VARIANTS = tuple(_constants(room, key_bits) for room in _ROOM for key_bits in (3
 
 
 class Workspace:
-    """A stream with its buffers, and where the table is on the card."""
+    """The lane of one thread, and the table's addresses on the card."""
 
     def __init__(self, table: rarest.Table, options: rarest.Options) -> None:
         self.lane = Lane()
@@ -49,7 +49,7 @@ class Workspace:
         self.has_removals = bool(len(table.removed_keys) or len(table.removed_at))
         self._copies = [on_card(getattr(table, name)) for name in _POINTERS]
         self._copies.append(keys_on_card(table.keys))
-        # Rows that stand for keys fit into 32 bits.
+        # With removals, kernels return row numbers, which fit into 32 bits.
         self.key_kind = np.dtype(np.int32) if self.has_removals else self._copies[-1].dtype
         addresses = [copy.data.ptr for copy in self._copies]
         leaf = min(options.leaf, np.iinfo(np.int32).max)
@@ -58,11 +58,11 @@ class Workspace:
         self.rows = self.lane.send("rows", rows)
         self.room = {"interfaces": 1 << 20}  # words of results
         self.room_of_few = small_batch_gpu.ROOM  # keys
-        self.found_each = 0.0  # keys per event, lately
+        self.found_each = 0.0  # keys per event of the last batch
 
 
 def workspace(table: rarest.Table, options: rarest.Options) -> Workspace:
-    """Copy the table to the card, unless it is there."""
+    """The workspace of one thread; copies the table to the card unless it is there."""
     return Workspace(table, options)
 
 
@@ -81,41 +81,41 @@ def match(table: rarest.Table, batch: Batch, workspace: Workspace, options: rare
 def forward(
     table: rarest.Table, batch: Batch, way: Way, workspace: Workspace, options: rarest.Options
 ) -> Part:
-    """The interfaces to send each event to, found on the card, so that only these come back."""
+    """The interfaces to send each event to. The card finds them, so no keys are copied back."""
     if batch.n_rows == 0:
         return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
     with guarded("forwarding"), workspace.lane.stream:
-        found = _walk(batch, workspace)
-        part = Part(*_next_interfaces(found, way, workspace), found.candidates)
-    if not found.is_left.any():
+        walked = _walk(batch, workspace)
+        part = Part(*_next_interfaces(walked, way, workspace), walked.candidates)
+    if not walked.is_left.any():
         return part
-    rest = _rest(table, batch, workspace, options, found.is_left)
+    rest = _rest(table, batch, workspace, options, walked.is_left)
     kept = forwarding.next_interfaces(rest.event_start, rest.keys, way.trees, way.incoming)
     joined = csr.interleave(part.event_start, part.keys, *kept)
     return Part(*joined, part.candidates + rest.candidates)
 
 
 class Found(NamedTuple):
-    """What a walk found; the keys stay on the card."""
+    """The result of a walk; the keys stay on the card."""
 
     event_start: NDArray[np.int64]
-    offsets: Any  # the same, on the card
+    offsets: Any  # `event_start` on the card
     keys: Any
-    is_left: NDArray[np.int32]  # to the CPU
+    is_left: NDArray[np.int32]  # 1: the event is left to the CPU
     candidates: int
 
 
 def _next_interfaces(
-    found: Found, way: Way, workspace: Workspace
+    walked: Found, way: Way, workspace: Workspace
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    lane, n_events = workspace.lane, len(found.is_left)
-    way_there = lane.send("trees", way.trees), lane.send("incoming", way.incoming)
-    given = np.int32(n_events), found.offsets, found.keys, *way_there
+    lane, n_events = workspace.lane, len(walked.is_left)
+    on_the_card = lane.send("trees", way.trees), lane.send("incoming", way.incoming)
+    given = np.int32(n_events), walked.offsets, walked.keys, *on_the_card
     constants = _constants(_ROOM[0], 8 * workspace.key_kind.itemsize)
 
     def run(*out: Any) -> None:
         function = kernel(__file__, "next_interfaces", constants)
-        n_blocks = -(-n_events // _WARPS) if len(found.keys) else 0
+        n_blocks = -(-n_events // _WARPS) if len(walked.keys) else 0
         lane.launch(function, n_blocks, 32 * _WARPS, *given, *out)
 
     return distinct(lane, workspace.room, "interfaces", n_events, run)
@@ -124,27 +124,27 @@ def _next_interfaces(
 def _match(
     batch: Batch, workspace: Workspace
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int32], int]:
-    """Where the keys of each event begin, the keys, what is left to the CPU, the candidates."""
-    found = None
+    """(start of each event's keys, keys, events left to the CPU, number of candidates)."""
+    result = None
     if small_batch_gpu.are_few(batch.n_rows, workspace.found_each, small_batch_gpu.MOST_RESULTS):
-        found = _match_few(batch, workspace)
-    if found is None:
+        result = _match_few(batch, workspace)
+    if result is None:
         walked = _walk(batch, workspace)
         keys = workspace.lane.fetch(walked.keys)
-        found = walked.event_start, keys, walked.is_left, walked.candidates
-    workspace.found_each = len(found[1]) / batch.n_rows
-    return found
+        result = walked.event_start, keys, walked.is_left, walked.candidates
+    workspace.found_each = len(result[1]) / batch.n_rows
+    return result
 
 
 def _match_few(
     batch: Batch, workspace: Workspace
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int32], int] | None:
-    """The same with one launch, and another where there is too little room; None where it is much."""
+    """Match a small batch, again with more room if needed; None if it has too many keys."""
     lane, n_events, room = workspace.lane, batch.n_rows, workspace.room_of_few
     function = kernel(__file__, "match_few", _constants_for(batch, workspace))
     while room <= small_batch_gpu.MOST_RESULTS:
         words = lane.staged("found", 3 * n_events + room)
-        workspace.room_of_few = room  # once there is memory for it
+        workspace.room_of_few = room  # after the allocation has succeeded
         events, address = small_batch_gpu.send(lane, batch), lane.address_of("found")
         lane.launch(
             function, -(-n_events // _WARPS), 32 * _WARPS, workspace.rows, np.int32(n_events),
@@ -152,8 +152,8 @@ def _match_few(
             np.int64(room),
         )  # fmt: skip
         lane.stream.synchronize()
-        found = words[: 3 * n_events], words[3 * n_events :].view(workspace.key_kind)[:room]
-        event_start, keys, is_left, candidates = _in_order(*found)
+        per_event, out = words[: 3 * n_events], words[3 * n_events :].view(workspace.key_kind)
+        event_start, keys, is_left, candidates = _in_order(per_event, out[:room])
         if event_start[-1] <= room:
             return event_start, keys, is_left, candidates
         room = int(event_start[-1] + event_start[-1] // 4)
@@ -161,27 +161,27 @@ def _match_few(
 
 
 @njit(nogil=True, cache=True)
-def _in_order(found, keys):
-    """What `match_few` found, event by event; no keys where there was no room for all."""
-    n_events = len(found) // 3
+def _in_order(per_event, keys):
+    """Put the keys of `match_few` into the order of events; no keys if they did not all fit."""
+    n_events = len(per_event) // 3
     start, is_left = np.zeros(n_events + 1, np.int64), np.zeros(n_events, np.int32)
     candidates = 0
     for event in range(n_events):
-        n_keys = found[3 * event + 1]
+        n_keys = per_event[3 * event + 1]
         is_left[event] = n_keys < 0
         start[event + 1] = start[event] + max(0, n_keys)
-        candidates += found[3 * event + 2]
+        candidates += per_event[3 * event + 2]
     ordered = np.empty(start[-1] if start[-1] <= len(keys) else 0, keys.dtype)
     if len(ordered):
         for event in range(n_events):
-            shift = found[3 * event] - start[event]
+            shift = per_event[3 * event] - start[event]
             for at in range(start[event], start[event + 1]):
                 ordered[at] = keys[at + shift]
     return start, ordered, is_left, candidates
 
 
 def _constants_for(batch: Batch, workspace: Workspace) -> dict[str, int]:
-    """Of kernels that have room for the longest event."""
+    """The constants of kernels with room for the longest event."""
     longest = int(np.diff(batch.tag_start).max())
     return _constants(_ROOM[longest > _ROOM[0][0]], 8 * workspace.key_kind.itemsize)
 
@@ -221,7 +221,7 @@ def _with_rest(
     part: Part,
     is_left: NDArray[np.int32],
 ) -> Part:
-    """The same with the matches of the events that were left to the CPU."""
+    """Add the matches of the events that were left to the CPU."""
     rest = _rest(table, batch, workspace, options, is_left)
     joined = csr.interleave(part.event_start, part.keys, rest.event_start, rest.keys)
     return Part(*joined, part.candidates + rest.candidates)
@@ -234,11 +234,11 @@ def _rest(
     options: rarest.Options,
     is_left: NDArray[np.int32],
 ) -> Part:
-    """The matches of the events that were left to the CPU; others have none."""
+    """Match the events that were left to the CPU; the other events get no keys here."""
     rows = np.flatnonzero(is_left)
     start, tags = csr.take_rows(batch.tag_start, batch.tags, rows)
     rest = Batch(start, tags, np.zeros((len(rows), 0), np.uint64))
-    found = rarest.match(table, rest, workspace.on_cpu, options)
+    part = rarest.match(table, rest, workspace.on_cpu, options)
     counts = np.zeros(batch.n_rows, np.int64)
-    counts[rows] = np.diff(found.event_start)
-    return Part(csr.ragged(counts), found.keys, found.candidates)
+    counts[rows] = np.diff(part.event_start)
+    return Part(csr.ragged(counts), part.keys, part.candidates)

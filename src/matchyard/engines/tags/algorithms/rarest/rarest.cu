@@ -1,18 +1,18 @@
 // rarest: a warp per event walks the postings of the event's tags, as `kernels/subset.py` does.
 //
-// The rows of leaves are laid end to end and dealt out to the lanes, whatever tags they belong to,
-// since most postings are much shorter than a warp. The same walk runs twice: `count` says how many
-// keys an event gets, and `write` puts them where a sum over these says; `match_few` does both in one
-// launch. What does not fit (an event of more than MOST_IDS tags, a walk that passes STACK open nodes)
-// is marked, for the CPU.
+// Most postings are much shorter than a warp. A warp therefore lays the rows of several leaves end
+// to end and deals them out to its lanes. The same walk runs twice: `count` counts the keys of an
+// event, and `write` writes them at the sum of the counts before it; `match_few` does both in one
+// launch. An event with more than MOST_IDS tags, or a walk with more than STACK open nodes, is left
+// to the CPU.
 //
-// WARPS, MOST_IDS, STACK and KEY_BITS (of a key, and of a row that stands for one) are given by the
-// launcher.
+// The launcher defines WARPS, MOST_IDS, STACK and KEY_BITS (the bits of a key, or of a row number
+// in place of a key).
 
 #include "keys.cuh"
 
 #define FEW 4  // keys of a row that one lane copies
-#define LEFT (-1)  // in place of how many keys an event has
+#define LEFT (-1)  // instead of the number of keys: the event is left to the CPU
 
 struct Rows {
     const word_t* __restrict__ signatures;
@@ -31,21 +31,21 @@ struct Rows {
     const key_t* __restrict__ keys;
     int n_splits;
     int leaf;
-    int as_rows;  // the numbers of rows stand for keys, since the host takes out removed ones
+    int as_rows;  // return row numbers instead of keys: the host drops removed keys
 };
 
 struct Node {
-    int number, n_ids, depth;  // n_ids: how many of the event's tags may come below
+    int number, n_ids, depth;  // n_ids: rows below have only ids among the event's first n_ids
 };
 
-// What one warp knows of its event.
+// The state of one warp and its event.
 struct Walk {
     int* ids;  // ascending, each once
     int n_ids;
     Node* stack;
     int n_open;
     word_t missing;
-    offset_t n_keys;  // of this lane where they are counted, of all where they are written
+    offset_t n_keys;  // when counting: keys of this lane; when writing: keys of the whole warp
     offset_t candidates;
     key_t* out;
 };
@@ -100,7 +100,7 @@ __device__ __forceinline__ void take(const Rows& rows, Walk& walk, bool is_hit, 
     walk.n_keys += __shfl_sync(ALL_LANES, up_to, 31);
 }
 
-// Look at the rows of leaves, one leaf [low, low + length) per lane, and some of length 0.
+// Test the rows of leaves: one leaf [low, low + length) per lane, possibly of length 0.
 template <bool WRITES>
 __device__ void scan(const Rows& rows, Walk& walk, int low, int length, int depth) {
     int up_to = sum_up_to(length);
@@ -117,7 +117,7 @@ __device__ void scan(const Rows& rows, Walk& walk, int low, int length, int dept
     }
 }
 
-// Put the nodes of the lanes that have one on the stack: is there room?
+// Push the nodes of the lanes that have one; false if the stack has no room.
 __device__ __forceinline__ bool push(Walk& walk, bool has_node, int number, int n_ids, int depth) {
     unsigned some = __ballot_sync(ALL_LANES, has_node);
     if (walk.n_open + __popc(some) > STACK) return false;
@@ -130,7 +130,7 @@ __device__ __forceinline__ bool push(Walk& walk, bool has_node, int number, int 
     return true;
 }
 
-// Look below a node.
+// Scan the leaves of a node and push its child nodes; false if the stack has no room.
 template <bool WRITES>
 __device__ bool visit(const Rows& rows, Walk& walk, Node node) {
     bool has_own = lane_of() == 0 && rows.node_own[node.number];
@@ -158,7 +158,7 @@ __device__ bool visit(const Rows& rows, Walk& walk, Node node) {
     return true;
 }
 
-// The tags of an event in ascending order, each once, in shared memory.
+// Sort the distinct tags of an event into shared memory, ascending.
 __device__ __forceinline__ void sort_ids(Walk& walk, const int* tags, int n_tags, int* sorted) {
     for (int i = lane_of(); i < n_tags; i += LANES) {
         int own = tags[i], place = 0;
@@ -181,7 +181,7 @@ __device__ __forceinline__ void sort_ids(Walk& walk, const int* tags, int n_tags
     }
 }
 
-// Make ready for the walk of an event: does it fit?
+// Prepare the walk of an event; false if the event has too many tags.
 __device__ __forceinline__ bool begin(
     Walk& walk, const offset_t* tag_start, const int* tags, int event, int* ids, Node* stack
 ) {
@@ -193,7 +193,7 @@ __device__ __forceinline__ bool begin(
     return true;
 }
 
-// The whole walk of one event: did it fit?
+// Walk the postings of one event; false if the stack had no room.
 template <bool WRITES>
 __device__ bool walk_event(const Rows& rows, Walk& walk) {
     walk.n_open = 0;
@@ -231,7 +231,7 @@ __device__ bool walk_event(const Rows& rows, Walk& walk) {
     return true;
 }
 
-// How many keys each event has; whether it is left to the CPU.
+// Count the keys of each event, and mark the events that are left to the CPU.
 extern "C" __global__ void count(
     const Rows* rows, int n_events, const offset_t* tag_start, const int* tags,
     offset_t* counts, int* is_left, word_t* candidates
@@ -252,7 +252,7 @@ extern "C" __global__ void count(
     }
 }
 
-// The keys of each event that is not left to the CPU.
+// Write the keys of each event that is not left to the CPU.
 extern "C" __global__ void write(
     const Rows* rows, int n_events, const offset_t* tag_start, const int* tags,
     int* is_left, const offset_t* key_offsets, key_t* out
@@ -266,11 +266,11 @@ extern "C" __global__ void write(
     if (begin(walk, tag_start, tags, event, ids[warp], stacks[warp])) walk_event<true>(*rows, walk);
 }
 
-// Both, for few events: the keys of one lie behind those of the events that were counted before it.
+// Count and write in one launch, for few events: keys lie in the order in which events are counted.
 //
-//   taken  how many keys there are; 0 before
-//   found  [n_events, 3] where its keys are, how many, or LEFT to the CPU, and its candidates
-//   out    the keys, where there is room for all of an event's; both are in the host's memory
+//   taken  the total number of keys; 0 at the start
+//   found  [n_events, 3] start of the event's keys, their number or LEFT, and its candidates
+//   out    the keys of the events that fit into `room`; `found` and `out` are in the host's memory
 extern "C" __global__ void match_few(
     const Rows* rows, int n_events, const offset_t* tag_start, const int* tags, word_t* taken,
     offset_t* found, key_t* out, offset_t room
@@ -295,8 +295,8 @@ extern "C" __global__ void match_few(
     walk_event<true>(*rows, walk);
 }
 
-// Words of an event and an interface, for the keys on the event's tree that do not lead back
-// [thesis §3.4.5]; a warp takes an event.
+// Append words of an event and an interface, for the keys on the event's tree that do not lead back
+// [thesis §3.4.5]. A warp takes an event.
 extern "C" __global__ void next_interfaces(
     int n_events, const offset_t* key_offsets, const key_t* keys, const offset_t* trees,
     const offset_t* incoming, word_t* out, word_t* n_out, word_t room

@@ -1,7 +1,7 @@
-"""rarest: every subscription is filed under its rarest tag only.
+"""rarest: file every subscription under its rarest tag only.
 
-An event looks at the postings of its own tags; a candidate costs one 64-bit signature test, and
-only survivors get the exact check. See `matchyard.kernels.subset` for the index itself.
+An event searches the postings of its own tags. A candidate costs one test of a 64-bit signature,
+and only the survivors get the exact check. See `matchyard.kernels.subset` for the index itself.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from matchyard.kernels.subset_build import join as join_parts
 from matchyard.matches import Part
 
 DEVICES = ("cpu", "gpu")
-_FEW = 256  # keys that are copied out of the workspace
+_FEW = 256  # up to so many keys, the kernel that selects rows also copies keys
 
 
 class Options(NamedTuple):
-    """What can be set."""
+    """The options of this algorithm."""
 
-    leaf: int = subset.LEAF  # sets scanned rather than split by their next tag
+    leaf: int = subset.LEAF  # postings with more sets are split by the next tag
 
 
 class Table(NamedTuple):
@@ -53,7 +53,7 @@ class Table(NamedTuple):
 
 
 class Workspace:
-    """The buffer of hits, kept between calls; it grows to what the largest batch needed."""
+    """The buffer of hits, kept between calls; it grows to the size of the largest batch."""
 
     def __init__(self) -> None:
         self.hits = np.empty(4096, np.int32)
@@ -67,12 +67,12 @@ def check(options: Options) -> None:
 
 
 def signature_bits(options: Options) -> tuple[int, int, bool]:
-    """Width and hashes of the signatures of a batch: none here, and no bare ones."""
+    """Bits and hashes of the signatures of a batch, and whether bare ones are allowed: none."""
     return 0, 0, False
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a damaged table: see `kernels.inspection`."""
     n_rows, n_ids = look.length("signatures"), look.length("ids")
     look.offsets("id_start", n_rows, n_ids)
     look.values("ids", 0, vocabulary.n_names)
@@ -93,7 +93,7 @@ def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Opt
 
 
 def _inspect_nodes(look: Inspection, table: Table, leaf: int) -> None:
-    """Long postings are nodes, and no others; nodes make trees, and their leaves are short."""
+    """Check that only long postings are nodes, that nodes form trees, and that leaves are short."""
     is_long = np.diff(table.posting_start) > leaf
     look.expect(
         "split_ids",
@@ -119,15 +119,14 @@ def compile(
 ) -> Table:
     """File every subscription under its rarest tag. Sorts `subscriptions.tags` in place."""
     sets = [subscriptions.tag_start, subscriptions.tags]
-    del subscriptions  # so that the input is freed when the build no longer needs it
+    del subscriptions  # lets the build free the input early
     built = build(sets, vocabulary.n_names, options.leaf)
     none = np.empty(0, np.int64)
     return Table(*built.subset_index, built.member_start, keys[built.order], none, none)
 
 
 def join(tables: Sequence[Table], options: Options) -> Table:
-    """One table from several over one vocabulary, each with a range of rarest tags above the one
-    before it."""
+    """Join tables over one vocabulary, whose ranges of rarest tags follow each other."""
     fields = len(subset.SubsetIndex._fields)
     parts = [subset.SubsetIndex._make(table[:fields]) for table in tables]
     none = np.empty(0, np.int64)
@@ -137,7 +136,7 @@ def join(tables: Sequence[Table], options: Options) -> Table:
 
 
 def workspace(table: Table, options: Options) -> Workspace:
-    """Scratch memory for one thread."""
+    """The workspace of one thread."""
     return Workspace()
 
 
@@ -190,8 +189,8 @@ def estimate(n_subscriptions: int, n_tags: int, n_names: int, options: Options) 
 
 @njit(nogil=True, cache=True)
 def _select(table, batch, leaf, hits, hit_start, event_start, few_keys):
-    """Find the rows, count their keys, and copy these if they are few: one event at a time pays
-    for every call of a kernel."""
+    """Find the rows, count their keys, and copy the keys if they are few: for a single event, every
+    call of a kernel costs time."""
     hits, candidates = subset.select(table, batch.tag_start, batch.tags, leaf, hits, hit_start)
     n_keys = key_table.count(table, hit_start, hits, event_start)
     if n_keys <= len(few_keys):

@@ -1,3 +1,3 @@
-"""Compare each event with each signature."""
+"""Compare each event with each signature. Read `scan.py` first."""
 
 __all__ = ["gpu", "scan"]

@@ -1,9 +1,9 @@
-"""scan on a GPU: every signature against every event, without an index ["GPU-only, plain" and "plain
-with batching", TagMatch Table 1].
+"""scan on a card: compare every signature with every event, without an index ["GPU-only, plain" and
+"plain with batching", TagMatch Table 1].
 
-A launch takes `batch` events over all signatures, which are read once for all of them; with one event
-it is the memory of the card that decides, with many its arithmetic. Where the pairs that are found
-outgrow their buffer, all launches run again with a larger one.
+A launch compares `batch` events with all signatures and reads each signature once. With one event
+the card's memory limits the speed, with many events its arithmetic. If the pairs outgrow their
+buffer, all launches run again with a larger one.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from matchyard.matches import Part
 
 LAUNCH = 1 << 14
 _THREADS = 256
-_MOST_WORDS = 12  # of signatures that a thread has in registers
+_MOST_WORDS = 12  # words of signatures in the registers of a thread
 
 
 def _constants(n_words: int) -> dict[str, int]:
-    """Of kernels for signatures of that many words: of long ones a thread has fewer."""
+    """The constants of kernels: the longer the signatures, the fewer of them a thread has."""
     slots = max(1, min(4, _MOST_WORDS // n_words))
     staged = max(1, min(256, SHARED_BYTES // (8 * n_words)))
     return {"N_WORDS": n_words, "SLOTS": slots, "STAGED": staged}
@@ -39,7 +39,7 @@ VARIANTS = tuple(_constants(n_words) for n_words in (1, 3, 6, 40))
 
 
 class Workspace:
-    """A stream with its buffers, and where the table is on the card."""
+    """The lane of one thread, and the table's addresses on the card."""
 
     def __init__(self, table: scan.Table, options: scan.Options) -> None:
         self.lane = Lane()
@@ -50,7 +50,7 @@ class Workspace:
 
 
 def workspace(table: scan.Table, options: scan.Options) -> Workspace:
-    """Copy the table to the card, unless it is there."""
+    """The workspace of one thread; copies the table to the card unless it is there."""
     return Workspace(table, options)
 
 
@@ -66,19 +66,19 @@ def match(table: scan.Table, batch: Batch, workspace: Workspace, options: scan.O
 def forward(
     table: scan.Table, batch: Batch, way: Way, workspace: Workspace, options: scan.Options
 ) -> Part:
-    """The interfaces to send each event to, found on the card, so that only these come back."""
+    """The interfaces to send each event to. The card finds them, so no keys are copied back."""
     if batch.n_rows == 0:
         return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
     with guarded("forwarding"), workspace.lane.stream:
         pairs, candidates = _find(table, batch, workspace, options.batch)
-        found = workspace.sets.next_interfaces(batch, pairs, way, workspace.room)
-        return Part(*found, candidates)
+        interfaces = workspace.sets.next_interfaces(batch, pairs, way, workspace.room)
+        return Part(*interfaces, candidates)
 
 
 def _find(
     table: scan.Table, batch: Batch, workspace: Workspace, events_each: int
 ) -> tuple[Any, int]:
-    """Pairs of event and slot, ascending, and the sets that were looked at."""
+    """The matching pairs of event and slot, ascending, and the number of candidates."""
     lane, n_events, n_slots = workspace.lane, batch.n_rows, table.words.shape[1] - scan.LANES
     signatures = lane.send("signatures", batch.signatures)
     n_blocks = -(-n_slots // (_THREADS * workspace.constants["SLOTS"]))

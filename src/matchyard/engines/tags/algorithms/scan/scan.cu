@@ -1,10 +1,9 @@
-// scan: every signature against every event ["GPU-only, plain", TagMatch Table 1].
+// scan: compare every signature with every event ["GPU-only, plain", TagMatch Table 1].
 //
-// A thread has SLOTS signatures in registers, and the events of the launch pass by in shared memory.
-// What is found is a pair (event, slot) in one word; the host sorts these.
+// A thread has SLOTS signatures in registers. The block loads STAGED events at a time into shared
+// memory. A match is a pair (event, slot) in one word; the launcher sorts the pairs.
 //
-// N_WORDS (of a signature), SLOTS (per thread) and STAGED (events in shared memory) are given by the
-// launcher.
+// The launcher defines N_WORDS (of a signature), SLOTS (per thread) and STAGED.
 
 #include "contained.cuh"
 
@@ -23,7 +22,7 @@ extern "C" __global__ void scan(
     }
     for (int start = 0; start < n_events; start += STAGED) {
         int n_staged = n_events - start < STAGED ? n_events - start : STAGED;
-        __syncthreads();  // until all have done with those before
+        __syncthreads();  // all threads have finished the previous events
         for (int i = threadIdx.x; i < n_staged * N_WORDS; i += blockDim.x)
             absent[i / N_WORDS][i % N_WORDS] = ~signatures[(offset_t)(first_event + start) * N_WORDS + i];
         __syncthreads();

@@ -1,7 +1,7 @@
-"""scan: every signature is tested against every event, 64 at a time. No index at all.
+"""scan: compare every signature with every event, 64 signatures at a time, without an index.
 
-The floor that the others must beat, and the simplest thing that can be right. Signatures are cut
-into stripes that stay in the cache while all events of a call pass over them.
+This is the simplest algorithm, and the baseline for the others. Signatures are cut into stripes: a
+stripe stays in the cache while all events of a call are compared with it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ LANES = 64
 
 
 class Options(NamedTuple):
-    """What can be set."""
+    """The options of this algorithm."""
 
     n_bits: int = signed_sets.N_BITS
     n_hashes: int = signed_sets.N_HASHES
     stripe: int = 8192  # signatures per stripe: 192 kB at 192 bits
-    exact: bool = True  # compare the tags of what the signatures find
-    batch: int = 256  # events that a launch of a GPU takes together; 1 is the paper's "plain"
+    exact: bool = True  # compare the tags of the sets whose signatures match
+    batch: int = 256  # events in one launch on a card; 1 is the paper's "plain"
 
 
 class Table(NamedTuple):
@@ -60,12 +60,12 @@ def check(options: Options) -> None:
 
 
 def signature_bits(options: Options) -> tuple[int, int, bool]:
-    """Width and hashes of the signatures of a batch, and whether they may come without tags."""
+    """Bits and hashes of the signatures of a batch, and whether bare ones are allowed."""
     return options.n_bits, options.n_hashes, not options.exact
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a damaged table: see `kernels.inspection`."""
     n_slots = look.shape("words", n_words_for(options.n_bits), None)[1] - LANES
     look.expect("words", n_slots >= 0, f"has fewer than {LANES} columns")
     signed_sets.inspect(look, table, vocabulary, n_slots)
@@ -74,7 +74,7 @@ def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Opt
 def compile(
     subscriptions: Batch, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
-    """Sign the subscriptions and turn the signatures word by word."""
+    """Sign the subscriptions and store the signatures word by word."""
     signed = signed_sets.sign(subscriptions, keys, vocabulary, options.n_bits, options.n_hashes)
     n_slots, n_words = signed.signatures.shape
     words = np.zeros((n_words, n_slots + LANES), np.uint64)
@@ -83,7 +83,7 @@ def compile(
 
 
 def workspace(table: Table, options: Options) -> None:
-    """Nothing is kept between calls."""
+    """None: this algorithm needs no workspace."""
 
 
 def _find(

@@ -1,8 +1,8 @@
-// Signatures of N_WORDS words against an event.
+// Compare signatures of N_WORDS words with an event.
 
 #include "warp.cuh"
 
-// Which of the signatures of a thread lie in an event, a bit each.
+// One bit for each signature of the thread: 1 if the event contains it.
 template <int N_SETS>
 __device__ __forceinline__ unsigned contained(const word_t (*sets)[N_WORDS], const word_t* absent) {
     unsigned hits = 0;

@@ -1,4 +1,4 @@
-// Keys as they are on the card, of KEY_BITS bits: copied, and as a router reads them.
+// Keys of KEY_BITS bits on the card: copy them, and test them for a router.
 
 #include "warp.cuh"
 
@@ -8,9 +8,9 @@ typedef int key_t;
 typedef long long key_t;
 #endif
 
-// Copy the keys that each lane has found, of which the first is `first`: one lane up to MOST of them,
-// all lanes together more. Where `as_numbers`, numbers stand for keys, since the host takes out
-// removed ones.
+// Copy `n_keys` keys of each lane, from `first` on. A lane copies up to MOST keys itself; all lanes
+// together copy longer lists. With `as_numbers`, copy the number `first` instead: the host looks
+// the keys up and drops removed ones.
 template <int MOST>
 __device__ __forceinline__ void copy_keys(
     const key_t* __restrict__ keys, bool as_numbers, int first, int n_keys, key_t* out
@@ -25,8 +25,8 @@ __device__ __forceinline__ void copy_keys(
     }
 }
 
-// What a router asks of a key: is it of the event's tree, and not where the event came from
-// [thesis §3.4.5]?
+// True if a key is of the event's tree and not the interface that the event came from
+// [thesis §3.4.5].
 __device__ __forceinline__ bool leads_on(offset_t key, offset_t tree, offset_t incoming) {
     return key >> 32 == tree && (key & 0xffffffffll) != incoming;
 }

@@ -1,14 +1,14 @@
 // From pairs (event, slot) to keys [TagMatch §3.4], for all algorithms over signatures.
 //
-// Pairs come sorted by event. A lane takes a pair: it compares the tags of every set in the slot where
-// answers are exact, and then copies the keys of those that hold; or, as a router does, only appends
-// the interfaces that the event is to be sent to [thesis §3.4.5].
+// Pairs come sorted by event. A lane takes a pair. If answers are exact, it compares the tags of
+// every set in the slot with the event. It then copies the keys of the matching sets. For a router,
+// it only appends the interfaces to send the event to [thesis §3.4.5].
 //
-// KEY_BITS (of a key, and of a set that stands for one) is given by the launcher.
+// The launcher defines KEY_BITS: the bits of a key, or of a set number in place of a key.
 
 #include "keys.cuh"
 
-#define FEW 8  // keys of a set that one lane looks at
+#define FEW 8  // one lane reads up to so many keys of a set
 
 struct Sets {
     const int* __restrict__ set_start;
@@ -17,10 +17,10 @@ struct Sets {
     const int* __restrict__ key_start;
     const key_t* __restrict__ keys;
     int is_exact;
-    int as_sets;  // the numbers of sets stand for keys, since the host takes out removed ones
+    int as_sets;  // return set numbers instead of keys: the host drops removed keys
 };
 
-// Are the tags of a set among those of an event? These are few, and in any order.
+// True if the event has all tags of a set. The event's tags are few and not sorted.
 __device__ __forceinline__ bool has_all(
     const Sets& sets, int number, const int* tags, offset_t begin, offset_t end
 ) {
@@ -32,7 +32,7 @@ __device__ __forceinline__ bool has_all(
     return true;
 }
 
-// How many keys each pair brings, after the exact check.
+// Count the keys of each pair, after the exact check.
 extern "C" __global__ void count_keys(
     const Sets* given, offset_t n_pairs, const word_t* pairs, const offset_t* tag_start,
     const int* tags, offset_t* counts, word_t* event_counts
@@ -49,8 +49,8 @@ extern "C" __global__ void count_keys(
     if (n_keys) atomicAdd(event_counts + event, (word_t)n_keys);
 }
 
-// Of few events, words of an event and a set that holds: `n_pairs` is on the card, since nobody has
-// looked at it yet, and pairs beyond `most` found no room.
+// For few events: append words of an event and a matching set. `n_pairs` is on the card, since the
+// host has not read it yet; only the first `most` pairs had room in the buffer.
 extern "C" __global__ void find_sets(
     const Sets* given, const word_t* n_pairs, word_t most, const word_t* pairs,
     const offset_t* tag_start, const int* tags, word_t* out, word_t* n_out, word_t room
@@ -75,7 +75,7 @@ extern "C" __global__ void find_sets(
     }
 }
 
-// The keys of each pair, behind those of the pairs before it.
+// Write the keys of each pair, after the keys of the pairs before it.
 extern "C" __global__ void write_keys(
     const Sets* given, offset_t n_pairs, const word_t* pairs, const offset_t* tag_start,
     const int* tags, const offset_t* ends, key_t* out
@@ -89,7 +89,7 @@ extern "C" __global__ void write_keys(
         number = sets.set_start[(int)pairs[at]];
         last = sets.set_start[(int)pairs[at] + 1];
         place = at ? ends[at - 1] : 0;
-        if (place == ends[at]) last = number;  // no key: not one of the sets holds
+        if (place == ends[at]) last = number;  // no key: no set of the slot matches
     }
     while (__any_sync(ALL_LANES, number < last)) {
         int first = 0, n_keys = 0;
@@ -104,7 +104,7 @@ extern "C" __global__ void write_keys(
     }
 }
 
-// Words of an event and an interface, for the keys of each pair that lead on; some more than once.
+// Append words of an event and an interface, for the keys that lead on; a word may come repeatedly.
 extern "C" __global__ void next_interfaces(
     const Sets* given, offset_t n_pairs, const word_t* pairs, const offset_t* tag_start,
     const int* tags, const offset_t* trees, const offset_t* incoming,
@@ -125,14 +125,14 @@ extern "C" __global__ void next_interfaces(
             first = sets.key_start[number];
             n_keys = sets.key_start[number + 1] - first;
         }
-        int n_few = n_keys <= FEW ? n_keys : 0;  // a lane looks at those of its own set…
+        int n_few = n_keys <= FEW ? n_keys : 0;  // a lane reads a short list of keys itself…
         for (int i = 0; __any_sync(ALL_LANES, i < n_few); i++) {
             key_t key = i < n_few ? sets.keys[first + i] : 0;
             bool is_next = i < n_few && leads_on(key, trees[event], incoming[event]);
             append(is_next, ((word_t)event << 32) | (unsigned)key, out, n_out, room);
         }
         for (unsigned many = __ballot_sync(ALL_LANES, n_keys > FEW); many; many &= many - 1) {
-            int owner = __ffs(many) - 1;  // …and all lanes together at those of a set with many
+            int owner = __ffs(many) - 1;  // …and all lanes together read a long one
             int begin = __shfl_sync(ALL_LANES, first, owner);
             int end = begin + __shfl_sync(ALL_LANES, n_keys, owner);
             int its_event = __shfl_sync(ALL_LANES, event, owner);

@@ -1,8 +1,8 @@
-"""What the algorithms over Bloom signatures share: signing sets, and confirming what was found.
+"""Shared by the algorithms over Bloom signatures: sign sets, and check the sets of matching slots.
 
-A *slot* is a distinct signature. Different tag sets can share one, so a slot has one or more sets;
-bare signatures (packets that carry no tags) have one set without tags each. Bloom filters only say
-"maybe": with `exact`, the tags of every set in a slot that was found are compared as well.
+A *slot* is a distinct signature. Different tag sets can share a signature, so a slot has one or
+more sets. A bare signature (of a packet without tags) has one set, without tags. Bloom filters only
+say "maybe": with `exact`, the tags of every set in a matching slot are compared as well.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_BITS, MOST_HASHES = 1 << 20, 1 << 10
 
 
 class Signed(NamedTuple):
-    """Distinct signatures with their sets and keys; every signed table ends in these fields."""
+    """Distinct signatures with their sets and keys; every signed table ends with these fields."""
 
     signatures: NDArray[np.uint64]  # [n_slots, n_words]
     set_start: NDArray[np.int32]  # [n_slots + 1] the sets of each slot
@@ -38,7 +38,7 @@ class Signed(NamedTuple):
 
 
 def check(n_bits: int, n_hashes: int) -> None:
-    """Refuse widths and hashes that make no signature."""
+    """Refuse numbers of bits and hashes that make no signature."""
     if n_bits < 1 or n_hashes < 1:
         raise UsageError(f"signatures need bits and hashes, not {n_bits} bits, {n_hashes} hashes")
     if n_bits > MOST_BITS or n_hashes > MOST_HASHES:
@@ -49,12 +49,12 @@ def check(n_bits: int, n_hashes: int) -> None:
 
 
 def inspect(look: Inspection, table: Any, vocabulary: Vocabulary, n_slots: int) -> None:
-    """Refuse fields that the tables of all algorithms here end in: see `kernels.inspection`."""
+    """Check the last fields of a signed table: see `kernels.inspection`."""
     n_sets, n_tags = look.length("tag_start") - 1, look.length("tags")
     look.offsets("set_start", n_slots, n_sets)
     look.offsets("tag_start", n_sets, n_tags)
     look.values("tags", 0, vocabulary.n_names)
-    # Without tags signatures are bare, and each has one set.
+    # A table without tags has bare signatures, with one set each.
     look.expect("tags", n_tags or n_sets == n_slots, "is empty")
     look.key_table(n_sets)
 
@@ -107,7 +107,7 @@ def _signed(
     key_start: NDArray[Any],
     keys: NDArray[np.int64],
 ) -> Signed:
-    """Offsets in 32 bits, which is what tables store."""
+    """Narrow the offsets to the 32 bits of tables."""
     starts = set_start, tag_start, key_start
     csr.check_offsets(*(int(start[-1]) for start in starts))
     set_start, tag_start, key_start = (start.astype(np.int32) for start in starts)
@@ -115,7 +115,7 @@ def _signed(
 
 
 def reorder(signed: Signed, order: NDArray[np.int64]) -> Signed:
-    """The same with the slots in another order: slot i is what was `order[i]`."""
+    """Reorder the slots: the new slot i is the old slot `order[i]`."""
     set_start, sets = csr.take_rows(
         signed.set_start, np.arange(len(signed.key_start) - 1, dtype=np.int64), order
     )
@@ -138,7 +138,7 @@ def finish(
     candidates: int,
     exact: bool,
 ) -> Part:
-    """Key look-up and merge [TagMatch §3.4], after the exact check."""
+    """Do the exact check, then look up and merge the keys [TagMatch §3.4]."""
     hits = _confirm(table, batch.tag_start, batch.tags, slot_start, slots, exact)
     event_start, keys = key_table.gather(table, *hits)
     return Part(event_start, keys, candidates)
@@ -156,7 +156,7 @@ def locate(
 
 
 def subscriptions(table: Any, signatures: NDArray[np.uint64], rows: NDArray[np.int64]) -> Batch:
-    """The tag sets of the given sets, or their signatures where those are bare."""
+    """The tags of the given sets, or their bare signatures."""
     tag_start, tags = csr.take_rows(table.tag_start, table.tags, rows)
     if len(table.tags) or (table.set_start[-1] <= 1 and not signatures.any()):
         return Batch(tag_start, tags, np.zeros((len(rows), 0), np.uint64))
@@ -170,7 +170,7 @@ def estimate(n_subscriptions: int, n_tags: int, n_bits: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _confirm(table, tag_start, tags, slot_start, slots, exact):
-    """From slots to sets, comparing the tags when `exact`."""
+    """The matching sets of each event's slots; compares their tags if `exact`."""
     n_events = len(slot_start) - 1
     total = 0
     for i in range(slot_start[n_events]):
@@ -201,14 +201,14 @@ def group(found_event, found_slot, found_lanes, n_found, n_events):
         start[found_event[i] + 1] += count_ones(found_lanes[i])
     for event in range(n_events):
         start[event + 1] += start[event]
-    place = start[:n_events].copy()
+    next_start = start[:n_events].copy()
     slots = np.empty(start[n_events], np.int32)
     for i in range(n_found):
         event, lanes = found_event[i], found_lanes[i]
-        at = place[event]
+        at = next_start[event]
         while lanes != ZERO:
             slots[at] = found_slot[i] + lowest_one(lanes)
             lanes &= lanes - ONE
             at += 1
-        place[event] = at
+        next_start[event] = at
     return start, slots

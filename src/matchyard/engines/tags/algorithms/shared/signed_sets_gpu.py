@@ -1,6 +1,7 @@
-"""What the algorithms over signatures share on a GPU: from pairs (event, slot) to keys.
+"""Shared by the algorithms over signatures on a card: turn pairs (event, slot) into keys.
 
-A pair is one word, the event above the slot; they come sorted, where they are not those of few events.
+A pair is one word: the event in the upper half, the slot in the lower. Pairs come sorted, except
+those of a small batch.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from matchyard.gpu.resident import keys_on_card, on_card
 from matchyard.kernels import key_table
 
 VARIANTS = ({"KEY_BITS": 32}, {"KEY_BITS": 64})
-SHARED_BYTES = 48 << 10  # that a block can have without asking
+SHARED_BYTES = 48 << 10  # shared memory of a block, without a special attribute
 _THREADS = 256
 _FEW_BLOCKS = 264  # two per processor
 _FIELDS = ("set_start", "tag_start", "tags", "key_start")  # as in the .cu file, before the keys
@@ -34,7 +35,7 @@ class Sets:
         self._has_removals = bool(len(table.removed_keys) or len(table.removed_at))
         self._copies = [on_card(getattr(table, name)) for name in _FIELDS]
         self._copies.append(keys_on_card(table.keys))
-        # Sets that stand for keys fit into 32 bits.
+        # With removals, kernels return set numbers, which fit into 32 bits.
         self.key_kind = np.dtype(np.int32) if self._has_removals else self._copies[-1].dtype
         addresses = np.array([copy.data.ptr for copy in self._copies], np.uint64)
         flags = np.array([exact, self._has_removals], np.int32).view(np.uint64)
@@ -51,7 +52,7 @@ class Sets:
         )  # fmt: skip
 
     def keys(self, table: Any, batch: Batch, pairs: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """The keys of each event, after the exact check, without removed ones."""
+        """The keys of each event, after the exact check and without removed keys."""
         lane, n_events, n_pairs = self._lane, batch.n_rows, len(pairs)
         per_event, offsets = (
             lane.empty(name, n_events + 1, np.int64) for name in ("per", "offsets")
@@ -71,8 +72,11 @@ class Sets:
         return event_start, lane.fetch(keys)
 
     def find(self, events: Few, pairs: Any, out: int, room: int) -> None:
-        """Start to find the sets of pairs of few events: words of an event and a set are written to
-        the host's memory, and counted by the third counter; the first has counted the pairs."""
+        """Start to find the matching sets of a small batch; the first counter counts its pairs.
+
+        The kernel writes words of an event and a set to the host's memory `out`, and counts them
+        with the third counter.
+        """
         self._lane.launch(
             self._kernel("find_sets"), _FEW_BLOCKS, _THREADS, self._struct, events.counters,
             np.uint64(len(pairs)), pairs, events.tag_start, events.tags, out,
@@ -82,13 +86,13 @@ class Sets:
     def next_interfaces(
         self, batch: Batch, pairs: Any, way: Way, room: dict[str, int]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The interfaces that each event is to be sent to, once each; nothing may be removed."""
+        """The distinct interfaces to send each event to; the table must have no removed keys."""
         lane, n_blocks = self._lane, -(-len(pairs) // _THREADS)
         given = self._given(batch, pairs)
-        way_there = lane.send("trees", way.trees), lane.send("incoming", way.incoming)
+        on_the_card = lane.send("trees", way.trees), lane.send("incoming", way.incoming)
 
         def run(*out: Any) -> None:
             function = self._kernel("next_interfaces")
-            lane.launch(function, n_blocks, _THREADS, *given, *way_there, *out)
+            lane.launch(function, n_blocks, _THREADS, *given, *on_the_card, *out)
 
         return distinct(lane, room, "interfaces", batch.n_rows, run)

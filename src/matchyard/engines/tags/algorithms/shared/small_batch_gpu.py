@@ -1,7 +1,8 @@
-"""A few events on the card, and counters of what is found for them: one copy brings all of it there.
+"""Copy a few events and their counters to the card, all in one call.
 
-Every call of CUDA gives the interpreter away. Where threads submit events to a stream, to get it back
-takes longer than what was called for, and so the batches of a stream make as few calls as they can.
+Every call of CUDA releases the interpreter lock. If other threads submit events to an index's
+stream, taking the lock again costs more than the call itself. Small batches therefore make few
+calls.
 """
 
 from __future__ import annotations
@@ -16,27 +17,27 @@ from matchyard.gpu.lanes import Lane
 
 MOST_EVENTS = 2048
 N_COUNTERS = 4
-ROOM = 1 << 14  # results, before it is known how many there are
-MOST_RESULTS = 1 << 20  # more than that are found the way of many events…
-MOST_SORTED = 1 << 17  # …and if they are sorted on the host
+ROOM = 1 << 14  # results in the first buffer, before their number is known
+MOST_RESULTS = 1 << 20  # with more results, events take the path of large batches…
+MOST_SORTED = 1 << 17  # …and with more than this if the host has to sort them
 
 
 def are_few(n_events: int, found_each: float, most: int) -> bool:
-    """Are so many events few, if as much is found for each as for the last ones?"""
+    """True if a batch is small and expects at most `most` results, at `found_each` per event."""
     return n_events <= MOST_EVENTS and n_events * found_each <= most
 
 
 class Few(NamedTuple):
-    """Addresses on the card."""
+    """The addresses of a small batch on the card."""
 
-    counters: int  # all are 0
+    counters: int  # N_COUNTERS words, all 0
     tag_start: int
     tags: int
     signatures: int
 
 
 def send(lane: Lane, batch: Batch) -> Few:
-    """Bring them there."""
+    """Copy counters, offsets, signatures and tags to the card as one array of words."""
     n_events, first, last = batch.n_rows, int(batch.tag_start[0]), int(batch.tag_start[-1])
     signatures_at = N_COUNTERS + n_events + 1
     tags_at = signatures_at + batch.signatures.size
@@ -53,8 +54,8 @@ def send(lane: Lane, batch: Batch) -> Few:
 
 
 def counters(lane: Lane) -> NDArray[np.int64]:
-    """What the counters say when all that was started is done."""
-    found: NDArray[np.int64] = lane.fetch_staged(
+    """Wait for the started kernels, and return the values of the counters."""
+    values: NDArray[np.int64] = lane.fetch_staged(
         "counters", lane.empty("few", N_COUNTERS, np.int64)
     )
-    return found
+    return values

@@ -1,6 +1,7 @@
-"""Words of two halves that kernels append to a buffer in any order, and that are sorted there.
+"""Collect the words that kernels append to a buffer in any order, and sort them on the card.
 
-What is sorted is the same on every run, and what belongs together by its upper half lies together.
+A word has two halves of 32 bits. Sorting makes results the same on every run and puts words with
+the same upper half side by side.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
 def grown(lane: Lane, room: dict[str, int], name: str, run: Callable[..., None]) -> Any:
-    """What a kernel appends to a buffer, sorted: it runs again while the buffer is too small."""
+    """The sorted words that `run` appends to a buffer; runs it again if the buffer is too small."""
     n_out, size = lane.empty(f"n_{name}", 1, np.uint64), room[name]
     while True:
         n_out.fill(0)
@@ -25,16 +26,16 @@ def grown(lane: Lane, room: dict[str, int], name: str, run: Callable[..., None])
         run(out, n_out, np.uint64(size))
         n_found = int(lane.fetch(n_out)[0])
         if n_found <= size:
-            room[name] = size  # not before: a size that no card has would be asked for ever after
-            found = out[:n_found]
-            found.sort()
-            return found
+            room[name] = size  # only after success: a size beyond the card's memory must not stay
+            words = out[:n_found]
+            words.sort()
+            return words
         size = n_found + n_found // 4
-        del out  # so that it is free before there is a larger one
+        del out  # frees the buffer before the larger one is allocated
 
 
 def split(lane: Lane, words: Any, n_groups: int) -> tuple[NDArray[np.int64], Any]:
-    """Sorted words by their upper half, 0 … n_groups - 1: where each begins, and the lower halves."""
+    """Group sorted words by their upper half: (start of each group, lower halves)."""
     bounds = lane.send("bounds", np.arange(n_groups + 1, dtype=np.uint64) << np.uint64(32))
     return lane.fetch(lane.cupy.searchsorted(words, bounds)), words & _LOW_HALF
 
@@ -42,11 +43,11 @@ def split(lane: Lane, words: Any, n_groups: int) -> tuple[NDArray[np.int64], Any
 def distinct(
     lane: Lane, room: dict[str, int], name: str, n_groups: int, run: Callable[..., None]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """What a kernel appends, each word once: where each upper half begins, and the lower halves."""
-    found = grown(lane, room, name, run)
-    if len(found) > 1:
-        is_first = lane.cupy.ones(len(found), np.bool_)
-        is_first[1:] = found[1:] != found[:-1]
-        found = found[is_first]
-    start, halves = split(lane, found, n_groups)
+    """The distinct words that `run` appends: (start of each upper half, lower halves)."""
+    words = grown(lane, room, name, run)
+    if len(words) > 1:
+        is_first = lane.cupy.ones(len(words), np.bool_)
+        is_first[1:] = words[1:] != words[:-1]
+        words = words[is_first]
+    start, halves = split(lane, words, n_groups)
     return start, lane.fetch(halves).astype(np.int64)

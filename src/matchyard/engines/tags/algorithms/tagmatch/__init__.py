@@ -1,3 +1,3 @@
-"""Partitions of signatures behind a mask each [TagMatch]."""
+"""Match signatures in partitions, each with a mask [TagMatch]. Read `tagmatch.py` first."""
 
 __all__ = ["gpu", "tagmatch"]

@@ -1,12 +1,12 @@
-"""tagmatch on a GPU, as in the paper [TagMatch §3.3].
+"""tagmatch on a card, as in the paper [TagMatch §3.3].
 
     events ─▶ pre-process: masks ⊆ event? ─▶ batches per partition ─▶ subset match ─▶ pairs (event,
     slot), sorted by event ─▶ exact check and key look-up ─▶ keys per event
 
-The pre-process is a kernel of its own [§4.5] or, with the option `pre_process="cpu"`, that of the
-CPU. Where a result outgrows its buffer, the kernel runs again with a larger one. Few events at a time,
-as they come from a stream, go another way, which has fewer steps: a block finds the events of its
-partition itself, sets that hold are written to the host's memory, and keys are looked up there.
+The pre-process is a kernel [§4.5] or, with the option `pre_process="cpu"`, runs on the CPU. If
+results outgrow a buffer, the kernel runs again with a larger one. A small batch, as an index's
+stream makes it, takes a path with fewer steps: a block finds the events of its partition itself,
+the card writes the matching sets to the host's memory, and the host looks up their keys.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from matchyard.matches import Part, end_to_end
 LAUNCH = 1 << 15
 _THREADS = 256
 _LANES = 32  # of a warp
-_FEW_BLOCKS = 1056  # at least, where partitions have sets enough: eight per processor of an H200
-_PARTITIONS = ("words", "block_start", "slot_start", "prefixes")  # as in the .cu file
-_MOST_WORDS = 12  # of signatures that a lane has in registers
-_MOST_FORWARDED = (1 << 31) - 1  # events, each counted once per partition
+_FEW_BLOCKS = 1056  # blocks for a small batch: eight per processor of an H200
+_PARTITIONS = ("words", "block_start", "slot_start", "prefixes")  # in the order of the .cu file
+_MOST_WORDS = 12  # words of signatures in the registers of a lane
+_MOST_FORWARDED = (1 << 31) - 1  # pairs of an event and a partition
 
 
 def _constants(n_words: int) -> dict[str, int]:
-    """Of kernels for signatures of that many words: of long ones a block and a lane have fewer."""
+    """The constants of kernels: the longer the signatures, the fewer a block and a lane have."""
     most = SHARED_BYTES // (8 * n_words + 4) // 32 * 32
     batch = max(1, min(tagmatch.MAX_BATCH, most))
     return {"N_WORDS": n_words, "BATCH": batch, "SLOTS": max(1, min(2, _MOST_WORDS // n_words))}
@@ -50,7 +50,7 @@ VARIANTS = tuple(_constants(n_words) for n_words in (1, 3, 40))
 
 
 class Workspace:
-    """A stream with its buffers, and where the table is on the card."""
+    """The lane of one thread, and the table's addresses on the card."""
 
     def __init__(self, table: tagmatch.Table, options: tagmatch.Options) -> None:
         self.lane = Lane()
@@ -62,11 +62,11 @@ class Workspace:
         struct = np.array([*addresses, table.words.shape[1]], np.uint64)
         self.partitions = self.lane.send("partitions", struct)
         self.room = dict.fromkeys(("forwarded", "pairs", "interfaces"), 1 << 20)  # words of results
-        self.room_of_few = small_batch_gpu.ROOM  # likewise
-        self.found_each = 0.0  # pairs per event, lately
+        self.room_of_few = small_batch_gpu.ROOM  # words of results of a small batch
+        self.found_each = 0.0  # pairs per event of the last batch
         self._constants = _constants(len(table.words))
         self.batch = min(options.batch, self._constants["BATCH"])
-        self.makes_batches = self._constants["BATCH"] >= _LANES  # then whole warps do it
+        self.makes_batches = self._constants["BATCH"] >= _LANES  # `match_few` needs whole warps
 
     def kernel(self, name: str) -> Any:
         """A kernel for signatures of this width."""
@@ -74,7 +74,7 @@ class Workspace:
 
 
 def workspace(table: tagmatch.Table, options: tagmatch.Options) -> Workspace:
-    """Copy the table to the card, unless it is there."""
+    """The workspace of one thread; copies the table to the card unless it is there."""
     return Workspace(table, options)
 
 
@@ -88,7 +88,7 @@ def match(
 def forward(
     table: tagmatch.Table, batch: Batch, way: Way, workspace: Workspace, options: tagmatch.Options
 ) -> Part:
-    """The interfaces to send each event to, found on the card, so that only these come back."""
+    """The interfaces to send each event to. The card finds them, so no keys are copied back."""
     return _match(table, batch, way, workspace, options)
 
 
@@ -125,12 +125,12 @@ def _match(
         workspace.found_each = len(pairs) / batch.n_rows
         if way is None:
             return Part(*workspace.sets.keys(table, batch, pairs), candidates)
-        found = workspace.sets.next_interfaces(batch, pairs, way, workspace.room)
-        return Part(*found, candidates)
+        interfaces = workspace.sets.next_interfaces(batch, pairs, way, workspace.room)
+        return Part(*interfaces, candidates)
 
 
 def _match_few(table: tagmatch.Table, batch: Batch, workspace: Workspace) -> Part | None:
-    """The keys of few events; None where there are many."""
+    """The keys of a small batch; None if it has too many results."""
     lane, n_partitions, room = workspace.lane, len(table.block_start) - 1, workspace.room_of_few
     n_blocks = n_partitions * max(1, _FEW_BLOCKS // max(1, n_partitions))
     given = (
@@ -140,7 +140,7 @@ def _match_few(table: tagmatch.Table, batch: Batch, workspace: Workspace) -> Par
     while room <= small_batch_gpu.MOST_SORTED:
         events, pairs = small_batch_gpu.send(lane, batch), lane.empty("few_pairs", room, np.uint64)
         words = lane.staged("sets", room).view(np.uint64)
-        workspace.room_of_few = room  # once there is memory for it
+        workspace.room_of_few = room  # after the allocation has succeeded
         lane.launch(
             workspace.kernel("match_few"), n_blocks, _THREADS, *given, events.signatures, pairs,
             events.counters, np.uint64(room), events.counters + 8,
@@ -162,7 +162,7 @@ def _in_halves(
     workspace: Workspace,
     options: tagmatch.Options,
 ) -> Part:
-    """The same with half as many events at a time."""
+    """Match the two halves of a batch one after the other."""
     middle = batch.n_rows // 2
     return end_to_end(
         [
@@ -177,7 +177,7 @@ def _in_halves(
 def _pre_process(
     table: tagmatch.Table, n_events: int, signatures: Any, workspace: Workspace
 ) -> tuple[NDArray[np.int64], Any]:
-    """Events by partition, found on the card: where those of each begin, and the events."""
+    """The card's pre-process: (start of each partition's events, events)."""
     lane, n_partitions = workspace.lane, len(table.block_start) - 1
     given = (
         workspace.masks, np.int64(table.masks.shape[1]), np.int32(n_partitions),
@@ -195,7 +195,7 @@ def _pre_process(
 
 @njit(nogil=True, cache=True)
 def _batches(table, signatures, forward):
-    """The same by the CPU [Algorithm 2]."""
+    """The CPU's pre-process [Algorithm 2]: (start of each partition's events, events)."""
     start = np.zeros(len(table.block_start), np.int64)
     partitions, numbers = np.empty(1024, np.int32), np.empty(1024, np.int32)
     n_found = 0
@@ -212,17 +212,17 @@ def _batches(table, signatures, forward):
             n_found += 1
     for partition in range(len(start) - 1):
         start[partition + 1] += start[partition]
-    place, events = start.copy(), np.empty(n_found, np.int32)
+    next_start, events = start.copy(), np.empty(n_found, np.int32)
     for i in range(n_found):
-        events[place[partitions[i]]] = numbers[i]
-        place[partitions[i]] += 1
+        events[next_start[partitions[i]]] = numbers[i]
+        next_start[partitions[i]] += 1
     return start, events
 
 
 def _subset_match(
     workspace: Workspace, start: NDArray[np.int64], events: Any, signatures: Any
 ) -> tuple[Any, int]:
-    """Pairs of event and slot, ascending, and the sets that were looked at."""
+    """The matching pairs of event and slot, ascending, and the number of candidates."""
     lane = workspace.lane
     items = _items(start, workspace.batch)
     given = workspace.partitions, lane.send("items", items), events, signatures
@@ -238,7 +238,7 @@ def _subset_match(
 
 
 def _items(start: NDArray[np.int64], batch: int) -> NDArray[np.int32]:
-    """Batches: a partition, and where the events of the batch begin and end."""
+    """One row per batch: its partition, and the start and end of its events."""
     n_batches = -(-np.diff(start) // batch)
     partition = np.repeat(np.arange(len(n_batches)), n_batches)
     number = np.arange(len(partition)) - np.repeat(np.cumsum(n_batches) - n_batches, n_batches)

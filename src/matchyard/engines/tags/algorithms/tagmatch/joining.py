@@ -1,8 +1,7 @@
-"""Several tables of tagmatch as one: their partitions stay as they are, and change places.
+"""Join several tables of tagmatch: their partitions keep their content and get a new order.
 
-Partitions with the same leftmost bit of their mask have to lie together. In a table they do, with
-their blocks, slots, sets, tags and keys; so each table is cut into a piece for each bit, and the
-pieces are laid end to end.
+A table orders partitions, with their blocks, slots, sets, tags and keys, by the leftmost bit of
+their mask. To join tables, each is cut into one piece per bit, and the pieces are laid end to end.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ _VALUES = ("masks", "prefixes", "words", "tags", "keys")
 
 
 def join(tables: Sequence[Any], padding: int) -> Any:
-    """One table from several that have no set in common."""
-    bits = range(len(tables[0].mask_start) - 1)  # the last is for masks that have none
+    """Join tables that have no set in common."""
+    bits = range(len(tables[0].mask_start) - 1)  # the last one is for masks without bits
     pieces = [_cut(table, bit) for bit in bits for table in tables]
     joined = {
         name: np.concatenate([piece[name] for piece in pieces]) for name in (*_STARTS, *_VALUES)
@@ -35,7 +34,7 @@ def join(tables: Sequence[Any], padding: int) -> Any:
 
 
 def _offsets(lengths: Any, kind: Any) -> Any:
-    """Where rows of those lengths begin; what offsets of that kind cannot say is refused."""
+    """The starts of rows with the given lengths; refuses starts that do not fit into `kind`."""
     start = np.append(0, np.cumsum(lengths, dtype=np.int64))
     if kind == np.int32:
         check_offsets(int(start[-1]))
@@ -43,7 +42,7 @@ def _offsets(lengths: Any, kind: Any) -> Any:
 
 
 def _cut(table: Any, bit: int) -> dict[str, Any]:
-    """What belongs to the partitions of one leftmost bit, with lengths in place of offsets."""
+    """The arrays of the partitions with one leftmost bit, with lengths instead of offsets."""
     partitions = slice(*table.mask_start[bit : bit + 2].tolist())
     blocks = _below(table.block_start, partitions)
     slots = _below(table.slot_start, blocks)

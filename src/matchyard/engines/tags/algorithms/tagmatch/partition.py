@@ -17,8 +17,8 @@ def partition(
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64]]:
     """Cut signatures in lexicographic order into partitions that share the bits of a mask.
 
-    Returns the order of the rows, and bounds and mask of each partition. Splitting is stable, so
-    that every partition stays in lexicographic order. `rows` is reordered in place.
+    Returns (bounds of each partition, its mask, order of the rows), and reorders `rows` in place.
+    Splitting is stable, so every partition stays in lexicographic order.
     """
     source = np.arange(len(rows), dtype=np.int64)
     bounds, masks = _partition(rows, source, max_partition, PIVOTS.index(pivot))
@@ -27,10 +27,10 @@ def partition(
 
 @njit(nogil=True, cache=True)
 def _count_bits(rows, start, stop):
-    """Frequency of every bit position in rows[start:stop].
+    """The frequency of every bit position in rows[start:stop].
 
-    Four bit planes count up to fifteen rows for 64 positions at once; the costly spreading over
-    64 counters happens once in fifteen.
+    Four bit planes count up to fifteen rows for 64 positions at once. The costly addition to 64
+    counters happens once per fifteen rows.
     """
     counts = np.zeros(rows.shape[1] * WORD, np.int64)
     for word in range(rows.shape[1]):
@@ -58,10 +58,10 @@ def _count_bits(rows, start, stop):
 
 @njit(nogil=True, cache=True)
 def _choose(counts, size, used, pivot):
-    """The unused position with the best frequency, -1 when all are used.
+    """The unused position with the best frequency, or -1 if all are used.
 
-    At equal distance from one half the more frequent bit wins: it makes the mask of more sets
-    longer, and a bit that all have beats one that none has.
+    At equal distance from one half the more frequent bit wins: it lengthens the masks of more sets,
+    and a bit of all sets beats a bit of none.
     """
     best, best_cost = -1, 0
     for position in range(len(counts)):
@@ -85,7 +85,7 @@ def _first_unused(used):
 
 @njit(nogil=True, cache=True)
 def _split(rows, source, start, stop, position, spare_rows, spare_source):
-    """Rows without the bit first, in a stable order; returns where the others start.
+    """Put the rows without the bit first, in a stable order; returns the start of the other rows.
 
     Each row is written to both sides and one side advances: there is no branch to mispredict.
     """
@@ -109,11 +109,11 @@ def _split(rows, source, start, stop, position, spare_rows, spare_source):
 
 @njit(nogil=True, cache=True)
 def _divide(rows, source, start, stop, mask, used, max_partition, pivot, spare_rows, spare_source):
-    """Turns of Algorithm 1 on one part until it splits in two or is done.
+    """Repeat Algorithm 1 on one part until the part splits in two or is done.
 
-    Returns the pivot and where its ones start, or -1 when the part is done, also because no unused
-    bit can split it: then it is kept whatever its size, and with an empty mask when it holds
-    nothing but the zero signature. Bits that all sets have join the mask and split nothing.
+    Returns the pivot and the first row that has it, or -1 if the part is done. A part that no
+    unused bit can split is done at any size; its mask is empty if it holds only the zero signature.
+    Bits of all sets join the mask and split nothing.
     """
     size = stop - start
     counts = np.empty(0, np.int64)
@@ -124,7 +124,7 @@ def _divide(rows, source, start, stop, mask, used, max_partition, pivot, spare_r
             if len(counts) == 0:
                 counts = _count_bits(rows, start, stop)
             position = _choose(counts, size, used, pivot)
-            # When the best bit is one that no set has, then no bit splits the part.
+            # If no set has the best bit, no bit splits the part.
             if position >= 0 and counts[position] == 0:
                 break
         if position < 0:
@@ -140,7 +140,7 @@ def _divide(rows, source, start, stop, mask, used, max_partition, pivot, spare_r
 
 @njit(nogil=True, cache=True)
 def _partition(rows, source, max_partition, pivot):
-    """Algorithm 1, depth first, so that at most one half per used bit waits."""
+    """Algorithm 1, depth first: at most one half per used bit waits on the stack."""
     n_rows, n_words = rows.shape
     bounds = np.empty((16, 2), np.int64)
     masks = np.empty((16, n_words), np.uint64)

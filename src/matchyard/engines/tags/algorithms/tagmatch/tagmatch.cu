@@ -1,11 +1,11 @@
 // tagmatch: batches of events against partitions of signatures [TagMatch §3.3].
 //
-// A block takes a batch of one partition, whose events lie in shared memory. A warp takes a block of
-// sets with a common prefix: 32 events at a time are tested against the prefix, and those that have
-// it against 32 * SLOTS sets at a time. What is found is a pair (event, slot) in one word; these are
-// sorted afterwards, so that results are the same on every run.
+// A thread block takes a batch of one partition and keeps its events in shared memory. A warp takes
+// a block of sets with a common prefix. It tests 32 events at a time for the prefix, and compares
+// each event that has it with 32 * SLOTS sets at a time. A match is a pair (event, slot) in one
+// word; the launcher sorts the pairs, so that results are the same on every run.
 //
-// N_WORDS (of a signature), BATCH (events at most) and SLOTS (sets per lane) are given by the launcher.
+// The launcher defines N_WORDS (of a signature), BATCH (most events) and SLOTS (sets per lane).
 
 #include "contained.cuh"
 
@@ -39,7 +39,7 @@ struct Partitions {
     offset_t stride;
 };
 
-// The signatures of a lane, from a tile on: every 32nd.
+// Load the signatures of a lane: every 32nd of a tile.
 __device__ __forceinline__ void load(
     word_t (*sets)[N_WORDS], const Partitions& table, offset_t tile, offset_t stop
 ) {
@@ -51,7 +51,7 @@ __device__ __forceinline__ void load(
     }
 }
 
-// Which of the events of a batch have a prefix, 32 per word.
+// One bit for each of 32 events: 1 if the event has the prefix.
 __device__ __forceinline__ unsigned survivors(
     const word_t* prefix, const word_t (*absent)[BATCH], int event, int n_events
 ) {
@@ -62,14 +62,14 @@ __device__ __forceinline__ unsigned survivors(
     return __ballot_sync(ALL_LANES, outside == 0);
 }
 
-// A batch of events, as a block has it in shared memory.
+// A batch of events in the shared memory of a thread block.
 struct Batch {
     word_t absent[N_WORDS][BATCH];
     int numbers[BATCH];
     int n_events;
 };
 
-// Match a batch against a share of the blocks of sets of a partition.
+// Match a batch with a share of a partition's blocks of sets.
 __device__ __forceinline__ void match_batch(
     const Partitions& table, int partition, const Batch& batch, int share, int n_shares,
     word_t* out, word_t* n_out, word_t room, word_t* candidates
@@ -112,8 +112,8 @@ __device__ __forceinline__ void match_batch(
     if (lane_of() == 0 && n_looked) atomicAdd(candidates, (word_t)n_looked);
 }
 
-// Batches that were made before: `items` has the partition of each, and where its events begin and
-// end in `events`.
+// Match prepared batches: `items` has the partition of each batch, and the start and end of its
+// events in `events`.
 extern "C" __global__ void subset_match(
     const Partitions* given, const int* items, const int* events, const word_t* signatures,
     word_t* out, word_t* n_out, word_t room, word_t* candidates
@@ -132,9 +132,8 @@ extern "C" __global__ void subset_match(
     match_batch(table, partition, batch, 0, 1, out, n_out, room, candidates);
 }
 
-// Few events: a block makes the batches of its partition itself, which BATCH must be a multiple of 32
-// for. There are n_partitions blocks for a share of each partition, as many again for another, and so
-// on.
+// Match few events: a thread block makes the batches of its partition itself. BATCH must be a
+// multiple of 32. The grid has n_partitions thread blocks for each share of the partitions' sets.
 extern "C" __global__ void match_few(
     const Partitions* given, const word_t* masks, offset_t stride, int n_partitions, int n_events,
     const word_t* signatures, word_t* out, word_t* n_out, word_t room, word_t* candidates

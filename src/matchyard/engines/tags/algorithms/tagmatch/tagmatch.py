@@ -1,11 +1,11 @@
-"""tagmatch: the system of the paper [TagMatch, EuroSys 2017], on the CPU.
+"""tagmatch: the algorithm of the paper [TagMatch, EuroSys 2017], on the CPU.
 
     event ─▶ pre-process: masks ⊆ event? ─▶ a batch per partition ─▶ subset match: blocks with a
     common-prefix filter, then set by set ─▶ key look-up ─▶ merge by event (and exact check)
 
-Partitions are cut off-line around pivot bits (`partition`). A batch is processed when it is full,
-and what is left when the events of a call are through. Sixty-four masks, events or sets are tested
-at a time by vector instructions, where the paper has GPU threads.
+`partition` cuts the sets into partitions around pivot bits, before any event comes. A batch is
+processed when it is full, or after the last event of a call. Vector instructions test 64 masks,
+events or sets at a time; the paper uses GPU threads for this.
 """
 
 from __future__ import annotations
@@ -43,21 +43,24 @@ MAX_BATCH = 256  # the paper numbers the events of a batch with eight bits
 
 
 class Options(NamedTuple):
-    """What can be set."""
+    """The options of this algorithm."""
 
     n_bits: int = signed_sets.N_BITS
     n_hashes: int = signed_sets.N_HASHES
     pivot: str = "balanced"  # or "frequent" or "prefix"
-    max_partition: int = 400  # MAX_P; on GPUs the paper takes 200 000
+    max_partition: int = 400  # MAX_P; the paper takes 200 000 on GPUs
     block: int = 64  # sets under one common prefix
     batch: int = MAX_BATCH  # events per partition and batch
-    exact: bool = True  # compare the tags of what the signatures find
-    pre_process: str = "gpu"  # where a GPU matches: there [§4.5], or on the "cpu" as in the paper
+    exact: bool = True  # compare the tags of the sets whose signatures match
+    pre_process: str = "gpu"  # on a GPU: pre-process there [§4.5], or on the "cpu" as in the paper
 
 
 class Table(NamedTuple):
-    """Partition table, tagset table and key table. Words are stored word by word with LANES
-    columns of padding, so that one instruction tests eight of them and may read past the end."""
+    """Partition table, tagset table and key table.
+
+    Signatures and masks are stored word by word: one instruction tests eight of them. LANES columns
+    of padding allow it to read past the end.
+    """
 
     words: NDArray[np.uint64]  # [n_words, n_slots + LANES] tagset table
     masks: NDArray[np.uint64]  # [n_words, n_partitions + LANES]
@@ -75,7 +78,7 @@ class Table(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Batches that are being filled, and what one event is forwarded to."""
+    """The batches that are being filled, and the partitions that one event is forwarded to."""
 
     batches: NDArray[np.int32]  # [n_partitions, batch]
     n_waiting: NDArray[np.int64]  # [n_partitions]
@@ -96,12 +99,12 @@ def check(options: Options) -> None:
 
 
 def signature_bits(options: Options) -> tuple[int, int, bool]:
-    """Width and hashes of the signatures of a batch, and whether they may come without tags."""
+    """Bits and hashes of the signatures of a batch, and whether bare ones are allowed."""
     return options.n_bits, options.n_hashes, not options.exact
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a damaged table: see `kernels.inspection`."""
     n_words = n_words_for(options.n_bits)
     n_slots = look.shape("words", n_words, None)[1] - LANES
     n_partitions = look.shape("masks", n_words, None)[1] - LANES
@@ -116,11 +119,11 @@ def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Opt
 def compile(
     subscriptions: Batch, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
-    """Sign, partition, and lay out."""
+    """Sign the subscriptions, partition the signatures, and lay them out."""
     signed = signed_sets.sign(subscriptions, keys, vocabulary, options.n_bits, options.n_hashes)
     rows = signed.signatures.copy()
     bounds, masks, source = partition(rows, options.max_partition, options.pivot)
-    # In the order of the partition table [§3.2] PT[j] is a range; an empty mask comes last.
+    # Sorted by leftmost bit, PT[j] of the partition table [§3.2] is a range; an empty mask is last.
     leftmost = np.array([leftmost_one(mask) for mask in masks], np.int64)
     order = np.argsort(leftmost, kind="stable")
     bounds, masks = bounds[order], masks[order]
@@ -138,12 +141,12 @@ def compile(
 
 
 def join(tables: Sequence[Table], options: Options) -> Table:
-    """One table from several that have no set in common."""
+    """Join tables that have no set in common."""
     return joining.join(tables, LANES)
 
 
 def workspace(table: Table, options: Options) -> Workspace:
-    """Scratch memory for one thread."""
+    """The workspace of one thread."""
     n_partitions = len(table.block_start) - 1
     return Workspace(
         np.empty((n_partitions, options.batch), np.int32),
@@ -157,8 +160,8 @@ def find(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
     """The slots per event and the candidates: all stages but the exact check and the key look-up
     [thesis, Table 3.4]."""
-    found, n_found, candidates = _match(table, batch.signatures, workspace)
-    slots = signed_sets.group(found.event, found.slot, found.lanes, n_found, batch.n_rows)
+    hits, n_found, candidates = _match(table, batch.signatures, workspace)
+    slots = signed_sets.group(hits.event, hits.slot, hits.lanes, n_found, batch.n_rows)
     return *slots, candidates
 
 
@@ -169,7 +172,7 @@ def match(table: Table, batch: Batch, workspace: Workspace, options: Options) ->
 
 
 def search_space(table: Table, batch: Batch) -> NDArray[np.int64]:
-    """Sets in the partitions that each event is forwarded to [thesis, Figures 3.9 and 3.10]."""
+    """Count the sets in the partitions of each event [thesis, Figures 3.9 and 3.10]."""
     sizes = np.diff(table.slot_start[table.block_start])
     forward = np.empty(len(sizes), np.int64)
     return np.array(
@@ -196,7 +199,7 @@ def estimate(n_subscriptions: int, n_tags: int, n_names: int, options: Options) 
 
 @njit(nogil=True, cache=True)
 def _lay_out(rows, source, bounds, block, n_blocks):
-    """Tagset table in partition order, cut into blocks [§3.3.1]."""
+    """Lay out the tagset table in the order of partitions, cut into blocks [§3.3.1]."""
     n_rows, n_words = rows.shape
     words = np.zeros((n_words, n_rows + LANES), np.uint64)
     slot_start = np.zeros(n_blocks + 1, np.int64)
@@ -232,19 +235,19 @@ def _empty(size):
 
 
 @njit(nogil=True, cache=True)
-def _with_room(found, n_found, n_more):
-    if n_found + n_more <= len(found.event):
-        return found
-    larger = _empty(max(n_found + n_more, 2 * len(found.event)))
-    larger.event[:n_found] = found.event[:n_found]
-    larger.slot[:n_found] = found.slot[:n_found]
-    larger.lanes[:n_found] = found.lanes[:n_found]
+def _with_room(hits, n_found, n_more):
+    if n_found + n_more <= len(hits.event):
+        return hits
+    larger = _empty(max(n_found + n_more, 2 * len(hits.event)))
+    larger.event[:n_found] = hits.event[:n_found]
+    larger.slot[:n_found] = hits.slot[:n_found]
+    larger.lanes[:n_found] = hits.lanes[:n_found]
     return larger
 
 
 @njit(nogil=True, cache=True)
 def _pre_process(table, absent, forward):
-    """Algorithm 2: the partitions whose mask lies in the event; returns their number."""
+    """Algorithm 2: list the partitions whose mask lies in the event; returns their number."""
     n_words, n_forward = len(absent), 0
     for position in range(n_words * WORD):
         if is_one(absent, position):
@@ -266,7 +269,7 @@ def _pre_process(table, absent, forward):
 
 @njit(nogil=True, cache=True)
 def _survivors(prefix, absent, column, size):
-    """Algorithm 4: which of LANES events of the batch have the prefix."""
+    """Algorithm 4: the bits of the LANES events of the batch that have the prefix."""
     alive = first_lanes(size - column)
     for word in range(len(prefix)):
         if prefix[word] != ZERO:
@@ -276,7 +279,7 @@ def _survivors(prefix, absent, column, size):
 
 @njit(nogil=True, cache=True)
 def _matching(words, at, stop, absent, event):
-    """Algorithm 3: which of LANES slots from `at` on lie in one event."""
+    """Algorithm 3: the bits of the LANES slots from `at` on that lie in one event."""
     lanes, word = first_lanes(stop - at), 0
     while lanes != ZERO and word < len(words):
         lanes &= lanes_64(words[word], at, absent[word, event])
@@ -285,10 +288,10 @@ def _matching(words, at, stop, absent, event):
 
 
 @njit(nogil=True, cache=True)
-def _match_batch(table, partition, batch, absent, found, n_found):
-    """Subset match of one batch in one partition [§3.3]; `found` has room.
+def _match_batch(table, partition, batch, absent, hits, n_found):
+    """Subset match of one batch in one partition [§3.3]; `hits` has room.
 
-    A hit is written each time and kept when it is one: there is no branch to mispredict.
+    Every result is written, but only a hit advances `n_found`: there is no branch to mispredict.
     """
     candidates = 0
     for block in range(table.block_start[partition], table.block_start[partition + 1]):
@@ -301,34 +304,34 @@ def _match_batch(table, partition, batch, absent, found, n_found):
                 candidates += stop - first
                 for at in range(first, stop, LANES):
                     lanes = _matching(table.words, at, stop, absent, event)
-                    found.event[n_found] = batch[event]
-                    found.slot[n_found] = at
-                    found.lanes[n_found] = lanes
+                    hits.event[n_found] = batch[event]
+                    hits.slot[n_found] = at
+                    hits.lanes[n_found] = lanes
                     n_found += lanes != ZERO
     return n_found, candidates
 
 
 @njit(nogil=True, cache=True)
-def _process(table, partition, batch, signatures, absent, found, n_found):
-    """Copy a batch word by word, as the paper does to the GPU, and match it."""
+def _process(table, partition, batch, signatures, absent, hits, n_found):
+    """Store a batch word by word, as the paper does on the GPU, and match it."""
     for i in range(len(batch)):
         for word in range(signatures.shape[1]):
             absent[word, i] = ~signatures[batch[i], word]
     first, last = table.block_start[partition], table.block_start[partition + 1]
     n_slots = table.slot_start[last] - table.slot_start[first]
-    most = len(batch) * (n_slots // LANES + last - first) + 1  # one is written and not kept
-    found = _with_room(found, n_found, most)
-    n_found, candidates = _match_batch(table, partition, batch, absent, found, n_found)
-    return found, n_found, candidates
+    most = len(batch) * (n_slots // LANES + last - first) + 1  # the last write may be no hit
+    hits = _with_room(hits, n_found, most)
+    n_found, candidates = _match_batch(table, partition, batch, absent, hits, n_found)
+    return hits, n_found, candidates
 
 
 @njit(nogil=True, cache=True)
 def _match(table, signatures, workspace):
-    """Pre-process and subset match; returns what was found and the candidates."""
+    """Pre-process and subset match; returns the hits, their number and the candidates."""
     batches, n_waiting, forward = workspace
     batch_size = batches.shape[1]
     absent = np.zeros((signatures.shape[1], batch_size + LANES), np.uint64)
-    found, n_found, candidates = _empty(1024), 0, 0
+    hits, n_found, candidates = _empty(1024), 0, 0
     n_waiting[:] = 0
     for event in range(len(signatures)):
         n_forward = _pre_process(table, ~signatures[event], forward)
@@ -338,15 +341,15 @@ def _match(table, signatures, workspace):
             n_waiting[partition] += 1
             if n_waiting[partition] == batch_size:
                 n_waiting[partition] = 0
-                found, n_found, looked_at = _process(
-                    table, partition, batches[partition], signatures, absent, found, n_found
+                hits, n_found, looked_at = _process(
+                    table, partition, batches[partition], signatures, absent, hits, n_found
                 )
                 candidates += looked_at
     for partition in range(len(n_waiting)):
         if n_waiting[partition]:
             batch = batches[partition, : n_waiting[partition]]
-            found, n_found, looked_at = _process(
-                table, partition, batch, signatures, absent, found, n_found
+            hits, n_found, looked_at = _process(
+                table, partition, batch, signatures, absent, hits, n_found
             )
             candidates += looked_at
-    return found, n_found, candidates
+    return hits, n_found, candidates
