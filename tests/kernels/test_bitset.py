@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
+from matchyard.engines.tags.encoder.signatures import sign_sets
 from matchyard.kernels import bitset
 
 words = st.integers(0, 2**64 - 1) | st.sampled_from([0, 1, 2**63, 2**64 - 1])
@@ -97,7 +98,7 @@ def test_names_set_so_many_bits_and_none_past_the_width(n_bits: int) -> None:
     codes = np.random.default_rng(5).integers(0, 2**64, 300, np.uint64)
     n_words = bitset.n_words_for(n_bits)
     start = np.arange(301)
-    signed = bitset.sign_sets(start, np.arange(300), codes, n_bits, 7, n_words)
+    signed = sign_sets(start, np.arange(300), codes, n_bits, 7, n_words)
     digits = [bits(row.tolist()) for row in signed]
     assert all("1" not in row[n_bits:] for row in digits)
     assert all(1 <= row.count("1") <= min(7, n_bits) for row in digits)
@@ -107,8 +108,8 @@ def test_names_set_so_many_bits_and_none_past_the_width(n_bits: int) -> None:
 
 def test_the_signature_of_a_set_is_the_union_of_its_names() -> None:
     codes = np.random.default_rng(6).integers(0, 2**64, 9, np.uint64)
-    each = bitset.sign_sets(np.arange(10), np.arange(9), codes, 192, 7, 3)
-    together = bitset.sign_sets(np.array([0, 4, 4, 9]), np.arange(9), codes, 192, 7, 3)
+    each = sign_sets(np.arange(10), np.arange(9), codes, 192, 7, 3)
+    together = sign_sets(np.array([0, 4, 4, 9]), np.arange(9), codes, 192, 7, 3)
     assert (together[0] == np.bitwise_or.reduce(each[:4])).all()
     assert not together[1].any()
     assert (together[2] == np.bitwise_or.reduce(each[4:])).all()

@@ -1,4 +1,4 @@
-"""Bloom signatures: sets as bit strings of fixed width. One instruction tests many for inclusion.
+"""Bit sets of fixed width. One instruction tests many of them for inclusion.
 
 Bit 0 is the most significant bit of word 0. The order of the words is therefore the order of the
 bit strings, and a common prefix is a common leading part [TagMatch §3.3.1].
@@ -12,7 +12,6 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 
-from matchyard.kernels.hashing import mix64
 from matchyard.kernels.intrinsics import intrinsic_with
 
 WORD = 64
@@ -22,7 +21,7 @@ ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 def n_words_for(n_bits: int) -> int:
-    """The number of 64-bit words of a signature of `n_bits` bits."""
+    """The number of 64-bit words of a bit set of `n_bits` bits."""
     return (n_bits + 63) // 64
 
 
@@ -205,54 +204,34 @@ def first_lanes(count):
 
 
 @njit(nogil=True, cache=True)
-def add_name(signature, code, n_bits, n_hashes):
-    """Set the bits of a name with the given hash, each with its own hash. Double hashing, with its
-    equal steps, has too few patterns in so few bits, and 20 times the false positives."""
-    for number in range(n_hashes):
-        word = mix64(code + np.uint64(number)) >> np.uint64(32)
-        bit = (word * np.uint64(n_bits)) >> np.uint64(32)
-        signature[np.int64(bit >> np.uint64(6))] |= ONE << (np.uint64(63) - (bit & np.uint64(63)))
-
-
-@njit(nogil=True, cache=True)
-def sign_sets(set_start, set_ids, codes, n_bits, n_hashes, n_words):
-    """The signatures of sets of ids; `codes` has the hash of each id's name."""
-    signatures = np.zeros((len(set_start) - 1, n_words), np.uint64)
-    for row in range(len(set_start) - 1):
-        for i in range(set_start[row], set_start[row + 1]):
-            add_name(signatures[row], codes[set_ids[i]], n_bits, n_hashes)
-    return signatures
-
-
-@njit(nogil=True, cache=True)
-def weights(signatures):
-    """The number of one-bits of each signature."""
-    counts = np.zeros(len(signatures), np.int32)
-    for row in range(len(signatures)):
-        for word in range(signatures.shape[1]):
-            counts[row] += count_ones(signatures[row, word])
+def weights(sets):
+    """The number of one-bits of each bit set."""
+    counts = np.zeros(len(sets), np.int32)
+    for row in range(len(sets)):
+        for word in range(sets.shape[1]):
+            counts[row] += count_ones(sets[row, word])
     return counts
 
 
 @njit(nogil=True, cache=True)
-def leftmost_one(signature):
+def leftmost_one(bits):
     """The position of the first one-bit, or the width if there is none."""
-    for word in range(len(signature)):
-        if signature[word] != ZERO:
-            return word * WORD + n_leading_zeros(signature[word])
-    return WORD * len(signature)
+    for word in range(len(bits)):
+        if bits[word] != ZERO:
+            return word * WORD + n_leading_zeros(bits[word])
+    return WORD * len(bits)
 
 
 @njit(nogil=True, cache=True)
-def is_one(signature, position):
+def is_one(bits, position):
     """True if the bit at this position is set."""
-    return (signature[position >> 6] << np.uint64(position & 63)) >> np.uint64(63) != ZERO
+    return (bits[position >> 6] << np.uint64(position & 63)) >> np.uint64(63) != ZERO
 
 
 @njit(nogil=True, cache=True)
-def set_one(signature, position):
+def set_one(bits, position):
     """Set the bit at this position."""
-    signature[position >> 6] |= ONE << np.uint64(63 - (position & 63))
+    bits[position >> 6] |= ONE << np.uint64(63 - (position & 63))
 
 
 @njit(nogil=True, cache=True)

@@ -45,7 +45,7 @@ class SubsetIndex(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def id_bits(number):
-    """The two signature bits of an id."""
+    """The two bits of an id in `signatures`."""
     code = mix64(number)
     one = np.uint64(1)
     return (one << (code & np.uint64(63))) | (one << ((code >> np.uint64(6)) & np.uint64(63)))

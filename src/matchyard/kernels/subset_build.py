@@ -230,7 +230,7 @@ def _n_distinct(count, start, ids):
 
 @njit(nogil=True, cache=True)
 def _merge_equal(count, start, sorted_ids):
-    """Make one row per distinct set, with its signature."""
+    """Make one row per distinct set, with its bits."""
     n_rows, n_ids = _n_distinct(count, start, sorted_ids)
     posting_start = np.empty(len(count) - 1, np.int32)
     id_start = np.empty(n_rows + 1, np.int32)

@@ -68,6 +68,7 @@ __all__ = [
     "rarest",
     "read_event",
     "sign",
+    "signatures",
     "sizes",
     "subscription_column",
     "texts",

@@ -25,9 +25,10 @@ from matchyard.engines.tags.encoder.intake import (
     kind_of,
 )
 from matchyard.engines.tags.encoder.layout import Batch, Vocabulary
+from matchyard.engines.tags.encoder.signatures import add_name
 from matchyard.engines.tags.encoder.staging import Staging, count, merge, merge_counts
 from matchyard.errors import UsageError
-from matchyard.kernels.bitset import add_name, n_words_for
+from matchyard.kernels.bitset import n_words_for
 from matchyard.kernels.csr import ragged
 from matchyard.kernels.inspection import inspect_names as inspect
 from matchyard.kernels.strings import BLOCK, Interner, find_block, find_names

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from matchyard.engines.tags.algorithms.rarest import rarest
 from matchyard.engines.tags.encoder.layout import Batch, Vocabulary
+from matchyard.engines.tags.encoder.signatures import sign_sets
 from matchyard.errors import UsageError
 from matchyard.kernels import csr, key_table, subset
-from matchyard.kernels.bitset import ONE, ZERO, count_ones, lowest_one, n_words_for, sign_sets
+from matchyard.kernels.bitset import ONE, ZERO, count_ones, lowest_one, n_words_for
 from matchyard.kernels.inspection import Inspection
 from matchyard.kernels.strings import hash_names
 from matchyard.matches import Part
