@@ -61,7 +61,7 @@ def test_where_tables_take_turns_a_step_is_larger(
             on_small_cards.setattr(segment.workspaces, "in_turns", True)
             found.append(segment.at_once(1000))
         segment.match(column)
-    assert found == [snapshot.IN_TURNS * 16, snapshot.IN_TURNS * 100 // 30]
+    assert found == [segment.IN_TURNS * 16, segment.IN_TURNS * 100 // 30]
 
 
 def test_on_the_cpu_work_does_not_depend_on_what_came_before(
