@@ -9,6 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.kernels.hashing import mix64
+from matchyard.kernels.search import first_above
 
 
 class Zipf(NamedTuple):
@@ -84,12 +85,5 @@ def choose_each(shares, numbers, seed):
     positions = np.empty(len(numbers), np.int32)
     for i in range(len(numbers)):
         share = fraction(draw(seed, numbers[i], 0))
-        low, high = 0, len(shares) - 1
-        while low < high:
-            middle = (low + high) >> 1
-            if shares[middle] <= share:
-                low = middle + 1
-            else:
-                high = middle
-        positions[i] = low
+        positions[i] = first_above(shares, 0, len(shares) - 1, share)
     return positions

@@ -25,6 +25,7 @@ from matchyard.kernels.routing.filters import (
     entry_place,
 )
 from matchyard.kernels.routing.sets import is_within, signature_of, sort_some
+from matchyard.kernels.search import first_at_least
 
 
 class Links(NamedTuple):
@@ -182,15 +183,9 @@ def _all_needed(links, tree, skipped, row, seen_in, left):
     for bit in range(MASK_BITS):
         left[bit] = links.n_by_bit[tree, bit]
     needed = links.masks[tree]
-    low, end = links.start[tree], links.start[tree + 1]
-    high = end
-    while low < high:
-        middle = (low + high) >> 1
-        if links.interfaces[middle] < skipped:
-            low = middle + 1
-        else:
-            high = middle
-    if low < end and links.interfaces[low] == skipped:
+    end = links.start[tree + 1]
+    position = first_at_least(links.interfaces, links.start[tree], end, skipped)
+    if position < end and links.interfaces[position] == skipped:
         needed = _without(tree << INTERFACE_BITS, skipped, row, seen_in, left, needed)
     return needed
 

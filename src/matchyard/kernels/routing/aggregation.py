@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from matchyard.kernels.csr import count_values, ragged
 from matchyard.kernels.routing.sets import sort_rows, sort_some
+from matchyard.kernels.search import first_at_least
 from matchyard.kernels.subset import LEAF, SubsetIndex, select
 from matchyard.kernels.subset_build import build
 
@@ -214,13 +215,8 @@ def _is_covered(family, row, owner, at, count, kept):
     """True if a strict subset has this owner; the owners of each set rise."""
     for i in range(family.subset_start[row], family.subset_start[row + 1]):
         subset = family.subsets[i]
-        low, high = at[subset], at[subset] + count[subset]
-        while low < high:
-            middle = (low + high) >> 1
-            if kept[middle] < owner:
-                low = middle + 1
-            else:
-                high = middle
-        if low < at[subset] + count[subset] and kept[low] == owner:
+        end = at[subset] + count[subset]
+        position = first_at_least(kept, at[subset], end, owner)
+        if position < end and kept[position] == owner:
             return True
     return False

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from matchyard.kernels.hashing import prefetch
 from matchyard.kernels.routing.sets import is_within
+from matchyard.kernels.search import first_at_least
 
 # Positions in `counts`: the lengths in use of each array, the filter without ids, the filters with entries.
 FILTERS, IDS, ENTRIES, FILED, MEMBERS, EMPTY, LIVING = range(7)
@@ -143,14 +144,7 @@ def find(filters, code, ids, low, high):
 def entry_place(filters, one, entry):
     """The position of the first entry of a filter that is not below this one."""
     low = np.int64(filters.rows[one].entries_at)
-    high = low + filters.rows[one].n_entries
-    while low < high:
-        middle = (low + high) >> 1
-        if filters.entries[middle] < entry:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return first_at_least(filters.entries, low, low + filters.rows[one].n_entries, entry)
 
 
 @njit(nogil=True, cache=True, forceinline=True)

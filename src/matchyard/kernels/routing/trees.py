@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+from matchyard.kernels.search import first_at_least
+
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _is_on_path(position, node, neighbours, links, weights, distance):
@@ -73,14 +75,7 @@ def children_of(parents):
 @njit(nogil=True, cache=True)
 def interface_to(start, neighbours, node, other):
     """The interface of a node to a neighbour."""
-    low, high = start[node], start[node + 1]
-    while low < high:
-        middle = (low + high) >> 1
-        if neighbours[middle] < other:
-            low = middle + 1
-        else:
-            high = middle
-    return low - start[node] + 1
+    return first_at_least(neighbours, start[node], start[node + 1], other) - start[node] + 1
 
 
 # The columns of a router's state for a tree. Most packets go up and need only `ups`, whose four numbers per
