@@ -11,7 +11,7 @@ import pytest
 from matchyard.bench.compare import machine
 
 CHILD = """
-from matchyard.bench import machine
+from matchyard.bench.compare import machine
 print("started", flush=True)
 with machine.alone():
     print("alone", flush=True)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gpu
 FAULT = """
 import cupy
 import matchyard as my
-from matchyard.engines.tags.algorithms import rarest_gpu
+from matchyard.engines.tags.algorithms.rarest import gpu as rarest_gpu
 
 index = my.TagIndex(device="gpu").add("jazz", key=1).consolidate()
 source = 'extern "C" __global__ void count() { asm("trap;"); }'
