@@ -1,28 +1,15 @@
 """Turn tags into numbers: the vocabulary, and batches of ids. Read `encoder.py` first."""
 
 from matchyard.engines.tags.encoder.encoder import (
-    VALUES,
-    Batch,
-    Column,
-    Options,
-    Staging,
-    Vocabulary,
     accept,
-    check,
-    column,
-    count,
     decode,
     encode,
     encode_known,
     encode_some,
     estimate,
-    fold,
-    inspect,
     is_known,
     keep,
     kind,
-    merge,
-    merge_counts,
     n_ids,
     names_of,
     parse,
@@ -35,6 +22,10 @@ from matchyard.engines.tags.encoder.encoder import (
     subscription_column,
     texts,
 )
+from matchyard.engines.tags.encoder.intake import VALUES, Column, Options, check, column, fold
+from matchyard.engines.tags.encoder.layout import Batch, Vocabulary
+from matchyard.engines.tags.encoder.staging import Staging, count, merge, merge_counts
+from matchyard.kernels.inspection import inspect_names as inspect
 
 __all__ = [
     "VALUES",

@@ -16,57 +16,18 @@ from numpy.typing import NDArray
 
 from matchyard.engines.tags import language
 from matchyard.engines.tags.encoder.intake import (
-    VALUES,
     Column,
     Options,
-    check,
     column,
     fold,
     kind_of,
 )
 from matchyard.engines.tags.encoder.layout import Batch, Vocabulary
 from matchyard.engines.tags.encoder.signatures import add_name
-from matchyard.engines.tags.encoder.staging import Staging, count, merge, merge_counts
 from matchyard.errors import UsageError
 from matchyard.kernels.bitset import n_words_for
 from matchyard.kernels.csr import ragged
-from matchyard.kernels.inspection import inspect_names as inspect
 from matchyard.kernels.strings import BLOCK, Interner, find_block, find_names
-
-__all__ = [
-    "VALUES",
-    "Batch",
-    "Column",
-    "Options",
-    "Staging",
-    "Vocabulary",
-    "accept",
-    "check",
-    "column",
-    "count",
-    "decode",
-    "encode",
-    "encode_known",
-    "estimate",
-    "fold",
-    "inspect",
-    "is_known",
-    "keep",
-    "kind",
-    "merge",
-    "merge_counts",
-    "n_ids",
-    "names_of",
-    "parse",
-    "parse_column",
-    "parse_event",
-    "rarest",
-    "read_event",
-    "sign",
-    "sizes",
-    "subscription_column",
-    "texts",
-]
 
 subscription_column = column  # both are sets of tags
 
