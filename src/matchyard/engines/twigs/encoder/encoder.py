@@ -1,7 +1,7 @@
-"""From twigs and documents to numbers: the vocabulary, twigs, and batches of events.
+"""From twigs and documents to numbers: the vocabulary, twigs, and batches of signals.
 
     subscriptions ──subscription_column──▶ Subscriptions ──Staging──▶ Twigs and a Vocabulary
-    documents ──column──▶ Column (bytes) ──encode──▶ Batch (events in a vocabulary)
+    documents ──column──▶ Column (bytes) ──encode──▶ Batch (signals in a vocabulary)
 
 See `layout` for what the numbers mean.
 """
@@ -71,7 +71,7 @@ __all__ = [
     "texts",
 ]
 
-_MOST_EVENTS = 1 << 22  # of a batch that is matched, about: its last document may add what it has
+_MOST_SIGNALS = 1 << 22  # of a batch that is matched, about: its last document may add what it has
 _NO_NAMES = Staging().take()[1]  # whether a document is XML does not depend on the vocabulary
 
 
@@ -98,7 +98,7 @@ def encode(column: Column, vocabulary: Vocabulary, *bits: Any) -> Batch:
 def encode_some(column: Column, vocabulary: Vocabulary, *bits: Any) -> tuple[Batch, int]:
     """The first documents as a batch, and how many: so many that a batch takes little memory,
     however much entities and tests make of them."""
-    batch = document_intake.encode(column, vocabulary, _MOST_EVENTS)
+    batch = document_intake.encode(column, vocabulary, _MOST_SIGNALS)
     return batch, batch.n_rows
 
 
@@ -169,7 +169,7 @@ def count(column: Subscriptions) -> pa.Table:
 
 
 def rarest(twigs: Twigs) -> NDArray[np.int64]:
-    """Per row a tag that every document it matches has, the largest, which is used least or is of a
+    """Per row a symbol that every document it matches has, the largest, which is used least or is of a
     test; -1 for none. It does not depend on the other rows.
 
     A row of several trees has none, and what stands below a negated node does not count.
@@ -182,14 +182,14 @@ def rarest(twigs: Twigs) -> NDArray[np.int64]:
 
 def n_ids(vocabulary: Vocabulary) -> int:
     """How many ids there are that `rarest` can give."""
-    return vocabulary.n_tags
+    return vocabulary.n_symbols
 
 
 def names_of(batch: Batch, vocabulary: Vocabulary) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The ids under which `rarest` may have filed what matches each document: (start, ids)."""
-    last_seen = np.full(vocabulary.n_tags, -1, np.int64)
-    start, ids = np.zeros(batch.n_rows + 1, np.int64), np.empty(len(batch.events), np.int32)
-    _find_tags(batch, last_seen, start, ids)
+    last_seen = np.full(vocabulary.n_symbols, -1, np.int64)
+    start, ids = np.zeros(batch.n_rows + 1, np.int64), np.empty(len(batch.signals), np.int32)
+    _find_symbols(batch, last_seen, start, ids)
     return start, ids[: start[-1]]
 
 
@@ -219,19 +219,19 @@ def _find_rarest(twigs, is_needed, found):
             if parent >= 0 and not is_needed[parent]:
                 is_needed[node - first] = False
             if is_needed[node - first]:
-                found[row] = max(found[row], twigs.tag[node])
+                found[row] = max(found[row], twigs.symbol[node])
 
 
 @njit(nogil=True, cache=True)
-def _find_tags(batch, last_seen, start, ids):
-    """Each tag of a document once, that of unknown elements left out."""
+def _find_symbols(batch, last_seen, start, ids):
+    """Each symbol of a document once, that of unknown elements left out."""
     n_ids = 0
     for document in range(len(start) - 1):
-        for i in range(batch.event_start[document], batch.event_start[document + 1]):
-            event = batch.events[i]
-            tag = -2 - event if event < -1 else event
-            if tag > 0 and last_seen[tag] != document:
-                last_seen[tag] = document
-                ids[n_ids] = tag
+        for i in range(batch.signal_start[document], batch.signal_start[document + 1]):
+            signal = batch.signals[i]
+            symbol = -2 - signal if signal < -1 else signal
+            if symbol > 0 and last_seen[symbol] != document:
+                last_seen[symbol] = document
+                ids[n_ids] = symbol
                 n_ids += 1
         start[document + 1] = n_ids

@@ -17,7 +17,7 @@ from matchyard.engines.twigs.xml.encodings import LONGEST_DECLARATION, UTF_8, fi
 from matchyard.engines.twigs.xml.entities import Entities, NestingError
 from matchyard.errors import XmlError
 
-Event = tuple[str, str] | tuple[str, str, dict[str, str]]
+Signal = tuple[str, str] | tuple[str, str, dict[str, str]]
 
 _TAG = re.compile(r"""<(?:"[^"]*"|'[^']*'|[^"'>])*>|&[^;]*;""")
 _LITERAL = re.compile(r""" "[^"]*" | '[^']*' """, re.VERBOSE)
@@ -34,20 +34,22 @@ def as_bytes(document: bytes | str) -> bytes:
     return Text(document.encode(errors="surrogatepass")) if isinstance(document, str) else document
 
 
-def events(document: bytes | str, options: Options = DEFAULTS) -> list[Event]:
+def signals(document: bytes | str, options: Options = DEFAULTS) -> list[Signal]:
     """What happens in a document, in order.
 
-    >>> events(b'<a x="1">b&amp;<c/></a>')
+    >>> signals(b'<a x="1">b&amp;<c/></a>')
     [('open', 'a', {'x': '1'}), ('text', 'b&'), ('open', 'c', {}), ('close', 'c'), ('close', 'a')]
     """
     return with_lines(document, options)[0]
 
 
-def with_lines(document: bytes | str, options: Options = DEFAULTS) -> tuple[list[Event], list[int]]:
+def with_lines(
+    document: bytes | str, options: Options = DEFAULTS
+) -> tuple[list[Signal], list[int]]:
     """The same, and the lines on which elements open, in order."""
     reader = _Reader(document, options)
     reader.read()
-    return reader.events, reader.lines
+    return reader.signals, reader.lines
 
 
 class Prolog(NamedTuple):
@@ -72,7 +74,7 @@ class _Reader:
     """One document on its way through expat."""
 
     def __init__(self, document: bytes | str, options: Options) -> None:
-        self.events: list[Event] = []
+        self.signals: list[Signal] = []
         self.lines: list[int] = []  # of elements, as they open
         self.entities = Entities()
         self.is_plain = True
@@ -140,13 +142,13 @@ class _Reader:
             # Where a DTD might define them, expat skips undefined entities in attributes silently.
             if self._has_doctype and self._options.undefined_entities == REFUSE:
                 self._refuse_undefined_in(self._tag())
-        self.events.append(("open", name, attributes))
+        self.signals.append(("open", name, attributes))
         self.lines.append(self._parser.CurrentLineNumber)
 
     def _close(self, name: str) -> None:
         self._end_text()
         self.n_open -= 1
-        self.events.append(("close", name))
+        self.signals.append(("close", name))
 
     def _add(self, text: str) -> None:
         self._count(len(text.encode()))
@@ -163,7 +165,7 @@ class _Reader:
 
     def _end_text(self, *_: Any) -> None:
         if self._text:
-            self.events.append(("text", "".join(self._text)))
+            self.signals.append(("text", "".join(self._text)))
             self._text = []
 
     def _start_doctype(self, *_: Any) -> None:

@@ -1,7 +1,7 @@
 """lazy_dfa: what was met so far, and what follows from it; made when first needed.
 
     scope   the requirements that the children of an element may meet, for it or for those above
-    state   of an element: the scope it is in, its tag, and the scope that it makes for its children
+    state   of an element: the scope it is in, its symbol, and the scope that it makes for its children
     frame   a state, and the requirements that elements below have *met* so far
     up      of a frame: the requirements that its element meets for those above, when it closes
 
@@ -41,10 +41,10 @@ class Cache(NamedTuple):
     frame_places: NDArray[np.int32]
     set_scope: NDArray[np.int32]  # [n_sets] from 1
     scope_set: NDArray[np.int32]  # [n_scopes]
-    next_state: NDArray[np.int32]  # [n_scopes, n_tags] from 1; of a leaf: the set that it meets
+    next_state: NDArray[np.int32]  # [n_scopes, n_symbols] from 1; of a leaf: the set that it meets
     state_scope: NDArray[np.int32]  # [n_states] of its children
     first_frame: NDArray[np.int32]  # with nothing met
-    state_tag: NDArray[np.int32]
+    state_symbol: NDArray[np.int32]
     state_asking: NDArray[np.int32]  # the set of the scope it is in, and so the next
     state_sure: NDArray[np.int32]  # …of it what the element meets whatever is below…
     state_late: NDArray[np.int32]  # …and what it meets unless something is below
@@ -57,10 +57,10 @@ class Cache(NamedTuple):
     masks: NDArray[np.uint64]  # see `masks`
 
 
-def new_cache(n_tags: int, n_bytes: int, n_least: int) -> Cache:
+def new_cache(n_symbols: int, n_bytes: int, n_least: int) -> Cache:
     """An empty cache of about that many bytes, with room for at least `n_least` words."""
     n_words = max(n_bytes // 32, n_least)
-    n_scopes = max(n_bytes // 4 // (4 * n_tags), 4)
+    n_scopes = max(n_bytes // 4 // (4 * n_symbols), 4)
     n_sets = n_bytes // 8 // 96 + 16
     size, n_steps = 16, 16
     while size < 2 * n_sets:
@@ -77,10 +77,10 @@ def new_cache(n_tags: int, n_bytes: int, n_least: int) -> Cache:
         frame_places=np.zeros(size, np.int32),
         set_scope=np.zeros(n_sets, np.int32),
         scope_set=np.zeros(n_scopes, np.int32),
-        next_state=np.zeros((n_scopes, n_tags), np.int32),
+        next_state=np.zeros((n_scopes, n_symbols), np.int32),
         state_scope=np.zeros(n_sets, np.int32),
         first_frame=np.zeros(n_sets, np.int32),
-        state_tag=np.zeros(n_sets, np.int32),
+        state_symbol=np.zeros(n_sets, np.int32),
         state_asking=np.zeros(n_sets, np.int32),
         state_sure=np.zeros(n_sets, np.int32),
         state_late=np.zeros(n_sets, np.int32),
@@ -188,11 +188,11 @@ def intern_scope(cache, number):
 
 
 @njit(nogil=True, cache=True)
-def new_state(cache, asking, tag, scope, sure, late):
+def new_state(cache, asking, symbol, scope, sure, late):
     """The number of a new state, with its first frame."""
     number = cache.used[N_STATES]
     cache.used[N_STATES] += 1
-    cache.state_asking[number], cache.state_tag[number] = asking, tag
+    cache.state_asking[number], cache.state_symbol[number] = asking, symbol
     cache.state_scope[number] = scope
     cache.state_sure[number], cache.state_late[number] = sure, late
     cache.state_closed[number], cache.state_masks[number] = 0, UNKNOWN

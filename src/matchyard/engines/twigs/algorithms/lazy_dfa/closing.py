@@ -88,7 +88,7 @@ def _find(table, cache, levels, state, inner, bits, above):
         at = word_at[i]
         above[at] |= bits[at] & is_deep[at]
         n_met += count_ones(bits[at])
-    if n_met * _LEADS >= 64 * shape(table.tag_start, cache.state_tag[state])[2]:
+    if n_met * _LEADS >= 64 * shape(table.tag_start, cache.state_symbol[state])[2]:
         _find_all(table, cache, state, bits, above)
         return
     cache.state_closed[state] += 1
@@ -105,7 +105,7 @@ def _find_by_leads(table, cache, state, inner, bits, above):
     """Where little is met: look at what that may lead to."""
     word_at, led_start, led, others = cache.word_at, table.led_start, table.led, table.others
     more_start, more, has_more = table.more_start, table.more, table.has_more
-    tag_start, tag = table.tag_start, cache.state_tag[state]
+    tag_start, symbol = table.tag_start, cache.state_symbol[state]
     for i in range(cache.set_start[inner], cache.set_start[inner + 1]):
         at = word_at[i]
         rest = bits[at]
@@ -113,7 +113,7 @@ def _find_by_leads(table, cache, state, inner, bits, above):
             lead = 64 * at + lowest_one(rest)
             rest &= rest - ONE
             j, end = led_start[lead], led_start[lead + 1]
-            for own in (np.int32(ANY), tag):
+            for own in (np.int32(ANY), symbol):
                 j = first_from(led, j, end, tag_start[own + 1])
                 while j < end and led[j] < tag_start[own + 2]:
                     number = led[j]
@@ -130,10 +130,10 @@ def _find_all(table, cache, state, bits, above):
     word_at, words, tag_start = cache.word_at, cache.words, table.tag_start
     lead, others, has_more = table.lead, table.others, table.has_more
     more_start, more = table.more_start, table.more
-    asking, tag = cache.state_asking[state], cache.state_tag[state]
+    asking, symbol = cache.state_asking[state], cache.state_symbol[state]
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
         at = word_at[i]
-        rest = words[i] & ~above[at] & of_element(tag_start, tag, at)
+        rest = words[i] & ~above[at] & of_element(tag_start, symbol, at)
         if rest == ZERO:
             continue
         first, word = 64 * at, ZERO

@@ -1,4 +1,4 @@
-"""lazy_dfa: one look-up per event, however many twigs there are.
+"""lazy_dfa: one look-up per signal, however many twigs there are.
 
 Equal subtrees of all twigs are one requirement (`requirements`). Going down, the state of an
 element says which requirements it and the elements below may meet (`states`); going up, a frame
@@ -64,7 +64,7 @@ class Options(NamedTuple):
 class Table(NamedTuple):
     """The requirements of all twigs, and the twigs themselves."""
 
-    tag_start: NDArray[np.int32]  # see `requirements.Requirements`, and so the next
+    tag_start: NDArray[np.int32]  # see `Requirements`, and so the next; a tag here is a symbol
     lead: NDArray[np.uint32]
     others: NDArray[np.uint32]
     more_start: NDArray[np.int32]
@@ -199,15 +199,15 @@ def estimate(n_subscriptions: int, n_parts: int, n_names: int, options: Options)
 def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, may_grow):
     """The rows of the documents from `first` on: (up to which, rows, trees looked at). It stops
     before a document whose open elements the cache cannot hold, or when it is full and may grow."""
-    events, event_start, n_tags = batch.events, batch.event_start, len(table.tag_start) - 2
+    signals, signal_start, n_symbols = batch.signals, batch.signal_start, len(table.tag_start) - 2
     next_state, state_scope, first_frame = cache.next_state, cache.state_scope, cache.first_frame
     frame_up, steps = cache.frame_up, cache.steps
-    tags, states, scopes, frames = levels.tags, levels.states, levels.scopes, levels.frames
+    symbols, states, scopes, frames = levels.symbols, levels.states, levels.scopes, levels.frames
     element, stamps = levels.element, levels.stamps
     most = n_words_at_most(table)
     hits, n_hits, n_looked, n_before = np.empty(256, np.int32), np.int64(0), 0, hit_start[first]
     has_forgotten = False
-    for document in range(first, len(event_start) - 1):
+    for document in range(first, len(signal_start) - 1):
         if may_grow and (has_forgotten or not has_room(cache, most)):
             return document, hits[:n_hits], n_looked
         if not has_room(cache, most):
@@ -217,25 +217,25 @@ def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, m
         level = np.int64(0)  # a plain 0 has a type of its own: what takes it would be made twice
         keep_as_bits(levels, level)
         is_full = not has_room(cache, most)
-        for i in range(event_start[document], event_start[document + 1]):
-            event = events[i]
+        for i in range(signal_start[document], signal_start[document + 1]):
+            signal = signals[i]
             if is_full:
                 if not forget(table, cache, levels, level):
                     return document, hits[:n_hits], n_looked
                 is_full, has_forgotten = False, True
-            if event >= 0:
-                tag = event if event < n_tags else np.int32(0)
-                found = np.int64(next_state[scopes[level], tag])
+            if signal >= 0:
+                symbol = signal if signal < n_symbols else np.int32(0)
+                found = np.int64(next_state[scopes[level], symbol])
                 if found == UNKNOWN:
-                    found = enter(table, cache, scopes[level], tag)
+                    found = enter(table, cache, scopes[level], symbol)
                     is_full = not has_room(cache, most)
                 level += 1
-                tags[level] = tag
+                symbols[level] = symbol
                 states[level] = found - 1
                 scopes[level] = state_scope[found - 1]
                 frames[level] = first_frame[found - 1]
                 continue
-            if event == CLOSE:
+            if signal == CLOSE:
                 frame = frames[level]
                 if frame >= 0:
                     up = np.int64(frame_up[frame]) - 1
@@ -247,12 +247,12 @@ def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, m
                     is_full = not has_room(cache, most)
                 level -= 1
             else:
-                tag = np.int32(-2) - event
-                if tag >= n_tags:
+                symbol = np.int32(-2) - signal
+                if symbol >= n_symbols:
                     continue
-                up = np.int64(next_state[scopes[level], tag]) - 1
+                up = np.int64(next_state[scopes[level], symbol]) - 1
                 if up < 0:
-                    up = enter_leaf(table, cache, scopes[level], tag) - 1
+                    up = enter_leaf(table, cache, scopes[level], symbol) - 1
                     is_full = not has_room(cache, most)
             if up == EMPTY:
                 continue
@@ -273,4 +273,4 @@ def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, m
         hits, n_hits, n_here = append_rows(table, levels, seen, n_seen + document, hits, n_hits)
         n_looked += n_here
         hit_start[document + 1] = n_before + n_hits
-    return len(event_start) - 1, hits[:n_hits], n_looked
+    return len(signal_start) - 1, hits[:n_hits], n_looked

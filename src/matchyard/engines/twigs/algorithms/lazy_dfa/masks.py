@@ -5,11 +5,11 @@ the others fail at once where the condition does not hold. Requirements whose le
 condition, are looked at only where that lead is met; those with the same lead are neighbours. What
 is left holds, but for the few that have more than one rare condition.
 
-Bits are those of the requirements of `*`, then those of the tag, from the first word in which there
+Bits are those of the requirements of `*`, then those of the symbol, from the first word in which there
 are any. In `masks` a state has how many blocks of eight words, masks, words of leads and rare
 leads there are; then the rows *asked*, *open* for those without a rare lead, and *unsure*; the
 conditions of the masks; the masks, those of a block together; the words of leads, each with where
-it is and what is rare in it; and for each rare lead the bits of `*` and of the tag that it leads to.
+it is and what is rare in it; and for each rare lead the bits of `*` and of the symbol that it leads to.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numba import njit
 
 from matchyard.engines.twigs.algorithms.lazy_dfa.cache import N_MASKS
 from matchyard.engines.twigs.algorithms.lazy_dfa.requirements import N_OTHERS
-from matchyard.engines.twigs.algorithms.lazy_dfa.states import holds, is_met, of_tag, others_hold
+from matchyard.engines.twigs.algorithms.lazy_dfa.states import holds, is_met, of_symbol, others_hold
 from matchyard.engines.twigs.encoder.layout import ANY
 from matchyard.kernels.bitset import (
     ALL,
@@ -44,11 +44,11 @@ NO_ROOM = -1
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def shape(tag_start, tag):
-    """(words of `*`, first word of the tag, words in all)."""
+def shape(tag_start, symbol):
+    """(words of `*`, first word of the symbol, words in all)."""
     n_any = (tag_start[1] + 63) >> 6
-    first = tag_start[tag + 1] >> 6
-    return n_any, first, n_any + ((tag_start[tag + 2] + 63) >> 6) - first
+    first = tag_start[symbol + 1] >> 6
+    return n_any, first, n_any + ((tag_start[symbol + 2] + 63) >> 6) - first
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -60,17 +60,17 @@ def _place(number, n_of_any, n_any, first):
 @njit(nogil=True, cache=True)
 def make_masks(table, cache, state):
     """Give the state masks, if there is room."""
-    tag = cache.state_tag[state]
-    n_words = shape(table.tag_start, tag)[2]
+    symbol = cache.state_symbol[state]
+    n_words = shape(table.tag_start, symbol)[2]
     n_blocks = (n_words + _BLOCK - 1) // _BLOCK
     asked = np.zeros(n_blocks * _BLOCK, np.uint64)
     _ask(table, cache, state, asked)
-    numbers = _numbers(table, asked, tag)
+    numbers = _numbers(table, asked, symbol)
     chosen = _most_used(_uses(table, numbers))[: _MOST_WORDS // len(asked)]
     row_of = np.full(2 * len(table.lead), -1, np.int32)
     for row in range(len(chosen)):
         row_of[chosen[row]] = row
-    ranges = _ranges(table, numbers, tag, row_of)
+    ranges = _ranges(table, numbers, symbol, row_of)
     rare = np.flatnonzero(ranges[:, 0] | ranges[:, 1])
     n_at = len(np.unique(rare >> 6))
     begin, n_row = cache.used[N_MASKS], len(asked)
@@ -88,7 +88,7 @@ def make_masks(table, cache, state):
     masks[_HEAD : _HEAD + n_row] = asked
     conditions[:] = chosen.astype(np.uint64)
     blocks[:] = ALL
-    _fill(table, numbers, tag, row_of, is_open, unsure, blocks, len(chosen))
+    _fill(table, numbers, symbol, row_of, is_open, unsure, blocks, len(chosen))
     _fill_leads(ranges, rare, words, leads)
 
 
@@ -114,14 +114,18 @@ def _parts(masks):
 @njit(nogil=True, cache=True)
 def _ask(table, cache, state, asked):
     """Set the bits of the requirements that are asked for and have a lead."""
-    tag_start, tag, asking = table.tag_start, cache.state_tag[state], cache.state_asking[state]
-    n_any, first, _ = shape(tag_start, tag)
+    tag_start, symbol, asking = (
+        table.tag_start,
+        cache.state_symbol[state],
+        cache.state_asking[state],
+    )
+    n_any, first, _ = shape(tag_start, symbol)
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
         at = cache.word_at[i]
         word = cache.words[i] & ~table.is_free[at]
         if at < n_any:
-            asked[at] |= word & of_tag(tag_start, ANY, at)
-        of_own = of_tag(tag_start, tag, at)
+            asked[at] |= word & of_symbol(tag_start, ANY, at)
+        of_own = of_symbol(tag_start, symbol, at)
         if of_own != ZERO:
             asked[at - first + n_any] |= word & of_own
 
@@ -138,9 +142,9 @@ def _condition(table, number, c):
 
 
 @njit(nogil=True, cache=True)
-def _numbers(table, asked, tag):
+def _numbers(table, asked, symbol):
     """The requirements whose bits are set."""
-    n_any, first, n_words = shape(table.tag_start, tag)
+    n_any, first, n_words = shape(table.tag_start, symbol)
     numbers, n_numbers = np.empty(64 * n_words, np.int64), 0
     for at in range(n_words):
         rest = asked[at]
@@ -175,10 +179,10 @@ def _most_used(uses):
 
 
 @njit(nogil=True, cache=True)
-def _ranges(table, numbers, tag, row_of):
-    """By lead, of those that are rare: the bits of `*` and of the tag that it leads to, as where they
+def _ranges(table, numbers, symbol, row_of):
+    """By lead, of those that are rare: the bits of `*` and of the symbol that it leads to, as where they
     begin and, in the lower half, how many there are."""
-    n_any, first, _ = shape(table.tag_start, tag)
+    n_any, first, _ = shape(table.tag_start, symbol)
     n_of_any, lead = table.tag_start[1], table.lead
     ranges = np.zeros((len(lead), 2), np.uint64)
     for number in numbers:
@@ -194,9 +198,9 @@ def _ranges(table, numbers, tag, row_of):
 
 
 @njit(nogil=True, cache=True)
-def _fill(table, numbers, tag, row_of, is_open, unsure, blocks, n_masks):
+def _fill(table, numbers, symbol, row_of, is_open, unsure, blocks, n_masks):
     """Set the bits of all rows but the first, and of the masks."""
-    n_any, first, _ = shape(table.tag_start, tag)
+    n_any, first, _ = shape(table.tag_start, symbol)
     n_of_any = table.tag_start[1]
     for number in numbers:
         place = _place(number, n_of_any, n_any, first)
@@ -229,13 +233,13 @@ def _fill_leads(ranges, rare, words, leads):
 @njit(nogil=True, cache=True)
 def find_by_masks(table, cache, levels, state, bits, above):
     """Add to `above` what an element meets."""
-    tag_start, tag, alive, failing = (
+    tag_start, symbol, alive, failing = (
         table.tag_start,
-        cache.state_tag[state],
+        cache.state_symbol[state],
         levels.alive,
         levels.failing,
     )
-    n_any, first, _ = shape(tag_start, tag)
+    n_any, first, _ = shape(tag_start, symbol)
     asked, is_open, unsure, conditions, blocks, words, leads = _parts(
         cache.masks[cache.state_masks[state] - 1 :]
     )

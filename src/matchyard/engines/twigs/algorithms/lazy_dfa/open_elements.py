@@ -35,7 +35,7 @@ N_STAMPS = 1 << 14
 class Levels(NamedTuple):
     """The open elements, and scratch memory."""
 
-    tags: NDArray[np.int32]  # by depth; 0 is the document
+    symbols: NDArray[np.int32]  # by depth; 0 is the document
     states: NDArray[np.int64]
     scopes: NDArray[np.int64]
     frames: NDArray[np.int64]
@@ -141,7 +141,7 @@ def forget(table, cache, levels, level):
     for at in range(1, level + 1):
         if not has_room(cache, most):
             return False
-        state = enter(table, cache, levels.scopes[at - 1], levels.tags[at]) - 1
+        state = enter(table, cache, levels.scopes[at - 1], levels.symbols[at]) - 1
         levels.states[at], levels.scopes[at] = state, cache.state_scope[state]
         if levels.frames[at] >= 0:
             place = cache.used[N_WORDS]

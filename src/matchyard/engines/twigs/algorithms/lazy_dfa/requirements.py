@@ -1,6 +1,6 @@
 """lazy_dfa, the build: what twigs ask for, in an order in which it is soon looked through.
 
-Once the requirements are known, classes are gone: a requirement has the tag and the conditions of
+Once the requirements are known, classes are gone: a requirement has the symbol and the conditions of
 its class.
 """
 
@@ -24,12 +24,12 @@ class Requirements(NamedTuple):
     """What twigs ask for. A condition is 2 * requirement, and 1 more where it must not be met.
 
     A requirement that asks for others to be met has a *lead*, the one of them that is met least
-    as a rule: it is looked at where its lead is met. They are numbered by tag, and those with like leads are
+    as a rule: it is looked at where its lead is met. They are numbered by symbol, and those with like leads are
     neighbours, since they are met together: sets of them take few words. There is one number more
     than requirements, NEVER, for what is never met.
     """
 
-    tag_start: NDArray[np.int32]  # [n_tags + 2] requirements by tag, those of `*` first
+    tag_start: NDArray[np.int32]  # [n_symbols + 2] requirements by symbol (a "tag"), `*` first
     lead: NDArray[np.uint32]  # [n_requirements + 1] NEVER for those without
     others: NDArray[np.uint32]  # [n_requirements + 1, 3] conditions; the lead where there are fewer
     more_start: NDArray[np.int32]  # [n_requirements + 2]
@@ -64,11 +64,11 @@ def requirements(twigs: Any) -> Requirements:
     )
     leads = np.append(number[lead[found.requirement_class[order]]], np.int32(never))
     others, more_start, more = _split(starts, conditions, leads)
-    tags = found.class_tag[found.requirement_class[order]]
-    n_tags = int(tags.max(initial=0)) + 1
+    symbols = found.class_symbol[found.requirement_class[order]]
+    n_symbols = int(symbols.max(initial=0)) + 1
     is_deep = _bits(np.append(found.requirement_axis[order] == Axis.DESCENDANT, False))
     return Requirements(
-        ragged(np.bincount(tags + 1, minlength=n_tags + 1)).astype(np.int32),
+        ragged(np.bincount(symbols + 1, minlength=n_symbols + 1)).astype(np.int32),
         leads.astype(np.uint32),
         others,
         more_start.astype(np.int32),
@@ -83,11 +83,11 @@ def requirements(twigs: Any) -> Requirements:
 
 
 def _order(found: Classes, lead: NDArray[np.int64], n_uses: NDArray[np.int64]) -> NDArray[np.int64]:
-    """By tag; of a tag those that ask for nothing, then those whose leads are asked for most."""
+    """By symbol; of a symbol those that ask for nothing, then those whose leads are asked for most."""
     own = found.requirement_class
     leads = lead[own]
     popular = np.append(n_uses, len(found.conditions) + 1)[leads]  # the last where there is none
-    return np.lexsort((found.requirement_axis, leads, -popular, found.class_tag[own]))
+    return np.lexsort((found.requirement_axis, leads, -popular, found.class_symbol[own]))
 
 
 def _renumbered(conditions: NDArray[np.int32], number: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -140,15 +140,15 @@ def _first_asked(tree_start, tree_conditions):
 def _leads(found, n_uses):
     """Per class the requirement to be met that is met least: the one with most names in it, and of
     those the one that fewest classes ask for; -1 for none."""
-    condition_start, conditions, class_tag = (
+    condition_start, conditions, class_symbol = (
         found.condition_start,
         found.conditions,
-        found.class_tag,
+        found.class_symbol,
     )
-    leads = np.full(len(class_tag), -1, np.int64)
-    n_names = np.zeros(len(class_tag), np.int64)  # known where needed: subtrees are found first
-    for number in range(len(class_tag)):
-        n_names[number] = class_tag[number] != ANY
+    leads = np.full(len(class_symbol), -1, np.int64)
+    n_names = np.zeros(len(class_symbol), np.int64)  # known where needed: subtrees are found first
+    for number in range(len(class_symbol)):
+        n_names[number] = class_symbol[number] != ANY
         for c in range(condition_start[number], condition_start[number + 1]):
             if conditions[c] & 1:
                 continue

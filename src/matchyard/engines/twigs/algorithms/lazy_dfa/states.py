@@ -21,7 +21,7 @@ from matchyard.kernels.bitset import ALL, ONE, ZERO, lowest_one
 
 @njit(nogil=True, cache=True)
 def n_words_at_most(table):
-    """Words of the sets that one event may add."""
+    """Words of the sets that one signal may add."""
     return 4 * len(table.is_deep) + 8
 
 
@@ -40,48 +40,48 @@ def document_scope(table, cache):
 
 
 @njit(nogil=True, cache=True)
-def enter(table, cache, scope, tag):
-    """The state of an element with that tag in a scope, from 1."""
-    found = cache.next_state[scope, tag]
+def enter(table, cache, scope, symbol):
+    """The state of an element with that symbol in a scope, from 1."""
+    found = cache.next_state[scope, symbol]
     if found == UNKNOWN:
-        if tag > 0 and not _asks_for(table, cache, cache.scope_set[scope], tag):
+        if symbol > 0 and not _asks_for(table, cache, cache.scope_set[scope], symbol):
             found = cache.next_state[scope, 0]  # as any element that nobody names
             if found == UNKNOWN:
                 found = cache.next_state[scope, 0] = _new_state(table, cache, scope, np.int32(0))
         else:
-            found = _new_state(table, cache, scope, tag)
-        cache.next_state[scope, tag] = found
+            found = _new_state(table, cache, scope, symbol)
+        cache.next_state[scope, symbol] = found
     return np.int64(found)
 
 
 @njit(nogil=True, cache=True)
-def _new_state(table, cache, scope, tag):
+def _new_state(table, cache, scope, symbol):
     asking = cache.scope_set[scope]
-    sure = _intern_free(table, cache, asking, tag, ALL)
-    late = _intern_free(table, cache, asking, tag, ZERO)
+    sure = _intern_free(table, cache, asking, symbol, ALL)
+    late = _intern_free(table, cache, asking, symbol, ZERO)
     unnamed, any_inner = cache.next_state[scope, 0], np.int64(-1)
     if unnamed != UNKNOWN:
         any_inner = np.int64(cache.scope_set[cache.state_scope[unnamed - 1]])
-    inner = intern_scope(cache, _intern_inner(table, cache, asking, tag, any_inner))
-    return np.int32(new_state(cache, asking, tag, inner, sure, late) + 1)
+    inner = intern_scope(cache, _intern_inner(table, cache, asking, symbol, any_inner))
+    return np.int32(new_state(cache, asking, symbol, inner, sure, late) + 1)
 
 
 @njit(nogil=True, cache=True)
-def enter_leaf(table, cache, scope, tag):
-    """The set that a leaf with that tag meets in a scope, from 1. A `*` does not stand for it."""
+def enter_leaf(table, cache, scope, symbol):
+    """The set that a leaf with that symbol meets in a scope, from 1. A `*` does not stand for it."""
     word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
     tag_start, asking = table.tag_start, cache.scope_set[scope]
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
         at = word_at[i]
-        place = append(word_at, words, place, at, words[i] & of_tag(tag_start, tag, at))
-    cache.next_state[scope, tag] = intern_set(cache, place) + 1
-    return np.int64(cache.next_state[scope, tag])
+        place = append(word_at, words, place, at, words[i] & of_symbol(tag_start, symbol, at))
+    cache.next_state[scope, symbol] = intern_set(cache, place) + 1
+    return np.int64(cache.next_state[scope, symbol])
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def of_tag(tag_start, tag, at):
-    """The bits of a word that are requirements of a tag."""
-    start, end = tag_start[tag + 1] - 64 * at, tag_start[tag + 2] - 64 * at
+def of_symbol(tag_start, symbol, at):
+    """The bits of a word that are requirements of a symbol."""
+    start, end = tag_start[symbol + 1] - 64 * at, tag_start[symbol + 2] - 64 * at
     if start >= 64 or end <= 0 or start == end:
         return ZERO
     mask = ALL << np.uint64(max(start, 0))
@@ -89,37 +89,37 @@ def of_tag(tag_start, tag, at):
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def of_element(tag_start, tag, at):
-    """The bits of a word that an element with that tag may meet."""
-    return of_tag(tag_start, tag, at) | of_tag(tag_start, ANY, at)
+def of_element(tag_start, symbol, at):
+    """The bits of a word that an element with that symbol may meet."""
+    return of_symbol(tag_start, symbol, at) | of_symbol(tag_start, ANY, at)
 
 
 @njit(nogil=True, cache=True)
-def _asks_for(table, cache, asking, tag):
-    """Is there a requirement of that very tag in a set?"""
+def _asks_for(table, cache, asking, symbol):
+    """Is there a requirement of that very symbol in a set?"""
     word_at, words, tag_start = cache.word_at, cache.words, table.tag_start
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
-        if words[i] & of_tag(tag_start, tag, word_at[i]) != ZERO:
+        if words[i] & of_symbol(tag_start, symbol, word_at[i]) != ZERO:
             return True
     return False
 
 
 @njit(nogil=True, cache=True)
-def _intern_free(table, cache, asking, tag, flipped):
+def _intern_free(table, cache, asking, symbol, flipped):
     """The requirements that ask for nothing, with all bits of `has_more` flipped; or only that
     something is not there, with none."""
     word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
     tag_start, has_more, is_free = table.tag_start, table.has_more, table.is_free
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
         at = word_at[i]
-        word = words[i] & is_free[at] & of_element(tag_start, tag, at)
+        word = words[i] & is_free[at] & of_element(tag_start, symbol, at)
         word &= has_more[at] ^ flipped
         place = append(word_at, words, place, at, word)
     return intern_set(cache, place)
 
 
 @njit(nogil=True, cache=True)
-def _intern_inner(table, cache, asking, tag, any_inner):
+def _intern_inner(table, cache, asking, symbol, any_inner):
     """What the children of such an element may meet: what it asks for itself, and what those above
     ask of any element below. `any_inner` is that of an element that nobody names, if it is known."""
     word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
@@ -131,9 +131,9 @@ def _intern_inner(table, cache, asking, tag, any_inner):
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
         at = word_at[i]
         found[at] |= words[i] & is_deep[at]
-        rest = words[i] & of_tag(tag_start, tag, at)
+        rest = words[i] & of_symbol(tag_start, symbol, at)
         if any_inner < 0:
-            rest |= words[i] & of_tag(tag_start, ANY, at)
+            rest |= words[i] & of_symbol(tag_start, ANY, at)
         while rest != ZERO:
             number = 64 * at + lowest_one(rest)
             rest &= rest - ONE

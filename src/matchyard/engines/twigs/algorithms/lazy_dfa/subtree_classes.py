@@ -1,7 +1,7 @@
 """lazy_dfa, the build: equal subtrees of all twigs are one *class*.
 
 Whether an element satisfies a class depends on the element alone, not on the twig that asks. A
-*requirement* is that there be such an element, as a child or anywhere below. A class has a tag and
+*requirement* is that there be such an element, as a child or anywhere below. A class has a symbol and
 asks for requirements, and so does a tree of the document.
 """
 
@@ -19,7 +19,7 @@ from matchyard.kernels.hashing import mix64
 class Classes(NamedTuple):
     """A condition is 2 * requirement, and 1 more where it must not be met."""
 
-    class_tag: NDArray[np.int32]
+    class_symbol: NDArray[np.int32]
     condition_start: NDArray[np.int32]
     conditions: NDArray[np.int32]  # all of a class, ascending
     requirement_class: NDArray[np.int32]
@@ -31,7 +31,7 @@ class Classes(NamedTuple):
 
 def classes(twigs: Any) -> Classes:
     """The classes of all trees, and what they ask for."""
-    n_nodes, n_trees = len(twigs.tag), len(twigs.tree_start) - 1
+    n_nodes, n_trees = len(twigs.symbol), len(twigs.tree_start) - 1
     found = Classes(
         np.empty(n_nodes, np.int32),
         np.zeros(n_nodes + 1, np.int32),
@@ -44,7 +44,7 @@ def classes(twigs: Any) -> Classes:
     )
     n_classes, n_conditions, n_requirements = _find(twigs, found)
     return Classes(
-        found.class_tag[:n_classes],
+        found.class_symbol[:n_classes],
         found.condition_start[: n_classes + 1],
         found.conditions[:n_conditions],
         found.requirement_class[:n_requirements],
@@ -58,9 +58,9 @@ def classes(twigs: Any) -> Classes:
 @njit(nogil=True, cache=True)
 def _find(twigs, found):
     """Number the classes from the leaves up: (classes, conditions, requirements)."""
-    parent, axis, is_negated, tag = twigs.parent, twigs.axis, twigs.is_negated, twigs.tag
+    parent, axis, is_negated, symbol = twigs.parent, twigs.axis, twigs.is_negated, twigs.symbol
     size = 16
-    while size < 2 * len(tag):
+    while size < 2 * len(symbol):
         size *= 2
     places = np.full(size, -1, np.int32)
     most = 1
@@ -77,7 +77,9 @@ def _find(twigs, found):
         for node in range(last - 1, first - 1, -1):
             here = node - first
             n_chosen = _sorted_codes(head[here + 1], following, code, chosen)
-            number = _intern(found, places, tag[node], chosen[:n_chosen], n_classes, n_conditions)
+            number = _intern(
+                found, places, symbol[node], chosen[:n_chosen], n_classes, n_conditions
+            )
             if number == n_classes:
                 n_classes += 1
                 n_conditions += n_chosen
@@ -116,9 +118,9 @@ def _sorted_codes(node, following, code, chosen):
 
 
 @njit(nogil=True, cache=True)
-def _intern(found, places, tag, conditions, n_classes, n_conditions):
-    """The class with that tag and those conditions; `n_classes` where it is new."""
-    hashed = np.uint64(tag)
+def _intern(found, places, symbol, conditions, n_classes, n_conditions):
+    """The class with that symbol and those conditions; `n_classes` where it is new."""
+    hashed = np.uint64(symbol)
     for condition in conditions:
         hashed = mix64(hashed ^ np.uint64(condition))
     hashed = mix64(hashed ^ np.uint64(len(conditions)))
@@ -126,14 +128,14 @@ def _intern(found, places, tag, conditions, n_classes, n_conditions):
     while places[place] >= 0:
         number = places[place]
         start, end = found.condition_start[number], found.condition_start[number + 1]
-        is_same = found.class_tag[number] == tag and end - start == len(conditions)
+        is_same = found.class_symbol[number] == symbol and end - start == len(conditions)
         for i in range(len(conditions)):
             is_same = is_same and found.conditions[start + i] == conditions[i]
         if is_same:
             return number
         place = (place + 1) & (len(places) - 1)
     places[place] = n_classes
-    found.class_tag[n_classes] = tag
+    found.class_symbol[n_classes] = symbol
     found.condition_start[n_classes] = n_conditions
     found.conditions[n_conditions : n_conditions + len(conditions)] = conditions
     found.condition_start[n_classes + 1] = n_conditions + len(conditions)

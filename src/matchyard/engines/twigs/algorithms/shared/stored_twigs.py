@@ -31,7 +31,7 @@ class Stored(NamedTuple):
     parent: NDArray[np.int32]
     axis: NDArray[np.uint8]
     is_negated: NDArray[np.bool_]
-    tag: NDArray[np.int32]
+    tag: NDArray[np.int32]  # the symbols; files of tables have this name
     key_start: NDArray[np.int32]
     keys: NDArray[np.int64]
     removed_keys: NDArray[np.int64]
@@ -55,7 +55,7 @@ def distinct(twigs: Twigs, keys: NDArray[np.int64]) -> Distinct:
 def store(found: Distinct) -> Stored:
     """The arrays of a table."""
     twigs, key_start, keys = found
-    csr.check_offsets(len(twigs.tree_start), len(twigs.tag), len(keys))
+    csr.check_offsets(len(twigs.tree_start), len(twigs.symbol), len(keys))
     none = np.empty(0, np.int64)
     return Stored(
         twigs.row_start.astype(np.int32),
@@ -91,7 +91,7 @@ def inspect(look: Inspection, table: Any, vocabulary: Vocabulary) -> None:
     look.shape("parent", n_nodes)
     look.values("axis", 0, len(Axis), n_nodes)
     look.flags("is_negated", n_nodes)
-    look.values("tag", ANY, vocabulary.n_tags)
+    look.values("tag", ANY, vocabulary.n_symbols)
     look.key_table(n_rows)
     if look.is_thorough:
         first = np.repeat(table.tree_start[:-1], np.diff(table.tree_start))
@@ -113,7 +113,8 @@ def estimate(n_subscriptions: int, n_nodes: int) -> int:
 
 def twigs_of(table: Any) -> Twigs:
     """All twigs of a table."""
-    return Twigs(*(getattr(table, name) for name in Twigs._fields))
+    first = table._fields.index("row_start")
+    return Twigs._make(table[first : first + len(Twigs._fields)])
 
 
 @njit(nogil=True, cache=True)
@@ -130,7 +131,7 @@ def _row_codes(twigs):
                     np.uint64(twigs.axis[node]) << np.uint64(1)
                 )
                 place ^= np.uint64(twigs.is_negated[node])
-                code = (code ^ place ^ (np.uint64(twigs.tag[node]) << np.uint64(32))) * _ODD
+                code = (code ^ place ^ (np.uint64(twigs.symbol[node]) << np.uint64(32))) * _ODD
                 code ^= code >> np.uint64(29)
         codes[row] = mix64(code)
     return codes
@@ -149,7 +150,7 @@ def _is_same(twigs, left, right):
             return False
         for node in range(n_nodes):
             m, n = first + node, other + node
-            if twigs.tag[m] != twigs.tag[n] or twigs.parent[m] != twigs.parent[n]:
+            if twigs.symbol[m] != twigs.symbol[n] or twigs.parent[m] != twigs.parent[n]:
                 return False
             if twigs.axis[m] != twigs.axis[n] or twigs.is_negated[m] != twigs.is_negated[n]:
                 return False

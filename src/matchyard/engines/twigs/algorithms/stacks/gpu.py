@@ -35,7 +35,7 @@ VARIANTS = tuple(
         "LEVELS": levels,
         "WARPS": _WARPS,
         "SETS": _SETS,
-        "STAGED": 1024,  # events of a document at a time
+        "STAGED": 1024,  # signals of a document at a time
         "DESCENDANT": int(gpu_packing.DESCENDANT),
         "NEGATED": int(gpu_packing.NEGATED),
         "ANY": ANY,
@@ -55,8 +55,8 @@ class Workspace:
     def __init__(self, table: stacks.Table) -> None:
         self.lane = Lane()
         packed = gpu_packing.packed(table, _WARPS * _SETS)
-        self.n_groups = len(packed.sets.tag) // (_THREADS * _SETS)
-        self.n_wide_trees, self.n_wide_nodes = len(packed.wide.row), len(packed.wide.tag)
+        self.n_groups = len(packed.sets.symbol) // (_THREADS * _SETS)
+        self.n_wide_trees, self.n_wide_nodes = len(packed.wide.row), len(packed.wide.symbol)
         self.n_words = len(packed.always)
         self.sets = [on_card(array) for array in packed.sets]
         self.wide = [on_card(array) for array in packed.wide]
@@ -85,8 +85,8 @@ def match(table: stacks.Table, batch: Batch, workspace: Workspace, options: stac
 
 
 def _take(batch: Batch, documents: NDArray[np.int64]) -> Batch:
-    event_start, events = csr.take_rows(batch.event_start, batch.events, documents)
-    return Batch(event_start, events, batch.depth[documents])
+    signal_start, signals = csr.take_rows(batch.signal_start, batch.signals, documents)
+    return Batch(signal_start, signals, batch.depth[documents])
 
 
 def _joined(on_card: Part, on_cpu: Part, is_deep: NDArray[np.bool_]) -> Part:
@@ -104,12 +104,12 @@ def _match(table: stacks.Table, batch: Batch, workspace: Workspace) -> Part:
     lane, step = workspace.lane, workspace.n_documents
     counts, rows, n_updates = [np.empty(0, np.int64)], [np.empty(0, np.int32)], 0
     with guarded("matching documents"), lane.stream:
-        events = lane.send("event_start", batch.event_start), lane.send("events", batch.events)
+        signals = lane.send("signal_start", batch.signal_start), lane.send("signals", batch.signals)
         for first in range(0, batch.n_rows, step):
             last = min(first + step, batch.n_rows)
-            hits = _find(batch, range(first, last), events, workspace)
-            its_events = batch.events[batch.event_start[first] : batch.event_start[last]]
-            n_updates += _count_updates(table.named_start, len(table.prefix), its_events)
+            hits = _find(batch, range(first, last), signals, workspace)
+            its_signals = batch.signals[batch.signal_start[first] : batch.signal_start[last]]
+            n_updates += _count_updates(table.named_start, len(table.prefix), its_signals)
             n_rows, its_rows = _fetch(
                 hits, last - first, workspace
             )  # the card was at work meanwhile
@@ -119,7 +119,7 @@ def _match(table: stacks.Table, batch: Batch, workspace: Workspace) -> Part:
     return stored_twigs.finish(table, hit_start, np.concatenate(rows), n_updates)
 
 
-def _find(batch: Batch, documents: range, events: tuple[Any, Any], workspace: Workspace) -> Any:
+def _find(batch: Batch, documents: range, signals: tuple[Any, Any], workspace: Workspace) -> Any:
     """A bit per row for each of the documents."""
     lane, n_words = workspace.lane, workspace.n_words
     hits = lane.empty("hits", len(documents) * n_words, np.uint32)
@@ -131,21 +131,21 @@ def _find(batch: Batch, documents: range, events: tuple[Any, Any], workspace: Wo
         sets = *workspace.sets, np.int32(workspace.n_groups)
         find: Any = kernel(__file__, "match", constants)
         n_blocks = len(numbers) * workspace.n_groups
-        lane.launch(find, n_blocks, _THREADS, *sets, chosen, first, *events, *out)
+        lane.launch(find, n_blocks, _THREADS, *sets, chosen, first, *signals, *out)
         if workspace.n_wide_trees:
             some = chosen, np.int32(len(numbers)), first
-            _find_wide(constants, len(numbers), (*some, *events), out, workspace)
+            _find_wide(constants, len(numbers), (*some, *signals), out, workspace)
     return hits
 
 
 def _by_depth(batch: Batch, documents: range) -> Iterator[tuple[Any, NDArray[np.int32]]]:
     """Documents for each size of words; the longest are first, so that none is begun late."""
     depth = batch.depth[documents.start : documents.stop]
-    n_events = np.diff(batch.event_start[documents.start : documents.stop + 1])
+    n_signals = np.diff(batch.signal_start[documents.start : documents.stop + 1])
     levels = [variant["LEVELS"] for variant in VARIANTS]
     for variant, (least, most) in zip(VARIANTS, pairwise([0, *levels])):
         chosen = np.flatnonzero((depth >= least) & (depth < most))
-        chosen = chosen[np.argsort(-n_events[chosen], kind="stable")]
+        chosen = chosen[np.argsort(-n_signals[chosen], kind="stable")]
         if len(chosen):
             yield variant, (chosen + documents.start).astype(np.int32)
 
@@ -186,14 +186,14 @@ def _fetch(
 
 
 @njit(nogil=True, cache=True)
-def _count_updates(named_start, n_columns, events):
+def _count_updates(named_start, n_columns, signals):
     """What `stacks` counts: all columns where an element opens or closes, else those of the test."""
     n_updates = 0
-    for event in events:
-        if event >= CLOSE:
+    for signal in signals:
+        if signal >= CLOSE:
             n_updates += n_columns
         else:
-            tag = -2 - event
-            if tag + 3 < len(named_start):
-                n_updates += named_start[tag + 3] - named_start[tag + 2]
+            symbol = -2 - signal
+            if symbol + 3 < len(named_start):
+                n_updates += named_start[symbol + 3] - named_start[symbol + 2]
     return n_updates

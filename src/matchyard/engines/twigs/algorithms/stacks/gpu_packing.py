@@ -19,7 +19,7 @@ from matchyard.kernels.csr import take_rows
 
 LANES = 32
 ROOM = LANES - 1  # for nodes
-NONE = -2  # the tag of lanes that are no node; none has it
+NONE = -2  # the symbol of lanes that are no node; none has it
 
 # A personality [Twigs Table 2]: the lane of the prefix, and these bits.
 DESCENDANT = np.uint32(32)
@@ -29,7 +29,7 @@ NEGATED = np.uint32(64)
 class Sets(NamedTuple):
     """Trees that fit into a set; all arrays are [n_sets * LANES]."""
 
-    tag: NDArray[np.int32]
+    symbol: NDArray[np.int32]
     personality: NDArray[np.uint32]
     children: NDArray[np.uint32]  # a mask of lanes
     tops: NDArray[np.uint32]  # the lanes of the top nodes of the tree…
@@ -39,7 +39,7 @@ class Sets(NamedTuple):
 class Wide(NamedTuple):
     """Trees that do not, node after node."""
 
-    tag: NDArray[np.int32]
+    symbol: NDArray[np.int32]
     prefix: NDArray[np.int32]  # a node of the tree, or DOCUMENT
     personality: NDArray[np.uint32]  # with no prefix
     tree_start: NDArray[np.int32]
@@ -126,7 +126,7 @@ def _fill_nodes(table, trees, places, sets):
             else:
                 prefix = np.uint32((place + parent) % LANES)
                 sets.children[place + parent] |= np.uint32(1) << lane
-            sets.tag[place + node] = table.tag[first + node]
+            sets.symbol[place + node] = table.tag[first + node]
             sets.personality[place + node] = prefix | _kind(table, first + node)
 
 

@@ -5,15 +5,15 @@
 // A tree is within a warp, and its nodes see each other by shuffles and ballots: no barriers, no
 // atomics, and no arrays of children, which are a mask of lanes [Twigs §4.6]. The last lane of a warp
 // is the document, for all its trees. A thread has a node in each of SETS sets of 32, since what is
-// done per event and not per node is then done once for all of them.
+// done per signal and not per node is then done once for all of them.
 //
-//     match       a block per document and WARPS * SETS sets, with events staged in shared memory
+//     match       a block per document and WARPS * SETS sets, with signals staged in shared memory
 //     match_wide  a block per tree of more nodes than a set has, for one document after another
 //     count       how many rows each document satisfies
 //     write       these rows, in ascending order
 //
 // Given by the launcher: LEVELS, the bits of a word: a document and its elements within each other
-// must not be more; WARPS, SETS and STAGED, events at a time; DESCENDANT and NEGATED, bits of a
+// must not be more; WARPS, SETS and STAGED, signals at a time; DESCENDANT and NEGATED, bits of a
 // personality above those of its prefix; ANY and CLOSE, as in `layout`.
 
 #include "warp.cuh"
@@ -28,8 +28,8 @@ typedef word_t levels_t;
 #define DOCUMENT_OPEN ((levels_t)1)  // the lowest level
 
 struct Node {
-    int tag;
-    int named;  // all bits, or none if any tag will do
+    int symbol;
+    int named;  // all bits, or none if any symbol will do
     int prefix;  // the lane of its parent
     unsigned children;  // their lanes
     levels_t descendant, negated;  // all bits or none
@@ -39,7 +39,7 @@ struct Node {
 
 __device__ __forceinline__ levels_t all_if(bool is_so) { return is_so ? ~(levels_t)0 : 0; }
 
-// Keep a value in a register: it would be worked out again for every event otherwise.
+// Keep a value in a register: it would be worked out again for every signal otherwise.
 __device__ __forceinline__ int kept(int value) {
     asm volatile("" : "+r"(value));
     return value;
@@ -50,11 +50,11 @@ __device__ __forceinline__ levels_t kept_mask(bool is_so) {
 }
 
 // An element opens above the level `top` [Twigs Figure 5]. A node by `//` looks at all that is open.
-__device__ __forceinline__ void push(Node& node, int tag, levels_t top) {
+__device__ __forceinline__ void push(Node& node, int symbol, levels_t top) {
     levels_t prefix = __shfl_sync(ALL_LANES, node.matched, node.prefix);
-    bool has_tag = ((tag ^ node.tag) & node.named) == 0;
+    bool has_symbol = ((symbol ^ node.symbol) & node.named) == 0;
     bool is_below = (prefix & (top | node.descendant)) != 0;
-    node.matched |= (has_tag & is_below) ? top << 1 : 0;
+    node.matched |= (has_symbol & is_below) ? top << 1 : 0;
 }
 
 // The lanes of nodes that were reported to the level; of negated ones those that were not.
@@ -73,26 +73,26 @@ __device__ __forceinline__ void pop(Node& node, levels_t top) {
 }
 
 // A test is satisfied at the element of the level; a `*` stands for no test.
-__device__ __forceinline__ void satisfy(Node& node, int tag, levels_t top) {
+__device__ __forceinline__ void satisfy(Node& node, int symbol, levels_t top) {
     levels_t prefix = __shfl_sync(ALL_LANES, node.matched, node.prefix);
     bool is_below = (prefix & (top | node.descendant)) != 0;
-    node.reported |= (tag == node.tag) & is_below ? top : 0;
+    node.reported |= (symbol == node.symbol) & is_below ? top : 0;
 }
 
-// One event for all nodes of a warp; returns the level after it.
-__device__ __forceinline__ levels_t step(Node (&nodes)[SETS], int event, levels_t top) {
-    if (event >= 0) {
+// One signal for all nodes of a warp; returns the level after it.
+__device__ __forceinline__ levels_t step(Node (&nodes)[SETS], int signal, levels_t top) {
+    if (signal >= 0) {
         #pragma unroll
-        for (int i = 0; i < SETS; i++) push(nodes[i], event, top);
+        for (int i = 0; i < SETS; i++) push(nodes[i], signal, top);
         return top << 1;
     }
-    if (event == (CLOSE)) {
+    if (signal == (CLOSE)) {
         #pragma unroll
         for (int i = 0; i < SETS; i++) pop(nodes[i], top);
         return top >> 1;
     }
     #pragma unroll
-    for (int i = 0; i < SETS; i++) satisfy(nodes[i], -2 - event, top);
+    for (int i = 0; i < SETS; i++) satisfy(nodes[i], -2 - signal, top);
     return top;
 }
 
@@ -102,10 +102,10 @@ __device__ __forceinline__ void add_hit(unsigned* hits, offset_t n_words, int pl
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) match(
-    const int* __restrict__ tags, const unsigned* __restrict__ personalities,
+    const int* __restrict__ symbols, const unsigned* __restrict__ personalities,
     const unsigned* __restrict__ children, const unsigned* __restrict__ tops,
     const int* __restrict__ rows, int n_groups, const int* __restrict__ documents,
-    int first_document, const offset_t* __restrict__ event_start, const int* __restrict__ events,
+    int first_document, const offset_t* __restrict__ signal_start, const int* __restrict__ signals,
     unsigned* __restrict__ hits, offset_t n_words
 ) {
     __shared__ int staged[STAGED + 1];
@@ -116,26 +116,26 @@ extern "C" __global__ void __launch_bounds__(THREADS) match(
     #pragma unroll
     for (int i = 0; i < SETS; i++) {
         unsigned personality = personalities[column + i * LANES];
-        int tag = tags[column + i * LANES];
+        int symbol = symbols[column + i * LANES];
         nodes[i] = {
-            tag, kept(tag == (ANY) ? 0 : -1), kept(personality % LANES),
+            symbol, kept(symbol == (ANY) ? 0 : -1), kept(personality % LANES),
             children[column + i * LANES],
             kept_mask(personality & DESCENDANT), kept_mask(personality & NEGATED),
             lane_of() == LANES - 1 ? DOCUMENT_OPEN : 0, 0
         };
     }
     levels_t top = DOCUMENT_OPEN;
-    offset_t end = event_start[document + 1];
-    for (offset_t first = event_start[document]; first < end; first += STAGED) {
+    offset_t end = signal_start[document + 1];
+    for (offset_t first = signal_start[document]; first < end; first += STAGED) {
         int n_staged = end - first < STAGED ? (int)(end - first) : STAGED;
         __syncthreads();  // all are done with those before
-        for (int i = threadIdx.x; i < n_staged; i += THREADS) staged[i] = events[first + i];
+        for (int i = threadIdx.x; i < n_staged; i += THREADS) staged[i] = signals[first + i];
         __syncthreads();
         int next = staged[0];
         for (int i = 0; i < n_staged; i++) {
-            int event = next;
+            int signal = next;
             next = staged[i + 1];  // early, since it takes a while; the last one read is not used
-            top = step(nodes, event, top);
+            top = step(nodes, signal, top);
         }
     }
     #pragma unroll
@@ -148,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) match(
 
 // A tree whose nodes are spread over the threads of a block, with the stacks in global memory.
 struct Wide {
-    const int* __restrict__ tags;
+    const int* __restrict__ symbols;
     const int* __restrict__ prefixes;  // nodes of the tree, -1 for the document
     const unsigned* __restrict__ personalities;
     int n_nodes;
@@ -171,10 +171,10 @@ struct Wide {
     }
 };
 
-__device__ void wide_push(const Wide& tree, int tag, levels_t top) {
+__device__ void wide_push(const Wide& tree, int symbol, levels_t top) {
     for (int node = threadIdx.x; node < tree.n_nodes; node += THREADS) {
-        bool has_tag = tree.tags[node] == tag || tree.tags[node] == (ANY);
-        if (has_tag && tree.is_below(node, top)) tree.matched[node] |= top << 1;
+        bool has_symbol = tree.symbols[node] == symbol || tree.symbols[node] == (ANY);
+        if (has_symbol && tree.is_below(node, top)) tree.matched[node] |= top << 1;
     }
 }
 
@@ -193,29 +193,29 @@ __device__ void wide_pop(const Wide& tree, levels_t top) {
     }
 }
 
-__device__ void wide_satisfy(const Wide& tree, int tag, levels_t top) {
+__device__ void wide_satisfy(const Wide& tree, int symbol, levels_t top) {
     for (int node = threadIdx.x; node < tree.n_nodes; node += THREADS)
-        if (tree.tags[node] == tag && tree.is_below(node, top)) tree.reported[node] |= top;
+        if (tree.symbols[node] == symbol && tree.is_below(node, top)) tree.reported[node] |= top;
 }
 
-// All events of a document: is the tree in it?
-__device__ bool wide_holds(const Wide& tree, const int* events, offset_t n_events) {
+// All signals of a document: is the tree in it?
+__device__ bool wide_holds(const Wide& tree, const int* signals, offset_t n_signals) {
     for (int node = threadIdx.x; node < tree.n_nodes; node += THREADS) {
         tree.matched[node] = tree.reported[node] = 0;
         tree.is_refuted[node] = 0;
     }
     __syncthreads();
     levels_t top = DOCUMENT_OPEN;
-    for (offset_t i = 0; i < n_events; i++) {
-        int event = events[i];
-        if (event >= 0) {
-            wide_push(tree, event, top);
+    for (offset_t i = 0; i < n_signals; i++) {
+        int signal = signals[i];
+        if (signal >= 0) {
+            wide_push(tree, signal, top);
             top <<= 1;
-        } else if (event == (CLOSE)) {
+        } else if (signal == (CLOSE)) {
             wide_pop(tree, top);
             top >>= 1;
         } else {
-            wide_satisfy(tree, -2 - event, top);
+            wide_satisfy(tree, -2 - signal, top);
         }
         __syncthreads();
     }
@@ -226,10 +226,10 @@ __device__ bool wide_holds(const Wide& tree, const int* events, offset_t n_event
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) match_wide(
-    const int* __restrict__ tags, const int* __restrict__ prefixes,
+    const int* __restrict__ symbols, const int* __restrict__ prefixes,
     const unsigned* __restrict__ personalities, const int* __restrict__ tree_start,
     const int* __restrict__ rows, int n_trees, const int* __restrict__ documents, int n_documents,
-    int first_document, const offset_t* __restrict__ event_start, const int* __restrict__ events,
+    int first_document, const offset_t* __restrict__ signal_start, const int* __restrict__ signals,
     levels_t* matched, levels_t* reported, int* is_refuted,
     unsigned* __restrict__ hits, offset_t n_words
 ) {
@@ -237,13 +237,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_wide(
     int start = tree_start[number], n_nodes = tree_start[number + 1] - start;
     offset_t place = (offset_t)slot * tree_start[n_trees] + start;
     Wide tree = {
-        tags + start, prefixes + start, personalities + start, n_nodes,
+        symbols + start, prefixes + start, personalities + start, n_nodes,
         matched + place, reported + place, is_refuted + place
     };
     for (int i = slot; i < n_documents; i += n_slots) {
         int document = documents[i];
-        offset_t first = event_start[document];
-        bool holds = wide_holds(tree, events + first, event_start[document + 1] - first);
+        offset_t first = signal_start[document];
+        bool holds = wide_holds(tree, signals + first, signal_start[document + 1] - first);
         if (holds && threadIdx.x == 0)
             add_hit(hits, n_words, document - first_document, rows[number]);
     }

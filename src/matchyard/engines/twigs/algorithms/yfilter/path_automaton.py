@@ -47,11 +47,11 @@ class Active(NamedTuple):
 
 def build(stored: Any) -> Paths:
     """The automaton of all trees."""
-    state_of, source, axis, tag = _number(stored)
+    state_of, source, axis, symbol = _number(stored)
     n_states = len(source)
     kind = np.zeros(n_states, np.uint8)
     any_of = np.full((2, n_states), -1, np.int32)
-    is_name = tag != ANY
+    is_name = symbol != ANY
     is_step = np.arange(n_states) != START
     for way, bit in ((_CHILD, _HAS_CHILD_NAMES), (_DESCENDANT, _HAS_DESCENDANT_NAMES)):
         states = np.flatnonzero(is_step & ~is_name & (axis == way))
@@ -59,7 +59,7 @@ def build(stored: Any) -> Paths:
         kind[source[is_step & is_name & (axis == way)]] |= bit
     kind[source[is_step & (axis == _DESCENDANT)]] |= _IS_LOOP
     named = np.flatnonzero(is_step & is_name)
-    steps = _fill(named, source, axis, tag)
+    steps = _fill(named, source, axis, symbol)
     return Paths(state_of, axis, kind, any_of[_CHILD], any_of[_DESCENDANT], *steps)
 
 
@@ -75,8 +75,8 @@ def activate(paths: Paths, n_levels: int) -> Active:
 
 
 @njit(nogil=True, cache=True)
-def _key(state, axis, tag):
-    return ((np.int64(state) * 2 + axis) << 32) | (np.int64(tag) + 1)
+def _key(state, axis, symbol):
+    return ((np.int64(state) * 2 + axis) << 32) | (np.int64(symbol) + 1)
 
 
 @njit(nogil=True, cache=True)
@@ -99,13 +99,13 @@ def _empty_keys(n_keys):
 
 @njit(nogil=True, cache=True)
 def _number(stored):
-    """The state of every node; and for every state where its last step begins, its axis, its tag."""
+    """The state of every node; and for every state where its last step begins, its axis, its symbol."""
     tree_start, parent = stored.tree_start, stored.parent
     n_nodes = len(parent)
     keys = _empty_keys(n_nodes)
     found = np.empty(len(keys), np.int32)
     state_of = np.empty(n_nodes, np.int32)
-    source, tag = np.zeros(n_nodes + 1, np.int32), np.zeros(n_nodes + 1, np.int32)
+    source, symbol = np.zeros(n_nodes + 1, np.int32), np.zeros(n_nodes + 1, np.int32)
     axis = np.zeros(n_nodes + 1, np.uint8)
     n_states = 1
     for tree in range(len(tree_start) - 1):
@@ -117,18 +117,18 @@ def _number(stored):
             if keys[place] < 0:
                 keys[place], found[place] = key, n_states
                 source[n_states], axis[n_states] = above, stored.axis[node]
-                tag[n_states] = stored.tag[node]
+                symbol[n_states] = stored.tag[node]
                 n_states += 1
             state_of[node] = found[place]
-    return state_of, source[:n_states], axis[:n_states], tag[:n_states]
+    return state_of, source[:n_states], axis[:n_states], symbol[:n_states]
 
 
 @njit(nogil=True, cache=True)
-def _fill(states, source, axis, tag):
+def _fill(states, source, axis, symbol):
     keys = _empty_keys(len(states))
     found = np.full(len(keys), -1, np.int32)
     for state in states:
-        key = _key(source[state], axis[state], tag[state])
+        key = _key(source[state], axis[state], symbol[state])
         place = _place(keys, key)
         keys[place], found[place] = key, state
     return keys, found
@@ -154,9 +154,9 @@ def room(paths, active, level, here):
 
 
 @njit(nogil=True, cache=True)
-def enter(paths, active, level, tag, here):
+def enter(paths, active, level, symbol, here):
     """An element opens: the states that it reaches are put on the stack, at that level."""
-    active.start[level + 1] = reach(paths, active, level - 1, tag, True, here)
+    active.start[level + 1] = reach(paths, active, level - 1, symbol, True, here)
     active.loop_end[level] = active.loop_end[level - 1]
     _begin_loops(paths, active, level, here)
 
@@ -169,8 +169,8 @@ def leave(active, level):
 
 
 @njit(nogil=True, cache=True)
-def reach(paths, active, level, tag, is_element, here):
-    """Write the states that something of a tag, within the element of that level, reaches on top
+def reach(paths, active, level, symbol, is_element, here):
+    """Write the states that something of a symbol, within the element of that level, reaches on top
     of the stack; returns their end."""
     kinds, start = paths.state_kind, active.start
     end = start[level + 1]
@@ -180,14 +180,14 @@ def reach(paths, active, level, tag, is_element, here):
             here[end] = paths.any_child[state]
             end += 1
         if kinds[state] & _HAS_CHILD_NAMES:
-            end = _follow(paths, _key(state, _CHILD, tag), here, end)
+            end = _follow(paths, _key(state, _CHILD, symbol), here, end)
     for i in range(active.loop_end[level]):
         state = active.loops[i]
         if is_element and paths.any_descendant[state] >= 0:
             here[end] = paths.any_descendant[state]
             end += 1
         if kinds[state] & _HAS_DESCENDANT_NAMES:
-            end = _follow(paths, _key(state, _DESCENDANT, tag), here, end)
+            end = _follow(paths, _key(state, _DESCENDANT, symbol), here, end)
     return end
 
 

@@ -1,7 +1,7 @@
 """yfilter: one automaton finds the paths of all twigs, which are then joined [YFilter].
 
 Every root-to-leaf path of every twig is a path of one automaton (`path_automaton`). Running it over
-the events of a document gives, for every path and so for every node of a twig, the elements at which
+the signals of a document gives, for every path and so for every node of a twig, the elements at which
 it ends (`sections`). Twigs all of whose paths were found are then joined, node by node from
 the leaves up: an element holds if it has, at the elements within it, what each child of the node
 asks for, and none of what negated children ask for [YFilter].
@@ -130,7 +130,7 @@ def workspace(table: Table, options: Options) -> Workspace:
 
 def match(table: Table, batch: Batch, workspace: Workspace, options: Options) -> Part:
     """The keys per document; candidates are the nodes that were joined."""
-    n_elements = int(np.diff(batch.event_start).max(initial=0)) // 2  # all close as well
+    n_elements = int(np.diff(batch.signal_start).max(initial=0)) // 2  # all close as well
     workspace.make_room(table, int(batch.depth.max(initial=0)), n_elements, options.section)
     hit_start, rows, n_joined = _match(
         table, workspace.paths, batch, workspace.section, workspace.active, workspace.joining,
@@ -146,16 +146,16 @@ def estimate(n_subscriptions: int, n_nodes: int, n_names: int, options: Options)
 
 @njit(nogil=True, cache=True)
 def _match(table, paths, batch, section, active, joining, n_elements):
-    n_documents = len(batch.event_start) - 1
+    n_documents = len(batch.signal_start) - 1
     here = np.empty(2 * len(paths.state_kind), np.int32)
     hit_start = np.zeros(n_documents + 1, np.int64)
     rows = np.empty(1024, np.int32)
     n_hits, n_joined = np.int64(0), 0
     for document in range(n_documents):
-        first, last = batch.event_start[document], batch.event_start[document + 1]
+        first, last = batch.signal_start[document], batch.signal_start[document + 1]
         joining.is_held[:] = 0
         n_more, here = _run(
-            table, paths, batch.events[first:last], section, active, joining, n_elements, here
+            table, paths, batch.signals[first:last], section, active, joining, n_elements, here
         )
         n_joined += n_more
         while n_hits + len(table.row_start) > len(rows):
@@ -166,31 +166,31 @@ def _match(table, paths, batch, section, active, joining, n_elements):
 
 
 @njit(nogil=True, cache=True)
-def _run(table, paths, events, section, active, joining, n_elements, here):
-    """All events of a document; returns how many nodes were joined, and the stack of states."""
+def _run(table, paths, signals, section, active, joining, n_elements, here):
+    """All signals of a document; returns how many nodes were joined, and the stack of states."""
     level, n_joined = np.int64(0), 0  # a plain 0 has a type of its own: `_join` would be made twice
     is_first = level == 0
     path_automaton.begin(paths, active, here)
     sections.begin(section, 0)
-    for event in events:
-        if event >= 0:
+    for signal in signals:
+        if signal >= 0:
             if sections.n_new(section) == n_elements:
                 n_joined += _join(table, section, joining, level, is_first, False)
                 _continue(section, active, level, here)
                 is_first = False
             here = room(paths, active, level, here)
             level += 1
-            enter(paths, active, level, event, here)
+            enter(paths, active, level, signal, here)
             bit = sections.open_element(section, level)
             for i in range(active.start[level], active.start[level + 1]):
                 sections.record(section, here[i], bit)
-        elif event == CLOSE:
+        elif signal == CLOSE:
             sections.close_element(section, level)
             leave(active, level)
             level -= 1
         else:
             here = room(paths, active, level, here)
-            end = reach(paths, active, level, -2 - event, False, here)
+            end = reach(paths, active, level, -2 - signal, False, here)
             for i in range(active.start[level + 1], end):
                 axis = paths.state_axis[here[i]]
                 sections.record_test(section, here[i], axis, section.bit_at[level])

@@ -7,14 +7,14 @@ from array import array
 from matchyard.engines.twigs.encoder.events.value_tests import Values
 from matchyard.engines.twigs.encoder.layout import CLOSE, Vocabulary
 from matchyard.engines.twigs.language.options import DEFAULTS, Options
-from matchyard.engines.twigs.xml.expat import events
+from matchyard.engines.twigs.xml.expat import signals
 from matchyard.errors import XmlError
 
 
 def encode(
     document: bytes | str, vocabulary: Vocabulary | Values, options: Options = DEFAULTS
 ) -> tuple[array[int], int]:
-    """The events of a document as a batch has them, and its depth."""
+    """The signals of a document as a batch has them, and its depth."""
     values = vocabulary if isinstance(vocabulary, Values) else Values(vocabulary)
     found = array("i")
     starts: list[int] = []  # of open elements, in `text`
@@ -29,9 +29,9 @@ def encode(
         found.extend(leaves)
 
     attributes: list[dict[str, str]]
-    for kind, what, *attributes in events(document, options):
+    for kind, what, *attributes in signals(document, options):
         if kind == "open":
-            found.append(values.tag(str(what)))
+            found.append(values.symbol(str(what)))
             for name, value in attributes[0].items():
                 satisfy(values.leaves_of_attribute(name, value))
             starts.append(len(text))

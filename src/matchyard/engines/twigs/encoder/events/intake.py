@@ -14,7 +14,7 @@ from matchyard.columns import as_arrow, decoded, first_null, refuse_single
 from matchyard.engines.twigs.encoder.events import expat_fallback
 from matchyard.engines.twigs.encoder.events.value_tests import Values
 from matchyard.engines.twigs.encoder.layout import Batch, Vocabulary
-from matchyard.engines.twigs.encoder.scanner.scanner import ALL_EVENTS, ASK, Scanned, joined, scan
+from matchyard.engines.twigs.encoder.scanner.scanner import ALL_SIGNALS, ASK, Scanned, joined, scan
 from matchyard.engines.twigs.language.options import REFUSE, SCAN, Options
 from matchyard.engines.twigs.xml.expat import Text, as_bytes
 from matchyard.errors import ParseError, XmlError
@@ -99,53 +99,53 @@ def _from_arrow(values: pa.Array, options: Options) -> Column:
     return Column(start, text, np.full(len(values), is_text), options)
 
 
-def encode(column: Column, vocabulary: Vocabulary, most_events: int = ALL_EVENTS) -> Batch:
+def encode(column: Column, vocabulary: Vocabulary, most_signals: int = ALL_SIGNALS) -> Batch:
     """Documents as a batch; raises the error of the first that is malformed or passes a limit,
     unless the options say that such are skipped. Only the first documents, at least one, where
-    they have as many events as that."""
-    batch, faults = read(column, vocabulary, most_events)
+    they have as many signals as that."""
+    batch, faults = read(column, vocabulary, most_signals)
     if faults and column.options.malformed == REFUSE:
         raise faults[min(faults)]
     return batch
 
 
 def read(
-    column: Column, vocabulary: Vocabulary, most_events: int = ALL_EVENTS
+    column: Column, vocabulary: Vocabulary, most_signals: int = ALL_SIGNALS
 ) -> tuple[Batch, dict[int, XmlError]]:
-    """Documents as a batch, and what is wrong with those that have no events for that reason."""
-    scanned = _scanned(column, vocabulary, most_events)
+    """Documents as a batch, and what is wrong with those that have no signals for that reason."""
+    scanned = _scanned(column, vocabulary, most_signals)
     rows = np.flatnonzero(scanned.depth < 0).tolist()
     faults: dict[int, XmlError] = {}
     if rows:
         lists: list[array[int]] = []
-        depths, n_events, values = [], 0, Values(vocabulary)
+        depths, n_signals, values = [], 0, Values(vocabulary)
         for row in rows:
-            if row and n_events + scanned.event_start[row] >= most_events:
+            if row and n_signals + scanned.signal_start[row] >= most_signals:
                 scanned = scanned.first(row)
                 break
             try:
-                events, depth = expat_fallback.encode(column.document(row), values, column.options)
+                signals, depth = expat_fallback.encode(column.document(row), values, column.options)
             except XmlError as error:
                 faults[row] = error.counted_from(row)
-                events, depth = array("i"), 0
-            lists.append(events)
+                signals, depth = array("i"), 0
+            lists.append(signals)
             depths.append(depth)
-            n_events += len(events)
+            n_signals += len(signals)
         done = np.array(rows[: len(lists)], np.int64)
         scanned = scanned.put(done, _of_lists(lists, depths))
-    return Batch(scanned.event_start, scanned.events, scanned.depth.astype(np.int32)), faults
+    return Batch(scanned.signal_start, scanned.signals, scanned.depth.astype(np.int32)), faults
 
 
-def _scanned(column: Column, vocabulary: Vocabulary, most_events: int) -> Scanned:
+def _scanned(column: Column, vocabulary: Vocabulary, most_signals: int) -> Scanned:
     start, end = column.document_start[:-1], column.document_start[1:]
     if column.options.parser == SCAN:
-        return scan(column.text, start, end, vocabulary, column.options, most_events)
+        return scan(column.text, start, end, vocabulary, column.options, most_signals)
     n_rows = column.n_rows
     none = np.empty(0, np.int32)
     return Scanned(np.zeros(n_rows + 1, np.int64), none, np.full(n_rows, ASK, np.int64))
 
 
 def _of_lists(lists: list[array[int]], depths: list[int]) -> Scanned:
-    event_start = np.concatenate([[0], np.cumsum([len(events) for events in lists])])
-    events = np.concatenate([np.empty(0, np.int32), *(np.array(one, np.int32) for one in lists)])
-    return Scanned(event_start.astype(np.int64), events, np.array(depths, np.int64))
+    signal_start = np.concatenate([[0], np.cumsum([len(signals) for signals in lists])])
+    signals = np.concatenate([np.empty(0, np.int32), *(np.array(one, np.int32) for one in lists)])
+    return Scanned(signal_start.astype(np.int64), signals, np.array(depths, np.int64))

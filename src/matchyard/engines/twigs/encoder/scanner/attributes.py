@@ -30,9 +30,9 @@ from matchyard.engines.twigs.encoder.scanner.characters import (
 )
 from matchyard.engines.twigs.encoder.scanner.element_names import find_cached
 from matchyard.engines.twigs.encoder.scanner.references import (
-    N_EVENTS,
     N_GATHERED,
     N_HITS,
+    N_SIGNALS,
     read_reference,
 )
 from matchyard.kernels.hashing import is_equal
@@ -154,12 +154,12 @@ def skip_attributes(text, position, end, spans):
 @njit(nogil=True, cache=True)
 def read_attributes(
     text, position, end, lookups, cache, declared, document, skips, limit, max_hits, spans,
-    gathered, events, state,
+    gathered, signals, state,
 ):  # fmt: skip
     """After the name of an element: its attributes, and leaves for their tests; returns where the
     `>` or `/` is. `gathered` has no room where no test looks at attributes."""
     names, tests, texts = lookups.attributes, lookups.tests, lookups.texts
-    run_start, tags, operands, numbers = tests.run_start, tests.tag, tests.text, tests.number
+    run_start, symbols, operands, numbers = tests.run_start, tests.symbol, tests.text, tests.number
     length_bits = tests.length_bits
     slots, word_start, words = texts.slots, texts.text_start, texts.text
     nothing = gathered[:0]
@@ -195,12 +195,12 @@ def read_attributes(
         if position < 0:
             return position
         if attribute:
-            n_events = add_leaves(
-                run_start, tags, operands, numbers, length_bits, slots, word_start, words, attribute - 1,
-                gathered, begin, state[N_GATHERED], events, state[N_EVENTS],
+            n_signals = add_leaves(
+                run_start, symbols, operands, numbers, length_bits, slots, word_start, words, attribute - 1,
+                gathered, begin, state[N_GATHERED], signals, state[N_SIGNALS],
             )  # fmt: skip
-            state[N_HITS] += n_events - state[N_EVENTS]
-            is_left = n_events == UNSURE or state[N_HITS] > max_hits
-            if is_left or n_events >= len(events):
+            state[N_HITS] += n_signals - state[N_SIGNALS]
+            is_left = n_signals == UNSURE or state[N_HITS] > max_hits
+            if is_left or n_signals >= len(signals):
                 return np.int64(ASK if is_left else FULL)
-            state[N_EVENTS], state[N_GATHERED] = n_events, begin
+            state[N_SIGNALS], state[N_GATHERED] = n_signals, begin

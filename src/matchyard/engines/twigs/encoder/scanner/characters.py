@@ -21,7 +21,7 @@ from matchyard.engines.twigs.encoder.scanner.vector_blocks import (
 # What a scan of a document ends with, besides a position; both refer it to expat.
 REFUSED = -1  # it is malformed; expat says how
 ASK = -2  # expat has to decide
-FULL = -3  # no: the events need more room
+FULL = -3  # no: the signals need more room
 SUBSET = -4  # not yet: its declarations are to be read first
 REWRITE = -5  # nor yet: it has references to entities that are more than text
 
@@ -217,7 +217,7 @@ def copy(source, start, end, target, place):
 
 @njit(nogil=True, cache=True)
 def count_brackets(text, start, end):
-    """The most events that elements can make: one for every `<`, and another for every `/>`."""
+    """The most signals that elements can make: one for every `<`, and another for every `/>`."""
     n_brackets = 0
     while start + WIDTH < end:
         n_brackets += count_block(text, start)

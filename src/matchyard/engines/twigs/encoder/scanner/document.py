@@ -46,9 +46,9 @@ from matchyard.engines.twigs.encoder.scanner.markup import (
     skip_misc,
 )
 from matchyard.engines.twigs.encoder.scanner.references import (
-    N_EVENTS,
     N_GATHERED,
     N_HITS,
+    N_SIGNALS,
     read_reference,
 )
 from matchyard.kernels.strings import Names
@@ -67,7 +67,7 @@ class Lookups(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What scanning writes to, besides the events."""
+    """What scanning writes to, besides the signals."""
 
     cache: NDArray[np.uint64]  # of element names, see `element_names`
     attribute_cache: NDArray[np.uint64]
@@ -155,15 +155,15 @@ def _skip_unnamed(text, position, end):
 
 @njit(nogil=True, cache=True)
 def scan_document(
-    text, position, end, document, skips, lookups, declared, settings, room, events
+    text, position, end, document, skips, lookups, declared, settings, room, signals
 ):  # fmt: skip
-    """The events of a document whose root starts at `position`, or after what may be before it;
+    """The signals of a document whose root starts at `position`, or after what may be before it;
     returns its depth or a code."""
     cache, stack, value_start = room.cache, room.stack, room.value_start
     spans, gathered, state = room.spans, room.gathered, room.state
     references = room.references
     names, tests, texts = lookups.names, lookups.tests, lookups.texts
-    run_start, tags, operands, numbers = tests.run_start, tests.tag, tests.text, tests.number
+    run_start, symbols, operands, numbers = tests.run_start, tests.symbol, tests.text, tests.number
     length_bits = tests.length_bits
     slots, word_start, words = texts.slots, texts.text_start, texts.text
     has_attribute_tests, has_text_tests = settings.has_attribute_tests, settings.has_text_tests
@@ -174,7 +174,7 @@ def scan_document(
     max_depth, limit = settings.max_depth, settings.max_entity_expansion
     max_hits = settings.max_value_hits
     text_group = len(lookups.attributes.text_start) - 1
-    n_events, n_most, depth, text_start = state[N_EVENTS], 0, 0, 0
+    n_signals, n_most, depth, text_start = state[N_SIGNALS], 0, 0, 0
     state[N_GATHERED] = state[N_HITS] = 0
     position = skip_misc(text, position, end)
     if position < 0 or not _is_start(text, position, end):
@@ -206,18 +206,18 @@ def scan_document(
         else:
             if gathers and state[N_GATHERED] > text_start:
                 if has_text_tests:
-                    n_before = n_events
-                    n_events = add_leaves(
-                        run_start, tags, operands, numbers, length_bits, slots, word_start, words,
-                        text_group, gathered, text_start, state[N_GATHERED], events, n_events,
+                    n_before = n_signals
+                    n_signals = add_leaves(
+                        run_start, symbols, operands, numbers, length_bits, slots, word_start, words,
+                        text_group, gathered, text_start, state[N_GATHERED], signals, n_signals,
                     )  # fmt: skip
-                    state[N_HITS] += n_events - n_before
-                    if n_events == UNSURE or state[N_HITS] > max_hits:
+                    state[N_HITS] += n_signals - n_before
+                    if n_signals == UNSURE or state[N_HITS] > max_hits:
                         return np.int64(ASK)
                 if not has_value_tests:
                     state[N_GATHERED] = text_start
                 text_start = state[N_GATHERED]
-            if n_events + 2 > len(events):
+            if n_signals + 2 > len(signals):
                 return np.int64(FULL)
             is_closed = byte == SLASH
             if is_closed:
@@ -233,26 +233,26 @@ def scan_document(
                     return np.int64(REFUSED)
                 top = STACKED * depth
                 begin = position + 1
-                position, tag = open_element(text, begin, end, cache, stack, top)
-                if tag == MISSING:
-                    tag = look_up(names, cache, text, begin, end)
-                if tag < 0 or position >= end:
-                    return min(tag, np.int64(REFUSED))
-                events[n_events] = tag
-                n_events += 1
+                position, symbol = open_element(text, begin, end, cache, stack, top)
+                if symbol == MISSING:
+                    symbol = look_up(names, cache, text, begin, end)
+                if symbol < 0 or position >= end:
+                    return min(symbol, np.int64(REFUSED))
+                signals[n_signals] = symbol
+                n_signals += 1
                 if is_space(text[position]):
                     begin = position
                     if not has_attribute_tests:
                         position = skip_attributes(text, begin, end, spans)
                     if has_attribute_tests or position < 0:
-                        state[N_EVENTS] = n_events
+                        state[N_SIGNALS] = n_signals
                         position = read_attributes(
                             text, begin, end, lookups, room.attribute_cache, declared, document,
-                            skips, limit, max_hits, spans, for_attributes, events, state,
+                            skips, limit, max_hits, spans, for_attributes, signals, state,
                         )  # fmt: skip
                         if position < 0:
                             return position
-                        n_events = state[N_EVENTS]
+                        n_signals = state[N_SIGNALS]
                 is_closed = text[position] == SLASH
                 position += is_closed
                 if position >= end or text[position] != GREATER:
@@ -265,19 +265,19 @@ def scan_document(
             if is_closed:
                 depth -= 1
                 if has_value_tests:
-                    n_before = n_events
-                    n_events = add_leaves(
-                        run_start, tags, operands, numbers, length_bits, slots, word_start, words,
-                        text_group + 1, gathered, value_start[depth], state[N_GATHERED], events,
-                        n_events,
+                    n_before = n_signals
+                    n_signals = add_leaves(
+                        run_start, symbols, operands, numbers, length_bits, slots, word_start, words,
+                        text_group + 1, gathered, value_start[depth], state[N_GATHERED], signals,
+                        n_signals,
                     )  # fmt: skip
-                    state[N_HITS] += n_events - n_before
-                    if n_events == UNSURE or state[N_HITS] > max_hits:
+                    state[N_HITS] += n_signals - n_before
+                    if n_signals == UNSURE or state[N_HITS] > max_hits:
                         return np.int64(ASK)
-                if n_events >= len(events):
+                if n_signals >= len(signals):
                     return np.int64(FULL)
-                events[n_events] = CLOSE
-                n_events += 1
+                signals[n_signals] = CLOSE
+                n_signals += 1
                 if depth == 0:
                     break
         begin = position
@@ -286,7 +286,7 @@ def scan_document(
             return np.int64(REFUSED)
         if gathers and position > begin:
             _gather(text, begin, position, gathered, state)
-    state[N_EVENTS] = n_events
+    state[N_SIGNALS] = n_signals
     position = skip_misc(text, position, end)
     if position < 0:
         return position

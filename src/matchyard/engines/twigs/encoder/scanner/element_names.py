@@ -1,8 +1,8 @@
 """Names of elements: found by a cache when they open, compared with a stack when they close.
 
-cache    four words per slot: first and last eight bytes of a name, its length, its tag;
+cache    four words per slot: first and last eight bytes of a name, its length, its symbol;
          only names of at most 16 bytes, which are those words and nothing else
-stack    four words per open element: the same, with the start of the name for the tag
+stack    four words per open element: the same, with the start of the name for the symbol
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def find_cached(names, cache, text, start, end):
 
 @njit(nogil=True, cache=True)
 def open_element(text, start, end, cache, stack, top):
-    """Put the element whose name starts here on the stack; returns where the name ends and the tag,
+    """Put the element whose name starts here on the stack; returns where the name ends and the symbol,
     or MISSING where that is not in the cache. What is there is known to be a name."""
     after = skip_name(text, start, end)
     length = after - start
@@ -87,7 +87,7 @@ def open_element(text, start, end, cache, stack, top):
 
 @njit(nogil=True, cache=True)
 def look_up(names, cache, text, start, end):
-    """The tag of an element that is not in the cache, or REFUSED or ASK."""
+    """The symbol of an element that is not in the cache, or REFUSED or ASK."""
     after = name_end(text, start, end)
     return after if after < 0 else find_cached(names, cache, text, start, after)
 

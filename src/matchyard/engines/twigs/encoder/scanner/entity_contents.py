@@ -13,7 +13,7 @@ from functools import lru_cache
 from matchyard.engines.twigs.language.model import is_name
 from matchyard.engines.twigs.language.options import Options
 from matchyard.engines.twigs.xml.entities import REFERENCE, Entities, is_character
-from matchyard.engines.twigs.xml.expat import events
+from matchyard.engines.twigs.xml.expat import signals
 from matchyard.errors import XmlError
 
 _MARKUP = re.compile("[<&]|]]>")  # more than text, or the end of a section
@@ -90,7 +90,7 @@ def _is_whole(content: str) -> bool:
 
 def _read(content: str) -> bool:
     try:
-        events(f"<x>{content}</x>", _ANY_DEPTH)
+        signals(f"<x>{content}</x>", _ANY_DEPTH)
     except XmlError:
         return False
     return True

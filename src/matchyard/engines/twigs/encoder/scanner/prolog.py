@@ -48,7 +48,7 @@ class Roots(NamedTuple):
     skips: NDArray[np.bool_]  # [n_documents] are undefined entities skipped?
     declared: Declared
     entities: list[tuple[Contents, str]]  # by number: those of the document, and the name
-    n_brackets: int  # the most events that elements can make
+    n_brackets: int  # the most signals that elements can make
 
 
 def find_roots(
@@ -174,7 +174,7 @@ def _find_root(text, position, end):
 
 @njit(nogil=True, cache=True)
 def _find_all(text, start, end, max_bytes, root, is_alone, place):
-    """See `_find_root`; returns the most events that elements can make."""
+    """See `_find_root`; returns the most signals that elements can make."""
     n_brackets = 0
     for i in range(len(start)):
         if end[i] - start[i] > max_bytes:

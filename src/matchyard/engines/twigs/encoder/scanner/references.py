@@ -23,7 +23,7 @@ from matchyard.engines.twigs.encoder.scanner.characters import (
 )
 from matchyard.kernels.hashing import is_equal
 
-N_EVENTS, N_GATHERED, N_EXPANDED, N_REFERENCES, N_HITS = 0, 1, 2, 3, 4  # in `state`
+N_SIGNALS, N_GATHERED, N_EXPANDED, N_REFERENCES, N_HITS = 0, 1, 2, 3, 4  # in `state`
 N_STATE = 5
 REFERENCE = 3  # words of a reference to an entity with tags: start, end, number of the entity
 _ONE_BYTE, _TWO_BYTES, _THREE_BYTES = 0x80, 0x800, 0x10000

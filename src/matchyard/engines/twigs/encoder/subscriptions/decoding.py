@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from matchyard.engines.twigs.encoder.layout import ANY as ANY_TAG
+from matchyard.engines.twigs.encoder.layout import ANY as ANY_SYMBOL
 from matchyard.engines.twigs.encoder.layout import Twigs, Vocabulary
 from matchyard.engines.twigs.encoder.subscriptions.terms import label_of
 from matchyard.engines.twigs.language.model import ANY, DOCUMENT, Axis, Node, Test, Twig
@@ -21,15 +21,15 @@ def decode_rows(twigs: Twigs, start: int, stop: int, vocabulary: Vocabulary) -> 
     """The twigs of some consecutive rows."""
 
     @cache
-    def label(tag: int) -> str | Test:
-        return ANY if tag == ANY_TAG else label_of(vocabulary, tag)
+    def label(symbol: int) -> str | Test:
+        return ANY if symbol == ANY_SYMBOL else label_of(vocabulary, symbol)
 
     for first in range(start, stop, _CHUNK):
         some = twigs.take(np.arange(first, min(first + _CHUNK, stop)))
         row_start, tree_start, *columns = (column.tolist() for column in some)
         nodes = [
-            (parent, _AXES[axis], is_negated, label(tag))
-            for parent, axis, is_negated, tag in zip(*columns, strict=True)
+            (parent, _AXES[axis], is_negated, label(symbol))
+            for parent, axis, is_negated, symbol in zip(*columns, strict=True)
         ]
         trees = [_tree(nodes[begin:end]) for begin, end in pairwise(tree_start)]
         for begin, end in pairwise(row_start):

@@ -1,6 +1,6 @@
 """Subscriptions in any form that users have them in, and while they wait to be compiled.
 
-Until then their tags are the numbers of terms, since tags depend on all else in a vocabulary.
+Until then their symbols are the numbers of terms, since symbols depend on all else in a vocabulary.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.columns import as_arrow, refuse_single
-from matchyard.engines.twigs.encoder.layout import ANY as ANY_TAG
+from matchyard.engines.twigs.encoder.layout import ANY as ANY_SYMBOL
 from matchyard.engines.twigs.encoder.layout import Twigs, Vocabulary
 from matchyard.engines.twigs.encoder.subscriptions.terms import term_of
 from matchyard.engines.twigs.encoder.subscriptions.vocabulary import (
@@ -35,7 +35,7 @@ _EXAMPLE = "expected twigs, e.g. ['//article[@year > 1990]/title']"
 class Subscriptions(NamedTuple):
     """Many twigs, over terms of their own."""
 
-    twigs: Twigs  # their tags are numbers of terms
+    twigs: Twigs  # their symbols are numbers of terms
     terms: pa.Array  # large_string
 
     @property
@@ -92,7 +92,7 @@ class Writer:
     """Twigs one by one, in lists that become arrays all at once."""
 
     def __init__(self) -> None:
-        self._terms: dict[str | Test, int] = {ANY: ANY_TAG}
+        self._terms: dict[str | Test, int] = {ANY: ANY_SYMBOL}
         self._words: list[int] = []  # parent, axis, is it negated, and term of each node
         self._tree_ends, self._row_ends = [0], [0]
 
@@ -163,7 +163,7 @@ class Staging:
         self._append(renumber(column.twigs, self._terms.intern_arrow(column.terms)), keys)
 
     def _append(self, twigs: Twigs, keys: NDArray[np.int64]) -> None:
-        n_rows, n_nodes = self.n_rows + len(keys), self.n_parts + len(twigs.tag)
+        n_rows, n_nodes = self.n_rows + len(keys), self.n_parts + len(twigs.symbol)
         self._staged.append(_Staged(twigs, keys, n_rows, n_nodes))
 
     def put_back(self, twigs: Twigs, vocabulary: Vocabulary, keys: NDArray[np.int64]) -> None:

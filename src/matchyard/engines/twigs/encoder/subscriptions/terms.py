@@ -67,7 +67,7 @@ def read_tests(terms: pa.Array) -> Tests:
 
 
 def terms_of(vocabulary: Vocabulary) -> pa.Array:
-    """The terms of all tags from 1 on."""
+    """The terms of all symbols from 1 on."""
     names = vocabulary.names.to_arrow().cast(_WIDE)
     if not len(vocabulary.source):
         return names
@@ -92,11 +92,11 @@ def _chosen(texts: pa.Array, ids: NDArray[np.int32]) -> pa.Array:
     return pc.fill_null(texts.cast(_WIDE).take(wanted), "")
 
 
-def label_of(vocabulary: Vocabulary, tag: int) -> str | Test:
-    """What a tag from 1 on stands for in the language."""
-    number = tag - 1 - vocabulary.n_names
+def label_of(vocabulary: Vocabulary, symbol: int) -> str | Test:
+    """What a symbol from 1 on stands for in the language."""
+    number = symbol - 1 - vocabulary.n_names
     if number < 0:
-        return vocabulary.names.name(tag - 1)
+        return vocabulary.names.name(symbol - 1)
     source, test = Source(vocabulary.source[number]), Comparison(vocabulary.test[number])
     attribute = vocabulary.attribute[number]
     operand: str | float | None = None

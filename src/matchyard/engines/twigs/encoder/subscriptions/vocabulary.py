@@ -1,4 +1,4 @@
-"""Vocabularies made from terms, and twigs over terms as twigs over tags, and back.
+"""Vocabularies made from terms, and twigs over terms as twigs over symbols, and back.
 
 Names are numbered by falling use, and by their bytes where they are used as often; tests are sorted.
 So a vocabulary depends on what is in it, not on the way there.
@@ -28,8 +28,8 @@ _OF_TEXT = (Comparison.EQUAL, Comparison.UNEQUAL)
 
 def encode(twigs: Twigs, terms: pa.Array) -> tuple[Twigs, Vocabulary]:
     """Twigs over terms as twigs over a new vocabulary with just what they use."""
-    vocabulary, tags = build(terms, count_values(twigs.tag, len(terms)))
-    return renumber(twigs, tags), vocabulary
+    vocabulary, symbols = build(terms, count_values(twigs.symbol, len(terms)))
+    return renumber(twigs, symbols), vocabulary
 
 
 def inspect(vocabulary: Vocabulary, place: str, is_thorough: bool) -> None:
@@ -59,21 +59,21 @@ def inspect(vocabulary: Vocabulary, place: str, is_thorough: bool) -> None:
 
 
 def renumber(twigs: Twigs, numbers: NDArray[np.int32]) -> Twigs:
-    """The same with other numbers for tags; `*` stays what it is."""
-    return twigs._replace(tag=np.append(numbers, np.int32(ANY))[twigs.tag])
+    """The same with other numbers for symbols; `*` stays what it is."""
+    return twigs._replace(symbol=np.append(numbers, np.int32(ANY))[twigs.symbol])
 
 
 def build(terms: pa.Array, uses: NDArray[np.int64]) -> tuple[Vocabulary, NDArray[np.int32]]:
-    """A vocabulary of the terms that are used, and the tag of each of them (0: it is not)."""
-    tags = np.zeros(len(terms), np.int32)
+    """A vocabulary of the terms that are used, and the symbol of each of them (0: it is not)."""
+    symbols = np.zeros(len(terms), np.int32)
     of_tests = is_test(terms) if len(terms) else np.empty(0, np.bool_)
     named = np.flatnonzero((uses > 0) & ~of_tests)
     names, rank = _by_uses(terms.take(pa.array(named)), uses[named])
-    tags[named] = 1 + rank
+    symbols[named] = 1 + rank
     tested = np.flatnonzero((uses > 0) & of_tests)
     vocabulary, place = _with_tests(names, terms.take(pa.array(tested)))
-    tags[tested] = 1 + vocabulary.n_names + place
-    return vocabulary, tags
+    symbols[tested] = 1 + vocabulary.n_names + place
+    return vocabulary, symbols
 
 
 def _by_uses(words: pa.Array, uses: NDArray[np.int64]) -> tuple[Names, NDArray[np.int32]]:
@@ -112,7 +112,7 @@ def _in_order(words: pa.Array, wanted: NDArray[np.bool_]) -> tuple[Names, NDArra
 
 def uses_all(twigs: Twigs, vocabulary: Vocabulary) -> bool:
     """Has no row gone since the vocabulary was made?"""
-    uses = count_values(twigs.tag, vocabulary.n_tags)
+    uses = count_values(twigs.symbol, vocabulary.n_symbols)
     n_names = vocabulary.n_names
     return bool(
         (uses[1 : 1 + n_names] == vocabulary.names.counts()).all() and uses[1 + n_names :].all()
@@ -120,7 +120,7 @@ def uses_all(twigs: Twigs, vocabulary: Vocabulary) -> bool:
 
 
 def intern_terms(interner: Interner, vocabulary: Vocabulary) -> NDArray[np.int32]:
-    """The ids of the terms of all tags, by tag; that of the first, which has none, is of no use."""
+    """The ids of the terms of all symbols, by symbol; that of the first, which has none, is of no use."""
     ids = interner.intern_arrow(terms_of(vocabulary))
     return np.concatenate([np.zeros(1, np.int32), ids])
 
@@ -136,7 +136,7 @@ def encode_known(twigs: Twigs, terms: pa.Array, vocabulary: Vocabulary) -> Twigs
 
 def count(twigs: Twigs, terms: pa.Array) -> pa.Table:
     """What a part of the subscriptions brings to the vocabulary: columns `name` and `count`."""
-    return pa.table({"name": terms, "count": count_values(twigs.tag, len(terms))})
+    return pa.table({"name": terms, "count": count_values(twigs.symbol, len(terms))})
 
 
 def merge_counts(parts: Iterable[pa.Table]) -> Vocabulary:
