@@ -174,10 +174,10 @@ def rarest(twigs: Twigs) -> NDArray[np.int64]:
 
     A row of several trees has none, and what stands below a negated node does not count.
     """
-    found = np.full(twigs.n_rows, -1, np.int64)
+    symbols = np.full(twigs.n_rows, -1, np.int64)
     longest = int(np.diff(twigs.tree_start).max(initial=0))
-    _find_rarest(twigs, np.empty(longest, np.bool_), found)
-    return found
+    _find_rarest(twigs, np.empty(longest, np.bool_), symbols)
+    return symbols
 
 
 def n_ids(vocabulary: Vocabulary) -> int:
@@ -207,8 +207,8 @@ def estimate(n_rows: int, n_nodes: int, n_names: int) -> tuple[int, int, int]:
 
 
 @njit(nogil=True, cache=True)
-def _find_rarest(twigs, is_needed, found):
-    for row in range(len(found)):
+def _find_rarest(twigs, is_needed, symbols):
+    for row in range(len(symbols)):
         tree = twigs.row_start[row]
         if twigs.row_start[row + 1] - tree != 1:
             continue
@@ -219,7 +219,7 @@ def _find_rarest(twigs, is_needed, found):
             if parent >= 0 and not is_needed[parent]:
                 is_needed[node - first] = False
             if is_needed[node - first]:
-                found[row] = max(found[row], twigs.symbol[node])
+                symbols[row] = max(symbols[row], twigs.symbol[node])
 
 
 @njit(nogil=True, cache=True)

@@ -98,24 +98,24 @@ def _expand(condition: Condition, is_negated: bool, limit: int) -> set[Tree]:
     parts = (_expand(part, is_negated, limit) for part in condition.parts)
     if isinstance(condition, And) != is_negated:
         return _joined(parts, limit)
-    found = {tree for part in parts for tree in part}
-    _check_count(len(found), limit)
-    _check_nodes(len(found), _n_nodes(found), limit)
-    return found
+    trees = {tree for part in parts for tree in part}
+    _check_count(len(trees), limit)
+    _check_nodes(len(trees), _n_nodes(trees), limit)
+    return trees
 
 
 def _joined(parts: Iterable[set[Tree]], limit: int) -> set[Tree]:
     """One alternative of each part, in all combinations, which are counted before they are made."""
     given = list(parts)
     alone = [tree for part in given if len(part) == 1 for tree in part]
-    found: set[Tree] = {frozenset().union(*alone)}
+    trees: set[Tree] = {frozenset().union(*alone)}
     for part in given:
         if len(part) != 1:
-            _check_count(len(found) * len(part), limit)
-            n_nodes = len(part) * _n_nodes(found) + len(found) * _n_nodes(part)
-            _check_nodes(len(found) * len(part), n_nodes, limit)
-            found = {tree | other for tree in found for other in part}
-    return found
+            _check_count(len(trees) * len(part), limit)
+            n_nodes = len(part) * _n_nodes(trees) + len(trees) * _n_nodes(part)
+            _check_nodes(len(trees) * len(part), n_nodes, limit)
+            trees = {tree | other for tree in trees for other in part}
+    return trees
 
 
 def _n_nodes(trees: set[Tree]) -> int:
@@ -125,20 +125,20 @@ def _n_nodes(trees: set[Tree]) -> int:
 def _expand_path(steps: tuple[Step, ...], is_negated: bool, limit: int) -> set[Tree]:
     if len(steps) > MAX_STEPS:
         _fail_of_depth()
-    found: set[Tree] = {frozenset()}  # what is to hold at the end of the path: nothing more
+    trees: set[Tree] = {frozenset()}  # what is to hold at the end of the path: nothing more
     for step in reversed(steps):
         if isinstance(step.name, Test):
-            found = {frozenset([node]) for node in _tests(step.axis, step.name)}
+            trees = {frozenset([node]) for node in _tests(step.axis, step.name)}
             continue
         inner = (_expand(condition, False, limit) for condition in step.conditions)
-        found = _joined([found, *inner], limit)
-        _check_nodes(len(found), _n_nodes(found) + len(found), limit)
-        found = {frozenset([Node(step.axis, step.name, False, _sorted(tree))]) for tree in found}
+        trees = _joined([trees, *inner], limit)
+        _check_nodes(len(trees), _n_nodes(trees) + len(trees), limit)
+        trees = {frozenset([Node(step.axis, step.name, False, _sorted(tree))]) for tree in trees}
     if is_negated:
-        if frozenset() in found:
+        if frozenset() in trees:
             return set()
-        return {frozenset(replace(node, is_negated=True) for tree in found for node in tree)}
-    return found
+        return {frozenset(replace(node, is_negated=True) for tree in trees for node in tree)}
+    return trees
 
 
 def _tests(axis: Axis, test: Test) -> list[Node]:

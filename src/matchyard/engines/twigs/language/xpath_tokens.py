@@ -70,10 +70,10 @@ class Tokens:
         """Raise the error that something else was expected."""
         at = self.at if at is None else at
         token = self.all[at]
-        found = f"found {_shorten(token)}" if token else "it ends here"
+        seen = f"found {_shorten(token)}" if token else "it ends here"
         if token in ('"', "'"):
-            found += ", which is not closed"
-        raise self._error(at, f"{found}; expected {expected}", part)
+            seen += ", which is not closed"
+        raise self._error(at, f"{seen}; expected {expected}", part)
 
     def _error(self, at: int, message: str, part: str) -> TwigError:
         """The message with the line of the text and a caret below the token."""
@@ -81,8 +81,8 @@ class Tokens:
         end = len(self.text.rstrip(" \t\r\n"))
         return self._error_at(starts[at] if at < len(starts) else end, message, part)
 
-    def _error_at(self, place: int, message: str, part: str) -> TwigError:
-        before = self.text[:place].split("\n")
+    def _error_at(self, position: int, message: str, part: str) -> TwigError:
+        before = self.text[:position].split("\n")
         column, whole = len(before[-1]), self.text.split("\n")[len(before) - 1]
         from_column = max(0, column - 60)
         line = re.sub(r"\s", " ", whole[from_column : column + 40])

@@ -64,8 +64,8 @@ def explain_miss(twig: Twig, elements: list[Element]) -> str:
 
 
 def _miss_of(tree: tuple[Node, ...], elements: list[Element]) -> _Miss:
-    found = _count_below(tree, elements)
-    return _Miss(found[DOCUMENT], _missing(tree, DOCUMENT, elements))
+    counts = _count_below(tree, elements)
+    return _Miss(counts[DOCUMENT], _missing(tree, DOCUMENT, elements))
 
 
 def _missing(children: tuple[Node, ...], at: int, elements: list[Element]) -> str:
@@ -81,8 +81,8 @@ def _missing(children: tuple[Node, ...], at: int, elements: list[Element]) -> st
         return f"{where} {_differing(node.name, elements[at])}"
     reached = [place for place in _below(node, at, elements) if _has_name(node, elements[place])]
     if reached:
-        found = _count(node, elements)
-        return _missing(node.children, max(reached, key=lambda place: found[place]), elements)
+        counts = _count(node, elements)
+        return _missing(node.children, max(reached, key=lambda place: counts[place]), elements)
     has = _listed([child for child in children if holds[child] and not child.is_negated])
     if at == DOCUMENT and node.axis == Axis.CHILD:
         return f"the root is {elements[0].name}, not {node.name}"

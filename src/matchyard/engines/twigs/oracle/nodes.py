@@ -15,15 +15,15 @@ def find_parents(node: Node, elements: list[Element]) -> set[int]:
     places = find_places(node, elements)
     if isinstance(node.name, Test):
         return places
-    found: set[int] = set()
+    parents: set[int] = set()
     for place in places:
         parent = elements[place].parent
-        while parent not in found:
-            found.add(parent)
+        while parent not in parents:
+            parents.add(parent)
             if node.axis == Axis.CHILD or parent == DOCUMENT:
                 break
             parent = elements[parent].parent
-    return found
+    return parents
 
 
 def find_places(node: Node, elements: list[Element]) -> set[int]:
@@ -35,11 +35,11 @@ def find_places(node: Node, elements: list[Element]) -> set[int]:
             for place, element in enumerate(elements)
             if any(satisfies(text, test) for text in find_texts(test, element))
         }
-    found = {place for place, one in enumerate(elements) if test in (ANY, one.name)}
+    matching = {place for place, one in enumerate(elements) if test in (ANY, one.name)}
     for child in node.children:
         parents = find_parents(child, elements)
-        found = found - parents if child.is_negated else found & parents
-    return found
+        matching = matching - parents if child.is_negated else matching & parents
+    return matching
 
 
 def find_texts(test: Test, element: Element) -> list[str]:

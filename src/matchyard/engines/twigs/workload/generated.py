@@ -76,13 +76,13 @@ class Drawn(Workload):
             self._refuse(not model.dtd and not model.root, "its DTD is built in; see 'dtd'")
             return definition.read_text(dblp.TEXT), dblp.ROOT
         self._refuse(bool(model.dtd), "the parameter 'dtd' names the file")
-        found = definition.read_file(model.dtd)
-        tops = found.tops()
+        dtd = definition.read_file(model.dtd)
+        tops = dtd.tops()
         self._refuse(
             bool(model.root) or len(tops) == 1,
             f"the parameter 'root' names the root, perhaps one of: {', '.join(tops)}",
         )
-        return found, model.root or tops[0]
+        return dtd, model.root or tops[0]
 
     @cached_property
     def _grammar(self) -> Grammar:
@@ -138,5 +138,5 @@ def _binary(starts: NDArray[np.int64], data: NDArray[np.uint8]) -> pa.Array:
 
 def _joined(pieces: list[pa.Array]) -> pa.Array:
     """Documents in one column, with offsets as short as they can be."""
-    found = pa.concat_arrays(pieces) if pieces else pa.array([], pa.large_binary())
-    return found.cast(pa.binary()) if found.nbytes < _MOST_BYTES else found
+    documents = pa.concat_arrays(pieces) if pieces else pa.array([], pa.large_binary())
+    return documents.cast(pa.binary()) if documents.nbytes < _MOST_BYTES else documents

@@ -71,13 +71,13 @@ def _write_bytes(text, out, end):
 def _write_test(tags, written, element, state, out, end):
     """Write a test of an attribute or of the text: that it is there, a text, or a number."""
     first = tags.attribute_start[element]
-    place = next_below(state, n_tests(tags, written, element))
+    chosen = next_below(state, n_tests(tags, written, element))
     template, is_value = tags.text[element], True
-    if first + place < tags.attribute_start[element + 1]:
+    if first + chosen < tags.attribute_start[element + 1]:
         end = _write_bytes("[@", out, end)
-        end = write_text(tags.attribute_names, first + place, out, end)
-        template = tags.attribute_text[first + place]
-        is_value = tags.attribute_kind[first + place] == VALUE and _is_plain(written, template)
+        end = write_text(tags.attribute_names, first + chosen, out, end)
+        template = tags.attribute_text[first + chosen]
+        is_value = tags.attribute_kind[first + chosen] == VALUE and _is_plain(written, template)
         is_value = is_value and next_fraction(state) < 0.5
     else:
         end = _write_bytes("[.", out, end)

@@ -73,9 +73,9 @@ class Entities:
     def undefined(self, text: str) -> str | None:
         """The name of an undefined entity that the text refers to, also by way of others."""
         for name in REFERENCE.findall(text):
-            found = None if is_character(name) else self.undefined_in(name)
-            if found is not None:
-                return found
+            undefined = None if is_character(name) else self.undefined_in(name)
+            if undefined is not None:
+                return undefined
         return None
 
     def undefined_in(self, name: str) -> str | None:

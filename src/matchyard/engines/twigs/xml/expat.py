@@ -222,9 +222,9 @@ class _Reader:
         while start < len(self._data):
             end = start + max(_TAG_BYTES, len(text))
             text += decoder.decode(self._data[start:end])
-            found = pattern.match(text)
-            if found is not None:
-                return found[0]
+            match = pattern.match(text)
+            if match is not None:
+                return match[0]
             start = end
         return text
 

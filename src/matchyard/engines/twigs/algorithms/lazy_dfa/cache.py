@@ -26,7 +26,7 @@ ONCE = -1  # of a step: it was met, but what follows was not remembered
 AS_BITS = -1  # in place of a frame: what is met is kept as bits
 (N_SETS, N_WORDS, N_SCOPES, N_STATES, N_FRAMES, N_STEPS, N_MASKS, N_CLEARED) = range(8)
 _ODD = np.uint64(0x9E3779B97F4A7C15)
-_NEAR = np.uint64(4)  # places of a frame near those of its time…
+_NEAR = np.uint64(4)  # slots of a frame near those of its time…
 _TOP = np.uint64(62)  # …of which the highest two bits of a hash choose one
 
 
@@ -37,8 +37,8 @@ class Cache(NamedTuple):
     set_start: NDArray[np.int64]  # [n_sets + 1]
     word_at: NDArray[np.int32]  # [n_words] which word it is, ascending in a set
     words: NDArray[np.uint64]
-    set_places: NDArray[np.int32]  # hash tables: set and frame by their contents
-    frame_places: NDArray[np.int32]
+    set_slots: NDArray[np.int32]  # hash tables: set and frame by their contents
+    frame_slots: NDArray[np.int32]
     set_scope: NDArray[np.int32]  # [n_sets] from 1
     scope_set: NDArray[np.int32]  # [n_scopes]
     next_state: NDArray[np.int32]  # [n_scopes, n_symbols] from 1; of a leaf: the set that it meets
@@ -73,8 +73,8 @@ def new_cache(n_symbols: int, n_bytes: int, n_least: int) -> Cache:
         set_start=np.zeros(n_sets + 1, np.int64),
         word_at=np.zeros(n_words, np.int32),
         words=np.zeros(n_words, np.uint64),
-        set_places=np.zeros(size, np.int32),
-        frame_places=np.zeros(size, np.int32),
+        set_slots=np.zeros(size, np.int32),
+        frame_slots=np.zeros(size, np.int32),
         set_scope=np.zeros(n_sets, np.int32),
         scope_set=np.zeros(n_scopes, np.int32),
         next_state=np.zeros((n_scopes, n_symbols), np.int32),
@@ -99,8 +99,8 @@ def new_cache(n_symbols: int, n_bytes: int, n_least: int) -> Cache:
 @njit(nogil=True, cache=True)
 def clear(cache):
     """Forget everything."""
-    cache.set_places[:] = 0
-    cache.frame_places[:] = 0
+    cache.set_slots[:] = 0
+    cache.frame_slots[:] = 0
     cache.steps[:] = ZERO
     cache.set_scope[: cache.used[N_SETS]] = UNKNOWN
     cache.next_state[: cache.used[N_SCOPES]] = UNKNOWN
@@ -130,11 +130,11 @@ def has_room(cache, n_words):
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def append(word_at, words, place, at, word):
+def append(word_at, words, target, at, word):
     """Write a word of a set, unless it is 0: where the next one goes."""
-    word_at[place] = at
-    words[place] = word
-    return place + (word != ZERO)
+    word_at[target] = at
+    words[target] = word
+    return target + (word != ZERO)
 
 
 @njit(nogil=True, cache=True)
@@ -146,10 +146,10 @@ def intern_set(cache, end):
     hashed = np.uint64(n_words)
     for i in range(begin, begin + n_words):
         hashed += mix64(words[i] ^ (np.uint64(word_at[i]) * _ODD))
-    places = cache.set_places
-    place = np.int64(mix64(hashed) & np.uint64(len(places) - 1))
-    while places[place] > 0:
-        number = places[place] - 1
+    slots = cache.set_slots
+    slot = np.int64(mix64(hashed) & np.uint64(len(slots) - 1))
+    while slots[slot] > 0:
+        number = slots[slot] - 1
         start = set_start[number]
         is_same = set_start[number + 1] - start == n_words
         i = 0
@@ -159,11 +159,11 @@ def intern_set(cache, end):
             i += 1
         if is_same:
             return np.int64(number)
-        place = (place + 1) & (len(places) - 1)
+        slot = (slot + 1) & (len(slots) - 1)
     number = cache.used[N_SETS]
     set_start[number] = begin
     set_start[number + 1] = end
-    places[place] = number + 1
+    slots[slot] = number + 1
     cache.used[N_SETS] += 1
     cache.used[N_WORDS] += n_words
     return number
@@ -203,17 +203,17 @@ def new_state(cache, asking, symbol, scope, sure, late):
 @njit(nogil=True, cache=True)
 def intern_frame(cache, state, met):
     """The number of the frame of that state in which this set is met."""
-    places = cache.frame_places
+    slots = cache.frame_slots
     hashed = mix64((np.uint64(state) << np.uint64(32)) | np.uint64(met))
-    place = np.int64(hashed & np.uint64(len(places) - 1))
-    while places[place] > 0:
-        number = places[place] - 1
+    slot = np.int64(hashed & np.uint64(len(slots) - 1))
+    while slots[slot] > 0:
+        number = slots[slot] - 1
         if cache.frame_state[number] == state and cache.frame_met[number] == met:
             return np.int64(number)
-        place = (place + 1) & (len(places) - 1)
+        slot = (slot + 1) & (len(slots) - 1)
     number = cache.used[N_FRAMES]
     cache.used[N_FRAMES] += 1
-    places[place] = number + 1
+    slots[slot] = number + 1
     cache.frame_state[number], cache.frame_met[number] = state, met
     cache.frame_up[number] = UNKNOWN
     return number
@@ -221,7 +221,7 @@ def intern_frame(cache, state, met):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _near(key, hashed, size):
-    """A place next to those of frames of about the same time, which are likely needed together."""
+    """A slot next to those of frames of about the same time, which are likely needed together."""
     return np.int64(((key >> np.uint64(32)) * _NEAR + (hashed >> _TOP)) & np.uint64(size - 1))
 
 
@@ -230,28 +230,28 @@ def find_step(steps, frame, up):
     """The frame after `up` was met in `frame`, from 1; UNKNOWN where nobody asked yet, or ONCE."""
     key = (np.uint64(frame) << np.uint64(32)) | np.uint64(up)
     hashed = mix64(key)
-    place = _near(key, hashed, len(steps))
-    if steps[place, 0] == key:
-        return np.int64(steps[place, 1])
-    place = np.int64(hashed & np.uint64(len(steps) - 1))
-    while steps[place, 0] != ZERO:
-        if steps[place, 0] == key:
-            return np.int64(steps[place, 1])
-        place = (place + 1) & (len(steps) - 1)
+    slot = _near(key, hashed, len(steps))
+    if steps[slot, 0] == key:
+        return np.int64(steps[slot, 1])
+    slot = np.int64(hashed & np.uint64(len(steps) - 1))
+    while steps[slot, 0] != ZERO:
+        if steps[slot, 0] == key:
+            return np.int64(steps[slot, 1])
+        slot = (slot + 1) & (len(steps) - 1)
     return np.int64(UNKNOWN)
 
 
 @njit(nogil=True, cache=True)
-def note_step(cache, frame, up, found):
+def note_step(cache, frame, up, following):
     """Remember what `find_step` is to find."""
     steps = cache.steps
     key = (np.uint64(frame) << np.uint64(32)) | np.uint64(up)
     hashed = mix64(key)
-    place = _near(key, hashed, len(steps))
-    if steps[place, 0] != ZERO and steps[place, 0] != key:
-        place = np.int64(hashed & np.uint64(len(steps) - 1))
-    while steps[place, 0] != ZERO and steps[place, 0] != key:
-        place = (place + 1) & (len(steps) - 1)
-    cache.used[N_STEPS] += steps[place, 0] == ZERO
-    steps[place, 0] = key
-    steps[place, 1] = np.uint64(np.int64(found))
+    slot = _near(key, hashed, len(steps))
+    if steps[slot, 0] != ZERO and steps[slot, 0] != key:
+        slot = np.int64(hashed & np.uint64(len(steps) - 1))
+    while steps[slot, 0] != ZERO and steps[slot, 0] != key:
+        slot = (slot + 1) & (len(steps) - 1)
+    cache.used[N_STEPS] += steps[slot, 0] == ZERO
+    steps[slot, 0] = key
+    steps[slot, 1] = np.uint64(np.int64(following))

@@ -57,13 +57,13 @@ def close_bits(table, cache, levels, level):
 @njit(nogil=True, cache=True)
 def _intern_found(table, cache, levels, state, inner, bits):
     """The set of what `_find` finds."""
-    word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
+    word_at, words, target = cache.word_at, cache.words, cache.used[N_WORDS]
     asking, above = cache.state_asking[state], levels.above
     _find(table, cache, levels, state, inner, bits, above)
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
-        place = append(word_at, words, place, word_at[i], words[i] & above[word_at[i]])
+        target = append(word_at, words, target, word_at[i], words[i] & above[word_at[i]])
     above[:] = ZERO
-    return intern_set(cache, place)
+    return intern_set(cache, target)
 
 
 @njit(nogil=True, cache=True)

@@ -225,15 +225,15 @@ def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, m
                 is_full, has_forgotten = False, True
             if signal >= 0:
                 symbol = signal if signal < n_symbols else np.int32(0)
-                found = np.int64(next_state[scopes[level], symbol])
-                if found == UNKNOWN:
-                    found = enter(table, cache, scopes[level], symbol)
+                state = np.int64(next_state[scopes[level], symbol])
+                if state == UNKNOWN:
+                    state = enter(table, cache, scopes[level], symbol)
                     is_full = not has_room(cache, most)
                 level += 1
                 symbols[level] = symbol
-                states[level] = found - 1
-                scopes[level] = state_scope[found - 1]
-                frames[level] = first_frame[found - 1]
+                states[level] = state - 1
+                scopes[level] = state_scope[state - 1]
+                frames[level] = first_frame[state - 1]
                 continue
             if signal == CLOSE:
                 frame = frames[level]
@@ -264,10 +264,10 @@ def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, m
                     continue
             else:
                 stamp = (element[level] << 32) | up
-                place = (up * 40503 + element[level]) & (N_STAMPS - 1)
-                if stamps[place] == stamp:
+                slot = (up * 40503 + element[level]) & (N_STAMPS - 1)
+                if stamps[slot] == stamp:
                     continue
-                stamps[place] = stamp
+                stamps[slot] = stamp
             meet(cache, levels, level, up, step, small)
             is_full = not has_room(cache, most)
         hits, n_hits, n_here = append_rows(table, levels, seen, n_seen + document, hits, n_hits)

@@ -52,7 +52,7 @@ def shape(tag_start, symbol):
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _place(number, n_of_any, n_any, first):
+def _position(number, n_of_any, n_any, first):
     """Which bit of a row a requirement is."""
     return number if number < n_of_any else number + 64 * (n_any - first)
 
@@ -189,11 +189,11 @@ def _ranges(table, numbers, symbol, row_of):
         by, own = lead[number], 1 if number >= n_of_any else 0
         if row_of[2 * by] >= 0:
             continue
-        place = np.uint64(_place(number, n_of_any, n_any, first))
+        position = np.uint64(_position(number, n_of_any, n_any, first))
         if ranges[by, own] == ZERO:
-            ranges[by, own] = place << _HALF
+            ranges[by, own] = position << _HALF
         begin = ranges[by, own] >> _HALF
-        ranges[by, own] = (begin << _HALF) | (place + ONE - begin)
+        ranges[by, own] = (begin << _HALF) | (position + ONE - begin)
     return ranges
 
 
@@ -203,8 +203,8 @@ def _fill(table, numbers, symbol, row_of, is_open, unsure, blocks, n_masks):
     n_any, first, _ = shape(table.tag_start, symbol)
     n_of_any = table.tag_start[1]
     for number in numbers:
-        place = _place(number, n_of_any, n_any, first)
-        at, bit, c = place >> 6, ONE << np.uint64(place & 63), 0
+        position = _position(number, n_of_any, n_any, first)
+        at, bit, c = position >> 6, ONE << np.uint64(position & 63), 0
         lead = condition = _condition(table, number, 0)
         if row_of[lead] >= 0:
             is_open[at] |= bit

@@ -86,9 +86,9 @@ def meet(cache, levels, level, up, step, small):
         if step == ONCE:
             end = _append_union(cache, known, up)
             if end - cache.used[N_WORDS] <= small:
-                found = intern_frame(cache, state, intern_set(cache, end))
-                note_step(cache, frame, up, found + 1)
-                levels.frames[level] = found
+                following = intern_frame(cache, state, intern_set(cache, end))
+                note_step(cache, frame, up, following + 1)
+                levels.frames[level] = following
                 return
         else:
             note_step(cache, frame, up, ONCE)
@@ -100,7 +100,7 @@ def meet(cache, levels, level, up, step, small):
 @njit(nogil=True, cache=True)
 def _append_union(cache, left, right):
     """Write the words of two sets together: where they end."""
-    word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
+    word_at, words, target = cache.word_at, cache.words, cache.used[N_WORDS]
     i, last = cache.set_start[left], cache.set_start[left + 1]
     j, end = cache.set_start[right], cache.set_start[right + 1]
     while i < last and j < end:
@@ -110,14 +110,14 @@ def _append_union(cache, left, right):
             word |= words[i]
         if has_right:
             word |= words[j]
-        place = append(word_at, words, place, at, word)
+        target = append(word_at, words, target, at, word)
         i += has_left
         j += has_right
     for rest in range(i, last):
-        place = append(word_at, words, place, word_at[rest], words[rest])
+        target = append(word_at, words, target, word_at[rest], words[rest])
     for rest in range(j, end):
-        place = append(word_at, words, place, word_at[rest], words[rest])
-    return place
+        target = append(word_at, words, target, word_at[rest], words[rest])
+    return target
 
 
 @njit(nogil=True, cache=True)
@@ -144,8 +144,8 @@ def forget(table, cache, levels, level):
         state = enter(table, cache, levels.scopes[at - 1], levels.symbols[at]) - 1
         levels.states[at], levels.scopes[at] = state, cache.state_scope[state]
         if levels.frames[at] >= 0:
-            place = cache.used[N_WORDS]
+            target = cache.used[N_WORDS]
             for i in range(start[at], start[at + 1]):
-                place = append(cache.word_at, cache.words, place, word_at[i], words[i])
-            levels.frames[at] = intern_frame(cache, state, intern_set(cache, place))
+                target = append(cache.word_at, cache.words, target, word_at[i], words[i])
+            levels.frames[at] = intern_frame(cache, state, intern_set(cache, target))
     return has_room(cache, most)

@@ -52,21 +52,23 @@ class Requirements(NamedTuple):
 
 def requirements(twigs: Any) -> Requirements:
     """The requirements of all trees."""
-    found = classes(twigs)
-    n_uses = np.bincount(found.conditions >> 1, minlength=len(found.requirement_class))
-    lead = _leads(found, n_uses)
-    order = _order(found, lead, n_uses)
+    subtrees = classes(twigs)
+    n_uses = np.bincount(subtrees.conditions >> 1, minlength=len(subtrees.requirement_class))
+    lead = _leads(subtrees, n_uses)
+    order = _order(subtrees, lead, n_uses)
     never = len(order)
     number = np.append(np.empty(never, np.int32), np.int32(never))  # the last also stands for none
     number[order] = np.arange(never, dtype=np.int32)
     starts, conditions = take_rows(
-        found.condition_start, _renumbered(found.conditions, number), found.requirement_class[order]
+        subtrees.condition_start,
+        _renumbered(subtrees.conditions, number),
+        subtrees.requirement_class[order],
     )
-    leads = np.append(number[lead[found.requirement_class[order]]], np.int32(never))
+    leads = np.append(number[lead[subtrees.requirement_class[order]]], np.int32(never))
     others, more_start, more = _split(starts, conditions, leads)
-    symbols = found.class_symbol[found.requirement_class[order]]
+    symbols = subtrees.class_symbol[subtrees.requirement_class[order]]
     n_symbols = int(symbols.max(initial=0)) + 1
-    is_deep = _bits(np.append(found.requirement_axis[order] == Axis.DESCENDANT, False))
+    is_deep = _bits(np.append(subtrees.requirement_axis[order] == Axis.DESCENDANT, False))
     return Requirements(
         ragged(np.bincount(symbols + 1, minlength=n_symbols + 1)).astype(np.int32),
         leads.astype(np.uint32),
@@ -78,16 +80,20 @@ def requirements(twigs: Any) -> Requirements:
         is_deep,
         ragged(np.bincount(leads[:-1], minlength=never + 1)).astype(np.int32),
         np.argsort(leads[:-1], kind="stable").astype(np.int32),
-        *_trees(twigs, found.tree_start, _renumbered(found.tree_conditions, number), len(is_deep)),
+        *_trees(
+            twigs, subtrees.tree_start, _renumbered(subtrees.tree_conditions, number), len(is_deep)
+        ),
     )
 
 
-def _order(found: Classes, lead: NDArray[np.int64], n_uses: NDArray[np.int64]) -> NDArray[np.int64]:
+def _order(
+    subtrees: Classes, lead: NDArray[np.int64], n_uses: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """By symbol; of a symbol those that ask for nothing, then those whose leads are asked for most."""
-    own = found.requirement_class
+    own = subtrees.requirement_class
     leads = lead[own]
-    popular = np.append(n_uses, len(found.conditions) + 1)[leads]  # the last where there is none
-    return np.lexsort((found.requirement_axis, leads, -popular, found.class_symbol[own]))
+    popular = np.append(n_uses, len(subtrees.conditions) + 1)[leads]  # the last where there is none
+    return np.lexsort((subtrees.requirement_axis, leads, -popular, subtrees.class_symbol[own]))
 
 
 def _renumbered(conditions: NDArray[np.int32], number: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -137,13 +143,13 @@ def _first_asked(tree_start, tree_conditions):
 
 
 @njit(nogil=True, cache=True)
-def _leads(found, n_uses):
+def _leads(subtrees, n_uses):
     """Per class the requirement to be met that is met least: the one with most names in it, and of
     those the one that fewest classes ask for; -1 for none."""
     condition_start, conditions, class_symbol = (
-        found.condition_start,
-        found.conditions,
-        found.class_symbol,
+        subtrees.condition_start,
+        subtrees.conditions,
+        subtrees.class_symbol,
     )
     leads = np.full(len(class_symbol), -1, np.int64)
     n_names = np.zeros(len(class_symbol), np.int64)  # known where needed: subtrees are found first
@@ -153,9 +159,9 @@ def _leads(found, n_uses):
             if conditions[c] & 1:
                 continue
             requirement, lead = conditions[c] >> 1, leads[number]
-            own = n_names[found.requirement_class[requirement]]
+            own = n_names[subtrees.requirement_class[requirement]]
             n_names[number] += own
-            most = n_names[found.requirement_class[lead]] if lead >= 0 else -1
+            most = n_names[subtrees.requirement_class[lead]] if lead >= 0 else -1
             if own > most or (own == most and n_uses[requirement] < n_uses[lead]):
                 leads[number] = requirement
     return leads

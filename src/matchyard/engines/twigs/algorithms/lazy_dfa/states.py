@@ -28,30 +28,30 @@ def n_words_at_most(table):
 @njit(nogil=True, cache=True)
 def document_scope(table, cache):
     """What the root element may meet."""
-    word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
+    word_at, words, target = cache.word_at, cache.words, cache.used[N_WORDS]
     word, at = ZERO, 0
     for requirement in table.tops:
         if requirement >> 6 != at:
-            place = append(word_at, words, place, at, word)
+            target = append(word_at, words, target, at, word)
             word, at = ZERO, requirement >> 6
         word |= ONE << np.uint64(requirement & 63)
-    place = append(word_at, words, place, at, word)
-    return intern_scope(cache, intern_set(cache, place))
+    target = append(word_at, words, target, at, word)
+    return intern_scope(cache, intern_set(cache, target))
 
 
 @njit(nogil=True, cache=True)
 def enter(table, cache, scope, symbol):
     """The state of an element with that symbol in a scope, from 1."""
-    found = cache.next_state[scope, symbol]
-    if found == UNKNOWN:
+    state = cache.next_state[scope, symbol]
+    if state == UNKNOWN:
         if symbol > 0 and not _asks_for(table, cache, cache.scope_set[scope], symbol):
-            found = cache.next_state[scope, 0]  # as any element that nobody names
-            if found == UNKNOWN:
-                found = cache.next_state[scope, 0] = _new_state(table, cache, scope, np.int32(0))
+            state = cache.next_state[scope, 0]  # as any element that nobody names
+            if state == UNKNOWN:
+                state = cache.next_state[scope, 0] = _new_state(table, cache, scope, np.int32(0))
         else:
-            found = _new_state(table, cache, scope, symbol)
-        cache.next_state[scope, symbol] = found
-    return np.int64(found)
+            state = _new_state(table, cache, scope, symbol)
+        cache.next_state[scope, symbol] = state
+    return np.int64(state)
 
 
 @njit(nogil=True, cache=True)
@@ -69,12 +69,12 @@ def _new_state(table, cache, scope, symbol):
 @njit(nogil=True, cache=True)
 def enter_leaf(table, cache, scope, symbol):
     """The set that a leaf with that symbol meets in a scope, from 1. A `*` does not stand for it."""
-    word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
+    word_at, words, target = cache.word_at, cache.words, cache.used[N_WORDS]
     tag_start, asking = table.tag_start, cache.scope_set[scope]
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
         at = word_at[i]
-        place = append(word_at, words, place, at, words[i] & of_symbol(tag_start, symbol, at))
-    cache.next_state[scope, symbol] = intern_set(cache, place) + 1
+        target = append(word_at, words, target, at, words[i] & of_symbol(tag_start, symbol, at))
+    cache.next_state[scope, symbol] = intern_set(cache, target) + 1
     return np.int64(cache.next_state[scope, symbol])
 
 
@@ -108,44 +108,44 @@ def _asks_for(table, cache, asking, symbol):
 def _intern_free(table, cache, asking, symbol, flipped):
     """The requirements that ask for nothing, with all bits of `has_more` flipped; or only that
     something is not there, with none."""
-    word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
+    word_at, words, target = cache.word_at, cache.words, cache.used[N_WORDS]
     tag_start, has_more, is_free = table.tag_start, table.has_more, table.is_free
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
         at = word_at[i]
         word = words[i] & is_free[at] & of_element(tag_start, symbol, at)
         word &= has_more[at] ^ flipped
-        place = append(word_at, words, place, at, word)
-    return intern_set(cache, place)
+        target = append(word_at, words, target, at, word)
+    return intern_set(cache, target)
 
 
 @njit(nogil=True, cache=True)
 def _intern_inner(table, cache, asking, symbol, any_inner):
     """What the children of such an element may meet: what it asks for itself, and what those above
     ask of any element below. `any_inner` is that of an element that nobody names, if it is known."""
-    word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
+    word_at, words, target = cache.word_at, cache.words, cache.used[N_WORDS]
     tag_start, is_deep, lead, others = table.tag_start, table.is_deep, table.lead, table.others
     more_start, more = table.more_start, table.more
-    found, never = np.zeros(len(is_deep), np.uint64), len(lead) - 1
+    bits, never = np.zeros(len(is_deep), np.uint64), len(lead) - 1
     if any_inner >= 0:
-        take(cache, found, any_inner)
+        take(cache, bits, any_inner)
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
         at = word_at[i]
-        found[at] |= words[i] & is_deep[at]
+        bits[at] |= words[i] & is_deep[at]
         rest = words[i] & of_symbol(tag_start, symbol, at)
         if any_inner < 0:
             rest |= words[i] & of_symbol(tag_start, ANY, at)
         while rest != ZERO:
             number = 64 * at + lowest_one(rest)
             rest &= rest - ONE
-            set_bit(found, lead[number])
+            set_bit(bits, lead[number])
             for c in range(N_OTHERS):
-                set_bit(found, others[number, c] >> 1)
+                set_bit(bits, others[number, c] >> 1)
             for c in range(more_start[number], more_start[number + 1]):
-                set_bit(found, more[c] >> 1)
-    found[never >> 6] &= ~(ONE << np.uint64(never & 63))
-    for at in range(len(found)):
-        place = append(word_at, words, place, at, found[at])
-    return intern_set(cache, place)
+                set_bit(bits, more[c] >> 1)
+    bits[never >> 6] &= ~(ONE << np.uint64(never & 63))
+    for at in range(len(bits)):
+        target = append(word_at, words, target, at, bits[at])
+    return intern_set(cache, target)
 
 
 @njit(nogil=True, cache=True, forceinline=True)

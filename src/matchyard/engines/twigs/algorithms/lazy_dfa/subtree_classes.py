@@ -32,7 +32,7 @@ class Classes(NamedTuple):
 def classes(twigs: Any) -> Classes:
     """The classes of all trees, and what they ask for."""
     n_nodes, n_trees = len(twigs.symbol), len(twigs.tree_start) - 1
-    found = Classes(
+    subtrees = Classes(
         np.empty(n_nodes, np.int32),
         np.zeros(n_nodes + 1, np.int32),
         np.empty(n_nodes, np.int32),
@@ -42,27 +42,27 @@ def classes(twigs: Any) -> Classes:
         np.zeros(n_trees + 1, np.int32),
         np.empty(n_nodes, np.int32),
     )
-    n_classes, n_conditions, n_requirements = _find(twigs, found)
+    n_classes, n_conditions, n_requirements = _find(twigs, subtrees)
     return Classes(
-        found.class_symbol[:n_classes],
-        found.condition_start[: n_classes + 1],
-        found.conditions[:n_conditions],
-        found.requirement_class[:n_requirements],
-        found.requirement_axis[:n_requirements],
-        found.class_requirement[:n_classes],
-        found.tree_start,
-        found.tree_conditions[: found.tree_start[-1]],
+        subtrees.class_symbol[:n_classes],
+        subtrees.condition_start[: n_classes + 1],
+        subtrees.conditions[:n_conditions],
+        subtrees.requirement_class[:n_requirements],
+        subtrees.requirement_axis[:n_requirements],
+        subtrees.class_requirement[:n_classes],
+        subtrees.tree_start,
+        subtrees.tree_conditions[: subtrees.tree_start[-1]],
     )
 
 
 @njit(nogil=True, cache=True)
-def _find(twigs, found):
+def _find(twigs, subtrees):
     """Number the classes from the leaves up: (classes, conditions, requirements)."""
     parent, axis, is_negated, symbol = twigs.parent, twigs.axis, twigs.is_negated, twigs.symbol
     size = 16
     while size < 2 * len(symbol):
         size *= 2
-    places = np.full(size, -1, np.int32)
+    slots = np.full(size, -1, np.int32)
     most = 1
     for tree in range(len(twigs.tree_start) - 1):
         most = max(most, twigs.tree_start[tree + 1] - twigs.tree_start[tree])
@@ -78,25 +78,25 @@ def _find(twigs, found):
             here = node - first
             n_chosen = _sorted_codes(head[here + 1], following, code, chosen)
             number = _intern(
-                found, places, symbol[node], chosen[:n_chosen], n_classes, n_conditions
+                subtrees, slots, symbol[node], chosen[:n_chosen], n_classes, n_conditions
             )
             if number == n_classes:
                 n_classes += 1
                 n_conditions += n_chosen
-            if found.class_requirement[number, axis[node]] < 0:
-                found.class_requirement[number, axis[node]] = n_requirements
-                found.requirement_class[n_requirements] = number
-                found.requirement_axis[n_requirements] = axis[node]
+            if subtrees.class_requirement[number, axis[node]] < 0:
+                subtrees.class_requirement[number, axis[node]] = n_requirements
+                subtrees.requirement_class[n_requirements] = number
+                subtrees.requirement_axis[n_requirements] = axis[node]
                 n_requirements += 1
-            requirement = found.class_requirement[number, axis[node]]
+            requirement = subtrees.class_requirement[number, axis[node]]
             code[here] = 2 * requirement + is_negated[node]
             following[here] = head[parent[node] + 1]
             head[parent[node] + 1] = here
         n_chosen = _sorted_codes(head[0], following, code, chosen)
         for i in range(n_chosen):
-            found.tree_conditions[n_tops + i] = chosen[i]
+            subtrees.tree_conditions[n_tops + i] = chosen[i]
         n_tops += n_chosen
-        found.tree_start[tree + 1] = n_tops
+        subtrees.tree_start[tree + 1] = n_tops
     return n_classes, n_conditions, n_requirements
 
 
@@ -118,25 +118,25 @@ def _sorted_codes(node, following, code, chosen):
 
 
 @njit(nogil=True, cache=True)
-def _intern(found, places, symbol, conditions, n_classes, n_conditions):
+def _intern(subtrees, slots, symbol, conditions, n_classes, n_conditions):
     """The class with that symbol and those conditions; `n_classes` where it is new."""
     hashed = np.uint64(symbol)
     for condition in conditions:
         hashed = mix64(hashed ^ np.uint64(condition))
     hashed = mix64(hashed ^ np.uint64(len(conditions)))
-    place = np.int64(hashed & np.uint64(len(places) - 1))
-    while places[place] >= 0:
-        number = places[place]
-        start, end = found.condition_start[number], found.condition_start[number + 1]
-        is_same = found.class_symbol[number] == symbol and end - start == len(conditions)
+    slot = np.int64(hashed & np.uint64(len(slots) - 1))
+    while slots[slot] >= 0:
+        number = slots[slot]
+        start, end = subtrees.condition_start[number], subtrees.condition_start[number + 1]
+        is_same = subtrees.class_symbol[number] == symbol and end - start == len(conditions)
         for i in range(len(conditions)):
-            is_same = is_same and found.conditions[start + i] == conditions[i]
+            is_same = is_same and subtrees.conditions[start + i] == conditions[i]
         if is_same:
             return number
-        place = (place + 1) & (len(places) - 1)
-    places[place] = n_classes
-    found.class_symbol[n_classes] = symbol
-    found.condition_start[n_classes] = n_conditions
-    found.conditions[n_conditions : n_conditions + len(conditions)] = conditions
-    found.condition_start[n_classes + 1] = n_conditions + len(conditions)
+        slot = (slot + 1) & (len(slots) - 1)
+    slots[slot] = n_classes
+    subtrees.class_symbol[n_classes] = symbol
+    subtrees.condition_start[n_classes] = n_conditions
+    subtrees.conditions[n_conditions : n_conditions + len(conditions)] = conditions
+    subtrees.condition_start[n_classes + 1] = n_conditions + len(conditions)
     return n_classes

@@ -52,9 +52,9 @@ def distinct(twigs: Twigs, keys: NDArray[np.int64]) -> Distinct:
     return Distinct(twigs.take(first), key_start, keys)
 
 
-def store(found: Distinct) -> Stored:
+def store(rows: Distinct) -> Stored:
     """The arrays of a table."""
-    twigs, key_start, keys = found
+    twigs, key_start, keys = rows
     csr.check_offsets(len(twigs.tree_start), len(twigs.symbol), len(keys))
     none = np.empty(0, np.int64)
     return Stored(
@@ -127,11 +127,11 @@ def _row_codes(twigs):
         for tree in range(row_start[row], row_start[row + 1]):
             code = mix64(code ^ np.uint64(tree_start[tree + 1] - tree_start[tree]))
             for node in range(tree_start[tree], tree_start[tree + 1]):
-                place = (np.uint64(twigs.parent[node]) << np.uint64(2)) ^ (
+                shape = (np.uint64(twigs.parent[node]) << np.uint64(2)) ^ (
                     np.uint64(twigs.axis[node]) << np.uint64(1)
                 )
-                place ^= np.uint64(twigs.is_negated[node])
-                code = (code ^ place ^ (np.uint64(twigs.symbol[node]) << np.uint64(32))) * _ODD
+                shape ^= np.uint64(twigs.is_negated[node])
+                code = (code ^ shape ^ (np.uint64(twigs.symbol[node]) << np.uint64(32))) * _ODD
                 code ^= code >> np.uint64(29)
         codes[row] = mix64(code)
     return codes

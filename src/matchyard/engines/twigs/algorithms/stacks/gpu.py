@@ -172,16 +172,16 @@ def _fetch(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The number of rows of each document, and the rows."""
     lane, n_blocks = workspace.lane, -(-n_documents // _WARPS)
-    found = hits, workspace.always, np.int64(workspace.n_words), np.int32(n_documents)
+    results = hits, workspace.always, np.int64(workspace.n_words), np.int32(n_documents)
     on_lane = lane.empty("counts", n_documents, np.int64)
     count: Any = kernel(__file__, "count", VARIANTS[0])
-    lane.launch(count, n_blocks, _THREADS, *found, on_lane)
+    lane.launch(count, n_blocks, _THREADS, *results, on_lane)
     counts = lane.fetch(on_lane)
     hit_start = csr.ragged(counts)
     rows = lane.empty("rows", int(hit_start[-1]), np.int32)
     if len(rows):
         write: Any = kernel(__file__, "write", VARIANTS[0])
-        lane.launch(write, n_blocks, _THREADS, *found, lane.send("hit_start", hit_start), rows)
+        lane.launch(write, n_blocks, _THREADS, *results, lane.send("hit_start", hit_start), rows)
     return counts, lane.fetch(rows)
 
 

@@ -60,20 +60,20 @@ def pack(table: Any, multiple: int) -> Packed:
     rows = np.repeat(np.arange(len(table.row_start) - 1, dtype=np.int32), np.diff(table.row_start))
     fitting = np.flatnonzero((n_nodes > 0) & (n_nodes <= ROOM))
     fitting = fitting[np.argsort(-n_nodes[fitting], kind="stable")]
-    places, n_sets = _place(n_nodes[fitting])
+    first_lanes, n_sets = _first_lanes(n_nodes[fitting])
     n_lanes = -(-n_sets // multiple) * multiple * LANES
     return Packed(
-        _fill(table, fitting, places, rows, n_lanes),
+        _fill(table, fitting, first_lanes, rows, n_lanes),
         _keep_apart(table, np.flatnonzero(n_nodes > ROOM), rows),
         _bits(rows[n_nodes == 0], len(table.row_start) - 1),
     )
 
 
 @njit(nogil=True, cache=True)
-def _place(n_nodes):
+def _first_lanes(n_nodes):
     """The first lane of every tree, and the number of sets; sets that have the same room left are
     linked to each other."""
-    places = np.empty(len(n_nodes), np.int64)
+    first_lanes = np.empty(len(n_nodes), np.int64)
     last_with = np.full(ROOM + 1, -1, np.int64)  # by room
     linked = np.empty(len(n_nodes), np.int64)
     n_sets = 0
@@ -86,17 +86,17 @@ def _place(n_nodes):
             chosen, n_sets = n_sets, n_sets + 1
         else:
             last_with[room] = linked[chosen]
-        places[tree] = chosen * LANES + ROOM - room
+        first_lanes[tree] = chosen * LANES + ROOM - room
         room -= n_nodes[tree]
         linked[chosen] = last_with[room]
         last_with[room] = chosen
-    return places, n_sets
+    return first_lanes, n_sets
 
 
 def _fill(
     table: Any,
     trees: NDArray[np.int64],
-    places: NDArray[np.int64],
+    first_lanes: NDArray[np.int64],
     rows: NDArray[np.int32],
     n_lanes: int,
 ) -> Sets:
@@ -108,26 +108,26 @@ def _fill(
         np.zeros(n_lanes, np.uint32),
         np.full(n_lanes, -1, np.int32),
     )
-    sets.row[places] = rows[trees]
-    _fill_nodes(table, trees, places, sets)
+    sets.row[first_lanes] = rows[trees]
+    _fill_nodes(table, trees, first_lanes, sets)
     return sets
 
 
 @njit(nogil=True, cache=True)
-def _fill_nodes(table, trees, places, sets):
+def _fill_nodes(table, trees, first_lanes, sets):
     for i in range(len(trees)):
-        first, place = table.tree_start[trees[i]], places[i]
+        first, first_lane = table.tree_start[trees[i]], first_lanes[i]
         for node in range(table.tree_start[trees[i] + 1] - first):
-            lane = np.uint32((place + node) % LANES)
+            lane = np.uint32((first_lane + node) % LANES)
             parent = table.parent[first + node]
             prefix = np.uint32(ROOM)
             if parent == DOCUMENT:
-                sets.tops[place] |= np.uint32(1) << lane
+                sets.tops[first_lane] |= np.uint32(1) << lane
             else:
-                prefix = np.uint32((place + parent) % LANES)
-                sets.children[place + parent] |= np.uint32(1) << lane
-            sets.symbol[place + node] = table.tag[first + node]
-            sets.personality[place + node] = prefix | _kind(table, first + node)
+                prefix = np.uint32((first_lane + parent) % LANES)
+                sets.children[first_lane + parent] |= np.uint32(1) << lane
+            sets.symbol[first_lane + node] = table.tag[first + node]
+            sets.personality[first_lane + node] = prefix | _kind(table, first + node)
 
 
 @njit(nogil=True, cache=True)
@@ -160,5 +160,5 @@ def _bits(rows: NDArray[np.int32], n_rows: int) -> NDArray[np.uint32]:
 def packed(table: Any, multiple: int) -> Packed:
     """The table packed, when first asked for. Tables that differ in removals alone have the same
     nodes, and are one here."""
-    found: Packed = kept.of(table.row_start, ("packed", multiple), lambda: pack(table, multiple))
-    return found
+    nodes: Packed = kept.of(table.row_start, ("packed", multiple), lambda: pack(table, multiple))
+    return nodes

@@ -97,8 +97,8 @@ __device__ __forceinline__ levels_t step(Node (&nodes)[SETS], int signal, levels
 }
 
 // The order does not matter: several trees of a row set the same bit.
-__device__ __forceinline__ void add_hit(unsigned* hits, offset_t n_words, int place, int row) {
-    atomicOr(hits + place * n_words + (row >> 5), 1u << (row & 31));
+__device__ __forceinline__ void add_hit(unsigned* hits, offset_t n_words, int document, int row) {
+    atomicOr(hits + document * n_words + (row >> 5), 1u << (row & 31));
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) match(
@@ -235,10 +235,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_wide(
 ) {
     int number = blockIdx.x % n_trees, slot = blockIdx.x / n_trees, n_slots = gridDim.x / n_trees;
     int start = tree_start[number], n_nodes = tree_start[number + 1] - start;
-    offset_t place = (offset_t)slot * tree_start[n_trees] + start;
+    offset_t offset = (offset_t)slot * tree_start[n_trees] + start;
     Wide tree = {
         symbols + start, prefixes + start, personalities + start, n_nodes,
-        matched + place, reported + place, is_refuted + place
+        matched + offset, reported + offset, is_refuted + offset
     };
     for (int i = slot; i < n_documents; i += n_slots) {
         int document = documents[i];
@@ -251,33 +251,33 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_wide(
 
 // The rows of a word of a document's hits; `always` has those that every document satisfies.
 __device__ __forceinline__ unsigned rows_at(
-    const unsigned* hits, const unsigned* always, offset_t n_words, int place, offset_t word
+    const unsigned* hits, const unsigned* always, offset_t n_words, int document, offset_t word
 ) {
-    return word < n_words ? hits[place * n_words + word] | always[word] : 0;
+    return word < n_words ? hits[document * n_words + word] | always[word] : 0;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) count(
     const unsigned* __restrict__ hits, const unsigned* __restrict__ always, offset_t n_words,
     int n_documents, offset_t* __restrict__ counts
 ) {
-    int place = blockIdx.x * WARPS + threadIdx.x / LANES;
-    if (place >= n_documents) return;
+    int document = blockIdx.x * WARPS + threadIdx.x / LANES;
+    if (document >= n_documents) return;
     offset_t n_hits = 0;
     for (offset_t word = lane_of(); word < n_words; word += LANES)
-        n_hits += __popc(rows_at(hits, always, n_words, place, word));
+        n_hits += __popc(rows_at(hits, always, n_words, document, word));
     n_hits = sum_of_all(n_hits);
-    if (lane_of() == 0) counts[place] = n_hits;
+    if (lane_of() == 0) counts[document] = n_hits;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) write(
     const unsigned* __restrict__ hits, const unsigned* __restrict__ always, offset_t n_words,
     int n_documents, const offset_t* __restrict__ hit_start, int* __restrict__ rows
 ) {
-    int place = blockIdx.x * WARPS + threadIdx.x / LANES;
-    if (place >= n_documents) return;
-    int* out = rows + hit_start[place];
+    int document = blockIdx.x * WARPS + threadIdx.x / LANES;
+    if (document >= n_documents) return;
+    int* out = rows + hit_start[document];
     for (offset_t first = 0; first < n_words; first += LANES) {
-        unsigned word = rows_at(hits, always, n_words, place, first + lane_of());
+        unsigned word = rows_at(hits, always, n_words, document, first + lane_of());
         int up_to = sum_up_to(__popc(word));
         int* next = out + up_to - __popc(word);
         for (; word; word &= word - 1) *next++ = (int)(first + lane_of()) * 32 + __ffs(word) - 1;

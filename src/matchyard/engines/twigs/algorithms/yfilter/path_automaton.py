@@ -80,13 +80,13 @@ def _key(state, axis, symbol):
 
 
 @njit(nogil=True, cache=True)
-def _place(keys, key):
+def _slot(keys, key):
     """Where a key is in a hash table, or where it would be."""
     mask = np.uint64(len(keys) - 1)
-    place = (np.uint64(key) * _ODD) >> np.uint64(29) & mask
-    while keys[place] != key and keys[place] >= 0:
-        place = (place + np.uint64(1)) & mask
-    return place
+    slot = (np.uint64(key) * _ODD) >> np.uint64(29) & mask
+    while keys[slot] != key and keys[slot] >= 0:
+        slot = (slot + np.uint64(1)) & mask
+    return slot
 
 
 @njit(nogil=True, cache=True)
@@ -103,7 +103,7 @@ def _number(stored):
     tree_start, parent = stored.tree_start, stored.parent
     n_nodes = len(parent)
     keys = _empty_keys(n_nodes)
-    found = np.empty(len(keys), np.int32)
+    states = np.empty(len(keys), np.int32)
     state_of = np.empty(n_nodes, np.int32)
     source, symbol = np.zeros(n_nodes + 1, np.int32), np.zeros(n_nodes + 1, np.int32)
     axis = np.zeros(n_nodes + 1, np.uint8)
@@ -113,25 +113,25 @@ def _number(stored):
         for node in range(first, tree_start[tree + 1]):
             above = state_of[first + parent[node]] if parent[node] >= 0 else START
             key = _key(above, stored.axis[node], stored.tag[node])
-            place = _place(keys, key)
-            if keys[place] < 0:
-                keys[place], found[place] = key, n_states
+            slot = _slot(keys, key)
+            if keys[slot] < 0:
+                keys[slot], states[slot] = key, n_states
                 source[n_states], axis[n_states] = above, stored.axis[node]
                 symbol[n_states] = stored.tag[node]
                 n_states += 1
-            state_of[node] = found[place]
+            state_of[node] = states[slot]
     return state_of, source[:n_states], axis[:n_states], symbol[:n_states]
 
 
 @njit(nogil=True, cache=True)
 def _fill(states, source, axis, symbol):
     keys = _empty_keys(len(states))
-    found = np.full(len(keys), -1, np.int32)
+    step_states = np.full(len(keys), -1, np.int32)
     for state in states:
         key = _key(source[state], axis[state], symbol[state])
-        place = _place(keys, key)
-        keys[place], found[place] = key, state
-    return keys, found
+        slot = _slot(keys, key)
+        keys[slot], step_states[slot] = key, state
+    return keys, step_states
 
 
 @njit(nogil=True, cache=True)
@@ -193,10 +193,10 @@ def reach(paths, active, level, symbol, is_element, here):
 
 @njit(nogil=True, cache=True)
 def _follow(paths, key, here, end):
-    place = _place(paths.step_keys, key)
-    if paths.step_keys[place] < 0:
+    slot = _slot(paths.step_keys, key)
+    if paths.step_keys[slot] < 0:
         return end
-    here[end] = paths.step_states[place]
+    here[end] = paths.step_states[slot]
     return end + 1
 
 

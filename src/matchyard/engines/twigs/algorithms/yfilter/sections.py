@@ -115,16 +115,16 @@ def surround(section, state_axis):
     for i in range(section.counts[_N_TOUCHED]):
         state = section.touched[i]
         for word in range(len(section.closed)):
-            found = section.reached[state, word] & section.closed[word]
-            add_around(section.parent, found, word, state_axis[state], section.around[state])
+            elements = section.reached[state, word] & section.closed[word]
+            add_around(section.parent, elements, word, state_axis[state], section.around[state])
 
 
 @njit(nogil=True, cache=True)
-def add_around(parent, found, word, axis, around):
+def add_around(parent, elements, word, axis, around):
     """Add the parents of a word of elements, or all elements around them, to a set."""
-    while found != ZERO:
-        bit = np.uint64(word * WORD + lowest_one(found))
-        found &= found - ONE
+    while elements != ZERO:
+        bit = np.uint64(word * WORD + lowest_one(elements))
+        elements &= elements - ONE
         _set_around(parent, parent[bit], axis, around)
 
 
@@ -132,21 +132,21 @@ def add_around(parent, found, word, axis, around):
 def _set_around(parent, bit, axis, around):
     """Set a bit, for `//` with all above it up to the first that has been set before."""
     while bit >= 0:
-        place = np.uint64(bit)
-        mask = ONE << (place & np.uint64(63))
-        is_set = around[place >> np.uint64(6)] & mask != ZERO
-        around[place >> np.uint64(6)] |= mask
+        number = np.uint64(bit)
+        mask = ONE << (number & np.uint64(63))
+        is_set = around[number >> np.uint64(6)] & mask != ZERO
+        around[number >> np.uint64(6)] |= mask
         if is_set or axis != _DESCENDANT:
             return
-        bit = parent[place]
+        bit = parent[number]
 
 
 @njit(nogil=True, cache=True)
-def carry(bit_at, level, found, carried, row):
+def carry(bit_at, level, elements, carried, row):
     """Of a set of elements those that are still open, by their bits in the next section."""
-    for word in range(len(found)):
+    for word in range(len(elements)):
         carried[row, word] = ZERO
     for above in range(level + 1):
         bit = bit_at[above]
-        if (found[bit // WORD] >> np.uint64(bit % WORD)) & ONE:
+        if (elements[bit // WORD] >> np.uint64(bit % WORD)) & ONE:
             carried[row, above // WORD] |= ONE << np.uint64(above % WORD)

@@ -81,23 +81,23 @@ def records(
         return
     name = np.frombuffer(record.encode(), np.uint8)
     chunks = _utf8(source, buffer_bytes)
-    data, head, has_root, place = b"", b"", False, (1, 1)
+    data, head, has_root, where = b"", b"", False, (1, 1)
     while chunk := _next_chunk(chunks, len(data)):
         data += chunk
-        found = _find(data, name, has_root)
-        if found.root >= 0:
-            has_root, head = True, _declarations(data[: found.root])
-        for start, end in found.spans.tolist():
+        part = _find(data, name, has_root)
+        if part.root >= 0:
+            has_root, head = True, _declarations(data[: part.root])
+        for start, end in part.spans.tolist():
             yield head + data[start:end]
-        place = _place_after(place, data[: found.n_done])
-        data = data[found.n_done :]
+        where = _after_bytes(where, data[: part.n_done])
+        data = data[part.n_done :]
         if len(data) > max_document_bytes:
             limit = f'the limit is {max_document_bytes} (option "max_document_bytes")'
-            raise XmlError(f"a record of more than {len(data)} bytes; {limit}", *place)
+            raise XmlError(f"a record of more than {len(data)} bytes; {limit}", *where)
     if not has_root:
-        raise XmlError("the file has no element", *place)
+        raise XmlError("the file has no element", *where)
     if data:
-        raise XmlError("the file ends within what starts here", *place)
+        raise XmlError("the file ends within what starts here", *where)
 
 
 def _next_chunk(chunks: Iterator[bytes], n_bytes: int) -> bytes:
@@ -111,11 +111,11 @@ def _next_chunk(chunks: Iterator[bytes], n_bytes: int) -> bytes:
     return b"".join(parts)
 
 
-def _place_after(place: tuple[int, int], data: bytes) -> tuple[int, int]:
+def _after_bytes(where: tuple[int, int], data: bytes) -> tuple[int, int]:
     """Line and column after some more bytes."""
     n_lines = data.count(b"\n")
-    column = len(data) - data.rfind(b"\n") if n_lines else place[1] + len(data)
-    return place[0] + n_lines, column
+    column = len(data) - data.rfind(b"\n") if n_lines else where[1] + len(data)
+    return where[0] + n_lines, column
 
 
 def _utf8(file: BinaryIO, buffer_bytes: int) -> Iterator[bytes]:

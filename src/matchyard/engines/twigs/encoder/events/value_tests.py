@@ -102,15 +102,15 @@ class Values:
     def _leaves(self, group: int, value: str) -> array[int]:
         """Of each kind those that compare so: a run of the tests, or two around one that is left
         out. So a value costs what it satisfies, not what there is."""
-        found, starts, first = array("i"), self._run_start, group * N_KINDS
+        leaves, starts, first = array("i"), self._run_start, group * N_KINDS
         if starts[first] == starts[first + N_KINDS]:
-            return found
+            return leaves
         for kind in Comparison:
             start, end = starts[first + kind], starts[first + kind + 1]
             if start < end:
                 for low, high in self._runs(kind, start, end, value):
-                    found.frombytes(self._leaf[low:high].tobytes())
-        return found
+                    leaves.frombytes(self._leaf[low:high].tobytes())
+        return leaves
 
     def _runs(self, kind: Comparison, start: int, end: int, value: str) -> list[tuple[int, int]]:
         if kind == Comparison.EXISTS:
@@ -212,16 +212,16 @@ def add_leaves(
     begin, middle = run_start[first + _EQUAL], run_start[first + _UNEQUAL]
     stop = run_start[first + _UNEQUAL + 1]
     if begin < stop:
-        found = np.int64(-1)
+        word = np.int64(-1)
         if (length_bits[group] >> np.uint64((end - start) & 63)) & np.uint64(1):
-            found = _find_text(slots, word_start, words, text, start, end)
+            word = _find_text(slots, word_start, words, text, start, end)
         low = high = middle
-        if found >= 0:
-            low = _first_at_least(operand, begin, middle, found)
-            high = _first_above(operand, low, middle, found)
+        if word >= 0:
+            low = _first_at_least(operand, begin, middle, word)
+            high = _first_above(operand, low, middle, word)
             n_signals = _add_run(symbol, low, high, signals, n_signals)
-            low = _first_at_least(operand, middle, stop, found)
-            high = _first_above(operand, low, stop, found)
+            low = _first_at_least(operand, middle, stop, word)
+            high = _first_above(operand, low, stop, word)
         n_signals = _add_run(symbol, middle, low, signals, n_signals)
         n_signals = _add_run(symbol, high, stop, signals, n_signals)
     if stop < run_start[first + N_KINDS]:

@@ -205,14 +205,14 @@ def character_length(text, position, end):
 
 
 @njit(nogil=True, cache=True)
-def copy(source, start, end, target, place):
+def copy(source, start, end, target, position):
     """Copy bytes, and perhaps up to 31 more."""
     while start < end and start + WIDTH <= len(source):
-        copy_block(source, start, target, place)
+        copy_block(source, start, target, position)
         start += WIDTH
-        place += WIDTH
+        position += WIDTH
     for i in range(end - start):
-        target[place + i] = source[start + i]
+        target[position + i] = source[start + i]
 
 
 @njit(nogil=True, cache=True)

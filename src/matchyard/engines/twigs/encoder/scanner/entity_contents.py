@@ -28,14 +28,14 @@ class Contents:
 
     def __init__(self, entities: Entities, skips: bool) -> None:
         self.entities, self._skips = entities, skips
-        self._found: dict[str, str | None] = {}
+        self._contents: dict[str, str | None] = {}
 
     def content(self, name: str) -> str | None:
         """What to write in place of a reference to an entity, in which only references to
         characters and to undefined entities are left; None where expat has to expand it."""
-        if name not in self._found:
-            self._found[name] = self._expanded(name)
-        return self._found[name]
+        if name not in self._contents:
+            self._contents[name] = self._expanded(name)
+        return self._contents[name]
 
     def plain(self, name: str) -> str | None:
         """The text that the entity stands for, also in an attribute, undefined ones within it left

@@ -123,23 +123,23 @@ def _value_start(text, position, end, name):
 def skip_declaration(text, position, end):
     """After `<?xml`; returns the end, and whether the document says that it stands alone. Only what
     is usual is understood here."""
-    place = _value_start(text, position, end, _VERSION)
-    if place < 0 or not _is_value(text, place, end, _ONE):
+    begin = _value_start(text, position, end, _VERSION)
+    if begin < 0 or not _is_value(text, begin, end, _ONE):
         return np.int64(ASK), False
-    position = place + len(_ONE) + 2
-    place = _value_start(text, position, end, _ENCODING)
-    if place >= 0:
-        if not _is_value(text, place, end, _UTF8):
+    position = begin + len(_ONE) + 2
+    begin = _value_start(text, position, end, _ENCODING)
+    if begin >= 0:
+        if not _is_value(text, begin, end, _UTF8):
             return np.int64(ASK), False
-        position = place + len(_UTF8) + 2
+        position = begin + len(_UTF8) + 2
     is_alone = False
-    place = _value_start(text, position, end, _STANDALONE)
-    if place >= 0:
-        is_alone = is_next(text, place + 1, end, _YES)
+    begin = _value_start(text, position, end, _STANDALONE)
+    if begin >= 0:
+        is_alone = is_next(text, begin + 1, end, _YES)
         word = _YES if is_alone else _NO
-        if not is_next(text, place + 1, end, word) or not _is_value(text, place, end, word):
+        if not is_next(text, begin + 1, end, word) or not _is_value(text, begin, end, word):
             return np.int64(ASK), False
-        position = place + len(word) + 2
+        position = begin + len(word) + 2
     position = skip_space(text, position, end)
     if not is_next(text, position, end, _INSTRUCTION_END):
         return np.int64(ASK), False
@@ -209,9 +209,9 @@ def subset_end(text, position, end):
         elif byte == LESS and is_next(text, position - 1, end, COMMENT):
             position = _after(text, position + 3, end, _COMMENT_END)
         elif byte == BRACKET:
-            place = skip_space(text, position, end)
-            if place < end and text[place] == GREATER:
-                return place + 1
+            after = skip_space(text, position, end)
+            if after < end and text[after] == GREATER:
+                return after + 1
     return end
 
 

@@ -56,25 +56,31 @@ def find_roots(
 ) -> Roots:
     """Read what comes before the root elements of documents."""
     n_documents = len(start)
-    root, place = np.empty(n_documents, np.int64), np.empty(n_documents, np.int64)
+    root, subset_end = np.empty(n_documents, np.int64), np.empty(n_documents, np.int64)
     is_alone = np.empty(n_documents, np.bool_)
     most = options.max_document_bytes
-    n_brackets = _find_all(text, start, end, most, root, is_alone, place)
+    n_brackets = _find_all(text, start, end, most, root, is_alone, subset_end)
     skips = ~is_alone & (options.undefined_entities == SKIP)
     entities = {}
     room = _shared_room(start, end)
     for document in np.flatnonzero(root == SUBSET).tolist():
-        found = prolog(text[start[document] : place[document]].tobytes() + b"<x>", options)
+        declared = prolog(text[start[document] : subset_end[document]].tobytes() + b"<x>", options)
         root[document] = ASK
-        if found is None or not found.is_plain or len(found.entities.values) > _MOST_ENTITIES:
+        if (
+            declared is None
+            or not declared.is_plain
+            or len(declared.entities.values) > _MOST_ENTITIES
+        ):
             continue
-        size = sum(map(found.entities.size, found.entities.values))
+        size = sum(map(declared.entities.size, declared.entities.values))
         if size <= min(expansion_limit(options), room):
             room -= size
-            root[document] = place[document]
+            root[document] = subset_end[document]
             skips_external = options.undefined_entities == SKIP
-            entities[document] = Contents(found.entities, skips_external)
-    listed = [(found, name) for found in entities.values() for name in found.entities.values]
+            entities[document] = Contents(declared.entities, skips_external)
+    listed = [
+        (contents, name) for contents in entities.values() for name in contents.entities.values
+    ]
     return Roots(root, skips, _declared(entities, skips), listed, n_brackets)
 
 
@@ -93,16 +99,16 @@ def _declared(entities: dict[int, Contents], skips: NDArray[np.bool_]) -> Declar
     counts, names, values = np.zeros(len(skips) + 1, np.int64), [], []
     is_plain, sizes = [], []
     for document, contents in entities.items():
-        found = contents.entities
-        counts[document + 1] = len(found.values)
-        for name in found.values:
+        declared = contents.entities
+        counts[document + 1] = len(declared.values)
+        for name in declared.values:
             value = contents.plain(name)
-            if not skips[document] and found.undefined_in(name) is not None:
+            if not skips[document] and declared.undefined_in(name) is not None:
                 value = None
             names.append(name.encode())
             values.append((value or "").encode())
             is_plain.append(value is not None)
-            sizes.append(found.size(name))
+            sizes.append(declared.size(name))
     return Declared(
         np.cumsum(counts),
         _offsets(names, 0),
@@ -135,18 +141,18 @@ class Rewriting:
         it would not be the same or there is no room."""
         start, end = int(self._start[document]), int(self._end[document])
         limit = min(limit, self._room - (end - start))
-        parts, place = [], start
+        parts, position = [], start
         for begin, after, number in references.tolist():
             contents, name = self._entities[number]
             content = contents.content(name)
             limit -= contents.entities.size(name)
             if content is None or limit < 0:
                 return b""
-            parts += [self._text[place:begin].tobytes(), content.encode()]
-            place = after
-        found = b"".join([*parts, self._text[place:end].tobytes()])
-        self._room -= len(found)
-        return found
+            parts += [self._text[position:begin].tobytes(), content.encode()]
+            position = after
+        rewritten = b"".join([*parts, self._text[position:end].tobytes()])
+        self._room -= len(rewritten)
+        return rewritten
 
 
 @njit(nogil=True, cache=True)
@@ -165,21 +171,21 @@ def _find_root(text, position, end):
     if position >= 0:
         position = skip_misc(text, position, end)
     if position >= 0 and is_next(text, position, end, DOCTYPE):
-        position, place = skip_doctype(text, position + len(DOCTYPE), end)
+        position, subset_end = skip_doctype(text, position + len(DOCTYPE), end)
         if position < 0:
-            return position, is_alone, place
+            return position, is_alone, subset_end
         position = skip_misc(text, position, end)
     return position, is_alone, position
 
 
 @njit(nogil=True, cache=True)
-def _find_all(text, start, end, max_bytes, root, is_alone, place):
+def _find_all(text, start, end, max_bytes, root, is_alone, subset_end):
     """See `_find_root`; returns the most signals that elements can make."""
     n_brackets = 0
     for i in range(len(start)):
         if end[i] - start[i] > max_bytes:
-            root[i], is_alone[i], place[i] = REFUSED, False, 0
+            root[i], is_alone[i], subset_end[i] = REFUSED, False, 0
         else:
-            root[i], is_alone[i], place[i] = _find_root(text, start[i], end[i])
+            root[i], is_alone[i], subset_end[i] = _find_root(text, start[i], end[i])
             n_brackets += count_brackets(text, start[i], end[i])
     return n_brackets

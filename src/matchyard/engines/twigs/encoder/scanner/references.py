@@ -101,10 +101,10 @@ def _predefined(text, position, length):
 
 @njit(nogil=True, cache=True)
 def _note(references, start, end, entity, state):
-    place = REFERENCE * state[N_REFERENCES]
-    if place + REFERENCE > len(references):  # always, in an attribute
+    first = REFERENCE * state[N_REFERENCES]
+    if first + REFERENCE > len(references):  # always, in an attribute
         return np.int64(ASK)
-    references[place], references[place + 1], references[place + 2] = start, end, entity
+    references[first], references[first + 1], references[first + 2] = start, end, entity
     state[N_REFERENCES] += 1
     return end
 

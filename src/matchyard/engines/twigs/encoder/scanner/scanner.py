@@ -60,18 +60,18 @@ class Scanned(NamedTuple):
         signal_start = np.append(self.signal_start, np.repeat(self.signal_start[-1], n_more))
         return Scanned(signal_start, self.signals, np.append(self.depth, np.repeat(ASK, n_more)))
 
-    def put(self, documents: NDArray[np.int64], found: Scanned) -> Scanned:
+    def put(self, documents: NDArray[np.int64], others: Scanned) -> Scanned:
         """The same with what was found for some documents that had no signals."""
         counts = np.diff(self.signal_start)
-        counts[documents] = np.diff(found.signal_start)
+        counts[documents] = np.diff(others.signal_start)
         depth = self.depth.copy()
-        depth[documents] = found.depth
+        depth[documents] = others.depth
         signal_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         signals = np.empty(signal_start[-1], np.int32)
-        is_found = np.zeros(len(counts), np.bool_)
-        is_found[documents] = True
-        is_new = np.repeat(is_found, counts)
-        signals[is_new], signals[~is_new] = found.signals, self.signals
+        is_other = np.zeros(len(counts), np.bool_)
+        is_other[documents] = True
+        is_new = np.repeat(is_other, counts)
+        signals[is_new], signals[~is_new] = others.signals, self.signals
         return Scanned(signal_start, signals, depth)
 
 
@@ -101,9 +101,9 @@ def scan(
     ]
     text, start, end = joined(rewritten)
     roots = find_roots(text, start, end, options)
-    found = _scan(text, start, end, roots, half, *given)[0].extended(len(documents))
-    found.depth[found.depth < 0] = ASK  # expat is to read the original
-    return scanned.put(documents, found)
+    others = _scan(text, start, end, roots, half, *given)[0].extended(len(documents))
+    others.depth[others.depth < 0] = ASK  # expat is to read the original
+    return scanned.put(documents, others)
 
 
 def joined(

@@ -24,22 +24,22 @@ def _all(byte: int) -> Any:
 
 def _is_stop(builder: Any, block: Any, stops: bytes) -> Any:
     """Lanes with one of these bytes, a control character, or part of a character beyond ASCII."""
-    found = builder.icmp_signed("<", block, _all(32))  # bytes from 128 on are negative
+    lanes = builder.icmp_signed("<", block, _all(32))  # bytes from 128 on are negative
     for byte in b"\t\n":
-        found = builder.and_(found, builder.icmp_signed("!=", block, _all(byte)))
+        lanes = builder.and_(lanes, builder.icmp_signed("!=", block, _all(byte)))
     for byte in stops:
-        found = builder.or_(found, builder.icmp_signed("==", block, _all(byte)))
-    return found
+        lanes = builder.or_(lanes, builder.icmp_signed("==", block, _all(byte)))
+    return lanes
 
 
 def _is_no_name(builder: Any, block: Any, stops: bytes) -> Any:
     """Lanes with no letter, digit or one of `-.:_`."""
     lower = builder.or_(block, _all(32))
-    found = builder.icmp_unsigned("<", builder.sub(lower, _all(97)), _all(26))
+    lanes = builder.icmp_unsigned("<", builder.sub(lower, _all(97)), _all(26))
     low = builder.icmp_unsigned("<", builder.sub(block, _all(45)), _all(14))  # - . / 0-9 :
     low = builder.and_(low, builder.icmp_signed("!=", block, _all(47)))
-    found = builder.or_(found, low)
-    return builder.not_(builder.or_(found, builder.icmp_signed("==", block, _all(95))))
+    lanes = builder.or_(lanes, low)
+    return builder.not_(builder.or_(lanes, builder.icmp_signed("==", block, _all(95))))
 
 
 def _define_run(test: Any, stops: bytes, all_stops: bytes) -> Any:
@@ -65,12 +65,12 @@ def _define_run(test: Any, stops: bytes, all_stops: bytes) -> Any:
     return run
 
 
-def _copy_block(source: Any, start: Any, target: Any, place: Any) -> None:
-    target[place : place + WIDTH] = source[start : start + WIDTH]
+def _copy_block(source: Any, start: Any, target: Any, into: Any) -> None:
+    target[into : into + WIDTH] = source[start : start + WIDTH]
 
 
 @intrinsic_with(_copy_block)
-def copy_block(typingctx: Any, source: Any, start: Any, target: Any, place: Any) -> Any:
+def copy_block(typingctx: Any, source: Any, start: Any, target: Any, into: Any) -> Any:
     """Copy 32 bytes."""
 
     def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:

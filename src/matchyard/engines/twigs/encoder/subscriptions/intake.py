@@ -77,15 +77,15 @@ def _as_rows(values: Any) -> Sequence[Any]:
 def listed(values: pa.Array | pa.ChunkedArray) -> list[Any]:
     """The values of an Arrow column, which does not look if its texts are UTF-8."""
     try:
-        found: list[Any] = values.to_pylist()
+        rows: list[Any] = values.to_pylist()
     except UnicodeDecodeError:
-        found = []
+        rows = []
         for row, value in enumerate(values):
             try:
-                found.append(value.as_py())
+                rows.append(value.as_py())
             except UnicodeDecodeError as error:
                 raise ParseError(f"row {row} is no UTF-8: {error}; {_EXAMPLE}") from None
-    return found
+    return rows
 
 
 class Writer:

@@ -39,8 +39,8 @@ def term_of(name: str | Test) -> str:
 def is_test(terms: pa.Array) -> NDArray[np.bool_]:
     """Which terms are tests?"""
     start, text = string_buffers(terms)
-    found: NDArray[np.bool_] = text[start[:-1]] <= _NINE  # no name starts with what is up to 9
-    return found
+    are_tests: NDArray[np.bool_] = text[start[:-1]] <= _NINE  # no name starts with what is up to 9
+    return are_tests
 
 
 class Tests(NamedTuple):

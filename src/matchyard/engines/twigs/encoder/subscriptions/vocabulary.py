@@ -71,8 +71,8 @@ def build(terms: pa.Array, uses: NDArray[np.int64]) -> tuple[Vocabulary, NDArray
     names, rank = _by_uses(terms.take(pa.array(named)), uses[named])
     symbols[named] = 1 + rank
     tested = np.flatnonzero((uses > 0) & of_tests)
-    vocabulary, place = _with_tests(names, terms.take(pa.array(tested)))
-    symbols[tested] = 1 + vocabulary.n_names + place
+    vocabulary, rank = _with_tests(names, terms.take(pa.array(tested)))
+    symbols[tested] = 1 + vocabulary.n_names + rank
     return vocabulary, symbols
 
 
@@ -82,21 +82,21 @@ def _by_uses(words: pa.Array, uses: NDArray[np.int64]) -> tuple[Names, NDArray[n
     interner = Interner()
     interner.intern_arrow(words.take(pa.array(order)))
     names, rank = rank_names(interner.names(), uses[order])
-    found = np.empty(len(words), np.int32)
-    found[order] = rank
-    return names, found
+    ids = np.empty(len(words), np.int32)
+    ids[order] = rank
+    return names, ids
 
 
 def _with_tests(names: Names, terms: pa.Array) -> tuple[Vocabulary, NDArray[np.int32]]:
-    """A vocabulary with these tests, and the place of each among them."""
+    """A vocabulary with these tests, and the rank of each among them."""
     source, test, attribute, text, number = read_tests(terms)
     attributes, attribute_ids = _in_order(attribute, source == Source.ATTRIBUTE)
     texts, text_ids = _in_order(text, np.isin(test, _OF_TEXT))
     order = np.lexsort((number, text_ids, test, attribute_ids, source))
-    place = np.empty(len(order), np.int32)
-    place[order] = np.arange(len(order))
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order))
     columns: Any = (source, attribute_ids, test, text_ids, number)
-    return Vocabulary(names, attributes, texts, *(column[order] for column in columns)), place
+    return Vocabulary(names, attributes, texts, *(column[order] for column in columns)), rank
 
 
 def _in_order(words: pa.Array, wanted: NDArray[np.bool_]) -> tuple[Names, NDArray[np.int32]]:
@@ -127,11 +127,11 @@ def intern_terms(interner: Interner, vocabulary: Vocabulary) -> NDArray[np.int32
 
 def encode_known(twigs: Twigs, terms: pa.Array, vocabulary: Vocabulary) -> Twigs:
     """Twigs over terms as twigs over a vocabulary that must have all of them."""
-    found = pc.index_in(terms, terms_of(vocabulary))
-    if found.null_count:
-        missing = terms.filter(found.is_null())[0].as_py()
+    ids = pc.index_in(terms, terms_of(vocabulary))
+    if ids.null_count:
+        missing = terms.filter(ids.is_null())[0].as_py()
         raise UsageError(f"{missing!r} is not in the vocabulary: it was not counted")
-    return renumber(twigs, found.to_numpy().astype(np.int32) + np.int32(1))
+    return renumber(twigs, ids.to_numpy().astype(np.int32) + np.int32(1))
 
 
 def count(twigs: Twigs, terms: pa.Array) -> pa.Table:

@@ -73,9 +73,9 @@ class Particles:
 
     def _said(self, name: str, child: str, otherwise: float) -> float:
         for parent in (name, ""):
-            found = self.chances.get(parent, {}).get(child)
-            if child and found is not None:
-                return float(found)
+            chance = self.chances.get(parent, {}).get(child)
+            if child and chance is not None:
+                return float(chance)
         return otherwise
 
     def _add(
@@ -124,12 +124,12 @@ class Particles:
         paths = [[model] for model in self.models[:1] if model >= 0]
         seen = set(self.models[:1])
         while paths:
-            found: list[list[int]] = []
+            repeated: list[list[int]] = []
             names: list[list[int]] = []
             for path in paths:
-                self._look(path, heights, found, names)
-            if found:
-                return max(found, key=lambda path: self._reach(path[-1]))
+                self._look(path, heights, repeated, names)
+            if repeated:
+                return max(repeated, key=lambda path: self._reach(path[-1]))
             paths = []
             for path in names:
                 model = self.models[self.element[path[-1]]]
@@ -150,7 +150,7 @@ class Particles:
         self,
         path: list[int],
         heights: NDArray[np.int32],
-        found: list[list[int]],
+        repeated: list[list[int]],
         names: list[list[int]],
     ) -> None:
         """The repetitions in a particle, and the names that are not within one."""
@@ -158,12 +158,12 @@ class Particles:
         if heights[particle] >= NEVER:
             return
         if self.occurs[particle] in (ANY_NUMBER, SOME):
-            found.append(path)
+            repeated.append(path)
             return
         if self.kind[particle] == NAME:
             names.append(path)
         for part in self.parts[particle]:
-            self._look([*path, part], heights, found, names)
+            self._look([*path, part], heights, repeated, names)
 
     def _reach(self, particle: int) -> int:
         """How many elements can stand below a particle."""

@@ -154,13 +154,13 @@ def _tags(
 
 def _reachable(dtd: Dtd, root: str) -> dict[str, int]:
     """The elements that can stand in a document, with their numbers: the root is the first."""
-    found, waiting = {root: 0}, [root]
+    ids, waiting = {root: 0}, [root]
     for name in waiting:
         for child in dtd.children(name):
-            if child not in found:
-                found[child] = len(found)
+            if child not in ids:
+                ids[child] = len(ids)
                 waiting.append(child)
-    return found
+    return ids
 
 
 def _attributes(attributes: Iterable[Attribute]) -> list[Attribute]:
@@ -201,12 +201,12 @@ class _Templates:
 
     def tables(self) -> Written:
         """Slots of templates, and texts of pools."""
-        places = {name: place for place, name in enumerate(self.pools)}
+        numbers = {name: number for number, name in enumerate(self.pools)}
         slots = [slot for template in self.templates for slot in template]
         pools = list(self.pools.values())
         return Written(
             _start(self.templates),
-            np.array([places[slot.pool] for slot in slots], np.int32),
+            np.array([numbers[slot.pool] for slot in slots], np.int32),
             np.array([slot.fewest for slot in slots], np.int32),
             np.array([slot.most for slot in slots], np.int32),
             _start(pools), _texts(text for pool in pools for text in pool),
@@ -215,8 +215,8 @@ class _Templates:
 
 
 def _start(rows: Sequence[Sequence[Any]] | Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = ragged(np.array([len(row) for row in rows], np.int64))
-    return found
+    start: NDArray[np.int64] = ragged(np.array([len(row) for row in rows], np.int64))
+    return start
 
 
 def _flat(rows: Sequence[Any], kind: type[Any]) -> NDArray[Any]:
