@@ -154,6 +154,34 @@ def _skip_unnamed(text, position, end):
 
 
 @njit(nogil=True, cache=True)
+def _read_cdata(text, position, end, gathered, state):
+    """Read a CDATA section; returns the position after it."""
+    begin = position + len(CDATA)
+    position = cdata_end(text, begin, end)
+    if position < 0:
+        return position
+    if len(gathered):
+        _gather_lines(text, begin, position, gathered, state)
+    return position + len(_CDATA_END)
+
+
+@njit(nogil=True, cache=True)
+def _add_leaves(
+    run_start, symbols, operands, numbers, length_bits, slots, word_start, words, group, gathered,
+    start, max_hits, signals, n_signals, state,
+):  # fmt: skip
+    """Add leaves for what was gathered from `start` on; returns the number of signals, or ASK."""
+    n_after = add_leaves(
+        run_start, symbols, operands, numbers, length_bits, slots, word_start, words, group,
+        gathered, start, state[N_GATHERED], signals, n_signals,
+    )  # fmt: skip
+    state[N_HITS] += n_after - n_signals
+    if n_after == UNSURE or state[N_HITS] > max_hits:
+        return np.int64(ASK)
+    return n_after
+
+
+@njit(nogil=True, cache=True)
 def scan_document(
     text, position, end, document, skips, lookups, declared, settings, room, signals
 ):  # fmt: skip
@@ -196,24 +224,18 @@ def scan_document(
             if position < 0:
                 return position
         elif byte == EXCLAMATION and is_next(text, position, end, CDATA):
-            begin = position + len(CDATA)
-            position = cdata_end(text, begin, end)
+            position = _read_cdata(text, position, end, for_texts, state)
             if position < 0:
                 return position
-            if gathers:
-                _gather_lines(text, begin, position, gathered, state)
-            position += len(_CDATA_END)
         else:
             if gathers and state[N_GATHERED] > text_start:
                 if has_text_tests:
-                    n_before = n_signals
-                    n_signals = add_leaves(
+                    n_signals = _add_leaves(
                         run_start, symbols, operands, numbers, length_bits, slots, word_start, words,
-                        text_group, gathered, text_start, state[N_GATHERED], signals, n_signals,
+                        text_group, gathered, text_start, max_hits, signals, n_signals, state,
                     )  # fmt: skip
-                    state[N_HITS] += n_signals - n_before
-                    if n_signals == UNSURE or state[N_HITS] > max_hits:
-                        return np.int64(ASK)
+                    if n_signals < 0:
+                        return n_signals
                 if not has_value_tests:
                     state[N_GATHERED] = text_start
                 text_start = state[N_GATHERED]
@@ -265,15 +287,13 @@ def scan_document(
             if is_closed:
                 depth -= 1
                 if has_value_tests:
-                    n_before = n_signals
-                    n_signals = add_leaves(
+                    n_signals = _add_leaves(
                         run_start, symbols, operands, numbers, length_bits, slots, word_start, words,
-                        text_group + 1, gathered, value_start[depth], state[N_GATHERED], signals,
-                        n_signals,
+                        text_group + 1, gathered, value_start[depth], max_hits, signals, n_signals,
+                        state,
                     )  # fmt: skip
-                    state[N_HITS] += n_signals - n_before
-                    if n_signals == UNSURE or state[N_HITS] > max_hits:
-                        return np.int64(ASK)
+                    if n_signals < 0:
+                        return n_signals
                 if n_signals >= len(signals):
                     return np.int64(FULL)
                 signals[n_signals] = CLOSE
