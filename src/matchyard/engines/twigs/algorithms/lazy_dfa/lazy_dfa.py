@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from matchyard.engines.twigs.algorithms.lazy_dfa.cache import (
     EMPTY,
-    N_CLEARED,
     UNKNOWN,
     clear,
     find_step,
@@ -147,11 +146,6 @@ class Workspace:
         if n_levels < depth + 2:
             self._levels = new_levels(2 * depth, n_words)
         return self._levels
-
-    @property
-    def n_forgotten(self) -> int:
-        """How often the cache was full."""
-        return int(self.cache.used[N_CLEARED])
 
     def enlarge(self, table: Table) -> None:
         """Make a larger cache. Beyond the limit it goes only where the open elements need it."""

@@ -24,7 +24,6 @@ class Classes(NamedTuple):
     conditions: NDArray[np.int32]  # all of a class, ascending
     requirement_class: NDArray[np.int32]
     requirement_axis: NDArray[np.uint8]
-    class_requirement: NDArray[np.int32]
     tree_start: NDArray[np.int32]
     tree_conditions: NDArray[np.int32]
 
@@ -38,7 +37,6 @@ def classes(twigs: Any) -> Classes:
         np.empty(n_nodes, np.int32),
         np.empty(n_nodes, np.int32),
         np.empty(n_nodes, np.uint8),
-        np.full((n_nodes, 2), -1, np.int32),
         np.zeros(n_trees + 1, np.int32),
         np.empty(n_nodes, np.int32),
     )
@@ -49,7 +47,6 @@ def classes(twigs: Any) -> Classes:
         subtrees.conditions[:n_conditions],
         subtrees.requirement_class[:n_requirements],
         subtrees.requirement_axis[:n_requirements],
-        subtrees.class_requirement[:n_classes],
         subtrees.tree_start,
         subtrees.tree_conditions[: subtrees.tree_start[-1]],
     )
@@ -63,6 +60,7 @@ def _find(twigs, subtrees):
     while size < 2 * len(symbol):
         size *= 2
     slots = np.full(size, -1, np.int32)
+    class_requirement = np.full((len(symbol), 2), -1, np.int32)  # by axis
     most = 1
     for tree in range(len(twigs.tree_start) - 1):
         most = max(most, twigs.tree_start[tree + 1] - twigs.tree_start[tree])
@@ -83,12 +81,12 @@ def _find(twigs, subtrees):
             if number == n_classes:
                 n_classes += 1
                 n_conditions += n_chosen
-            if subtrees.class_requirement[number, axis[node]] < 0:
-                subtrees.class_requirement[number, axis[node]] = n_requirements
+            if class_requirement[number, axis[node]] < 0:
+                class_requirement[number, axis[node]] = n_requirements
                 subtrees.requirement_class[n_requirements] = number
                 subtrees.requirement_axis[n_requirements] = axis[node]
                 n_requirements += 1
-            requirement = subtrees.class_requirement[number, axis[node]]
+            requirement = class_requirement[number, axis[node]]
             code[here] = 2 * requirement + is_negated[node]
             following[here] = head[parent[node] + 1]
             head[parent[node] + 1] = here

@@ -28,8 +28,7 @@ REWRITE = -5  # nor yet: it has references to entities that are more than text
 TAB, LINE_FEED, RETURN, SPACE = np.uint8(9), np.uint8(10), np.uint8(13), np.uint8(32)
 LESS, GREATER, AMPERSAND, SLASH = np.uint8(60), np.uint8(62), np.uint8(38), np.uint8(47)
 BRACKET, QUOTE, APOSTROPHE, EQUALS = np.uint8(93), np.uint8(34), np.uint8(39), np.uint8(61)
-MINUS, QUESTION, EXCLAMATION, HASH = np.uint8(45), np.uint8(63), np.uint8(33), np.uint8(35)
-SEMICOLON = np.uint8(59)
+QUESTION, EXCLAMATION, HASH, SEMICOLON = np.uint8(63), np.uint8(33), np.uint8(35), np.uint8(59)
 
 SLACK = WIDTH  # bytes beyond its end that a buffer must have for what is copied there
 _TEXT, _VALUE, _MARKUP, _NAME = 1, 2, 4, 8  # what a byte is part of
