@@ -1,4 +1,4 @@
-"""From twigs and documents to numbers: the vocabulary, twigs, and batches of events."""
+"""Encode twigs and documents as numbers. Read `layout.py` first, then `encoder.py`."""
 
 from matchyard.engines.twigs.encoder.encoder import (
     VALUES,

@@ -1,4 +1,4 @@
-"""WORDS: a subscription is a twig, written in XPath (see `xpath`); an event is an XML document."""
+"""WORDS: a subscription is a twig in XPath; an event is an XML document. Read `model.py` first."""
 
 from matchyard.engines.twigs.language.language import (
     ANY,

@@ -1,4 +1,7 @@
-"""WORKLOADS: twigs and documents, drawn from a document type definition or as recorded, by name, size"""
+"""WORKLOADS: twigs and documents, drawn from a document type definition or recorded.
+
+Read `generated.py` first.
+"""
 
 from matchyard.engines.twigs.workload.workload import MODELS, Workload, generate
 

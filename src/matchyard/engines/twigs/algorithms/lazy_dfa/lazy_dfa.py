@@ -1,12 +1,12 @@
 """lazy_dfa: one look-up per signal, however many twigs there are.
 
-Equal subtrees of all twigs are one requirement (`requirements`). Going down, the state of an
-element says which requirements it and the elements below may meet (`states`); going up, a frame
-says which have been met (`open_elements`), and what follows when the element closes (`closing`). All of
-that depends on few things only, so that documents of one kind soon meet nothing new (`cache`): an
-element that opens is a look-up in a table, one that closes is a look-up by hash. Where much is met
-in one element, such as the root of a large document, what is met is kept as bits instead, since no
-two such elements are alike.
+Equal subtrees of all twigs are one requirement (`requirements`). On the way down, the state of an
+element holds the requirements that the element and its descendants may meet (`states`). On the way
+up, a frame holds the requirements that were met (`open_elements`), and those that the element meets
+when it closes (`closing`). States and frames are stored (`cache`), and documents of one kind soon
+need no new ones: an opening is then a look-up in a table, a closing is a look-up by hash. Elements
+that meet many requirements, such as the root of a large document, hardly ever repeat. They keep the
+requirements as bits instead.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
-_LEAST_BYTES = 1 << 20  # of a cache to begin with…
-_BYTES_EACH = 8192  # …and more for each requirement
+_LEAST_BYTES = 1 << 20  # of a new cache…
+_BYTES_EACH = 8192  # …plus this for each requirement
 
 
 class Options(NamedTuple):
-    """What can be set."""
+    """Options of this algorithm."""
 
-    cache_bytes: int = 1 << 28  # about, per thread; what is open at a time is kept in any case
-    small: int = 1024  # words of 64 requirements met in an element that is remembered, at most
+    cache_bytes: int = 1 << 28  # about, per thread; open elements may need more
+    small: int = 1024  # an element with more words of 64 met requirements is kept as bits
 
 
 class Table(NamedTuple):
@@ -93,14 +93,14 @@ class Table(NamedTuple):
 
 
 def check(options: Options) -> None:
-    """Refuse options that make no sense."""
+    """Refuse negative options."""
     for name, value in options._asdict().items():
         if value < 0:
             raise UsageError(f'option "{name}" must be at least 0, not {value}')
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a table that is unsafe to match: see `kernels.inspection`."""
     stored_twigs.inspect(look, table, vocabulary)
     n_numbers, n_words = look.length("lead"), look.length("is_deep")
     look.shape("others", n_numbers, N_OTHERS)
@@ -141,14 +141,14 @@ class Workspace:
         return new_cache(len(table.tag_start) - 2, self.n_bytes, n_least)
 
     def levels(self, depth: int) -> Levels:
-        """Room for elements within each other."""
+        """Scratch memory for `depth` nested elements."""
         n_levels, n_words = self._levels.bits.shape
         if n_levels < depth + 2:
             self._levels = new_levels(2 * depth, n_words)
         return self._levels
 
     def enlarge(self, table: Table) -> None:
-        """Make a larger cache. Beyond the limit it goes only where the open elements need it."""
+        """Make a larger cache. It exceeds the limit only if the open elements need that."""
         if self.n_bytes < self.most:
             self.n_bytes = min(4 * self.n_bytes, self.most)
         else:
@@ -163,7 +163,7 @@ def workspace(table: Table, options: Options) -> Workspace:
 
 
 def match(table: Table, batch: Batch, workspace: Workspace, options: Options) -> Part:
-    """The keys per document; candidates are the trees of which a requirement was met."""
+    """The keys per document; candidates are the trees with a met requirement."""
     levels = workspace.levels(int(batch.depth.max(initial=0)))
     hit_start = np.zeros(batch.n_rows + 1, np.int64)
     parts, candidates, first = [np.empty(0, np.int32)], 0, 0
@@ -191,8 +191,8 @@ def estimate(n_subscriptions: int, n_parts: int, n_names: int, options: Options)
 
 @njit(nogil=True, cache=True)
 def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, may_grow):
-    """The rows of the documents from `first` on: (up to which, rows, trees looked at). It stops
-    before a document whose open elements the cache cannot hold, or when it is full and may grow."""
+    """Match the documents from `first` on; returns (next document, rows, examined trees). It stops
+    before a document whose open elements do not fit in the cache, or if the cache may grow."""
     signals, signal_start, n_symbols = batch.signals, batch.signal_start, len(table.tag_start) - 2
     next_state, state_scope, first_frame = cache.next_state, cache.state_scope, cache.first_frame
     frame_up, steps = cache.frame_up, cache.steps
@@ -208,7 +208,7 @@ def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, m
             clear(cache)
             stamps[:] = -1
         scopes[0] = document_scope(table, cache)
-        level = np.int64(0)  # a plain 0 has a type of its own: what takes it would be made twice
+        level = np.int64(0)  # a literal 0 has a type of its own: callees would be compiled twice
         keep_as_bits(levels, level)
         is_full = not has_room(cache, most)
         for i in range(signal_start[document], signal_start[document + 1]):

@@ -1,4 +1,4 @@
-"""lazy_dfa: what follows when an element opens in a scope; found once, then looked up (`cache`)."""
+"""lazy_dfa: the state of an element that opens in a scope; computed once, then stored (`cache`)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from matchyard.kernels.bitset import ALL, ONE, ZERO, lowest_one
 
 @njit(nogil=True, cache=True)
 def n_words_at_most(table):
-    """Words of the sets that one signal may add."""
+    """An upper bound of the words of the sets that one signal adds."""
     return 4 * len(table.is_deep) + 8
 
 
 @njit(nogil=True, cache=True)
 def document_scope(table, cache):
-    """What the root element may meet."""
+    """The scope of the root element."""
     word_at, words, target = cache.word_at, cache.words, cache.used[N_WORDS]
     word, at = ZERO, 0
     for requirement in table.tops:
@@ -41,11 +41,11 @@ def document_scope(table, cache):
 
 @njit(nogil=True, cache=True)
 def enter(table, cache, scope, symbol):
-    """The state of an element with that symbol in a scope, from 1."""
+    """The state of an element in a scope, from 1."""
     state = cache.next_state[scope, symbol]
     if state == UNKNOWN:
         if symbol > 0 and not _asks_for(table, cache, cache.scope_set[scope], symbol):
-            state = cache.next_state[scope, 0]  # as any element that nobody names
+            state = cache.next_state[scope, 0]  # as an element that no twig names
             if state == UNKNOWN:
                 state = cache.next_state[scope, 0] = _new_state(table, cache, scope, np.int32(0))
         else:
@@ -68,7 +68,7 @@ def _new_state(table, cache, scope, symbol):
 
 @njit(nogil=True, cache=True)
 def enter_leaf(table, cache, scope, symbol):
-    """The set that a leaf with that symbol meets in a scope, from 1. A `*` does not stand for it."""
+    """The set that a leaf meets in a scope, from 1. A `*` stands for no leaf."""
     word_at, words, target = cache.word_at, cache.words, cache.used[N_WORDS]
     tag_start, asking = table.tag_start, cache.scope_set[scope]
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
@@ -90,13 +90,13 @@ def of_symbol(tag_start, symbol, at):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def of_element(tag_start, symbol, at):
-    """The bits of a word that an element with that symbol may meet."""
+    """The bits of a word that an element with a symbol may meet, including those of `*`."""
     return of_symbol(tag_start, symbol, at) | of_symbol(tag_start, ANY, at)
 
 
 @njit(nogil=True, cache=True)
 def _asks_for(table, cache, asking, symbol):
-    """Is there a requirement of that very symbol in a set?"""
+    """True if a set has a requirement of the symbol itself, not of `*`."""
     word_at, words, tag_start = cache.word_at, cache.words, table.tag_start
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
         if words[i] & of_symbol(tag_start, symbol, word_at[i]) != ZERO:
@@ -106,8 +106,8 @@ def _asks_for(table, cache, asking, symbol):
 
 @njit(nogil=True, cache=True)
 def _intern_free(table, cache, asking, symbol, flipped):
-    """The requirements that ask for nothing, with all bits of `has_more` flipped; or only that
-    something is not there, with none."""
+    """The requirements without a lead: with `flipped` ALL those without any condition, with ZERO
+    those that have only negated conditions."""
     word_at, words, target = cache.word_at, cache.words, cache.used[N_WORDS]
     tag_start, has_more, is_free = table.tag_start, table.has_more, table.is_free
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
@@ -120,8 +120,8 @@ def _intern_free(table, cache, asking, symbol, flipped):
 
 @njit(nogil=True, cache=True)
 def _intern_inner(table, cache, asking, symbol, any_inner):
-    """What the children of such an element may meet: what it asks for itself, and what those above
-    ask of any element below. `any_inner` is that of an element that nobody names, if it is known."""
+    """The requirements that the children of an element may meet: its own conditions, and those that
+    its ancestors have for any descendant. `any_inner` is this set for an unnamed element, or -1."""
     word_at, words, target = cache.word_at, cache.words, cache.used[N_WORDS]
     tag_start, is_deep, lead, others = table.tag_start, table.is_deep, table.lead, table.others
     more_start, more = table.more_start, table.more
@@ -156,13 +156,13 @@ def set_bit(bits, number):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def is_met(bits, requirement):
-    """1 or 0."""
+    """1 if the requirement is met, else 0."""
     return (bits[requirement >> 6] >> np.uint64(requirement & 63)) & ONE
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def others_hold(others, number, bits):
-    """As `holds`, 1 or 0, without a branch."""
+    """1 if the conditions in `others` hold, else 0; without a branch."""
     all_hold = ONE
     for c in range(N_OTHERS):
         condition = others[number, c]
@@ -172,7 +172,7 @@ def others_hold(others, number, bits):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def holds(start, conditions, number, bits):
-    """Are the requirements met, or not, as the conditions have it?"""
+    """True if the conditions hold."""
     for c in range(start[number], start[number + 1]):
         if is_met(bits, conditions[c] >> 1) == np.uint64(conditions[c] & 1):
             return False
@@ -181,7 +181,7 @@ def holds(start, conditions, number, bits):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def first_from(numbers, start, end, least):
-    """Where, of ascending numbers, the first is that is not less."""
+    """The position of the first of ascending numbers that is at least `least`."""
     while end - start > 4:
         middle = (start + end) >> 1
         if numbers[middle] < least:

@@ -1,8 +1,8 @@
 """lazy_dfa, the build: equal subtrees of all twigs are one *class*.
 
-Whether an element satisfies a class depends on the element alone, not on the twig that asks. A
-*requirement* is that there be such an element, as a child or anywhere below. A class has a symbol and
-asks for requirements, and so does a tree of the document.
+An element satisfies a class whichever twig the class is from. A *requirement* is the demand for an
+element of a class, as a child or as any descendant. A class has a symbol and conditions: requirements
+that must be met or must not be met. A tree has such conditions for the document.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matchyard.kernels.hashing import mix64
 
 
 class Classes(NamedTuple):
-    """A condition is 2 * requirement, and 1 more where it must not be met."""
+    """A condition is 2 * requirement, plus 1 if it must not be met."""
 
     class_symbol: NDArray[np.int32]
     condition_start: NDArray[np.int32]
@@ -29,7 +29,7 @@ class Classes(NamedTuple):
 
 
 def classes(twigs: Any) -> Classes:
-    """The classes of all trees, and what they ask for."""
+    """The classes of all trees, and their conditions."""
     n_nodes, n_trees = len(twigs.symbol), len(twigs.tree_start) - 1
     subtrees = Classes(
         np.empty(n_nodes, np.int32),
@@ -54,7 +54,8 @@ def classes(twigs: Any) -> Classes:
 
 @njit(nogil=True, cache=True)
 def _find(twigs, subtrees):
-    """Number the classes from the leaves up: (classes, conditions, requirements)."""
+    """Number the classes from the leaves up; returns the counts of classes, conditions and
+    requirements."""
     parent, axis, is_negated, symbol = twigs.parent, twigs.axis, twigs.is_negated, twigs.symbol
     size = 16
     while size < 2 * len(symbol):
@@ -100,7 +101,7 @@ def _find(twigs, subtrees):
 
 @njit(nogil=True, cache=True)
 def _sorted_codes(node, following, code, chosen):
-    """The codes of a node and those that follow it, ascending and each once."""
+    """Write the codes of a node and its siblings to `chosen`, ascending and without duplicates."""
     n_chosen = 0
     while node >= 0:
         at = n_chosen
@@ -117,7 +118,7 @@ def _sorted_codes(node, following, code, chosen):
 
 @njit(nogil=True, cache=True)
 def _intern(subtrees, slots, symbol, conditions, n_classes, n_conditions):
-    """The class with that symbol and those conditions; `n_classes` where it is new."""
+    """The class with the given symbol and conditions; `n_classes` if it is new."""
     hashed = np.uint64(symbol)
     for condition in conditions:
         hashed = mix64(hashed ^ np.uint64(condition))
