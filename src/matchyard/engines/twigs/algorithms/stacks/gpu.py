@@ -1,9 +1,9 @@
 """stacks on a GPU: a lane per node of a twig, and a block per document and some of the twigs.
 
-Trees are packed into warps (`gpu_packing`), in which a node's stacks are two words of a bit per level
-(`stacks.cu`). Words have 32 bits where documents are no deeper, else 64; documents that are deeper still
-are matched by the CPU. Trees of more nodes than a warp has lanes have a block each. The rows that
-documents satisfy come back as bits that are counted and then written one after the other.
+Trees are packed into warps (`gpu_packing`). The stacks of a node are two words with a bit per level
+(`stacks.cu`). Words have 32 bits, or 64 for deeper documents; still deeper documents are matched on
+the CPU. A tree with more nodes than a warp has lanes gets a block of its own. The kernels return
+matching rows as bits, which are counted and then written one after the other.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ VARIANTS = tuple(
     }
     for levels in (32, 64)
 )
-_MOST_LEVELS = VARIANTS[-1]["LEVELS"] - 1  # one is the document's
+_MOST_LEVELS = VARIANTS[-1]["LEVELS"] - 1  # one level is the document
 _HIT_WORDS = 1 << 26  # of all documents of a launch: 256 MB
 _BLOCKS = 1 << 30  # of a launch
 _WIDE_NODES = 1 << 22  # of large trees that are matched at a time: 80 MB
@@ -69,7 +69,7 @@ class Workspace:
 
 
 def workspace(table: stacks.Table, options: stacks.Options) -> Workspace:
-    """Pack the table and copy it to the card, unless that was done."""
+    """Pack the table and copy it to the card, unless it is there already."""
     return Workspace(table)
 
 
@@ -90,7 +90,7 @@ def _take(batch: Batch, documents: NDArray[np.int64]) -> Batch:
 
 
 def _joined(on_card: Part, on_cpu: Part, is_deep: NDArray[np.bool_]) -> Part:
-    """The matches of both, in the order of the documents."""
+    """Merge the matches of both in the order of the documents."""
     starts = []
     for part, is_its in ((on_card, ~is_deep), (on_cpu, is_deep)):
         counts = np.zeros(len(is_deep), np.int64)
@@ -120,7 +120,7 @@ def _match(table: stacks.Table, batch: Batch, workspace: Workspace) -> Part:
 
 
 def _find(batch: Batch, documents: range, signals: tuple[Any, Any], workspace: Workspace) -> Any:
-    """A bit per row for each of the documents."""
+    """Match the documents; returns a bit per row for each."""
     lane, n_words = workspace.lane, workspace.n_words
     hits = lane.empty("hits", len(documents) * n_words, np.uint32)
     hits.fill(0)
@@ -139,7 +139,7 @@ def _find(batch: Batch, documents: range, signals: tuple[Any, Any], workspace: W
 
 
 def _by_depth(batch: Batch, documents: range) -> Iterator[tuple[Any, NDArray[np.int32]]]:
-    """Documents for each size of words; the longest are first, so that none is begun late."""
+    """The documents for each word size. The longest come first, so that none starts late."""
     depth = batch.depth[documents.start : documents.stop]
     n_signals = np.diff(batch.signal_start[documents.start : documents.stop + 1])
     levels = [variant["LEVELS"] for variant in VARIANTS]
@@ -153,7 +153,7 @@ def _by_depth(batch: Batch, documents: range) -> Iterator[tuple[Any, NDArray[np.
 def _find_wide(
     constants: Any, n_documents: int, documents: Any, out: Any, workspace: Workspace
 ) -> None:
-    """The same for large trees, as many documents at a time as there is room for."""
+    """Match large trees, with as many documents at a time as fit in memory."""
     lane, n_nodes = workspace.lane, workspace.n_wide_nodes
     n_slots = min(n_documents, max(1, _WIDE_NODES // n_nodes))
     levels = np.uint32 if constants["LEVELS"] == 32 else np.uint64
@@ -187,7 +187,7 @@ def _fetch(
 
 @njit(nogil=True, cache=True)
 def _count_updates(named_start, n_columns, signals):
-    """What `stacks` counts: all columns where an element opens or closes, else those of the test."""
+    """Count as `stacks` does: all columns for an opening or closing, those of the test for a leaf."""
     n_updates = 0
     for signal in signals:
         if signal >= CLOSE:

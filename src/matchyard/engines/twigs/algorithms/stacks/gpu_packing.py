@@ -1,8 +1,9 @@
-"""The nodes of twigs as a GPU has them: trees packed into sets of lanes, whole trees in each.
+"""Pack whole trees into sets of nodes for the lanes of a warp.
 
-A set is what a warp has a lane each for; its last lane is the document, for all trees of the set. A
-greedy packing [Twigs §4.4] takes the largest trees first and puts each where it leaves least room. Trees
-that are too large for a set are kept apart, and those without nodes need none: every document has them.
+A set has a node per lane; its last lane is the document, for all trees of the set. A greedy packing
+[Twigs §4.4] takes the largest trees first and puts each into the set where it leaves the least room.
+Trees that are too large for a set are kept apart. Trees without nodes match every document and take
+no lanes.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from matchyard.kernels.csr import take_rows
 
 LANES = 32
 ROOM = LANES - 1  # for nodes
-NONE = -2  # the symbol of lanes that are no node; none has it
+NONE = -2  # the symbol of lanes without a node; no signal has it
 
-# A personality [Twigs Table 2]: the lane of the prefix, and these bits.
+# A personality [Twigs Table 2] is the lane of the prefix and these bits.
 DESCENDANT = np.uint32(32)
 NEGATED = np.uint32(64)
 
@@ -37,11 +38,11 @@ class Sets(NamedTuple):
 
 
 class Wide(NamedTuple):
-    """Trees that do not, node after node."""
+    """Trees that do not fit into a set, node after node."""
 
     symbol: NDArray[np.int32]
     prefix: NDArray[np.int32]  # a node of the tree, or DOCUMENT
-    personality: NDArray[np.uint32]  # with no prefix
+    personality: NDArray[np.uint32]  # without the prefix
     tree_start: NDArray[np.int32]
     row: NDArray[np.int32]  # [n_trees]
 
@@ -51,11 +52,11 @@ class Packed(NamedTuple):
 
     sets: Sets
     wide: Wide
-    always: NDArray[np.uint32]  # a bit per row: has it a tree without nodes?
+    always: NDArray[np.uint32]  # a bit per row: it has a tree without nodes
 
 
 def pack(table: Any, multiple: int) -> Packed:
-    """Lay out the trees of a table, in a multiple of so many sets."""
+    """Pack the trees of a table; the number of sets is a multiple of `multiple`."""
     n_nodes = np.diff(table.tree_start)
     rows = np.repeat(np.arange(len(table.row_start) - 1, dtype=np.int32), np.diff(table.row_start))
     fitting = np.flatnonzero((n_nodes > 0) & (n_nodes <= ROOM))
@@ -71,8 +72,8 @@ def pack(table: Any, multiple: int) -> Packed:
 
 @njit(nogil=True, cache=True)
 def _first_lanes(n_nodes):
-    """The first lane of every tree, and the number of sets; sets that have the same room left are
-    linked to each other."""
+    """The first lane of every tree, and the number of sets. Sets with the same free room are a
+    linked list."""
     first_lanes = np.empty(len(n_nodes), np.int64)
     last_with = np.full(ROOM + 1, -1, np.int64)  # by room
     linked = np.empty(len(n_nodes), np.int64)
@@ -100,7 +101,7 @@ def _fill(
     rows: NDArray[np.int32],
     n_lanes: int,
 ) -> Sets:
-    """Put the nodes where their trees are."""
+    """Write the nodes of the trees into their lanes."""
     sets = Sets(
         np.full(n_lanes, NONE, np.int32),
         np.zeros(n_lanes, np.uint32),
@@ -158,7 +159,7 @@ def _bits(rows: NDArray[np.int32], n_rows: int) -> NDArray[np.uint32]:
 
 
 def packed(table: Any, multiple: int) -> Packed:
-    """The table packed, when first asked for. Tables that differ in removals alone have the same
-    nodes, and are one here."""
+    """The packed table, which is kept after the first call. Tables that differ only in removals
+    share it."""
     nodes: Packed = kept.of(table.row_start, ("packed", multiple), lambda: pack(table, multiple))
     return nodes

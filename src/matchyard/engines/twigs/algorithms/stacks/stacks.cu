@@ -1,19 +1,19 @@
-// stacks: a lane per node of a twig, as the paper has a thread per node [Twigs §4.2].
+// stacks: a lane per node of a twig; the paper has a thread per node [Twigs §4.2].
 //
 // The columns of a node in the push and in the pop stack are a word each, with a bit per level of the
-// document, so that both are registers: the paper has a byte per level in shared memory [Twigs §4.5].
-// A tree is within a warp, and its nodes see each other by shuffles and ballots: no barriers, no
-// atomics, and no arrays of children, which are a mask of lanes [Twigs §4.6]. The last lane of a warp
-// is the document, for all its trees. A thread has a node in each of SETS sets of 32, since what is
-// done per signal and not per node is then done once for all of them.
+// document, so that both stay in registers; the paper has a byte per level in shared memory
+// [Twigs §4.5]. A tree is within a warp. Its nodes exchange values by shuffles and ballots, without
+// barriers and atomics, and the children of a node are a mask of lanes [Twigs §4.6]. The last lane of
+// a warp is the document, for all its trees. A thread has a node in each of SETS sets of 32, so that
+// the work per signal is done once for all of them.
 //
 //     match       a block per document and WARPS * SETS sets, with signals staged in shared memory
-//     match_wide  a block per tree of more nodes than a set has, for one document after another
+//     match_wide  a block per tree that does not fit into a set, for one document after another
 //     count       how many rows each document satisfies
 //     write       these rows, in ascending order
 //
-// Given by the launcher: LEVELS, the bits of a word: a document and its elements within each other
-// must not be more; WARPS, SETS and STAGED, signals at a time; DESCENDANT and NEGATED, bits of a
+// The launcher defines LEVELS, the bits of a word, which limit the depth of a document plus one;
+// WARPS and SETS; STAGED, the signals that are staged at a time; DESCENDANT and NEGATED, bits of a
 // personality above those of its prefix; ANY and CLOSE, as in `layout`.
 
 #include "warp.cuh"
@@ -29,17 +29,17 @@ typedef word_t levels_t;
 
 struct Node {
     int symbol;
-    int named;  // all bits, or none if any symbol will do
+    int named;  // all bits, or none if the symbol is ANY
     int prefix;  // the lane of its parent
     unsigned children;  // their lanes
     levels_t descendant, negated;  // all bits or none
-    levels_t matched;  // push stack; both have nothing at levels that are not open
+    levels_t matched;  // push stack; both stacks are 0 at levels that are not open
     levels_t reported;  // pop stack
 };
 
 __device__ __forceinline__ levels_t all_if(bool is_so) { return is_so ? ~(levels_t)0 : 0; }
 
-// Keep a value in a register: it would be worked out again for every signal otherwise.
+// Keep a value in a register; the compiler would compute it again for every signal.
 __device__ __forceinline__ int kept(int value) {
     asm volatile("" : "+r"(value));
     return value;
@@ -49,7 +49,7 @@ __device__ __forceinline__ levels_t kept_mask(bool is_so) {
     return (levels_t)(offset_t)kept(is_so ? -1 : 0);
 }
 
-// An element opens above the level `top` [Twigs Figure 5]. A node by `//` looks at all that is open.
+// An element opens above the level `top` [Twigs Figure 5]. A node by `//` considers all open levels.
 __device__ __forceinline__ void push(Node& node, int symbol, levels_t top) {
     levels_t prefix = __shfl_sync(ALL_LANES, node.matched, node.prefix);
     bool has_symbol = ((symbol ^ node.symbol) & node.named) == 0;
@@ -57,13 +57,13 @@ __device__ __forceinline__ void push(Node& node, int symbol, levels_t top) {
     node.matched |= (has_symbol & is_below) ? top << 1 : 0;
 }
 
-// The lanes of nodes that were reported to the level; of negated ones those that were not.
+// The lanes of nodes that were reported to the level, and of negated nodes that were not.
 __device__ __forceinline__ unsigned as_asked(const Node& node, levels_t top) {
     return __ballot_sync(ALL_LANES, ((node.reported ^ node.negated) & top) != 0);
 }
 
-// The element of the level closes: what holds there is reported to the level below, and what
-// descendants reported is carried on [Twigs Figure 6].
+// The element of the level closes: nodes that hold there are reported to the level below, and reports
+// of descendants are passed on [Twigs Figure 6].
 __device__ __forceinline__ void pop(Node& node, levels_t top) {
     unsigned missing = node.children & ~as_asked(node, top);
     bool holds = ((node.matched & top) != 0) & (missing == 0);
@@ -72,14 +72,14 @@ __device__ __forceinline__ void pop(Node& node, levels_t top) {
     node.reported = (node.reported & ~top) | ((holds | is_carried) ? top >> 1 : 0);
 }
 
-// A test is satisfied at the element of the level; a `*` stands for no test.
+// The element of the level satisfies a value test; a `*` stands for no test.
 __device__ __forceinline__ void satisfy(Node& node, int symbol, levels_t top) {
     levels_t prefix = __shfl_sync(ALL_LANES, node.matched, node.prefix);
     bool is_below = (prefix & (top | node.descendant)) != 0;
     node.reported |= (symbol == node.symbol) & is_below ? top : 0;
 }
 
-// One signal for all nodes of a warp; returns the level after it.
+// Process one signal for all nodes of a warp; returns the level after it.
 __device__ __forceinline__ levels_t step(Node (&nodes)[SETS], int signal, levels_t top) {
     if (signal >= 0) {
         #pragma unroll
@@ -128,13 +128,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) match(
     offset_t end = signal_start[document + 1];
     for (offset_t first = signal_start[document]; first < end; first += STAGED) {
         int n_staged = end - first < STAGED ? (int)(end - first) : STAGED;
-        __syncthreads();  // all are done with those before
+        __syncthreads();  // all threads have read the signals before
         for (int i = threadIdx.x; i < n_staged; i += THREADS) staged[i] = signals[first + i];
         __syncthreads();
         int next = staged[0];
         for (int i = 0; i < n_staged; i++) {
             int signal = next;
-            next = staged[i + 1];  // early, since it takes a while; the last one read is not used
+            next = staged[i + 1];  // early, to hide the latency; the last value is not used
             top = step(nodes, signal, top);
         }
     }
@@ -154,13 +154,14 @@ struct Wide {
     int n_nodes;
     levels_t* matched;
     levels_t* reported;
-    int* is_refuted;  // has it a child that is not as asked for?
+    int* is_refuted;  // a child of the node is not as it must be
 
     __device__ __forceinline__ levels_t descendant(int node) const {
         return all_if(personalities[node] & DESCENDANT);
     }
 
-    // Is the prefix open at the level, or anywhere up to it? Threads ahead may be a level further.
+    // True if the prefix matched at the level, or for `//` at any level up to it. Levels above `top`
+    // are masked out, because other threads may have written them already.
     __device__ __forceinline__ bool is_below(int node, levels_t top) const {
         levels_t prefix = prefixes[node] < 0 ? DOCUMENT_OPEN : matched[prefixes[node]];
         return (prefix & (top | ((top - 1) & descendant(node)))) != 0;
@@ -181,7 +182,7 @@ __device__ void wide_push(const Wide& tree, int symbol, levels_t top) {
 __device__ void wide_pop(const Wide& tree, levels_t top) {
     for (int node = threadIdx.x; node < tree.n_nodes; node += THREADS)
         if (tree.prefixes[node] >= 0 && !tree.is_as_asked(node, top))
-            tree.is_refuted[tree.prefixes[node]] = 1;  // whoever writes it, it is the same
+            tree.is_refuted[tree.prefixes[node]] = 1;  // all threads write the same value
     __syncthreads();
     for (int node = threadIdx.x; node < tree.n_nodes; node += THREADS) {
         levels_t matched = tree.matched[node], reported = tree.reported[node];
@@ -198,7 +199,7 @@ __device__ void wide_satisfy(const Wide& tree, int symbol, levels_t top) {
         if (tree.symbols[node] == symbol && tree.is_below(node, top)) tree.reported[node] |= top;
 }
 
-// All signals of a document: is the tree in it?
+// Process the signals of a document; true if it has the tree.
 __device__ bool wide_holds(const Wide& tree, const int* signals, offset_t n_signals) {
     for (int node = threadIdx.x; node < tree.n_nodes; node += THREADS) {
         tree.matched[node] = tree.reported[node] = 0;
@@ -249,7 +250,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) match_wide(
     }
 }
 
-// The rows of a word of a document's hits; `always` has those that every document satisfies.
+// The rows of a word of a document's hits; `always` has the rows that match every document.
 __device__ __forceinline__ unsigned rows_at(
     const unsigned* hits, const unsigned* always, offset_t n_words, int document, offset_t word
 ) {

@@ -1,17 +1,18 @@
 """stacks: every node of every twig is a column of two stacks, as on a GPU [Twigs].
 
-An element that opens pushes a row: a column matches there if its symbol is that of the element and its
-prefix, the column of its parent, matched in the row below, or anywhere below for `//` [Twigs §3.2].
-An element that closes pops the row: a column that matched and whose children have all been reported
-is reported to the row below [Twigs §3.3]. Both stacks share their entries, a byte per row and
-column, and so do the properties of a column, its personality [Twigs §4.3, Table 3].
+An opening element pushes a row. A column matches in it if the column has the symbol of the element,
+and if its prefix, the column of its parent, matched in the row below, or anywhere below for `//`
+[Twigs §3.2]. A closing element pops the row. A column that matched there and whose children were all
+reported is reported to the row below [Twigs §3.3]. Both stacks share their entries, a byte per row
+and column. The properties of a column are a byte as well, its personality [Twigs §4.3, Table 3].
 
-Where a GPU has a thread per column, a loop over bytes has many columns at a time [Twigs §4.4]. That
-takes a prefix beside its column, as nearly all have it: the first child of a node follows it. Other
-children, the heads of chains, and names are found by lists per symbol. Symbols have 32 bits and twigs any
-number of nodes. Beyond the paper, a negated child must not have been reported; a tree has a column
-for the document, its dummy root, which may have several children; and a test is a leaf that reports
-to the row in which it is satisfied.
+A GPU has a thread per column; on a CPU, vector code handles many columns at a time [Twigs §4.4]. The
+vector code needs the prefix just before its column. That is so for the first child of a node, which
+follows it. Other children are *heads* of chains. Heads and names are found by lists per symbol.
+
+Symbols have 32 bits, and twigs any number of nodes. Beyond the paper, a negated child must not have
+been reported; a tree has a column for the document, its dummy root, which may have several children;
+and a value test is a leaf that reports to the row in which it is satisfied.
 """
 
 from __future__ import annotations
@@ -32,30 +33,31 @@ from matchyard.matches import Part
 DEVICES = ("cpu", "gpu")
 subscriptions = stored_twigs.subscriptions
 
-# An entry of the stacks. A column for `/` looks for HERE in its prefix, one for `//` for ABOVE, and
-# its personality has the same bits to say so.
+# Bits of an entry. A column for `/` needs HERE in its prefix, a column for `//` needs ABOVE. The
+# personality of a column has the bit that the column needs.
 HERE = np.uint8(1)  # push stack: matched at the element of this row
-ABOVE = np.uint8(2)  # push stack: matched at this element or around it
-REPORTED = np.uint8(4)  # pop stack: found in the element of this row, as its axis asks for
+ABOVE = np.uint8(2)  # push stack: matched at this element or an ancestor
+REPORTED = np.uint8(4)  # pop stack: holds below the element of this row, on the axis of the column
 
-# A personality besides: REPORTED says that reports are carried on to the rows below.
+# Further bits of a personality. In a personality, REPORTED means that reports are passed on to the
+# rows below.
 NEGATED = np.uint8(8)
-HAS_DESCENDANTS = np.uint8(16)  # has children by `//`, which look for ABOVE
+HAS_DESCENDANTS = np.uint8(16)  # it has children by `//`, which need ABOVE
 IS_NEXT = np.uint8(32)  # its prefix is the column before
-IS_NEXT_ANY = np.uint8(64)  # …and its symbol is `*`
+IS_NEXT_ANY = np.uint8(64)  # its prefix is the column before, and its symbol is `*`
 
-ROOT = -2  # the symbol of the columns of documents; none has it
+ROOT = -2  # the symbol of the columns of documents; no signal has it
 
 
 class Options(NamedTuple):
-    """Nothing can be set."""
+    """This algorithm has no options."""
 
 
 class Table(NamedTuple):
     """Columns, tree after tree, each with a column for the document first."""
 
     prefix: NDArray[np.int32]  # [n_columns] the columns of the parents
-    personality: NDArray[np.uint8]  # [n_columns + 1] the last is of no column
+    personality: NDArray[np.uint8]  # [n_columns + 1] the last is padding
     named_start: NDArray[np.int32]  # [n_symbols + 3] columns by symbol: symbol + 2
     named: NDArray[np.int32]  # of `*`, only heads
     below_start: NDArray[
@@ -75,11 +77,11 @@ class Table(NamedTuple):
 
 
 def check(options: Options) -> None:
-    """Nothing can be wrong."""
+    """There are no options to check."""
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a table that is unsafe to match: see `kernels.inspection`."""
     stored_twigs.inspect(look, table, vocabulary)
     n_columns = look.length("prefix")
     look.shape("personality", n_columns + 1)
@@ -142,7 +144,7 @@ def workspace(table: Table, options: Options) -> None:
 
 
 def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
-    """The keys per document; candidates are columns, of which each signal looks at all."""
+    """The keys per document; candidates are the columns that signals update."""
     n_rows = int(batch.depth.max(initial=0)) + 1
     stack = np.zeros((n_rows, len(table.personality)), np.uint8)
     hit_start, rows, n_updates = _match(table, batch, stack)
@@ -173,7 +175,7 @@ def _match(table, batch, stack):
 
 @njit(nogil=True, cache=True)
 def _run(table, signals, stack, held):
-    """All signals of a document; then `held` says which trees are in it, at their first columns."""
+    """Process the signals of a document; then `held` is 1 at the first columns of matching trees."""
     n_updates = 0
     symbols = np.empty(len(stack), np.int32)
     level = 0
@@ -198,7 +200,7 @@ def _run(table, signals, stack, held):
 
 @njit(nogil=True, cache=True)
 def _open_document(table, row):
-    """The columns of the document are matched before anything opens."""
+    """Mark the columns of the document as matched."""
     row[:] = 0
     for tree in range(len(table.tree_start) - 1):
         row[table.tree_start[tree] + tree] = HERE | ABOVE
@@ -206,7 +208,7 @@ def _open_document(table, row):
 
 @njit(nogil=True, cache=True)
 def _list_of(start, symbol):
-    """First and last place of a symbol in the lists; newer symbols than the table's have none."""
+    """The range of a symbol in the lists; empty for symbols that are newer than the table."""
     if symbol + 3 < len(start):
         return start[symbol + 2], start[symbol + 3]
     return 0, 0
@@ -214,7 +216,7 @@ def _list_of(start, symbol):
 
 @njit(nogil=True, cache=True)
 def _push(table, symbol, below, row):
-    """The recurrence of the push stack [Twigs Figure 5]; the row of the pop stack is cleared."""
+    """Push a row [Twigs Figure 5] and clear its reports."""
     _push_all(table.personality, below, row)
     _push_named(table, symbol, below, row)
     _push_named(table, ANY, below, row)
@@ -233,15 +235,14 @@ def _push_named(table, symbol, below, row):
 
 @njit(nogil=True, cache=True)
 def _matched(personality):
-    """The entry of a column that matches: ABOVE only where a child asks for it."""
+    """The entry of a column that matches, with ABOVE only if a child needs it."""
     return np.uint8(HERE | ((personality & HAS_DESCENDANTS) >> 3))
 
 
 @njit(nogil=True, cache=True)
 def _push_all(personality, below, row):
-    """What is above stays so; and `*` whose prefix is the column before. The entry of the column
-    before comes by a slice, since an index of j - 1 could be negative, which keeps the loop from
-    being turned into vector code."""
+    """Carry ABOVE on, and match the columns of `*` whose prefix is the column before. Slices shift
+    by one column, because LLVM makes no vector code of an index j - 1 that could be negative."""
     row[0] = below[0] & ABOVE
     before, here, after, kinds = below[:-1], below[1:], row[1:], personality[1:]
     for j in range(len(after)):
@@ -253,8 +254,8 @@ def _push_all(personality, below, row):
 
 @njit(nogil=True, cache=True)
 def _hold(table, symbol, row, held):
-    """The columns that matched and whose children were all reported, negated ones not
-    [Twigs Figure 6]."""
+    """Find the columns that matched and whose children are as they must be: reported, or not
+    reported if negated [Twigs Figure 6]."""
     _hold_all(table.personality, row, held)
     _refute(table, symbol, row, held)
     _refute(table, ANY, row, held)
@@ -262,7 +263,7 @@ def _hold(table, symbol, row, held):
 
 @njit(nogil=True, cache=True)
 def _refute(table, symbol, row, held):
-    """Columns of that symbol do not hold if one of the heads below them is not as they ask for."""
+    """Clear the columns of a symbol below which a head is not as it must be."""
     prefix, personality = table.prefix, table.personality
     first, last = _list_of(table.below_start, symbol)
     for i in range(first, last):
@@ -272,7 +273,7 @@ def _refute(table, symbol, row, held):
 
 @njit(nogil=True, cache=True)
 def _hold_all(personality, row, held):
-    """Of the children only those that are the next column."""
+    """Consider only the children that are the next column."""
     after, kinds = row[1:], personality[1:]
     for j in range(len(after)):
         is_reported = ((after[j] >> 2) ^ (kinds[j] >> 3)) & 1  # REPORTED unless NEGATED
@@ -282,14 +283,15 @@ def _hold_all(personality, row, held):
 
 @njit(nogil=True, cache=True)
 def _report(personality, row, held, below):
-    """Report to the row below; what descendants reported is carried on."""
+    """Report the columns that hold to the row below, and pass on reports of descendants."""
     for j in range(len(below)):
         below[j] |= np.uint8((held[j] << 2) | (row[j] & personality[j] & REPORTED))
 
 
 @njit(nogil=True, cache=True)
 def _satisfy(table, symbol, row):
-    """A test is satisfied at the element of this row; returns how many columns ask for it."""
+    """Report the columns of a test that the element of this row satisfies; returns how many columns
+    have the test."""
     first, last = _list_of(table.named_start, symbol)
     for i in range(first, last):
         column = table.named[i]
@@ -300,7 +302,7 @@ def _satisfy(table, symbol, row):
 
 @njit(nogil=True, cache=True)
 def _append_hits(table, held, rows, n_hits):
-    """Append the rows one of whose trees is in the document."""
+    """Append the rows with a tree that holds."""
     for row in range(len(table.row_start) - 1):
         for tree in range(table.row_start[row], table.row_start[row + 1]):
             if held[table.tree_start[tree] + tree]:
