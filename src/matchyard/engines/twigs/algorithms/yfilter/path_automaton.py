@@ -1,10 +1,9 @@
 """One automaton for the paths of all twigs [YFilter]: equal prefixes are the same states.
 
-A state is a path from the document to a node, step by step, and is reached at the elements where
-that path ends. Its steps by name are in one hash table, those by `*` beside the state. Where steps
-by `//` begin, a state is a loop: it stays active for everything within its element. At run time a
-stack has the states that each open element reached, so that closing it is forgetting them
-[YFilter].
+A state is a path of steps from the document to a node. Elements where that path ends reach the
+state. Steps by name are in one hash table, steps by `*` are stored with the state. A state with a
+step by `//` is a loop: it stays active for all descendants of its element. At run time a stack has
+the states of each open element; a closing element removes its states [YFilter].
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ class Paths(NamedTuple):
 
     state_of: NDArray[np.int32]  # [n_nodes] the states of the nodes of twigs
     state_axis: NDArray[np.uint8]  # [n_states] the axis of the last step
-    state_kind: NDArray[np.uint8]  # [n_states] bits: has it steps by `//`, and which by name?
+    state_kind: NDArray[np.uint8]  # [n_states] bits: see _IS_LOOP and the next two
     any_child: NDArray[np.int32]  # [n_states] where `/*` leads, or -1
     any_descendant: NDArray[np.int32]  # [n_states] where `//*` leads, or -1
     step_keys: NDArray[np.int64]  # a hash table of steps by name: `_key`, or -1
-    step_states: NDArray[np.int32]  # where they lead
+    step_states: NDArray[np.int32]  # where the steps lead
 
 
 class Active(NamedTuple):
-    """The run-time stack, but for the states themselves."""
+    """The run-time stack without the states themselves."""
 
     start: NDArray[np.int64]  # [n_levels + 2] of each level in the stack of states
-    loops: NDArray[np.int32]  # loops that are active, in the order in which they began
-    loop_end: NDArray[np.int64]  # [n_levels + 1] of each level, with all before
-    is_active: NDArray[np.uint8]  # [n_states] is it among the loops?
+    loops: NDArray[np.int32]  # the active loops, in the order in which they began
+    loop_end: NDArray[np.int64]  # [n_levels + 1] the end of the loops of each level
+    is_active: NDArray[np.uint8]  # [n_states] the state is among the loops
 
 
 def build(stored: Any) -> Paths:
@@ -64,7 +63,7 @@ def build(stored: Any) -> Paths:
 
 
 def activate(paths: Paths, n_levels: int) -> Active:
-    """A run-time stack with room for so many elements within each other."""
+    """A run-time stack for `n_levels` nested elements."""
     n_states = len(paths.state_kind)
     return Active(
         np.zeros(n_levels + 2, np.int64),
@@ -81,7 +80,7 @@ def _key(state, axis, symbol):
 
 @njit(nogil=True, cache=True)
 def _slot(keys, key):
-    """Where a key is in a hash table, or where it would be."""
+    """The slot of a key in a hash table, or the free slot for it."""
     mask = np.uint64(len(keys) - 1)
     slot = (np.uint64(key) * _ODD) >> np.uint64(29) & mask
     while keys[slot] != key and keys[slot] >= 0:
@@ -99,7 +98,7 @@ def _empty_keys(n_keys):
 
 @njit(nogil=True, cache=True)
 def _number(stored):
-    """The state of every node; and for every state where its last step begins, its axis, its symbol."""
+    """The state of every node; and of every state the source, axis and symbol of its last step."""
     tree_start, parent = stored.tree_start, stored.parent
     n_nodes = len(parent)
     keys = _empty_keys(n_nodes)
@@ -136,7 +135,7 @@ def _fill(states, source, axis, symbol):
 
 @njit(nogil=True, cache=True)
 def begin(paths, active, here):
-    """Only the state of the document is active."""
+    """Start a document: only its own state is active."""
     for i in range(active.loop_end[0]):
         active.is_active[active.loops[i]] = 0
     here[0] = START
@@ -147,7 +146,7 @@ def begin(paths, active, here):
 
 @njit(nogil=True, cache=True)
 def room(paths, active, level, here):
-    """The stack of states, with room for all that the next element may reach."""
+    """The stack of states, with room for all states that the next element may reach."""
     if active.start[level + 1] + len(paths.state_kind) > len(here):
         return np.append(here, np.empty(len(here) + len(paths.state_kind), np.int32))
     return here
@@ -155,7 +154,7 @@ def room(paths, active, level, here):
 
 @njit(nogil=True, cache=True)
 def enter(paths, active, level, symbol, here):
-    """An element opens: the states that it reaches are put on the stack, at that level."""
+    """Push the states that an opening element reaches, as the states of `level`."""
     active.start[level + 1] = reach(paths, active, level - 1, symbol, True, here)
     active.loop_end[level] = active.loop_end[level - 1]
     _begin_loops(paths, active, level, here)
@@ -163,15 +162,15 @@ def enter(paths, active, level, symbol, here):
 
 @njit(nogil=True, cache=True)
 def leave(active, level):
-    """The element of that level closes."""
+    """End the loops of a closing element."""
     for i in range(active.loop_end[level - 1], active.loop_end[level]):
         active.is_active[active.loops[i]] = 0
 
 
 @njit(nogil=True, cache=True)
 def reach(paths, active, level, symbol, is_element, here):
-    """Write the states that something of a symbol, within the element of that level, reaches on top
-    of the stack; returns their end."""
+    """Write the states that an element or leaf below the element of `level` reaches to the top of
+    the stack; returns their end."""
     kinds, start = paths.state_kind, active.start
     end = start[level + 1]
     for i in range(start[level], start[level + 1]):
@@ -202,7 +201,7 @@ def _follow(paths, key, here, end):
 
 @njit(nogil=True, cache=True)
 def _begin_loops(paths, active, level, here):
-    """Loops among the states of a level become active, each once."""
+    """Make the loops among the states of a level active, each once."""
     end = active.loop_end[level]
     for i in range(active.start[level], active.start[level + 1]):
         state = here[i]

@@ -1,4 +1,4 @@
-"""Encode a document that expat reads: the way of documents that the scanner cannot decide."""
+"""Encode a document by expat, if the scanner cannot decide on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matchyard.errors import XmlError
 def encode(
     document: bytes | str, vocabulary: Vocabulary | Values, options: Options = DEFAULTS
 ) -> tuple[array[int], int]:
-    """The signals of a document as a batch has them, and its depth."""
+    """The signals of a document as numbers, and its depth."""
     values = vocabulary if isinstance(vocabulary, Values) else Values(vocabulary)
     coded = array("i")
     starts: list[int] = []  # of open elements, in `text`

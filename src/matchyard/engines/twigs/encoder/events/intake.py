@@ -1,4 +1,4 @@
-"""Documents in any form that users have them in, as one: a column of bytes; and as a batch."""
+"""Turn documents of any form into a column of bytes, and a column into a batch."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _BYTES = (bytes, bytearray, memoryview)
 
 
 class Column(NamedTuple):
-    """Documents one after the other, and how they are to be read."""
+    """Documents one after the other, and the options to read them by."""
 
     document_start: NDArray[np.int64]  # [n_rows + 1]
     text: NDArray[np.uint8]
-    is_text: NDArray[np.bool_]  # [n_rows] is it UTF-8, whatever encoding it says that it has?
+    is_text: NDArray[np.bool_]  # [n_rows] it is UTF-8, whatever encoding it declares
     options: Options
 
     @property
@@ -38,19 +38,19 @@ class Column(NamedTuple):
         return len(self.document_start) - 1
 
     def rows(self, start: int, stop: int) -> Column:
-        """Some consecutive documents; their text is shared."""
+        """Consecutive documents that share the text of this column."""
         return self._replace(
             document_start=self.document_start[start : stop + 1], is_text=self.is_text[start:stop]
         )
 
     def document(self, row: int) -> bytes:
-        """One of them; a text need not be UTF-8, since Arrow does not look."""
+        """One document. Its text may be invalid UTF-8, since Arrow does not check."""
         data = self.text[self.document_start[row] : self.document_start[row + 1]].tobytes()
         return Text(data) if self.is_text[row] else data
 
 
 def column(values: Any, options: Options) -> Column:
-    """Documents in any form that users have them in: text or bytes, in lists or columns."""
+    """A column of documents from text or bytes, in lists or columns."""
     if isinstance(values, (str, *_BYTES)):
         return _from_python([values], options)
     if isinstance(values, Iterator):
@@ -100,9 +100,8 @@ def _from_arrow(values: pa.Array, options: Options) -> Column:
 
 
 def encode(column: Column, vocabulary: Vocabulary, most_signals: int = ALL_SIGNALS) -> Batch:
-    """Documents as a batch; raises the error of the first that is malformed or passes a limit,
-    unless the options say that such are skipped. Only the first documents, at least one, where
-    they have as many signals as that."""
+    """Documents as a batch, at least one and up to the document that reaches `most_signals`. Raises
+    the error of the first document that is malformed or exceeds a limit, unless options skip it."""
     batch, faults = read(column, vocabulary, most_signals)
     if faults and column.options.malformed == REFUSE:
         raise faults[min(faults)]
@@ -112,7 +111,7 @@ def encode(column: Column, vocabulary: Vocabulary, most_signals: int = ALL_SIGNA
 def read(
     column: Column, vocabulary: Vocabulary, most_signals: int = ALL_SIGNALS
 ) -> tuple[Batch, dict[int, XmlError]]:
-    """Documents as a batch, and what is wrong with those that have no signals for that reason."""
+    """Documents as a batch, and the errors of malformed documents, which have no signals."""
     scanned = _scanned(column, vocabulary, most_signals)
     rows = np.flatnonzero(scanned.depth < 0).tolist()
     faults: dict[int, XmlError] = {}

@@ -1,7 +1,7 @@
-"""Tests of values: which of them does an attribute or a text satisfy?
+"""Find the value tests that an attribute or a text satisfies.
 
-The tests of one attribute, of all texts, or of all values are a *group*. Within a group they are in
-order of kind and operand, so that those a value satisfies are runs, found by binary search:
+The tests of one attribute, of all texts, or of all values are a *group*. A group is sorted by kind
+and operand. The tests that a value satisfies are then runs, which binary search finds:
 
     group      0 … n_attributes - 1 by attribute, then TEXT, then VALUE
     run        group * n_kinds + kind: tests run_start[run] … run_start[run + 1] - 1
@@ -71,7 +71,7 @@ def _length_bits(vocabulary: Vocabulary, group: NDArray[np.int64]) -> NDArray[np
 
 
 class Values:
-    """The tests that values satisfy, for documents that expat reads; as the kernels find them."""
+    """Find the tests that values satisfy, as the kernels do, for documents that expat reads."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._symbols = _ids(vocabulary.names)
@@ -100,8 +100,8 @@ class Values:
         return self._leaves(len(self._attributes) + 1, value)
 
     def _leaves(self, group: int, value: str) -> array[int]:
-        """Of each kind those that compare so: a run of the tests, or two around one that is left
-        out. So a value costs what it satisfies, not what there is."""
+        """Leaves for the tests of a group that a value satisfies: of each kind one run, or the two
+        runs around an excluded one. The cost depends on the satisfied tests, not on all tests."""
         leaves, starts, first = array("i"), self._run_start, group * N_KINDS
         if starts[first] == starts[first + N_KINDS]:
             return leaves
@@ -137,8 +137,8 @@ def _ids(names: Names) -> dict[str, int]:
 
 @njit(nogil=True, cache=True)
 def read_number(text, start, end):
-    """The number that a text is: 1 and the number, NO_NUMBER and NaN, or UNSURE where the nearest
-    double takes more than one division to find."""
+    """Parse a number; returns 1 and the number, NO_NUMBER and NaN, or UNSURE and NaN if one division
+    may not give the nearest double."""
     while start < end and (text[start] == 32 or 9 <= text[start] <= 10 or text[start] == 13):
         start += 1
     while start < end and (text[end - 1] == 32 or 9 <= text[end - 1] <= 10 or text[end - 1] == 13):
@@ -188,8 +188,7 @@ def _first_above(values, start, end, value):
 
 @njit(nogil=True, cache=True)
 def _add_run(symbol, start, end, signals, n_signals):
-    """Leaves for a run of tests; returns how many signals there are then, also where they do not
-    fit."""
+    """Append leaves for a run of tests if they fit; returns the number of signals with them."""
     if n_signals + end - start <= len(signals):
         for i in range(start, end):
             signals[n_signals + i - start] = -2 - symbol[i]
@@ -201,11 +200,11 @@ def add_leaves(
     run_start, symbol, operand, number, length_bits, slots, word_start, words, group, text, start,
     end, signals, n_signals,
 ):  # fmt: skip
-    """Leaves for all tests of a group that a text satisfies; returns how many signals there are
-    then, more than fit where they are full, or UNSURE.
+    """Append leaves for the tests of a group that a text satisfies; returns the number of signals
+    with them, even if they do not fit, or UNSURE.
 
-    The arrays are those of the tests and of the texts that they compare with, one by one: taking
-    them out of tuples for every text would cost more than the tests.
+    The arrays of the tests and of their texts are single arguments: taking them out of tuples for
+    every text would cost more than the tests.
     """
     first = group * N_KINDS
     n_signals = _add_run(symbol, run_start[first], run_start[first + 1], signals, n_signals)
@@ -231,7 +230,7 @@ def add_leaves(
 
 @njit(nogil=True, cache=True)
 def _find_text(slots, word_start, words, text, start, end):
-    """The id of a text, or -1; as `find_name`, with arrays that are taken out of their tuple."""
+    """The id of a text, or -1: `find_name` with single arrays instead of a tuple."""
     code = xxh64(text, start, end)
     length, upper = end - start, code >> np.uint64(32)
     position = home(code, len(slots))
