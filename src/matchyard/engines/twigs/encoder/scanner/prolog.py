@@ -1,8 +1,7 @@
-"""What comes before the root element, for the scanner: where that starts, and which entities there
-are. Declarations are read by expat.
+"""Read the prologs of documents: where the root element starts, and which entities are declared.
 
-Entities that are plain text are expanded by the scanner. Those that contain tags are written into
-a copy of the document in place of the references to them, and the scanner reads that.
+Expat reads the declarations. The scanner expands entities of plain text itself. If entities contain
+tags, they replace their references in a copy of the document, which the scanner then reads.
 """
 
 from __future__ import annotations
@@ -34,27 +33,25 @@ from matchyard.engines.twigs.encoder.scanner.references import Declared
 from matchyard.engines.twigs.language.options import SKIP, Options
 from matchyard.engines.twigs.xml.expat import prolog
 
-_MOST_ENTITIES = 1024  # of a document: each reference looks through all of them
-_MOST_EXPANDED = 1 << 22  # bytes of a document: beyond twice as many expat has a limit of its own
-_SHARED_BYTES = (
-    1 << 24
-)  # that entities of all documents of a batch may take, beside as many as those
+_MOST_ENTITIES = 1024  # of a document, because each reference searches all of them
+_MOST_EXPANDED = 1 << 22  # bytes of a document; expat has a limit of its own at twice as many
+_SHARED_BYTES = 1 << 24  # for the entities of a batch, in addition to the bytes of its documents
 
 
 class Roots(NamedTuple):
-    """Where documents are to be scanned from, and with what."""
+    """The positions of the roots of documents, and the entities to scan them with."""
 
     root: NDArray[np.int64]  # [n_documents] or REFUSED or ASK
-    skips: NDArray[np.bool_]  # [n_documents] are undefined entities skipped?
+    skips: NDArray[np.bool_]  # [n_documents] undefined entities are skipped
     declared: Declared
-    entities: list[tuple[Contents, str]]  # by number: those of the document, and the name
-    n_brackets: int  # the most signals that elements can make
+    entities: list[tuple[Contents, str]]  # by number: the entities of the document, and the name
+    n_brackets: int  # an upper bound of the signals of elements
 
 
 def find_roots(
     text: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], options: Options
 ) -> Roots:
-    """Read what comes before the root elements of documents."""
+    """Read the prologs of documents."""
     n_documents = len(start)
     root, subset_end = np.empty(n_documents, np.int64), np.empty(n_documents, np.int64)
     is_alone = np.empty(n_documents, np.bool_)
@@ -85,13 +82,13 @@ def find_roots(
 
 
 def expansion_limit(options: Options) -> int:
-    """Bytes by which the scanner lets entities make a document longer; beyond that expat decides."""
+    """Bytes that entities may add to a document in the scanner; expat reads longer ones."""
     return min(options.max_entity_expansion, _MOST_EXPANDED)
 
 
 def _shared_room(start: NDArray[np.int64], end: NDArray[np.int64]) -> int:
-    """Bytes that a batch may take for entities, since a short document can declare long ones. Those
-    that find no room are read one by one by expat."""
+    """Bytes that a batch may use for entities, since a short document can declare long ones. Expat
+    reads the remaining documents one by one."""
     return int(np.sum(end - start)) + _SHARED_BYTES
 
 
@@ -124,7 +121,7 @@ def _offsets(parts: list[bytes], first: int) -> NDArray[np.int64]:
 
 
 class Rewriting:
-    """Documents with the content of entities in place of references, in a batch of documents."""
+    """Replaces references by the contents of entities in the documents of a batch."""
 
     def __init__(
         self,
@@ -137,8 +134,8 @@ class Rewriting:
         self._room = _shared_room(start, end)
 
     def rewrite(self, document: int, references: NDArray[np.int64], limit: int) -> bytes:
-        """The document, made longer by at most `limit` bytes; nothing, which is no document, where
-        it would not be the same or there is no room."""
+        """The document with entities replaced; empty, which is no document, if that would change its
+        meaning, add more than `limit` bytes or exceed the room of the batch."""
         start, end = int(self._start[document]), int(self._end[document])
         limit = min(limit, self._room - (end - start))
         parts, position = [], start
@@ -157,8 +154,8 @@ class Rewriting:
 
 @njit(nogil=True, cache=True)
 def _find_root(text, position, end):
-    """Where the root element starts, whether the document says that it stands alone, and, for
-    SUBSET, where its declarations end."""
+    """The position of the root element or a code; true if the document is standalone; and, for
+    SUBSET, the end of its declarations."""
     if is_next(text, position, end, MARK):
         position += len(MARK)
     elif position + 1 < end and (
@@ -180,7 +177,7 @@ def _find_root(text, position, end):
 
 @njit(nogil=True, cache=True)
 def _find_all(text, start, end, max_bytes, root, is_alone, subset_end):
-    """See `_find_root`; returns the most signals that elements can make."""
+    """Find all roots by `_find_root`; returns an upper bound of the signals of elements."""
     n_brackets = 0
     for i in range(len(start)):
         if end[i] - start[i] > max_bytes:

@@ -1,7 +1,7 @@
-"""Documents by a byte scanner: the same signals as expat's, much faster.
+"""Scan documents byte by byte: the same signals as expat's, much faster.
 
-It reads UTF-8. A document that it finds malformed, or cannot decide on (another encoding, names
-beyond ASCII, attributes with defaults), is left to expat, so that the answer is always expat's.
+The scanner reads UTF-8. Expat reads the documents that the scanner finds malformed or cannot decide
+on (another encoding, names beyond ASCII, attributes with defaults). The answer is always expat's.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ __all__ = ["ASK", "REFUSED", "Scanned", "joined", "scan"]
 
 
 ALL_SIGNALS = 1 << 62  # no limit
-_PER_REFERENCE = 64  # bytes at least, on average; of documents with more, expat reads the last
+_PER_REFERENCE = 64  # bytes per noted reference, on average; expat reads documents with more
 
 
 class Scanned(NamedTuple):
-    """The signals of documents; those that are left to expat have none."""
+    """The signals of documents; documents for expat have none."""
 
     signal_start: NDArray[np.int64]  # [n_documents + 1]
     signals: NDArray[np.int32]
     depth: NDArray[np.int64]  # [n_documents] or a code: REFUSED or ASK
 
     def first(self, n_documents: int) -> Scanned:
-        """The same of the first documents only."""
+        """Only the first documents."""
         signal_start = self.signal_start[: n_documents + 1]
         return Scanned(signal_start, self.signals[: signal_start[-1]], self.depth[:n_documents])
 
     def extended(self, n_documents: int) -> Scanned:
-        """The same with documents that are left to expat, so that there are as many."""
+        """The documents, filled up to `n_documents` with documents for expat."""
         n_more = n_documents - len(self.depth)
         signal_start = np.append(self.signal_start, np.repeat(self.signal_start[-1], n_more))
         return Scanned(signal_start, self.signals, np.append(self.depth, np.repeat(ASK, n_more)))
 
     def put(self, documents: NDArray[np.int64], others: Scanned) -> Scanned:
-        """The same with what was found for some documents that had no signals."""
+        """The documents with the signals of `others` for `documents`, which had none."""
         counts = np.diff(self.signal_start)
         counts[documents] = np.diff(others.signal_start)
         depth = self.depth.copy()
@@ -83,8 +83,8 @@ def scan(
     options: Options,
     most_signals: int = ALL_SIGNALS,
 ) -> Scanned:
-    """Scan documents that start and end at the given bytes; only the first, at least one, where
-    they have as many signals as that."""
+    """Scan documents between the given positions, at least one and up to the document that reaches
+    `most_signals`."""
     roots = find_roots(text, start, end, options)
     expansion = expansion_limit(options)
     given = (vocabulary, options, most_signals)
@@ -94,7 +94,7 @@ def scan(
         return scanned
     bounds = np.searchsorted(references[:, 0], [start[documents], end[documents]]).T
     rewriting = Rewriting(text, start, end, roots)
-    half = expansion // 2  # the other half is for entities that are text
+    half = expansion // 2  # the other half is for entities of plain text
     rewritten = [
         rewriting.rewrite(i, references[first:last], half)
         for i, (first, last) in zip(documents.tolist(), bounds.tolist())
@@ -125,8 +125,8 @@ def _scan(
     options: Options,
     most_signals: int,
 ) -> tuple[Scanned, NDArray[np.int64]]:
-    """What was scanned, and where entities are used that are more than text; other entities may
-    make a document longer by `expansion` bytes."""
+    """Scan documents; returns them and the references to entities with markup. Entities of plain
+    text may add `expansion` bytes to a document."""
     n_documents, n_tests = len(start), len(vocabulary.source)
     settings = _settings(vocabulary, options, expansion)
     n_references = int(np.sum(end - start)) // _PER_REFERENCE + 64 if roots.entities else 0
@@ -150,7 +150,7 @@ def _scan(
 
 
 def _lookups(vocabulary: Vocabulary) -> Lookups:
-    """All in arrays of one type each, so that kernels are compiled once."""
+    """The vocabulary in arrays of fixed types, so that kernels are compiled once."""
 
     def widened(names: Names) -> Names:
         return freeze(names._replace(text_start=names.text_start.astype(np.int64)))
@@ -190,8 +190,8 @@ def _scan_all(
     text, end, root, skips, first, lookups, declared, settings, room, signals, signal_start, depth,
     most_signals,
 ):  # fmt: skip
-    """Scan documents from `first` on; returns the one for whose signals there is no room, or before
-    which there are as many signals as are wanted, if any."""
+    """Scan documents from `first` on; returns the next document: the signals of it do not fit, or
+    `most_signals` are reached, or it is the end."""
     state = room.state
     for i in range(first, len(root)):
         state[N_SIGNALS], state[N_EXPANDED] = signal_start[i], 0

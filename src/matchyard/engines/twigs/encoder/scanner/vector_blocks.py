@@ -1,4 +1,4 @@
-"""Blocks of 32 bytes in a few instructions: where a run stops, how many tags there are."""
+"""Process blocks of 32 bytes in a few instructions: find the end of a run, count tags, copy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _all(byte: int) -> Any:
 
 
 def _is_stop(builder: Any, block: Any, stops: bytes) -> Any:
-    """Lanes with one of these bytes, a control character, or part of a character beyond ASCII."""
+    """Lanes with one of the `stops`, a control character, or a byte beyond ASCII."""
     lanes = builder.icmp_signed("<", block, _all(32))  # bytes from 128 on are negative
     for byte in b"\t\n":
         lanes = builder.and_(lanes, builder.icmp_signed("!=", block, _all(byte)))
@@ -33,7 +33,7 @@ def _is_stop(builder: Any, block: Any, stops: bytes) -> Any:
 
 
 def _is_no_name(builder: Any, block: Any, stops: bytes) -> Any:
-    """Lanes with no letter, digit or one of `-.:_`."""
+    """Lanes without a letter, a digit or one of `-.:_`."""
     lower = builder.or_(block, _all(32))
     lanes = builder.icmp_unsigned("<", builder.sub(lower, _all(97)), _all(26))
     low = builder.icmp_unsigned("<", builder.sub(block, _all(45)), _all(14))  # - . / 0-9 :
@@ -43,8 +43,8 @@ def _is_no_name(builder: Any, block: Any, stops: bytes) -> Any:
 
 
 def _define_run(test: Any, stops: bytes, all_stops: bytes) -> Any:
-    """`run(text, position)`: how many of the next 32 bytes come before one of `all_stops`, which are
-    the bytes that `test` finds with these `stops`."""
+    """Define `run(text, position)`: the number of the next 32 bytes before one of `all_stops`, the
+    bytes that `test` finds with `stops`."""
 
     def run_plainly(text: Any, position: Any) -> Any:
         block = text[position : position + WIDTH].tolist()
@@ -92,7 +92,7 @@ def _count_block(text: Any, position: Any) -> Any:
 
 @intrinsic_with(_count_block)
 def count_block(typingctx: Any, text: Any, position: Any) -> Any:
-    """How many `<` there are among the next 32 bytes, and `/` followed by `>`."""
+    """Count `<` and `/>` among the next 32 bytes."""
 
     def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
         start = context.make_array(call.args[0])(context, builder, args[0]).data
