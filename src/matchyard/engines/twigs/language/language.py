@@ -1,7 +1,7 @@
 """WORDS: a subscription is a twig, written in XPath (see `xpath`); an event is an XML document.
 
-A twig is kept in one form (`normal_form`): alternatives of trees of nodes, so that equal twigs compare
-equal however they were written.
+A twig has a normal form (`normal_form`), alternatives of trees of nodes. Twigs with the same normal
+form compare equal however they were written.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def parse(value: Any, max_trees: int = MAX_TREES) -> Twig:
 
 
 def parse_event(value: Any) -> Document:
-    """The document that bytes or text hold; they are read when it is matched.
+    """The document in bytes or text. It is not parsed before it is matched.
 
     >>> parse_event("<a/>")
     '<a/>'
@@ -64,7 +64,7 @@ def parse_event(value: Any) -> Document:
 
 
 def format(twig: Twig) -> str:
-    """A twig as text, which parses back to an equal one, and means the same in XPath.
+    """A twig as text, which parses to an equal twig and means the same in XPath.
 
     >>> format(parse("a[b or not(c)]"))
     '//a/b | //a[not(c)]'

@@ -21,13 +21,13 @@ class Element:
     attributes: dict[str, str]
     line: int
     end: int = 0  # the number after those of the elements in it
-    texts: list[str] = field(default_factory=list)  # directly in it, apart by what is between them
+    texts: list[str] = field(default_factory=list)  # directly in it, one by one
     all_texts: list[str] = field(default_factory=list, repr=False)  # of the whole document
-    span: tuple[int, int] = (0, 0)  # those of the element and of the elements in it
+    span: tuple[int, int] = (0, 0)  # its range in `all_texts`, with those of its descendants
 
     @property
     def value(self) -> str:
-        """All text in it, also in elements in it. It is not kept, since it is in all around it, too."""
+        """All text in the element and its descendants. It is not stored: ancestors repeat it."""
         return "".join(self.all_texts[slice(*self.span)])
 
 
@@ -35,7 +35,7 @@ class Read(NamedTuple):
     """A document that was read."""
 
     elements: list[Element]
-    fault: XmlError | None = None  # for which it is skipped; it has no elements then
+    fault: XmlError | None = None  # why it was skipped; it has no elements then
 
 
 def read(document: Document | Read, options: Options = DEFAULTS) -> Read:

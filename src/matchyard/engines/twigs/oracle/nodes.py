@@ -1,6 +1,6 @@
-"""Where in a document the nodes of a twig hold; what a match means rests on it.
+"""Find the elements at which the nodes of a twig hold: the core of the definition of a match.
 
-What it means that a text satisfies a test is said in `values`.
+`values` defines when a text satisfies a test.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def find_parents(node: Node, elements: list[Element]) -> set[int]:
 
 
 def find_places(node: Node, elements: list[Element]) -> set[int]:
-    """The elements at which the node holds, whatever is above them; of a test those it looks at."""
+    """The elements at which the node holds, whatever is above them; or that satisfy the test."""
     test = node.name
     if isinstance(test, Test):
         return {
@@ -43,7 +43,7 @@ def find_places(node: Node, elements: list[Element]) -> set[int]:
 
 
 def find_texts(test: Test, element: Element) -> list[str]:
-    """What a test looks at."""
+    """The texts of an element that a test compares."""
     if test.source == Source.ATTRIBUTE:
         return [value for name, value in element.attributes.items() if name == test.attribute]
     return element.texts if test.source == Source.TEXT else [element.value]

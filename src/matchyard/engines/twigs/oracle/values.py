@@ -1,4 +1,4 @@
-"""What it means that a text satisfies a test."""
+"""Define when a text satisfies a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terms: element names and tests as text, which is what is interned, counted and joined.
+"""Terms: element names and value tests as text, to be interned, counted and joined.
 
 A name stands for itself. A test starts with two digits, as no name does:
 
@@ -27,7 +27,7 @@ _WIDE = pa.large_string()
 
 
 def term_of(name: str | Test) -> str:
-    """The term of a node that is no `*`."""
+    """The term of a name other than `*`, or of a test."""
     if isinstance(name, str):
         return name
     operand = "" if name.operand is None else name.operand
@@ -37,14 +37,14 @@ def term_of(name: str | Test) -> str:
 
 
 def is_test(terms: pa.Array) -> NDArray[np.bool_]:
-    """Which terms are tests?"""
+    """A flag per term: it is a test."""
     start, text = string_buffers(terms)
-    are_tests: NDArray[np.bool_] = text[start[:-1]] <= _NINE  # no name starts with what is up to 9
+    are_tests: NDArray[np.bool_] = text[start[:-1]] <= _NINE  # names start with larger characters
     return are_tests
 
 
 class Tests(NamedTuple):
-    """Tests by field, as a vocabulary has them, but with attributes and texts written out."""
+    """The fields of tests as in a vocabulary, but with attributes and texts instead of ids."""
 
     source: NDArray[np.uint8]
     test: NDArray[np.uint8]
@@ -54,7 +54,7 @@ class Tests(NamedTuple):
 
 
 def read_tests(terms: pa.Array) -> Tests:
-    """Tests from their terms."""
+    """Parse the terms of tests."""
     start, text = string_buffers(terms)
     zero = np.uint8(ord("0"))
     parts = pc.split_pattern(pc.utf8_slice_codeunits(terms, 2), " ", max_splits=1).flatten()
@@ -93,7 +93,7 @@ def _chosen(texts: pa.Array, ids: NDArray[np.int32]) -> pa.Array:
 
 
 def label_of(vocabulary: Vocabulary, symbol: int) -> str | Test:
-    """What a symbol from 1 on stands for in the language."""
+    """The name or test of a symbol from 1 on."""
     number = symbol - 1 - vocabulary.n_names
     if number < 0:
         return vocabulary.names.name(symbol - 1)

@@ -1,7 +1,7 @@
-"""Vocabularies made from terms, and twigs over terms as twigs over symbols, and back.
+"""Make vocabularies from terms, and translate twigs between terms and symbols.
 
-Names are numbered by falling use, and by their bytes where they are used as often; tests are sorted.
-So a vocabulary depends on what is in it, not on the way there.
+Names are numbered by falling use, and by their bytes among equals; tests are sorted. A vocabulary
+thus depends only on its content, not on the order of additions.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _OF_TEXT = (Comparison.EQUAL, Comparison.UNEQUAL)
 
 
 def encode(twigs: Twigs, terms: pa.Array) -> tuple[Twigs, Vocabulary]:
-    """Twigs over terms as twigs over a new vocabulary with just what they use."""
+    """Translate twigs over terms to a new vocabulary with only the terms in use."""
     vocabulary, symbols = build(terms, count_values(twigs.symbol, len(terms)))
     return renumber(twigs, symbols), vocabulary
 
 
 def inspect(vocabulary: Vocabulary, place: str, is_thorough: bool) -> None:
-    """Refuse a vocabulary that encoding must not be given: see `kernels.inspection`."""
+    """Refuse a vocabulary that is unsafe for encoding: see `kernels.inspection`."""
     look = Inspection(vocabulary, place, is_thorough)
     look.names("names")
     n_attributes, n_texts = look.names("attributes"), look.names("texts")
@@ -59,12 +59,12 @@ def inspect(vocabulary: Vocabulary, place: str, is_thorough: bool) -> None:
 
 
 def renumber(twigs: Twigs, numbers: NDArray[np.int32]) -> Twigs:
-    """The same with other numbers for symbols; `*` stays what it is."""
+    """Replace symbols by `numbers`, except for `*`."""
     return twigs._replace(symbol=np.append(numbers, np.int32(ANY))[twigs.symbol])
 
 
 def build(terms: pa.Array, uses: NDArray[np.int64]) -> tuple[Vocabulary, NDArray[np.int32]]:
-    """A vocabulary of the terms that are used, and the symbol of each of them (0: it is not)."""
+    """A vocabulary of the terms in use, and the symbol of each term (0: not in use)."""
     symbols = np.zeros(len(terms), np.int32)
     of_tests = is_test(terms) if len(terms) else np.empty(0, np.bool_)
     named = np.flatnonzero((uses > 0) & ~of_tests)
@@ -100,7 +100,7 @@ def _with_tests(names: Names, terms: pa.Array) -> tuple[Vocabulary, NDArray[np.i
 
 
 def _in_order(words: pa.Array, wanted: NDArray[np.bool_]) -> tuple[Names, NDArray[np.int32]]:
-    """The distinct words that are wanted, in order of their bytes, and the id of each (-1: not)."""
+    """The distinct wanted words in order of their bytes, and the id of each word (-1: not wanted)."""
     distinct = pc.unique(words.filter(pa.array(wanted)))
     distinct = distinct.take(pc.array_sort_indices(distinct))
     interner = Interner()
@@ -111,7 +111,7 @@ def _in_order(words: pa.Array, wanted: NDArray[np.bool_]) -> tuple[Names, NDArra
 
 
 def uses_all(twigs: Twigs, vocabulary: Vocabulary) -> bool:
-    """Has no row gone since the vocabulary was made?"""
+    """True if the twigs use the whole vocabulary, with the same counts."""
     uses = count_values(twigs.symbol, vocabulary.n_symbols)
     n_names = vocabulary.n_names
     return bool(
@@ -120,13 +120,13 @@ def uses_all(twigs: Twigs, vocabulary: Vocabulary) -> bool:
 
 
 def intern_terms(interner: Interner, vocabulary: Vocabulary) -> NDArray[np.int32]:
-    """The ids of the terms of all symbols, by symbol; that of the first, which has none, is of no use."""
+    """The ids of terms by symbol; symbol 0 has no term, and its id is a dummy."""
     ids = interner.intern_arrow(terms_of(vocabulary))
     return np.concatenate([np.zeros(1, np.int32), ids])
 
 
 def encode_known(twigs: Twigs, terms: pa.Array, vocabulary: Vocabulary) -> Twigs:
-    """Twigs over terms as twigs over a vocabulary that must have all of them."""
+    """Translate twigs over terms to a vocabulary, which must have all these terms."""
     ids = pc.index_in(terms, terms_of(vocabulary))
     if ids.null_count:
         missing = terms.filter(ids.is_null())[0].as_py()
@@ -135,7 +135,7 @@ def encode_known(twigs: Twigs, terms: pa.Array, vocabulary: Vocabulary) -> Twigs
 
 
 def count(twigs: Twigs, terms: pa.Array) -> pa.Table:
-    """What a part of the subscriptions brings to the vocabulary: columns `name` and `count`."""
+    """Count the terms of a part of the subscriptions: columns `name` and `count`."""
     return pa.table({"name": terms, "count": count_values(twigs.symbol, len(terms))})
 
 
