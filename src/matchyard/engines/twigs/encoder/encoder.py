@@ -3,7 +3,7 @@
     subscriptions ──subscription_column──▶ Subscriptions ──Staging──▶ Twigs and a Vocabulary
     documents ──column──▶ Column (bytes) ──encode──▶ Batch (signals in a vocabulary)
 
-See `layout` for what the numbers mean.
+`layout` defines the numbers.
 """
 
 from __future__ import annotations

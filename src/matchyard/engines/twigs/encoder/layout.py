@@ -1,4 +1,4 @@
-"""Twigs and documents in numbers: what the encoder makes and the algorithms read.
+"""Twigs and documents in numbers: the arrays that the encoder makes and the algorithms read.
 
 A *symbol* is a number. Each element name has one; so has every value test (`@year`, `@year > 1990`,
 `text() = "x"`). If an attribute or a text of an element satisfies a test, the document has a *leaf*
@@ -59,7 +59,7 @@ class Vocabulary(NamedTuple):
     attribute: NDArray[np.int32]  # [n_tests] id among the attributes, -1 for other sources
     test: NDArray[np.uint8]  # [n_tests] a Comparison
     text: NDArray[np.int32]  # [n_tests] id among the texts, -1 for other tests
-    number: NDArray[np.float64]  # [n_tests] what numbers are compared with, else 0
+    number: NDArray[np.float64]  # [n_tests] the operand of comparisons of numbers, else 0
 
     @property
     def n_names(self) -> int:

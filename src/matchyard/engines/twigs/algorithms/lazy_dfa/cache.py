@@ -7,7 +7,7 @@
 
 All are numbers. A set of requirements has a number as well; equal sets have the same number. A set
 is stored as the non-zero words of its bits. When the cache is full, everything is forgotten except
-what the open elements need.
+for the entries of the open elements.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def _append_union(cache, left, right):
 
 @njit(nogil=True, cache=True)
 def forget(table, cache, levels, level):
-    """Clear the cache except for what the open elements need; true if there is room then."""
+    """Clear the cache except for the entries of the open elements; true if there is room then."""
     start = np.zeros(level + 2, np.int64)
     for at in range(level + 1):
         met = cache.frame_met[levels.frames[at]] if levels.frames[at] >= 0 else EMPTY

@@ -97,7 +97,7 @@ def records(
     if not has_root:
         raise XmlError("the file has no element", *where)
     if data:
-        raise XmlError("the file ends within what starts here", *where)
+        raise XmlError("the file ends within the markup that starts here", *where)
 
 
 def _next_chunk(chunks: Iterator[bytes], n_bytes: int) -> bytes:

@@ -170,7 +170,7 @@ def _add_leaves(
     run_start, symbols, operands, numbers, length_bits, slots, word_start, words, group, gathered,
     start, max_hits, signals, n_signals, state,
 ):  # fmt: skip
-    """Add leaves for what was gathered from `start` on; returns the number of signals, or ASK."""
+    """Add leaves for the text gathered from `start` on; returns the number of signals, or ASK."""
     n_after = add_leaves(
         run_start, symbols, operands, numbers, length_bits, slots, word_start, words, group,
         gathered, start, state[N_GATHERED], signals, n_signals,

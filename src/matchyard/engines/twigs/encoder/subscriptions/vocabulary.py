@@ -48,13 +48,13 @@ def inspect(vocabulary: Vocabulary, place: str, is_thorough: bool) -> None:
         for field, names in (("names", vocabulary.names), ("attributes", vocabulary.attributes)):
             look.expect(field, (np.diff(names.text_start) > 0).all(), "has an empty name")
         first = vocabulary.names.text[vocabulary.names.text_start[:-1]]
-        look.expect("names", (first > ord("9")).all(), "has what is no name of XML")
+        look.expect("names", (first > ord("9")).all(), "has an entry that is no name of XML")
         is_so = not (vocabulary.attributes.text <= ord(" ")).any()
-        look.expect("attributes", is_so, "has what is no name of XML")
+        look.expect("attributes", is_so, "has an entry that is no name of XML")
         is_so = (vocabulary.source == Source.ATTRIBUTE.value) == (vocabulary.attribute >= 0)
-        look.expect("attribute", is_so.all(), "is there for other sources, or missing")
+        look.expect("attribute", is_so.all(), "is set for other sources, or missing")
         is_so = np.isin(vocabulary.test, _OF_TEXT) == (vocabulary.text >= 0)
-        look.expect("text", is_so.all(), "is there for other tests, or missing")
+        look.expect("text", is_so.all(), "is set for other tests, or missing")
     look.finish()
 
 

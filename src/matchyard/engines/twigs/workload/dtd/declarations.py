@@ -25,11 +25,11 @@ Model = tuple[int, int, str | None, tuple[Any, ...]]  # kind, quantity, name and
 
 
 class Declared(NamedTuple):
-    """What a definition declares: the models of elements, and kinds of attributes by element."""
+    """The declarations of a definition: models by element, and attributes by element."""
 
     models: dict[str, Model]
-    attributes: dict[str, dict[str, tuple[str, bool]]]  # as expat writes it; is it required?
-    missing: tuple[str, ...]  # what is included and was not read
+    attributes: dict[str, dict[str, tuple[str, bool]]]  # the kind by expat, and if it is required
+    missing: tuple[str, ...]  # files that are included and were not read
 
 
 class _Source(NamedTuple):

@@ -1,4 +1,4 @@
-"""Document type definitions: which elements may stand in which, and what attributes they have."""
+"""Document type definitions: the content models and the attributes of elements."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Dtd(NamedTuple):
     """A document type definition."""
 
     elements: dict[str, Element]
-    missing: tuple[str, ...]  # what it includes and was not read
+    missing: tuple[str, ...]  # files that it includes and that were not read
 
     def children(self, name: str) -> list[str]:
         """The declared elements that may stand in an element."""
