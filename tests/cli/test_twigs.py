@@ -85,7 +85,7 @@ def test_the_records_of_an_xml_file_are_events(index, tmp_path):
     }  # fmt: skip
     path.write_text("<r>\n<a>")
     assert fail("match", index, path, "--record", "a").endswith(
-        "r.xml: line 2, column 1: the file ends within what starts here"
+        "r.xml: line 2, column 1: the file ends within the markup that starts here"
     )
     message = fail("match", index, "--record", "a", input=lines(BROKEN))
     assert message == "records are elements of an XML file, and - is jsonl"

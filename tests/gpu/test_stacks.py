@@ -29,17 +29,17 @@ def compiled(rows: Sequence[cases.Row]) -> stacks.Table:
     return stacks.compile(cases.twigs(rows), np.arange(len(rows)), None, OPTIONS)
 
 
-def chain(n_nodes: int, tag: int = A, axis: int = 0, last: int = A) -> list[cases.Node]:
-    """The nodes of a twig such as /a/a/a, possibly with other tags and axes."""
-    return [(i - 1, axis, False, last if i == n_nodes - 1 else tag) for i in range(n_nodes)]
+def chain(n_nodes: int, symbol: int = A, axis: int = 0, last: int = A) -> list[cases.Node]:
+    """/a/a/a, or with other symbols and axes."""
+    return [(i - 1, axis, False, last if i == n_nodes - 1 else symbol) for i in range(n_nodes)]
 
 
 def joined(documents: Sequence[Sequence[int]]) -> Batch:
-    """The batch of some documents, each given by its signals."""
-    depths = [max(np.cumsum([(e >= 0) - (e == -1) for e in events])) for events in documents]
+    """Documents by their signals."""
+    depths = [max(np.cumsum([(e >= 0) - (e == -1) for e in signals])) for signals in documents]
     return Batch(
         np.cumsum([0, *map(len, documents)]),
-        np.array([event for events in documents for event in events], np.int32),
+        np.array([signal for signals in documents for signal in signals], np.int32),
         np.array(depths, np.int32),
     )
 
@@ -75,11 +75,11 @@ def test_documents_are_matched_at_every_depth() -> None:
 
 
 @pytest.mark.parametrize("n_children", [510, 511, 512, 1023, 3000])
-def test_documents_may_have_more_events_than_are_staged(n_children: int) -> None:
-    events = [A, *[B, -1] * (n_children - 1), B, -2 - TEST, -1, -1]
+def test_documents_may_have_more_signals_than_are_staged(n_children: int) -> None:
+    signals = [A, *[B, -1] * (n_children - 1), B, -2 - TEST, -1, -1]
     has_test: cases.Node = (1, 0, False, TEST)
     rows: list[cases.Row] = [[[*chain(2, last=B), has_test]], [chain(2)], [chain(2, last=B)]]
-    found = check(compiled(rows), joined([events, [A, -1]]))
+    found = check(compiled(rows), joined([signals, [A, -1]]))
     assert found.keys.tolist() == [0, 2]
 
 
@@ -88,7 +88,7 @@ def test_trees_may_have_more_nodes_than_a_warp_has_lanes(depth: int) -> None:
     rng = np.random.default_rng(13)
     shape = cases.Shape(n_nodes=90, n_trees=2, any_name=0.6, descendant=0.7, negated=0.05)
     bushes: list[cases.Row] = [
-        [[(DOCUMENT, 0, False, A), *[(0, 1, False, tag) for tag in ([A, B] * n)[:n]]]]
+        [[(DOCUMENT, 0, False, A), *[(0, 1, False, symbol) for symbol in ([A, B] * n)[:n]]]]
         for n in (29, 30, 31, 32, 200)
     ]
     rows = [*bushes, [chain(35, axis=1)], *cases.random_rows(rng, 40, shape)]
@@ -100,11 +100,11 @@ def test_trees_may_have_more_nodes_than_a_warp_has_lanes(depth: int) -> None:
 
 
 def test_a_document_may_satisfy_more_rows_than_a_warp_writes_at_a_time() -> None:
-    tags = range(10, 1200)
-    events = [A, *(event for tag in tags for event in (tag, -1)), -1]
-    rows: list[cases.Row] = [[[(DOCUMENT, 1, False, tag)]] for tag in tags]
-    found = check(compiled(rows), joined([events, [A, 700, -1, -1]]))
-    assert found.event_start.tolist() == [0, len(tags), len(tags) + 1]
+    symbols = range(10, 1200)
+    signals = [A, *(signal for symbol in symbols for signal in (symbol, -1)), -1]
+    rows: list[cases.Row] = [[[(DOCUMENT, 1, False, symbol)]] for symbol in symbols]
+    found = check(compiled(rows), joined([signals, [A, 700, -1, -1]]))
+    assert found.event_start.tolist() == [0, len(symbols), len(symbols) + 1]
 
 
 def test_launches_may_be_small(monkeypatch: pytest.MonkeyPatch) -> None:

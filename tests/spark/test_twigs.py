@@ -192,7 +192,9 @@ def test_records_are_handed_on_before_a_file_ends(monkeypatch):
     batch = pa.record_batch({"name": ["a"], "_source": [b"<r>" + b"<a>12345678</a>" * 5 + b"<a>"]})
     made = records.split_files("a", 1 << 20, iter([batch]))
     assert [next(made)["number"].to_pylist() for _ in range(2)] == [[0, 1], [2, 3]]
-    with pytest.raises(my.ParseError, match=r"^a: line 1, column 79: the file ends within what"):
+    with pytest.raises(
+        my.ParseError, match=r"^a: line 1, column 79: the file ends within the markup"
+    ):
         list(made)
 
 

@@ -13,7 +13,7 @@ from matchyard.engines.twigs.encoder.layout import ANY, CLOSE, Batch, Twigs
 from matchyard.engines.twigs.language.model import DOCUMENT, Axis
 from matchyard.kernels.strings import freeze
 
-Node = tuple[int, int, bool, int]  # parent, axis, is it negated, tag
+Node = tuple[int, int, bool, int]  # parent, axis, is it negated, symbol
 Row = list[list[Node]]  # the trees of a subscription
 
 
@@ -37,8 +37,8 @@ class Shape(NamedTuple):
 class Element:
     """An element of a document, or a leaf of a test."""
 
-    def __init__(self, tag: int, is_leaf: bool = False) -> None:
-        self.tag = tag
+    def __init__(self, symbol: int, is_leaf: bool = False) -> None:
+        self.symbol = symbol
         self.is_leaf = is_leaf
         self.children: list[Element] = []
 
@@ -85,53 +85,53 @@ def _random_tree(rng: np.random.Generator, shape: Shape) -> list[Node]:
         inner = [i for i, node in enumerate(nodes) if node[3] <= shape.n_names]
         is_top = not inner or rng.random() < shape.top
         parent = DOCUMENT if is_top else int(rng.choice(inner[-3:]))
-        axis, tag = int(rng.random() < shape.descendant), int(rng.integers(1, shape.n_names + 1))
+        axis, symbol = int(rng.random() < shape.descendant), int(rng.integers(1, shape.n_names + 1))
         if rng.random() < shape.any_name:
-            tag = ANY
+            symbol = ANY
         if not is_top and shape.n_tests and rng.random() < shape.test:
-            axis, tag = int(Axis.CHILD), shape.n_names + 1 + int(rng.integers(shape.n_tests))
-        nodes.append((parent, axis, bool(rng.random() < shape.negated), tag))
+            axis, symbol = int(Axis.CHILD), shape.n_names + 1 + int(rng.integers(shape.n_tests))
+        nodes.append((parent, axis, bool(rng.random() < shape.negated), symbol))
     return nodes
 
 
 def random_document(rng: np.random.Generator, shape: Shape) -> Element:
-    """A root element with others within it, in which tags come back, and leaves of tests."""
+    """A root element with others within it, in which symbols come back, and leaves of tests."""
     n_elements = int(rng.integers(1, shape.n_elements + 1))
-    path = [Element(_random_tag(rng, shape))]
+    path = [Element(_random_symbol(rng, shape))]
     for _ in range(n_elements - 1):
         while len(path) > 1 and rng.random() > shape.deeper:
             path.pop()
-        element = Element(_random_tag(rng, shape))
+        element = Element(_random_symbol(rng, shape))
         path[-1].children.append(element)
         path.append(element)
     root = path[0]
     for element in (root, *root.descendants()):
         while shape.n_tests and rng.random() < 0.4:
-            tag = shape.n_names + 1 + int(rng.integers(shape.n_tests))
+            symbol = shape.n_names + 1 + int(rng.integers(shape.n_tests))
             place = int(rng.integers(len(element.children) + 1))
-            element.children.insert(place, Element(tag, is_leaf=True))
+            element.children.insert(place, Element(symbol, is_leaf=True))
     return root
 
 
-def _random_tag(rng: np.random.Generator, shape: Shape) -> int:
+def _random_symbol(rng: np.random.Generator, shape: Shape) -> int:
     return 0 if rng.random() < shape.unknown else int(rng.integers(1, shape.n_names + 1))
 
 
 def batch(documents: Sequence[Element]) -> Batch:
     """Documents in numbers."""
-    events = [_events(root) for root in documents]
+    signals = [_signals(root) for root in documents]
     return Batch(
-        np.cumsum([0, *map(len, events)]),
-        np.array([event for each in events for event in each], np.int32),
+        np.cumsum([0, *map(len, signals)]),
+        np.array([signal for each in signals for signal in each], np.int32),
         np.array([_depth(root) for root in documents], np.int32),
     )
 
 
-def _events(element: Element) -> list[int]:
+def _signals(element: Element) -> list[int]:
     if element.is_leaf:
-        return [-2 - element.tag]
-    within = [event for child in element.children for event in _events(child)]
-    return [element.tag, *within, CLOSE]
+        return [-2 - element.symbol]
+    within = [signal for child in element.children for signal in _signals(child)]
+    return [element.symbol, *within, CLOSE]
 
 
 def _depth(element: Element) -> int:
@@ -156,10 +156,11 @@ def _has_all(tree: list[Node], parent: int, element: Element) -> bool:
 
 
 def _has(tree: list[Node], node: int, element: Element) -> bool:
-    _, axis, _, tag = tree[node]
+    _, axis, _, symbol = tree[node]
     places = element.children if axis == Axis.CHILD else element.descendants()
     return any(
-        (place.tag == tag or (tag == ANY and not place.is_leaf)) and _has_all(tree, node, place)
+        (place.symbol == symbol or (symbol == ANY and not place.is_leaf))
+        and _has_all(tree, node, place)
         for place in places
     )
 
@@ -186,9 +187,9 @@ def matches_of(
     return [sorted(part.keys[a:b].tolist()) for a, b in pairwise(part.event_start)]
 
 
-def element(tag: int, *children: Element) -> Element:
+def element(symbol: int, *children: Element) -> Element:
     """An element written by hand."""
-    made = Element(tag)
+    made = Element(symbol)
     made.children = list(children)
     return made
 

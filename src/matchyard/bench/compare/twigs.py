@@ -173,7 +173,7 @@ def n_xml_tags(index: Any, documents: pa.Array) -> int:
     (segment,) = index.segments()
     settings = segment.settings
     batch = segment.encode(settings.engine.encoder.column(documents, settings.input_options))
-    return 2 * int(np.count_nonzero(batch.events < 0))
+    return 2 * int(np.count_nonzero(batch.signals < 0))
 
 
 def said(shape: Shape) -> str:

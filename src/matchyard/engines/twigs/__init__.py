@@ -1,4 +1,7 @@
-"""Twigs: an XPath tree pattern matches a document that has elements in that shape."""
+"""Twigs: an XPath tree pattern matches an XML document with elements in that shape.
+
+Read `language/model.py` first, then `oracle/nodes.py`.
+"""
 
 ALGORITHMS = ("lazy_dfa", "stacks", "yfilter")
 DEFAULT = "lazy_dfa"

@@ -20,8 +20,8 @@ def compiled(rows: list[cases.Row]) -> stacks.Table:
     return stacks.compile(cases.twigs(rows), np.arange(len(rows)), None, OPTIONS)
 
 
-def bush(n_nodes: int, tag: int = 1) -> cases.Row:
-    return [[(i - 1 if i % 3 else DOCUMENT, i % 2, i % 5 == 4, tag) for i in range(n_nodes)]]
+def bush(n_nodes: int, symbol: int = 1) -> cases.Row:
+    return [[(i - 1 if i % 3 else DOCUMENT, i % 2, i % 5 == 4, symbol) for i in range(n_nodes)]]
 
 
 def lanes_of(mask: int) -> list[int]:
@@ -40,7 +40,7 @@ def trees_in(sets: gpu_packing.Sets) -> list[tuple[int, list[cases.Node]]]:
             prefix = kind % gpu_packing.LANES
             parent = DOCUMENT if prefix == gpu_packing.ROOM else base + prefix - place
             axis, is_negated = int(kind & 32 > 0), kind & 64 > 0
-            nodes[base + lane - place] = (parent, axis, is_negated, int(sets.tag[base + lane]))
+            nodes[base + lane - place] = (parent, axis, is_negated, int(sets.symbol[base + lane]))
             open_lanes += lanes_of(int(sets.children[base + lane]))
         found.append((int(sets.row[place]), [nodes[i] for i in range(len(nodes))]))
     return sorted(found)
@@ -59,7 +59,7 @@ def test_every_tree_is_somewhere_as_it_was(n_nodes: int) -> None:
     large = [node for _, tree in trees if len(tree) > gpu_packing.ROOM for node in tree]
     kinds = [32 * axis + 64 * is_negated for _, axis, is_negated, _ in large]
     assert wide.prefix.tolist() == [node[0] for node in large]
-    assert wide.tag.tolist() == [node[3] for node in large]
+    assert wide.symbol.tolist() == [node[3] for node in large]
     assert wide.personality.tolist() == kinds
     is_always = np.unpackbits(always.view(np.uint8), bitorder="little")
     assert np.flatnonzero(is_always).tolist() == sorted({row for row, tree in trees if not tree})
@@ -72,18 +72,20 @@ def test_every_tree_is_somewhere_as_it_was(n_nodes: int) -> None:
 def test_large_trees_come_first_and_small_ones_where_room_is_left(
     sizes: list[int], n_sets: int
 ) -> None:
-    table = compiled([bush(n_nodes, tag) for tag, n_nodes in enumerate(sizes, 1)])
+    table = compiled([bush(n_nodes, symbol) for symbol, n_nodes in enumerate(sizes, 1)])
     sets = gpu_packing.pack(table, 1).sets
-    assert len(sets.tag) == n_sets * gpu_packing.LANES
-    assert (sets.tag != gpu_packing.NONE).sum() == sum(sizes)
+    assert len(sets.symbol) == n_sets * gpu_packing.LANES
+    assert (sets.symbol != gpu_packing.NONE).sum() == sum(sizes)
     assert (
-        sets.tag[gpu_packing.ROOM :: gpu_packing.LANES] == gpu_packing.NONE
+        sets.symbol[gpu_packing.ROOM :: gpu_packing.LANES] == gpu_packing.NONE
     ).all()  # the documents
 
 
 def test_sets_are_filled_up_to_a_multiple() -> None:
-    assert len(gpu_packing.pack(compiled([bush(31)]), MULTIPLE).sets.tag) == 4 * gpu_packing.LANES
-    assert len(gpu_packing.pack(compiled([]), MULTIPLE).sets.tag) == 0
+    assert (
+        len(gpu_packing.pack(compiled([bush(31)]), MULTIPLE).sets.symbol) == 4 * gpu_packing.LANES
+    )
+    assert len(gpu_packing.pack(compiled([]), MULTIPLE).sets.symbol) == 0
 
 
 def test_a_table_is_packed_once_and_goes_with_its_memory() -> None:

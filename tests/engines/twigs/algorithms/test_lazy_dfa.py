@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from matchyard.engines.twigs.algorithms.lazy_dfa import lazy_dfa
-from matchyard.engines.twigs.algorithms.lazy_dfa.cache import N_MASKS
+from matchyard.engines.twigs.algorithms.lazy_dfa.cache import N_CLEARED, N_MASKS
 from matchyard.engines.twigs.algorithms.stacks import stacks
 from matchyard.errors import UsageError
 from tests.engines.twigs import twig_cases as cases
@@ -61,7 +61,7 @@ def test_a_cache_keeps_to_its_limit_and_forgets() -> None:
     before = sum(array.nbytes for array in space.cache)
     part = lazy_dfa.match(table, cases.batch(documents), space, options)
     assert sum(array.nbytes for array in space.cache) == before
-    assert space.n_forgotten > 0
+    assert space.cache.used[N_CLEARED] > 0
     start = part.event_start
     found = [sorted(part.keys[a:b].tolist()) for a, b in pairwise(start)]
     assert found == cases.expected(rows, documents)

@@ -32,9 +32,9 @@ def test_twigs_and_documents_may_be_large() -> None:
     n_nodes, depth = 1500, 1600  # more nodes than threads of a block [Twigs §4.3]
     chain: list[cases.Node] = [(i - 1, 0, False, 200 + i) for i in range(n_nodes)]
     fitting, missing = chain, [*chain[:-1], (n_nodes - 2, 0, False, 7)]
-    events = [*range(200, 200 + depth), *[-1] * depth]
+    signals = [*range(200, 200 + depth), *[-1] * depth]
     batch = cases.Batch(
-        np.array([0, len(events)]), np.array(events, np.int32), np.array([depth], np.int32)
+        np.array([0, len(signals)]), np.array(signals, np.int32), np.array([depth], np.int32)
     )
     subscriptions = cases.twigs([[fitting], [missing]])
     assert cases.matches_of(stacks, subscriptions, batch, OPTIONS) == [[0]]

@@ -9,7 +9,7 @@ from matchyard.engines.twigs.algorithms.shared import stored_twigs
 from matchyard.engines.twigs.encoder.layout import Twigs
 from tests.engines.twigs import twig_cases as cases
 
-NODE = (-1, 0, False, 3)  # parent, axis, negated, tag
+NODE = (-1, 0, False, 3)  # parent, axis, negated, symbol
 
 
 def stored(rows: list[cases.Row], keys: list[int]) -> stored_twigs.Stored:

@@ -73,8 +73,8 @@ def test_rows_that_are_put_back_come_before_those_staged_since() -> None:
     taken = staging.take()
     staging.add(second, np.arange(second.n_rows))
     staging.put_back(*taken)
-    assert (staging.n_rows, staging.n_parts) == (350, len(expected[0].tag))
-    assert staging.n_names == expected[1].n_tags - 1
+    assert (staging.n_rows, staging.n_parts) == (350, len(expected[0].symbol))
+    assert staging.n_names == expected[1].n_symbols - 1
     assert is_same(staging.take(), expected)
     assert (staging.n_rows, staging.n_parts, staging.n_names) == (0, 0, 0)
 
@@ -147,11 +147,11 @@ def test_a_document_has_the_rarest_tag_of_what_it_matches() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "tag"), [("/a | /b", -1), ("//*", -1), ("//*[not(a[b])]", -1), ("//a[not(b)]/a", 1)]
+    ("text", "symbol"), [("/a | /b", -1), ("//*", -1), ("//*[not(a[b])]", -1), ("//a[not(b)]/a", 1)]
 )
-def test_only_what_must_be_there_is_a_rarest_tag(text: str, tag: int) -> None:
+def test_only_what_must_be_there_is_a_rarest_symbol(text: str, symbol: int) -> None:
     twigs, _, _ = staged(column([text]))
-    assert encoder.rarest(twigs).tolist() == [tag]
+    assert encoder.rarest(twigs).tolist() == [symbol]
 
 
 @pytest.mark.parametrize("form", [list, tuple, iter, pa.array, np.array, pd.Series, pl.Series])

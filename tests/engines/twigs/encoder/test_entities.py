@@ -30,13 +30,13 @@ READINGS: list[dict[str, Any]] = [
 
 
 def answers(documents: list[bytes], vocabulary: Any = VOCABULARY, **options: Any) -> list[Any]:
-    """The events of each document, or why it is refused."""
+    """The signals of each document, or why it is refused."""
     batch, faults = read(column(documents, Options(**options)), vocabulary)
-    events = [
-        batch.events[start:end].tolist()
-        for start, end in itertools.pairwise(batch.event_start.tolist())
+    signals = [
+        batch.signals[start:end].tolist()
+        for start, end in itertools.pairwise(batch.signal_start.tolist())
     ]
-    return [str(faults[i]) if i in faults else events[i] for i in range(len(documents))]
+    return [str(faults[i]) if i in faults else signals[i] for i in range(len(documents))]
 
 
 def compare(documents: list[bytes]) -> None:

@@ -18,7 +18,7 @@ from tests.engines.twigs.xml_cases import vocabulary_of
 
 VOCABULARY = vocabulary_of(["a", "b"])
 DOCUMENTS = ["<a/>", "<b><a/>ä</b>", "<c/>"]
-EVENTS = [1, CLOSE, 2, 1, CLOSE, CLOSE, 0, CLOSE]
+SIGNALS = [1, CLOSE, 2, 1, CLOSE, CLOSE, 0, CLOSE]
 ENCODED = [document.encode() for document in DOCUMENTS]
 FORMS = {
     "list of text": DOCUMENTS,
@@ -48,8 +48,8 @@ def test_documents_come_in_many_forms(form: str, parser: str) -> None:
     values = DOCUMENTS if form == "iterator" else FORMS[form]
     given = iter(values) if form == "iterator" else values
     batch = encode(column(given, Options(parser=parser)), VOCABULARY)
-    assert batch.events.tolist() == EVENTS
-    assert batch.event_start.tolist() == [0, 2, 6, 8]
+    assert batch.signals.tolist() == SIGNALS
+    assert batch.signal_start.tolist() == [0, 2, 6, 8]
     assert batch.depth.tolist() == [1, 2, 1]
 
 
@@ -67,7 +67,7 @@ def test_rows_are_documents_of_the_same_column() -> None:
     rows = column(DOCUMENTS, Options()).rows(1, 3)
     assert isinstance(rows, Column)
     assert rows.n_rows == 2
-    assert encode(rows, VOCABULARY).events.tolist() == EVENTS[2:]
+    assert encode(rows, VOCABULARY).signals.tolist() == SIGNALS[2:]
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_what_is_no_document_is_refused(values: Any, message: str) -> None:
 
 def test_text_is_utf_8_whatever_it_declares() -> None:
     document = '<?xml version="1.0" encoding="iso-8859-1"?><a x="ä"/>'
-    assert encode(column([document], Options()), VOCABULARY).events.tolist() == [1, CLOSE]
+    assert encode(column([document], Options()), VOCABULARY).signals.tolist() == [1, CLOSE]
     latin = document.encode("iso-8859-1")
-    assert encode(column([latin], Options()), VOCABULARY).events.tolist() == [1, CLOSE]
+    assert encode(column([latin], Options()), VOCABULARY).signals.tolist() == [1, CLOSE]
     not_text = pa.array([b"<a>\xff</a>"], pa.binary()).view(pa.string())
     with pytest.raises(XmlError, match="document 0 at line 1, column 4"):
         encode(column(not_text, Options()), VOCABULARY)
@@ -102,10 +102,10 @@ def test_every_row_keeps_how_it_is_read() -> None:
     vocabulary = vocabulary_of(["é"])
     for first in range(len(mixed)):
         rows = column(mixed, Options()).rows(first, len(mixed))
-        assert encode(rows, vocabulary).events.tolist() == [1, CLOSE] * (len(mixed) - first)
+        assert encode(rows, vocabulary).signals.tolist() == [1, CLOSE] * (len(mixed) - first)
     for kind in (pa.string(), pa.large_string(), pa.string_view()):
         batch = encode(column(pa.array([text], kind), Options()), vocabulary)
-        assert batch.events.tolist() == [1, CLOSE]
+        assert batch.signals.tolist() == [1, CLOSE]
 
 
 @pytest.mark.parametrize("parser", ["scan", "expat"])
@@ -115,8 +115,8 @@ def test_only_malformed_documents_fail(parser: str) -> None:
     assert sorted(faults) == [1, 3]
     assert str(faults[1]) == "document 1 at line 2, column 6: mismatched tag"
     assert (faults[3].event, faults[3].line, faults[3].column) == (3, 1, 1)
-    assert batch.event_start.tolist() == [0, 2, 2, 4, 4, 8]
-    assert batch.events.tolist() == [1, CLOSE, 2, CLOSE, 2, 1, CLOSE, CLOSE]
+    assert batch.signal_start.tolist() == [0, 2, 2, 4, 4, 8]
+    assert batch.signals.tolist() == [1, CLOSE, 2, CLOSE, 2, 1, CLOSE, CLOSE]
     assert batch.depth.tolist() == [1, 0, 1, 0, 2]
 
 
@@ -130,7 +130,7 @@ def test_the_first_fault_is_raised_unless_documents_may_be_skipped() -> None:
 def test_what_the_scanner_cannot_read_is_put_in_its_place() -> None:
     documents = [b"<a/>", "<b/>".encode("utf-16"), b"<c/>", "<ä><a/></ä>".encode(), b"<b/>"]
     batch = encode(column(documents, Options()), VOCABULARY)
-    assert batch.events.tolist() == [1, -1, 2, -1, 0, -1, 0, 1, -1, -1, 2, -1]
+    assert batch.signals.tolist() == [1, -1, 2, -1, 0, -1, 0, 1, -1, -1, 2, -1]
     assert batch.depth.tolist() == [1, 1, 1, 2, 1]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from matchyard.engines.twigs.encoder.events import record_files
 from matchyard.engines.twigs.encoder.events.record_files import records
-from matchyard.engines.twigs.xml.expat import events
+from matchyard.engines.twigs.xml.expat import signals
 from matchyard.errors import UsageError, XmlError
 
 SIZES = [1, 2, 7, 64, 1 << 20]
@@ -45,7 +45,7 @@ def split(data: bytes, buffer_bytes: int, name: str = "r") -> list[str]:
 def test_records_are_elements_below_the_root(buffer_bytes: int) -> None:
     found = split(FILE.encode(), buffer_bytes)
     assert found == RECORDS
-    assert all(events(record) for record in found)
+    assert all(signals(record) for record in found)
 
 
 @pytest.mark.parametrize("buffer_bytes", [1, 7, 1 << 20])
@@ -75,7 +75,7 @@ def test_entities_of_the_file_are_declared_in_every_record(buffer_bytes: int) ->
     data = f"<?xml version='1.0'?>{doctype}<a><r>&e;</r><r/></a>".encode()
     found = split(data, buffer_bytes)
     assert found == [f"{doctype}<r>&e;</r>", f"{doctype}<r/>"]
-    assert events(found[0])[1] == ("text", "]>x")
+    assert signals(found[0])[1] == ("text", "]>x")
 
 
 def test_a_file_is_given_by_its_path(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The scanner agrees with expat on every document: on what is refused, and on events."""
+"""The scanner agrees with expat on every document: on what is refused, and on signals."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def compare(documents: Sequence[bytes], vocabulary: Vocabulary, options: Options
     values = Values(vocabulary)
     for i, document in enumerate(documents):
         try:
-            events, levels = expat_fallback.encode(document, values, options)
-            expected = (events.tolist(), levels)
+            signals, levels = expat_fallback.encode(document, values, options)
+            expected = (signals.tolist(), levels)
         except XmlError:
             expected = None
-        found = scanned.events[scanned.event_start[i] : scanned.event_start[i + 1]].tolist()
+        found = scanned.signals[scanned.signal_start[i] : scanned.signal_start[i + 1]].tolist()
         depth = int(scanned.depth[i])
         if depth >= 0:
             assert (found, depth) == expected, document

@@ -1,4 +1,4 @@
-"""Documents times tests of values: what they cost is bounded, in events and bytes."""
+"""Documents times tests of values: what they cost is bounded, in signals and bytes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import matchyard as my
-from matchyard.engines.twigs import encoder
+import matchyard.engines.twigs.encoder.encoder as encoding
 from matchyard.engines.twigs.encoder.events import intake
 from matchyard.engines.twigs.encoder.events.value_tests import Values
 from matchyard.engines.twigs.encoder.subscriptions.terms import label_of
 from matchyard.engines.twigs.language.model import Source
-from matchyard.engines.twigs.oracle.values import compares
+from matchyard.engines.twigs.oracle.values import satisfies
 from tests.engines.twigs.xml_cases import all_tests, vocabulary_of
 
 PARSERS = ["scan", "expat"]
@@ -76,27 +76,27 @@ def test_a_document_takes_memory_up_to_the_limit(parser: str) -> None:
 
 
 @pytest.mark.parametrize("parser", PARSERS)
-@pytest.mark.parametrize("most_events", [1, 50, 1 << 22])
-def test_a_batch_ends_where_it_has_enough_events(
-    monkeypatch: pytest.MonkeyPatch, parser: str, most_events: int
+@pytest.mark.parametrize("most_signals", [1, 50, 1 << 22])
+def test_a_batch_ends_where_it_has_enough_signals(
+    monkeypatch: pytest.MonkeyPatch, parser: str, most_signals: int
 ) -> None:
     sizes: list[int] = []
     encode = intake.encode
 
     def encoded(*args: Any) -> Any:
         batch = encode(*args)
-        sizes.append(len(batch.events))
+        sizes.append(len(batch.signals))
         return batch
 
-    monkeypatch.setattr(encoder._documents, "encode", encoded)
-    monkeypatch.setattr(encoder, "_MOST_EVENTS", most_events)
+    monkeypatch.setattr(intake, "encode", encoded)
+    monkeypatch.setattr(encoding, "_MOST_SIGNALS", most_signals)
     index = index_of([f"//a[@x != '{i}']" for i in range(20)], parser=parser)
     rewritten = "<!DOCTYPE a [<!ENTITY e '<a x=\"1\"/>'>]><a>&e;&e;</a>"
     documents = ["<a x='1'/>", "<a/>", rewritten, "<ä x='0'/>", "<a x='30'/>", "<a/>"] * 5
     expected = [19, 0, 19, 0, 20, 0] * 5
     assert [len(keys) for keys in index.match(documents)] == expected
     assert [len(keys) for keys in index.match_unique(documents)] == expected
-    assert max(sizes) <= 2 * most_events + 50  # scanned as they are, and with entities in place
+    assert max(sizes) <= 2 * most_signals + 50  # scanned as they are, and with entities in place
     index.check(documents)
     with pytest.raises(my.ParseError, match="document 17 at"):
         index.match([*documents[:17], "<a>", *documents])
@@ -118,7 +118,7 @@ def test_an_explanation_does_not_keep_a_text_for_all_elements_around_it() -> Non
 def test_values_satisfy_what_the_definition_says() -> None:
     tests = all_tests()
     vocabulary = vocabulary_of(["a"], tests)
-    values, rows = Values(vocabulary), sorted_rows(vocabulary)
+    values, rows = Values(vocabulary), numbered_tests(vocabulary)
     for text in ("1", "x", "", "ä", "11", " 2.50 ", "-0", "0", "7.0", "1e3", "9" * 400, "\n"):
         for source, name in [(Source.ATTRIBUTE, "x"), (Source.TEXT, ""), (Source.VALUE, "")]:
             found = {
@@ -127,16 +127,13 @@ def test_values_satisfy_what_the_definition_says() -> None:
                 Source.VALUE: lambda text=text: values.leaves_of_value(text),
             }[source]()
             expected = [
-                -2 - tag
-                for tag, (its, attribute, how, operand) in rows
-                if (its, attribute) == (source, name) and compares(text, how, operand)
+                -2 - symbol
+                for symbol, test in rows
+                if (test.source, test.attribute or "") == (source, name) and satisfies(text, test)
             ]
             assert sorted(found.tolist()) == sorted(expected), (text, source)
 
 
-def sorted_rows(vocabulary: Any) -> list[Any]:
-    tags = range(1 + vocabulary.n_names, vocabulary.n_tags)
-    labels = [(tag, label_of(vocabulary, tag)) for tag in tags]
-    return [
-        (tag, (one.source, one.attribute or "", one.comparison, one.operand)) for tag, one in labels
-    ]
+def numbered_tests(vocabulary: Any) -> list[Any]:
+    symbols = range(1 + vocabulary.n_names, vocabulary.n_symbols)
+    return [(symbol, label_of(vocabulary, symbol)) for symbol in symbols]

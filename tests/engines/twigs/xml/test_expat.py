@@ -12,7 +12,7 @@ from matchyard.engines.twigs.language.model import Comparison as Kind
 from matchyard.engines.twigs.language.model import Source
 from matchyard.engines.twigs.language.model import number as number_of
 from matchyard.engines.twigs.language.options import DEFAULTS, Options
-from matchyard.engines.twigs.xml.expat import events
+from matchyard.engines.twigs.xml.expat import signals
 from matchyard.errors import EventError, ParseError, XmlError
 from tests.engines.twigs.xml_cases import vocabulary_of
 
@@ -21,7 +21,7 @@ BOMB = "".join(f'<!ENTITY e{i} "&e{i - 1};&e{i - 1};">' for i in range(1, 40))
 
 
 def texts(document: str | bytes, options: Options = DEFAULTS) -> list[str]:
-    return [str(event[1]) for event in events(document, options) if event[0] == "text"]
+    return [str(signal[1]) for signal in signals(document, options) if signal[0] == "text"]
 
 
 def test_character_data_is_one_text_across_sections_and_entities() -> None:
@@ -35,7 +35,7 @@ def test_comments_instructions_and_tags_separate_texts(between: str) -> None:
 
 
 def test_line_ends_and_white_space_are_normalised() -> None:
-    (_, _, attributes), *_ = events("<a x='1\t2\r\n3&#10;4'>\r\n\r</a>")
+    (_, _, attributes), *_ = signals("<a x='1\t2\r\n3&#10;4'>\r\n\r</a>")
     assert attributes == {"x": "1 2 3\n4"}
     assert texts("<a>1\r\n2\r3</a>") == ["1\n2\n3"]
 
@@ -64,7 +64,7 @@ def test_malformed_documents_are_refused_with_their_place(
     document: str, line: int, column: int, reason: str
 ) -> None:
     with pytest.raises(XmlError, match=reason) as caught:
-        events(document)
+        signals(document)
     assert (caught.value.line, caught.value.column) == (line, column)
 
 
@@ -94,45 +94,45 @@ DTD = "<!DOCTYPE a SYSTEM 'a.dtd'>"
 def test_undefined_and_external_entities_are_skipped_or_refused(document: str) -> None:
     assert texts(document, SKIPPING) == ["12"]
     with pytest.raises(XmlError, match=r"undefined entity|not fetched"):
-        events(document)
+        signals(document)
 
 
 def test_entity_bombs_are_refused() -> None:
     bomb = f"<!DOCTYPE a [<!ENTITY e0 'x'>{BOMB}]><a>&e39;</a>"
     with pytest.raises(XmlError, match="entity 'e17' expands to more than"):
-        events(bomb)
+        signals(bomb)
     silent = bomb.replace("'x'", "''")
     with pytest.raises(XmlError, match="max_entity_expansion"):
-        events(silent)
+        signals(silent)
 
 
 def test_many_references_to_a_long_entity_are_refused() -> None:
     document = f"<!DOCTYPE a [<!ENTITY e '{'x' * 1000}'>]><a>{'&e;' * 1000}</a>"
     assert len(texts(document)[0]) == 1_000_000
     with pytest.raises(XmlError, match="entities expand to more than 100000 bytes"):
-        events(document, Options(max_entity_expansion=100_000))
+        signals(document, Options(max_entity_expansion=100_000))
 
 
 def test_entities_within_themselves_are_refused() -> None:
     with pytest.raises(XmlError, match="recursive"):
-        events("<!DOCTYPE a [<!ENTITY e '&f;'><!ENTITY f '&e;&e;'>]><a>&e;</a>")
+        signals("<!DOCTYPE a [<!ENTITY e '&f;'><!ENTITY f '&e;&e;'>]><a>&e;</a>")
     chain = "".join(f'<!ENTITY e{i} "&e{i + 1};">' for i in range(5000))
     with pytest.raises(XmlError, match="too many entities within each other"):
-        events(f"<!DOCTYPE a [{chain}]><a>&e0;</a>")
+        signals(f"<!DOCTYPE a [{chain}]><a>&e0;</a>")
 
 
 def test_depth_and_size_have_limits() -> None:
-    assert len(events("<a><a/></a>", Options(max_depth=2))) == 4
+    assert len(signals("<a><a/></a>", Options(max_depth=2))) == 4
     with pytest.raises(XmlError, match="max_depth") as caught:
-        events("<a><a><a/></a></a>", Options(max_depth=2))
+        signals("<a><a><a/></a></a>", Options(max_depth=2))
     assert caught.value.column == 7
     with pytest.raises(XmlError, match="max_document_bytes"):
-        events("<a></a>", Options(max_document_bytes=6))
-    assert len(events("<a></a>", Options(max_document_bytes=7))) == 2
+        signals("<a></a>", Options(max_document_bytes=6))
+    assert len(signals("<a></a>", Options(max_document_bytes=7))) == 2
 
 
 def test_only_elements_within_each_other_count_for_the_depth() -> None:
-    assert len(events(f"<a>{'<b/>' * 9}</a>", Options(max_depth=2))) == 20
+    assert len(signals(f"<a>{'<b/>' * 9}</a>", Options(max_depth=2))) == 20
 
 
 def test_a_document_may_be_longer_than_what_entities_may_add() -> None:
@@ -143,20 +143,20 @@ def test_an_entity_may_be_as_long_as_the_limit() -> None:
     document = "<!DOCTYPE a [<!ENTITY e '12345'>]><a>&e;</a>"
     assert texts(document, Options(max_entity_expansion=5)) == ["12345"]
     with pytest.raises(XmlError, match="entity 'e' expands to more than 4 bytes"):
-        events(document, Options(max_entity_expansion=4))
+        signals(document, Options(max_entity_expansion=4))
 
 
 def test_what_attributes_have_of_entities_counts_too() -> None:
     document = f"<!DOCTYPE a [<!ENTITY e '{'x' * 900}'>]><a x='{'&e;' * 9}'/>"
-    assert len(events(document, Options(max_entity_expansion=10_000))) == 2
+    assert len(signals(document, Options(max_entity_expansion=10_000))) == 2
     with pytest.raises(XmlError, match="entities expand to more than 1000 bytes"):
-        events(document, Options(max_entity_expansion=1000))
+        signals(document, Options(max_entity_expansion=1000))
 
 
 def test_parameter_entities_are_neither_read_nor_taken_for_others() -> None:
-    assert len(events("<!DOCTYPE a [<!ENTITY % p SYSTEM 'p.dtd'>%p;]><a/>")) == 2
+    assert len(signals("<!DOCTYPE a [<!ENTITY % p SYSTEM 'p.dtd'>%p;]><a/>")) == 2
     with pytest.raises(XmlError, match="undefined entity 'p'"):
-        events("<!DOCTYPE a SYSTEM 'a.dtd' [<!ENTITY % p 'x'>]><a x='&p;'/>")
+        signals("<!DOCTYPE a SYSTEM 'a.dtd' [<!ENTITY % p 'x'>]><a x='&p;'/>")
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_leaves_stand_where_a_batch_has_them() -> None:
             (Source.VALUE, "", Kind.EQUAL, "tu"),
         ],
     )
-    exists, less, text, value = (-2 - tag for tag in range(3, 7))
+    exists, less, text, value = (-2 - symbol for symbol in range(3, 7))
     found, depth = coded("<a x='2'>t<b y='1' x='4'>u</b><c/></a>", vocabulary)
     assert found.tolist() == [1, exists, less, text, 2, exists, CLOSE, 0, CLOSE, value, CLOSE]
     assert depth == 2

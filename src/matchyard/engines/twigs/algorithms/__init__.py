@@ -1,1 +1,1 @@
-"""Algorithms of the twigs engine, one module each."""
+"""The algorithms of twigs, a folder each. Read `stacks/stacks.py` first: it is the simplest."""

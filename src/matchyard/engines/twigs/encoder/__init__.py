@@ -1,16 +1,7 @@
-"""From twigs and documents to numbers: the vocabulary, twigs, and batches of events."""
+"""Encode twigs and documents as numbers. Read `layout.py` first, then `encoder.py`."""
 
 from matchyard.engines.twigs.encoder.encoder import (
-    VALUES,
-    Batch,
-    Column,
-    Options,
-    Staging,
-    Subscriptions,
-    Twigs,
-    Vocabulary,
     accept,
-    check,
     column,
     count,
     decode,
@@ -18,11 +9,8 @@ from matchyard.engines.twigs.encoder.encoder import (
     encode_known,
     encode_some,
     estimate,
-    inspect,
     keep,
     kind,
-    merge,
-    merge_counts,
     n_ids,
     names_of,
     parse,
@@ -35,6 +23,16 @@ from matchyard.engines.twigs.encoder.encoder import (
     subscription_column,
     texts,
 )
+from matchyard.engines.twigs.encoder.events.intake import Column
+from matchyard.engines.twigs.encoder.layout import Batch, Twigs, Vocabulary
+from matchyard.engines.twigs.encoder.subscriptions.intake import (
+    VALUES,
+    Staging,
+    Subscriptions,
+    merge,
+)
+from matchyard.engines.twigs.encoder.subscriptions.vocabulary import inspect, merge_counts
+from matchyard.engines.twigs.language.options import Options, check
 
 __all__ = [
     "VALUES",

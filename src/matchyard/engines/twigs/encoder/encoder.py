@@ -1,9 +1,9 @@
-"""From twigs and documents to numbers: the vocabulary, twigs, and batches of events.
+"""Encode twigs and documents as numbers: the vocabulary, twigs, and batches of signals.
 
     subscriptions ──subscription_column──▶ Subscriptions ──Staging──▶ Twigs and a Vocabulary
-    documents ──column──▶ Column (bytes) ──encode──▶ Batch (events in a vocabulary)
+    documents ──column──▶ Column (bytes) ──encode──▶ Batch (signals in a vocabulary)
 
-See `layout` for what the numbers mean.
+`layout` defines the numbers.
 """
 
 from __future__ import annotations
@@ -28,65 +28,27 @@ from matchyard.engines.twigs.encoder.subscriptions.intake import (
     VALUES,
     Staging,
     Subscriptions,
-    merge,
 )
-from matchyard.engines.twigs.encoder.subscriptions.vocabulary import inspect, merge_counts
-from matchyard.engines.twigs.language.options import REFUSE, Options, check
+from matchyard.engines.twigs.language.options import REFUSE, Options
 from matchyard.engines.twigs.oracle.elements import Read, read
 from matchyard.errors import ParseError, XmlError
 
-__all__ = [
-    "VALUES",
-    "Batch",
-    "Column",
-    "Options",
-    "Staging",
-    "Subscriptions",
-    "Twigs",
-    "Vocabulary",
-    "accept",
-    "check",
-    "column",
-    "count",
-    "decode",
-    "encode",
-    "encode_known",
-    "encode_some",
-    "estimate",
-    "inspect",
-    "keep",
-    "kind",
-    "merge",
-    "merge_counts",
-    "n_ids",
-    "names_of",
-    "parse",
-    "parse_column",
-    "parse_event",
-    "rarest",
-    "read_event",
-    "records",
-    "sizes",
-    "subscription_column",
-    "texts",
-]
-
-_MOST_EVENTS = 1 << 22  # of a batch that is matched, about: its last document may add what it has
-_NO_NAMES = Staging().take()[1]  # whether a document is XML does not depend on the vocabulary
+_MOST_SIGNALS = 1 << 22  # of a batch to match; the document that reaches the limit is complete
+_NO_NAMES = Staging().take()[1]  # an empty vocabulary is enough to check a document
 
 
 def column(documents: Any, options: Options) -> Column:
-    """Documents in any form that users have them in: bytes and texts, columns of them."""
+    """A column of documents from bytes or texts, in lists or columns."""
     return document_intake.column(documents, options)
 
 
 def subscription_column(subscriptions: Any, options: Options) -> Subscriptions:
-    """Subscriptions in any form that users have them in."""
+    """A column of subscriptions from any form that users may pass."""
     return subscription_intake.subscription_column(subscriptions, options.max_trees)
 
 
 def records(source: Any, record: str, options: Options) -> Iterator[bytes]:
-    """The elements of that name in a file, each as a document."""
+    """The elements named `record` in a file, each as a document."""
     return record_files.records(source, record, options.max_document_bytes)
 
 
@@ -96,28 +58,28 @@ def encode(column: Column, vocabulary: Vocabulary, *bits: Any) -> Batch:
 
 
 def encode_some(column: Column, vocabulary: Vocabulary, *bits: Any) -> tuple[Batch, int]:
-    """The first documents as a batch, and how many: so many that a batch takes little memory,
-    however much entities and tests make of them."""
-    batch = document_intake.encode(column, vocabulary, _MOST_EVENTS)
+    """The first documents as a batch, and how many. The limit on signals bounds the memory even if
+    entities and value tests multiply them."""
+    batch = document_intake.encode(column, vocabulary, _MOST_SIGNALS)
     return batch, batch.n_rows
 
 
 def encode_known(column: Subscriptions, vocabulary: Vocabulary) -> Twigs:
-    """Subscriptions as twigs over a vocabulary that must have all that they name."""
+    """Subscriptions as twigs over a vocabulary, which must have all their terms."""
     return vocabularies.encode_known(column.twigs, column.terms, vocabulary)
 
 
 def accept(column: Subscriptions, *bits: Any) -> None:
-    """Nothing is refused here: what an algorithm cannot hold it refuses itself."""
+    """Accept all subscriptions: algorithms refuse tables that are too large themselves."""
 
 
 def parse(value: Any, options: Options) -> language.Twig:
-    """One subscription as the options want it."""
+    """Parse one subscription under the options."""
     return language.parse(value, options.max_trees)
 
 
 def parse_event(value: Any, options: Options) -> language.Document:
-    """One document; refuses at once what `encode` would refuse later, without a number."""
+    """Check one document now, as `encode` would later, with an error that has no row number."""
     document = language.parse_event(value)
     try:
         encode(column([document], options), _NO_NAMES)
@@ -128,7 +90,7 @@ def parse_event(value: Any, options: Options) -> language.Document:
 
 
 def read_event(value: Any, options: Options) -> Read:
-    """One document as the oracle looks at it, read as the options want it."""
+    """Read one document for the oracle, under the options."""
     try:
         return read(language.parse_event(value), options)
     except XmlError as error:
@@ -138,12 +100,12 @@ def read_event(value: Any, options: Options) -> Read:
 
 
 def parse_column(values: Any, options: Options) -> list[language.Twig]:
-    """The subscriptions of a column one by one, as `parse` gives them."""
+    """Parse the subscriptions of a column one by one."""
     return [parse(value, options) for value in subscription_intake.listed(values)]
 
 
 def kind(twigs: Twigs) -> str:
-    """As of a column: there is only one."""
+    """The kind of a column or batch: there is only one."""
     return VALUES
 
 
@@ -164,51 +126,51 @@ def texts(twigs: Twigs, start: int, stop: int, vocabulary: Vocabulary) -> pa.Arr
 
 
 def count(column: Subscriptions) -> pa.Table:
-    """What a part of the subscriptions brings to the vocabulary: columns `name` and `count`."""
+    """Count the terms of a part of the subscriptions: columns `name` and `count`."""
     return vocabularies.count(column.twigs, column.terms)
 
 
 def rarest(twigs: Twigs) -> NDArray[np.int64]:
-    """Per row a tag that every document it matches has, the largest, which is used least or is of a
-    test; -1 for none. It does not depend on the other rows.
+    """Per row the largest symbol that all matching documents have; -1 for none. Large symbols are
+    value tests and rare names. The result of a row does not depend on the other rows.
 
-    A row of several trees has none, and what stands below a negated node does not count.
+    A row of several trees has none. A negated node and the nodes below it do not count.
     """
-    found = np.full(twigs.n_rows, -1, np.int64)
+    symbols = np.full(twigs.n_rows, -1, np.int64)
     longest = int(np.diff(twigs.tree_start).max(initial=0))
-    _find_rarest(twigs, np.empty(longest, np.bool_), found)
-    return found
+    _find_rarest(twigs, np.empty(longest, np.bool_), symbols)
+    return symbols
 
 
 def n_ids(vocabulary: Vocabulary) -> int:
-    """How many ids there are that `rarest` can give."""
-    return vocabulary.n_tags
+    """How many ids `rarest` can return."""
+    return vocabulary.n_symbols
 
 
 def names_of(batch: Batch, vocabulary: Vocabulary) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The ids under which `rarest` may have filed what matches each document: (start, ids)."""
-    last_seen = np.full(vocabulary.n_tags, -1, np.int64)
-    start, ids = np.zeros(batch.n_rows + 1, np.int64), np.empty(len(batch.events), np.int32)
-    _find_tags(batch, last_seen, start, ids)
+    """Per document the ids under which `rarest` may have filed a matching row: (start, ids)."""
+    last_seen = np.full(vocabulary.n_symbols, -1, np.int64)
+    start, ids = np.zeros(batch.n_rows + 1, np.int64), np.empty(len(batch.signals), np.int32)
+    _find_symbols(batch, last_seen, start, ids)
     return start, ids[: start[-1]]
 
 
 def sizes(vocabulary: Vocabulary) -> tuple[int, int]:
-    """Nodes of all subscriptions, without `*`, and distinct names and tests."""
+    """How many nodes the subscriptions have, without `*`, and how many distinct names and tests."""
     n_tests = len(vocabulary.source)
     return int(vocabulary.names.counts().sum()) + n_tests, vocabulary.n_names + n_tests
 
 
 def estimate(n_rows: int, n_nodes: int, n_names: int) -> tuple[int, int, int]:
-    """Bytes of the vocabulary, of what is staged, and of what a build has besides that."""
+    """Bytes of the vocabulary, of staged subscriptions, and of the other memory of a build."""
     names = n_names * (11 + 4 + 12)  # slots, offset, text
     staged = 10 * n_nodes + 24 * n_rows  # nodes; offsets of rows and trees, and keys
     return names, staged + 60 * n_names, 10 * n_nodes + 24 * n_rows
 
 
 @njit(nogil=True, cache=True)
-def _find_rarest(twigs, is_needed, found):
-    for row in range(len(found)):
+def _find_rarest(twigs, is_needed, symbols):
+    for row in range(len(symbols)):
         tree = twigs.row_start[row]
         if twigs.row_start[row + 1] - tree != 1:
             continue
@@ -219,19 +181,19 @@ def _find_rarest(twigs, is_needed, found):
             if parent >= 0 and not is_needed[parent]:
                 is_needed[node - first] = False
             if is_needed[node - first]:
-                found[row] = max(found[row], twigs.tag[node])
+                symbols[row] = max(symbols[row], twigs.symbol[node])
 
 
 @njit(nogil=True, cache=True)
-def _find_tags(batch, last_seen, start, ids):
-    """Each tag of a document once, that of unknown elements left out."""
+def _find_symbols(batch, last_seen, start, ids):
+    """Write each symbol of a document once, without the symbol of unknown elements."""
     n_ids = 0
     for document in range(len(start) - 1):
-        for i in range(batch.event_start[document], batch.event_start[document + 1]):
-            event = batch.events[i]
-            tag = -2 - event if event < -1 else event
-            if tag > 0 and last_seen[tag] != document:
-                last_seen[tag] = document
-                ids[n_ids] = tag
+        for i in range(batch.signal_start[document], batch.signal_start[document + 1]):
+            signal = batch.signals[i]
+            symbol = -2 - signal if signal < -1 else signal
+            if symbol > 0 and last_seen[symbol] != document:
+                last_seen[symbol] = document
+                ids[n_ids] = symbol
                 n_ids += 1
         start[document + 1] = n_ids

@@ -1,4 +1,4 @@
-"""Twigs as text that means the same, in this language and in XPath."""
+"""Format twigs as text that means the same in this language and in XPath."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def format_twig(twig: Twig) -> str:
 
 def format_tree(tree: tuple[Node, ...]) -> str:
     """The text of a tree."""
-    needless = all(node.is_negated for node in tree if node != ROOT)  # it is understood
+    needless = all(node.is_negated for node in tree if node != ROOT)  # ROOT is implied
     nodes = [node for node in tree if not (needless and node == ROOT)] or [ROOT]
     return " and ".join(_negated(node, _slash(node) + format_node(node)) for node in nodes)
 
 
 def format_node(node: Node) -> str:
-    """The text of a node and of what is below it, without the axis."""
+    """The text of a node and its descendants, without the axis."""
     if isinstance(node.name, Test):
         return format_test(node.name)
     along = trunk(node)
@@ -44,7 +44,7 @@ def format_node(node: Node) -> str:
 
 
 def format_child(node: Node) -> str:
-    """The text of a node as it stands between the brackets of its parent."""
+    """The text of a node in the brackets of its parent."""
     return _negated(node, _compared(node) or f"{_dot(node)}{format_node(node)}")
 
 
@@ -54,7 +54,7 @@ def format_test(test: Test) -> str:
 
 
 def format_comparison(test: Test) -> str:
-    """A sign and an operand, with a space before each; nothing for EXISTS."""
+    """A sign and an operand with a space before each; empty for EXISTS."""
     if test.comparison == Comparison.EXISTS:
         return ""
     operand = test.operand
@@ -64,7 +64,7 @@ def format_comparison(test: Test) -> str:
 
 
 def quote(text: str) -> str:
-    """A text between quotes; XPath has no way to write one with both kinds, so that they double."""
+    """A text in quotes. XPath cannot write a text with both kinds of quotes; here `"` is doubled."""
     if '"' in text and "'" not in text:
         return f"'{text}'"
     return '"' + text.replace('"', '""') + '"'
@@ -82,7 +82,7 @@ def _compared(node: Node) -> str:
 
 
 def format_source(test: Test) -> str:
-    """What a test looks at."""
+    """The source of a test: `@name`, `text()` or `.`."""
     if test.source == Source.ATTRIBUTE:
         return f"@{test.attribute}"
     return "text()" if test.source == Source.TEXT else "."
@@ -93,7 +93,7 @@ def _slash(node: Node) -> str:
 
 
 def _dot(node: Node) -> str:
-    """How a path at any depth starts between brackets."""
+    """The start of a path in brackets: `.//` for a descendant."""
     return "" if node.axis == Axis.CHILD else ".//"
 
 

@@ -1,7 +1,7 @@
 """WORDS: a subscription is a twig, written in XPath (see `xpath`); an event is an XML document.
 
-A twig is kept in one form (`normal_form`): alternatives of trees of nodes, so that equal twigs compare
-equal however they were written.
+A twig has a normal form (`normal_form`), alternatives of trees of nodes. Twigs with the same normal
+form compare equal however they were written.
 """
 
 from __future__ import annotations
@@ -9,28 +9,11 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from matchyard.engines.twigs.language.formatting import format_twig
-from matchyard.engines.twigs.language.model import ANY, Axis, Node, Source, Test, Twig, TwigError
+from matchyard.engines.twigs.language.model import Twig
 from matchyard.engines.twigs.language.normal_form import MAX_TREES, normalise, twig_of
 from matchyard.engines.twigs.language.xpath import parse_text
 from matchyard.engines.twigs.language.xpath_tokens import EXAMPLE
 from matchyard.errors import ParseError
-
-__all__ = [
-    "ANY",
-    "MAX_TREES",
-    "Axis",
-    "Document",
-    "Event",
-    "Node",
-    "Source",
-    "Subscription",
-    "Test",
-    "Twig",
-    "TwigError",
-    "format",
-    "parse",
-    "parse_event",
-]
 
 Subscription = Twig
 Document: TypeAlias = bytes | str
@@ -51,7 +34,7 @@ def parse(value: Any, max_trees: int = MAX_TREES) -> Twig:
 
 
 def parse_event(value: Any) -> Document:
-    """The document that bytes or text hold; they are read when it is matched.
+    """The document in bytes or text. It is not parsed before it is matched.
 
     >>> parse_event("<a/>")
     '<a/>'
@@ -64,7 +47,7 @@ def parse_event(value: Any) -> Document:
 
 
 def format(twig: Twig) -> str:
-    """A twig as text, which parses back to an equal one, and means the same in XPath.
+    """A twig as text, which parses to an equal twig and means the same in XPath.
 
     >>> format(parse("a[b or not(c)]"))
     '//a/b | //a[not(c)]'

@@ -1,4 +1,4 @@
-"""What a twig consists of: trees of nodes, with tests of values as their leaves."""
+"""The model of a twig: trees of nodes, with value tests as their leaves."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _FIRST = (
     r"\u2C00-\u2FEF\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFEFE\uFF00-\uFFFD\U00010000-\U000EFFFF"
 )
 WORD = rf"[{_FIRST}][{_FIRST}\-.0-9\xB7\u0300-\u036F\u203F-\u2040]*"  # a name without a prefix
-HALF = re.compile(r"[\ud800-\udfff]")  # of a character: nothing that can be written in XML
+HALF = re.compile(r"[\ud800-\udfff]")  # half a character, which XML cannot contain
 _NUMBER = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))[ \t\r\n]*")
 _NAME = re.compile(rf"{WORD}(?::{WORD})?")
 
 
 class TwigError(ParseError):
-    """A text that is no twig; `part` says what kind of thing is wrong with it.
+    """A text that is no twig; `part` names the kind of error.
 
-    `syntax` and `limit` aside, it names the part of XPath that is not supported: `arithmetic`,
+    Besides `syntax` and `limit`, it is a part of XPath that is not supported: `arithmetic`,
     `axis`, `comparison`, `constant`, `document`, `function`, `group`, `node`, `position`,
     `predicate`, `variable` or `wildcard`.
     """
@@ -39,14 +39,14 @@ class TwigError(ParseError):
 
 
 class Axis(IntEnum):
-    """Where a node is to be found, seen from its parent."""
+    """The relation of a node to its parent."""
 
     CHILD = 0  # /
     DESCENDANT = 1  # //
 
 
 class Source(IntEnum):
-    """What a test looks at."""
+    """The part of an element that a test compares."""
 
     ATTRIBUTE = 0  # @name: the attribute of the element
     TEXT = 1  # text(): each text directly in the element, apart from the others
@@ -69,9 +69,9 @@ class Comparison(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """What an attribute, a text or the value of an element is to satisfy."""
+    """A test of an attribute, a text or the value of an element."""
 
-    __test__: ClassVar[bool] = False  # pytest takes names that start so for its own
+    __test__: ClassVar[bool] = False  # pytest would collect a class of this name
     source: Source
     attribute: str | None  # of Source.ATTRIBUTE
     comparison: Comparison
@@ -80,11 +80,11 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An element that is to be there, and what is to be there in it; or a test of the parent.
+    """An element that a twig asks for, with children of its own; or a test of the parent.
 
-    It holds at an element that has its name and in which each child holds at some element on the
-    child's axis, or at none for a negated one. A test holds at an element whose value satisfies
-    it; it has no children, and its axis is CHILD.
+    A node holds at an element that has its name if each child holds at some element on the child's
+    axis; a negated child must hold at none. A test holds at an element whose value satisfies it; it
+    has no children, and its axis is CHILD.
     """
 
     axis: Axis
@@ -95,7 +95,7 @@ class Node:
 
     @property
     def facts(self) -> Facts:
-        """What is known of the node with all below it; found once, since trees share nodes."""
+        """Facts about the node and its descendants; computed once, since trees share nodes."""
         kept = self._kept
         if kept is None:
             kept = _facts_of(self)
@@ -106,15 +106,15 @@ class Node:
         return self.facts.code
 
     def __reduce__(self) -> tuple[type[Node], tuple[Any, ...]]:
-        """Without what is kept: hashes of texts differ from process to process."""
+        """Pickle without the facts: hashes of texts differ from process to process."""
         return Node, (self.axis, self.name, self.is_negated, self.children)
 
 
 class Facts(NamedTuple):
-    """What follows from a node and all below it."""
+    """Facts about a node and its descendants."""
 
     code: int  # a hash
-    key: tuple[Any, ...]  # tells all nodes apart: tests come first, then names and axes
+    key: tuple[Any, ...]  # differs for different nodes: tests come first, then names and axes
     n_nodes: int
     depth: int  # of nodes below each other
 
@@ -136,9 +136,9 @@ def _facts_of(node: Node) -> Facts:
 
 @dataclass(frozen=True, slots=True)
 class Twig:
-    """A document matches when one of the trees holds: all its top nodes, seen from the document.
+    """A document matches if one of the trees holds: all its top nodes, seen from the document.
 
-    A twig without trees matches none.
+    A twig without trees matches no document.
     """
 
     trees: tuple[tuple[Node, ...], ...]
@@ -148,12 +148,12 @@ ROOT = Node(Axis.CHILD, ANY)  # every document has it
 
 
 def is_name(text: str) -> bool:
-    """Can an element or attribute be called so in a twig?"""
+    """True if the text is a name of an element or attribute in a twig."""
     return _NAME.fullmatch(text) is not None
 
 
 def number(text: str) -> float:
-    """The number that a text is in XPath: digits with a point or not; NaN if it is none.
+    """The number in a text by XPath's rules: digits, perhaps with a point; NaN if it is none.
 
     >>> number(" -1.50 "), number("1e3"), number("+1")
     (-1.5, nan, nan)

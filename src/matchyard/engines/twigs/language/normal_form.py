@@ -1,13 +1,13 @@
-"""Conditions of any form as twigs in normal form.
+"""Convert conditions of any form to twigs in normal form.
 
-An `or` becomes several trees, also from deep within, since an element with one of two things is
-either an element with the one or an element with the other. A `not` moves inwards until it stands
-at single nodes. What is below a negated node is asked as usual: `not(a[b or c])` is one tree with
-two negated nodes, `a[b]` and `a[c]`.
+An `or` becomes several trees, even from deep within: an element with one of two children is either
+an element with the first or an element with the second. A `not` moves inwards until it applies to
+single nodes. The children of a negated node are not negated: `not(a[b or c])` is one tree with two
+negated nodes, `a[b]` and `a[c]`.
 
-The nodes of a tree, those below each node, and the trees are sorted and without duplicates, so that
-equal twigs compare equal however they were written. A tree that asks for nothing to be there asks
-for a root, which every document has, and one that was skipped has not.
+Nodes and trees are sorted and without duplicates, so that equal twigs compare equal however they
+were written. A tree with only negated nodes also gets a root, which every document has except one
+that was skipped.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from matchyard.engines.twigs.language.model import (
 )
 
 MAX_TREES = 1024  # of one twig, unless an option says otherwise
-_NODES_EACH = 16  # nodes per tree that a twig of that many trees may have…
-_LEAST_NODES = 1 << 14  # …or so many in all; a twig of one tree has what its text has
+_NODES_EACH = 16  # a twig may have so many nodes per allowed tree…
+_LEAST_NODES = 1 << 14  # …and at least so many in all; a twig of one tree has no limit
 MAX_STEPS = 200  # nodes below each other
 MAX_NESTING = 50  # brackets within each other in the text of a twig
 
@@ -45,7 +45,7 @@ Tree: TypeAlias = frozenset[Node]  # nodes that are to hold together
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a path; a test on the axis DESCENDANT is of the element or of any below it."""
+    """A step of a path; a test on the axis DESCENDANT is of the element or any descendant."""
 
     axis: Axis
     name: str | Test
@@ -54,7 +54,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """There are elements along these steps; without steps: always."""
+    """The condition that there are elements along the steps; true without steps."""
 
     steps: tuple[Step, ...]
 
@@ -68,7 +68,7 @@ def twig_of(condition: Condition, max_trees: int = MAX_TREES) -> Twig:
 
 
 def normalise(twig: Twig, max_trees: int = MAX_TREES) -> Twig:
-    """The normal form of a twig that was made by hand, whose parts are checked."""
+    """Check a twig that was made by hand, and return its normal form."""
     trees = {
         frozenset(_checked(node, 1) for node in _listed(tree, "a tree"))
         for tree in _listed(twig.trees, "the trees of a twig")
@@ -82,7 +82,7 @@ def normalise(twig: Twig, max_trees: int = MAX_TREES) -> Twig:
 
 
 def trunk(node: Node) -> Node | None:
-    """The child with which the text of a node goes on; the others stand between brackets."""
+    """The child that continues the path of a node in text; the others are in brackets."""
     for child in reversed(node.children):
         if not child.is_negated and not isinstance(child.name, Test):
             return child
@@ -90,7 +90,7 @@ def trunk(node: Node) -> Node | None:
 
 
 def _expand(condition: Condition, is_negated: bool, limit: int) -> set[Tree]:
-    """The alternatives, one of which is to hold."""
+    """The alternatives of a condition."""
     if isinstance(condition, Not):
         return _expand(condition.part, not is_negated, limit)
     if isinstance(condition, Path):
@@ -98,24 +98,24 @@ def _expand(condition: Condition, is_negated: bool, limit: int) -> set[Tree]:
     parts = (_expand(part, is_negated, limit) for part in condition.parts)
     if isinstance(condition, And) != is_negated:
         return _joined(parts, limit)
-    found = {tree for part in parts for tree in part}
-    _check_count(len(found), limit)
-    _check_nodes(len(found), _n_nodes(found), limit)
-    return found
+    trees = {tree for part in parts for tree in part}
+    _check_count(len(trees), limit)
+    _check_nodes(len(trees), _n_nodes(trees), limit)
+    return trees
 
 
 def _joined(parts: Iterable[set[Tree]], limit: int) -> set[Tree]:
-    """One alternative of each part, in all combinations, which are counted before they are made."""
+    """All combinations of one alternative of each part. They are counted before they are made."""
     given = list(parts)
     alone = [tree for part in given if len(part) == 1 for tree in part]
-    found: set[Tree] = {frozenset().union(*alone)}
+    trees: set[Tree] = {frozenset().union(*alone)}
     for part in given:
         if len(part) != 1:
-            _check_count(len(found) * len(part), limit)
-            n_nodes = len(part) * _n_nodes(found) + len(found) * _n_nodes(part)
-            _check_nodes(len(found) * len(part), n_nodes, limit)
-            found = {tree | other for tree in found for other in part}
-    return found
+            _check_count(len(trees) * len(part), limit)
+            n_nodes = len(part) * _n_nodes(trees) + len(trees) * _n_nodes(part)
+            _check_nodes(len(trees) * len(part), n_nodes, limit)
+            trees = {tree | other for tree in trees for other in part}
+    return trees
 
 
 def _n_nodes(trees: set[Tree]) -> int:
@@ -125,24 +125,24 @@ def _n_nodes(trees: set[Tree]) -> int:
 def _expand_path(steps: tuple[Step, ...], is_negated: bool, limit: int) -> set[Tree]:
     if len(steps) > MAX_STEPS:
         _fail_of_depth()
-    found: set[Tree] = {frozenset()}  # what is to hold at the end of the path: nothing more
+    trees: set[Tree] = {frozenset()}  # nothing more must hold at the end of the path
     for step in reversed(steps):
         if isinstance(step.name, Test):
-            found = {frozenset([node]) for node in _tests(step.axis, step.name)}
+            trees = {frozenset([node]) for node in _tests(step.axis, step.name)}
             continue
         inner = (_expand(condition, False, limit) for condition in step.conditions)
-        found = _joined([found, *inner], limit)
-        _check_nodes(len(found), _n_nodes(found) + len(found), limit)
-        found = {frozenset([Node(step.axis, step.name, False, _sorted(tree))]) for tree in found}
+        trees = _joined([trees, *inner], limit)
+        _check_nodes(len(trees), _n_nodes(trees) + len(trees), limit)
+        trees = {frozenset([Node(step.axis, step.name, False, _sorted(tree))]) for tree in trees}
     if is_negated:
-        if frozenset() in found:
+        if frozenset() in trees:
             return set()
-        return {frozenset(replace(node, is_negated=True) for tree in found for node in tree)}
-    return found
+        return {frozenset(replace(node, is_negated=True) for tree in trees for node in tree)}
+    return trees
 
 
 def _tests(axis: Axis, test: Test) -> list[Node]:
-    """The alternatives of a test at an element or, on DESCENDANT, at any below it."""
+    """The alternatives of a test: at an element or, on DESCENDANT, at any descendant."""
     leaf = Node(Axis.CHILD, test)
     if axis == Axis.CHILD:
         return [leaf]
@@ -170,7 +170,7 @@ def _key(node: Node) -> tuple[Any, ...]:
 
 
 def _nesting(node: Node) -> int:
-    """How many brackets stand within each other in the text of a node."""
+    """How deeply brackets are nested in the text of a node."""
     along = trunk(node)
     inner = [_nesting(child) + (child is not along) for child in node.children]
     return node.is_negated + max(inner, default=0)
@@ -191,7 +191,7 @@ def _member(kind: type[Member], value: Any) -> Member:
 
 
 def _checked(node: Any, depth: int) -> Node:
-    """A node with its children in order, if all are as they should be; a top node has depth 1."""
+    """Check a node and sort its children; a top node has depth 1."""
     if not isinstance(node, Node):
         raise TwigError(f"not a node of a twig: {node!r:.80}; expected a Node")
     if depth > MAX_STEPS:

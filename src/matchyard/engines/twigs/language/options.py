@@ -1,4 +1,4 @@
-"""The options on how twigs and documents are read: the same for every algorithm."""
+"""The options for reading twigs and documents, the same for every algorithm."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ _LEAST = {
 
 
 class Options(NamedTuple):
-    """How twigs and documents are read."""
+    """Options for reading twigs and documents."""
 
     max_trees: int = MAX_TREES  # that one twig may be expanded to
-    parser: str = SCAN  # or expat, which is slower and decides where the scanner cannot
+    parser: str = SCAN  # or expat, which is slower; it also reads what the scanner cannot
     max_depth: int = 512  # elements within each other
     max_document_bytes: int = 1 << 30
     max_entity_expansion: int = 1 << 20  # bytes that entities may add to a document
     max_value_hits: int = 1 << 20  # tests that the values of a document may satisfy
-    undefined_entities: str = REFUSE  # or skip: references to entities that are not declared here
-    malformed: str = REFUSE  # or skip: documents with anything wrong match nothing
+    undefined_entities: str = REFUSE  # or skip: references to undeclared entities
+    malformed: str = REFUSE  # or skip: malformed documents match nothing
 
 
 DEFAULTS = Options()
 
 
 def check(options: Options) -> None:
-    """Refuse options that make no sense."""
+    """Refuse unknown choices and numbers that are out of range."""
     for name, choices in _CHOICES.items():
         value = getattr(options, name)
         if value not in choices:

@@ -1,4 +1,4 @@
-"""Twigs as text: XPath, as far as it asks what is there.
+"""Parse twigs from text: the part of XPath that asks whether elements exist.
 
     twig        conjunction or conjunction …
     conjunction comparison and comparison …
@@ -8,10 +8,10 @@
     step        name[twig][twig] … | *[twig] … | . | @name | text()
     value       "text" | 'text' | number
 
-A path asks if there is something along its steps, a comparison if one such thing compares so. At
-the top, a path without a slash starts anywhere: `a/b` is `//a/b`. Between brackets it starts at the
-element of the step, also where a slash comes first: `a[//b]` is `a[.//b]`, as in the grammar for
-twigs [Twigs on GPUs, Figure 1]; in XPath it would start at the document.
+A path holds if something exists along its steps, a comparison if one such thing satisfies it. At the
+top, a path without a slash starts anywhere: `a/b` is `//a/b`. In brackets it starts at the element
+of the step, even with a leading slash: `a[//b]` is `a[.//b]`, as in the grammar for twigs
+[Twigs on GPUs, Figure 1]; in XPath it would start at the document.
 
 The axes `child::`, `descendant::` and `attribute::`, and `self::node()` and
 `descendant-or-self::node()`, may be written out. A quote within a text is doubled.
@@ -45,7 +45,7 @@ _GOING_ON = "/, //, [, a comparison, and, or"
 
 
 class _Union(NamedTuple):
-    """The operands of a union: one of them is to be there, or to compare so."""
+    """The operands of a union: one of them must exist, or satisfy a comparison."""
 
     operands: tuple[Operand, ...]
 
@@ -58,7 +58,7 @@ _Value: TypeAlias = "_Union | Condition | str | float"
 
 
 def parse_text(text: str) -> Condition:
-    """The condition on a document that a text stands for."""
+    """Parse a text to a condition on a document."""
     parser = _Parser(text)
     condition = parser.condition(parser.disjunction(), 0)
     if parser.token:
@@ -94,7 +94,7 @@ class _Parser(Paths):
         return kind(tuple(parts))
 
     def condition(self, value: _Value, at: int) -> Condition:
-        """What stands where a condition is needed; a path asks if something is there."""
+        """Convert a value to a condition; a path becomes the condition that it exists."""
         if isinstance(value, _Union):
             return value.tested(Comparison.EXISTS, None)
         if isinstance(value, (str, float)):
@@ -168,7 +168,7 @@ class _Parser(Paths):
         return value
 
     def nested(self) -> _Value:
-        """What stands between parentheses."""
+        """Parse the part between parentheses."""
         self.enter()
         value = self.disjunction()
         self.expect(")", f"{_GOING_ON} or )")
@@ -176,7 +176,7 @@ class _Parser(Paths):
         return value
 
     def predicate(self) -> Condition:
-        """What stands between brackets."""
+        """Parse the part between brackets."""
         self.enter()
         self.n_predicates += 1
         at, value = self.at, self.disjunction()
@@ -195,5 +195,5 @@ class _Parser(Paths):
 
 
 def _is_number(token: str) -> bool:
-    """Is it one in digits of ASCII? Names may start with others, and Python's `float` takes them."""
+    """True for a number in ASCII digits. Python's `float` also accepts digits that start names."""
     return token[:1] in _DIGITS or (token[:1] == "." and token[1:2] in _DIGITS)

@@ -1,4 +1,4 @@
-"""The paths of a twig's text: steps that end at an element, an attribute or a text."""
+"""Parse the paths in the text of a twig: steps to an element, an attribute or a text."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _STEPS = frozenset({"*", "@", ".", ".."})
 
 
 class Operand(NamedTuple):
-    """A path, and what of its last element is compared or asked for."""
+    """A path, and the part of its last element that is tested."""
 
     steps: tuple[Step, ...]
     source: Source = Source.VALUE
     attribute: str | None = None
-    axis: Axis = Axis.CHILD  # DESCENDANT: also of the elements below the last one
-    is_document: bool = False  # does it have no steps, and starts at the document?
+    axis: Axis = Axis.CHILD  # DESCENDANT: also the descendants of the last element
+    is_document: bool = False  # it starts at the document and has no steps
 
     def tested(self, how: Comparison, operand: str | float | None) -> Path:
-        """The condition that it is there, or satisfies a test."""
+        """The condition that the path exists, or satisfies a test."""
         if self.source == Source.VALUE and how == Comparison.EXISTS:
             return Path(self.steps)
         test = Step(self.axis, Test(self.source, self.attribute, how, operand))
@@ -41,7 +41,7 @@ class Operand(NamedTuple):
 
 
 class Paths(Tokens):
-    """How paths are read; what stands between brackets is read by the class that extends it."""
+    """Parses paths; the subclass parses the part between brackets."""
 
     n_predicates = 0  # brackets within each other
 
@@ -68,7 +68,7 @@ class Paths(Tokens):
         return Operand(tuple(steps), is_document=not steps and self.n_predicates == 0)
 
     def start(self) -> bool | None:
-        """Does the path start at any depth? None if it is / alone: the document."""
+        """True if the path starts at any depth; None if it is `/` alone, the document."""
         is_top, token = self.n_predicates == 0, self.token
         if token not in ("/", "//"):
             is_at_document = token == "." or (token == "self" and self.following() == "::")
@@ -79,7 +79,8 @@ class Paths(Tokens):
         return token == "//"
 
     def step(self, is_deep: bool, steps: list[Step]) -> tuple[bool, Operand | None]:
-        """Read one step: is the next one at any depth, or was it an attribute or text?"""
+        """Read one step; returns true if the next one is at any depth, and the path if it ended in
+        an attribute or text."""
         if self.token == "..":
             self.unsupported("axis")
         if self.token == ".":
@@ -102,13 +103,13 @@ class Paths(Tokens):
         return False, None
 
     def stayed(self, is_deep: bool) -> tuple[bool, None]:
-        """After a step that goes nowhere."""
+        """Finish a step that stays at its element."""
         if self.token == "[":
             self.unsupported("predicate")
         return is_deep, None
 
     def axis(self) -> str:
-        """Go past an axis that is written out."""
+        """Read an axis that is written out."""
         name, at = self.token, self.at
         if name in _OTHER_AXES:
             self.unsupported("axis")
@@ -139,7 +140,7 @@ class Paths(Tokens):
     def end(
         self, at: int, is_deep: bool, steps: list[Step], source: Source, attribute: str | None
     ) -> Operand:
-        """A path that ends in an attribute or text of its last element, or of any below it."""
+        """The path that ends in an attribute or text of its last element, or of any descendant."""
         if self.token == "[":
             self.unsupported("predicate")
         if self.token in ("/", "//"):
@@ -151,7 +152,7 @@ class Paths(Tokens):
         return Operand((Step(Axis.DESCENDANT, ANY),), source, attribute)
 
     def name(self, expected: str) -> str:
-        """Go past the name of an element or attribute, or *."""
+        """Read the name of an element or attribute, or `*`."""
         name = self.token
         if name.endswith(":*"):
             self.unsupported("wildcard")

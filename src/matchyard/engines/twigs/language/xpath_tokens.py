@@ -1,4 +1,4 @@
-"""The words and signs of a twig's text, and errors that point at one of them."""
+"""The tokens of a twig's text, and errors that point at one of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNSUPPORTED = {
 
 
 class Tokens:
-    """The tokens of a text and the place among them; those after the last one are empty."""
+    """The tokens of a text and the current position; tokens after the last one are empty."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -44,25 +44,25 @@ class Tokens:
 
     @property
     def token(self) -> str:
-        """The token at the place."""
+        """The current token."""
         return self.all[self.at]
 
     def following(self, n: int = 1) -> str:
-        """The n-th token after that."""
+        """The n-th token after the current one."""
         return self.all[min(self.at + n, len(self.all) - 1)]
 
     def is_name(self) -> bool:
-        """Is it a name, with a prefix or not?"""
+        """True if the current token is a name, with or without a prefix."""
         return _IS_NAME.match(self.token) is not None and not self.token.endswith("*")
 
     def expect(self, token: str, expected: str) -> None:
-        """Go past a token that must come now."""
+        """Read a token that must come now."""
         if self.token != token:
             self.fail(expected)
         self.at += 1
 
     def unsupported(self, part: str, at: int | None = None) -> NoReturn:
-        """Raise the error that a token is of a part of XPath that twigs do not have."""
+        """Raise the error that a token is from an unsupported part of XPath."""
         at = self.at if at is None else at
         raise self._error(at, f"found {_shorten(self.all[at])}; {UNSUPPORTED[part]}", part)
 
@@ -70,10 +70,10 @@ class Tokens:
         """Raise the error that something else was expected."""
         at = self.at if at is None else at
         token = self.all[at]
-        found = f"found {_shorten(token)}" if token else "it ends here"
+        seen = f"found {_shorten(token)}" if token else "it ends here"
         if token in ('"', "'"):
-            found += ", which is not closed"
-        raise self._error(at, f"{found}; expected {expected}", part)
+            seen += ", which is not closed"
+        raise self._error(at, f"{seen}; expected {expected}", part)
 
     def _error(self, at: int, message: str, part: str) -> TwigError:
         """The message with the line of the text and a caret below the token."""
@@ -81,8 +81,8 @@ class Tokens:
         end = len(self.text.rstrip(" \t\r\n"))
         return self._error_at(starts[at] if at < len(starts) else end, message, part)
 
-    def _error_at(self, place: int, message: str, part: str) -> TwigError:
-        before = self.text[:place].split("\n")
+    def _error_at(self, position: int, message: str, part: str) -> TwigError:
+        before = self.text[:position].split("\n")
         column, whole = len(before[-1]), self.text.split("\n")[len(before) - 1]
         from_column = max(0, column - 60)
         line = re.sub(r"\s", " ", whole[from_column : column + 40])

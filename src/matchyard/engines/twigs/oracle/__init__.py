@@ -1,4 +1,7 @@
-"""MEANING: the definition of a match, in plain Python. Every algorithm is tested against it."""
+"""MEANING: the definition of a match in plain Python, against which algorithms are tested.
+
+Read `nodes.py` first.
+"""
 
 from matchyard.engines.twigs.oracle.oracle import explain, is_match
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from matchyard.engines.twigs.language import Document
 from matchyard.engines.twigs.language.model import DOCUMENT
 from matchyard.engines.twigs.language.options import DEFAULTS, Options
-from matchyard.engines.twigs.xml.expat import Event, with_lines
+from matchyard.engines.twigs.xml.expat import Signal, with_lines
 from matchyard.errors import XmlError
 
 
@@ -21,13 +21,13 @@ class Element:
     attributes: dict[str, str]
     line: int
     end: int = 0  # the number after those of the elements in it
-    texts: list[str] = field(default_factory=list)  # directly in it, apart by what is between them
+    texts: list[str] = field(default_factory=list)  # directly in it, one by one
     all_texts: list[str] = field(default_factory=list, repr=False)  # of the whole document
-    span: tuple[int, int] = (0, 0)  # those of the element and of the elements in it
+    span: tuple[int, int] = (0, 0)  # its range in `all_texts`, with those of its descendants
 
     @property
     def value(self) -> str:
-        """All text in it, also in elements in it. It is not kept, since it is in all around it, too."""
+        """All text in the element and its descendants. It is not stored: ancestors repeat it."""
         return "".join(self.all_texts[slice(*self.span)])
 
 
@@ -35,7 +35,7 @@ class Read(NamedTuple):
     """A document that was read."""
 
     elements: list[Element]
-    fault: XmlError | None = None  # for which it is skipped; it has no elements then
+    fault: XmlError | None = None  # why it was skipped; it has no elements then
 
 
 def read(document: Document | Read, options: Options = DEFAULTS) -> Read:
@@ -49,21 +49,21 @@ def read(document: Document | Read, options: Options = DEFAULTS) -> Read:
     return Read(_elements(*with_lines(document, options)))
 
 
-def _elements(events: list[Event], lines: list[int]) -> list[Element]:
+def _elements(signals: list[Signal], lines: list[int]) -> list[Element]:
     elements: list[Element] = []
     around: list[int] = [DOCUMENT]
     texts: list[str] = []
     n_texts_before: list[int] = []  # as each open element opened
-    for event in events:
-        if len(event) == 3:
-            _, name, attributes = event
+    for signal in signals:
+        if len(signal) == 3:
+            _, name, attributes = signal
             line = lines[len(elements)]
             elements.append(Element(around[-1], name, attributes, line, all_texts=texts))
             around.append(len(elements) - 1)
             n_texts_before.append(len(texts))
-        elif event[0] == "text":
-            texts.append(event[1])
-            elements[around[-1]].texts.append(event[1])
+        elif signal[0] == "text":
+            texts.append(signal[1])
+            elements[around[-1]].texts.append(signal[1])
         else:
             element = elements[around.pop()]
             element.end = len(elements)

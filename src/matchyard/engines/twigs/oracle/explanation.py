@@ -1,8 +1,8 @@
-"""Why a twig matches a document, or how far it got and where, in words.
+"""Explain in words why a twig matches a document, or how far it got and at which element.
 
-Of a node that holds nowhere where it should, the elements that have its name are looked at, and of
-these the one at which most of the node and of what is below it is found; what is missing there is
-looked for likewise. So the answer names a node that is missing, and the element that lacks it.
+If a node does not hold, the explanation takes the element with its name that has most of the node
+and its descendants, and continues with a child that is missing there. The answer thus names a
+missing node and the element that lacks it.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ from matchyard.engines.twigs.language.normal_form import trunk
 from matchyard.engines.twigs.oracle.elements import Element
 from matchyard.engines.twigs.oracle.nodes import find_parents, find_places, find_texts
 
-_MOST_TEXTS = 3  # shown of what a test looks at…
-_MOST_CHARACTERS = 40  # …and of each
-_MOST_PARTS = 5  # shown of what an element has
+_MOST_TEXTS = 3  # of a test are shown…
+_MOST_CHARACTERS = 40  # …and of each text
+_MOST_PARTS = 5  # of an element are shown
 
 
 class _Miss(NamedTuple):
-    """What keeps a tree from holding."""
+    """The reason why a tree does not hold."""
 
     n_found: int  # nodes of the tree
     text: str
 
 
 def explain_match(tree: tuple[Node, ...], elements: list[Element]) -> str:
-    """Which tree is in the document, and an element at the end of each of its paths."""
+    """Name the tree that matches, and an element at the end of each of its paths."""
     ends = [_end(top, elements) for top in tree if not top.is_negated and top != ROOT]
     where = ", ".join(_named(place, elements) for place in ends)
     return f"match: {format_tree(tree)}{': ' if where else ''}{where}"
 
 
 def explain_miss(twig: Twig, elements: list[Element]) -> str:
-    """What the tree of which most was found lacks, and in which element."""
+    """Name the missing node of the tree that got furthest, and the element that lacks it."""
     if not twig.trees:
         return "no match: the twig is in no document"
     misses = [_miss_of(tree, elements) for tree in twig.trees]
@@ -64,12 +64,12 @@ def explain_miss(twig: Twig, elements: list[Element]) -> str:
 
 
 def _miss_of(tree: tuple[Node, ...], elements: list[Element]) -> _Miss:
-    found = _count_below(tree, elements)
-    return _Miss(found[DOCUMENT], _missing(tree, DOCUMENT, elements))
+    counts = _count_below(tree, elements)
+    return _Miss(counts[DOCUMENT], _missing(tree, DOCUMENT, elements))
 
 
 def _missing(children: tuple[Node, ...], at: int, elements: list[Element]) -> str:
-    """What is missing at an element, or the document, at which some of its nodes do not hold."""
+    """Name the node that is missing at an element, or at the document."""
     holds = {node: (at in find_parents(node, elements)) != node.is_negated for node in children}
     node = next(node for node in children if not holds[node])
     where = _named(at, elements)
@@ -81,8 +81,8 @@ def _missing(children: tuple[Node, ...], at: int, elements: list[Element]) -> st
         return f"{where} {_differing(node.name, elements[at])}"
     reached = [place for place in _below(node, at, elements) if _has_name(node, elements[place])]
     if reached:
-        found = _count(node, elements)
-        return _missing(node.children, max(reached, key=lambda place: found[place]), elements)
+        counts = _count(node, elements)
+        return _missing(node.children, max(reached, key=lambda place: counts[place]), elements)
     has = _listed([child for child in children if holds[child] and not child.is_negated])
     if at == DOCUMENT and node.axis == Axis.CHILD:
         return f"the root is {elements[0].name}, not {node.name}"
@@ -92,9 +92,9 @@ def _missing(children: tuple[Node, ...], at: int, elements: list[Element]) -> st
 
 
 def _count(node: Node, elements: list[Element]) -> list[int]:
-    """How much of a node and of what is below it is found at each element.
+    """Per element, how many nodes hold among a node and its descendants.
 
-    It is 0 for another name, and 1 for an attribute or text that does not compare as it should.
+    It is 0 for another name, and 1 for an attribute or text that fails the comparison.
     """
     if isinstance(node.name, Test):
         test, places = node.name, find_places(node, elements)
@@ -104,13 +104,13 @@ def _count(node: Node, elements: list[Element]) -> list[int]:
 
 
 def _count_below(nodes: tuple[Node, ...], elements: list[Element]) -> list[int]:
-    """The same of some nodes, on their axes as seen from each element; the document comes last."""
+    """Per element, the sum over `nodes` on their axes; the document comes last."""
     total = [0] * (len(elements) + 1)
     for node in nodes:
         if node.is_negated:
             counts = [1] * len(total)
             for at in find_parents(node, elements):
-                counts[at] = 0  # that of the document is -1
+                counts[at] = 0  # -1 is the document
         else:
             counts = [*_count(node, elements), 0]
             if not isinstance(node.name, Test):
@@ -142,7 +142,7 @@ def _has_name(node: Node, element: Element) -> bool:
 
 
 def _end(node: Node, elements: list[Element]) -> int:
-    """The first element that a path ends at, taken along the text of the node."""
+    """The first element at the end of the main path of a node."""
     at, along = DOCUMENT, node
     while True:
         places = find_places(along, elements)
@@ -154,7 +154,7 @@ def _end(node: Node, elements: list[Element]) -> int:
 
 
 def _named(at: int, elements: list[Element]) -> str:
-    """The path of an element, with its line; `article[3]` is the third of that name in its place."""
+    """The path of an element, with its line; `article[3]` is the third child of that name."""
     if at == DOCUMENT:
         return "the document"
     steps, line = [], elements[at].line
@@ -171,7 +171,7 @@ def _named(at: int, elements: list[Element]) -> str:
 
 
 def _listed(nodes: list[Node]) -> str:
-    """What is there, before what is not."""
+    """List the nodes that are present, to be followed by a missing one."""
     if not nodes:
         return ""
     more = f" and {len(nodes) - _MOST_PARTS} more" if len(nodes) > _MOST_PARTS else ""
@@ -179,7 +179,7 @@ def _listed(nodes: list[Node]) -> str:
 
 
 def _differing(test: Test, element: Element) -> str:
-    """What a test looks at, and what it wants of it."""
+    """Show the texts that a test compares, and the comparison."""
     texts = find_texts(test, element)
     what, wanted = format_source(test), format_comparison(test).strip()
     if not texts:

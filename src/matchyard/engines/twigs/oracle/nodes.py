@@ -1,6 +1,6 @@
-"""Where in a document the nodes of a twig hold; what a match means rests on it.
+"""Find the elements at which the nodes of a twig hold: the core of the definition of a match.
 
-What it means that a text satisfies a test is said in `values`.
+`values` defines when a text satisfies a test.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ def find_parents(node: Node, elements: list[Element]) -> set[int]:
     places = find_places(node, elements)
     if isinstance(node.name, Test):
         return places
-    found: set[int] = set()
+    parents: set[int] = set()
     for place in places:
         parent = elements[place].parent
-        while parent not in found:
-            found.add(parent)
+        while parent not in parents:
+            parents.add(parent)
             if node.axis == Axis.CHILD or parent == DOCUMENT:
                 break
             parent = elements[parent].parent
-    return found
+    return parents
 
 
 def find_places(node: Node, elements: list[Element]) -> set[int]:
-    """The elements at which the node holds, whatever is above them; of a test those it looks at."""
+    """The elements at which the node holds, whatever is above them; or that satisfy the test."""
     test = node.name
     if isinstance(test, Test):
         return {
@@ -35,15 +35,15 @@ def find_places(node: Node, elements: list[Element]) -> set[int]:
             for place, element in enumerate(elements)
             if any(satisfies(text, test) for text in find_texts(test, element))
         }
-    found = {place for place, one in enumerate(elements) if test in (ANY, one.name)}
+    matching = {place for place, one in enumerate(elements) if test in (ANY, one.name)}
     for child in node.children:
         parents = find_parents(child, elements)
-        found = found - parents if child.is_negated else found & parents
-    return found
+        matching = matching - parents if child.is_negated else matching & parents
+    return matching
 
 
 def find_texts(test: Test, element: Element) -> list[str]:
-    """What a test looks at."""
+    """The texts of an element that a test compares."""
     if test.source == Source.ATTRIBUTE:
         return [value for name, value in element.attributes.items() if name == test.attribute]
     return element.texts if test.source == Source.TEXT else [element.value]

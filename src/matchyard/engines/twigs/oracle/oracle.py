@@ -1,6 +1,6 @@
 """MEANING: the definition of a match, in plain Python. Every algorithm is tested against it.
 
-Where the nodes of a twig hold in a document is said in `nodes`.
+`nodes` defines at which elements the nodes of a twig hold.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from matchyard.engines.twigs.oracle.nodes import find_parents
 
 
 def is_match(subscription: Subscription, document: Document | Read) -> bool:
-    """A twig matches when one of its trees is in the document.
+    """True if the document has one of the trees of the twig.
 
     >>> from matchyard.engines.twigs.language import parse
     >>> is_match(parse("/a//c[.//d]/e"), "<a><c><d/></c><c><e/></c></a>")
@@ -24,12 +24,12 @@ def is_match(subscription: Subscription, document: Document | Read) -> bool:
 
 
 def is_tree_match(tree: tuple[Node, ...], elements: list[Element]) -> bool:
-    """A tree is in a document when all its top nodes hold, seen from the document."""
+    """True if all top nodes of the tree hold, seen from the document."""
     return all((DOCUMENT in find_parents(top, elements)) != top.is_negated for top in tree)
 
 
 def explain(subscription: Subscription, document: Document | Read) -> str:
-    """Why it matches, or how far it got and where.
+    """Explain why a twig matches, or how far it got and at which element.
 
     >>> from matchyard.engines.twigs.language import parse
     >>> explain(parse("/a//c[.//d]/e"), "<a><c><d/></c><c><e/></c></a>")

@@ -1,4 +1,4 @@
-"""What it means that a text satisfies a test."""
+"""Define when a text satisfies a test."""
 
 from __future__ import annotations
 
@@ -21,13 +21,9 @@ _COMPARE: dict[Comparison, Callable[[Any, Any], bool]] = {
 
 
 def satisfies(text: str, test: Test) -> bool:
-    """Does the text compare so?"""
-    return compares(text, test.comparison, test.operand)
-
-
-def compares(text: str, how: Comparison, operand: str | float | None) -> bool:
-    """The same by parts. A text that is no number differs from every number."""
+    """True if the text satisfies the test. A text that is no number differs from every number."""
+    how = test.comparison
     if how == Comparison.EXISTS:
         return True
     is_of_text = how in (Comparison.EQUAL, Comparison.UNEQUAL)
-    return _COMPARE[how](text if is_of_text else number(text), operand)
+    return _COMPARE[how](text if is_of_text else number(text), test.operand)

@@ -1,5 +1,9 @@
-"""WORKLOADS: twigs and documents, drawn from a document type definition or as recorded, by name, size"""
+"""WORKLOADS: twigs and documents, drawn from a document type definition or recorded.
 
-from matchyard.engines.twigs.workload.workload import MODELS, Workload, generate
+Read `generated.py` first.
+"""
+
+from matchyard.engines.twigs.workload.workload import MODELS, generate
+from matchyard.engines.workloads import Workload
 
 __all__ = ["MODELS", "Workload", "generate"]

@@ -50,9 +50,9 @@ TEXT = "\n".join([
     "<!ATTLIST ref href CDATA #REQUIRED>",
 ])  # fmt: skip
 
-# Of an element and what may stand in it, or of any element: the chance of what may be absent, how
-# many there are of what repeats, and the weight within a choice; of an attribute, its chance. After
-# a text, "#PCDATA" is the chance of an element and another text.
+# By element, or "" for any element, and by child: the chance of an optional child, the mean number of
+# a repeated child, or the weight within a choice; of an attribute, its chance. "#PCDATA" is the chance
+# that an element and another text follow a text.
 CHANCES: dict[str, dict[str, float]] = {
     "": {
         "author": 2.8, "editor": 1.2, "pages": 0.8, "volume": 0.8, "number": 0.3, "month": 0.05,
@@ -76,7 +76,7 @@ CHANCES: dict[str, dict[str, float]] = {
 
 
 class Slot(NamedTuple):
-    """A part of a text: so many texts of a pool, drawn one by one, with spaces between them."""
+    """A part of a text: `fewest` to `most` texts of a pool, with spaces between them."""
 
     pool: str
     fewest: int = 1
@@ -127,7 +127,7 @@ _KEY = (Slot("conf"), Slot("venue"), Slot("slash"), Slot("family"), Slot("small"
 _ADDRESS = (Slot("db"), *_KEY[:2], Slot("html"), Slot("small"))
 WORDS = (Slot("word", 2, 6),)
 
-# What stands in elements and attributes; words where nothing is said.
+# The texts of elements and attributes; the default is words.
 TEXTS: dict[str, tuple[Slot, ...]] = {
     "author": _PERSON, "editor": _PERSON, "year": (Slot("year"),), "volume": (Slot("small"),),
     "number": (Slot("small"),), "chapter": (Slot("small"),), "month": (Slot("month"),),

@@ -1,8 +1,8 @@
-"""Writes the documents of a grammar, each from a stream of random numbers of its own.
+"""Write the documents of a grammar, each from its own stream of random numbers.
 
-What is still to be written is a stack of tasks, so that documents may be as deep as they like. A
-document grows by records: where one has become long, or the depth is used up, it is ended as soon
-as the grammar allows.
+The rest of a document is a stack of tasks, so that its depth is not limited by recursion. A document
+grows by records. A record that is long enough, or at the depth limit, ends as soon as the grammar
+allows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from matchyard.kernels.random import draw, fraction
 
 _PARTICLE, _AGAIN, _CONTENT, _CLOSE = 0, 1, 2, 3  # tasks
 _LINE = 10
-_MOST_IDLE = 1000  # records with nothing in them, one after the other, end a document
+_MOST_IDLE = 1000  # a document ends after so many empty records in sequence
 _HEADER = np.frombuffer(b'<?xml version="1.0"?>\n', np.uint8)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -81,7 +81,7 @@ def write_drawn(written, template, state, out, end):
 
 @njit(nogil=True, cache=True)
 def task(action, about):
-    """One of four actions, and what it is about, as one number."""
+    """One of four actions and its object as one number."""
     return 4 * np.int64(about) + action
 
 
@@ -99,7 +99,7 @@ def _write_number(number, out, end):
 
 @njit(nogil=True, cache=True)
 def _open(tags, written, element, state, n_ids, out, end):
-    """Write the opening tag of an element; returns its end, and how many identifiers there are."""
+    """Write the opening tag of an element; returns its end and the number of identifiers so far."""
     out[end] = 60  # <
     end = write_text(tags.names, element, out, end + 1)
     for i in range(tags.attribute_start[element], tags.attribute_start[element + 1]):
@@ -144,7 +144,7 @@ def _close(tags, element, out, end):
 
 @njit(nogil=True, cache=True)
 def _choose(rules, particle, room, is_brief, is_led, state):
-    """The part of a choice: the one that leads to growth, one by chance, or the lowest."""
+    """Choose a part of a choice: the one that leads to growth, one by chance, or the lowest."""
     first, last = rules.part_start[particle], rules.part_start[particle + 1]
     if is_led and rules.is_on_path[particle]:
         for i in range(first, last):
@@ -163,7 +163,7 @@ def _choose(rules, particle, room, is_brief, is_led, state):
 
 @njit(nogil=True, cache=True)
 def _is_taken(rules, particle, is_first, room, is_brief, is_led, state):
-    """Is a particle there (again)?"""
+    """True if a particle is present, or repeats once more."""
     occurs = rules.occurs[particle]
     if is_first and (occurs in (ONCE, SOME) or (is_led and rules.is_on_path[particle])):
         return True
@@ -174,9 +174,9 @@ def _is_taken(rules, particle, is_first, room, is_brief, is_led, state):
 
 @njit(nogil=True, cache=True)
 def _write_document(grammar, state, wanted, record, max_depth, out, start):
-    """Write a document of about `wanted` bytes; returns its end, or -1 where room is lacking.
+    """Write a document of about `wanted` bytes; returns its end, or -1 if it does not fit.
 
-    What is to be done is in `tasks`, the last first. The elements that are open are in `inside`.
+    The stack of tasks is `tasks`. The open elements are in `inside`.
     """
     rules, tags, written = grammar.rules, grammar.tags, grammar.written
     end = start + len(_HEADER)
@@ -186,8 +186,8 @@ def _write_document(grammar, state, wanted, record, max_depth, out, start):
     tasks = np.empty(1024, np.int64)
     inside = np.empty(max_depth + 1, np.int32)
     n_tasks, depth, n_ids = 0, 0, 0
-    limit = end + record  # a record that is as long is ended
-    grown_at, grown_to, n_idle = -1, -1, 0  # the depth of records, where one began, and empty ones
+    limit = end + record  # the record ends from here on
+    grown_at, grown_to, n_idle = -1, -1, 0  # depth of records, start of the last, empty records
     is_growing = grammar.growing >= 0
     element = 0
     while True:
@@ -249,8 +249,7 @@ def _write_document(grammar, state, wanted, record, max_depth, out, start):
 
 @njit(nogil=True, cache=True)
 def write_documents(grammar, seed, first, n_documents, wanted, record, max_depth, out):
-    """Write documents one after the other; returns where they start, and how many there was room
-    for."""
+    """Write documents one after the other; returns their starts and how many of them fit."""
     starts = np.zeros(n_documents + 1, np.int64)
     for i in range(n_documents):
         state = start_stream(seed, first + i)

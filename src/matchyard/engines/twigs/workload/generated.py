@@ -1,7 +1,7 @@
 """Generated workloads: documents and twigs that are drawn from a document type definition.
 
-Every document is a function of (parameters, seed, number). So is every twig, unless twigs are to be
-distinct: then each is the first of its draws that none before it equals.
+Every document is a function of (parameters, seed, number). So is every twig, unless twigs must be
+distinct: then each is the first of its draws that differs from all twigs before it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from matchyard.engines.twigs.workload.dtd import definition
 from matchyard.engines.twigs.workload.dtd.grammar import Grammar, compile_grammar
 from matchyard.engines.workloads import Workload
 
-_EVENTS = 0xE7E7  # makes documents a stream of random numbers of their own
+_EVENTS = 0xE7E7  # gives documents other random numbers than twigs
 _MOST_BYTES = (1 << 31) - 1  # of a binary column; more are a large one
 
 
 class Generated(NamedTuple):
     """Documents of a definition, and twigs that are walks over it [XML twigs on GPUs, §5]. A document
-    ends with the first record that makes it large enough."""
+    ends after the record that makes it large enough."""
 
     document_bytes: int = 25_000
-    record_bytes: int = 2_000  # from here on a record takes only what it must have
+    record_bytes: int = 2_000  # a longer record takes only required elements
     max_depth: int = 8  # elements within each other, at most
     nodes: int = 10  # of a twig
     splits: int = 3  # nodes with several children
@@ -39,7 +39,7 @@ class Generated(NamedTuple):
     tests: float = 0.0  # share of twigs that test a value
     negations: float = 0.0  # share of twigs with a branch that must not be there
     dtd: str = ""  # a file; of the workload `dtd` only
-    root: str = ""  # where several elements of the file stand in no other one
+    root: str = ""  # needed if several elements are in no other element
 
 
 class Drawn(Workload):
@@ -76,13 +76,13 @@ class Drawn(Workload):
             self._refuse(not model.dtd and not model.root, "its DTD is built in; see 'dtd'")
             return definition.read_text(dblp.TEXT), dblp.ROOT
         self._refuse(bool(model.dtd), "the parameter 'dtd' names the file")
-        found = definition.read_file(model.dtd)
-        tops = found.tops()
+        dtd = definition.read_file(model.dtd)
+        tops = dtd.tops()
         self._refuse(
             bool(model.root) or len(tops) == 1,
             f"the parameter 'root' names the root, perhaps one of: {', '.join(tops)}",
         )
-        return found, model.root or tops[0]
+        return dtd, model.root or tops[0]
 
     @cached_property
     def _grammar(self) -> Grammar:
@@ -124,7 +124,7 @@ class Drawn(Workload):
             )  # fmt: skip
             if n_done:
                 pieces.append(_binary(starts[: n_done + 1], out))
-            else:  # what a record must have can be long
+            else:  # the required elements of a record can be long
                 spare *= 8
             start, n_events = start + n_done, n_events - n_done
         return _joined(pieces)
@@ -137,6 +137,6 @@ def _binary(starts: NDArray[np.int64], data: NDArray[np.uint8]) -> pa.Array:
 
 
 def _joined(pieces: list[pa.Array]) -> pa.Array:
-    """Documents in one column, with offsets as short as they can be."""
-    found = pa.concat_arrays(pieces) if pieces else pa.array([], pa.large_binary())
-    return found.cast(pa.binary()) if found.nbytes < _MOST_BYTES else found
+    """Documents in one column, with 32-bit offsets if possible."""
+    documents = pa.concat_arrays(pieces) if pieces else pa.array([], pa.large_binary())
+    return documents.cast(pa.binary()) if documents.nbytes < _MOST_BYTES else documents

@@ -39,7 +39,7 @@ def _handbooks(path: Path) -> tuple[pa.Array, tuple[str, ...]]:
 
 @cache
 def _patterns(path: Path) -> tuple[tuple[str, ...], dict[str, int]]:
-    """The patterns that are twigs, and how many are not, by the part that is none."""
+    """The patterns that are twigs, and counts of the others by unsupported part."""
     from matchyard.engines.twigs.language import parse
 
     supported, unsupported = [], Counter[str]()
@@ -57,8 +57,8 @@ def _patterns(path: Path) -> tuple[tuple[str, ...], dict[str, int]]:
 class Handbooks(Workload):
     """`docbook`: the patterns that are twigs; a pattern's key is its number among these.
 
-    `names` are those of the documents, and `unsupported` counts the other patterns by what is in
-    them that twigs do not have. The handbooks refer to entities of a document type that is not there.
+    `names` are the names of the documents. `unsupported` counts the other patterns by the part of
+    XPath that twigs lack. The handbooks refer to entities of a document type that is not available.
     """
 
     options = MappingProxyType({"undefined_entities": "skip"})
@@ -71,7 +71,7 @@ class Handbooks(Workload):
         self._documents, self.names = _handbooks(path_of("xml", "kde_docbook.tar.xz"))
 
     def about(self) -> str:
-        """How many patterns are twigs, and what is in the others."""
+        """How many patterns are twigs, and which parts of XPath the others use."""
         others = ", ".join(f"{part} {number}" for part, number in self.unsupported.items())
         n_all = self.n_patterns + sum(self.unsupported.values())
         return f"{self.n_patterns:,} of {n_all:,} patterns are twigs; not in twigs: {others}"

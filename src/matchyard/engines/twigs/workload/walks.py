@@ -1,8 +1,9 @@
 """Twigs that are walks over a document type definition, as XPath.
 
-A twig begins at the root or, with `//`, somewhere below it, and grows node by node: a leaf gets a
-child, a node with one child becomes a split, or a split gets another child. Every node stands for an
-element that may stand where the walk is, whether its name or `*` is written. A walk that ends before the twig has its size is begun again.
+A twig begins at the root or, with `//`, at a descendant, and grows node by node: a leaf gets a child,
+a node with one child becomes a split, or a split gets another child. Every node stands for an element
+that the definition allows there, whether its name or `*` is written. A walk that ends before the twig
+has its size starts again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _CHUNK = 1 << 16  # twigs that are written at once
 
 
 class Shape(NamedTuple):
-    """What twigs are to look like."""
+    """The parameters of twigs, as in `Generated`."""
 
     nodes: int
     splits: int
@@ -48,7 +49,7 @@ class _Walk(NamedTuple):
     is_any: NDArray[np.bool_]
     is_negated: NDArray[np.bool_]
     is_tested: NDArray[np.bool_]
-    label: NDArray[np.uint64]  # of the node and all below it, in whatever order
+    label: NDArray[np.uint64]  # a hash of the node and its descendants in any order
 
 
 def draw_twigs(
@@ -107,7 +108,7 @@ def _add_node(graph, shape, walk, node, parent, state):
 
 @njit(nogil=True, cache=True)
 def _may_grow(graph, shape, walk, node, n_left, n_splits):
-    """May the node get (another) child, if so many nodes are left and so many splits wanted?"""
+    """True if the node may get a child, with `n_left` nodes and `n_splits` splits still to add."""
     element, n_children = walk.element[node], walk.n_children[node]
     has_children = graph.child_start[element + 1] > graph.child_start[element]
     if not has_children or walk.depth[node] >= shape.max_depth or n_children >= shape.max_children:
@@ -119,7 +120,7 @@ def _may_grow(graph, shape, walk, node, n_left, n_splits):
 
 @njit(nogil=True, cache=True)
 def _grow(graph, shape, walk, state):
-    """Draw the nodes of a twig; False where the walk ended too early."""
+    """Draw the nodes of a twig; false if the walk ended too early."""
     _add_node(graph, shape, walk, 0, -1, state)
     n_splits = shape.splits
     for node in range(1, shape.nodes):
@@ -141,7 +142,7 @@ def _grow(graph, shape, walk, state):
 
 @njit(nogil=True, cache=True)
 def _negate(shape, walk, state):
-    """Negate a node that has a sibling; False where there is none."""
+    """Negate a node that has a sibling; false if there is none."""
     first = next_below(state, shape.nodes)
     for i in range(shape.nodes):
         node = (first + i) % shape.nodes
@@ -153,7 +154,7 @@ def _negate(shape, walk, state):
 
 @njit(nogil=True, cache=True)
 def _test(tags, written, shape, walk, state):
-    """Choose a node whose value is tested; False where no node has one."""
+    """Choose a node for a value test; false if no node has a value."""
     first = next_below(state, shape.nodes)
     for i in range(shape.nodes):
         node = (first + i) % shape.nodes
@@ -165,7 +166,7 @@ def _test(tags, written, shape, walk, state):
 
 @njit(nogil=True, cache=True)
 def _label(shape, walk):
-    """Label nodes so that equal subtrees have equal labels; False where two siblings are equal."""
+    """Label nodes so that equal subtrees have equal labels; false if two siblings are equal."""
     walk.label[: shape.nodes] = 0
     for node in range(shape.nodes - 1, -1, -1):
         name = 0 if walk.is_any[node] else 1 + walk.element[node]
@@ -182,7 +183,7 @@ def _label(shape, walk):
 
 @njit(nogil=True, cache=True)
 def _is_new(seen, text):
-    """Add a text to a hash set by its hash; False where it is there."""
+    """Add a text to a set of hashes; false if its hash is there already."""
     word = np.uint64(len(text))
     for i in range(len(text)):
         word = mix64(word ^ np.uint64(text[i]))
@@ -207,8 +208,8 @@ def _new_walk(n_nodes):
 
 @njit(nogil=True, cache=True)
 def _write_twigs(grammar, shape, seed, first, n_twigs, seen):
-    """Write twigs one after the other; returns where they start, their text and how many there are.
-    With room in `seen`, each is another one."""
+    """Write twigs one after the other; returns their starts, their text and how many there are. If
+    `seen` has slots, all differ."""
     graph, tags, written = grammar.graph, grammar.tags, grammar.written
     starts = np.zeros(n_twigs + 1, np.int64)
     widest = grammar.widest + shape.nodes * (grammar.longest_name + 16)

@@ -1,5 +1,4 @@
-"""WORKLOADS: twigs and documents, drawn from a document type definition or as recorded, by name, size
-and seed.
+"""WORKLOADS: twigs and documents by name, size and seed, drawn from a definition or recorded.
 
 A workload's parameters have the paper's defaults; `parameters` overrides any of them by name.
 """
@@ -14,8 +13,6 @@ from matchyard.engines.twigs.workload.recorded import Handbooks, Recorded
 from matchyard.engines.workloads import Workload
 from matchyard.errors import UsageError
 
-__all__ = ["MODELS", "Workload", "generate"]
-
 MODELS: dict[str, Any] = {"dblp": Generated(), "dtd": Generated(), "docbook": Recorded()}
 _KINDS: dict[type[Any], type[Workload]] = {Generated: Drawn, Recorded: Handbooks}
 
@@ -26,7 +23,7 @@ def generate(
     seed: int = 1,
     parameters: Mapping[str, Any] | None = None,
 ) -> Workload:
-    """The workload of that name; `parameters` overrides what its model says.
+    """The workload with a name; `parameters` overrides values of its model.
 
     >>> generate("dblp", size=100, parameters={"nodes": 5, "splits": 1}).model.nodes
     5
@@ -47,7 +44,7 @@ def generate(
 
 
 def _fits(value: Any, default: Any) -> bool:
-    """Is a value of the same kind as the default? An integer is a number, too, but no flag is."""
+    """True if a value has the type of the default. An integer may be a float, but not a flag."""
     if isinstance(default, bool) or isinstance(value, bool):
         return isinstance(value, bool) and isinstance(default, bool)
     return isinstance(value, (int, float) if isinstance(default, float) else type(default))

@@ -1,6 +1,6 @@
-"""Writes a drawn twig as XPath: all children of a node but the last as predicates.
+"""Write a drawn twig as XPath: all children of a node except the last are predicates.
 
-Siblings are in the order of their labels, so that equal twigs are equal texts.
+Siblings are in the order of their labels, so that equal twigs have equal texts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def n_tests(tags, written, element):
 
 @njit(nogil=True, cache=True)
 def _is_plain(written, template):
-    """Is a text drawn as a whole?"""
+    """True if a template is one text of one pool."""
     slot = written.slot_start[template]
     return written.slot_start[template + 1] == slot + 1 and written.slot_most[slot] == 1
 
@@ -69,15 +69,15 @@ def _write_bytes(text, out, end):
 
 @njit(nogil=True, cache=True)
 def _write_test(tags, written, element, state, out, end):
-    """Write a test of an attribute or of the text: that it is there, a text, or a number."""
+    """Write a test of an attribute or text: that it exists, equals a text, or compares a number."""
     first = tags.attribute_start[element]
-    place = next_below(state, n_tests(tags, written, element))
+    chosen = next_below(state, n_tests(tags, written, element))
     template, is_value = tags.text[element], True
-    if first + place < tags.attribute_start[element + 1]:
+    if first + chosen < tags.attribute_start[element + 1]:
         end = _write_bytes("[@", out, end)
-        end = write_text(tags.attribute_names, first + place, out, end)
-        template = tags.attribute_text[first + place]
-        is_value = tags.attribute_kind[first + place] == VALUE and _is_plain(written, template)
+        end = write_text(tags.attribute_names, first + chosen, out, end)
+        template = tags.attribute_text[first + chosen]
+        is_value = tags.attribute_kind[first + chosen] == VALUE and _is_plain(written, template)
         is_value = is_value and next_fraction(state) < 0.5
     else:
         end = _write_bytes("[.", out, end)
@@ -95,7 +95,7 @@ def _write_test(tags, written, element, state, out, end):
 
 @njit(nogil=True, cache=True)
 def write_twig(tags, written, shape, walk, tasks, state, out, end):
-    """Write a twig: all children of a node but the last as predicates; returns its end."""
+    """Write a twig; returns its end."""
     n_tasks = 1
     tasks[0] = task(_NAMED, 0)
     while n_tasks:

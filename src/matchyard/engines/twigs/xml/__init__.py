@@ -1,3 +1,3 @@
-"""XML by expat: events, entities and encodings."""
+"""Read XML by expat: signals, entities and encodings. Read `expat.py` first."""
 
 __all__ = ["encodings", "entities", "expat"]

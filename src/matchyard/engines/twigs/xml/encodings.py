@@ -1,4 +1,4 @@
-"""In which encoding a document is, told by its first bytes."""
+"""Tell the encoding of a document by its first bytes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _UNMARKED = ((b"<\0", "utf-16-le"), (b"\0<", "utf-16-be"))
 
 
 class Encoding(NamedTuple):
-    """A name that Python knows, and how many bytes come before the document."""
+    """The name of a Python codec, and the length of the byte order mark."""
 
     name: str
     n_mark: int
 
 
 def find_encoding(start: bytes) -> Encoding:
-    """The encoding of what starts so; a LookupError where it is none.
+    """The encoding of a document that starts with `start`; a LookupError if it is unknown.
 
     >>> find_encoding(b"<?xml version='1.0' encoding='latin-1'?><a/>")
     Encoding(name='iso8859-1', n_mark=0)
@@ -42,5 +42,5 @@ def find_encoding(start: bytes) -> Encoding:
     declaration = DECLARATION.match(text)
     declared = _ENCODING.search(declaration[0]) if declaration else None
     name = codecs.lookup(declared[1].decode()).name if declared else UTF_8
-    "".encode(name)  # there are codecs that are not for text
+    "".encode(name)  # fails for codecs that are not for text
     return Encoding(name, len(start) - len(text))

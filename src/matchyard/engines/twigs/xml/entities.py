@@ -1,8 +1,8 @@
-"""Entities that a document declares itself: how much they expand to, and whether all is declared.
+"""The entities that a document declares: how much they expand to, and which names are undefined.
 
     <!DOCTYPE book SYSTEM "book.dtd" [ <!ENTITY app "KWrite"> <!ENTITY title "&app; for you"> ]>
 
-External entities are never fetched, so that whatever a DTD elsewhere declares is undefined.
+External entities are never fetched. Entities that an external DTD declares are therefore undefined.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 PREDEFINED = ("lt", "gt", "amp", "apos", "quot")
-REFERENCE = re.compile("&([^;&]+);")  # without a second &: a value may consist of nothing else
-MOST_NESTED = 64  # entities within each other; expat takes stack for each, and has no limit
+REFERENCE = re.compile("&([^;&]+);")  # without `&` inside: many `&` would take quadratic time
+MOST_NESTED = 64  # entities within each other; expat uses stack for each, without a limit
 
 
 class NestingError(ValueError):
@@ -19,7 +19,7 @@ class NestingError(ValueError):
 
 
 class Entities:
-    """The general entities of one document; a value is None where it is elsewhere or no XML."""
+    """The general entities of one document; a value is None if it is external or not XML."""
 
     def __init__(self) -> None:
         self.values: dict[str, str | None] = {}
@@ -31,8 +31,8 @@ class Entities:
         self._fetched: dict[str, bool] = {}
 
     def declare(self, name: str, value: str | None, is_external: bool) -> None:
-        """The first declaration of a name is the one that counts; a NestingError where entities
-        are too deep within each other then."""
+        """Declare an entity; the first declaration of a name counts. Raises a NestingError if
+        entities are nested too deeply."""
         if name in self.values:
             return
         self.values[name] = value
@@ -44,8 +44,8 @@ class Entities:
         self._deepen(name, 1 + max((self._nesting.get(other, 0) for other in inner), default=0))
 
     def _deepen(self, name: str, nesting: int) -> None:
-        """An entity contains so many; those that refer to it contain one more. What is done for
-        a reference is done once per level, and levels are few."""
+        """Raise the nesting of an entity, and of the entities that refer to it. Each reference is
+        visited at most once per level, and levels are few."""
         waiting = [(name, nesting)]
         while waiting:
             name, nesting = waiting.pop()
@@ -60,9 +60,9 @@ class Entities:
             waiting += [(user, nesting + 1) for user in self._users.get(name, ())]
 
     def size(self, name: str) -> int:
-        """Bytes to read when the entity is expanded, those of the entities within it included.
+        """Bytes that the expansion of an entity reads, including those of the entities within it.
 
-        Also of references that come to nothing, since reading them takes time.
+        References to empty entities count too, since reading them takes time.
         """
         if name not in self._sizes:
             value = self.values.get(name) or ""
@@ -71,15 +71,15 @@ class Entities:
         return self._sizes[name]
 
     def undefined(self, text: str) -> str | None:
-        """The name of an undefined entity that the text refers to, also by way of others."""
+        """The name of an undefined entity that the text refers to, directly or indirectly."""
         for name in REFERENCE.findall(text):
-            found = None if is_character(name) else self.undefined_in(name)
-            if found is not None:
-                return found
+            undefined = None if is_character(name) else self.undefined_in(name)
+            if undefined is not None:
+                return undefined
         return None
 
     def undefined_in(self, name: str) -> str | None:
-        """The same for an entity. Its answer is kept, since each tag in an entity asks again."""
+        """The same for an entity. The result is kept, since each tag in an entity needs it again."""
         if name not in self.values:
             return name
         if name not in self._undefined:
@@ -87,7 +87,7 @@ class Entities:
         return self._undefined[name]
 
     def needs_external(self, name: str) -> bool:
-        """Is the entity, or one within it, elsewhere? In an attribute that is an error."""
+        """True if the entity or one within it is external, which is an error in an attribute."""
         if name not in self._fetched:
             inner = REFERENCE.findall(self.values.get(name) or "")
             self._fetched[name] = name in self.external or any(map(self.needs_external, inner))
@@ -95,5 +95,5 @@ class Entities:
 
 
 def is_character(name: str) -> bool:
-    """Does `&name;` stand for a character, whatever a document declares?"""
+    """True if `&name;` stands for a character, whatever a document declares."""
     return name[0] == "#" or name in PREDEFINED

@@ -1,7 +1,7 @@
-"""Documents by expat: the reference that the scanner has to agree with, and falls back on.
+"""Read documents by expat: the reference for the scanner, and its fallback.
 
-Names are as written, prefixes included. Character data next to each other is one text, also across
-CDATA sections and entities; tags, comments and processing instructions come between texts.
+Names include their prefixes. Adjacent character data is one text, also across CDATA sections and
+entities; tags, comments and processing instructions separate texts.
 """
 
 from __future__ import annotations
@@ -17,49 +17,51 @@ from matchyard.engines.twigs.xml.encodings import LONGEST_DECLARATION, UTF_8, fi
 from matchyard.engines.twigs.xml.entities import Entities, NestingError
 from matchyard.errors import XmlError
 
-Event = tuple[str, str] | tuple[str, str, dict[str, str]]
+Signal = tuple[str, str] | tuple[str, str, dict[str, str]]
 
 _TAG = re.compile(r"""<(?:"[^"]*"|'[^']*'|[^"'>])*>|&[^;]*;""")
 _LITERAL = re.compile(r""" "[^"]*" | '[^']*' """, re.VERBOSE)
-_TAG_BYTES = 256  # that are looked at first; most tags are shorter
+_TAG_BYTES = 256  # are decoded first; most tags are shorter
 
 
 class Text(bytes):
-    """A document in UTF-8, whatever encoding it says that it has."""
+    """A document in UTF-8, whatever encoding it declares."""
 
 
 def as_bytes(document: bytes | str) -> bytes:
-    """A document as it is read. Of half a character, as Python's texts may have them, it has bytes
-    that are no UTF-8, so that it is refused for them, and where they are."""
+    """A document as bytes. A lone surrogate, which a Python text may have, becomes invalid UTF-8,
+    so that the parser refuses it with its position."""
     return Text(document.encode(errors="surrogatepass")) if isinstance(document, str) else document
 
 
-def events(document: bytes | str, options: Options = DEFAULTS) -> list[Event]:
-    """What happens in a document, in order.
+def signals(document: bytes | str, options: Options = DEFAULTS) -> list[Signal]:
+    """The signals of a document, in order.
 
-    >>> events(b'<a x="1">b&amp;<c/></a>')
+    >>> signals(b'<a x="1">b&amp;<c/></a>')
     [('open', 'a', {'x': '1'}), ('text', 'b&'), ('open', 'c', {}), ('close', 'c'), ('close', 'a')]
     """
     return with_lines(document, options)[0]
 
 
-def with_lines(document: bytes | str, options: Options = DEFAULTS) -> tuple[list[Event], list[int]]:
-    """The same, and the lines on which elements open, in order."""
+def with_lines(
+    document: bytes | str, options: Options = DEFAULTS
+) -> tuple[list[Signal], list[int]]:
+    """The signals of a document, and the lines on which elements open."""
     reader = _Reader(document, options)
     reader.read()
-    return reader.events, reader.lines
+    return reader.signals, reader.lines
 
 
 class Prolog(NamedTuple):
-    """What the scanner has to know of a document type."""
+    """The declarations of a document that the scanner needs."""
 
     entities: Entities
-    is_plain: bool  # does it declare nothing but entities?
+    is_plain: bool  # it declares only entities
 
 
 def prolog(document: bytes, options: Options) -> Prolog | None:
-    """What a document declares before its root element, of which only the start tag may be there;
-    None where anything is wrong with that."""
+    """The declarations before the root element, of which only the start tag need be there; None if
+    they are malformed."""
     reader = _Reader(document, options)
     try:
         reader.feed(is_final=False)
@@ -72,7 +74,7 @@ class _Reader:
     """One document on its way through expat."""
 
     def __init__(self, document: bytes | str, options: Options) -> None:
-        self.events: list[Event] = []
+        self.signals: list[Signal] = []
         self.lines: list[int] = []  # of elements, as they open
         self.entities = Entities()
         self.is_plain = True
@@ -99,7 +101,7 @@ class _Reader:
         parser.ElementDeclHandler = parser.NotationDeclHandler = self._is_not_plain
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
         if self._options.undefined_entities == SKIP:
-            parser.UseForeignDTD(True)  # one that is not read might define them
+            parser.UseForeignDTD(True)  # a DTD that is not read might define them
         else:
             parser.SkippedEntityHandler = self._refuse_skipped
             parser.ExternalEntityRefHandler = self._refuse_external
@@ -114,7 +116,7 @@ class _Reader:
         self.feed(is_final=True)
 
     def feed(self, is_final: bool) -> None:
-        """Give expat what there is; its errors as ours."""
+        """Pass the data to expat, and raise its errors as XmlError."""
         try:
             self._parser.Parse(self._data, is_final)
         except expat.ExpatError as error:
@@ -137,16 +139,16 @@ class _Reader:
             raise self._refused(f'more than {limit} elements in each other (option "max_depth")')
         if attributes:
             self._count(sum(len(value.encode()) for value in attributes.values()))
-            # Where a DTD might define them, expat skips undefined entities in attributes silently.
+            # If a DTD might define them, expat skips undefined entities in attributes silently.
             if self._has_doctype and self._options.undefined_entities == REFUSE:
                 self._refuse_undefined_in(self._tag())
-        self.events.append(("open", name, attributes))
+        self.signals.append(("open", name, attributes))
         self.lines.append(self._parser.CurrentLineNumber)
 
     def _close(self, name: str) -> None:
         self._end_text()
         self.n_open -= 1
-        self.events.append(("close", name))
+        self.signals.append(("close", name))
 
     def _add(self, text: str) -> None:
         self._count(len(text.encode()))
@@ -163,7 +165,7 @@ class _Reader:
 
     def _end_text(self, *_: Any) -> None:
         if self._text:
-            self.events.append(("text", "".join(self._text)))
+            self.signals.append(("text", "".join(self._text)))
             self._text = []
 
     def _start_doctype(self, *_: Any) -> None:
@@ -178,7 +180,7 @@ class _Reader:
                 raise self._refused(str(error)) from None
 
     def _declare_attribute(self, element: str, name: str, kind: str, value: Any, *_: Any) -> None:
-        """Where a DTD might define them, expat skips undefined entities in defaults silently."""
+        """Refuse undefined entities in defaults, which expat skips if a DTD might define them."""
         self.is_plain = False
         if value is not None and self._options.undefined_entities == REFUSE:
             self._refuse_undefined_in(self._literal())
@@ -214,15 +216,15 @@ class _Reader:
         return self._read_on(_LITERAL)
 
     def _read_on(self, pattern: re.Pattern[str]) -> str:
-        """What the document has of a pattern at the place where expat is."""
+        """The text at expat's position that matches a pattern."""
         start, text = self._parser.CurrentByteIndex, ""
         decoder = codecs.getincrementaldecoder(self._encoding)("replace")
         while start < len(self._data):
             end = start + max(_TAG_BYTES, len(text))
             text += decoder.decode(self._data[start:end])
-            found = pattern.match(text)
-            if found is not None:
-                return found[0]
+            match = pattern.match(text)
+            if match is not None:
+                return match[0]
             start = end
         return text
 

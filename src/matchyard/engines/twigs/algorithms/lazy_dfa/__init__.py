@@ -1,3 +1,3 @@
-"""A DFA over paths that is built while documents are read: the default algorithm."""
+"""The default algorithm: a DFA that is built while documents are read. Read `lazy_dfa.py` first."""
 
 __all__ = ["lazy_dfa"]

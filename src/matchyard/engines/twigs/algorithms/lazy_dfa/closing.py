@@ -1,4 +1,4 @@
-"""lazy_dfa: what an element meets for those above it when it closes."""
+"""lazy_dfa: the requirements that a closing element meets for its ancestors."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from matchyard.engines.twigs.algorithms.lazy_dfa.states import (
 from matchyard.engines.twigs.encoder.layout import ANY
 from matchyard.kernels.bitset import ONE, ZERO, count_ones, lowest_one
 
-_LEADS = 4  # requirements looked at one after the other in the time that one met takes by leads
-_OFTEN = 16  # elements of a state that are looked at, after which masks are made for it
-_MANY = 8  # requirements in a word, from which on the leads of all 64 are read first
+_LEADS = 4  # requirements that are examined in sequence in the time of one look-up by lead
+_OFTEN = 16  # after so many examined elements a state gets masks
+_MANY = 8  # in a word with more requirements, the leads of all 64 are read first
 
 
 @njit(nogil=True, cache=True)
 def close_frame(table, cache, levels, frame):
-    """The set that an element meets for those above, once for all that have this frame."""
+    """The set that an element with this frame meets for its ancestors; stored in `frame_up`."""
     state, met = np.int64(cache.frame_state[frame]), cache.frame_met[frame]
     bits = levels.scratch
     take(cache, bits, met)
@@ -44,8 +44,8 @@ def close_frame(table, cache, levels, frame):
 
 @njit(nogil=True, cache=True)
 def close_bits(table, cache, levels, level):
-    """The same of an element that is kept as bits. What it meets for another such is handed over
-    at once, and the set is empty."""
+    """The set that an element kept as bits meets for its ancestors. If the parent is kept as bits
+    too, the requirements are added to it at once, and the set is empty."""
     state, bits = levels.states[level], levels.bits[level]
     inner = cache.scope_set[cache.state_scope[state]]
     if levels.frames[level - 1] != AS_BITS:
@@ -56,22 +56,22 @@ def close_bits(table, cache, levels, level):
 
 @njit(nogil=True, cache=True)
 def _intern_found(table, cache, levels, state, inner, bits):
-    """The set of what `_find` finds."""
-    word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
+    """The number of the set of requirements that `_find` finds."""
+    word_at, words, target = cache.word_at, cache.words, cache.used[N_WORDS]
     asking, above = cache.state_asking[state], levels.above
     _find(table, cache, levels, state, inner, bits, above)
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
-        place = append(word_at, words, place, word_at[i], words[i] & above[word_at[i]])
+        target = append(word_at, words, target, word_at[i], words[i] & above[word_at[i]])
     above[:] = ZERO
-    return intern_set(cache, place)
+    return intern_set(cache, target)
 
 
 @njit(nogil=True, cache=True)
 def _find(table, cache, levels, state, inner, bits, above):
-    """Add to `above` all that an element meets of what is asked for, and what was met below it; what
-    is there already need not be looked at. `inner` is a set with all that is in `bits`.
+    """Add to `above` the requirements that an element meets, and those met below it. Requirements
+    that are already in `above` are not examined. `inner` is a superset of `bits`.
 
-    It may add what nobody asks for: that leads to nothing, since who asked for it would ask above.
+    It may add requirements that no ancestor has. They do no harm, since nothing depends on them.
     """
     word_at, words, is_deep = cache.word_at, cache.words, table.is_deep
     late, more_start, more = cache.state_late[state], table.more_start, table.more
@@ -88,7 +88,7 @@ def _find(table, cache, levels, state, inner, bits, above):
         at = word_at[i]
         above[at] |= bits[at] & is_deep[at]
         n_met += count_ones(bits[at])
-    if n_met * _LEADS >= 64 * shape(table.tag_start, cache.state_tag[state])[2]:
+    if n_met * _LEADS >= 64 * shape(table.tag_start, cache.state_symbol[state])[2]:
         _find_all(table, cache, state, bits, above)
         return
     cache.state_closed[state] += 1
@@ -102,10 +102,10 @@ def _find(table, cache, levels, state, inner, bits, above):
 
 @njit(nogil=True, cache=True)
 def _find_by_leads(table, cache, state, inner, bits, above):
-    """Where little is met: look at what that may lead to."""
+    """If few requirements are met: examine those that have one of them as their lead."""
     word_at, led_start, led, others = cache.word_at, table.led_start, table.led, table.others
     more_start, more, has_more = table.more_start, table.more, table.has_more
-    tag_start, tag = table.tag_start, cache.state_tag[state]
+    tag_start, symbol = table.tag_start, cache.state_symbol[state]
     for i in range(cache.set_start[inner], cache.set_start[inner + 1]):
         at = word_at[i]
         rest = bits[at]
@@ -113,7 +113,7 @@ def _find_by_leads(table, cache, state, inner, bits, above):
             lead = 64 * at + lowest_one(rest)
             rest &= rest - ONE
             j, end = led_start[lead], led_start[lead + 1]
-            for own in (np.int32(ANY), tag):
+            for own in (np.int32(ANY), symbol):
                 j = first_from(led, j, end, tag_start[own + 1])
                 while j < end and led[j] < tag_start[own + 2]:
                     number = led[j]
@@ -126,14 +126,14 @@ def _find_by_leads(table, cache, state, inner, bits, above):
 
 @njit(nogil=True, cache=True)
 def _find_all(table, cache, state, bits, above):
-    """Where much is met: look at all that is asked for, with no branch for each."""
+    """If many requirements are met: examine all that the scope has, without a branch for each."""
     word_at, words, tag_start = cache.word_at, cache.words, table.tag_start
     lead, others, has_more = table.lead, table.others, table.has_more
     more_start, more = table.more_start, table.more
-    asking, tag = cache.state_asking[state], cache.state_tag[state]
+    asking, symbol = cache.state_asking[state], cache.state_symbol[state]
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
         at = word_at[i]
-        rest = words[i] & ~above[at] & of_element(tag_start, tag, at)
+        rest = words[i] & ~above[at] & of_element(tag_start, symbol, at)
         if rest == ZERO:
             continue
         first, word = 64 * at, ZERO

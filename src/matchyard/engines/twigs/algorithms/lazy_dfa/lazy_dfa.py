@@ -1,12 +1,12 @@
-"""lazy_dfa: one look-up per event, however many twigs there are.
+"""lazy_dfa: one look-up per signal, however many twigs there are.
 
-Equal subtrees of all twigs are one requirement (`requirements`). Going down, the state of an
-element says which requirements it and the elements below may meet (`states`); going up, a frame
-says which have been met (`open_elements`), and what follows when the element closes (`closing`). All of
-that depends on few things only, so that documents of one kind soon meet nothing new (`cache`): an
-element that opens is a look-up in a table, one that closes is a look-up by hash. Where much is met
-in one element, such as the root of a large document, what is met is kept as bits instead, since no
-two such elements are alike.
+Equal subtrees of all twigs are one requirement (`requirements`). On the way down, the state of an
+element holds the requirements that the element and its descendants may meet (`states`). On the way
+up, a frame holds the requirements that were met (`open_elements`), and those that the element meets
+when it closes (`closing`). States and frames are stored (`cache`), and documents of one kind soon
+need no new ones: an opening is then a look-up in a table, a closing is a look-up by hash. Elements
+that meet many requirements, such as the root of a large document, hardly ever repeat. They keep the
+requirements as bits instead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from matchyard.engines.twigs.algorithms.lazy_dfa.cache import (
     EMPTY,
-    N_CLEARED,
     UNKNOWN,
     clear,
     find_step,
@@ -50,21 +49,21 @@ from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
-_LEAST_BYTES = 1 << 20  # of a cache to begin with…
-_BYTES_EACH = 8192  # …and more for each requirement
+_LEAST_BYTES = 1 << 20  # of a new cache…
+_BYTES_EACH = 8192  # …plus this for each requirement
 
 
 class Options(NamedTuple):
-    """What can be set."""
+    """Options of this algorithm."""
 
-    cache_bytes: int = 1 << 28  # about, per thread; what is open at a time is kept in any case
-    small: int = 1024  # words of 64 requirements met in an element that is remembered, at most
+    cache_bytes: int = 1 << 28  # about, per thread; open elements may need more
+    small: int = 1024  # an element with more words of 64 met requirements is kept as bits
 
 
 class Table(NamedTuple):
     """The requirements of all twigs, and the twigs themselves."""
 
-    tag_start: NDArray[np.int32]  # see `requirements.Requirements`, and so the next
+    tag_start: NDArray[np.int32]  # see `Requirements`, and so the next; a tag here is a symbol
     lead: NDArray[np.uint32]
     others: NDArray[np.uint32]
     more_start: NDArray[np.int32]
@@ -94,14 +93,14 @@ class Table(NamedTuple):
 
 
 def check(options: Options) -> None:
-    """Refuse options that make no sense."""
+    """Refuse negative options."""
     for name, value in options._asdict().items():
         if value < 0:
             raise UsageError(f'option "{name}" must be at least 0, not {value}')
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a table that is unsafe to match: see `kernels.inspection`."""
     stored_twigs.inspect(look, table, vocabulary)
     n_numbers, n_words = look.length("lead"), look.length("is_deep")
     look.shape("others", n_numbers, N_OTHERS)
@@ -142,19 +141,14 @@ class Workspace:
         return new_cache(len(table.tag_start) - 2, self.n_bytes, n_least)
 
     def levels(self, depth: int) -> Levels:
-        """Room for elements within each other."""
+        """Scratch memory for `depth` nested elements."""
         n_levels, n_words = self._levels.bits.shape
         if n_levels < depth + 2:
             self._levels = new_levels(2 * depth, n_words)
         return self._levels
 
-    @property
-    def n_forgotten(self) -> int:
-        """How often the cache was full."""
-        return int(self.cache.used[N_CLEARED])
-
     def enlarge(self, table: Table) -> None:
-        """Make a larger cache. Beyond the limit it goes only where the open elements need it."""
+        """Make a larger cache. It exceeds the limit only if the open elements need that."""
         if self.n_bytes < self.most:
             self.n_bytes = min(4 * self.n_bytes, self.most)
         else:
@@ -169,7 +163,7 @@ def workspace(table: Table, options: Options) -> Workspace:
 
 
 def match(table: Table, batch: Batch, workspace: Workspace, options: Options) -> Part:
-    """The keys per document; candidates are the trees of which a requirement was met."""
+    """The keys per document; candidates are the trees with a met requirement."""
     levels = workspace.levels(int(batch.depth.max(initial=0)))
     hit_start = np.zeros(batch.n_rows + 1, np.int64)
     parts, candidates, first = [np.empty(0, np.int32)], 0, 0
@@ -197,45 +191,45 @@ def estimate(n_subscriptions: int, n_parts: int, n_names: int, options: Options)
 
 @njit(nogil=True, cache=True)
 def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, may_grow):
-    """The rows of the documents from `first` on: (up to which, rows, trees looked at). It stops
-    before a document whose open elements the cache cannot hold, or when it is full and may grow."""
-    events, event_start, n_tags = batch.events, batch.event_start, len(table.tag_start) - 2
+    """Match the documents from `first` on; returns (next document, rows, examined trees). It stops
+    before a document whose open elements do not fit in the cache, or if the cache may grow."""
+    signals, signal_start, n_symbols = batch.signals, batch.signal_start, len(table.tag_start) - 2
     next_state, state_scope, first_frame = cache.next_state, cache.state_scope, cache.first_frame
     frame_up, steps = cache.frame_up, cache.steps
-    tags, states, scopes, frames = levels.tags, levels.states, levels.scopes, levels.frames
+    symbols, states, scopes, frames = levels.symbols, levels.states, levels.scopes, levels.frames
     element, stamps = levels.element, levels.stamps
     most = n_words_at_most(table)
     hits, n_hits, n_looked, n_before = np.empty(256, np.int32), np.int64(0), 0, hit_start[first]
     has_forgotten = False
-    for document in range(first, len(event_start) - 1):
+    for document in range(first, len(signal_start) - 1):
         if may_grow and (has_forgotten or not has_room(cache, most)):
             return document, hits[:n_hits], n_looked
         if not has_room(cache, most):
             clear(cache)
             stamps[:] = -1
         scopes[0] = document_scope(table, cache)
-        level = np.int64(0)  # a plain 0 has a type of its own: what takes it would be made twice
+        level = np.int64(0)  # a literal 0 has a type of its own: callees would be compiled twice
         keep_as_bits(levels, level)
         is_full = not has_room(cache, most)
-        for i in range(event_start[document], event_start[document + 1]):
-            event = events[i]
+        for i in range(signal_start[document], signal_start[document + 1]):
+            signal = signals[i]
             if is_full:
                 if not forget(table, cache, levels, level):
                     return document, hits[:n_hits], n_looked
                 is_full, has_forgotten = False, True
-            if event >= 0:
-                tag = event if event < n_tags else np.int32(0)
-                found = np.int64(next_state[scopes[level], tag])
-                if found == UNKNOWN:
-                    found = enter(table, cache, scopes[level], tag)
+            if signal >= 0:
+                symbol = signal if signal < n_symbols else np.int32(0)
+                state = np.int64(next_state[scopes[level], symbol])
+                if state == UNKNOWN:
+                    state = enter(table, cache, scopes[level], symbol)
                     is_full = not has_room(cache, most)
                 level += 1
-                tags[level] = tag
-                states[level] = found - 1
-                scopes[level] = state_scope[found - 1]
-                frames[level] = first_frame[found - 1]
+                symbols[level] = symbol
+                states[level] = state - 1
+                scopes[level] = state_scope[state - 1]
+                frames[level] = first_frame[state - 1]
                 continue
-            if event == CLOSE:
+            if signal == CLOSE:
                 frame = frames[level]
                 if frame >= 0:
                     up = np.int64(frame_up[frame]) - 1
@@ -247,12 +241,12 @@ def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, m
                     is_full = not has_room(cache, most)
                 level -= 1
             else:
-                tag = np.int32(-2) - event
-                if tag >= n_tags:
+                symbol = np.int32(-2) - signal
+                if symbol >= n_symbols:
                     continue
-                up = np.int64(next_state[scopes[level], tag]) - 1
+                up = np.int64(next_state[scopes[level], symbol]) - 1
                 if up < 0:
-                    up = enter_leaf(table, cache, scopes[level], tag) - 1
+                    up = enter_leaf(table, cache, scopes[level], symbol) - 1
                     is_full = not has_room(cache, most)
             if up == EMPTY:
                 continue
@@ -264,13 +258,13 @@ def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, m
                     continue
             else:
                 stamp = (element[level] << 32) | up
-                place = (up * 40503 + element[level]) & (N_STAMPS - 1)
-                if stamps[place] == stamp:
+                slot = (up * 40503 + element[level]) & (N_STAMPS - 1)
+                if stamps[slot] == stamp:
                     continue
-                stamps[place] = stamp
+                stamps[slot] = stamp
             meet(cache, levels, level, up, step, small)
             is_full = not has_room(cache, most)
         hits, n_hits, n_here = append_rows(table, levels, seen, n_seen + document, hits, n_hits)
         n_looked += n_here
         hit_start[document + 1] = n_before + n_hits
-    return len(event_start) - 1, hits[:n_hits], n_looked
+    return len(signal_start) - 1, hits[:n_hits], n_looked

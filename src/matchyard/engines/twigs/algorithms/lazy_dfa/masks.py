@@ -1,15 +1,19 @@
-"""lazy_dfa: elements of one kind, whose requirements have many conditions in common.
+"""lazy_dfa: masks for states whose requirements have many conditions in common.
 
-For each condition that many of the requirements have, a state gets a *mask* of those that lack it:
-the others fail at once where the condition does not hold. Requirements whose lead is *rare*, no such
-condition, are looked at only where that lead is met; those with the same lead are neighbours. What
-is left holds, but for the few that have more than one rare condition.
+For each condition that many requirements have, a state has a *mask* of the requirements without it.
+If the condition does not hold, all others fail at once. A *rare* lead is a lead without a mask: its
+requirements, which are neighbours, are examined only if the lead is met. The remaining requirements
+hold, except for some of the few that have a second rare condition: these are *unsure*.
 
-Bits are those of the requirements of `*`, then those of the tag, from the first word in which there
-are any. In `masks` a state has how many blocks of eight words, masks, words of leads and rare
-leads there are; then the rows *asked*, *open* for those without a rare lead, and *unsure*; the
-conditions of the masks; the masks, those of a block together; the words of leads, each with where
-it is and what is rare in it; and for each rare lead the bits of `*` and of the tag that it leads to.
+A row of bits has the requirements of `*`, then those of the symbol, from the first word with any. In
+`masks` a state has, one after the other:
+
+    head        the numbers of blocks of eight words, masks, words with leads, and rare leads
+    rows        asked; open: without a rare lead; unsure
+    conditions  of the masks
+    masks       block by block
+    words       of leads: the position of the word, the first rare lead in it, and the rare bits
+    leads       of each rare lead the ranges of bits that it leads to, for `*` and for the symbol
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from numba import njit
 
 from matchyard.engines.twigs.algorithms.lazy_dfa.cache import N_MASKS
 from matchyard.engines.twigs.algorithms.lazy_dfa.requirements import N_OTHERS
-from matchyard.engines.twigs.algorithms.lazy_dfa.states import holds, is_met, of_tag, others_hold
+from matchyard.engines.twigs.algorithms.lazy_dfa.states import holds, is_met, of_symbol, others_hold
 from matchyard.engines.twigs.encoder.layout import ANY
 from matchyard.kernels.bitset import (
     ALL,
@@ -44,33 +48,33 @@ NO_ROOM = -1
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def shape(tag_start, tag):
-    """(words of `*`, first word of the tag, words in all)."""
+def shape(tag_start, symbol):
+    """The number of words of `*`, the first word of the symbol, and the number of words in all."""
     n_any = (tag_start[1] + 63) >> 6
-    first = tag_start[tag + 1] >> 6
-    return n_any, first, n_any + ((tag_start[tag + 2] + 63) >> 6) - first
+    first = tag_start[symbol + 1] >> 6
+    return n_any, first, n_any + ((tag_start[symbol + 2] + 63) >> 6) - first
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _place(number, n_of_any, n_any, first):
-    """Which bit of a row a requirement is."""
+def _position(number, n_of_any, n_any, first):
+    """The position of a requirement in a row of bits."""
     return number if number < n_of_any else number + 64 * (n_any - first)
 
 
 @njit(nogil=True, cache=True)
 def make_masks(table, cache, state):
-    """Give the state masks, if there is room."""
-    tag = cache.state_tag[state]
-    n_words = shape(table.tag_start, tag)[2]
+    """Make masks for a state, if there is room."""
+    symbol = cache.state_symbol[state]
+    n_words = shape(table.tag_start, symbol)[2]
     n_blocks = (n_words + _BLOCK - 1) // _BLOCK
     asked = np.zeros(n_blocks * _BLOCK, np.uint64)
     _ask(table, cache, state, asked)
-    numbers = _numbers(table, asked, tag)
+    numbers = _numbers(table, asked, symbol)
     chosen = _most_used(_uses(table, numbers))[: _MOST_WORDS // len(asked)]
     row_of = np.full(2 * len(table.lead), -1, np.int32)
     for row in range(len(chosen)):
         row_of[chosen[row]] = row
-    ranges = _ranges(table, numbers, tag, row_of)
+    ranges = _ranges(table, numbers, symbol, row_of)
     rare = np.flatnonzero(ranges[:, 0] | ranges[:, 1])
     n_at = len(np.unique(rare >> 6))
     begin, n_row = cache.used[N_MASKS], len(asked)
@@ -88,13 +92,13 @@ def make_masks(table, cache, state):
     masks[_HEAD : _HEAD + n_row] = asked
     conditions[:] = chosen.astype(np.uint64)
     blocks[:] = ALL
-    _fill(table, numbers, tag, row_of, is_open, unsure, blocks, len(chosen))
+    _fill(table, numbers, symbol, row_of, is_open, unsure, blocks, len(chosen))
     _fill_leads(ranges, rare, words, leads)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _parts(masks):
-    """The rows asked, open and unsure; the conditions, the blocks, the words of leads, the leads."""
+    """The parts of the masks of a state: asked, open, unsure, conditions, blocks, words, leads."""
     n_row, n_masks = _BLOCK * np.int64(masks[0]), np.int64(masks[1])
     n_at, n_rare = np.int64(masks[2]), np.int64(masks[3])
     first = _HEAD + _N_ROWS * n_row
@@ -113,22 +117,26 @@ def _parts(masks):
 
 @njit(nogil=True, cache=True)
 def _ask(table, cache, state, asked):
-    """Set the bits of the requirements that are asked for and have a lead."""
-    tag_start, tag, asking = table.tag_start, cache.state_tag[state], cache.state_asking[state]
-    n_any, first, _ = shape(tag_start, tag)
+    """Set the bits of the requirements of the scope that have a lead."""
+    tag_start, symbol, asking = (
+        table.tag_start,
+        cache.state_symbol[state],
+        cache.state_asking[state],
+    )
+    n_any, first, _ = shape(tag_start, symbol)
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
         at = cache.word_at[i]
         word = cache.words[i] & ~table.is_free[at]
         if at < n_any:
-            asked[at] |= word & of_tag(tag_start, ANY, at)
-        of_own = of_tag(tag_start, tag, at)
+            asked[at] |= word & of_symbol(tag_start, ANY, at)
+        of_own = of_symbol(tag_start, symbol, at)
         if of_own != ZERO:
             asked[at - first + n_any] |= word & of_own
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _condition(table, number, c):
-    """One after the other: the lead, the others, and what more there is; -1 after the last."""
+    """Condition `c` of a requirement: first the lead, then the others; -1 after the last."""
     if c == 0:
         return 2 * np.int64(table.lead[number])
     if c <= N_OTHERS:
@@ -138,9 +146,9 @@ def _condition(table, number, c):
 
 
 @njit(nogil=True, cache=True)
-def _numbers(table, asked, tag):
+def _numbers(table, asked, symbol):
     """The requirements whose bits are set."""
-    n_any, first, n_words = shape(table.tag_start, tag)
+    n_any, first, n_words = shape(table.tag_start, symbol)
     numbers, n_numbers = np.empty(64 * n_words, np.int64), 0
     for at in range(n_words):
         rest = asked[at]
@@ -153,7 +161,7 @@ def _numbers(table, asked, tag):
 
 @njit(nogil=True, cache=True)
 def _uses(table, numbers):
-    """How many of the requirements have a condition, by condition."""
+    """How many of the requirements have each condition."""
     uses = np.zeros(2 * len(table.lead), np.int32)
     for number in numbers:
         c, condition = 0, _condition(table, number, 0)
@@ -175,32 +183,32 @@ def _most_used(uses):
 
 
 @njit(nogil=True, cache=True)
-def _ranges(table, numbers, tag, row_of):
-    """By lead, of those that are rare: the bits of `*` and of the tag that it leads to, as where they
+def _ranges(table, numbers, symbol, row_of):
+    """By lead, of those that are rare: the bits of `*` and of the symbol that it leads to, as where they
     begin and, in the lower half, how many there are."""
-    n_any, first, _ = shape(table.tag_start, tag)
+    n_any, first, _ = shape(table.tag_start, symbol)
     n_of_any, lead = table.tag_start[1], table.lead
     ranges = np.zeros((len(lead), 2), np.uint64)
     for number in numbers:
         by, own = lead[number], 1 if number >= n_of_any else 0
         if row_of[2 * by] >= 0:
             continue
-        place = np.uint64(_place(number, n_of_any, n_any, first))
+        position = np.uint64(_position(number, n_of_any, n_any, first))
         if ranges[by, own] == ZERO:
-            ranges[by, own] = place << _HALF
+            ranges[by, own] = position << _HALF
         begin = ranges[by, own] >> _HALF
-        ranges[by, own] = (begin << _HALF) | (place + ONE - begin)
+        ranges[by, own] = (begin << _HALF) | (position + ONE - begin)
     return ranges
 
 
 @njit(nogil=True, cache=True)
-def _fill(table, numbers, tag, row_of, is_open, unsure, blocks, n_masks):
-    """Set the bits of all rows but the first, and of the masks."""
-    n_any, first, _ = shape(table.tag_start, tag)
+def _fill(table, numbers, symbol, row_of, is_open, unsure, blocks, n_masks):
+    """Set the bits of the rows open and unsure, and of the masks."""
+    n_any, first, _ = shape(table.tag_start, symbol)
     n_of_any = table.tag_start[1]
     for number in numbers:
-        place = _place(number, n_of_any, n_any, first)
-        at, bit, c = place >> 6, ONE << np.uint64(place & 63), 0
+        position = _position(number, n_of_any, n_any, first)
+        at, bit, c = position >> 6, ONE << np.uint64(position & 63), 0
         lead = condition = _condition(table, number, 0)
         if row_of[lead] >= 0:
             is_open[at] |= bit
@@ -216,7 +224,7 @@ def _fill(table, numbers, tag, row_of, is_open, unsure, blocks, n_masks):
 
 @njit(nogil=True, cache=True)
 def _fill_leads(ranges, rare, words, leads):
-    """Write the rare leads, and the words that they are in."""
+    """Write the rare leads and their words."""
     n_at = 0
     for i in range(len(rare)):
         if i == 0 or rare[i] >> 6 != rare[i - 1] >> 6:
@@ -228,14 +236,14 @@ def _fill_leads(ranges, rare, words, leads):
 
 @njit(nogil=True, cache=True)
 def find_by_masks(table, cache, levels, state, bits, above):
-    """Add to `above` what an element meets."""
-    tag_start, tag, alive, failing = (
+    """Add to `above` the requirements that an element meets."""
+    tag_start, symbol, alive, failing = (
         table.tag_start,
-        cache.state_tag[state],
+        cache.state_symbol[state],
         levels.alive,
         levels.failing,
     )
-    n_any, first, _ = shape(tag_start, tag)
+    n_any, first, _ = shape(tag_start, symbol)
     asked, is_open, unsure, conditions, blocks, words, leads = _parts(
         cache.masks[cache.state_masks[state] - 1 :]
     )
@@ -265,8 +273,8 @@ def find_by_masks(table, cache, levels, state, bits, above):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _fail(conditions, bits, failing):
-    """Note where the masks of conditions begin that do not hold: how many they are, made up to a
-    multiple of eight with others again."""
+    """Write where the masks of failing conditions begin; returns how many there are. The first is
+    repeated up to a multiple of eight."""
     n_failing = 0
     for row in range(len(conditions)):
         condition = np.int64(conditions[row])
@@ -280,8 +288,8 @@ def _fail(conditions, bits, failing):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _and_rows(row, rows, starts):
-    """AND rows of eight words that begin there, a multiple of eight of them, into a row: which of
-    its words are not 0 then, as bits."""
+    """AND the rows of eight words at `starts`, a multiple of eight of them, into a row; returns a
+    bit for each of its words that is not 0."""
     left = ~lanes_8(row, 0, ALL) & np.uint64(255)
     for i in range(0, len(starts), 8):
         if left == ZERO:
@@ -295,7 +303,7 @@ def _and_rows(row, rows, starts):
 
 @njit(nogil=True, cache=True)
 def _follow_leads(words, leads, bits, alive):
-    """Set the bits of what the rare leads lead to that are met."""
+    """Set the bits of the requirements whose rare lead is met."""
     for i in range(0, len(words), 2):
         among = words[i + 1]
         rest = bits[np.int64(words[i] & _LOW)] & among
@@ -309,7 +317,7 @@ def _follow_leads(words, leads, bits, alive):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _set_range(bits, bounds):
-    """Set some bits next to each other."""
+    """Set a range of bits."""
     start = np.int64(bounds >> _HALF)
     end = start + np.int64(bounds & _LOW)
     while start < end:

@@ -1,4 +1,4 @@
-"""lazy_dfa: the elements that are open, what they have met so far, and how to forget the rest."""
+"""lazy_dfa: the open elements with the requirements met so far, and how to forget the rest."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ N_STAMPS = 1 << 14
 class Levels(NamedTuple):
     """The open elements, and scratch memory."""
 
-    tags: NDArray[np.int32]  # by depth; 0 is the document
+    symbols: NDArray[np.int32]  # by depth; 0 is the document
     states: NDArray[np.int64]
     scopes: NDArray[np.int64]
     frames: NDArray[np.int64]
-    element: NDArray[np.int64]  # of those as bits: counted from 1
+    element: NDArray[np.int64]  # the number of an element that is kept as bits, from 1
     bits: NDArray[np.uint64]  # [depth, n_words] the requirements met
     scratch: NDArray[np.uint64]  # this and the next are zeros between uses
     above: NDArray[np.uint64]
     alive: NDArray[np.uint64]  # this and the next are for `find_by_masks`
     failing: NDArray[np.int64]
-    n_elements: NDArray[np.int64]  # [1] that were kept as bits
-    stamps: NDArray[np.int64]  # sets that an element has taken up already, by hash
+    n_elements: NDArray[np.int64]  # [1] how many were kept as bits
+    stamps: NDArray[np.int64]  # by hash: sets that an element kept as bits already has
 
 
 def new_levels(depth: int, n_words: int) -> Levels:
-    """Room for that many open elements."""
+    """Memory for `depth` open elements."""
     return Levels(
         np.zeros(depth, np.int32),
         np.zeros(depth, np.int64),
@@ -69,7 +69,7 @@ def new_levels(depth: int, n_words: int) -> Levels:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def keep_as_bits(levels, level):
-    """From now on what the element meets is kept as bits."""
+    """Keep the requirements that an element meets as bits from now on."""
     levels.n_elements[0] += 1
     levels.element[level] = levels.n_elements[0]
     levels.frames[level] = AS_BITS
@@ -78,17 +78,18 @@ def keep_as_bits(levels, level):
 
 @njit(nogil=True, cache=True)
 def meet(cache, levels, level, up, step, small):
-    """Take up what a child met; `step` is what is known of that. A frame is made when a step is met
-    for the second time, since most do not come again: until then the element is kept as bits."""
+    """Add the set `up`, which a child met, to an element; `step` is the result of `find_step`. Most
+    steps occur only once. A frame is made for the second occurrence; until then the element is kept
+    as bits."""
     frame, state = levels.frames[level], levels.states[level]
     if frame != AS_BITS:
         known = cache.frame_met[frame]
         if step == ONCE:
             end = _append_union(cache, known, up)
             if end - cache.used[N_WORDS] <= small:
-                found = intern_frame(cache, state, intern_set(cache, end))
-                note_step(cache, frame, up, found + 1)
-                levels.frames[level] = found
+                following = intern_frame(cache, state, intern_set(cache, end))
+                note_step(cache, frame, up, following + 1)
+                levels.frames[level] = following
                 return
         else:
             note_step(cache, frame, up, ONCE)
@@ -99,8 +100,8 @@ def meet(cache, levels, level, up, step, small):
 
 @njit(nogil=True, cache=True)
 def _append_union(cache, left, right):
-    """Write the words of two sets together: where they end."""
-    word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
+    """Write the union of two sets; returns its end."""
+    word_at, words, target = cache.word_at, cache.words, cache.used[N_WORDS]
     i, last = cache.set_start[left], cache.set_start[left + 1]
     j, end = cache.set_start[right], cache.set_start[right + 1]
     while i < last and j < end:
@@ -110,19 +111,19 @@ def _append_union(cache, left, right):
             word |= words[i]
         if has_right:
             word |= words[j]
-        place = append(word_at, words, place, at, word)
+        target = append(word_at, words, target, at, word)
         i += has_left
         j += has_right
     for rest in range(i, last):
-        place = append(word_at, words, place, word_at[rest], words[rest])
+        target = append(word_at, words, target, word_at[rest], words[rest])
     for rest in range(j, end):
-        place = append(word_at, words, place, word_at[rest], words[rest])
-    return place
+        target = append(word_at, words, target, word_at[rest], words[rest])
+    return target
 
 
 @njit(nogil=True, cache=True)
 def forget(table, cache, levels, level):
-    """Clear the cache, keeping what the open elements need: does that leave room?"""
+    """Clear the cache except for the entries of the open elements; true if there is room then."""
     start = np.zeros(level + 2, np.int64)
     for at in range(level + 1):
         met = cache.frame_met[levels.frames[at]] if levels.frames[at] >= 0 else EMPTY
@@ -141,11 +142,11 @@ def forget(table, cache, levels, level):
     for at in range(1, level + 1):
         if not has_room(cache, most):
             return False
-        state = enter(table, cache, levels.scopes[at - 1], levels.tags[at]) - 1
+        state = enter(table, cache, levels.scopes[at - 1], levels.symbols[at]) - 1
         levels.states[at], levels.scopes[at] = state, cache.state_scope[state]
         if levels.frames[at] >= 0:
-            place = cache.used[N_WORDS]
+            target = cache.used[N_WORDS]
             for i in range(start[at], start[at + 1]):
-                place = append(cache.word_at, cache.words, place, word_at[i], words[i])
-            levels.frames[at] = intern_frame(cache, state, intern_set(cache, place))
+                target = append(cache.word_at, cache.words, target, word_at[i], words[i])
+            levels.frames[at] = intern_frame(cache, state, intern_set(cache, target))
     return has_room(cache, most)

@@ -1,7 +1,6 @@
-"""lazy_dfa, the build: what twigs ask for, in an order in which it is soon looked through.
+"""lazy_dfa, the build: the requirements of all twigs, in an order that is fast to examine.
 
-Once the requirements are known, classes are gone: a requirement has the tag and the conditions of
-its class.
+Matching needs no classes: a requirement has the symbol and the conditions of its class.
 """
 
 from __future__ import annotations
@@ -17,58 +16,60 @@ from matchyard.engines.twigs.encoder.layout import ANY
 from matchyard.engines.twigs.language.model import Axis
 from matchyard.kernels.csr import ragged, take_rows
 
-N_OTHERS = 3  # conditions beside the lead that are looked at without a branch
+N_OTHERS = 3  # conditions beside the lead that are examined without a branch
 
 
 class Requirements(NamedTuple):
-    """What twigs ask for. A condition is 2 * requirement, and 1 more where it must not be met.
+    """The requirements of all twigs. A condition is 2 * requirement, plus 1 if it must not be met.
 
-    A requirement that asks for others to be met has a *lead*, the one of them that is met least
-    as a rule: it is looked at where its lead is met. They are numbered by tag, and those with like leads are
-    neighbours, since they are met together: sets of them take few words. There is one number more
-    than requirements, NEVER, for what is never met.
+    A requirement with conditions that must be met has a *lead*: the one that is probably met least
+    often. It is examined if its lead is met. Requirements are numbered by symbol. Those with the
+    same lead are neighbours, because they are met together: sets of them take few words. One more
+    number, NEVER, stands for a requirement that is never met.
     """
 
-    tag_start: NDArray[np.int32]  # [n_tags + 2] requirements by tag, those of `*` first
-    lead: NDArray[np.uint32]  # [n_requirements + 1] NEVER for those without
-    others: NDArray[np.uint32]  # [n_requirements + 1, 3] conditions; the lead where there are fewer
+    tag_start: NDArray[np.int32]  # [n_symbols + 2] requirements by symbol (a "tag"), `*` first
+    lead: NDArray[np.uint32]  # [n_requirements + 1] NEVER if there is none
+    others: NDArray[np.uint32]  # [n_requirements + 1, 3] conditions, filled up with the lead
     more_start: NDArray[np.int32]  # [n_requirements + 2]
-    more: NDArray[np.int32]  # further conditions; those without a lead have all of theirs here
+    more: NDArray[np.int32]  # further conditions; all conditions if there is no lead
     has_more: NDArray[np.uint64]  # [n_words] bits
-    is_free: NDArray[np.uint64]  # [n_words] bits: has it no lead?
-    is_deep: NDArray[np.uint64]  # [n_words] bits: may any element below meet it, or just a child?
+    is_free: NDArray[np.uint64]  # [n_words] bits: it has no lead
+    is_deep: NDArray[np.uint64]  # [n_words] bits: any descendant may meet it, not only a child
     led_start: NDArray[np.int32]  # [n_requirements + 2] requirements by their leads
     led: NDArray[np.int32]
     tops: NDArray[np.int32]  # requirements of the document, ascending
     tree_start: NDArray[np.int32]  # [n_trees + 1] into the conditions of trees
     tree_conditions: NDArray[np.int32]
-    asked_start: NDArray[np.int32]  # [64 * n_words + 1] what is looked at when it is met:
+    asked_start: NDArray[np.int32]  # [64 * n_words + 1] by requirement of the document:
     asked: NDArray[
         np.int32
-    ]  # a row which then matches; or -1 - tree, whose conditions may not hold
-    free_trees: NDArray[np.int32]  # trees that ask for nothing, so that all are looked at
+    ]  # a row, which then matches; or -1 - tree, which may have more conditions
+    free_trees: NDArray[np.int32]  # trees without such a requirement, which are always examined
     tree_row: NDArray[np.int32]  # [n_trees]
 
 
 def requirements(twigs: Any) -> Requirements:
     """The requirements of all trees."""
-    found = classes(twigs)
-    n_uses = np.bincount(found.conditions >> 1, minlength=len(found.requirement_class))
-    lead = _leads(found, n_uses)
-    order = _order(found, lead, n_uses)
+    subtrees = classes(twigs)
+    n_uses = np.bincount(subtrees.conditions >> 1, minlength=len(subtrees.requirement_class))
+    lead = _leads(subtrees, n_uses)
+    order = _order(subtrees, lead, n_uses)
     never = len(order)
-    number = np.append(np.empty(never, np.int32), np.int32(never))  # the last also stands for none
+    number = np.append(np.empty(never, np.int32), np.int32(never))  # number[-1]: no lead
     number[order] = np.arange(never, dtype=np.int32)
     starts, conditions = take_rows(
-        found.condition_start, _renumbered(found.conditions, number), found.requirement_class[order]
+        subtrees.condition_start,
+        _renumbered(subtrees.conditions, number),
+        subtrees.requirement_class[order],
     )
-    leads = np.append(number[lead[found.requirement_class[order]]], np.int32(never))
+    leads = np.append(number[lead[subtrees.requirement_class[order]]], np.int32(never))
     others, more_start, more = _split(starts, conditions, leads)
-    tags = found.class_tag[found.requirement_class[order]]
-    n_tags = int(tags.max(initial=0)) + 1
-    is_deep = _bits(np.append(found.requirement_axis[order] == Axis.DESCENDANT, False))
+    symbols = subtrees.class_symbol[subtrees.requirement_class[order]]
+    n_symbols = int(symbols.max(initial=0)) + 1
+    is_deep = _bits(np.append(subtrees.requirement_axis[order] == Axis.DESCENDANT, False))
     return Requirements(
-        ragged(np.bincount(tags + 1, minlength=n_tags + 1)).astype(np.int32),
+        ragged(np.bincount(symbols + 1, minlength=n_symbols + 1)).astype(np.int32),
         leads.astype(np.uint32),
         others,
         more_start.astype(np.int32),
@@ -78,16 +79,20 @@ def requirements(twigs: Any) -> Requirements:
         is_deep,
         ragged(np.bincount(leads[:-1], minlength=never + 1)).astype(np.int32),
         np.argsort(leads[:-1], kind="stable").astype(np.int32),
-        *_trees(twigs, found.tree_start, _renumbered(found.tree_conditions, number), len(is_deep)),
+        *_trees(
+            twigs, subtrees.tree_start, _renumbered(subtrees.tree_conditions, number), len(is_deep)
+        ),
     )
 
 
-def _order(found: Classes, lead: NDArray[np.int64], n_uses: NDArray[np.int64]) -> NDArray[np.int64]:
-    """By tag; of a tag those that ask for nothing, then those whose leads are asked for most."""
-    own = found.requirement_class
+def _order(
+    subtrees: Classes, lead: NDArray[np.int64], n_uses: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Requirements by symbol: first those without a lead, then by falling use of the lead."""
+    own = subtrees.requirement_class
     leads = lead[own]
-    popular = np.append(n_uses, len(found.conditions) + 1)[leads]  # the last where there is none
-    return np.lexsort((found.requirement_axis, leads, -popular, found.class_tag[own]))
+    popular = np.append(n_uses, len(subtrees.conditions) + 1)[leads]  # the last where there is none
+    return np.lexsort((subtrees.requirement_axis, leads, -popular, subtrees.class_symbol[own]))
 
 
 def _renumbered(conditions: NDArray[np.int32], number: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -95,7 +100,7 @@ def _renumbered(conditions: NDArray[np.int32], number: NDArray[np.int32]) -> NDA
 
 
 def _bits(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """Flags, 64 to a word."""
+    """Pack flags, 64 to a word."""
     padded = np.zeros(-(-len(flags) // 64) * 64, np.bool_)
     padded[: len(flags)] = flags
     return np.packbits(padded, bitorder="little").view(np.uint64)
@@ -107,7 +112,7 @@ def _trees(
     conditions: NDArray[np.int32],
     n_words: int,
 ) -> tuple[NDArray[np.int32], ...]:
-    """What trees ask of the document, and what is looked at when a requirement is met."""
+    """The conditions of trees on the document, and the rows or trees to examine by requirement."""
     first = _first_asked(tree_start, conditions)
     asked = np.flatnonzero(first >= 0)
     asked = asked[np.argsort(first[asked], kind="stable")]
@@ -127,7 +132,7 @@ def _trees(
 
 @njit(nogil=True, cache=True)
 def _first_asked(tree_start, tree_conditions):
-    """Per tree a requirement without which it cannot hold, the last; -1 for none."""
+    """Per tree the last requirement that must be met; -1 for none."""
     first = np.full(len(tree_start) - 1, -1, np.int64)
     for tree in range(len(first)):
         for i in range(tree_start[tree], tree_start[tree + 1]):
@@ -137,25 +142,25 @@ def _first_asked(tree_start, tree_conditions):
 
 
 @njit(nogil=True, cache=True)
-def _leads(found, n_uses):
-    """Per class the requirement to be met that is met least: the one with most names in it, and of
-    those the one that fewest classes ask for; -1 for none."""
-    condition_start, conditions, class_tag = (
-        found.condition_start,
-        found.conditions,
-        found.class_tag,
+def _leads(subtrees, n_uses):
+    """Per class the requirement that is probably met least often: it has the most names and, among
+    equals, the fewest uses; -1 for none."""
+    condition_start, conditions, class_symbol = (
+        subtrees.condition_start,
+        subtrees.conditions,
+        subtrees.class_symbol,
     )
-    leads = np.full(len(class_tag), -1, np.int64)
-    n_names = np.zeros(len(class_tag), np.int64)  # known where needed: subtrees are found first
-    for number in range(len(class_tag)):
-        n_names[number] = class_tag[number] != ANY
+    leads = np.full(len(class_symbol), -1, np.int64)
+    n_names = np.zeros(len(class_symbol), np.int64)  # known where needed: subtrees are found first
+    for number in range(len(class_symbol)):
+        n_names[number] = class_symbol[number] != ANY
         for c in range(condition_start[number], condition_start[number + 1]):
             if conditions[c] & 1:
                 continue
             requirement, lead = conditions[c] >> 1, leads[number]
-            own = n_names[found.requirement_class[requirement]]
+            own = n_names[subtrees.requirement_class[requirement]]
             n_names[number] += own
-            most = n_names[found.requirement_class[lead]] if lead >= 0 else -1
+            most = n_names[subtrees.requirement_class[lead]] if lead >= 0 else -1
             if own > most or (own == most and n_uses[requirement] < n_uses[lead]):
                 leads[number] = requirement
     return leads
@@ -163,7 +168,7 @@ def _leads(found, n_uses):
 
 @njit(nogil=True, cache=True)
 def _split(start, conditions, leads):
-    """Take the lead and others out of each row: (others, start of the rest, the rest)."""
+    """Split the conditions of each requirement: (others, start of the rest, the rest)."""
     never = len(leads) - 1
     others = np.empty((len(leads), N_OTHERS), np.uint32)
     more_start = np.zeros(len(leads) + 1, np.int64)

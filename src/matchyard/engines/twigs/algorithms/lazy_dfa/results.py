@@ -1,4 +1,4 @@
-"""lazy_dfa: the rows whose trees a document has."""
+"""lazy_dfa: the rows that match a document."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matchyard.kernels.bitset import ONE, ZERO, lowest_one
 
 @njit(nogil=True, cache=True)
 def append_rows(table, levels, seen, mark, hits, n_hits):
-    """Append the rows of a document: (hits, how many, trees looked at)."""
+    """Append the rows of a document; returns (hits, n_hits, examined trees)."""
     bits, asked_start, asked = levels.bits[0], table.asked_start, table.asked
     n_looked = len(table.free_trees)
     for at in range(len(bits)):
@@ -42,7 +42,7 @@ def append_rows(table, levels, seen, mark, hits, n_hits):
 
 @njit(nogil=True, cache=True)
 def _is_row_of(table, tree, bits, seen, mark):
-    """Does the tree hold, as the first of its row?"""
+    """True if the tree holds, and no tree of its row did before."""
     row = table.tree_row[tree]
     if seen[row] == mark or not holds(table.asking_start, table.asking_conditions, tree, bits):
         return False
@@ -52,7 +52,7 @@ def _is_row_of(table, tree, bits, seen, mark):
 
 @njit(nogil=True, cache=True)
 def _with_room(hits, n_hits):
-    """The same hits, with room for so many in all."""
+    """The same hits in an array of at least `n_hits` elements."""
     if n_hits <= len(hits):
         return hits
     larger = np.empty(2 * n_hits, np.int32)

@@ -1,4 +1,4 @@
-"""lazy_dfa: what follows when an element opens in a scope; found once, then looked up (`cache`)."""
+"""lazy_dfa: the state of an element that opens in a scope; computed once, then stored (`cache`)."""
 
 from __future__ import annotations
 
@@ -21,67 +21,67 @@ from matchyard.kernels.bitset import ALL, ONE, ZERO, lowest_one
 
 @njit(nogil=True, cache=True)
 def n_words_at_most(table):
-    """Words of the sets that one event may add."""
+    """An upper bound of the words of the sets that one signal adds."""
     return 4 * len(table.is_deep) + 8
 
 
 @njit(nogil=True, cache=True)
 def document_scope(table, cache):
-    """What the root element may meet."""
-    word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
+    """The scope of the root element."""
+    word_at, words, target = cache.word_at, cache.words, cache.used[N_WORDS]
     word, at = ZERO, 0
     for requirement in table.tops:
         if requirement >> 6 != at:
-            place = append(word_at, words, place, at, word)
+            target = append(word_at, words, target, at, word)
             word, at = ZERO, requirement >> 6
         word |= ONE << np.uint64(requirement & 63)
-    place = append(word_at, words, place, at, word)
-    return intern_scope(cache, intern_set(cache, place))
+    target = append(word_at, words, target, at, word)
+    return intern_scope(cache, intern_set(cache, target))
 
 
 @njit(nogil=True, cache=True)
-def enter(table, cache, scope, tag):
-    """The state of an element with that tag in a scope, from 1."""
-    found = cache.next_state[scope, tag]
-    if found == UNKNOWN:
-        if tag > 0 and not _asks_for(table, cache, cache.scope_set[scope], tag):
-            found = cache.next_state[scope, 0]  # as any element that nobody names
-            if found == UNKNOWN:
-                found = cache.next_state[scope, 0] = _new_state(table, cache, scope, np.int32(0))
+def enter(table, cache, scope, symbol):
+    """The state of an element in a scope, from 1."""
+    state = cache.next_state[scope, symbol]
+    if state == UNKNOWN:
+        if symbol > 0 and not _asks_for(table, cache, cache.scope_set[scope], symbol):
+            state = cache.next_state[scope, 0]  # as an element that no twig names
+            if state == UNKNOWN:
+                state = cache.next_state[scope, 0] = _new_state(table, cache, scope, np.int32(0))
         else:
-            found = _new_state(table, cache, scope, tag)
-        cache.next_state[scope, tag] = found
-    return np.int64(found)
+            state = _new_state(table, cache, scope, symbol)
+        cache.next_state[scope, symbol] = state
+    return np.int64(state)
 
 
 @njit(nogil=True, cache=True)
-def _new_state(table, cache, scope, tag):
+def _new_state(table, cache, scope, symbol):
     asking = cache.scope_set[scope]
-    sure = _intern_free(table, cache, asking, tag, ALL)
-    late = _intern_free(table, cache, asking, tag, ZERO)
+    sure = _intern_free(table, cache, asking, symbol, ALL)
+    late = _intern_free(table, cache, asking, symbol, ZERO)
     unnamed, any_inner = cache.next_state[scope, 0], np.int64(-1)
     if unnamed != UNKNOWN:
         any_inner = np.int64(cache.scope_set[cache.state_scope[unnamed - 1]])
-    inner = intern_scope(cache, _intern_inner(table, cache, asking, tag, any_inner))
-    return np.int32(new_state(cache, asking, tag, inner, sure, late) + 1)
+    inner = intern_scope(cache, _intern_inner(table, cache, asking, symbol, any_inner))
+    return np.int32(new_state(cache, asking, symbol, inner, sure, late) + 1)
 
 
 @njit(nogil=True, cache=True)
-def enter_leaf(table, cache, scope, tag):
-    """The set that a leaf with that tag meets in a scope, from 1. A `*` does not stand for it."""
-    word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
+def enter_leaf(table, cache, scope, symbol):
+    """The set that a leaf meets in a scope, from 1. A `*` stands for no leaf."""
+    word_at, words, target = cache.word_at, cache.words, cache.used[N_WORDS]
     tag_start, asking = table.tag_start, cache.scope_set[scope]
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
         at = word_at[i]
-        place = append(word_at, words, place, at, words[i] & of_tag(tag_start, tag, at))
-    cache.next_state[scope, tag] = intern_set(cache, place) + 1
-    return np.int64(cache.next_state[scope, tag])
+        target = append(word_at, words, target, at, words[i] & of_symbol(tag_start, symbol, at))
+    cache.next_state[scope, symbol] = intern_set(cache, target) + 1
+    return np.int64(cache.next_state[scope, symbol])
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def of_tag(tag_start, tag, at):
-    """The bits of a word that are requirements of a tag."""
-    start, end = tag_start[tag + 1] - 64 * at, tag_start[tag + 2] - 64 * at
+def of_symbol(tag_start, symbol, at):
+    """The bits of a word that are requirements of a symbol."""
+    start, end = tag_start[symbol + 1] - 64 * at, tag_start[symbol + 2] - 64 * at
     if start >= 64 or end <= 0 or start == end:
         return ZERO
     mask = ALL << np.uint64(max(start, 0))
@@ -89,63 +89,63 @@ def of_tag(tag_start, tag, at):
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def of_element(tag_start, tag, at):
-    """The bits of a word that an element with that tag may meet."""
-    return of_tag(tag_start, tag, at) | of_tag(tag_start, ANY, at)
+def of_element(tag_start, symbol, at):
+    """The bits of a word that an element with a symbol may meet, including those of `*`."""
+    return of_symbol(tag_start, symbol, at) | of_symbol(tag_start, ANY, at)
 
 
 @njit(nogil=True, cache=True)
-def _asks_for(table, cache, asking, tag):
-    """Is there a requirement of that very tag in a set?"""
+def _asks_for(table, cache, asking, symbol):
+    """True if a set has a requirement of the symbol itself, not of `*`."""
     word_at, words, tag_start = cache.word_at, cache.words, table.tag_start
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
-        if words[i] & of_tag(tag_start, tag, word_at[i]) != ZERO:
+        if words[i] & of_symbol(tag_start, symbol, word_at[i]) != ZERO:
             return True
     return False
 
 
 @njit(nogil=True, cache=True)
-def _intern_free(table, cache, asking, tag, flipped):
-    """The requirements that ask for nothing, with all bits of `has_more` flipped; or only that
-    something is not there, with none."""
-    word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
+def _intern_free(table, cache, asking, symbol, flipped):
+    """The requirements without a lead: with `flipped` ALL those without any condition, with ZERO
+    those that have only negated conditions."""
+    word_at, words, target = cache.word_at, cache.words, cache.used[N_WORDS]
     tag_start, has_more, is_free = table.tag_start, table.has_more, table.is_free
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
         at = word_at[i]
-        word = words[i] & is_free[at] & of_element(tag_start, tag, at)
+        word = words[i] & is_free[at] & of_element(tag_start, symbol, at)
         word &= has_more[at] ^ flipped
-        place = append(word_at, words, place, at, word)
-    return intern_set(cache, place)
+        target = append(word_at, words, target, at, word)
+    return intern_set(cache, target)
 
 
 @njit(nogil=True, cache=True)
-def _intern_inner(table, cache, asking, tag, any_inner):
-    """What the children of such an element may meet: what it asks for itself, and what those above
-    ask of any element below. `any_inner` is that of an element that nobody names, if it is known."""
-    word_at, words, place = cache.word_at, cache.words, cache.used[N_WORDS]
+def _intern_inner(table, cache, asking, symbol, any_inner):
+    """The requirements that the children of an element may meet: its own conditions, and those that
+    its ancestors have for any descendant. `any_inner` is this set for an unnamed element, or -1."""
+    word_at, words, target = cache.word_at, cache.words, cache.used[N_WORDS]
     tag_start, is_deep, lead, others = table.tag_start, table.is_deep, table.lead, table.others
     more_start, more = table.more_start, table.more
-    found, never = np.zeros(len(is_deep), np.uint64), len(lead) - 1
+    bits, never = np.zeros(len(is_deep), np.uint64), len(lead) - 1
     if any_inner >= 0:
-        take(cache, found, any_inner)
+        take(cache, bits, any_inner)
     for i in range(cache.set_start[asking], cache.set_start[asking + 1]):
         at = word_at[i]
-        found[at] |= words[i] & is_deep[at]
-        rest = words[i] & of_tag(tag_start, tag, at)
+        bits[at] |= words[i] & is_deep[at]
+        rest = words[i] & of_symbol(tag_start, symbol, at)
         if any_inner < 0:
-            rest |= words[i] & of_tag(tag_start, ANY, at)
+            rest |= words[i] & of_symbol(tag_start, ANY, at)
         while rest != ZERO:
             number = 64 * at + lowest_one(rest)
             rest &= rest - ONE
-            set_bit(found, lead[number])
+            set_bit(bits, lead[number])
             for c in range(N_OTHERS):
-                set_bit(found, others[number, c] >> 1)
+                set_bit(bits, others[number, c] >> 1)
             for c in range(more_start[number], more_start[number + 1]):
-                set_bit(found, more[c] >> 1)
-    found[never >> 6] &= ~(ONE << np.uint64(never & 63))
-    for at in range(len(found)):
-        place = append(word_at, words, place, at, found[at])
-    return intern_set(cache, place)
+                set_bit(bits, more[c] >> 1)
+    bits[never >> 6] &= ~(ONE << np.uint64(never & 63))
+    for at in range(len(bits)):
+        target = append(word_at, words, target, at, bits[at])
+    return intern_set(cache, target)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -156,13 +156,13 @@ def set_bit(bits, number):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def is_met(bits, requirement):
-    """1 or 0."""
+    """1 if the requirement is met, else 0."""
     return (bits[requirement >> 6] >> np.uint64(requirement & 63)) & ONE
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def others_hold(others, number, bits):
-    """As `holds`, 1 or 0, without a branch."""
+    """1 if the conditions in `others` hold, else 0; without a branch."""
     all_hold = ONE
     for c in range(N_OTHERS):
         condition = others[number, c]
@@ -172,7 +172,7 @@ def others_hold(others, number, bits):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def holds(start, conditions, number, bits):
-    """Are the requirements met, or not, as the conditions have it?"""
+    """True if the conditions hold."""
     for c in range(start[number], start[number + 1]):
         if is_met(bits, conditions[c] >> 1) == np.uint64(conditions[c] & 1):
             return False
@@ -181,7 +181,7 @@ def holds(start, conditions, number, bits):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def first_from(numbers, start, end, least):
-    """Where, of ascending numbers, the first is that is not less."""
+    """The position of the first of ascending numbers that is at least `least`."""
     while end - start > 4:
         middle = (start + end) >> 1
         if numbers[middle] < least:

@@ -1,8 +1,8 @@
 """lazy_dfa, the build: equal subtrees of all twigs are one *class*.
 
-Whether an element satisfies a class depends on the element alone, not on the twig that asks. A
-*requirement* is that there be such an element, as a child or anywhere below. A class has a tag and
-asks for requirements, and so does a tree of the document.
+An element satisfies a class whichever twig the class is from. A *requirement* is the demand for an
+element of a class, as a child or as any descendant. A class has a symbol and conditions: requirements
+that must be met or must not be met. A tree has such conditions for the document.
 """
 
 from __future__ import annotations
@@ -17,52 +17,51 @@ from matchyard.kernels.hashing import mix64
 
 
 class Classes(NamedTuple):
-    """A condition is 2 * requirement, and 1 more where it must not be met."""
+    """A condition is 2 * requirement, plus 1 if it must not be met."""
 
-    class_tag: NDArray[np.int32]
+    class_symbol: NDArray[np.int32]
     condition_start: NDArray[np.int32]
     conditions: NDArray[np.int32]  # all of a class, ascending
     requirement_class: NDArray[np.int32]
     requirement_axis: NDArray[np.uint8]
-    class_requirement: NDArray[np.int32]
     tree_start: NDArray[np.int32]
     tree_conditions: NDArray[np.int32]
 
 
 def classes(twigs: Any) -> Classes:
-    """The classes of all trees, and what they ask for."""
-    n_nodes, n_trees = len(twigs.tag), len(twigs.tree_start) - 1
-    found = Classes(
+    """The classes of all trees, and their conditions."""
+    n_nodes, n_trees = len(twigs.symbol), len(twigs.tree_start) - 1
+    subtrees = Classes(
         np.empty(n_nodes, np.int32),
         np.zeros(n_nodes + 1, np.int32),
         np.empty(n_nodes, np.int32),
         np.empty(n_nodes, np.int32),
         np.empty(n_nodes, np.uint8),
-        np.full((n_nodes, 2), -1, np.int32),
         np.zeros(n_trees + 1, np.int32),
         np.empty(n_nodes, np.int32),
     )
-    n_classes, n_conditions, n_requirements = _find(twigs, found)
+    n_classes, n_conditions, n_requirements = _find(twigs, subtrees)
     return Classes(
-        found.class_tag[:n_classes],
-        found.condition_start[: n_classes + 1],
-        found.conditions[:n_conditions],
-        found.requirement_class[:n_requirements],
-        found.requirement_axis[:n_requirements],
-        found.class_requirement[:n_classes],
-        found.tree_start,
-        found.tree_conditions[: found.tree_start[-1]],
+        subtrees.class_symbol[:n_classes],
+        subtrees.condition_start[: n_classes + 1],
+        subtrees.conditions[:n_conditions],
+        subtrees.requirement_class[:n_requirements],
+        subtrees.requirement_axis[:n_requirements],
+        subtrees.tree_start,
+        subtrees.tree_conditions[: subtrees.tree_start[-1]],
     )
 
 
 @njit(nogil=True, cache=True)
-def _find(twigs, found):
-    """Number the classes from the leaves up: (classes, conditions, requirements)."""
-    parent, axis, is_negated, tag = twigs.parent, twigs.axis, twigs.is_negated, twigs.tag
+def _find(twigs, subtrees):
+    """Number the classes from the leaves up; returns the counts of classes, conditions and
+    requirements."""
+    parent, axis, is_negated, symbol = twigs.parent, twigs.axis, twigs.is_negated, twigs.symbol
     size = 16
-    while size < 2 * len(tag):
+    while size < 2 * len(symbol):
         size *= 2
-    places = np.full(size, -1, np.int32)
+    slots = np.full(size, -1, np.int32)
+    class_requirement = np.full((len(symbol), 2), -1, np.int32)  # by axis
     most = 1
     for tree in range(len(twigs.tree_start) - 1):
         most = max(most, twigs.tree_start[tree + 1] - twigs.tree_start[tree])
@@ -77,30 +76,32 @@ def _find(twigs, found):
         for node in range(last - 1, first - 1, -1):
             here = node - first
             n_chosen = _sorted_codes(head[here + 1], following, code, chosen)
-            number = _intern(found, places, tag[node], chosen[:n_chosen], n_classes, n_conditions)
+            number = _intern(
+                subtrees, slots, symbol[node], chosen[:n_chosen], n_classes, n_conditions
+            )
             if number == n_classes:
                 n_classes += 1
                 n_conditions += n_chosen
-            if found.class_requirement[number, axis[node]] < 0:
-                found.class_requirement[number, axis[node]] = n_requirements
-                found.requirement_class[n_requirements] = number
-                found.requirement_axis[n_requirements] = axis[node]
+            if class_requirement[number, axis[node]] < 0:
+                class_requirement[number, axis[node]] = n_requirements
+                subtrees.requirement_class[n_requirements] = number
+                subtrees.requirement_axis[n_requirements] = axis[node]
                 n_requirements += 1
-            requirement = found.class_requirement[number, axis[node]]
+            requirement = class_requirement[number, axis[node]]
             code[here] = 2 * requirement + is_negated[node]
             following[here] = head[parent[node] + 1]
             head[parent[node] + 1] = here
         n_chosen = _sorted_codes(head[0], following, code, chosen)
         for i in range(n_chosen):
-            found.tree_conditions[n_tops + i] = chosen[i]
+            subtrees.tree_conditions[n_tops + i] = chosen[i]
         n_tops += n_chosen
-        found.tree_start[tree + 1] = n_tops
+        subtrees.tree_start[tree + 1] = n_tops
     return n_classes, n_conditions, n_requirements
 
 
 @njit(nogil=True, cache=True)
 def _sorted_codes(node, following, code, chosen):
-    """The codes of a node and those that follow it, ascending and each once."""
+    """Write the codes of a node and its siblings to `chosen`, ascending and without duplicates."""
     n_chosen = 0
     while node >= 0:
         at = n_chosen
@@ -116,25 +117,25 @@ def _sorted_codes(node, following, code, chosen):
 
 
 @njit(nogil=True, cache=True)
-def _intern(found, places, tag, conditions, n_classes, n_conditions):
-    """The class with that tag and those conditions; `n_classes` where it is new."""
-    hashed = np.uint64(tag)
+def _intern(subtrees, slots, symbol, conditions, n_classes, n_conditions):
+    """The class with the given symbol and conditions; `n_classes` if it is new."""
+    hashed = np.uint64(symbol)
     for condition in conditions:
         hashed = mix64(hashed ^ np.uint64(condition))
     hashed = mix64(hashed ^ np.uint64(len(conditions)))
-    place = np.int64(hashed & np.uint64(len(places) - 1))
-    while places[place] >= 0:
-        number = places[place]
-        start, end = found.condition_start[number], found.condition_start[number + 1]
-        is_same = found.class_tag[number] == tag and end - start == len(conditions)
+    slot = np.int64(hashed & np.uint64(len(slots) - 1))
+    while slots[slot] >= 0:
+        number = slots[slot]
+        start, end = subtrees.condition_start[number], subtrees.condition_start[number + 1]
+        is_same = subtrees.class_symbol[number] == symbol and end - start == len(conditions)
         for i in range(len(conditions)):
-            is_same = is_same and found.conditions[start + i] == conditions[i]
+            is_same = is_same and subtrees.conditions[start + i] == conditions[i]
         if is_same:
             return number
-        place = (place + 1) & (len(places) - 1)
-    places[place] = n_classes
-    found.class_tag[n_classes] = tag
-    found.condition_start[n_classes] = n_conditions
-    found.conditions[n_conditions : n_conditions + len(conditions)] = conditions
-    found.condition_start[n_classes + 1] = n_conditions + len(conditions)
+        slot = (slot + 1) & (len(slots) - 1)
+    slots[slot] = n_classes
+    subtrees.class_symbol[n_classes] = symbol
+    subtrees.condition_start[n_classes] = n_conditions
+    subtrees.conditions[n_conditions : n_conditions + len(conditions)] = conditions
+    subtrees.condition_start[n_classes + 1] = n_conditions + len(conditions)
     return n_classes

@@ -1,3 +1,3 @@
-"""Parts that several algorithms of twigs share."""
+"""Code that all algorithms of twigs share. Read `stored_twigs.py`."""
 
 __all__ = ["stored_twigs"]

@@ -1,7 +1,7 @@
-"""What the tables of all algorithms share: the twigs themselves, and what is done with hits.
+"""The part that the tables of all algorithms share: the twigs themselves, and the keys of hits.
 
 Every table ends in the arrays of `Stored`, the last of which are the key table (`kernels.csr`).
-Its rows are distinct twigs: subscriptions that ask for the same are matched once.
+Its rows are distinct twigs: equal subscriptions are matched once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Stored(NamedTuple):
     parent: NDArray[np.int32]
     axis: NDArray[np.uint8]
     is_negated: NDArray[np.bool_]
-    tag: NDArray[np.int32]
+    tag: NDArray[np.int32]  # the symbols; files of tables have this name
     key_start: NDArray[np.int32]
     keys: NDArray[np.int64]
     removed_keys: NDArray[np.int64]
@@ -39,7 +39,7 @@ class Stored(NamedTuple):
 
 
 class Distinct(NamedTuple):
-    """Equal subscriptions put together."""
+    """Distinct twigs with the keys of all equal subscriptions."""
 
     twigs: Twigs
     key_start: NDArray[np.int64]
@@ -47,15 +47,15 @@ class Distinct(NamedTuple):
 
 
 def distinct(twigs: Twigs, keys: NDArray[np.int64]) -> Distinct:
-    """One row per twig, with the keys of all subscriptions that are the same."""
+    """Group equal subscriptions into one row."""
     first, key_start, keys = grouped_keys(_first_equal(twigs), keys)
     return Distinct(twigs.take(first), key_start, keys)
 
 
-def store(found: Distinct) -> Stored:
+def store(rows: Distinct) -> Stored:
     """The arrays of a table."""
-    twigs, key_start, keys = found
-    csr.check_offsets(len(twigs.tree_start), len(twigs.tag), len(keys))
+    twigs, key_start, keys = rows
+    csr.check_offsets(len(twigs.tree_start), len(twigs.symbol), len(keys))
     none = np.empty(0, np.int64)
     return Stored(
         twigs.row_start.astype(np.int32),
@@ -76,13 +76,13 @@ def subscriptions(table: Any, rows: NDArray[np.int64]) -> Twigs:
 def finish(
     table: Any, hit_start: NDArray[np.int64], rows: NDArray[np.int32], candidates: int
 ) -> Part:
-    """From the rows that each document satisfies to their keys."""
+    """Replace the rows that match each document by their keys."""
     event_start, keys = key_table.gather(table, hit_start, rows)
     return Part(event_start, keys, candidates)
 
 
 def inspect(look: Inspection, table: Any, vocabulary: Vocabulary) -> None:
-    """Refuse twigs and a key table that matching must not be given: see `kernels.inspection`."""
+    """Refuse twigs or a key table that are unsafe to match: see `kernels.inspection`."""
     n_rows, n_trees = look.length("row_start") - 1, look.length("tree_start") - 1
     look.expect("row_start", min(n_rows, n_trees) >= 0, "is empty")
     n_nodes = look.length("tag")
@@ -91,7 +91,7 @@ def inspect(look: Inspection, table: Any, vocabulary: Vocabulary) -> None:
     look.shape("parent", n_nodes)
     look.values("axis", 0, len(Axis), n_nodes)
     look.flags("is_negated", n_nodes)
-    look.values("tag", ANY, vocabulary.n_tags)
+    look.values("tag", ANY, vocabulary.n_symbols)
     look.key_table(n_rows)
     if look.is_thorough:
         first = np.repeat(table.tree_start[:-1], np.diff(table.tree_start))
@@ -100,20 +100,21 @@ def inspect(look: Inspection, table: Any, vocabulary: Vocabulary) -> None:
 
 
 def build_anew(compile: Any, table: Any, vocabulary: Vocabulary, options: Any) -> Any:
-    """The table as it is built from its own subscriptions; removals are kept."""
+    """Build the table again from its own subscriptions, with the same removals."""
     rows = np.repeat(np.arange(len(table.key_start) - 1), np.diff(table.key_start))
     built = compile(subscriptions(table, rows), table.keys, vocabulary, options)
     return built._replace(removed_keys=table.removed_keys, removed_at=table.removed_at)
 
 
 def estimate(n_subscriptions: int, n_nodes: int) -> int:
-    """Bytes of the twigs, of one tree each."""
+    """Bytes of the twigs if each has one tree."""
     return 12 * n_subscriptions + 10 * n_nodes
 
 
 def twigs_of(table: Any) -> Twigs:
     """All twigs of a table."""
-    return Twigs(*(getattr(table, name) for name in Twigs._fields))
+    first = table._fields.index("row_start")
+    return Twigs._make(table[first : first + len(Twigs._fields)])
 
 
 @njit(nogil=True, cache=True)
@@ -126,11 +127,11 @@ def _row_codes(twigs):
         for tree in range(row_start[row], row_start[row + 1]):
             code = mix64(code ^ np.uint64(tree_start[tree + 1] - tree_start[tree]))
             for node in range(tree_start[tree], tree_start[tree + 1]):
-                place = (np.uint64(twigs.parent[node]) << np.uint64(2)) ^ (
+                shape = (np.uint64(twigs.parent[node]) << np.uint64(2)) ^ (
                     np.uint64(twigs.axis[node]) << np.uint64(1)
                 )
-                place ^= np.uint64(twigs.is_negated[node])
-                code = (code ^ place ^ (np.uint64(twigs.tag[node]) << np.uint64(32))) * _ODD
+                shape ^= np.uint64(twigs.is_negated[node])
+                code = (code ^ shape ^ (np.uint64(twigs.symbol[node]) << np.uint64(32))) * _ODD
                 code ^= code >> np.uint64(29)
         codes[row] = mix64(code)
     return codes
@@ -149,7 +150,7 @@ def _is_same(twigs, left, right):
             return False
         for node in range(n_nodes):
             m, n = first + node, other + node
-            if twigs.tag[m] != twigs.tag[n] or twigs.parent[m] != twigs.parent[n]:
+            if twigs.symbol[m] != twigs.symbol[n] or twigs.parent[m] != twigs.parent[n]:
                 return False
             if twigs.axis[m] != twigs.axis[n] or twigs.is_negated[m] != twigs.is_negated[n]:
                 return False
@@ -158,13 +159,13 @@ def _is_same(twigs, left, right):
 
 @njit(nogil=True, cache=True)
 def _first_equal(twigs):
-    """Per row the first row that equals it."""
+    """Per row the first row that is equal to it."""
     codes = _row_codes(twigs)
     while True:
         first_of, n_others = first_alike(codes), 0
         for row in range(len(codes)):
             if first_of[row] != row and not _is_same(twigs, first_of[row], row):
-                codes[row] += _ODD  # they go elsewhere together
+                codes[row] += _ODD  # rows with equal hashes that differ get another hash
                 n_others += 1
         if n_others == 0:
             return first_of

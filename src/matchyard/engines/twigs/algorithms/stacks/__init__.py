@@ -1,3 +1,3 @@
-"""A stack of bits per tree node [GPU twig filtering]."""
+"""Push and pop stacks per node of a twig, on a CPU or GPU [Twigs]. Read `stacks.py` first."""
 
 __all__ = ["gpu", "stacks"]

@@ -1,8 +1,9 @@
-"""The nodes of twigs as a GPU has them: trees packed into sets of lanes, whole trees in each.
+"""Pack whole trees into sets of nodes for the lanes of a warp.
 
-A set is what a warp has a lane each for; its last lane is the document, for all trees of the set. A
-greedy packing [Twigs §4.4] takes the largest trees first and puts each where it leaves least room. Trees
-that are too large for a set are kept apart, and those without nodes need none: every document has them.
+A set has a node per lane; its last lane is the document, for all trees of the set. A greedy packing
+[Twigs §4.4] takes the largest trees first and puts each into the set where it leaves the least room.
+Trees that are too large for a set are kept apart. Trees without nodes match every document and take
+no lanes.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from matchyard.kernels.csr import take_rows
 
 LANES = 32
 ROOM = LANES - 1  # for nodes
-NONE = -2  # the tag of lanes that are no node; none has it
+NONE = -2  # the symbol of lanes without a node; no signal has it
 
-# A personality [Twigs Table 2]: the lane of the prefix, and these bits.
+# A personality [Twigs Table 2] is the lane of the prefix and these bits.
 DESCENDANT = np.uint32(32)
 NEGATED = np.uint32(64)
 
@@ -29,7 +30,7 @@ NEGATED = np.uint32(64)
 class Sets(NamedTuple):
     """Trees that fit into a set; all arrays are [n_sets * LANES]."""
 
-    tag: NDArray[np.int32]
+    symbol: NDArray[np.int32]
     personality: NDArray[np.uint32]
     children: NDArray[np.uint32]  # a mask of lanes
     tops: NDArray[np.uint32]  # the lanes of the top nodes of the tree…
@@ -37,11 +38,11 @@ class Sets(NamedTuple):
 
 
 class Wide(NamedTuple):
-    """Trees that do not, node after node."""
+    """Trees that do not fit into a set, node after node."""
 
-    tag: NDArray[np.int32]
+    symbol: NDArray[np.int32]
     prefix: NDArray[np.int32]  # a node of the tree, or DOCUMENT
-    personality: NDArray[np.uint32]  # with no prefix
+    personality: NDArray[np.uint32]  # without the prefix
     tree_start: NDArray[np.int32]
     row: NDArray[np.int32]  # [n_trees]
 
@@ -51,29 +52,29 @@ class Packed(NamedTuple):
 
     sets: Sets
     wide: Wide
-    always: NDArray[np.uint32]  # a bit per row: has it a tree without nodes?
+    always: NDArray[np.uint32]  # a bit per row: it has a tree without nodes
 
 
 def pack(table: Any, multiple: int) -> Packed:
-    """Lay out the trees of a table, in a multiple of so many sets."""
+    """Pack the trees of a table; the number of sets is a multiple of `multiple`."""
     n_nodes = np.diff(table.tree_start)
     rows = np.repeat(np.arange(len(table.row_start) - 1, dtype=np.int32), np.diff(table.row_start))
     fitting = np.flatnonzero((n_nodes > 0) & (n_nodes <= ROOM))
     fitting = fitting[np.argsort(-n_nodes[fitting], kind="stable")]
-    places, n_sets = _place(n_nodes[fitting])
+    first_lanes, n_sets = _first_lanes(n_nodes[fitting])
     n_lanes = -(-n_sets // multiple) * multiple * LANES
     return Packed(
-        _fill(table, fitting, places, rows, n_lanes),
+        _fill(table, fitting, first_lanes, rows, n_lanes),
         _keep_apart(table, np.flatnonzero(n_nodes > ROOM), rows),
         _bits(rows[n_nodes == 0], len(table.row_start) - 1),
     )
 
 
 @njit(nogil=True, cache=True)
-def _place(n_nodes):
-    """The first lane of every tree, and the number of sets; sets that have the same room left are
-    linked to each other."""
-    places = np.empty(len(n_nodes), np.int64)
+def _first_lanes(n_nodes):
+    """The first lane of every tree, and the number of sets. Sets with the same free room are a
+    linked list."""
+    first_lanes = np.empty(len(n_nodes), np.int64)
     last_with = np.full(ROOM + 1, -1, np.int64)  # by room
     linked = np.empty(len(n_nodes), np.int64)
     n_sets = 0
@@ -86,21 +87,21 @@ def _place(n_nodes):
             chosen, n_sets = n_sets, n_sets + 1
         else:
             last_with[room] = linked[chosen]
-        places[tree] = chosen * LANES + ROOM - room
+        first_lanes[tree] = chosen * LANES + ROOM - room
         room -= n_nodes[tree]
         linked[chosen] = last_with[room]
         last_with[room] = chosen
-    return places, n_sets
+    return first_lanes, n_sets
 
 
 def _fill(
     table: Any,
     trees: NDArray[np.int64],
-    places: NDArray[np.int64],
+    first_lanes: NDArray[np.int64],
     rows: NDArray[np.int32],
     n_lanes: int,
 ) -> Sets:
-    """Put the nodes where their trees are."""
+    """Write the nodes of the trees into their lanes."""
     sets = Sets(
         np.full(n_lanes, NONE, np.int32),
         np.zeros(n_lanes, np.uint32),
@@ -108,26 +109,26 @@ def _fill(
         np.zeros(n_lanes, np.uint32),
         np.full(n_lanes, -1, np.int32),
     )
-    sets.row[places] = rows[trees]
-    _fill_nodes(table, trees, places, sets)
+    sets.row[first_lanes] = rows[trees]
+    _fill_nodes(table, trees, first_lanes, sets)
     return sets
 
 
 @njit(nogil=True, cache=True)
-def _fill_nodes(table, trees, places, sets):
+def _fill_nodes(table, trees, first_lanes, sets):
     for i in range(len(trees)):
-        first, place = table.tree_start[trees[i]], places[i]
+        first, first_lane = table.tree_start[trees[i]], first_lanes[i]
         for node in range(table.tree_start[trees[i] + 1] - first):
-            lane = np.uint32((place + node) % LANES)
+            lane = np.uint32((first_lane + node) % LANES)
             parent = table.parent[first + node]
             prefix = np.uint32(ROOM)
             if parent == DOCUMENT:
-                sets.tops[place] |= np.uint32(1) << lane
+                sets.tops[first_lane] |= np.uint32(1) << lane
             else:
-                prefix = np.uint32((place + parent) % LANES)
-                sets.children[place + parent] |= np.uint32(1) << lane
-            sets.tag[place + node] = table.tag[first + node]
-            sets.personality[place + node] = prefix | _kind(table, first + node)
+                prefix = np.uint32((first_lane + parent) % LANES)
+                sets.children[first_lane + parent] |= np.uint32(1) << lane
+            sets.symbol[first_lane + node] = table.tag[first + node]
+            sets.personality[first_lane + node] = prefix | _kind(table, first + node)
 
 
 @njit(nogil=True, cache=True)
@@ -158,7 +159,7 @@ def _bits(rows: NDArray[np.int32], n_rows: int) -> NDArray[np.uint32]:
 
 
 def packed(table: Any, multiple: int) -> Packed:
-    """The table packed, when first asked for. Tables that differ in removals alone have the same
-    nodes, and are one here."""
-    found: Packed = kept.of(table.row_start, ("packed", multiple), lambda: pack(table, multiple))
-    return found
+    """The packed table, which is kept after the first call. Tables that differ only in removals
+    share it."""
+    nodes: Packed = kept.of(table.row_start, ("packed", multiple), lambda: pack(table, multiple))
+    return nodes

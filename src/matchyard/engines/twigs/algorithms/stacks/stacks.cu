@@ -1,19 +1,19 @@
-// stacks: a lane per node of a twig, as the paper has a thread per node [Twigs §4.2].
+// stacks: a lane per node of a twig; the paper has a thread per node [Twigs §4.2].
 //
 // The columns of a node in the push and in the pop stack are a word each, with a bit per level of the
-// document, so that both are registers: the paper has a byte per level in shared memory [Twigs §4.5].
-// A tree is within a warp, and its nodes see each other by shuffles and ballots: no barriers, no
-// atomics, and no arrays of children, which are a mask of lanes [Twigs §4.6]. The last lane of a warp
-// is the document, for all its trees. A thread has a node in each of SETS sets of 32, since what is
-// done per event and not per node is then done once for all of them.
+// document, so that both stay in registers; the paper has a byte per level in shared memory
+// [Twigs §4.5]. A tree is within a warp. Its nodes exchange values by shuffles and ballots, without
+// barriers and atomics, and the children of a node are a mask of lanes [Twigs §4.6]. The last lane of
+// a warp is the document, for all its trees. A thread has a node in each of SETS sets of 32, so that
+// the work per signal is done once for all of them.
 //
-//     match       a block per document and WARPS * SETS sets, with events staged in shared memory
-//     match_wide  a block per tree of more nodes than a set has, for one document after another
+//     match       a block per document and WARPS * SETS sets, with signals staged in shared memory
+//     match_wide  a block per tree that does not fit into a set, for one document after another
 //     count       how many rows each document satisfies
 //     write       these rows, in ascending order
 //
-// Given by the launcher: LEVELS, the bits of a word: a document and its elements within each other
-// must not be more; WARPS, SETS and STAGED, events at a time; DESCENDANT and NEGATED, bits of a
+// The launcher defines LEVELS, the bits of a word, which limit the depth of a document plus one;
+// WARPS and SETS; STAGED, the signals that are staged at a time; DESCENDANT and NEGATED, bits of a
 // personality above those of its prefix; ANY and CLOSE, as in `layout`.
 
 #include "warp.cuh"
@@ -28,18 +28,18 @@ typedef word_t levels_t;
 #define DOCUMENT_OPEN ((levels_t)1)  // the lowest level
 
 struct Node {
-    int tag;
-    int named;  // all bits, or none if any tag will do
+    int symbol;
+    int named;  // all bits, or none if the symbol is ANY
     int prefix;  // the lane of its parent
     unsigned children;  // their lanes
     levels_t descendant, negated;  // all bits or none
-    levels_t matched;  // push stack; both have nothing at levels that are not open
+    levels_t matched;  // push stack; both stacks are 0 at levels that are not open
     levels_t reported;  // pop stack
 };
 
 __device__ __forceinline__ levels_t all_if(bool is_so) { return is_so ? ~(levels_t)0 : 0; }
 
-// Keep a value in a register: it would be worked out again for every event otherwise.
+// Keep a value in a register; the compiler would compute it again for every signal.
 __device__ __forceinline__ int kept(int value) {
     asm volatile("" : "+r"(value));
     return value;
@@ -49,21 +49,21 @@ __device__ __forceinline__ levels_t kept_mask(bool is_so) {
     return (levels_t)(offset_t)kept(is_so ? -1 : 0);
 }
 
-// An element opens above the level `top` [Twigs Figure 5]. A node by `//` looks at all that is open.
-__device__ __forceinline__ void push(Node& node, int tag, levels_t top) {
+// An element opens above the level `top` [Twigs Figure 5]. A node by `//` considers all open levels.
+__device__ __forceinline__ void push(Node& node, int symbol, levels_t top) {
     levels_t prefix = __shfl_sync(ALL_LANES, node.matched, node.prefix);
-    bool has_tag = ((tag ^ node.tag) & node.named) == 0;
+    bool has_symbol = ((symbol ^ node.symbol) & node.named) == 0;
     bool is_below = (prefix & (top | node.descendant)) != 0;
-    node.matched |= (has_tag & is_below) ? top << 1 : 0;
+    node.matched |= (has_symbol & is_below) ? top << 1 : 0;
 }
 
-// The lanes of nodes that were reported to the level; of negated ones those that were not.
+// The lanes of nodes that were reported to the level, and of negated nodes that were not.
 __device__ __forceinline__ unsigned as_asked(const Node& node, levels_t top) {
     return __ballot_sync(ALL_LANES, ((node.reported ^ node.negated) & top) != 0);
 }
 
-// The element of the level closes: what holds there is reported to the level below, and what
-// descendants reported is carried on [Twigs Figure 6].
+// The element of the level closes: nodes that hold there are reported to the level below, and reports
+// of descendants are passed on [Twigs Figure 6].
 __device__ __forceinline__ void pop(Node& node, levels_t top) {
     unsigned missing = node.children & ~as_asked(node, top);
     bool holds = ((node.matched & top) != 0) & (missing == 0);
@@ -72,40 +72,40 @@ __device__ __forceinline__ void pop(Node& node, levels_t top) {
     node.reported = (node.reported & ~top) | ((holds | is_carried) ? top >> 1 : 0);
 }
 
-// A test is satisfied at the element of the level; a `*` stands for no test.
-__device__ __forceinline__ void satisfy(Node& node, int tag, levels_t top) {
+// The element of the level satisfies a value test; a `*` stands for no test.
+__device__ __forceinline__ void satisfy(Node& node, int symbol, levels_t top) {
     levels_t prefix = __shfl_sync(ALL_LANES, node.matched, node.prefix);
     bool is_below = (prefix & (top | node.descendant)) != 0;
-    node.reported |= (tag == node.tag) & is_below ? top : 0;
+    node.reported |= (symbol == node.symbol) & is_below ? top : 0;
 }
 
-// One event for all nodes of a warp; returns the level after it.
-__device__ __forceinline__ levels_t step(Node (&nodes)[SETS], int event, levels_t top) {
-    if (event >= 0) {
+// Process one signal for all nodes of a warp; returns the level after it.
+__device__ __forceinline__ levels_t step(Node (&nodes)[SETS], int signal, levels_t top) {
+    if (signal >= 0) {
         #pragma unroll
-        for (int i = 0; i < SETS; i++) push(nodes[i], event, top);
+        for (int i = 0; i < SETS; i++) push(nodes[i], signal, top);
         return top << 1;
     }
-    if (event == (CLOSE)) {
+    if (signal == (CLOSE)) {
         #pragma unroll
         for (int i = 0; i < SETS; i++) pop(nodes[i], top);
         return top >> 1;
     }
     #pragma unroll
-    for (int i = 0; i < SETS; i++) satisfy(nodes[i], -2 - event, top);
+    for (int i = 0; i < SETS; i++) satisfy(nodes[i], -2 - signal, top);
     return top;
 }
 
 // The order does not matter: several trees of a row set the same bit.
-__device__ __forceinline__ void add_hit(unsigned* hits, offset_t n_words, int place, int row) {
-    atomicOr(hits + place * n_words + (row >> 5), 1u << (row & 31));
+__device__ __forceinline__ void add_hit(unsigned* hits, offset_t n_words, int document, int row) {
+    atomicOr(hits + document * n_words + (row >> 5), 1u << (row & 31));
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) match(
-    const int* __restrict__ tags, const unsigned* __restrict__ personalities,
+    const int* __restrict__ symbols, const unsigned* __restrict__ personalities,
     const unsigned* __restrict__ children, const unsigned* __restrict__ tops,
     const int* __restrict__ rows, int n_groups, const int* __restrict__ documents,
-    int first_document, const offset_t* __restrict__ event_start, const int* __restrict__ events,
+    int first_document, const offset_t* __restrict__ signal_start, const int* __restrict__ signals,
     unsigned* __restrict__ hits, offset_t n_words
 ) {
     __shared__ int staged[STAGED + 1];
@@ -116,26 +116,26 @@ extern "C" __global__ void __launch_bounds__(THREADS) match(
     #pragma unroll
     for (int i = 0; i < SETS; i++) {
         unsigned personality = personalities[column + i * LANES];
-        int tag = tags[column + i * LANES];
+        int symbol = symbols[column + i * LANES];
         nodes[i] = {
-            tag, kept(tag == (ANY) ? 0 : -1), kept(personality % LANES),
+            symbol, kept(symbol == (ANY) ? 0 : -1), kept(personality % LANES),
             children[column + i * LANES],
             kept_mask(personality & DESCENDANT), kept_mask(personality & NEGATED),
             lane_of() == LANES - 1 ? DOCUMENT_OPEN : 0, 0
         };
     }
     levels_t top = DOCUMENT_OPEN;
-    offset_t end = event_start[document + 1];
-    for (offset_t first = event_start[document]; first < end; first += STAGED) {
+    offset_t end = signal_start[document + 1];
+    for (offset_t first = signal_start[document]; first < end; first += STAGED) {
         int n_staged = end - first < STAGED ? (int)(end - first) : STAGED;
-        __syncthreads();  // all are done with those before
-        for (int i = threadIdx.x; i < n_staged; i += THREADS) staged[i] = events[first + i];
+        __syncthreads();  // all threads have read the signals before
+        for (int i = threadIdx.x; i < n_staged; i += THREADS) staged[i] = signals[first + i];
         __syncthreads();
         int next = staged[0];
         for (int i = 0; i < n_staged; i++) {
-            int event = next;
-            next = staged[i + 1];  // early, since it takes a while; the last one read is not used
-            top = step(nodes, event, top);
+            int signal = next;
+            next = staged[i + 1];  // early, to hide the latency; the last value is not used
+            top = step(nodes, signal, top);
         }
     }
     #pragma unroll
@@ -148,19 +148,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) match(
 
 // A tree whose nodes are spread over the threads of a block, with the stacks in global memory.
 struct Wide {
-    const int* __restrict__ tags;
+    const int* __restrict__ symbols;
     const int* __restrict__ prefixes;  // nodes of the tree, -1 for the document
     const unsigned* __restrict__ personalities;
     int n_nodes;
     levels_t* matched;
     levels_t* reported;
-    int* is_refuted;  // has it a child that is not as asked for?
+    int* is_refuted;  // a child of the node is not as it must be
 
     __device__ __forceinline__ levels_t descendant(int node) const {
         return all_if(personalities[node] & DESCENDANT);
     }
 
-    // Is the prefix open at the level, or anywhere up to it? Threads ahead may be a level further.
+    // True if the prefix matched at the level, or for `//` at any level up to it. Levels above `top`
+    // are masked out, because other threads may have written them already.
     __device__ __forceinline__ bool is_below(int node, levels_t top) const {
         levels_t prefix = prefixes[node] < 0 ? DOCUMENT_OPEN : matched[prefixes[node]];
         return (prefix & (top | ((top - 1) & descendant(node)))) != 0;
@@ -171,17 +172,17 @@ struct Wide {
     }
 };
 
-__device__ void wide_push(const Wide& tree, int tag, levels_t top) {
+__device__ void wide_push(const Wide& tree, int symbol, levels_t top) {
     for (int node = threadIdx.x; node < tree.n_nodes; node += THREADS) {
-        bool has_tag = tree.tags[node] == tag || tree.tags[node] == (ANY);
-        if (has_tag && tree.is_below(node, top)) tree.matched[node] |= top << 1;
+        bool has_symbol = tree.symbols[node] == symbol || tree.symbols[node] == (ANY);
+        if (has_symbol && tree.is_below(node, top)) tree.matched[node] |= top << 1;
     }
 }
 
 __device__ void wide_pop(const Wide& tree, levels_t top) {
     for (int node = threadIdx.x; node < tree.n_nodes; node += THREADS)
         if (tree.prefixes[node] >= 0 && !tree.is_as_asked(node, top))
-            tree.is_refuted[tree.prefixes[node]] = 1;  // whoever writes it, it is the same
+            tree.is_refuted[tree.prefixes[node]] = 1;  // all threads write the same value
     __syncthreads();
     for (int node = threadIdx.x; node < tree.n_nodes; node += THREADS) {
         levels_t matched = tree.matched[node], reported = tree.reported[node];
@@ -193,29 +194,29 @@ __device__ void wide_pop(const Wide& tree, levels_t top) {
     }
 }
 
-__device__ void wide_satisfy(const Wide& tree, int tag, levels_t top) {
+__device__ void wide_satisfy(const Wide& tree, int symbol, levels_t top) {
     for (int node = threadIdx.x; node < tree.n_nodes; node += THREADS)
-        if (tree.tags[node] == tag && tree.is_below(node, top)) tree.reported[node] |= top;
+        if (tree.symbols[node] == symbol && tree.is_below(node, top)) tree.reported[node] |= top;
 }
 
-// All events of a document: is the tree in it?
-__device__ bool wide_holds(const Wide& tree, const int* events, offset_t n_events) {
+// Process the signals of a document; true if it has the tree.
+__device__ bool wide_holds(const Wide& tree, const int* signals, offset_t n_signals) {
     for (int node = threadIdx.x; node < tree.n_nodes; node += THREADS) {
         tree.matched[node] = tree.reported[node] = 0;
         tree.is_refuted[node] = 0;
     }
     __syncthreads();
     levels_t top = DOCUMENT_OPEN;
-    for (offset_t i = 0; i < n_events; i++) {
-        int event = events[i];
-        if (event >= 0) {
-            wide_push(tree, event, top);
+    for (offset_t i = 0; i < n_signals; i++) {
+        int signal = signals[i];
+        if (signal >= 0) {
+            wide_push(tree, signal, top);
             top <<= 1;
-        } else if (event == (CLOSE)) {
+        } else if (signal == (CLOSE)) {
             wide_pop(tree, top);
             top >>= 1;
         } else {
-            wide_satisfy(tree, -2 - event, top);
+            wide_satisfy(tree, -2 - signal, top);
         }
         __syncthreads();
     }
@@ -226,58 +227,58 @@ __device__ bool wide_holds(const Wide& tree, const int* events, offset_t n_event
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) match_wide(
-    const int* __restrict__ tags, const int* __restrict__ prefixes,
+    const int* __restrict__ symbols, const int* __restrict__ prefixes,
     const unsigned* __restrict__ personalities, const int* __restrict__ tree_start,
     const int* __restrict__ rows, int n_trees, const int* __restrict__ documents, int n_documents,
-    int first_document, const offset_t* __restrict__ event_start, const int* __restrict__ events,
+    int first_document, const offset_t* __restrict__ signal_start, const int* __restrict__ signals,
     levels_t* matched, levels_t* reported, int* is_refuted,
     unsigned* __restrict__ hits, offset_t n_words
 ) {
     int number = blockIdx.x % n_trees, slot = blockIdx.x / n_trees, n_slots = gridDim.x / n_trees;
     int start = tree_start[number], n_nodes = tree_start[number + 1] - start;
-    offset_t place = (offset_t)slot * tree_start[n_trees] + start;
+    offset_t offset = (offset_t)slot * tree_start[n_trees] + start;
     Wide tree = {
-        tags + start, prefixes + start, personalities + start, n_nodes,
-        matched + place, reported + place, is_refuted + place
+        symbols + start, prefixes + start, personalities + start, n_nodes,
+        matched + offset, reported + offset, is_refuted + offset
     };
     for (int i = slot; i < n_documents; i += n_slots) {
         int document = documents[i];
-        offset_t first = event_start[document];
-        bool holds = wide_holds(tree, events + first, event_start[document + 1] - first);
+        offset_t first = signal_start[document];
+        bool holds = wide_holds(tree, signals + first, signal_start[document + 1] - first);
         if (holds && threadIdx.x == 0)
             add_hit(hits, n_words, document - first_document, rows[number]);
     }
 }
 
-// The rows of a word of a document's hits; `always` has those that every document satisfies.
+// The rows of a word of a document's hits; `always` has the rows that match every document.
 __device__ __forceinline__ unsigned rows_at(
-    const unsigned* hits, const unsigned* always, offset_t n_words, int place, offset_t word
+    const unsigned* hits, const unsigned* always, offset_t n_words, int document, offset_t word
 ) {
-    return word < n_words ? hits[place * n_words + word] | always[word] : 0;
+    return word < n_words ? hits[document * n_words + word] | always[word] : 0;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) count(
     const unsigned* __restrict__ hits, const unsigned* __restrict__ always, offset_t n_words,
     int n_documents, offset_t* __restrict__ counts
 ) {
-    int place = blockIdx.x * WARPS + threadIdx.x / LANES;
-    if (place >= n_documents) return;
+    int document = blockIdx.x * WARPS + threadIdx.x / LANES;
+    if (document >= n_documents) return;
     offset_t n_hits = 0;
     for (offset_t word = lane_of(); word < n_words; word += LANES)
-        n_hits += __popc(rows_at(hits, always, n_words, place, word));
+        n_hits += __popc(rows_at(hits, always, n_words, document, word));
     n_hits = sum_of_all(n_hits);
-    if (lane_of() == 0) counts[place] = n_hits;
+    if (lane_of() == 0) counts[document] = n_hits;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) write(
     const unsigned* __restrict__ hits, const unsigned* __restrict__ always, offset_t n_words,
     int n_documents, const offset_t* __restrict__ hit_start, int* __restrict__ rows
 ) {
-    int place = blockIdx.x * WARPS + threadIdx.x / LANES;
-    if (place >= n_documents) return;
-    int* out = rows + hit_start[place];
+    int document = blockIdx.x * WARPS + threadIdx.x / LANES;
+    if (document >= n_documents) return;
+    int* out = rows + hit_start[document];
     for (offset_t first = 0; first < n_words; first += LANES) {
-        unsigned word = rows_at(hits, always, n_words, place, first + lane_of());
+        unsigned word = rows_at(hits, always, n_words, document, first + lane_of());
         int up_to = sum_up_to(__popc(word));
         int* next = out + up_to - __popc(word);
         for (; word; word &= word - 1) *next++ = (int)(first + lane_of()) * 32 + __ffs(word) - 1;

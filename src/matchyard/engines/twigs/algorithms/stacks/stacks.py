@@ -1,17 +1,18 @@
 """stacks: every node of every twig is a column of two stacks, as on a GPU [Twigs].
 
-An element that opens pushes a row: a column matches there if its tag is that of the element and its
-prefix, the column of its parent, matched in the row below, or anywhere below for `//` [Twigs §3.2].
-An element that closes pops the row: a column that matched and whose children have all been reported
-is reported to the row below [Twigs §3.3]. Both stacks share their entries, a byte per row and
-column, and so do the properties of a column, its personality [Twigs §4.3, Table 3].
+An opening element pushes a row. A column matches in it if the column has the symbol of the element,
+and if its prefix, the column of its parent, matched in the row below, or anywhere below for `//`
+[Twigs §3.2]. A closing element pops the row. A column that matched there and whose children were all
+reported is reported to the row below [Twigs §3.3]. Both stacks share their entries, a byte per row
+and column. The properties of a column are a byte as well, its personality [Twigs §4.3, Table 3].
 
-Where a GPU has a thread per column, a loop over bytes has many columns at a time [Twigs §4.4]. That
-takes a prefix beside its column, as nearly all have it: the first child of a node follows it. Other
-children, the heads of chains, and names are found by lists per tag. Tags have 32 bits and twigs any
-number of nodes. Beyond the paper, a negated child must not have been reported; a tree has a column
-for the document, its dummy root, which may have several children; and a test is a leaf that reports
-to the row in which it is satisfied.
+A GPU has a thread per column; on a CPU, vector code handles many columns at a time [Twigs §4.4]. The
+vector code needs the prefix just before its column. That is so for the first child of a node, which
+follows it. Other children are *heads* of chains. Heads and names are found by lists per symbol.
+
+Symbols have 32 bits, and twigs any number of nodes. Beyond the paper, a negated child must not have
+been reported; a tree has a column for the document, its dummy root, which may have several children;
+and a value test is a leaf that reports to the row in which it is satisfied.
 """
 
 from __future__ import annotations
@@ -32,33 +33,36 @@ from matchyard.matches import Part
 DEVICES = ("cpu", "gpu")
 subscriptions = stored_twigs.subscriptions
 
-# An entry of the stacks. A column for `/` looks for HERE in its prefix, one for `//` for ABOVE, and
-# its personality has the same bits to say so.
+# Bits of an entry. A column for `/` needs HERE in its prefix, a column for `//` needs ABOVE. The
+# personality of a column has the bit that the column needs.
 HERE = np.uint8(1)  # push stack: matched at the element of this row
-ABOVE = np.uint8(2)  # push stack: matched at this element or around it
-REPORTED = np.uint8(4)  # pop stack: found in the element of this row, as its axis asks for
+ABOVE = np.uint8(2)  # push stack: matched at this element or an ancestor
+REPORTED = np.uint8(4)  # pop stack: holds below the element of this row, on the axis of the column
 
-# A personality besides: REPORTED says that reports are carried on to the rows below.
+# Further bits of a personality. In a personality, REPORTED means that reports are passed on to the
+# rows below.
 NEGATED = np.uint8(8)
-HAS_DESCENDANTS = np.uint8(16)  # has children by `//`, which look for ABOVE
+HAS_DESCENDANTS = np.uint8(16)  # it has children by `//`, which need ABOVE
 IS_NEXT = np.uint8(32)  # its prefix is the column before
-IS_NEXT_ANY = np.uint8(64)  # …and its tag is `*`
+IS_NEXT_ANY = np.uint8(64)  # its prefix is the column before, and its symbol is `*`
 
-ROOT = -2  # the tag of the columns of documents; none has it
+ROOT = -2  # the symbol of the columns of documents; no signal has it
 
 
 class Options(NamedTuple):
-    """Nothing can be set."""
+    """This algorithm has no options."""
 
 
 class Table(NamedTuple):
     """Columns, tree after tree, each with a column for the document first."""
 
     prefix: NDArray[np.int32]  # [n_columns] the columns of the parents
-    personality: NDArray[np.uint8]  # [n_columns + 1] the last is of no column
-    named_start: NDArray[np.int32]  # [n_tags + 3] columns by tag: tag + 2
+    personality: NDArray[np.uint8]  # [n_columns + 1] the last is padding
+    named_start: NDArray[np.int32]  # [n_symbols + 3] columns by symbol: symbol + 2
     named: NDArray[np.int32]  # of `*`, only heads
-    below_start: NDArray[np.int32]  # [n_tags + 3] heads by the tag of their prefix: tag + 2
+    below_start: NDArray[
+        np.int32
+    ]  # [n_symbols + 3] heads by the symbol of their prefix: symbol + 2
     below: NDArray[np.int32]
     row_start: NDArray[np.int32]  # the rest is as in `stored_twigs.Stored`
     tree_start: NDArray[np.int32]
@@ -73,11 +77,11 @@ class Table(NamedTuple):
 
 
 def check(options: Options) -> None:
-    """Nothing can be wrong."""
+    """There are no options to check."""
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a table that is unsafe to match: see `kernels.inspection`."""
     stored_twigs.inspect(look, table, vocabulary)
     n_columns = look.length("prefix")
     look.shape("personality", n_columns + 1)
@@ -92,29 +96,29 @@ def compile(
 ) -> Table:
     """Give every node a column."""
     stored = stored_twigs.store(stored_twigs.distinct(subscriptions, keys))
-    prefix, personality, tags = _columns(stored)
-    is_head = (personality[:-1] & IS_NEXT == 0) & (tags != ROOT)
-    named = np.flatnonzero((tags >= 0) | (is_head & (tags == ANY)))
+    prefix, personality, symbols = _columns(stored)
+    is_head = (personality[:-1] & IS_NEXT == 0) & (symbols != ROOT)
+    named = np.flatnonzero((symbols >= 0) | (is_head & (symbols == ANY)))
     heads = np.flatnonzero(is_head)
-    n_lists = int(tags.max(initial=ANY)) + 3
-    by_name = _lists(tags[named], named, n_lists)
-    by_prefix = _lists(tags[prefix[heads]], heads, n_lists)
+    n_lists = int(symbols.max(initial=ANY)) + 3
+    by_name = _lists(symbols[named], named, n_lists)
+    by_prefix = _lists(symbols[prefix[heads]], heads, n_lists)
     return Table._make((prefix, personality, *by_name, *by_prefix, *stored))
 
 
 def _columns(
     stored: stored_twigs.Stored,
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int32]]:
-    """The prefix, the personality and the tag of every column."""
+    """The prefix, the personality and the symbol of every column."""
     n_nodes = np.diff(stored.tree_start)
     roots = stored.tree_start[:-1] + np.arange(len(n_nodes))
     n_columns = len(stored.tag) + len(n_nodes)
     of_nodes = np.ones(n_columns, bool)
     of_nodes[roots] = False
     columns = np.flatnonzero(of_nodes)
-    prefix, tags = np.arange(n_columns, dtype=np.int32), np.full(n_columns, ROOT, np.int32)
+    prefix, symbols = np.arange(n_columns, dtype=np.int32), np.full(n_columns, ROOT, np.int32)
     prefix[columns] = np.repeat(roots, n_nodes) + (stored.parent - DOCUMENT)
-    tags[columns] = stored.tag
+    symbols[columns] = stored.tag
     is_descendant = stored.axis == Axis.DESCENDANT
     is_next = prefix[columns] == columns - 1
     personality = np.zeros(n_columns + 1, np.uint8)
@@ -123,15 +127,15 @@ def _columns(
     personality[columns[is_next]] |= IS_NEXT
     personality[columns[is_next & (stored.tag == ANY)]] |= IS_NEXT_ANY
     personality[prefix[columns[is_descendant]]] |= HAS_DESCENDANTS
-    return prefix, personality, tags
+    return prefix, personality, symbols
 
 
 def _lists(
-    tags: NDArray[np.int32], columns: NDArray[np.int64], n_lists: int
+    symbols: NDArray[np.int32], columns: NDArray[np.int64], n_lists: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Columns by tag."""
-    start = ragged(count_values(tags - ROOT, n_lists))
-    order = np.argsort(tags, kind="stable")
+    """Columns by symbol."""
+    start = ragged(count_values(symbols - ROOT, n_lists))
+    order = np.argsort(symbols, kind="stable")
     return start.astype(np.int32), columns[order].astype(np.int32)
 
 
@@ -140,7 +144,7 @@ def workspace(table: Table, options: Options) -> None:
 
 
 def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part:
-    """The keys per document; candidates are columns, of which each event looks at all."""
+    """The keys per document; candidates are the columns that signals update."""
     n_rows = int(batch.depth.max(initial=0)) + 1
     stack = np.zeros((n_rows, len(table.personality)), np.uint8)
     hit_start, rows, n_updates = _match(table, batch, stack)
@@ -154,14 +158,14 @@ def estimate(n_subscriptions: int, n_nodes: int, n_names: int, options: Options)
 
 @njit(nogil=True, cache=True)
 def _match(table, batch, stack):
-    n_documents = len(batch.event_start) - 1
+    n_documents = len(batch.signal_start) - 1
     held = np.zeros(stack.shape[1], np.uint8)
     hit_start = np.zeros(n_documents + 1, np.int64)
     rows = np.empty(1024, np.int32)
     n_hits, n_updates = np.int64(0), 0
     for document in range(n_documents):
-        first, last = batch.event_start[document], batch.event_start[document + 1]
-        n_updates += _run(table, batch.events[first:last], stack, held)
+        first, last = batch.signal_start[document], batch.signal_start[document + 1]
+        n_updates += _run(table, batch.signals[first:last], stack, held)
         while n_hits + len(table.row_start) > len(rows):
             rows = np.append(rows, np.empty(len(rows), np.int32))
         n_hits = _append_hits(table, held, rows, n_hits)
@@ -170,58 +174,58 @@ def _match(table, batch, stack):
 
 
 @njit(nogil=True, cache=True)
-def _run(table, events, stack, held):
-    """All events of a document; then `held` says which trees are in it, at their first columns."""
+def _run(table, signals, stack, held):
+    """Process the signals of a document; then `held` is 1 at the first columns of matching trees."""
     n_updates = 0
-    tags = np.empty(len(stack), np.int32)
+    symbols = np.empty(len(stack), np.int32)
     level = 0
-    tags[0] = ROOT
+    symbols[0] = ROOT
     _open_document(table, stack[0])
-    for event in events:
-        if event >= 0:
+    for signal in signals:
+        if signal >= 0:
             level += 1
-            tags[level] = event
-            _push(table, event, stack[level - 1], stack[level])
+            symbols[level] = signal
+            _push(table, signal, stack[level - 1], stack[level])
             n_updates += len(table.prefix)
-        elif event == CLOSE:
-            _hold(table, tags[level], stack[level], held)
+        elif signal == CLOSE:
+            _hold(table, symbols[level], stack[level], held)
             level -= 1
             _report(table.personality, stack[level + 1], held, stack[level])
             n_updates += len(table.prefix)
         else:
-            n_updates += _satisfy(table, -2 - event, stack[level])
+            n_updates += _satisfy(table, -2 - signal, stack[level])
     _hold(table, ROOT, stack[0], held)
     return n_updates
 
 
 @njit(nogil=True, cache=True)
 def _open_document(table, row):
-    """The columns of the document are matched before anything opens."""
+    """Mark the columns of the document as matched."""
     row[:] = 0
     for tree in range(len(table.tree_start) - 1):
         row[table.tree_start[tree] + tree] = HERE | ABOVE
 
 
 @njit(nogil=True, cache=True)
-def _list_of(start, tag):
-    """First and last place of a tag in the lists; newer tags than the table's have none."""
-    if tag + 3 < len(start):
-        return start[tag + 2], start[tag + 3]
+def _list_of(start, symbol):
+    """The range of a symbol in the lists; empty for symbols that are newer than the table."""
+    if symbol + 3 < len(start):
+        return start[symbol + 2], start[symbol + 3]
     return 0, 0
 
 
 @njit(nogil=True, cache=True)
-def _push(table, tag, below, row):
-    """The recurrence of the push stack [Twigs Figure 5]; the row of the pop stack is cleared."""
+def _push(table, symbol, below, row):
+    """Push a row [Twigs Figure 5] and clear its reports."""
     _push_all(table.personality, below, row)
-    _push_named(table, tag, below, row)
+    _push_named(table, symbol, below, row)
     _push_named(table, ANY, below, row)
 
 
 @njit(nogil=True, cache=True)
-def _push_named(table, tag, below, row):
+def _push_named(table, symbol, below, row):
     prefix, personality = table.prefix, table.personality
-    first, last = _list_of(table.named_start, tag)
+    first, last = _list_of(table.named_start, symbol)
     for i in range(first, last):
         column = table.named[i]
         kind = personality[column]
@@ -231,15 +235,14 @@ def _push_named(table, tag, below, row):
 
 @njit(nogil=True, cache=True)
 def _matched(personality):
-    """The entry of a column that matches: ABOVE only where a child asks for it."""
+    """The entry of a column that matches, with ABOVE only if a child needs it."""
     return np.uint8(HERE | ((personality & HAS_DESCENDANTS) >> 3))
 
 
 @njit(nogil=True, cache=True)
 def _push_all(personality, below, row):
-    """What is above stays so; and `*` whose prefix is the column before. The entry of the column
-    before comes by a slice, since an index of j - 1 could be negative, which keeps the loop from
-    being turned into vector code."""
+    """Carry ABOVE on, and match the columns of `*` whose prefix is the column before. Slices shift
+    by one column, because LLVM makes no vector code of an index j - 1 that could be negative."""
     row[0] = below[0] & ABOVE
     before, here, after, kinds = below[:-1], below[1:], row[1:], personality[1:]
     for j in range(len(after)):
@@ -250,19 +253,19 @@ def _push_all(personality, below, row):
 
 
 @njit(nogil=True, cache=True)
-def _hold(table, tag, row, held):
-    """The columns that matched and whose children were all reported, negated ones not
-    [Twigs Figure 6]."""
+def _hold(table, symbol, row, held):
+    """Find the columns that matched and whose children are as they must be: reported, or not
+    reported if negated [Twigs Figure 6]."""
     _hold_all(table.personality, row, held)
-    _refute(table, tag, row, held)
+    _refute(table, symbol, row, held)
     _refute(table, ANY, row, held)
 
 
 @njit(nogil=True, cache=True)
-def _refute(table, tag, row, held):
-    """Columns of that tag do not hold if one of the heads below them is not as they ask for."""
+def _refute(table, symbol, row, held):
+    """Clear the columns of a symbol below which a head is not as it must be."""
     prefix, personality = table.prefix, table.personality
-    first, last = _list_of(table.below_start, tag)
+    first, last = _list_of(table.below_start, symbol)
     for i in range(first, last):
         column = table.below[i]
         held[prefix[column]] &= ((row[column] >> 2) ^ (personality[column] >> 3)) & 1
@@ -270,7 +273,7 @@ def _refute(table, tag, row, held):
 
 @njit(nogil=True, cache=True)
 def _hold_all(personality, row, held):
-    """Of the children only those that are the next column."""
+    """Consider only the children that are the next column."""
     after, kinds = row[1:], personality[1:]
     for j in range(len(after)):
         is_reported = ((after[j] >> 2) ^ (kinds[j] >> 3)) & 1  # REPORTED unless NEGATED
@@ -280,15 +283,16 @@ def _hold_all(personality, row, held):
 
 @njit(nogil=True, cache=True)
 def _report(personality, row, held, below):
-    """Report to the row below; what descendants reported is carried on."""
+    """Report the columns that hold to the row below, and pass on reports of descendants."""
     for j in range(len(below)):
         below[j] |= np.uint8((held[j] << 2) | (row[j] & personality[j] & REPORTED))
 
 
 @njit(nogil=True, cache=True)
-def _satisfy(table, tag, row):
-    """A test is satisfied at the element of this row; returns how many columns ask for it."""
-    first, last = _list_of(table.named_start, tag)
+def _satisfy(table, symbol, row):
+    """Report the columns of a test that the element of this row satisfies; returns how many columns
+    have the test."""
+    first, last = _list_of(table.named_start, symbol)
     for i in range(first, last):
         column = table.named[i]
         if row[table.prefix[column]] & table.personality[column] & (HERE | ABOVE):
@@ -298,7 +302,7 @@ def _satisfy(table, tag, row):
 
 @njit(nogil=True, cache=True)
 def _append_hits(table, held, rows, n_hits):
-    """Append the rows one of whose trees is in the document."""
+    """Append the rows with a tree that holds."""
     for row in range(len(table.row_start) - 1):
         for tree in range(table.row_start[row], table.row_start[row + 1]):
             if held[table.tree_start[tree] + tree]:

@@ -1,3 +1,3 @@
-"""One automaton of all paths, then joins."""
+"""One automaton finds the paths of all twigs, then joins combine them. Read `yfilter.py` first."""
 
 __all__ = ["yfilter"]

@@ -1,9 +1,8 @@
-"""Paths that were found in a section of a document are joined into twigs.
+"""Join the paths of a section of a document into twigs [YFilter].
 
-First the trees are selected that can be in the document, then each is verified: node by node from
-the leaves up, the elements at which a node holds are those where its path ends and that have, at
-the elements within them, what each child asks for [YFilter]. Negated children ask for the
-opposite.
+Trees that the document can have are selected, then verified node by node from the leaves up. A node
+holds at the elements where its path ends and where each child holds on the axis of the child. A
+negated child must not hold there.
 """
 
 from __future__ import annotations
@@ -19,36 +18,36 @@ from matchyard.engines.twigs.language.model import DOCUMENT
 from matchyard.kernels.bitset import ALL, ONE, ZERO
 from matchyard.kernels.csr import count_values, ragged
 
-# What is said of a node beside its state; the bits above are its parent.
+# Flags of a node; the bits above them are its parent.
 _IS_DESCENDANT = 1
 _IS_NEGATED = 2
 _IS_LEAF = 4
-_IS_WANTED = 8  # neither it nor a node above it is negated
+_IS_WANTED = 8  # neither the node nor an ancestor is negated
 _IS_TOP = 16  # its parent is the document
 _N_BITS = 5
 
 
 class Trees(NamedTuple):
-    """What joining reads."""
+    """The nodes of trees, prepared for joining."""
 
-    nodes: NDArray[np.int32]  # [n_nodes, 2] the state, and the parent with the bits above
+    nodes: NDArray[np.int32]  # [n_nodes, 2] the state, and the parent with the flags
     wanted_start: NDArray[np.int32]  # [n_trees + 1]
-    wanted: NDArray[np.int32]  # states of paths without which a tree cannot be, the rarest first
-    is_final: NDArray[np.bool_]  # [n_trees] does it hold for good once it holds?
+    wanted: NDArray[np.int32]  # states of the paths that a tree needs, the rarest first
+    is_final: NDArray[np.bool_]  # [n_trees] a tree that holds in a section holds in the document
 
 
 class Joining(NamedTuple):
-    """What joining mutates."""
+    """Arrays that joining changes. Sets of elements have a bit per element."""
 
-    asked: NDArray[np.uint64]  # [most nodes of a tree, n_words] elements with what children ask for
-    around: NDArray[np.uint64]  # [n_words] what the elements of a node are seen from
+    asked: NDArray[np.uint64]  # [most nodes of a tree, n_words] elements that have all children
+    around: NDArray[np.uint64]  # [n_words] the parents or ancestors of the elements of a node
     carried: NDArray[np.uint64]  # [n_nodes, n_words] `around` of the sections before
-    is_held: NDArray[np.uint8]  # [n_trees] is it in the document for good?
-    selected: NDArray[np.int32]  # [n_trees] trees that are to be joined
+    is_held: NDArray[np.uint8]  # [n_trees] the document has the tree
+    selected: NDArray[np.int32]  # [n_trees] trees to join
 
 
 def prepare(stored: Any, state_of: NDArray[np.int32]) -> Trees:
-    """What joining reads, from the twigs and the states of their nodes."""
+    """Prepare trees for joining, from the twigs and the states of their nodes."""
     bits = _node_bits(stored)
     n_trees = len(stored.tree_start) - 1
     trees = np.repeat(np.arange(n_trees), np.diff(stored.tree_start))
@@ -68,8 +67,7 @@ def prepare(stored: Any, state_of: NDArray[np.int32]) -> Trees:
 
 
 def make(tree_start: NDArray[np.int32], n_words: int, carries: bool) -> Joining:
-    """Room to join trees over sets of so many words, with what is carried on from section to
-    section if that is needed."""
+    """Memory to join trees over sets of `n_words` words; `carries` if documents have sections."""
     n_trees, n_nodes = len(tree_start) - 1, int(tree_start[-1])
     return Joining(
         np.empty((int(np.diff(tree_start).max(initial=0)), n_words), np.uint64),
@@ -100,7 +98,7 @@ def _node_bits(stored):
 
 @njit(nogil=True, cache=True)
 def select_undecided(is_held, selected):
-    """The trees that are not yet known to be in the document; returns how many."""
+    """Select the trees that did not hold so far; returns how many."""
     n_selected = 0
     for tree in range(len(is_held)):
         selected[n_selected] = tree
@@ -110,7 +108,7 @@ def select_undecided(is_held, selected):
 
 @njit(nogil=True, cache=True)
 def select_found(wanted_start, wanted, is_touched, selected):
-    """The trees all of whose paths were found, as far as they must be; returns how many."""
+    """Select the trees whose needed paths were all found; returns how many."""
     n_selected = 0
     for tree in range(len(selected)):
         selected[n_selected] = tree
@@ -123,8 +121,8 @@ def select_found(wanted_start, wanted, is_touched, selected):
 
 @njit(nogil=True, cache=True)
 def verify_whole(nodes, tree_start, n_selected, section, joining):
-    """Which of the selected trees are in the document, all of which is in the section? Arrays are
-    taken out of their tuples, since handing these on costs more than joining a node."""
+    """Verify the selected trees in a document that is one section. Arrays are taken out of their
+    tuples, because passing tuples on costs more than joining a node."""
     reached, closed, parent = section.reached, section.closed, section.parent
     around_of, asked, around = section.around, joining.asked, joining.around
     selected, is_held = joining.selected, joining.is_held
@@ -148,8 +146,8 @@ def verify_whole(nodes, tree_start, n_selected, section, joining):
 def verify_part(
     nodes, tree_start, n_selected, section, joining, level, is_first, is_last, is_final
 ):
-    """Which of the selected trees are in the document, as far as its elements have ended? What is
-    found within those that are still open is carried on to the next section."""
+    """Verify the selected trees in the closed elements of a section. Results within elements that
+    are still open are carried on to the next section."""
     reached, closed, parent = section.reached, section.closed, section.parent
     around_of, asked, around = section.around, joining.asked, joining.around
     selected, is_held = joining.selected, joining.is_held
@@ -194,15 +192,15 @@ def _add(sets, row, around):
 
 @njit(nogil=True, cache=True)
 def _hold(reached, state, closed, asked, node):
-    """Of the elements with what the children of a node ask for, those at which it holds."""
+    """Keep the elements at which the node holds, among those that have all its children."""
     for word in range(len(closed)):
         asked[node, word] &= reached[state, word] & closed[word]
 
 
 @njit(nogil=True, cache=True)
 def _look(parent, bits, held, node, around):
-    """What the elements at which a node holds are seen from. A node below the document is seen from
-    there only, by `/` if it holds at the root, whose bit follows that of the document."""
+    """Write the parents or ancestors of the elements at which a node holds. A top node has only the
+    document around it, by `/` if the node holds at the root, whose bit follows the document's."""
     for word in range(len(around)):
         around[word] = ZERO
     if not bits & _IS_TOP:
@@ -217,8 +215,8 @@ def _look(parent, bits, held, node, around):
 
 @njit(nogil=True, cache=True)
 def _ask(bits, around, asked):
-    """A node asks for itself: its parent may hold only where it is seen from, or is not if it is
-    negated. Is there such an element in the section? For a node below the document it is that."""
+    """Restrict the parent of a node to `around`, or to the rest if the node is negated; true if an
+    element of the section remains. The parent of a top node is the document."""
     flip = ALL if bits & _IS_NEGATED else ZERO
     parent = bits >> _N_BITS
     if bits & _IS_TOP:

@@ -1,14 +1,14 @@
 """yfilter: one automaton finds the paths of all twigs, which are then joined [YFilter].
 
-Every root-to-leaf path of every twig is a path of one automaton (`path_automaton`). Running it over
-the events of a document gives, for every path and so for every node of a twig, the elements at which
-it ends (`sections`). Twigs all of whose paths were found are then joined, node by node from
-the leaves up: an element holds if it has, at the elements within it, what each child of the node
-asks for, and none of what negated children ask for [YFilter].
+Every root-to-leaf path of every twig is a path of one automaton (`path_automaton`). The automaton
+reads the signals of a document and finds the elements where each path ends, and thus the candidates
+for every node of a twig (`sections`). Twigs whose paths were all found are then joined, node by node
+from the leaves up: a node holds at an element below which each child holds, and no negated child
+[YFilter] (`joins`).
 
-Joining waits for the end of the document, or of a section of so many elements. Of a longer document
-all twigs are joined section by section, since a path may be in one section and another in the next;
-what has been found within elements that are still open is carried on.
+Joining waits for the end of the document, or of a section of `section` elements. In a longer document
+all twigs are joined section by section, since two paths of a twig may be in different sections.
+Results within elements that are still open are carried on.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ subscriptions = stored_twigs.subscriptions
 
 
 class Options(NamedTuple):
-    """What can be set."""
+    """Options of this algorithm."""
 
     section: int = 240  # elements whose path matches are joined at a time
 
 
 class Table(NamedTuple):
-    """The automaton, and what joining reads."""
+    """The automaton, and the trees prepared for joining."""
 
     state_of: NDArray[np.int32]  # these seven as in `path_automaton.Paths`
     state_axis: NDArray[np.uint8]
@@ -70,13 +70,13 @@ class Table(NamedTuple):
 
 
 def check(options: Options) -> None:
-    """Refuse options that make no sense."""
+    """Refuse an empty section."""
     if options.section < 1:
         raise UsageError(f'option "section" must be at least 1, not {options.section}')
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a table that is unsafe to match: see `kernels.inspection`."""
     stored_twigs.inspect(look, table, vocabulary)
     n_nodes, n_trees = len(table.tag), len(table.tree_start) - 1
     look.shape("state_of", n_nodes)
@@ -101,7 +101,7 @@ def compile(
 
 
 class Workspace:
-    """What matching mutates: made by the first batch, and anew where one needs more room."""
+    """Arrays that matching changes: made by the first batch, and enlarged by later ones."""
 
     def __init__(self, table: Table) -> None:
         self.paths = Paths._make(table[: len(Paths._fields)])
@@ -109,7 +109,7 @@ class Workspace:
         self.carries = False
 
     def make_room(self, table: Table, n_levels: int, n_elements: int, section: int) -> None:
-        """Room for documents of so many elements, so many of them within each other."""
+        """Make room for documents of `n_elements` elements with `n_levels` levels."""
         is_cut = n_elements > section
         n_elements = min(n_elements, section)
         has_room = n_levels <= self.n_levels and n_elements <= self.n_elements
@@ -124,13 +124,13 @@ class Workspace:
 
 
 def workspace(table: Table, options: Options) -> Workspace:
-    """What matching mutates."""
+    """An empty workspace."""
     return Workspace(table)
 
 
 def match(table: Table, batch: Batch, workspace: Workspace, options: Options) -> Part:
     """The keys per document; candidates are the nodes that were joined."""
-    n_elements = int(np.diff(batch.event_start).max(initial=0)) // 2  # all close as well
+    n_elements = int(np.diff(batch.signal_start).max(initial=0)) // 2  # all close as well
     workspace.make_room(table, int(batch.depth.max(initial=0)), n_elements, options.section)
     hit_start, rows, n_joined = _match(
         table, workspace.paths, batch, workspace.section, workspace.active, workspace.joining,
@@ -140,22 +140,22 @@ def match(table: Table, batch: Batch, workspace: Workspace, options: Options) ->
 
 
 def estimate(n_subscriptions: int, n_nodes: int, n_names: int, options: Options) -> int:
-    """Bytes of the table without keys, where half of the nodes have states of their own."""
+    """Bytes of the table without keys, if half of the nodes have states of their own."""
     return stored_twigs.estimate(n_subscriptions, n_nodes) + 5 * n_subscriptions + 31 * n_nodes
 
 
 @njit(nogil=True, cache=True)
 def _match(table, paths, batch, section, active, joining, n_elements):
-    n_documents = len(batch.event_start) - 1
+    n_documents = len(batch.signal_start) - 1
     here = np.empty(2 * len(paths.state_kind), np.int32)
     hit_start = np.zeros(n_documents + 1, np.int64)
     rows = np.empty(1024, np.int32)
     n_hits, n_joined = np.int64(0), 0
     for document in range(n_documents):
-        first, last = batch.event_start[document], batch.event_start[document + 1]
+        first, last = batch.signal_start[document], batch.signal_start[document + 1]
         joining.is_held[:] = 0
         n_more, here = _run(
-            table, paths, batch.events[first:last], section, active, joining, n_elements, here
+            table, paths, batch.signals[first:last], section, active, joining, n_elements, here
         )
         n_joined += n_more
         while n_hits + len(table.row_start) > len(rows):
@@ -166,31 +166,31 @@ def _match(table, paths, batch, section, active, joining, n_elements):
 
 
 @njit(nogil=True, cache=True)
-def _run(table, paths, events, section, active, joining, n_elements, here):
-    """All events of a document; returns how many nodes were joined, and the stack of states."""
-    level, n_joined = np.int64(0), 0  # a plain 0 has a type of its own: `_join` would be made twice
+def _run(table, paths, signals, section, active, joining, n_elements, here):
+    """Process the signals of a document; returns how many nodes were joined, and the stack."""
+    level, n_joined = np.int64(0), 0  # a literal 0 has a type of its own: `_join` compiles twice
     is_first = level == 0
     path_automaton.begin(paths, active, here)
     sections.begin(section, 0)
-    for event in events:
-        if event >= 0:
+    for signal in signals:
+        if signal >= 0:
             if sections.n_new(section) == n_elements:
                 n_joined += _join(table, section, joining, level, is_first, False)
                 _continue(section, active, level, here)
                 is_first = False
             here = room(paths, active, level, here)
             level += 1
-            enter(paths, active, level, event, here)
+            enter(paths, active, level, signal, here)
             bit = sections.open_element(section, level)
             for i in range(active.start[level], active.start[level + 1]):
                 sections.record(section, here[i], bit)
-        elif event == CLOSE:
+        elif signal == CLOSE:
             sections.close_element(section, level)
             leave(active, level)
             level -= 1
         else:
             here = room(paths, active, level, here)
-            end = reach(paths, active, level, -2 - event, False, here)
+            end = reach(paths, active, level, -2 - signal, False, here)
             for i in range(active.start[level + 1], end):
                 axis = paths.state_axis[here[i]]
                 sections.record_test(section, here[i], axis, section.bit_at[level])
@@ -199,7 +199,7 @@ def _run(table, paths, events, section, active, joining, n_elements, here):
 
 @njit(nogil=True, cache=True)
 def _continue(section, active, level, here):
-    """A new section, with the matches of the elements that are open."""
+    """Start a new section, with the states of the open elements."""
     sections.begin(section, level)
     for above in range(1, level + 1):
         for i in range(active.start[above], active.start[above + 1]):
@@ -208,7 +208,7 @@ def _continue(section, active, level, here):
 
 @njit(nogil=True, cache=True)
 def _join(table, section, joining, level, is_first, is_last):
-    """Join the trees that are not yet decided; returns how many nodes were looked at."""
+    """Join the trees that are not yet decided; returns how many nodes they have."""
     sections.surround(section, table.state_axis)
     nodes, tree_start, selected = table.nodes, table.tree_start, joining.selected
     if is_first and is_last:
@@ -227,7 +227,7 @@ def _join(table, section, joining, level, is_first, is_last):
 
 @njit(nogil=True, cache=True)
 def _append_hits(table, is_held, rows, n_hits):
-    """Append the rows one of whose trees is in the document."""
+    """Append the rows with a tree that holds."""
     for row in range(len(table.row_start) - 1):
         for tree in range(table.row_start[row], table.row_start[row + 1]):
             if is_held[tree]:

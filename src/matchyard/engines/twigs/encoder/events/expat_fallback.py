@@ -1,4 +1,4 @@
-"""Encode a document that expat reads: the way of documents that the scanner cannot decide."""
+"""Encode a document by expat, if the scanner cannot decide on it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from array import array
 from matchyard.engines.twigs.encoder.events.value_tests import Values
 from matchyard.engines.twigs.encoder.layout import CLOSE, Vocabulary
 from matchyard.engines.twigs.language.options import DEFAULTS, Options
-from matchyard.engines.twigs.xml.expat import events
+from matchyard.engines.twigs.xml.expat import signals
 from matchyard.errors import XmlError
 
 
 def encode(
     document: bytes | str, vocabulary: Vocabulary | Values, options: Options = DEFAULTS
 ) -> tuple[array[int], int]:
-    """The events of a document as a batch has them, and its depth."""
+    """The signals of a document as numbers, and its depth."""
     values = vocabulary if isinstance(vocabulary, Values) else Values(vocabulary)
-    found = array("i")
+    coded = array("i")
     starts: list[int] = []  # of open elements, in `text`
     text: list[str] = []
     depth, room = 0, options.max_value_hits
@@ -26,12 +26,12 @@ def encode(
         room -= len(leaves)
         if room < 0:
             raise _too_many_hits(options)
-        found.extend(leaves)
+        coded.extend(leaves)
 
     attributes: list[dict[str, str]]
-    for kind, what, *attributes in events(document, options):
+    for kind, what, *attributes in signals(document, options):
         if kind == "open":
-            found.append(values.tag(str(what)))
+            coded.append(values.symbol(str(what)))
             for name, value in attributes[0].items():
                 satisfy(values.leaves_of_attribute(name, value))
             starts.append(len(text))
@@ -43,8 +43,8 @@ def encode(
             start = starts.pop()
             if values.has_value_tests:
                 satisfy(values.leaves_of_value("".join(text[start:])))
-            found.append(CLOSE)
-    return found, depth
+            coded.append(CLOSE)
+    return coded, depth
 
 
 def _too_many_hits(options: Options) -> XmlError:

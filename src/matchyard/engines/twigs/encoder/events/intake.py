@@ -1,4 +1,4 @@
-"""Documents in any form that users have them in, as one: a column of bytes; and as a batch."""
+"""Turn documents of any form into a column of bytes, and a column into a batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matchyard.columns import as_arrow, decoded, first_null, refuse_single
 from matchyard.engines.twigs.encoder.events import expat_fallback
 from matchyard.engines.twigs.encoder.events.value_tests import Values
 from matchyard.engines.twigs.encoder.layout import Batch, Vocabulary
-from matchyard.engines.twigs.encoder.scanner.scanner import ALL_EVENTS, ASK, Scanned, joined, scan
+from matchyard.engines.twigs.encoder.scanner.scanner import ALL_SIGNALS, ASK, Scanned, joined, scan
 from matchyard.engines.twigs.language.options import REFUSE, SCAN, Options
 from matchyard.engines.twigs.xml.expat import Text, as_bytes
 from matchyard.errors import ParseError, XmlError
@@ -25,11 +25,11 @@ _BYTES = (bytes, bytearray, memoryview)
 
 
 class Column(NamedTuple):
-    """Documents one after the other, and how they are to be read."""
+    """Documents one after the other, and the options to read them by."""
 
     document_start: NDArray[np.int64]  # [n_rows + 1]
     text: NDArray[np.uint8]
-    is_text: NDArray[np.bool_]  # [n_rows] is it UTF-8, whatever encoding it says that it has?
+    is_text: NDArray[np.bool_]  # [n_rows] it is UTF-8, whatever encoding it declares
     options: Options
 
     @property
@@ -38,19 +38,19 @@ class Column(NamedTuple):
         return len(self.document_start) - 1
 
     def rows(self, start: int, stop: int) -> Column:
-        """Some consecutive documents; their text is shared."""
+        """Consecutive documents that share the text of this column."""
         return self._replace(
             document_start=self.document_start[start : stop + 1], is_text=self.is_text[start:stop]
         )
 
     def document(self, row: int) -> bytes:
-        """One of them; a text need not be UTF-8, since Arrow does not look."""
+        """One document. Its text may be invalid UTF-8, since Arrow does not check."""
         data = self.text[self.document_start[row] : self.document_start[row + 1]].tobytes()
         return Text(data) if self.is_text[row] else data
 
 
 def column(values: Any, options: Options) -> Column:
-    """Documents in any form that users have them in: text or bytes, in lists or columns."""
+    """A column of documents from text or bytes, in lists or columns."""
     if isinstance(values, (str, *_BYTES)):
         return _from_python([values], options)
     if isinstance(values, Iterator):
@@ -99,53 +99,52 @@ def _from_arrow(values: pa.Array, options: Options) -> Column:
     return Column(start, text, np.full(len(values), is_text), options)
 
 
-def encode(column: Column, vocabulary: Vocabulary, most_events: int = ALL_EVENTS) -> Batch:
-    """Documents as a batch; raises the error of the first that is malformed or passes a limit,
-    unless the options say that such are skipped. Only the first documents, at least one, where
-    they have as many events as that."""
-    batch, faults = read(column, vocabulary, most_events)
+def encode(column: Column, vocabulary: Vocabulary, most_signals: int = ALL_SIGNALS) -> Batch:
+    """Documents as a batch, at least one and up to the document that reaches `most_signals`. Raises
+    the error of the first document that is malformed or exceeds a limit, unless options skip it."""
+    batch, faults = read(column, vocabulary, most_signals)
     if faults and column.options.malformed == REFUSE:
         raise faults[min(faults)]
     return batch
 
 
 def read(
-    column: Column, vocabulary: Vocabulary, most_events: int = ALL_EVENTS
+    column: Column, vocabulary: Vocabulary, most_signals: int = ALL_SIGNALS
 ) -> tuple[Batch, dict[int, XmlError]]:
-    """Documents as a batch, and what is wrong with those that have no events for that reason."""
-    scanned = _scanned(column, vocabulary, most_events)
+    """Documents as a batch, and the errors of malformed documents, which have no signals."""
+    scanned = _scanned(column, vocabulary, most_signals)
     rows = np.flatnonzero(scanned.depth < 0).tolist()
     faults: dict[int, XmlError] = {}
     if rows:
         lists: list[array[int]] = []
-        depths, n_events, values = [], 0, Values(vocabulary)
+        depths, n_signals, values = [], 0, Values(vocabulary)
         for row in rows:
-            if row and n_events + scanned.event_start[row] >= most_events:
+            if row and n_signals + scanned.signal_start[row] >= most_signals:
                 scanned = scanned.first(row)
                 break
             try:
-                events, depth = expat_fallback.encode(column.document(row), values, column.options)
+                signals, depth = expat_fallback.encode(column.document(row), values, column.options)
             except XmlError as error:
                 faults[row] = error.counted_from(row)
-                events, depth = array("i"), 0
-            lists.append(events)
+                signals, depth = array("i"), 0
+            lists.append(signals)
             depths.append(depth)
-            n_events += len(events)
+            n_signals += len(signals)
         done = np.array(rows[: len(lists)], np.int64)
         scanned = scanned.put(done, _of_lists(lists, depths))
-    return Batch(scanned.event_start, scanned.events, scanned.depth.astype(np.int32)), faults
+    return Batch(scanned.signal_start, scanned.signals, scanned.depth.astype(np.int32)), faults
 
 
-def _scanned(column: Column, vocabulary: Vocabulary, most_events: int) -> Scanned:
+def _scanned(column: Column, vocabulary: Vocabulary, most_signals: int) -> Scanned:
     start, end = column.document_start[:-1], column.document_start[1:]
     if column.options.parser == SCAN:
-        return scan(column.text, start, end, vocabulary, column.options, most_events)
+        return scan(column.text, start, end, vocabulary, column.options, most_signals)
     n_rows = column.n_rows
     none = np.empty(0, np.int32)
     return Scanned(np.zeros(n_rows + 1, np.int64), none, np.full(n_rows, ASK, np.int64))
 
 
 def _of_lists(lists: list[array[int]], depths: list[int]) -> Scanned:
-    event_start = np.concatenate([[0], np.cumsum([len(events) for events in lists])])
-    events = np.concatenate([np.empty(0, np.int32), *(np.array(one, np.int32) for one in lists)])
-    return Scanned(event_start.astype(np.int64), events, np.array(depths, np.int64))
+    signal_start = np.concatenate([[0], np.cumsum([len(signals) for signals in lists])])
+    signals = np.concatenate([np.empty(0, np.int32), *(np.array(one, np.int32) for one in lists)])
+    return Scanned(signal_start.astype(np.int64), signals, np.array(depths, np.int64))

@@ -1,10 +1,10 @@
-"""A large file in pieces: every element of one name becomes a document of its own.
+"""Split a large file: every element of one name becomes a document of its own.
 
     <dblp> <article>…</article> <book>…</book> <article>…</article> </dblp>
            └───── document ───┘                └───── document ───┘
 
 The file is read through a buffer that holds little more than one record, so that memory does not
-depend on its length. What is between the records is only looked through for where they start.
+depend on its length. Text between records is only searched for the next record.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from matchyard.engines.twigs.xml.encodings import (
 from matchyard.errors import UsageError, XmlError
 
 BUFFER_BYTES = 1 << 20
-_OPEN = -1  # what starts here does not end within the buffer
-_LONGEST_START = 9  # bytes that tell what a `<` starts
+_OPEN = -1  # the markup does not end within the buffer
+_LONGEST_START = 9  # bytes that tell which markup a `<` starts: `<![CDATA[`
 _ENDS = tuple(np.frombuffer(word, np.uint8) for word in (b"-->", b"]]>", b"?>"))
 _COMMENT_END, _CDATA_END, _INSTRUCTION_END = _ENDS
 
 
 class _Found(NamedTuple):
-    """What a buffer has: whole records, where the root starts, and what to keep."""
+    """The complete records of a buffer, the position of the root, and the end of the used part."""
 
     spans: NDArray[np.int64]  # [n_records, 2]
     root: int  # or -1
@@ -66,10 +66,10 @@ def records(
     max_document_bytes: int = 1 << 30,
     buffer_bytes: int = BUFFER_BYTES,
 ) -> Iterator[bytes]:
-    """The elements of that name in a file, one by one, in UTF-8.
+    """The elements named `record` in a file, one by one, in UTF-8.
 
-    Those at any depth below the root, but not those within another. Entities that the file declares
-    itself are declared in every record.
+    Records are at any depth below the root, but not within another record. Every record gets the
+    declarations of entities in the file.
     """
     if not isinstance(record, str) or not record or HALF.search(record):
         raise UsageError(
@@ -81,27 +81,27 @@ def records(
         return
     name = np.frombuffer(record.encode(), np.uint8)
     chunks = _utf8(source, buffer_bytes)
-    data, head, has_root, place = b"", b"", False, (1, 1)
+    data, head, has_root, where = b"", b"", False, (1, 1)
     while chunk := _next_chunk(chunks, len(data)):
         data += chunk
-        found = _find(data, name, has_root)
-        if found.root >= 0:
-            has_root, head = True, _declarations(data[: found.root])
-        for start, end in found.spans.tolist():
+        part = _find(data, name, has_root)
+        if part.root >= 0:
+            has_root, head = True, _declarations(data[: part.root])
+        for start, end in part.spans.tolist():
             yield head + data[start:end]
-        place = _place_after(place, data[: found.n_done])
-        data = data[found.n_done :]
+        where = _after_bytes(where, data[: part.n_done])
+        data = data[part.n_done :]
         if len(data) > max_document_bytes:
             limit = f'the limit is {max_document_bytes} (option "max_document_bytes")'
-            raise XmlError(f"a record of more than {len(data)} bytes; {limit}", *place)
+            raise XmlError(f"a record of more than {len(data)} bytes; {limit}", *where)
     if not has_root:
-        raise XmlError("the file has no element", *place)
+        raise XmlError("the file has no element", *where)
     if data:
-        raise XmlError("the file ends within what starts here", *place)
+        raise XmlError("the file ends within the markup that starts here", *where)
 
 
 def _next_chunk(chunks: Iterator[bytes], n_bytes: int) -> bytes:
-    """What to read next: as much again as there is, so that nothing is looked through often."""
+    """Read as many bytes as the buffer has, so that no byte is searched often."""
     parts, n_read = [], 0
     for chunk in chunks:
         parts.append(chunk)
@@ -111,15 +111,15 @@ def _next_chunk(chunks: Iterator[bytes], n_bytes: int) -> bytes:
     return b"".join(parts)
 
 
-def _place_after(place: tuple[int, int], data: bytes) -> tuple[int, int]:
+def _after_bytes(where: tuple[int, int], data: bytes) -> tuple[int, int]:
     """Line and column after some more bytes."""
     n_lines = data.count(b"\n")
-    column = len(data) - data.rfind(b"\n") if n_lines else place[1] + len(data)
-    return place[0] + n_lines, column
+    column = len(data) - data.rfind(b"\n") if n_lines else where[1] + len(data)
+    return where[0] + n_lines, column
 
 
 def _utf8(file: BinaryIO, buffer_bytes: int) -> Iterator[bytes]:
-    """The file in chunks, in UTF-8 and without a mark for that."""
+    """The file in chunks of UTF-8, without a byte order mark."""
     if not hasattr(file, "read"):
         raise UsageError(
             f'not a file: {file!r:.80}; expected a path, or a file opened with open(path, "rb")'
@@ -157,7 +157,7 @@ def _encoding(start: bytes) -> Encoding:
 
 
 def _declarations(head: bytes) -> bytes:
-    """What every record needs of what comes before the root."""
+    """The part of the prolog that every record needs: a DOCTYPE with declarations."""
     head = DECLARATION.sub(b"", head)
     return head if b"<!DOCTYPE" in head and b"[" in head else b""
 
@@ -180,7 +180,7 @@ def _after(text, position, word):
 
 @njit(nogil=True, cache=True)
 def _tag_end(text, position):
-    """After the `>` that is in no quotes."""
+    """The position after the first `>` outside quotes."""
     while position < len(text):
         byte = text[position]
         position += 1
@@ -195,7 +195,7 @@ def _tag_end(text, position):
 
 @njit(nogil=True, cache=True)
 def _markup_end(text, position):
-    """Where the comment, section, instruction or declaration that starts here ends; 0 for tags."""
+    """The end of the comment, section, instruction or declaration that starts here; 0 for tags."""
     end = len(text)
     if is_next(text, position, end, COMMENT):
         return _after(text, position + len(COMMENT), _COMMENT_END)
@@ -227,7 +227,7 @@ def _doctype_end(text, position):
 
 @njit(nogil=True, cache=True)
 def _is_named(text, position, name):
-    """Is this the name of a tag?"""
+    """True if the tag whose name begins at `position` has the given name."""
     after = position + len(name)
     if after >= len(text) or not is_next(text, position, len(text), name):
         return False
@@ -236,8 +236,8 @@ def _is_named(text, position, name):
 
 @njit(nogil=True, cache=True)
 def _find_records(text, name, has_root, spans):
-    """Write the spans of whole records; returns how many, where the root starts (-1: not here), and
-    up to where everything is done."""
+    """Write the spans of complete records; returns how many, the position of the root (-1 for none)
+    and the end of the part that is done."""
     n_records, root, depth, start, position = 0, -1, 0, 0, 0
     while True:
         while position < len(text) and text[position] != LESS:

@@ -1,7 +1,7 @@
-"""Tests of values: which of them does an attribute or a text satisfy?
+"""Find the value tests that an attribute or a text satisfies.
 
-The tests of one attribute, of all texts, or of all values are a *group*. Within a group they are in
-order of kind and operand, so that those a value satisfies are runs, found by binary search:
+The tests of one attribute, of all texts, or of all values are a *group*. A group is sorted by kind
+and operand. The tests that a value satisfies are then runs, which binary search finds:
 
     group      0 … n_attributes - 1 by attribute, then TEXT, then VALUE
     run        group * n_kinds + kind: tests run_start[run] … run_start[run + 1] - 1
@@ -36,7 +36,7 @@ class Tests(NamedTuple):
     """The tests of a vocabulary by group and kind."""
 
     run_start: NDArray[np.int64]  # [n_groups * N_KINDS + 1]
-    tag: NDArray[np.int32]  # [n_tests]
+    symbol: NDArray[np.int32]  # [n_tests]
     text: NDArray[np.int32]  # [n_tests] id among the texts, rising within a run
     number: NDArray[np.float64]  # [n_tests] rising within a run
     length_bits: NDArray[np.uint64]  # [n_groups] a bit for each length of a text, modulo 64
@@ -71,46 +71,46 @@ def _length_bits(vocabulary: Vocabulary, group: NDArray[np.int64]) -> NDArray[np
 
 
 class Values:
-    """The tests that values satisfy, for documents that expat reads; as the kernels find them."""
+    """Find the tests that values satisfy, as the kernels do, for documents that expat reads."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._tags = _ids(vocabulary.names)
+        self._symbols = _ids(vocabulary.names)
         self._attributes = _ids(vocabulary.attributes)
         self._tests = group_tests(vocabulary)
         self._run_start = self._tests.run_start.tolist()
-        self._leaf = np.int32(-2) - self._tests.tag
+        self._leaf = np.int32(-2) - self._tests.symbol
         self._texts = _ids(vocabulary.texts)
         self.has_value_tests = bool((vocabulary.source == Source.VALUE.value).any())
 
-    def tag(self, name: str) -> int:
-        """The tag of an element."""
-        return self._tags.get(name, -1) + 1
+    def symbol(self, name: str) -> int:
+        """The symbol of an element."""
+        return self._symbols.get(name, -1) + 1
 
     def leaves_of_attribute(self, name: str, value: str) -> array[int]:
-        """Events for the tests that an attribute satisfies."""
+        """Signals for the tests that an attribute satisfies."""
         attribute = self._attributes.get(name)
         return array("i") if attribute is None else self._leaves(attribute, value)
 
     def leaves_of_text(self, text: str) -> array[int]:
-        """Events for the tests that a text satisfies."""
+        """Signals for the tests that a text satisfies."""
         return self._leaves(len(self._attributes), text)
 
     def leaves_of_value(self, value: str) -> array[int]:
-        """Events for the tests that the value of an element satisfies."""
+        """Signals for the tests that the value of an element satisfies."""
         return self._leaves(len(self._attributes) + 1, value)
 
     def _leaves(self, group: int, value: str) -> array[int]:
-        """Of each kind those that compare so: a run of the tests, or two around one that is left
-        out. So a value costs what it satisfies, not what there is."""
-        found, starts, first = array("i"), self._run_start, group * N_KINDS
+        """Leaves for the tests of a group that a value satisfies: of each kind one run, or the two
+        runs around an excluded one. The cost depends on the satisfied tests, not on all tests."""
+        leaves, starts, first = array("i"), self._run_start, group * N_KINDS
         if starts[first] == starts[first + N_KINDS]:
-            return found
+            return leaves
         for kind in Comparison:
             start, end = starts[first + kind], starts[first + kind + 1]
             if start < end:
                 for low, high in self._runs(kind, start, end, value):
-                    found.frombytes(self._leaf[low:high].tobytes())
-        return found
+                    leaves.frombytes(self._leaf[low:high].tobytes())
+        return leaves
 
     def _runs(self, kind: Comparison, start: int, end: int, value: str) -> list[tuple[int, int]]:
         if kind == Comparison.EXISTS:
@@ -137,8 +137,8 @@ def _ids(names: Names) -> dict[str, int]:
 
 @njit(nogil=True, cache=True)
 def read_number(text, start, end):
-    """The number that a text is: 1 and the number, NO_NUMBER and NaN, or UNSURE where the nearest
-    double takes more than one division to find."""
+    """Parse a number; returns 1 and the number, NO_NUMBER and NaN, or UNSURE and NaN if one division
+    may not give the nearest double."""
     while start < end and (text[start] == 32 or 9 <= text[start] <= 10 or text[start] == 13):
         start += 1
     while start < end and (text[end - 1] == 32 or 9 <= text[end - 1] <= 10 or text[end - 1] == 13):
@@ -187,51 +187,50 @@ def _first_above(values, start, end, value):
 
 
 @njit(nogil=True, cache=True)
-def _add_run(tag, start, end, events, n_events):
-    """Leaves for a run of tests; returns how many events there are then, also where they do not
-    fit."""
-    if n_events + end - start <= len(events):
+def _add_run(symbol, start, end, signals, n_signals):
+    """Append leaves for a run of tests if they fit; returns the number of signals with them."""
+    if n_signals + end - start <= len(signals):
         for i in range(start, end):
-            events[n_events + i - start] = -2 - tag[i]
-    return n_events + max(end - start, 0)
+            signals[n_signals + i - start] = -2 - symbol[i]
+    return n_signals + max(end - start, 0)
 
 
 @njit(nogil=True, cache=True)
 def add_leaves(
-    run_start, tag, operand, number, length_bits, slots, word_start, words, group, text, start,
-    end, events, n_events,
+    run_start, symbol, operand, number, length_bits, slots, word_start, words, group, text, start,
+    end, signals, n_signals,
 ):  # fmt: skip
-    """Leaves for all tests of a group that a text satisfies; returns how many events there are
-    then, more than fit where they are full, or UNSURE.
+    """Append leaves for the tests of a group that a text satisfies; returns the number of signals
+    with them, even if they do not fit, or UNSURE.
 
-    The arrays are those of the tests and of the texts that they compare with, one by one: taking
-    them out of tuples for every text would cost more than the tests.
+    The arrays of the tests and of their texts are single arguments: taking them out of tuples for
+    every text would cost more than the tests.
     """
     first = group * N_KINDS
-    n_events = _add_run(tag, run_start[first], run_start[first + 1], events, n_events)
+    n_signals = _add_run(symbol, run_start[first], run_start[first + 1], signals, n_signals)
     begin, middle = run_start[first + _EQUAL], run_start[first + _UNEQUAL]
     stop = run_start[first + _UNEQUAL + 1]
     if begin < stop:
-        found = np.int64(-1)
+        word = np.int64(-1)
         if (length_bits[group] >> np.uint64((end - start) & 63)) & np.uint64(1):
-            found = _find_text(slots, word_start, words, text, start, end)
+            word = _find_text(slots, word_start, words, text, start, end)
         low = high = middle
-        if found >= 0:
-            low = _first_at_least(operand, begin, middle, found)
-            high = _first_above(operand, low, middle, found)
-            n_events = _add_run(tag, low, high, events, n_events)
-            low = _first_at_least(operand, middle, stop, found)
-            high = _first_above(operand, low, stop, found)
-        n_events = _add_run(tag, middle, low, events, n_events)
-        n_events = _add_run(tag, high, stop, events, n_events)
+        if word >= 0:
+            low = _first_at_least(operand, begin, middle, word)
+            high = _first_above(operand, low, middle, word)
+            n_signals = _add_run(symbol, low, high, signals, n_signals)
+            low = _first_at_least(operand, middle, stop, word)
+            high = _first_above(operand, low, stop, word)
+        n_signals = _add_run(symbol, middle, low, signals, n_signals)
+        n_signals = _add_run(symbol, high, stop, signals, n_signals)
     if stop < run_start[first + N_KINDS]:
-        return _add_numbers(run_start, first, tag, number, text, start, end, events, n_events)
-    return n_events
+        return _add_numbers(run_start, first, symbol, number, text, start, end, signals, n_signals)
+    return n_signals
 
 
 @njit(nogil=True, cache=True)
 def _find_text(slots, word_start, words, text, start, end):
-    """The id of a text, or -1; as `find_name`, with arrays that are taken out of their tuple."""
+    """The id of a text, or -1: `find_name` with single arrays instead of a tuple."""
     code = xxh64(text, start, end)
     length, upper = end - start, code >> np.uint64(32)
     position = home(code, len(slots))
@@ -250,13 +249,13 @@ def _find_text(slots, word_start, words, text, start, end):
 
 
 @njit(nogil=True, cache=True)
-def _add_numbers(run_start, group_start, tag, numbers, text, start, end, events, n_events):
+def _add_numbers(run_start, group_start, symbol, numbers, text, start, end, signals, n_signals):
     kind, number = read_number(text, start, end)
     if kind == UNSURE:
         return np.int64(UNSURE)
     if kind == NO_NUMBER:  # unequal to every number, and nothing else
         run = group_start + _NUMBER_UNEQUAL
-        return _add_run(tag, run_start[run], run_start[run + 1], events, n_events)
+        return _add_run(symbol, run_start[run], run_start[run + 1], signals, n_signals)
     for test in range(_NUMBER_EQUAL, N_KINDS):
         begin, stop = run_start[group_start + test], run_start[group_start + test + 1]
         if begin == stop:
@@ -264,16 +263,16 @@ def _add_numbers(run_start, group_start, tag, numbers, text, start, end, events,
         first = _first_at_least(numbers, begin, stop, number)
         last = _first_above(numbers, begin, stop, number)
         if test == _NUMBER_EQUAL:
-            n_events = _add_run(tag, first, last, events, n_events)
+            n_signals = _add_run(symbol, first, last, signals, n_signals)
         elif test == _NUMBER_UNEQUAL:
-            n_events = _add_run(tag, begin, first, events, n_events)
-            n_events = _add_run(tag, last, stop, events, n_events)
+            n_signals = _add_run(symbol, begin, first, signals, n_signals)
+            n_signals = _add_run(symbol, last, stop, signals, n_signals)
         elif test == _LESS:
-            n_events = _add_run(tag, last, stop, events, n_events)
+            n_signals = _add_run(symbol, last, stop, signals, n_signals)
         elif test == _AT_MOST:
-            n_events = _add_run(tag, first, stop, events, n_events)
+            n_signals = _add_run(symbol, first, stop, signals, n_signals)
         elif test == _MORE:
-            n_events = _add_run(tag, begin, first, events, n_events)
+            n_signals = _add_run(symbol, begin, first, signals, n_signals)
         else:
-            n_events = _add_run(tag, begin, last, events, n_events)
-    return n_events
+            n_signals = _add_run(symbol, begin, last, signals, n_signals)
+    return n_signals

@@ -1,3 +1,6 @@
-"""A scanner of XML text that writes signals; expat decides where it cannot."""
+"""Scan XML text and write signals; expat reads the documents that the scanner cannot decide on.
+
+Read `scanner.py` first, then `document.py`.
+"""
 
 __all__ = ["characters", "markup", "scanner"]

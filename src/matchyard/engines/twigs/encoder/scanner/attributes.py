@@ -1,4 +1,4 @@
-"""Attributes in start tags: with values, where tests look at them, or only skipped."""
+"""Read the attributes of start tags, or skip them if no value test needs them."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from matchyard.engines.twigs.encoder.scanner.characters import (
 )
 from matchyard.engines.twigs.encoder.scanner.element_names import find_cached
 from matchyard.engines.twigs.encoder.scanner.references import (
-    N_EVENTS,
     N_GATHERED,
     N_HITS,
+    N_SIGNALS,
     read_reference,
 )
 from matchyard.kernels.hashing import is_equal
 
-MAX_ATTRIBUTES = 64  # of an element with more, expat finds those that come twice
+MAX_ATTRIBUTES = 64  # expat looks for repeated names if an element has more
 
 
 @njit(nogil=True, cache=True)
 def _gather_value(text, start, end, gathered, state):
-    """Part of an attribute's value: white space becomes spaces."""
+    """Gather a part of the value of an attribute; white space becomes spaces."""
     n_gathered = state[N_GATHERED]
     for i in range(start, end):
         byte = text[i]
@@ -52,7 +52,7 @@ def _gather_value(text, start, end, gathered, state):
 
 @njit(nogil=True, cache=True)
 def _read_value(text, position, end, declared, document, skips, limit, gathered, state):
-    """After the `=`: a value in quotes; returns the position after it."""
+    """After the `=`: read a value in quotes; returns the position after it."""
     if position >= end or (text[position] != QUOTE and text[position] != APOSTROPHE):
         return np.int64(REFUSED)
     quote = text[position]
@@ -98,7 +98,7 @@ def _read_value(text, position, end, declared, document, skips, limit, gathered,
 
 @njit(nogil=True, cache=True)
 def _is_repeated(text, spans, n_attributes):
-    """Is the name of the last attribute that of one before it, too?"""
+    """True if an earlier attribute has the name of the last one."""
     start, length = spans[2 * n_attributes], spans[2 * n_attributes + 1]
     for i in range(n_attributes):
         if spans[2 * i + 1] == length and is_equal(text, spans[2 * i], text, start, length):
@@ -108,7 +108,7 @@ def _is_repeated(text, spans, n_attributes):
 
 @njit(nogil=True, cache=True)
 def _plain_value_end(text, position, end):
-    """After the value in quotes that comes next, if it has no references; else ASK."""
+    """The position after the value in quotes that comes next, or ASK if it has references."""
     if position >= end or (text[position] != QUOTE and text[position] != APOSTROPHE):
         return np.int64(ASK)
     quote = text[position]
@@ -128,7 +128,7 @@ def _plain_value_end(text, position, end):
 
 @njit(nogil=True, cache=True)
 def skip_attributes(text, position, end, spans):
-    """As `read_attributes`, where no test looks at them; ASK where that has to decide."""
+    """Skip attributes that no test needs; ASK if `read_attributes` has to decide."""
     n_attributes = 0
     while True:
         before = position
@@ -154,12 +154,12 @@ def skip_attributes(text, position, end, spans):
 @njit(nogil=True, cache=True)
 def read_attributes(
     text, position, end, lookups, cache, declared, document, skips, limit, max_hits, spans,
-    gathered, events, state,
+    gathered, signals, state,
 ):  # fmt: skip
-    """After the name of an element: its attributes, and leaves for their tests; returns where the
-    `>` or `/` is. `gathered` has no room where no test looks at attributes."""
+    """After the name of an element: read its attributes and add leaves for their tests; returns the
+    position of the `>` or `/`. `gathered` is empty if no test needs attributes."""
     names, tests, texts = lookups.attributes, lookups.tests, lookups.texts
-    run_start, tags, operands, numbers = tests.run_start, tests.tag, tests.text, tests.number
+    run_start, symbols, operands, numbers = tests.run_start, tests.symbol, tests.text, tests.number
     length_bits = tests.length_bits
     slots, word_start, words = texts.slots, texts.text_start, texts.text
     nothing = gathered[:0]
@@ -195,12 +195,12 @@ def read_attributes(
         if position < 0:
             return position
         if attribute:
-            n_events = add_leaves(
-                run_start, tags, operands, numbers, length_bits, slots, word_start, words, attribute - 1,
-                gathered, begin, state[N_GATHERED], events, state[N_EVENTS],
+            n_signals = add_leaves(
+                run_start, symbols, operands, numbers, length_bits, slots, word_start, words, attribute - 1,
+                gathered, begin, state[N_GATHERED], signals, state[N_SIGNALS],
             )  # fmt: skip
-            state[N_HITS] += n_events - state[N_EVENTS]
-            is_left = n_events == UNSURE or state[N_HITS] > max_hits
-            if is_left or n_events >= len(events):
+            state[N_HITS] += n_signals - state[N_SIGNALS]
+            is_left = n_signals == UNSURE or state[N_HITS] > max_hits
+            if is_left or n_signals >= len(signals):
                 return np.int64(ASK if is_left else FULL)
-            state[N_EVENTS], state[N_GATHERED] = n_events, begin
+            state[N_SIGNALS], state[N_GATHERED] = n_signals, begin

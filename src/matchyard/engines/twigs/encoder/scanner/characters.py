@@ -1,6 +1,6 @@
-"""Runs of bytes in XML: 32 at a time, and characters that are more than one byte.
+"""Skip runs of plain bytes, 32 at a time, and check characters of more than one byte.
 
-Positions are within `text`, the bytes of all documents, of which one ends at `end`.
+Positions are within `text`, the bytes of all documents; the current document ends at `end`.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ from matchyard.engines.twigs.encoder.scanner.vector_blocks import (
     value_run,
 )
 
-# What a scan of a document ends with, besides a position; both refer it to expat.
-REFUSED = -1  # it is malformed; expat says how
+# Codes that functions return instead of a position. The first two send the document to expat.
+REFUSED = -1  # the document is malformed; expat says how
 ASK = -2  # expat has to decide
-FULL = -3  # no: the events need more room
-SUBSET = -4  # not yet: its declarations are to be read first
-REWRITE = -5  # nor yet: it has references to entities that are more than text
+FULL = -3  # the array of signals is full
+SUBSET = -4  # the declarations of the document have to be read first
+REWRITE = -5  # references to entities with markup have to be replaced first
 
 TAB, LINE_FEED, RETURN, SPACE = np.uint8(9), np.uint8(10), np.uint8(13), np.uint8(32)
 LESS, GREATER, AMPERSAND, SLASH = np.uint8(60), np.uint8(62), np.uint8(38), np.uint8(47)
 BRACKET, QUOTE, APOSTROPHE, EQUALS = np.uint8(93), np.uint8(34), np.uint8(39), np.uint8(61)
-MINUS, QUESTION, EXCLAMATION, HASH = np.uint8(45), np.uint8(63), np.uint8(33), np.uint8(35)
-SEMICOLON = np.uint8(59)
+QUESTION, EXCLAMATION, HASH, SEMICOLON = np.uint8(63), np.uint8(33), np.uint8(35), np.uint8(59)
 
-SLACK = WIDTH  # bytes beyond its end that a buffer must have for what is copied there
-_TEXT, _VALUE, _MARKUP, _NAME = 1, 2, 4, 8  # what a byte is part of
+SLACK = WIDTH  # bytes that `copy` may write beyond the end of a buffer
+_TEXT, _VALUE, _MARKUP, _NAME = 1, 2, 4, 8  # a byte is plain in texts, values, markup or names
 
 
 def _parts() -> np.ndarray:
@@ -52,7 +51,7 @@ _PARTS = _parts()
 
 @njit(nogil=True, cache=True)
 def _skip_rest(text, position, end, part):
-    """Byte by byte, where 32 of them would be beyond the end of all documents."""
+    """Skip byte by byte, if fewer than 32 bytes are left of all documents."""
     while position < end and _PARTS[text[position]] & part:
         position += 1
     return min(position, end)
@@ -60,7 +59,7 @@ def _skip_rest(text, position, end, part):
 
 @njit(nogil=True, cache=True)
 def skip_text(text, position, end):
-    """The first byte of character data that is not plain: `<`, `&`, `]`, CR, or not ASCII."""
+    """The position of the first byte that is not plain text: `<`, `&`, `]`, CR, or not ASCII."""
     while position + WIDTH <= len(text):
         n_plain = text_run(text, position)
         position += n_plain
@@ -73,7 +72,7 @@ def skip_text(text, position, end):
 
 @njit(nogil=True, cache=True)
 def skip_value(text, position, end):
-    """The first byte of an attribute's value that is not plain, or a quote of either kind."""
+    """The position of the first byte of a value that is not plain, or a quote of either kind."""
     while position + WIDTH <= len(text):
         n_plain = value_run(text, position)
         position += n_plain
@@ -86,7 +85,7 @@ def skip_value(text, position, end):
 
 @njit(nogil=True, cache=True)
 def skip_markup(text, position, end):
-    """The first `-`, `?`, `]`, CR or byte that is not ASCII."""
+    """The position of the first `-`, `?`, `]`, CR or byte that is not ASCII."""
     while position + WIDTH <= len(text):
         n_plain = markup_run(text, position)
         position += n_plain
@@ -99,7 +98,7 @@ def skip_markup(text, position, end):
 
 @njit(nogil=True, cache=True)
 def skip_name(text, position, end):
-    """The first byte that is no part of a name in ASCII."""
+    """The position of the first byte that is no part of a name in ASCII."""
     while position + WIDTH <= len(text):
         n_plain = name_run(text, position)
         position += n_plain
@@ -112,7 +111,7 @@ def skip_name(text, position, end):
 
 @njit(nogil=True, cache=True)
 def name_end(text, position, end):
-    """Where the name that starts here ends; REFUSED where none does, ASK where it has letters
+    """The end of the name that starts here; REFUSED if there is no name, ASK if it has letters
     beyond ASCII."""
     after = skip_name(text, position, end)
     if after < end and text[after] >= 128:
@@ -124,19 +123,19 @@ def name_end(text, position, end):
 
 @njit(nogil=True, cache=True)
 def starts_name(byte):
-    """May a name start with this one of the bytes of names?"""
+    """True if a name may start with this byte; it is a byte of names."""
     return byte >= 65 or byte == 58  # not with a digit, minus or dot
 
 
 @njit(nogil=True, cache=True)
 def is_space(byte):
-    """Is this white space of XML?"""
+    """True for white space of XML."""
     return byte in (SPACE, LINE_FEED, TAB, RETURN)
 
 
 @njit(nogil=True, cache=True)
 def skip_space(text, position, end):
-    """The first byte that is no white space."""
+    """The position of the first byte that is no white space."""
     while position < end and is_space(text[position]):
         position += 1
     return position
@@ -144,7 +143,7 @@ def skip_space(text, position, end):
 
 @njit(nogil=True, cache=True)
 def is_next(text, position, end, word):
-    """Do these bytes come next?"""
+    """True if the bytes of `word` come next."""
     if position + len(word) > end:
         return False
     for i in range(len(word)):
@@ -160,13 +159,13 @@ def _follows(text, position, end, low, high):
 
 @njit(nogil=True, cache=True)
 def wide_length(text, position, end):
-    """Bytes of a character beyond ASCII, 0 where it is none that XML allows."""
+    """The length in bytes of a character beyond ASCII; 0 if XML does not allow it."""
     lead = text[position]
     if lead < 0xC2 or lead > 0xF4:
         return 0
     if lead < 0xE0:
         return 2 * _follows(text, position + 1, end, 0x80, 0xBF)
-    low, high = 0x80, 0xBF  # of the second byte: no long forms, surrogates, nor above 10FFFF
+    low, high = 0x80, 0xBF  # of the second byte: no overlong forms, surrogates, nor above 10FFFF
     if lead == 0xE0:
         low = 0xA0
     elif lead == 0xED:
@@ -186,7 +185,7 @@ def wide_length(text, position, end):
 
 @njit(nogil=True, cache=True)
 def skip_wide(text, position, end):
-    """After all characters beyond ASCII that come next, or REFUSED."""
+    """The position after all characters beyond ASCII that come next, or REFUSED."""
     while position < end and text[position] >= 128:
         n_bytes = wide_length(text, position, end)
         if n_bytes == 0:
@@ -197,7 +196,7 @@ def skip_wide(text, position, end):
 
 @njit(nogil=True, cache=True)
 def character_length(text, position, end):
-    """Bytes of a character at which a run of text has stopped; 0 where XML does not allow it."""
+    """The length in bytes of the character that ended a run; 0 if XML does not allow it."""
     byte = text[position]
     if byte >= 128:
         return wide_length(text, position, end)
@@ -205,19 +204,19 @@ def character_length(text, position, end):
 
 
 @njit(nogil=True, cache=True)
-def copy(source, start, end, target, place):
-    """Copy bytes, and perhaps up to 31 more."""
+def copy(source, start, end, target, position):
+    """Copy bytes; up to 31 more may be written."""
     while start < end and start + WIDTH <= len(source):
-        copy_block(source, start, target, place)
+        copy_block(source, start, target, position)
         start += WIDTH
-        place += WIDTH
+        position += WIDTH
     for i in range(end - start):
-        target[place + i] = source[start + i]
+        target[position + i] = source[start + i]
 
 
 @njit(nogil=True, cache=True)
 def count_brackets(text, start, end):
-    """The most events that elements can make: one for every `<`, and another for every `/>`."""
+    """An upper bound of the signals of elements: one for every `<`, and one for every `/>`."""
     n_brackets = 0
     while start + WIDTH < end:
         n_brackets += count_block(text, start)

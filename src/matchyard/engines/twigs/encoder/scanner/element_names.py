@@ -1,8 +1,8 @@
-"""Names of elements: found by a cache when they open, compared with a stack when they close.
+"""Names of elements: a cache finds their symbols, and a stack checks that end tags fit.
 
-cache    four words per slot: first and last eight bytes of a name, its length, its tag;
-         only names of at most 16 bytes, which are those words and nothing else
-stack    four words per open element: the same, with the start of the name for the tag
+cache    four words per slot: first and last eight bytes of a name, its length, its symbol;
+         only for names of at most 16 bytes, which the first two words hold completely
+stack    four words per open element: the same, with the start of the name instead of the symbol
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def _cache_slot(first, last):
 
 @njit(nogil=True, cache=True)
 def _find_id(names, text, start, end):
-    """The id of a name + 1, 0 where it has none."""
+    """The id of a name + 1, or 0 if it has none."""
     return max(find_name(names, xxh64(text, start, end), text, start, end), np.int64(-1)) + 1
 
 
 @njit(nogil=True, cache=True)
 def find_cached(names, cache, text, start, end):
-    """The id of a name + 1, 0 where it has none; such as have no place in the cache, too."""
+    """The id of a name + 1, or 0 if it has none; the cache is used for short names only."""
     length = end - start
     if length > 2 * _WORD or start + _WORD > len(text):
         return _find_id(names, text, start, end)
@@ -67,8 +67,8 @@ def find_cached(names, cache, text, start, end):
 
 @njit(nogil=True, cache=True)
 def open_element(text, start, end, cache, stack, top):
-    """Put the element whose name starts here on the stack; returns where the name ends and the tag,
-    or MISSING where that is not in the cache. What is there is known to be a name."""
+    """Push the element whose name starts here; returns the end of the name, and its symbol or
+    MISSING if it is not in the cache. Cached names are known to be valid."""
     after = skip_name(text, start, end)
     length = after - start
     stack[top + 2], stack[top + 3] = np.uint64(length), np.uint64(start)
@@ -87,7 +87,7 @@ def open_element(text, start, end, cache, stack, top):
 
 @njit(nogil=True, cache=True)
 def look_up(names, cache, text, start, end):
-    """The tag of an element that is not in the cache, or REFUSED or ASK."""
+    """The symbol of an element that is not in the cache, or REFUSED or ASK."""
     after = name_end(text, start, end)
     return after if after < 0 else find_cached(names, cache, text, start, after)
 

@@ -1,8 +1,9 @@
-"""What the scanner writes in place of a reference to an entity, where that means the same.
+"""The texts that the scanner writes instead of references to entities, if the meaning is the same.
 
-XML has every entity be whole by itself: `<!ENTITY b "&#60;b"> <!ENTITY e "&b;/>">` is wrong, though
-`<b/>` is right. So an entity is whole, with nothing in place of the references in it, and so is all
-that they refer to; and no reference stands in a tag, where quotes in an entity are none.
+XML wants every entity to be well-formed by itself: `<!ENTITY b "&#60;b"> <!ENTITY e "&b;/>">` is
+wrong, although `<b/>` is right. An entity is therefore replaced only if it is *whole* without the
+references in it, if all entities that it refers to are whole, and if no reference is inside a tag,
+where quotes in an entity would not count as quotes.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from functools import lru_cache
 from matchyard.engines.twigs.language.model import is_name
 from matchyard.engines.twigs.language.options import Options
 from matchyard.engines.twigs.xml.entities import REFERENCE, Entities, is_character
-from matchyard.engines.twigs.xml.expat import events
+from matchyard.engines.twigs.xml.expat import signals
 from matchyard.errors import XmlError
 
-_MARKUP = re.compile("[<&]|]]>")  # more than text, or the end of a section
-_TAG = re.compile(r"""<(?:"[^"]*"|'[^']*'|[^"'>])*>""")  # of what is whole
-_SPECIAL = re.compile(r"<[!?]|\r")  # in `<!-- &e; -->` nothing is a reference; line ends change
+_MARKUP = re.compile("[<&]|]]>")  # markup, or the end of a section
+_TAG = re.compile(r"""<(?:"[^"]*"|'[^']*'|[^"'>])*>""")  # in a whole text
+_SPECIAL = re.compile(r"<[!?]|\r")  # `&e;` in a comment is no reference; line ends change
 _ANY_DEPTH = Options(max_depth=1 << 30)
-_KEPT_CHARACTERS = 1 << 10  # of a text whose wholeness is remembered; many documents declare it
+_KEPT_CHARACTERS = 1 << 10  # results for shorter texts are kept: many documents declare the same
 
 
 class Contents:
@@ -28,18 +29,18 @@ class Contents:
 
     def __init__(self, entities: Entities, skips: bool) -> None:
         self.entities, self._skips = entities, skips
-        self._found: dict[str, str | None] = {}
+        self._contents: dict[str, str | None] = {}
 
     def content(self, name: str) -> str | None:
-        """What to write in place of a reference to an entity, in which only references to
-        characters and to undefined entities are left; None where expat has to expand it."""
-        if name not in self._found:
-            self._found[name] = self._expanded(name)
-        return self._found[name]
+        """The text to write instead of a reference to an entity; it has only references to characters
+        and undefined entities. None if expat has to expand the entity."""
+        if name not in self._contents:
+            self._contents[name] = self._expanded(name)
+        return self._contents[name]
 
     def plain(self, name: str) -> str | None:
-        """The text that the entity stands for, also in an attribute, undefined ones within it left
-        out; None where it is no plain text."""
+        """The plain text of an entity, without undefined entities in it, for texts and attributes;
+        None if it has markup."""
         content = None if self.entities.needs_external(name) else self.content(name)
         if content is not None:
             content = REFERENCE.sub(self._without_undefined, content)
@@ -66,7 +67,7 @@ class Contents:
 
 
 def _is_whole_alone(value: str) -> bool:
-    """Is the value whole whatever its references stand for, and none of these in a tag?"""
+    """True if the value is whole whatever its references stand for, and no tag has a reference."""
     names = [name for name in REFERENCE.findall(value) if not is_character(name)]
     if not names:
         return _is_whole(value)
@@ -77,12 +78,12 @@ def _is_whole_alone(value: str) -> bool:
 
 
 def _without_entity(reference: re.Match[str]) -> str:
-    """A space, since nothing might join what is apart: `&am&e;p;`."""
+    """Replace a reference by a space; an empty text could join its neighbours: `&am&e;p;`."""
     return reference[0] if is_character(reference[1]) else " "
 
 
 def _is_whole(content: str) -> bool:
-    """Are all elements that start in an entity closed in it, and the other way round?"""
+    """True if the elements that open in a text close in it, and the other way round."""
     if not _MARKUP.search(content):
         return True
     return _read_kept(content) if len(content) <= _KEPT_CHARACTERS else _read(content)
@@ -90,7 +91,7 @@ def _is_whole(content: str) -> bool:
 
 def _read(content: str) -> bool:
     try:
-        events(f"<x>{content}</x>", _ANY_DEPTH)
+        signals(f"<x>{content}</x>", _ANY_DEPTH)
     except XmlError:
         return False
     return True

@@ -1,7 +1,7 @@
-"""What a document has besides elements and text: comments, instructions, declarations.
+"""Skip the markup besides elements and text: comments, instructions, declarations.
 
-Each function takes the position after what it is recognised by, and returns the one after its end,
-or REFUSED or ASK.
+Each function takes the position after the opening sign, such as `<!--`, and returns the position
+after the end, or REFUSED or ASK.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _bytes(word: str) -> np.ndarray:
 
 
 COMMENT, CDATA, DOCTYPE, XML = map(_bytes, ("<!--", "<![CDATA[", "<!DOCTYPE", "<?xml"))
-MARK = np.array([0xEF, 0xBB, 0xBF], np.uint8)  # U+FEFF, for byte order where there is one
+MARK = np.array([0xEF, 0xBB, 0xBF], np.uint8)  # U+FEFF, the byte order mark
 INSTRUCTION = _bytes("<?")
 _COMMENT_END, _CDATA_END, _INSTRUCTION_END = map(_bytes, ("--", "]]>", "?>"))
 _VERSION, _ENCODING, _STANDALONE = map(_bytes, ("version", "encoding", "standalone"))
@@ -46,7 +46,8 @@ _PUBLIC_SIGNS[[byte for byte in range(128) if chr(byte).isalnum()]] = True
 
 @njit(nogil=True, cache=True)
 def find_end(text, position, end, word):
-    """Where a word is that ends a piece of markup, all characters before it being allowed."""
+    """The position of the word that ends a piece of markup; REFUSED if a character before it is not
+    allowed."""
     while True:
         position = skip_markup(text, position, end)
         if position >= end:
@@ -70,7 +71,7 @@ def skip_comment(text, position, end):
 
 @njit(nogil=True, cache=True)
 def cdata_end(text, position, end):
-    """After `<![CDATA[`: where its `]]>` is."""
+    """After `<![CDATA[`: the position of its `]]>`."""
     return find_end(text, position, end, _CDATA_END)
 
 
@@ -94,7 +95,7 @@ def skip_instruction(text, position, end):
 
 @njit(nogil=True, cache=True)
 def _is_value(text, position, end, word):
-    """Is this the quoted value, in any case?"""
+    """True if the quoted value is `word`, in upper or lower case."""
     if position + len(word) + 2 > end:
         return False
     quote = text[position]
@@ -109,7 +110,7 @@ def _is_value(text, position, end, word):
 
 @njit(nogil=True, cache=True)
 def _value_start(text, position, end, name):
-    """Where the value of a pseudo attribute starts, if that is what comes next; else ASK."""
+    """The position of the value of a pseudo attribute, if that comes next; else ASK."""
     after = skip_space(text, position, end)
     if after == position or not is_next(text, after, end, name):
         return np.int64(ASK)
@@ -121,25 +122,24 @@ def _value_start(text, position, end, name):
 
 @njit(nogil=True, cache=True)
 def skip_declaration(text, position, end):
-    """After `<?xml`; returns the end, and whether the document says that it stands alone. Only what
-    is usual is understood here."""
-    place = _value_start(text, position, end, _VERSION)
-    if place < 0 or not _is_value(text, place, end, _ONE):
+    """After `<?xml`: the end, or ASK for unusual forms; and true if the document is standalone."""
+    begin = _value_start(text, position, end, _VERSION)
+    if begin < 0 or not _is_value(text, begin, end, _ONE):
         return np.int64(ASK), False
-    position = place + len(_ONE) + 2
-    place = _value_start(text, position, end, _ENCODING)
-    if place >= 0:
-        if not _is_value(text, place, end, _UTF8):
+    position = begin + len(_ONE) + 2
+    begin = _value_start(text, position, end, _ENCODING)
+    if begin >= 0:
+        if not _is_value(text, begin, end, _UTF8):
             return np.int64(ASK), False
-        position = place + len(_UTF8) + 2
+        position = begin + len(_UTF8) + 2
     is_alone = False
-    place = _value_start(text, position, end, _STANDALONE)
-    if place >= 0:
-        is_alone = is_next(text, place + 1, end, _YES)
+    begin = _value_start(text, position, end, _STANDALONE)
+    if begin >= 0:
+        is_alone = is_next(text, begin + 1, end, _YES)
         word = _YES if is_alone else _NO
-        if not is_next(text, place + 1, end, word) or not _is_value(text, place, end, word):
+        if not is_next(text, begin + 1, end, word) or not _is_value(text, begin, end, word):
             return np.int64(ASK), False
-        position = place + len(word) + 2
+        position = begin + len(word) + 2
     position = skip_space(text, position, end)
     if not is_next(text, position, end, _INSTRUCTION_END):
         return np.int64(ASK), False
@@ -163,8 +163,8 @@ def _skip_literal(text, position, end, is_public):
 
 @njit(nogil=True, cache=True)
 def skip_doctype(text, position, end):
-    """After `<!DOCTYPE`. With declarations in it, expat has to read those; returns then SUBSET and
-    where they end, as far as one can tell without reading them."""
+    """After `<!DOCTYPE`: the end and a position. If it has declarations, which expat has to read, the
+    result is SUBSET and their probable end."""
     begin = skip_space(text, position, end)
     if begin == position:
         return np.int64(REFUSED), begin
@@ -196,7 +196,7 @@ def skip_doctype(text, position, end):
 
 @njit(nogil=True, cache=True)
 def subset_end(text, position, end):
-    """After the `]>` that is in no quotes, comment or instruction; `end` where there is none."""
+    """The position after the `]>` outside quotes, comments and instructions; `end` if none."""
     while position < end:
         byte = text[position]
         position += 1
@@ -209,9 +209,9 @@ def subset_end(text, position, end):
         elif byte == LESS and is_next(text, position - 1, end, COMMENT):
             position = _after(text, position + 3, end, _COMMENT_END)
         elif byte == BRACKET:
-            place = skip_space(text, position, end)
-            if place < end and text[place] == GREATER:
-                return place + 1
+            after = skip_space(text, position, end)
+            if after < end and text[after] == GREATER:
+                return after + 1
     return end
 
 
@@ -224,7 +224,7 @@ def _after(text, position, end, word):
 
 @njit(nogil=True, cache=True)
 def skip_misc(text, position, end):
-    """White space, comments and instructions outside the root; returns what comes after."""
+    """Skip white space, comments and instructions outside the root."""
     while True:
         position = skip_space(text, position, end)
         if is_next(text, position, end, COMMENT):

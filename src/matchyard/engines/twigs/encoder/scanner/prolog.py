@@ -1,8 +1,7 @@
-"""What comes before the root element, for the scanner: where that starts, and which entities there
-are. Declarations are read by expat.
+"""Read the prologs of documents: where the root element starts, and which entities are declared.
 
-Entities that are plain text are expanded by the scanner. Those that contain tags are written into
-a copy of the document in place of the references to them, and the scanner reads that.
+Expat reads the declarations. The scanner expands entities of plain text itself. If entities contain
+tags, they replace their references in a copy of the document, which the scanner then reads.
 """
 
 from __future__ import annotations
@@ -34,58 +33,62 @@ from matchyard.engines.twigs.encoder.scanner.references import Declared
 from matchyard.engines.twigs.language.options import SKIP, Options
 from matchyard.engines.twigs.xml.expat import prolog
 
-_MOST_ENTITIES = 1024  # of a document: each reference looks through all of them
-_MOST_EXPANDED = 1 << 22  # bytes of a document: beyond twice as many expat has a limit of its own
-_SHARED_BYTES = (
-    1 << 24
-)  # that entities of all documents of a batch may take, beside as many as those
+_MOST_ENTITIES = 1024  # of a document, because each reference searches all of them
+_MOST_EXPANDED = 1 << 22  # bytes of a document; expat has a limit of its own at twice as many
+_SHARED_BYTES = 1 << 24  # for the entities of a batch, in addition to the bytes of its documents
 
 
 class Roots(NamedTuple):
-    """Where documents are to be scanned from, and with what."""
+    """The positions of the roots of documents, and the entities to scan them with."""
 
     root: NDArray[np.int64]  # [n_documents] or REFUSED or ASK
-    skips: NDArray[np.bool_]  # [n_documents] are undefined entities skipped?
+    skips: NDArray[np.bool_]  # [n_documents] undefined entities are skipped
     declared: Declared
-    entities: list[tuple[Contents, str]]  # by number: those of the document, and the name
-    n_brackets: int  # the most events that elements can make
+    entities: list[tuple[Contents, str]]  # by number: the entities of the document, and the name
+    n_brackets: int  # an upper bound of the signals of elements
 
 
 def find_roots(
     text: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], options: Options
 ) -> Roots:
-    """Read what comes before the root elements of documents."""
+    """Read the prologs of documents."""
     n_documents = len(start)
-    root, place = np.empty(n_documents, np.int64), np.empty(n_documents, np.int64)
+    root, subset_end = np.empty(n_documents, np.int64), np.empty(n_documents, np.int64)
     is_alone = np.empty(n_documents, np.bool_)
     most = options.max_document_bytes
-    n_brackets = _find_all(text, start, end, most, root, is_alone, place)
+    n_brackets = _find_all(text, start, end, most, root, is_alone, subset_end)
     skips = ~is_alone & (options.undefined_entities == SKIP)
     entities = {}
     room = _shared_room(start, end)
     for document in np.flatnonzero(root == SUBSET).tolist():
-        found = prolog(text[start[document] : place[document]].tobytes() + b"<x>", options)
+        declared = prolog(text[start[document] : subset_end[document]].tobytes() + b"<x>", options)
         root[document] = ASK
-        if found is None or not found.is_plain or len(found.entities.values) > _MOST_ENTITIES:
+        if (
+            declared is None
+            or not declared.is_plain
+            or len(declared.entities.values) > _MOST_ENTITIES
+        ):
             continue
-        size = sum(map(found.entities.size, found.entities.values))
+        size = sum(map(declared.entities.size, declared.entities.values))
         if size <= min(expansion_limit(options), room):
             room -= size
-            root[document] = place[document]
+            root[document] = subset_end[document]
             skips_external = options.undefined_entities == SKIP
-            entities[document] = Contents(found.entities, skips_external)
-    listed = [(found, name) for found in entities.values() for name in found.entities.values]
+            entities[document] = Contents(declared.entities, skips_external)
+    listed = [
+        (contents, name) for contents in entities.values() for name in contents.entities.values
+    ]
     return Roots(root, skips, _declared(entities, skips), listed, n_brackets)
 
 
 def expansion_limit(options: Options) -> int:
-    """Bytes by which the scanner lets entities make a document longer; beyond that expat decides."""
+    """Bytes that entities may add to a document in the scanner; expat reads longer ones."""
     return min(options.max_entity_expansion, _MOST_EXPANDED)
 
 
 def _shared_room(start: NDArray[np.int64], end: NDArray[np.int64]) -> int:
-    """Bytes that a batch may take for entities, since a short document can declare long ones. Those
-    that find no room are read one by one by expat."""
+    """Bytes that a batch may use for entities, since a short document can declare long ones. Expat
+    reads the remaining documents one by one."""
     return int(np.sum(end - start)) + _SHARED_BYTES
 
 
@@ -93,16 +96,16 @@ def _declared(entities: dict[int, Contents], skips: NDArray[np.bool_]) -> Declar
     counts, names, values = np.zeros(len(skips) + 1, np.int64), [], []
     is_plain, sizes = [], []
     for document, contents in entities.items():
-        found = contents.entities
-        counts[document + 1] = len(found.values)
-        for name in found.values:
+        declared = contents.entities
+        counts[document + 1] = len(declared.values)
+        for name in declared.values:
             value = contents.plain(name)
-            if not skips[document] and found.undefined_in(name) is not None:
+            if not skips[document] and declared.undefined_in(name) is not None:
                 value = None
             names.append(name.encode())
             values.append((value or "").encode())
             is_plain.append(value is not None)
-            sizes.append(found.size(name))
+            sizes.append(declared.size(name))
     return Declared(
         np.cumsum(counts),
         _offsets(names, 0),
@@ -118,7 +121,7 @@ def _offsets(parts: list[bytes], first: int) -> NDArray[np.int64]:
 
 
 class Rewriting:
-    """Documents with the content of entities in place of references, in a batch of documents."""
+    """Replaces references by the contents of entities in the documents of a batch."""
 
     def __init__(
         self,
@@ -131,28 +134,28 @@ class Rewriting:
         self._room = _shared_room(start, end)
 
     def rewrite(self, document: int, references: NDArray[np.int64], limit: int) -> bytes:
-        """The document, made longer by at most `limit` bytes; nothing, which is no document, where
-        it would not be the same or there is no room."""
+        """The document with entities replaced; empty, which is no document, if that would change its
+        meaning, add more than `limit` bytes or exceed the room of the batch."""
         start, end = int(self._start[document]), int(self._end[document])
         limit = min(limit, self._room - (end - start))
-        parts, place = [], start
+        parts, position = [], start
         for begin, after, number in references.tolist():
             contents, name = self._entities[number]
             content = contents.content(name)
             limit -= contents.entities.size(name)
             if content is None or limit < 0:
                 return b""
-            parts += [self._text[place:begin].tobytes(), content.encode()]
-            place = after
-        found = b"".join([*parts, self._text[place:end].tobytes()])
-        self._room -= len(found)
-        return found
+            parts += [self._text[position:begin].tobytes(), content.encode()]
+            position = after
+        rewritten = b"".join([*parts, self._text[position:end].tobytes()])
+        self._room -= len(rewritten)
+        return rewritten
 
 
 @njit(nogil=True, cache=True)
 def _find_root(text, position, end):
-    """Where the root element starts, whether the document says that it stands alone, and, for
-    SUBSET, where its declarations end."""
+    """The position of the root element or a code; true if the document is standalone; and, for
+    SUBSET, the end of its declarations."""
     if is_next(text, position, end, MARK):
         position += len(MARK)
     elif position + 1 < end and (
@@ -165,21 +168,21 @@ def _find_root(text, position, end):
     if position >= 0:
         position = skip_misc(text, position, end)
     if position >= 0 and is_next(text, position, end, DOCTYPE):
-        position, place = skip_doctype(text, position + len(DOCTYPE), end)
+        position, subset_end = skip_doctype(text, position + len(DOCTYPE), end)
         if position < 0:
-            return position, is_alone, place
+            return position, is_alone, subset_end
         position = skip_misc(text, position, end)
     return position, is_alone, position
 
 
 @njit(nogil=True, cache=True)
-def _find_all(text, start, end, max_bytes, root, is_alone, place):
-    """See `_find_root`; returns the most events that elements can make."""
+def _find_all(text, start, end, max_bytes, root, is_alone, subset_end):
+    """Find all roots by `_find_root`; returns an upper bound of the signals of elements."""
     n_brackets = 0
     for i in range(len(start)):
         if end[i] - start[i] > max_bytes:
-            root[i], is_alone[i], place[i] = REFUSED, False, 0
+            root[i], is_alone[i], subset_end[i] = REFUSED, False, 0
         else:
-            root[i], is_alone[i], place[i] = _find_root(text, start[i], end[i])
+            root[i], is_alone[i], subset_end[i] = _find_root(text, start[i], end[i])
             n_brackets += count_brackets(text, start[i], end[i])
     return n_brackets

@@ -1,9 +1,9 @@
 """References in texts and values: to characters, and to entities.
 
-What texts and values decode to is *gathered* in a buffer, where tests look at it; a buffer without
-room says that none does.
+Decoded texts and values are *gathered* in a buffer for value tests. An empty buffer means that no
+test needs them.
 
-    state    counts, by the numbers below; a function that adds something changes them
+    state    counts, indexed by N_SIGNALS … N_HITS; functions that add something change them
 """
 
 from __future__ import annotations
@@ -23,28 +23,26 @@ from matchyard.engines.twigs.encoder.scanner.characters import (
 )
 from matchyard.kernels.hashing import is_equal
 
-N_EVENTS, N_GATHERED, N_EXPANDED, N_REFERENCES, N_HITS = 0, 1, 2, 3, 4  # in `state`
+N_SIGNALS, N_GATHERED, N_EXPANDED, N_REFERENCES, N_HITS = 0, 1, 2, 3, 4  # in `state`
 N_STATE = 5
 REFERENCE = 3  # words of a reference to an entity with tags: start, end, number of the entity
 _ONE_BYTE, _TWO_BYTES, _THREE_BYTES = 0x80, 0x800, 0x10000
 
 
 class Declared(NamedTuple):
-    """Entities by document, and what to do with others."""
+    """The declared entities by document."""
 
     entity_start: NDArray[np.int64]  # [n_documents + 1]
     name_start: NDArray[np.int64]  # [n_entities + 1] into `text`
     value_start: NDArray[np.int64]  # [n_entities + 1] into `text`
-    is_plain: NDArray[np.bool_]  # [n_entities] is it only text? else expat has to expand it
-    size: NDArray[
-        np.int64
-    ]  # [n_entities] bytes to read when it is expanded: no less than its value
+    is_plain: NDArray[np.bool_]  # [n_entities] it is only text
+    size: NDArray[np.int64]  # [n_entities] bytes that its expansion reads, at least its value
     text: NDArray[np.uint8]
 
 
 @njit(nogil=True, cache=True)
 def _put(gathered, n_gathered, code):
-    """Add a character as UTF-8; returns how many bytes there are then."""
+    """Append a character as UTF-8; returns the number of gathered bytes."""
     if code < _ONE_BYTE:
         gathered[n_gathered] = code
         return n_gathered + 1
@@ -58,7 +56,7 @@ def _put(gathered, n_gathered, code):
 
 @njit(nogil=True, cache=True)
 def _read_character(text, position, end):
-    """After `&#`; the character and where its `;` is, or REFUSED."""
+    """After `&#`: the character or REFUSED, and the position of the `;`."""
     base = 10
     if position < end and text[position] == 120:
         base = 16
@@ -84,7 +82,7 @@ def _read_character(text, position, end):
 
 @njit(nogil=True, cache=True)
 def _predefined(text, position, length):
-    """The character of one of the five entities that XML has, 0 for others."""
+    """The character of one of the five predefined entities; 0 for others."""
     first, second = text[position], text[position + 1]
     if length == 2 and second == 116:
         return 60 if first == 108 else (62 if first == 103 else 0)  # lt, gt
@@ -101,10 +99,10 @@ def _predefined(text, position, length):
 
 @njit(nogil=True, cache=True)
 def _note(references, start, end, entity, state):
-    place = REFERENCE * state[N_REFERENCES]
-    if place + REFERENCE > len(references):  # always, in an attribute
+    first = REFERENCE * state[N_REFERENCES]
+    if first + REFERENCE > len(references):  # always, in an attribute
         return np.int64(ASK)
-    references[place], references[place + 1], references[place + 2] = start, end, entity
+    references[first], references[first + 1], references[first + 2] = start, end, entity
     state[N_REFERENCES] += 1
     return end
 
@@ -113,8 +111,8 @@ def _note(references, start, end, entity, state):
 def read_reference(
     text, position, end, declared, document, skips, limit, references, gathered, state
 ):
-    """After `&`: gather what it stands for, or note it where that is more than text; returns the
-    position after it."""
+    """After `&`: gather the text of a reference, or note the reference if it stands for markup;
+    returns the position after it."""
     n_gathered = state[N_GATHERED]
     if position < end and text[position] == HASH:
         code, position = _read_character(text, position + 1, end)

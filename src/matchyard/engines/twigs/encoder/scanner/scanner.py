@@ -1,7 +1,7 @@
-"""Documents by a byte scanner: the same events as expat's, much faster.
+"""Scan documents byte by byte: the same signals as expat's, much faster.
 
-It reads UTF-8. A document that it finds malformed, or cannot decide on (another encoding, names
-beyond ASCII, attributes with defaults), is left to expat, so that the answer is always expat's.
+The scanner reads UTF-8. Expat reads the documents that the scanner finds malformed or cannot decide
+on (another encoding, names beyond ASCII, attributes with defaults). The answer is always expat's.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from matchyard.engines.twigs.encoder.scanner.prolog import (
     find_roots,
 )
 from matchyard.engines.twigs.encoder.scanner.references import (
-    N_EVENTS,
     N_EXPANDED,
     N_REFERENCES,
+    N_SIGNALS,
     N_STATE,
     REFERENCE,
 )
@@ -38,41 +38,41 @@ from matchyard.kernels.strings import Names, freeze
 __all__ = ["ASK", "REFUSED", "Scanned", "joined", "scan"]
 
 
-ALL_EVENTS = 1 << 62  # no limit
-_PER_REFERENCE = 64  # bytes at least, on average; of documents with more, expat reads the last
+ALL_SIGNALS = 1 << 62  # no limit
+_PER_REFERENCE = 64  # bytes per noted reference, on average; expat reads documents with more
 
 
 class Scanned(NamedTuple):
-    """The events of documents; those that are left to expat have none."""
+    """The signals of documents; documents for expat have none."""
 
-    event_start: NDArray[np.int64]  # [n_documents + 1]
-    events: NDArray[np.int32]
+    signal_start: NDArray[np.int64]  # [n_documents + 1]
+    signals: NDArray[np.int32]
     depth: NDArray[np.int64]  # [n_documents] or a code: REFUSED or ASK
 
     def first(self, n_documents: int) -> Scanned:
-        """The same of the first documents only."""
-        event_start = self.event_start[: n_documents + 1]
-        return Scanned(event_start, self.events[: event_start[-1]], self.depth[:n_documents])
+        """Only the first documents."""
+        signal_start = self.signal_start[: n_documents + 1]
+        return Scanned(signal_start, self.signals[: signal_start[-1]], self.depth[:n_documents])
 
     def extended(self, n_documents: int) -> Scanned:
-        """The same with documents that are left to expat, so that there are as many."""
+        """The documents, filled up to `n_documents` with documents for expat."""
         n_more = n_documents - len(self.depth)
-        event_start = np.append(self.event_start, np.repeat(self.event_start[-1], n_more))
-        return Scanned(event_start, self.events, np.append(self.depth, np.repeat(ASK, n_more)))
+        signal_start = np.append(self.signal_start, np.repeat(self.signal_start[-1], n_more))
+        return Scanned(signal_start, self.signals, np.append(self.depth, np.repeat(ASK, n_more)))
 
-    def put(self, documents: NDArray[np.int64], found: Scanned) -> Scanned:
-        """The same with what was found for some documents that had no events."""
-        counts = np.diff(self.event_start)
-        counts[documents] = np.diff(found.event_start)
+    def put(self, documents: NDArray[np.int64], others: Scanned) -> Scanned:
+        """The documents with the signals of `others` for `documents`, which had none."""
+        counts = np.diff(self.signal_start)
+        counts[documents] = np.diff(others.signal_start)
         depth = self.depth.copy()
-        depth[documents] = found.depth
-        event_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        events = np.empty(event_start[-1], np.int32)
-        is_found = np.zeros(len(counts), np.bool_)
-        is_found[documents] = True
-        is_new = np.repeat(is_found, counts)
-        events[is_new], events[~is_new] = found.events, self.events
-        return Scanned(event_start, events, depth)
+        depth[documents] = others.depth
+        signal_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        signals = np.empty(signal_start[-1], np.int32)
+        is_other = np.zeros(len(counts), np.bool_)
+        is_other[documents] = True
+        is_new = np.repeat(is_other, counts)
+        signals[is_new], signals[~is_new] = others.signals, self.signals
+        return Scanned(signal_start, signals, depth)
 
 
 def scan(
@@ -81,29 +81,29 @@ def scan(
     end: NDArray[np.int64],
     vocabulary: Vocabulary,
     options: Options,
-    most_events: int = ALL_EVENTS,
+    most_signals: int = ALL_SIGNALS,
 ) -> Scanned:
-    """Scan documents that start and end at the given bytes; only the first, at least one, where
-    they have as many events as that."""
+    """Scan documents between the given positions, at least one and up to the document that reaches
+    `most_signals`."""
     roots = find_roots(text, start, end, options)
     expansion = expansion_limit(options)
-    given = (vocabulary, options, most_events)
+    given = (vocabulary, options, most_signals)
     scanned, references = _scan(text, start, end, roots, expansion, *given)
     documents = np.flatnonzero(scanned.depth == REWRITE)
     if len(documents) == 0:
         return scanned
     bounds = np.searchsorted(references[:, 0], [start[documents], end[documents]]).T
     rewriting = Rewriting(text, start, end, roots)
-    half = expansion // 2  # the other half is for entities that are text
+    half = expansion // 2  # the other half is for entities of plain text
     rewritten = [
         rewriting.rewrite(i, references[first:last], half)
         for i, (first, last) in zip(documents.tolist(), bounds.tolist())
     ]
     text, start, end = joined(rewritten)
     roots = find_roots(text, start, end, options)
-    found = _scan(text, start, end, roots, half, *given)[0].extended(len(documents))
-    found.depth[found.depth < 0] = ASK  # expat is to read the original
-    return scanned.put(documents, found)
+    others = _scan(text, start, end, roots, half, *given)[0].extended(len(documents))
+    others.depth[others.depth < 0] = ASK  # expat is to read the original
+    return scanned.put(documents, others)
 
 
 def joined(
@@ -123,34 +123,34 @@ def _scan(
     expansion: int,
     vocabulary: Vocabulary,
     options: Options,
-    most_events: int,
+    most_signals: int,
 ) -> tuple[Scanned, NDArray[np.int64]]:
-    """What was scanned, and where entities are used that are more than text; other entities may
-    make a document longer by `expansion` bytes."""
+    """Scan documents; returns them and the references to entities with markup. Entities of plain
+    text may add `expansion` bytes to a document."""
     n_documents, n_tests = len(start), len(vocabulary.source)
     settings = _settings(vocabulary, options, expansion)
     n_references = int(np.sum(end - start)) // _PER_REFERENCE + 64 if roots.entities else 0
     room = _room(settings, start, end, n_references)
     lookups = _lookups(vocabulary)
-    events = np.empty(roots.n_brackets + (roots.n_brackets // 2 if n_tests else 0) + 4, np.int32)
-    event_start, depth = np.zeros(n_documents + 1, np.int64), np.empty(n_documents, np.int64)
+    signals = np.empty(roots.n_brackets + (roots.n_brackets // 2 if n_tests else 0) + 4, np.int32)
+    signal_start, depth = np.zeros(n_documents + 1, np.int64), np.empty(n_documents, np.int64)
     first = 0
     while True:
         first = _scan_all(
             text, end, roots.root, roots.skips, first, lookups, roots.declared, settings, room,
-            events, event_start, depth, most_events,
+            signals, signal_start, depth, most_signals,
         )  # fmt: skip
-        if first == n_documents or event_start[first] >= most_events:
+        if first == n_documents or signal_start[first] >= most_signals:
             references = room.references[: REFERENCE * room.state[N_REFERENCES]]
-            scanned = Scanned(event_start, events, depth).first(first)
+            scanned = Scanned(signal_start, signals, depth).first(first)
             return scanned, references.reshape(-1, REFERENCE)
-        grown = np.empty(2 * len(events), np.int32)
-        grown[: event_start[first]] = events[: event_start[first]]
-        events = grown
+        grown = np.empty(2 * len(signals), np.int32)
+        grown[: signal_start[first]] = signals[: signal_start[first]]
+        signals = grown
 
 
 def _lookups(vocabulary: Vocabulary) -> Lookups:
-    """All in arrays of one type each, so that kernels are compiled once."""
+    """The vocabulary in arrays of fixed types, so that kernels are compiled once."""
 
     def widened(names: Names) -> Names:
         return freeze(names._replace(text_start=names.text_start.astype(np.int64)))
@@ -187,19 +187,19 @@ def _room(
 
 @njit(nogil=True, cache=True)
 def _scan_all(
-    text, end, root, skips, first, lookups, declared, settings, room, events, event_start, depth,
-    most_events,
+    text, end, root, skips, first, lookups, declared, settings, room, signals, signal_start, depth,
+    most_signals,
 ):  # fmt: skip
-    """Scan documents from `first` on; returns the one for whose events there is no room, or before
-    which there are as many events as are wanted, if any."""
+    """Scan documents from `first` on; returns the next document: the signals of it do not fit, or
+    `most_signals` are reached, or it is the end."""
     state = room.state
     for i in range(first, len(root)):
-        state[N_EVENTS], state[N_EXPANDED] = event_start[i], 0
+        state[N_SIGNALS], state[N_EXPANDED] = signal_start[i], 0
         n_references = state[N_REFERENCES]
         depth[i] = root[i]
         if root[i] >= 0:
             depth[i] = scan_document(
-                text, root[i], end[i], i, skips[i], lookups, declared, settings, room, events
+                text, root[i], end[i], i, skips[i], lookups, declared, settings, room, signals
             )
         if depth[i] == FULL:
             state[N_REFERENCES] = n_references
@@ -208,7 +208,7 @@ def _scan_all(
             state[N_REFERENCES] = n_references
         elif state[N_REFERENCES] > n_references:
             depth[i] = REWRITE
-        event_start[i + 1] = state[N_EVENTS] if depth[i] >= 0 else event_start[i]
-        if event_start[i + 1] >= most_events:
+        signal_start[i + 1] = state[N_SIGNALS] if depth[i] >= 0 else signal_start[i]
+        if signal_start[i + 1] >= most_signals:
             return i + 1
     return len(root)

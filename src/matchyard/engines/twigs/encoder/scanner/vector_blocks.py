@@ -1,4 +1,4 @@
-"""Blocks of 32 bytes in a few instructions: where a run stops, how many tags there are."""
+"""Process blocks of 32 bytes in a few instructions: find the end of a run, count tags, copy."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ def _all(byte: int) -> Any:
 
 
 def _is_stop(builder: Any, block: Any, stops: bytes) -> Any:
-    """Lanes with one of these bytes, a control character, or part of a character beyond ASCII."""
-    found = builder.icmp_signed("<", block, _all(32))  # bytes from 128 on are negative
+    """Lanes with one of the `stops`, a control character, or a byte beyond ASCII."""
+    lanes = builder.icmp_signed("<", block, _all(32))  # bytes from 128 on are negative
     for byte in b"\t\n":
-        found = builder.and_(found, builder.icmp_signed("!=", block, _all(byte)))
+        lanes = builder.and_(lanes, builder.icmp_signed("!=", block, _all(byte)))
     for byte in stops:
-        found = builder.or_(found, builder.icmp_signed("==", block, _all(byte)))
-    return found
+        lanes = builder.or_(lanes, builder.icmp_signed("==", block, _all(byte)))
+    return lanes
 
 
 def _is_no_name(builder: Any, block: Any, stops: bytes) -> Any:
-    """Lanes with no letter, digit or one of `-.:_`."""
+    """Lanes without a letter, a digit or one of `-.:_`."""
     lower = builder.or_(block, _all(32))
-    found = builder.icmp_unsigned("<", builder.sub(lower, _all(97)), _all(26))
+    lanes = builder.icmp_unsigned("<", builder.sub(lower, _all(97)), _all(26))
     low = builder.icmp_unsigned("<", builder.sub(block, _all(45)), _all(14))  # - . / 0-9 :
     low = builder.and_(low, builder.icmp_signed("!=", block, _all(47)))
-    found = builder.or_(found, low)
-    return builder.not_(builder.or_(found, builder.icmp_signed("==", block, _all(95))))
+    lanes = builder.or_(lanes, low)
+    return builder.not_(builder.or_(lanes, builder.icmp_signed("==", block, _all(95))))
 
 
 def _define_run(test: Any, stops: bytes, all_stops: bytes) -> Any:
-    """`run(text, position)`: how many of the next 32 bytes come before one of `all_stops`, which are
-    the bytes that `test` finds with these `stops`."""
+    """Define `run(text, position)`: the number of the next 32 bytes before one of `all_stops`, the
+    bytes that `test` finds with `stops`."""
 
     def run_plainly(text: Any, position: Any) -> Any:
         block = text[position : position + WIDTH].tolist()
@@ -65,12 +65,12 @@ def _define_run(test: Any, stops: bytes, all_stops: bytes) -> Any:
     return run
 
 
-def _copy_block(source: Any, start: Any, target: Any, place: Any) -> None:
-    target[place : place + WIDTH] = source[start : start + WIDTH]
+def _copy_block(source: Any, start: Any, target: Any, into: Any) -> None:
+    target[into : into + WIDTH] = source[start : start + WIDTH]
 
 
 @intrinsic_with(_copy_block)
-def copy_block(typingctx: Any, source: Any, start: Any, target: Any, place: Any) -> Any:
+def copy_block(typingctx: Any, source: Any, start: Any, target: Any, into: Any) -> Any:
     """Copy 32 bytes."""
 
     def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
@@ -92,7 +92,7 @@ def _count_block(text: Any, position: Any) -> Any:
 
 @intrinsic_with(_count_block)
 def count_block(typingctx: Any, text: Any, position: Any) -> Any:
-    """How many `<` there are among the next 32 bytes, and `/` followed by `>`."""
+    """Count `<` and `/>` among the next 32 bytes."""
 
     def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
         start = context.make_array(call.args[0])(context, builder, args[0]).data

@@ -1,3 +1,3 @@
-"""Twigs of any form as numbers, and back."""
+"""Encode twigs of any form as numbers, and decode them. Read `terms.py` first."""
 
 __all__ = ["decoding", "intake", "vocabulary"]

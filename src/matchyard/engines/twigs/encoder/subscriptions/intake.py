@@ -1,6 +1,6 @@
-"""Subscriptions in any form that users have them in, and while they wait to be compiled.
+"""Take in subscriptions of any form, and stage them until they are compiled.
 
-Until then their tags are the numbers of terms, since tags depend on all else in a vocabulary.
+Staged twigs have the numbers of terms as symbols. Final symbols depend on the whole vocabulary.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.columns import as_arrow, refuse_single
-from matchyard.engines.twigs.encoder.layout import ANY as ANY_TAG
+from matchyard.engines.twigs.encoder.layout import ANY as ANY_SYMBOL
 from matchyard.engines.twigs.encoder.layout import Twigs, Vocabulary
 from matchyard.engines.twigs.encoder.subscriptions.terms import term_of
 from matchyard.engines.twigs.encoder.subscriptions.vocabulary import (
@@ -35,7 +35,7 @@ _EXAMPLE = "expected twigs, e.g. ['//article[@year > 1990]/title']"
 class Subscriptions(NamedTuple):
     """Many twigs, over terms of their own."""
 
-    twigs: Twigs  # their tags are numbers of terms
+    twigs: Twigs  # their symbols are numbers of terms
     terms: pa.Array  # large_string
 
     @property
@@ -45,12 +45,12 @@ class Subscriptions(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """As of every column of this engine."""
+        """The kind of a column: there is only one."""
         return VALUES
 
 
 def subscription_column(values: Any, max_trees: int) -> Subscriptions:
-    """Twigs in any form that users have them in."""
+    """A column of subscriptions from any form that users may pass."""
     writer = Writer()
     for row, value in enumerate(_as_rows(values)):
         try:
@@ -75,24 +75,24 @@ def _as_rows(values: Any) -> Sequence[Any]:
 
 
 def listed(values: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """The values of an Arrow column, which does not look if its texts are UTF-8."""
+    """The values of an Arrow column, whose texts may be invalid UTF-8."""
     try:
-        found: list[Any] = values.to_pylist()
+        rows: list[Any] = values.to_pylist()
     except UnicodeDecodeError:
-        found = []
+        rows = []
         for row, value in enumerate(values):
             try:
-                found.append(value.as_py())
+                rows.append(value.as_py())
             except UnicodeDecodeError as error:
                 raise ParseError(f"row {row} is no UTF-8: {error}; {_EXAMPLE}") from None
-    return found
+    return rows
 
 
 class Writer:
-    """Twigs one by one, in lists that become arrays all at once."""
+    """Collects twigs one by one in lists, and then makes arrays of all."""
 
     def __init__(self) -> None:
-        self._terms: dict[str | Test, int] = {ANY: ANY_TAG}
+        self._terms: dict[str | Test, int] = {ANY: ANY_SYMBOL}
         self._words: list[int] = []  # parent, axis, is it negated, and term of each node
         self._tree_ends, self._row_ends = [0], [0]
 
@@ -128,7 +128,7 @@ class Writer:
 
 
 class _Staged(NamedTuple):
-    """What one call staged, and how much there is up to it."""
+    """The twigs of one call, and the totals up to it."""
 
     twigs: Twigs
     keys: NDArray[np.int64]
@@ -137,7 +137,7 @@ class _Staged(NamedTuple):
 
 
 class Staging:
-    """Subscriptions that wait to be compiled, over terms in order of appearance."""
+    """Staged subscriptions, over terms in order of appearance."""
 
     def __init__(self) -> None:
         self._terms = Interner()
@@ -150,24 +150,24 @@ class Staging:
 
     @property
     def n_parts(self) -> int:
-        """Nodes in them."""
+        """Nodes of these subscriptions."""
         return self._staged[-1].n_nodes if self._staged else 0
 
     @property
     def n_names(self) -> int:
-        """Distinct names and tests among those."""
+        """Distinct names and tests of these nodes."""
         return self._terms.n_names
 
     def add(self, column: Subscriptions, keys: NDArray[np.int64]) -> None:
-        """Stage every row of a column, or none of them."""
+        """Stage all rows of a column, or none if it fails."""
         self._append(renumber(column.twigs, self._terms.intern_arrow(column.terms)), keys)
 
     def _append(self, twigs: Twigs, keys: NDArray[np.int64]) -> None:
-        n_rows, n_nodes = self.n_rows + len(keys), self.n_parts + len(twigs.tag)
+        n_rows, n_nodes = self.n_rows + len(keys), self.n_parts + len(twigs.symbol)
         self._staged.append(_Staged(twigs, keys, n_rows, n_nodes))
 
     def put_back(self, twigs: Twigs, vocabulary: Vocabulary, keys: NDArray[np.int64]) -> None:
-        """Stage rows before all others: what a failed build had taken."""
+        """Stage rows of a failed build again, before all others."""
         staged, names = self._staged, self._terms.names()
         self._terms, self._staged = Interner(), []
         self._append(renumber(twigs, intern_terms(self._terms, vocabulary)), keys)
@@ -176,7 +176,7 @@ class Staging:
             self._append(renumber(some.twigs, numbers), some.keys)
 
     def take(self) -> tuple[Twigs, Vocabulary, NDArray[np.int64]]:
-        """All that was staged, over a vocabulary of its own; leaves nothing."""
+        """Remove all staged subscriptions and return them over a vocabulary of their own."""
         joined = _join([some.twigs for some in self._staged])
         twigs, vocabulary = encode(joined, _words(self._terms))
         keys = [some.keys for some in self._staged]
@@ -185,7 +185,7 @@ class Staging:
 
 
 def merge(parts: Sequence[tuple[Twigs, Vocabulary]]) -> tuple[Twigs, Vocabulary]:
-    """Join twigs over different vocabularies into one over a new one, with just what they use."""
+    """Join twigs over different vocabularies, over a new one with only the terms in use."""
     if len(parts) == 1 and uses_all(*parts[0]):
         return parts[0]
     terms = Interner()
@@ -198,7 +198,7 @@ def _words(terms: Interner) -> pa.Array:
 
 
 def _join(parts: Sequence[Twigs]) -> Twigs:
-    """All subscriptions of several parts over the same terms, in order."""
+    """Concatenate parts over the same terms."""
     if not parts:
         return Writer().subscriptions().twigs
     if len(parts) == 1:

@@ -1,4 +1,4 @@
-"""Terms: element names and tests as text, which is what is interned, counted and joined.
+"""Terms: element names and value tests as text, to be interned, counted and joined.
 
 A name stands for itself. A test starts with two digits, as no name does:
 
@@ -27,7 +27,7 @@ _WIDE = pa.large_string()
 
 
 def term_of(name: str | Test) -> str:
-    """The term of a node that is no `*`."""
+    """The term of a name other than `*`, or of a test."""
     if isinstance(name, str):
         return name
     operand = "" if name.operand is None else name.operand
@@ -37,14 +37,14 @@ def term_of(name: str | Test) -> str:
 
 
 def is_test(terms: pa.Array) -> NDArray[np.bool_]:
-    """Which terms are tests?"""
+    """A flag per term: it is a test."""
     start, text = string_buffers(terms)
-    found: NDArray[np.bool_] = text[start[:-1]] <= _NINE  # no name starts with what is up to 9
-    return found
+    are_tests: NDArray[np.bool_] = text[start[:-1]] <= _NINE  # names start with larger characters
+    return are_tests
 
 
 class Tests(NamedTuple):
-    """Tests by field, as a vocabulary has them, but with attributes and texts written out."""
+    """The fields of tests as in a vocabulary, but with attributes and texts instead of ids."""
 
     source: NDArray[np.uint8]
     test: NDArray[np.uint8]
@@ -54,7 +54,7 @@ class Tests(NamedTuple):
 
 
 def read_tests(terms: pa.Array) -> Tests:
-    """Tests from their terms."""
+    """Parse the terms of tests."""
     start, text = string_buffers(terms)
     zero = np.uint8(ord("0"))
     parts = pc.split_pattern(pc.utf8_slice_codeunits(terms, 2), " ", max_splits=1).flatten()
@@ -67,7 +67,7 @@ def read_tests(terms: pa.Array) -> Tests:
 
 
 def terms_of(vocabulary: Vocabulary) -> pa.Array:
-    """The terms of all tags from 1 on."""
+    """The terms of all symbols from 1 on."""
     names = vocabulary.names.to_arrow().cast(_WIDE)
     if not len(vocabulary.source):
         return names
@@ -92,11 +92,11 @@ def _chosen(texts: pa.Array, ids: NDArray[np.int32]) -> pa.Array:
     return pc.fill_null(texts.cast(_WIDE).take(wanted), "")
 
 
-def label_of(vocabulary: Vocabulary, tag: int) -> str | Test:
-    """What a tag from 1 on stands for in the language."""
-    number = tag - 1 - vocabulary.n_names
+def label_of(vocabulary: Vocabulary, symbol: int) -> str | Test:
+    """The name or test of a symbol from 1 on."""
+    number = symbol - 1 - vocabulary.n_names
     if number < 0:
-        return vocabulary.names.name(tag - 1)
+        return vocabulary.names.name(symbol - 1)
     source, test = Source(vocabulary.source[number]), Comparison(vocabulary.test[number])
     attribute = vocabulary.attribute[number]
     operand: str | float | None = None

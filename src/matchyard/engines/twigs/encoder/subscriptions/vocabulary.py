@@ -1,7 +1,7 @@
-"""Vocabularies made from terms, and twigs over terms as twigs over tags, and back.
+"""Make vocabularies from terms, and translate twigs between terms and symbols.
 
-Names are numbered by falling use, and by their bytes where they are used as often; tests are sorted.
-So a vocabulary depends on what is in it, not on the way there.
+Names are numbered by falling use, and by their bytes among equals; tests are sorted. A vocabulary
+thus depends only on its content, not on the order of additions.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _OF_TEXT = (Comparison.EQUAL, Comparison.UNEQUAL)
 
 
 def encode(twigs: Twigs, terms: pa.Array) -> tuple[Twigs, Vocabulary]:
-    """Twigs over terms as twigs over a new vocabulary with just what they use."""
-    vocabulary, tags = build(terms, count_values(twigs.tag, len(terms)))
-    return renumber(twigs, tags), vocabulary
+    """Translate twigs over terms to a new vocabulary with only the terms in use."""
+    vocabulary, symbols = build(terms, count_values(twigs.symbol, len(terms)))
+    return renumber(twigs, symbols), vocabulary
 
 
 def inspect(vocabulary: Vocabulary, place: str, is_thorough: bool) -> None:
-    """Refuse a vocabulary that encoding must not be given: see `kernels.inspection`."""
+    """Refuse a vocabulary that is unsafe for encoding: see `kernels.inspection`."""
     look = Inspection(vocabulary, place, is_thorough)
     look.names("names")
     n_attributes, n_texts = look.names("attributes"), look.names("texts")
@@ -48,32 +48,32 @@ def inspect(vocabulary: Vocabulary, place: str, is_thorough: bool) -> None:
         for field, names in (("names", vocabulary.names), ("attributes", vocabulary.attributes)):
             look.expect(field, (np.diff(names.text_start) > 0).all(), "has an empty name")
         first = vocabulary.names.text[vocabulary.names.text_start[:-1]]
-        look.expect("names", (first > ord("9")).all(), "has what is no name of XML")
+        look.expect("names", (first > ord("9")).all(), "has an entry that is no name of XML")
         is_so = not (vocabulary.attributes.text <= ord(" ")).any()
-        look.expect("attributes", is_so, "has what is no name of XML")
+        look.expect("attributes", is_so, "has an entry that is no name of XML")
         is_so = (vocabulary.source == Source.ATTRIBUTE.value) == (vocabulary.attribute >= 0)
-        look.expect("attribute", is_so.all(), "is there for other sources, or missing")
+        look.expect("attribute", is_so.all(), "is set for other sources, or missing")
         is_so = np.isin(vocabulary.test, _OF_TEXT) == (vocabulary.text >= 0)
-        look.expect("text", is_so.all(), "is there for other tests, or missing")
+        look.expect("text", is_so.all(), "is set for other tests, or missing")
     look.finish()
 
 
 def renumber(twigs: Twigs, numbers: NDArray[np.int32]) -> Twigs:
-    """The same with other numbers for tags; `*` stays what it is."""
-    return twigs._replace(tag=np.append(numbers, np.int32(ANY))[twigs.tag])
+    """Replace symbols by `numbers`, except for `*`."""
+    return twigs._replace(symbol=np.append(numbers, np.int32(ANY))[twigs.symbol])
 
 
 def build(terms: pa.Array, uses: NDArray[np.int64]) -> tuple[Vocabulary, NDArray[np.int32]]:
-    """A vocabulary of the terms that are used, and the tag of each of them (0: it is not)."""
-    tags = np.zeros(len(terms), np.int32)
+    """A vocabulary of the terms in use, and the symbol of each term (0: not in use)."""
+    symbols = np.zeros(len(terms), np.int32)
     of_tests = is_test(terms) if len(terms) else np.empty(0, np.bool_)
     named = np.flatnonzero((uses > 0) & ~of_tests)
     names, rank = _by_uses(terms.take(pa.array(named)), uses[named])
-    tags[named] = 1 + rank
+    symbols[named] = 1 + rank
     tested = np.flatnonzero((uses > 0) & of_tests)
-    vocabulary, place = _with_tests(names, terms.take(pa.array(tested)))
-    tags[tested] = 1 + vocabulary.n_names + place
-    return vocabulary, tags
+    vocabulary, rank = _with_tests(names, terms.take(pa.array(tested)))
+    symbols[tested] = 1 + vocabulary.n_names + rank
+    return vocabulary, symbols
 
 
 def _by_uses(words: pa.Array, uses: NDArray[np.int64]) -> tuple[Names, NDArray[np.int32]]:
@@ -82,25 +82,25 @@ def _by_uses(words: pa.Array, uses: NDArray[np.int64]) -> tuple[Names, NDArray[n
     interner = Interner()
     interner.intern_arrow(words.take(pa.array(order)))
     names, rank = rank_names(interner.names(), uses[order])
-    found = np.empty(len(words), np.int32)
-    found[order] = rank
-    return names, found
+    ids = np.empty(len(words), np.int32)
+    ids[order] = rank
+    return names, ids
 
 
 def _with_tests(names: Names, terms: pa.Array) -> tuple[Vocabulary, NDArray[np.int32]]:
-    """A vocabulary with these tests, and the place of each among them."""
+    """A vocabulary with these tests, and the rank of each among them."""
     source, test, attribute, text, number = read_tests(terms)
     attributes, attribute_ids = _in_order(attribute, source == Source.ATTRIBUTE)
     texts, text_ids = _in_order(text, np.isin(test, _OF_TEXT))
     order = np.lexsort((number, text_ids, test, attribute_ids, source))
-    place = np.empty(len(order), np.int32)
-    place[order] = np.arange(len(order))
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order))
     columns: Any = (source, attribute_ids, test, text_ids, number)
-    return Vocabulary(names, attributes, texts, *(column[order] for column in columns)), place
+    return Vocabulary(names, attributes, texts, *(column[order] for column in columns)), rank
 
 
 def _in_order(words: pa.Array, wanted: NDArray[np.bool_]) -> tuple[Names, NDArray[np.int32]]:
-    """The distinct words that are wanted, in order of their bytes, and the id of each (-1: not)."""
+    """The distinct wanted words in order of their bytes, and the id of each word (-1: not wanted)."""
     distinct = pc.unique(words.filter(pa.array(wanted)))
     distinct = distinct.take(pc.array_sort_indices(distinct))
     interner = Interner()
@@ -111,8 +111,8 @@ def _in_order(words: pa.Array, wanted: NDArray[np.bool_]) -> tuple[Names, NDArra
 
 
 def uses_all(twigs: Twigs, vocabulary: Vocabulary) -> bool:
-    """Has no row gone since the vocabulary was made?"""
-    uses = count_values(twigs.tag, vocabulary.n_tags)
+    """True if the twigs use the whole vocabulary, with the same counts."""
+    uses = count_values(twigs.symbol, vocabulary.n_symbols)
     n_names = vocabulary.n_names
     return bool(
         (uses[1 : 1 + n_names] == vocabulary.names.counts()).all() and uses[1 + n_names :].all()
@@ -120,23 +120,23 @@ def uses_all(twigs: Twigs, vocabulary: Vocabulary) -> bool:
 
 
 def intern_terms(interner: Interner, vocabulary: Vocabulary) -> NDArray[np.int32]:
-    """The ids of the terms of all tags, by tag; that of the first, which has none, is of no use."""
+    """The ids of terms by symbol; symbol 0 has no term, and its id is a dummy."""
     ids = interner.intern_arrow(terms_of(vocabulary))
     return np.concatenate([np.zeros(1, np.int32), ids])
 
 
 def encode_known(twigs: Twigs, terms: pa.Array, vocabulary: Vocabulary) -> Twigs:
-    """Twigs over terms as twigs over a vocabulary that must have all of them."""
-    found = pc.index_in(terms, terms_of(vocabulary))
-    if found.null_count:
-        missing = terms.filter(found.is_null())[0].as_py()
+    """Translate twigs over terms to a vocabulary, which must have all these terms."""
+    ids = pc.index_in(terms, terms_of(vocabulary))
+    if ids.null_count:
+        missing = terms.filter(ids.is_null())[0].as_py()
         raise UsageError(f"{missing!r} is not in the vocabulary: it was not counted")
-    return renumber(twigs, found.to_numpy().astype(np.int32) + np.int32(1))
+    return renumber(twigs, ids.to_numpy().astype(np.int32) + np.int32(1))
 
 
 def count(twigs: Twigs, terms: pa.Array) -> pa.Table:
-    """What a part of the subscriptions brings to the vocabulary: columns `name` and `count`."""
-    return pa.table({"name": terms, "count": count_values(twigs.tag, len(terms))})
+    """Count the terms of a part of the subscriptions: columns `name` and `count`."""
+    return pa.table({"name": terms, "count": count_values(twigs.symbol, len(terms))})
 
 
 def merge_counts(parts: Iterable[pa.Table]) -> Vocabulary:

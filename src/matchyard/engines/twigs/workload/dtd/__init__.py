@@ -1,3 +1,3 @@
-"""Document type definitions: how they are read, and the grammar in them."""
+"""Read document type definitions and compile their grammars. Read `definition.py` first."""
 
 __all__ = ["content_models", "definition", "grammar"]

@@ -1,8 +1,8 @@
-"""The content models of a document type definition as particles in tables.
+"""Compile the content models of a document type definition to tables of particles.
 
-Mixed content is a text, then perhaps an element and another text, and so on. Where a document is to
-grow, one repetition goes on until it is large enough: the nearest below the root, and of several
-there the one that leads to most elements.
+Mixed content is a text, then perhaps an element and another text, and so on. A document grows by one
+repetition, which goes on until the document is large enough. It is the nearest one below the root,
+and among equals the one that leads to most elements.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from matchyard.engines.twigs.workload.dtd.definition import Attribute, Dtd, Part
 
 NAME, SEQUENCE, CHOICE, TEXT = 0, 1, 2, 3  # kinds of particles
 ONCE, MAYBE, ANY_NUMBER, SOME = 0, 1, 2, 3  # "", "?", "*", "+"
-NEVER = 1 << 20  # the height of what cannot be completed
+NEVER = 1 << 20  # the height of a particle that cannot be completed
 _OCCURS = {"": ONCE, "?": MAYBE, "*": ANY_NUMBER, "+": SOME}
-_CHANCES = {"": 1.0, "?": 0.5, "*": 1.5, "+": 1.5}  # where nothing is said
+_CHANCES = {"": 1.0, "?": 0.5, "*": 1.5, "+": 1.5}  # the defaults
 _MIXED_CHANCE, _ATTRIBUTE_CHANCE = 0.3, 0.1
 
 
 class Particles:
-    """The particles of all elements, parts before what they are parts of."""
+    """The particles of all elements; parts come before the particles that contain them."""
 
     def __init__(
         self, dtd: Dtd, ids: dict[str, int], chances: Mapping[str, Mapping[str, float]]
@@ -38,7 +38,7 @@ class Particles:
         self.models = [self._add_element(name) for name in ids]  # -1 for an empty element
 
     def _add_element(self, name: str) -> int:
-        """The particle of what stands in an element; -1 for nothing."""
+        """The particle of the content of an element; -1 for an empty element."""
         element = self.dtd.elements[name]
         if element.content == "EMPTY":
             return -1
@@ -55,9 +55,9 @@ class Particles:
         return self._add(SEQUENCE, ONCE, 1.0, -1, [text, more])
 
     def chance_of_attribute(self, name: str, attribute: Attribute) -> float:
-        """How often it is there."""
+        """The chance that an element has the attribute."""
         if attribute.is_required or (attribute.kind == "ID" and self.ids[name] == 0):
-            return 1.0  # an identifier of the root, so that there is one to refer to
+            return 1.0  # the root always has its identifier, so that references have a target
         return self._said(name, f"@{attribute.name}", _ATTRIBUTE_CHANCE)
 
     def _add_part(self, name: str, part: Particle) -> int:
@@ -73,9 +73,9 @@ class Particles:
 
     def _said(self, name: str, child: str, otherwise: float) -> float:
         for parent in (name, ""):
-            found = self.chances.get(parent, {}).get(child)
-            if child and found is not None:
-                return float(found)
+            chance = self.chances.get(parent, {}).get(child)
+            if child and chance is not None:
+                return float(chance)
         return otherwise
 
     def _add(
@@ -92,7 +92,7 @@ class Particles:
         return len(self.kind) - 1
 
     def heights(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """How many levels of elements each particle needs, and which part of a choice needs least."""
+        """The levels of elements that each particle needs, and the lowest part of each choice."""
         heights = np.full(len(self.kind), NEVER, np.int32)
         lowest = np.zeros(len(self.kind), np.int32)
         before = np.zeros_like(heights)
@@ -120,16 +120,16 @@ class Particles:
         return 1 if model < 0 else min(NEVER, 1 + self._need(heights, model))
 
     def growing(self, heights: NDArray[np.int32]) -> list[int]:
-        """The repetition that makes documents large, after the particles that lead to it."""
+        """The path of particles to the repetition that makes documents large."""
         paths = [[model] for model in self.models[:1] if model >= 0]
         seen = set(self.models[:1])
         while paths:
-            found: list[list[int]] = []
+            repeated: list[list[int]] = []
             names: list[list[int]] = []
             for path in paths:
-                self._look(path, heights, found, names)
-            if found:
-                return max(found, key=lambda path: self._reach(path[-1]))
+                self._look(path, heights, repeated, names)
+            if repeated:
+                return max(repeated, key=lambda path: self._reach(path[-1]))
             paths = []
             for path in names:
                 model = self.models[self.element[path[-1]]]
@@ -139,7 +139,7 @@ class Particles:
         return []
 
     def needed_depth(self, path: list[int], heights: NDArray[np.int32]) -> int:
-        """How deep a document must be that has what is on the path to growth."""
+        """The depth of the lowest document with all particles of the path."""
         needed, depth = self._need_of_element(heights, 0), 1
         for particle in path:
             needed = max(needed, depth + int(heights[particle]))
@@ -150,20 +150,20 @@ class Particles:
         self,
         path: list[int],
         heights: NDArray[np.int32],
-        found: list[list[int]],
+        repeated: list[list[int]],
         names: list[list[int]],
     ) -> None:
-        """The repetitions in a particle, and the names that are not within one."""
+        """Collect the repetitions in a particle, and the names outside repetitions."""
         particle = path[-1]
         if heights[particle] >= NEVER:
             return
         if self.occurs[particle] in (ANY_NUMBER, SOME):
-            found.append(path)
+            repeated.append(path)
             return
         if self.kind[particle] == NAME:
             names.append(path)
         for part in self.parts[particle]:
-            self._look([*path, part], heights, found, names)
+            self._look([*path, part], heights, repeated, names)
 
     def _reach(self, particle: int) -> int:
         """How many elements can stand below a particle."""

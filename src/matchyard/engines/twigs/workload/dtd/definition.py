@@ -1,20 +1,26 @@
-"""Document type definitions: which elements may stand in which, and what attributes they have."""
+"""Document type definitions: the content models and the attributes of elements."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import NamedTuple
+from xml.parsers.expat import model as expat
 
 from matchyard.engines.twigs.workload.dtd import declarations
-from matchyard.engines.twigs.workload.dtd.declarations import NAME, Declared
+from matchyard.engines.twigs.workload.dtd.declarations import Declared, Model
 from matchyard.errors import UsageError
 
-_TOKEN = re.compile(rf"\s*([(),|?*+]|{NAME})")
-_ATTRIBUTE = re.compile(
-    rf"\s*({NAME})\s*(NOTATION\s*)?(\([^)]*\)|{NAME})\s*"
-    r"(#REQUIRED|#IMPLIED|#FIXED\s*)?(\"[^\"]*\"|'[^']*')?\s*"
-)
+_OCCURS = {
+    expat.XML_CQUANT_NONE: "",
+    expat.XML_CQUANT_OPT: "?",
+    expat.XML_CQUANT_REP: "*",
+    expat.XML_CQUANT_PLUS: "+",
+}
+_KINDS = {
+    expat.XML_CTYPE_NAME: "name",
+    expat.XML_CTYPE_SEQ: "sequence",
+    expat.XML_CTYPE_CHOICE: "choice",
+}
 
 
 class Particle(NamedTuple):
@@ -49,7 +55,7 @@ class Dtd(NamedTuple):
     """A document type definition."""
 
     elements: dict[str, Element]
-    missing: tuple[str, ...]  # what it includes and was not read
+    missing: tuple[str, ...]  # files that it includes and that were not read
 
     def children(self, name: str) -> list[str]:
         """The declared elements that may stand in an element."""
@@ -83,88 +89,41 @@ def read_text(text: str) -> Dtd:
 
 def _made_of(declared: Declared) -> Dtd:
     elements = {
-        name: _element(name, model, declared.attributes.get(name, []))
+        name: _element(name, model, declared.attributes.get(name, {}))
         for name, model in declared.models.items()
     }
     return Dtd(elements, declared.missing)
 
 
-def _element(name: str, model: str, attribute_lists: list[str]) -> Element:
-    attributes: dict[str, Attribute] = {}
-    for text in attribute_lists:
-        for attribute in _attributes(name, text):
-            attributes.setdefault(attribute.name, attribute)
-    tokens = _tokens(name, model)
-    found = tuple(attributes.values())
-    if tokens in (["EMPTY"], ["ANY"]):
-        return Element(name, tokens[0], (), None, found)
-    if "#PCDATA" in tokens:
-        names = [token for token in tokens if token not in ("#PCDATA", *"()|*+?,")]
-        return Element(name, "mixed", tuple(dict.fromkeys(names)), None, found)
-    particle, rest = _particle(name, tokens)
-    if rest or particle.kind == "name":
-        raise UsageError(f"element {name!r}: not a content model: {' '.join(model.split())!r}")
-    return Element(name, "children", tuple(dict.fromkeys(names_in(particle))), particle, found)
+def _element(name: str, model: Model, kinds: dict[str, tuple[str, bool]]) -> Element:
+    attributes = tuple(_attribute(one, *about) for one, about in kinds.items())
+    kind, _, _, parts = model
+    if kind in (expat.XML_CTYPE_EMPTY, expat.XML_CTYPE_ANY):
+        content = "EMPTY" if kind == expat.XML_CTYPE_EMPTY else "ANY"
+        return Element(name, content, (), None, attributes)
+    if kind == expat.XML_CTYPE_MIXED:
+        names = dict.fromkeys(part[2] for part in parts)
+        return Element(name, "mixed", tuple(names), None, attributes)
+    particle = _particle(model)
+    names = dict.fromkeys(_names_in(particle))
+    return Element(name, "children", tuple(names), particle, attributes)
 
 
-def names_in(part: Particle) -> list[str]:
+def _particle(model: Model) -> Particle:
+    kind, quantity, name, parts = model
+    return Particle(_KINDS[kind], name or "", tuple(map(_particle, parts)), _OCCURS[quantity])
+
+
+def _names_in(part: Particle) -> list[str]:
     """The names in a content model, in its order."""
     if part.kind == "name":
         return [part.name]
-    return [name for inner in part.parts for name in names_in(inner)]
+    return [name for inner in part.parts for name in _names_in(inner)]
 
 
-def _tokens(name: str, model: str) -> list[str]:
-    """The signs and names of a content model."""
-    tokens, at, model = [], 0, model.rstrip()
-    while at < len(model):
-        found = _TOKEN.match(model, at)
-        if found is None:
-            raise UsageError(f"element {name!r}: not a content model: {model[at : at + 20]!r}")
-        tokens.append(found[1])
-        at = found.end()
-    return tokens
-
-
-def _particle(name: str, tokens: list[str]) -> tuple[Particle, list[str]]:
-    """The first part of a model, and what comes after it."""
-    if not tokens or tokens[0] in ",|)?*+":
-        raise UsageError(f"element {name!r}: expected a name or '(' in its content model")
-    if tokens[0] != "(":
-        occurs, rest = _occurs(tokens[1:])
-        return Particle("name", tokens[0], (), occurs), rest
-    parts, signs, rest = [], set(), tokens
-    while True:
-        part, rest = _particle(name, rest[1:])
-        parts.append(part)
-        sign = rest[0] if rest else ""
-        if sign == ")":
-            break
-        signs.add(sign)
-        if sign not in (",", "|") or len(signs) > 1:
-            raise UsageError(f"element {name!r}: expected ')' or one kind of ',' and '|'")
-    occurs, rest = _occurs(rest[1:])
-    return Particle("choice" if "|" in signs else "sequence", "", tuple(parts), occurs), rest
-
-
-def _occurs(tokens: list[str]) -> tuple[str, list[str]]:
-    if tokens and tokens[0] in "?*+":
-        return tokens[0], tokens[1:]
-    return "", tokens
-
-
-def _attributes(element: str, text: str) -> list[Attribute]:
-    found, at = [], 0
-    while at < len(text):
-        one = _ATTRIBUTE.match(text, at)
-        if one is None or not (one[4] or one[5]):
-            part = " ".join(text[at:].split())[:30]
-            raise UsageError(f"element {element!r}: not an attribute: {part!r}")
-        name, notation, kind = one[1], one[2], one[3]
-        values: tuple[str, ...] = ()
-        if kind.startswith("("):
-            values = tuple(value.strip() for value in kind[1:-1].split("|"))
-            kind = "NOTATION" if notation else "choice"
-        found.append(Attribute(name, kind, values, one[4] == "#REQUIRED"))
-        at = one.end()
-    return found
+def _attribute(name: str, kind: str, is_required: bool) -> Attribute:
+    """An attribute; expat writes choices as `(a|b)` and `NOTATION(a|b)`."""
+    word, bracket, values = kind.removesuffix(")").partition("(")
+    if not bracket:
+        return Attribute(name, kind, (), is_required)
+    return Attribute(name, word or "choice", tuple(values.split("|")), is_required)

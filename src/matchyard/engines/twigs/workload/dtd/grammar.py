@@ -1,4 +1,4 @@
-"""A document type definition as tables of numbers, from which documents and twigs are drawn."""
+"""Compile a document type definition to tables of numbers, to draw documents and twigs from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from matchyard.kernels.csr import ragged
 VALUE, ID, REFERENCE = 0, 1, 2  # kinds of attributes
 _KINDS = {"ID": ID, "IDREF": REFERENCE, "IDREFS": REFERENCE}
 _LEFT_OUT = ("ENTITY", "ENTITIES", "NOTATION", "IDREF", "IDREFS")  # unless they are required
-_VALUE = (Slot("kind"),)  # of an attribute of which nothing is said
+_VALUE = (Slot("kind"),)  # the default for attributes
 _MARKS = 32  # brackets, quotes, spaces and the digits of an identifier, at most
 
 
@@ -33,23 +33,23 @@ class Rules(NamedTuple):
 
     kind: NDArray[np.uint8]
     occurs: NDArray[np.uint8]
-    chance: NDArray[np.float64]  # that it is there, or of one more
-    element: NDArray[np.int32]  # of a name, and of a text the one that it is in
+    chance: NDArray[np.float64]  # that it is present, or that it repeats once more
+    element: NDArray[np.int32]  # of a name; of a text, the element around it
     part_start: NDArray[np.int64]
     parts: NDArray[np.int32]
     share: NDArray[np.float64]  # of the parts of a choice, up to and with each
     height: NDArray[np.int32]  # levels of elements that it needs at least
     lowest: NDArray[np.int32]  # the part of a choice that needs least
-    is_on_path: NDArray[np.bool_]  # must it be taken for a document to grow?
+    is_on_path: NDArray[np.bool_]  # a document must take it to grow
 
 
 class Tags(NamedTuple):
     """Elements and their attributes; the root is element 0."""
 
     names: Texts
-    model: NDArray[np.int32]  # the particle of what is in it, -1 for an empty one
-    is_spaced: NDArray[np.bool_]  # has it only elements in it?
-    text: NDArray[np.int32]  # what is written in it
+    model: NDArray[np.int32]  # the particle of its content, -1 for an empty element
+    is_spaced: NDArray[np.bool_]  # it contains only elements
+    text: NDArray[np.int32]  # the template of its text
     attribute_start: NDArray[np.int64]
     attribute_names: Texts
     attribute_kind: NDArray[np.uint8]
@@ -58,7 +58,7 @@ class Tags(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What is written: slots, each of which draws from a pool of texts."""
+    """Templates of texts: slots, each of which draws from a pool of texts."""
 
     slot_start: NDArray[np.int64]
     slot_pool: NDArray[np.int32]
@@ -66,7 +66,7 @@ class Written(NamedTuple):
     slot_most: NDArray[np.int32]
     pool_start: NDArray[np.int64]
     pool: Texts
-    is_number: NDArray[np.bool_]  # of pools: are all texts numbers?
+    is_number: NDArray[np.bool_]  # of pools: all texts are numbers
 
 
 class Graph(NamedTuple):
@@ -77,7 +77,7 @@ class Graph(NamedTuple):
 
 
 class Grammar(NamedTuple):
-    """All of it, with the bounds of what documents need."""
+    """All tables, with bounds for the writers."""
 
     rules: Rules
     tags: Tags
@@ -86,7 +86,7 @@ class Grammar(NamedTuple):
     growing: int  # the particle that repeats until a document is large enough, or -1
     needed_depth: int  # of the lowest document that can grow
     most_parts: int  # of a particle
-    widest: int  # bytes that are written at once, at most
+    widest: int  # the most bytes that are written at once
     longest_name: int  # of elements
 
 
@@ -96,7 +96,7 @@ def compile_grammar(
     chances: Mapping[str, Mapping[str, float]],
     texts: Mapping[str, tuple[Slot, ...]],
 ) -> Grammar:
-    """The tables of the elements that can stand in a document."""
+    """Compile the tables of the elements that a document can have."""
     if root not in dtd.elements:
         raise UsageError(f"the DTD declares no element {root!r} to be the root")
     ids = _reachable(dtd, root)
@@ -105,7 +105,9 @@ def compile_grammar(
     path = particles.growing(heights)
     needed_depth = particles.needed_depth(path, heights)
     if needed_depth >= NEVER:
-        raise UsageError(f"no document of this DTD ends: what {root!r} must have contains itself")
+        raise UsageError(
+            f"no document of this DTD ends: {root!r} requires an element within itself"
+        )
     templates = _Templates(texts)
     attributes = [_attributes(dtd.elements[name].attributes) for name in ids]
     tags = _tags(dtd, ids, attributes, particles, templates)
@@ -153,14 +155,14 @@ def _tags(
 
 
 def _reachable(dtd: Dtd, root: str) -> dict[str, int]:
-    """The elements that can stand in a document, with their numbers: the root is the first."""
-    found, waiting = {root: 0}, [root]
+    """The numbers of the elements that a document can have; the root is 0."""
+    ids, waiting = {root: 0}, [root]
     for name in waiting:
         for child in dtd.children(name):
-            if child not in found:
-                found[child] = len(found)
+            if child not in ids:
+                ids[child] = len(ids)
                 waiting.append(child)
-    return found
+    return ids
 
 
 def _attributes(attributes: Iterable[Attribute]) -> list[Attribute]:
@@ -168,7 +170,7 @@ def _attributes(attributes: Iterable[Attribute]) -> list[Attribute]:
 
 
 class _Templates:
-    """What is written in elements and attributes, as it is added."""
+    """Collects the templates of texts of elements and attributes."""
 
     def __init__(self, texts: Mapping[str, tuple[Slot, ...]]) -> None:
         self.texts = texts
@@ -176,12 +178,12 @@ class _Templates:
         self.pools = dict(POOLS)
 
     def add(self, name: str, otherwise: tuple[Slot, ...]) -> int:
-        """The number of what is written under that name."""
+        """Add the template of a name; returns its number."""
         self.templates.append(self.texts.get(name, otherwise))
         return len(self.templates) - 1
 
     def add_attribute(self, attribute: Attribute) -> int:
-        """The same for an attribute, which may have a choice of values."""
+        """Add the template of an attribute, which may have a choice of values."""
         if not attribute.values:
             return self.add(f"@{attribute.name}", _VALUE)
         pool = "|".join(attribute.values)
@@ -190,7 +192,7 @@ class _Templates:
         return len(self.templates) - 1
 
     def longest(self) -> int:
-        """Bytes of the longest text that can be written."""
+        """Bytes of the longest text of a template."""
         longest = {
             name: max(len(text.encode()) for text in pool) for name, pool in self.pools.items()
         }
@@ -201,12 +203,12 @@ class _Templates:
 
     def tables(self) -> Written:
         """Slots of templates, and texts of pools."""
-        places = {name: place for place, name in enumerate(self.pools)}
+        numbers = {name: number for number, name in enumerate(self.pools)}
         slots = [slot for template in self.templates for slot in template]
         pools = list(self.pools.values())
         return Written(
             _start(self.templates),
-            np.array([places[slot.pool] for slot in slots], np.int32),
+            np.array([numbers[slot.pool] for slot in slots], np.int32),
             np.array([slot.fewest for slot in slots], np.int32),
             np.array([slot.most for slot in slots], np.int32),
             _start(pools), _texts(text for pool in pools for text in pool),
@@ -215,8 +217,8 @@ class _Templates:
 
 
 def _start(rows: Sequence[Sequence[Any]] | Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = ragged(np.array([len(row) for row in rows], np.int64))
-    return found
+    start: NDArray[np.int64] = ragged(np.array([len(row) for row in rows], np.int64))
+    return start
 
 
 def _flat(rows: Sequence[Any], kind: type[Any]) -> NDArray[Any]:
