@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from matchyard.engines.predicates.encoder.layout import Filters, Vocabulary
-from matchyard.engines.predicates.encoder.subscriptions.operator_reading import read_constraint
+from matchyard.engines.predicates.encoder.subscriptions.operators import read_constraint
 from matchyard.engines.predicates.encoder.subscriptions.vocabulary import read
 from matchyard.engines.predicates.language.canonical import (
     Constraint,
