@@ -35,6 +35,7 @@ __all__ = [
     "format",
     "formatting",
     "make_test",
+    "model",
     "normal_form",
     "parse",
     "parse_event",

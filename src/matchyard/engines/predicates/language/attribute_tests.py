@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from matchyard.engines.predicates.language.canonical import ALONE, Constraint, Test, rank, sort_key
+from matchyard.engines.predicates.language.canonical import ALONE, rank, sort_key
+from matchyard.engines.predicates.language.model import Constraint, Test
 from matchyard.errors import ParseError
 
 

@@ -1,6 +1,6 @@
-"""What a predicate consists of, and the one form in which each constraint is kept.
+"""The canonical form of tests and constraints: texts that mean the same give equal objects.
 
-Two constraints that were written differently and hold for the same values by these rules are equal:
+The rules:
 
 * `-0.0` is `0`; a float that is a whole number of at most 63 bits is an integer;
 * `between` with equal closed ends is `=`; texts from `s` to just before the `successor` of `s` are
@@ -25,10 +25,11 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from ipaddress import ip_network
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from matchyard.engines.predicates.language.model import Constraint, Test
 from matchyard.errors import ParseError, shorten
 
 _BELOW = 2**63  # whole floats under it are kept as integers
@@ -36,55 +37,6 @@ _LIMIT = 2**64
 ALONE = frozenset({"except", "not prefix", "not suffix", "not wildcard", "not ignore-case"})
 EXAMPLES = {"cidr": "10.0.0.0/8", "wildcard": "a*b"}  # of operands; others take "ab"
 _WILDCARD = re.compile(r"(?:[^\\]|\\[*\\])*", re.DOTALL)
-
-
-class Test(NamedTuple):
-    """One alternative of a constraint: an operator and what it compares with."""
-
-    op: str
-    value: Any
-
-    def __eq__(self, other: object) -> bool:
-        """Python holds `True == 1`; here they are different values."""
-        return tuple.__eq__(self, other) is True and _is_same(self.value, other[1])  # type: ignore[index]
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return tuple.__hash__(self)
-
-
-Test.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for tests
-
-
-class Constraint(NamedTuple):
-    """Satisfied when a value of the attribute `name` satisfies one of the tests."""
-
-    name: str
-    tests: tuple[Test, ...]
-
-
-class Filter(NamedTuple):
-    """Matches when the constraints hold together, and none of the negated groups does."""
-
-    holds: tuple[Constraint, ...]
-    fails: tuple[tuple[Constraint, ...], ...] = ()
-
-
-class Predicate(NamedTuple):
-    """Matches when one of its filters does."""
-
-    filters: tuple[Filter, ...]
-
-
-class Kept(Predicate):
-    """A predicate that `parse` made: it is in order and need not be checked again."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"Predicate(filters={self.filters!r})"
 
 
 def make_test(op: str, value: Any) -> Test:
@@ -173,12 +125,6 @@ def sort_key(test: Test) -> tuple[Any, ...]:
 def constraint_key(constraint: Constraint) -> tuple[Any, ...]:
     """What constraints are put in order by."""
     return (constraint.name, tuple(sort_key(test) for test in constraint.tests))
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    if isinstance(a, tuple):
-        return all(isinstance(x, bool) == isinstance(y, bool) for x, y in zip(a, b, strict=True))
-    return isinstance(a, bool) == isinstance(b, bool)
 
 
 def rank(value: Any) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from matchyard.engines.predicates.language.canonical import Constraint, Filter, Predicate, Test
+from matchyard.engines.predicates.language.model import Constraint, Filter, Predicate, Test
 from matchyard.engines.predicates.language.text import is_plain_name
 
 _IGNORING = " ignoring case"

@@ -13,17 +13,11 @@ from __future__ import annotations
 from typing import Any
 
 from matchyard.engines.predicates.language.attribute_tests import alternatives
-from matchyard.engines.predicates.language.canonical import (
-    Constraint,
-    Filter,
-    Predicate,
-    Test,
-    make_test,
-    successor,
-)
+from matchyard.engines.predicates.language.canonical import make_test, successor
 from matchyard.engines.predicates.language.events import check_event, finite, read_json, whole
 from matchyard.engines.predicates.language.expressions import Expression, Field, field
 from matchyard.engines.predicates.language.formatting import format_predicate
+from matchyard.engines.predicates.language.model import Constraint, Filter, Predicate, Test
 from matchyard.engines.predicates.language.normal_form import (
     MAX_FILTERS,
     MAX_TESTS,

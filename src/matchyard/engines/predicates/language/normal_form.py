@@ -17,16 +17,8 @@ from typing import Any, TypeAlias
 
 from matchyard.engines.conditions import And, Not, Or
 from matchyard.engines.predicates.language.attribute_tests import alternatives
-from matchyard.engines.predicates.language.canonical import (
-    Constraint,
-    Filter,
-    Kept,
-    Predicate,
-    Test,
-    check_name,
-    constraint_key,
-    make_test,
-)
+from matchyard.engines.predicates.language.canonical import check_name, constraint_key, make_test
+from matchyard.engines.predicates.language.model import Constraint, Filter, Kept, Predicate, Test
 from matchyard.errors import ParseError, shorten
 
 MAX_FILTERS = 16_384  # of one predicate, unless an option says otherwise

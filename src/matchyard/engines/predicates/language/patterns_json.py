@@ -15,13 +15,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from matchyard.engines.conditions import And, Not, Or
-from matchyard.engines.predicates.language.canonical import (
-    EXAMPLES,
-    Constraint,
-    Test,
-    check_name,
-    make_test,
-)
+from matchyard.engines.predicates.language.canonical import EXAMPLES, check_name, make_test
+from matchyard.engines.predicates.language.model import Constraint, Test
 from matchyard.engines.predicates.language.normal_form import Condition, constrain
 from matchyard.errors import ParseError, shorten
 

@@ -18,7 +18,8 @@ import re
 from typing import Any, NoReturn
 
 from matchyard.engines.conditions import And, Not, Or
-from matchyard.engines.predicates.language.canonical import Constraint, Test, check_name, make_test
+from matchyard.engines.predicates.language.canonical import check_name, make_test
+from matchyard.engines.predicates.language.model import Constraint, Test
 from matchyard.engines.predicates.language.normal_form import Condition, constrain
 from matchyard.errors import ParseError
 

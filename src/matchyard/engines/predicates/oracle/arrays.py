@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from itertools import product
 from typing import Any
 
-from matchyard.engines.predicates.language.canonical import Constraint
+from matchyard.engines.predicates.language.model import Constraint
 from matchyard.engines.predicates.oracle.values import satisfies
 
 Row = list[tuple[str, Any]]  # names of attributes and their values

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from matchyard.engines.predicates.language.canonical import (
-    ALONE,
-    Constraint,
-    Filter,
-    Predicate,
-    kind,
-)
+from matchyard.engines.predicates.language.canonical import ALONE, kind
 from matchyard.engines.predicates.language.formatting import (
     format_constraint,
     format_filter,
     format_name,
     format_value,
 )
+from matchyard.engines.predicates.language.model import Constraint, Filter, Predicate
 from matchyard.engines.predicates.language.normal_form import Group
 from matchyard.engines.predicates.oracle.arrays import Row, find_row, flatten
 from matchyard.engines.predicates.oracle.values import satisfies

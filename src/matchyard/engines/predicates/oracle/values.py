@@ -8,7 +8,8 @@ from collections.abc import Callable
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from matchyard.engines.predicates.language.canonical import Test, kind, nearest
+from matchyard.engines.predicates.language.canonical import kind, nearest
+from matchyard.engines.predicates.language.model import Test
 
 
 def satisfies(value: Any, test: Test) -> bool:

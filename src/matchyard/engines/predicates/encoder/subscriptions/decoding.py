@@ -11,12 +11,8 @@ import numpy as np
 from matchyard.engines.predicates.encoder.layout import Filters, Vocabulary
 from matchyard.engines.predicates.encoder.subscriptions.operators import read_constraint
 from matchyard.engines.predicates.encoder.subscriptions.vocabulary import read
-from matchyard.engines.predicates.language.canonical import (
-    Constraint,
-    Filter,
-    Predicate,
-    constraint_key,
-)
+from matchyard.engines.predicates.language.canonical import constraint_key
+from matchyard.engines.predicates.language.model import Constraint, Filter, Predicate
 from matchyard.engines.predicates.language.normal_form import filter_key, group_key
 
 _CHUNK = 4096  # rows that are lists at the same time

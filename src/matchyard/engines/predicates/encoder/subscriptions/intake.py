@@ -22,7 +22,7 @@ from matchyard.engines.predicates.encoder.subscriptions.operators import (
 from matchyard.engines.predicates.encoder.subscriptions.pieces import Pieces, join, renumber
 from matchyard.engines.predicates.encoder.subscriptions.vocabulary import encode, read
 from matchyard.engines.predicates.language import parse
-from matchyard.engines.predicates.language.canonical import Constraint, Kept, Predicate
+from matchyard.engines.predicates.language.model import Constraint, Kept, Predicate
 from matchyard.errors import ParseError, shorten
 from matchyard.kernels.strings import Interner, Names
 

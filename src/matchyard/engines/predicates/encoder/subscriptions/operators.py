@@ -18,7 +18,8 @@ from typing import Any
 from matchyard.engines.predicates.encoder.events.pattern_index import INVERTED, WILDCARD
 from matchyard.engines.predicates.encoder.layout import Kind
 from matchyard.engines.predicates.encoder.subscriptions.pieces import HIGH, OPEN, Form
-from matchyard.engines.predicates.language.canonical import Test, sort_key, successor
+from matchyard.engines.predicates.language.canonical import sort_key, successor
+from matchyard.engines.predicates.language.model import Test
 
 Piece = tuple[int, int, int, int]  # kind, forms, low and high word
 End = tuple[int, int]  # form and word
