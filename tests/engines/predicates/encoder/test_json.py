@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from matchyard.engines.predicates.encoder.events.attributes import NUMBER, TEXT, WHERE, Column
 from matchyard.engines.predicates.encoder.events.intake import column
-from matchyard.engines.predicates.encoder.number_codes import join
 from matchyard.engines.predicates.language.canonical import nearest
 from matchyard.errors import ParseError
+from tests.engines.predicates.number_pairs import join
 
 
 class Options(NamedTuple):

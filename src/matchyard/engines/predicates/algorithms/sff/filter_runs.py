@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from matchyard.engines.predicates.algorithms.shared.counted_filters import Entries
 from matchyard.kernels.csr import count_values, ragged
+from matchyard.kernels.search import first_above, first_at_least
 
 EQUAL, UP_TO, FROM, ALL_BUT, BETWEEN = range(5)
 N_SORTED = 4  # the shapes that are sorted by one bound
@@ -162,18 +163,6 @@ def _grow(span_start, low, high):
 
 
 @njit(nogil=True, cache=True)
-def _first_from(values, start, end, value):
-    """The first place from `start` on with at least that value, or `end`."""
-    while start < end:
-        middle = (start + end) // 2
-        if values[middle] < value:
-            start = middle + 1
-        else:
-            end = middle
-    return start
-
-
-@njit(nogil=True, cache=True)
 def new_runs(batch):
     """Room for the runs of any event of the batch."""
     most = 0
@@ -205,17 +194,17 @@ def find_runs(table, batch, event, runs):
         end = start[EQUAL]
         for i in range(len(codes)):
             if i == 0 or codes[i] != codes[i - 1]:
-                begin = _first_from(bounds, end, start[EQUAL + 1], codes[i])
-                end = _first_from(bounds, begin, start[EQUAL + 1], codes[i] + 1)
+                begin = first_at_least(bounds, end, start[EQUAL + 1], codes[i])
+                end = first_above(bounds, begin, start[EQUAL + 1], codes[i])
                 n_runs = _put(runs, n_runs, begin, end, False)
-        begin = _first_from(bounds, start[UP_TO], start[UP_TO + 1], lowest)
+        begin = first_at_least(bounds, start[UP_TO], start[UP_TO + 1], lowest)
         n_runs = _put(runs, n_runs, begin, start[UP_TO + 1], False)
-        end = _first_from(bounds, start[FROM], start[FROM + 1], highest + 1)
+        end = first_above(bounds, start[FROM], start[FROM + 1], highest)
         n_runs = _put(runs, n_runs, start[FROM], end, False)
         begin = end = start[ALL_BUT]
         if lowest == highest:  # with two values, one of them is not the one excluded
-            begin = _first_from(bounds, begin, start[ALL_BUT + 1], lowest)
-            end = _first_from(bounds, begin, start[ALL_BUT + 1], lowest + 1)
+            begin = first_at_least(bounds, begin, start[ALL_BUT + 1], lowest)
+            end = first_above(bounds, begin, start[ALL_BUT + 1], lowest)
         n_runs = _put(runs, n_runs, start[ALL_BUT], begin, False)
         n_runs = _put(runs, n_runs, end, start[ALL_BUT + 1], False)
         if table.root[slot] >= 0:
@@ -234,7 +223,7 @@ def _descend(table, slot, code, runs, n_runs, repeats):
     while node >= 0:
         start, end = table.node_start[node], table.node_start[node + 1]
         if code <= table.node_center[node]:
-            stop = _first_from(table.span_low, start, end, code + 1)
+            stop = first_above(table.span_low, start, end, code)
             n_runs = _put(runs, n_runs, n_sorted + start, n_sorted + stop, repeats)
             node = table.node_left[node] if code < table.node_center[node] else np.int32(-1)
         else:

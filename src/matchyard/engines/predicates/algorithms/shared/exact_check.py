@@ -78,16 +78,6 @@ def _constraint_holds(
 
 
 @njit(nogil=True, cache=True)
-def constraint_holds(table, constraint, batch, event, first):
-    """Does one value of the event satisfy the constraint?"""
-    start, end = batch.event_start[event], batch.event_start[event + 1]
-    return _constraint_holds(
-        table.piece_start, table.slots, table.low, table.high, constraint,
-        batch.slots, batch.codes, start, end, first,
-    )  # fmt: skip
-
-
-@njit(nogil=True, cache=True)
 def filter_holds(table, number, batch, event, first, has_places):
     """Does the filter match the event?"""
     return holds(

@@ -21,6 +21,7 @@ from matchyard.engines.predicates.encoder.layout import Batch, Filters, Kind, Vo
 from matchyard.errors import EventError, UsageError
 from matchyard.kernels import csr
 from matchyard.kernels.bitset import ALL, ONE, WORD, ZERO, count_ones, lowest_one
+from matchyard.kernels.growing import with_room
 from matchyard.kernels.inspection import Inspection
 
 SUPPORTS = "intervals"
@@ -310,21 +311,12 @@ def all_but_first(n_words, n_rows):
 
 
 @njit(nogil=True, cache=True)
-def _with_room(hits, n_hits, n_more):
-    if n_hits + n_more <= len(hits):
-        return hits
-    larger = np.empty(2 * (n_hits + n_more), np.int32)
-    larger[:n_hits] = hits[:n_hits]
-    return larger
-
-
-@njit(nogil=True, cache=True)
 def unmarked(bits, hits, n_hits):
     """Append the rows whose bits are clear; the array may be a new one."""
     n_more = WORD * len(bits)
     for word in bits:
         n_more -= count_ones(word)
-    hits = _with_room(hits, n_hits, n_more)
+    hits = with_room(hits, n_hits, n_hits + n_more)
     for at in range(len(bits)):
         word = ~bits[at]
         while word != ZERO:
@@ -344,7 +336,7 @@ def zeros(counts, first, stop, hits, n_hits):
             n_zeros += counts[row] == 0
         if n_zeros == 0:
             continue
-        hits = _with_room(hits, n_hits, WORD)
+        hits = with_room(hits, n_hits, n_hits + WORD)
         for row in range(start, end):
             hits[n_hits] = row  # and the next one over it, unless it counts
             n_hits += counts[row] == 0

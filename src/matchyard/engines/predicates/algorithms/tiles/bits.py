@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from matchyard.engines.predicates.algorithms.shared.exact_check import pieces_of
 from matchyard.engines.predicates.algorithms.tiles.cells import Cells
+from matchyard.kernels.growing import with_room
 from matchyard.kernels.inspection import Inspection
 
 TILE_WORDS = 8  # a row is one cache line and one vector
@@ -50,15 +51,6 @@ def inspect(look: Inspection, table: Any, kind: str, n_lists: int, group: int) -
         n_rows = (np.diff(table.bound_start) + 3)[slot] * (TILE_WORDS if group > 1 else 1)
         is_inside = (at >= 0) & (at <= n_bits - n_rows)
         look.expect(f"{kind}_list_at", is_inside.all(), f"leads out of {n_bits} words")
-
-
-@njit(nogil=True, cache=True)
-def _grown(array, n_needed):
-    if n_needed <= len(array):
-        return array
-    larger = np.empty(max(n_needed, 2 * len(array)), array.dtype)
-    larger[: len(array)] = array
-    return larger
 
 
 @njit(nogil=True, cache=True)
@@ -283,7 +275,7 @@ def _block_bits(tiles, cells):
         for i in range(n_picked):
             number = touched[i]
             width = _width(cells.bound_start, number)
-            bits = _grown(bits, n_bits + width)
+            bits = with_room(bits, n_bits, n_bits + width)
             bits[n_bits : n_bits + width] = ~_ZERO
             list_slot[n_listed], list_at[n_listed] = number, n_bits
             place[number] = n_bits

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-LENGTH = 33  # bytes of the longest: "6" and 32 digits; `out` has at least that many
-
 
 @njit(nogil=True, cache=True)
 def _hex(digit):

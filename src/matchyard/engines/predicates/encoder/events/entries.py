@@ -17,10 +17,12 @@ from matchyard.engines.predicates.encoder.events.attributes import (
     Column,
 )
 from matchyard.engines.predicates.encoder.events.pattern_index import find_patterns
-from matchyard.engines.predicates.encoder.json.decimals import bits_to_double
 from matchyard.engines.predicates.encoder.layout import Batch, Kind, Vocabulary
 from matchyard.engines.predicates.encoder.number_codes import number_code
+from matchyard.kernels.bits import float_of
+from matchyard.kernels.growing import with_room
 from matchyard.kernels.hashing import is_equal, xxh64
+from matchyard.kernels.search import first_at_least
 from matchyard.kernels.strings import home
 
 _PRESENT, _NUMBER, _OTHER, _TEXT = (
@@ -80,13 +82,6 @@ def _sort(keys, n_keys):
             keys[j + 1] = keys[j]
             j -= 1
         keys[j + 1] = key
-
-
-@njit(nogil=True, cache=True)
-def _wider(array, n_used, n_needed):
-    wider = np.empty(2 * n_needed, array.dtype)
-    wider[:n_used] = array[:n_used]
-    return wider
 
 
 @njit(nogil=True, cache=True)
@@ -170,14 +165,8 @@ def _reverse(out, length):
 
 @njit(nogil=True, cache=True)
 def _find_fold(folds, attribute):
-    low, high = 0, len(folds)
-    while low < high:
-        middle = (low + high) >> 1
-        if folds[middle, 0] < attribute:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < len(folds) and folds[low, 0] == attribute else -1
+    at = first_at_least(folds[:, 0], 0, len(folds), attribute)
+    return at if at < len(folds) and folds[at, 0] == attribute else -1
 
 
 @njit(nogil=True, cache=True)
@@ -256,8 +245,8 @@ def _encode(
             from_slot, to_slot = np.int64(slot_start[name]), np.int64(slot_start[name + 1])
             needed = n + (stop - begin) * (to_slot - from_slot)
             if needed > len(slots):
-                slots, codes = _wider(slots, n, needed), _wider(codes, n, needed)
-                places = _wider(places, n, needed)
+                slots, codes = with_room(slots, n, needed), with_room(codes, n, needed)
+                places = with_room(places, n, needed)
             for slot in range(from_slot, to_slot):
                 kind = kinds[slot]
                 if n_unfolded > 0 and kind not in (_FOLDED, _FOLDED_REVERSED, _FOLDED_PATTERN):
@@ -333,9 +322,9 @@ def _encode(
                                 )
                                 needed += n_hits
                                 if needed > len(slots):
-                                    slots = _wider(slots, n, needed)
-                                    codes = _wider(codes, n, needed)
-                                    places = _wider(places, n, needed)
+                                    slots = with_room(slots, n, needed)
+                                    codes = with_room(codes, n, needed)
+                                    places = with_room(places, n, needed)
                                 for j in range(n_hits):
                                     slots[n], codes[n] = slot, hits[j]
                                     places[n] = attributes[attribute, WHERE] & 0xFFFFFFFF
@@ -353,7 +342,7 @@ def _encode(
                                 modes[slot] > 0,
                             )
                     elif kind == _NUMBER:
-                        number = bits_to_double(value)
+                        number = float_of(value)
                         if is_a != NUMBER or np.isnan(number):
                             continue
                         rest = what >> 8

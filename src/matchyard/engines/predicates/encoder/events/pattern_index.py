@@ -19,6 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.predicates.encoder.layout import Kind
+from matchyard.kernels.growing import with_room
 from matchyard.kernels.hashing import is_equal, mix64
 from matchyard.kernels.strings import Names
 
@@ -229,9 +230,7 @@ def _added(hits, n_hits, pattern):
     if n_hits == len(hits):
         n_hits = _distinct(hits, n_hits)
         if 2 * n_hits >= len(hits):
-            wider = np.empty(2 * len(hits) + 16, hits.dtype)
-            wider[:n_hits] = hits[:n_hits]
-            hits = wider
+            hits = with_room(hits, n_hits, len(hits) + 16)
     hits[n_hits] = pattern
     return hits, n_hits + 1
 

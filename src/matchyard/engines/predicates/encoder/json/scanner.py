@@ -59,7 +59,7 @@ from matchyard.engines.predicates.encoder.json.name_tree import (
     read_key,
 )
 from matchyard.engines.predicates.encoder.json.strings import QUOTE, string_end, unescape
-from matchyard.engines.predicates.encoder.number_codes import bits_of
+from matchyard.kernels.bits import bits_of
 from matchyard.kernels.hashing import is_equal
 
 # Columns of the stack: the object or array that we are in.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from matchyard.engines.predicates.encoder.json.decimals import trailing_zeros
 from matchyard.engines.predicates.encoder.json.faults import (
     CONTROL,
     ENDS,
@@ -15,6 +14,7 @@ from matchyard.engines.predicates.encoder.json.faults import (
     NOT_UTF8,
     SURROGATE,
 )
+from matchyard.kernels.bitset import lowest_one
 from matchyard.kernels.hashing import read_8
 
 _ONES = np.uint64(0x0101010101010101)
@@ -34,7 +34,7 @@ def _plain_end(text, position, end):
         found = ((quotes - _ONES) & ~quotes) | ((slashes - _ONES) & ~slashes)
         found = (found | ((word - _SPACES) & ~word) | word) & _TOPS
         if found != np.uint64(0):
-            return min(end, position + np.int64(trailing_zeros(found) >> np.uint64(3)))
+            return min(end, position + (lowest_one(found) >> 3))
         position += 8
         if position >= end:
             return end

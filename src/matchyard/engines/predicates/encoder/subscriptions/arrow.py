@@ -35,7 +35,7 @@ from matchyard.kernels.csr import ragged
 _FIELDS = ("name", "op", "value", "high", "text")
 _COMPARISONS = {"=": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5, "between": 6}
 _EQUAL, _UNEQUAL, _LESS, _AT_MOST, _MORE, _AT_LEAST, _BETWEEN = range(7)
-_NONE, _END, _TEXT, _FLOAT = (int(f) for f in (Form.NONE, Form.END, Form.TEXT, Form.FLOAT))
+_NONE, _TEXT = int(Form.NONE), int(Form.TEXT)
 _NUMBER, _TEXT_KIND = int(Kind.NUMBER), int(Kind.TEXT)
 
 

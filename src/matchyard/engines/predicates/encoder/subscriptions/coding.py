@@ -8,12 +8,13 @@ their neighbours.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import njit
 
 from matchyard.engines.predicates.encoder.layout import HIGHEST, LOWEST, Kind, Mode
-from matchyard.engines.predicates.encoder.number_codes import bits_of, number_code
+from matchyard.engines.predicates.encoder.number_codes import number_code
 from matchyard.engines.predicates.encoder.subscriptions.pieces import HIGH, OPEN, Form
-from matchyard.kernels.intrinsics import intrinsic_with
+from matchyard.kernels.bits import bits_of, float_of
+from matchyard.kernels.search import first_at_least
 
 _NONE, _INTEGER, _UNSIGNED, _FLOAT = (
     int(form) for form in (Form.NONE, Form.INTEGER, Form.UNSIGNED, Form.FLOAT)
@@ -32,16 +33,6 @@ _INFINITE_CODE = (1 << 62) + 2
 _TWO_63, _TWO_64 = float(1 << 63), float(1 << 64)
 NOT_WHOLE, NOT_DOUBLE, IN_ORDER = 1, 2, 4  # what is found out about a slot
 OPEN_LOW, OPEN_HIGH = 1, 2  # in the domain of a FLOAT slot: which ends exclude the constant
-
-
-@intrinsic_with(lambda bits: np.int64(bits).view(np.float64))
-def float_of(typingctx, bits):
-    """The double with these bits."""
-
-    def generate(context, builder, call, args):
-        return builder.bitcast(args[0], context.get_value_type(types.float64))
-
-    return types.float64(types.int64), generate
 
 
 @njit(nogil=True, cache=True)
@@ -202,15 +193,9 @@ def collect(pieces, slot_of, wanted, only_open, slots, numbers, rests):
 def excluded(vocabulary, slot, number):
     """Which ends exclude this constant of a FLOAT slot."""
     start, end = vocabulary.domain_start[slot], vocabulary.domain_start[slot + 1]
-    low, high = start, end
-    while low < high:
-        middle = (low + high) >> 1
-        if vocabulary.domain[middle] < number:
-            low = middle + 1
-        else:
-            high = middle
-    if low < end and vocabulary.domain[low] == number:
-        return vocabulary.domain_rest[low]
+    at = first_at_least(vocabulary.domain, start, end, number)
+    if at < end and vocabulary.domain[at] == number:
+        return vocabulary.domain_rest[at]
     return np.int64(0)
 
 
@@ -309,21 +294,10 @@ def _listed_code(vocabulary, slot, form, word):
     """The code of a pattern, or of a number in RANKED."""
     start, end = vocabulary.domain_start[slot], vocabulary.domain_start[slot + 1]
     if form == _PATTERN:
-        return _rank_pattern(vocabulary, start, end, word) - start
+        return first_at_least(vocabulary.domain_rest, start, end, word) - start
     number, rest = pair_of(form, word)
     domain, domain_rest = vocabulary.domain, vocabulary.domain_rest
     return number_code(_RANKED, number, rest, domain, domain_rest, start, end)
-
-
-@njit(nogil=True, cache=True)
-def _rank_pattern(vocabulary, start, end, word):
-    while start < end:
-        middle = (start + end) >> 1
-        if vocabulary.domain_rest[middle] < word:
-            start = middle + 1
-        else:
-            end = middle
-    return start
 
 
 @njit(nogil=True, cache=True)
@@ -334,8 +308,8 @@ def _has(vocabulary, slot, form, word, side):
     if plain == _TEXT:
         return word >= 0
     if plain == _PATTERN:
-        place = _rank_pattern(vocabulary, start, end, word)
-        return place < end and vocabulary.domain_rest[place] == word
+        at = first_at_least(vocabulary.domain_rest, start, end, word)
+        return at < end and vocabulary.domain_rest[at] == word
     if plain in (_NONE, _CODE, _END):
         return True
     mode = vocabulary.mode[slot]
