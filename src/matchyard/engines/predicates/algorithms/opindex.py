@@ -93,12 +93,12 @@ def compile(
 ) -> Table:
     """Order the rows by pivot and sort the bounds of each list."""
     intervals.checked(subscriptions, "opindex")
-    found = stored_filters.distinct(subscriptions, keys)
-    stored = stored_filters.store(found)
+    distinct = stored_filters.distinct(subscriptions, keys)
+    stored = stored_filters.store(distinct)
     attribute_of = intervals.domains(stored).attribute_of
     n_attributes = int(attribute_of.max(initial=-1)) + 1
     pivots = _pivots(stored.filter_start, attribute_of[stored.slots], n_attributes)
-    stored = stored_filters.store(found, np.argsort(pivots, kind="stable"))
+    stored = stored_filters.store(distinct, np.argsort(pivots, kind="stable"))
     part_pivots, part_start = _parts(np.sort(pivots), options.part)
     attributes = attribute_of[stored.slots]
     list_start, list_attributes, bound_start, pieces = _lists(
@@ -115,8 +115,8 @@ def compile(
 
 def _parts(pivots: NDArray[np.int64], size: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Cut rows with these ascending pivots into parts of one pivot and at most that size."""
-    place = np.arange(len(pivots)) - np.searchsorted(pivots, pivots)  # among those of its pivot
-    starts = np.flatnonzero((pivots >= 0) & (place % size == 0))
+    number = np.arange(len(pivots)) - np.searchsorted(pivots, pivots)  # among those of its pivot
+    starts = np.flatnonzero((pivots >= 0) & (number % size == 0))
     return pivots[starts].astype(np.int32), np.append(starts, len(pivots))
 
 
@@ -168,7 +168,7 @@ def _lists(filter_start, attributes, part_start, n_attributes):
             sizes = np.append(sizes, np.empty_like(sizes))
         for attribute in np.sort(used[:n_used]):
             list_attributes[n_lists], sizes[n_lists] = attribute, size_of[attribute]
-            size_of[attribute] = end  # from here on: its next place
+            size_of[attribute] = end  # from here on: its next position
             end += sizes[n_lists]
             n_lists += 1
         for i in range(first, last):

@@ -169,9 +169,9 @@ def rarest(filters: Filters) -> NDArray[np.int64]:
 
     A row of several filters has none, and a constraint counts when its pieces are of one slot.
     """
-    found = np.full(filters.n_rows, -1, np.int64)
-    _find_rarest(filters, found)
-    return found
+    slots = np.full(filters.n_rows, -1, np.int64)
+    _find_rarest(filters, slots)
+    return slots
 
 
 def n_ids(vocabulary: Vocabulary) -> int:
@@ -198,8 +198,8 @@ def estimate(n_rows: int, n_constraints: int, n_names: int) -> tuple[int, int, i
 
 
 @njit(nogil=True, cache=True)
-def _find_rarest(filters, found):
-    for row in range(len(found)):
+def _find_rarest(filters, rarest):
+    for row in range(len(rarest)):
         first = filters.row_start[row]
         if filters.row_start[row + 1] - first != 1:
             continue
@@ -208,4 +208,4 @@ def _find_rarest(filters, found):
             slot = filters.slots[start]
             if filters.groups[c] != 0 or filters.slots[end - 1] != slot:
                 continue
-            found[row] = max(found[row], slot)
+            rarest[row] = max(rarest[row], slot)

@@ -129,9 +129,9 @@ class Batch(NamedTuple):
     event_start: NDArray[np.int64]  # [n_events + 1] offsets into the entries
     slots: NDArray[np.int32]  # ascending within an event
     codes: NDArray[np.int64]
-    places: NDArray[np.int32]  # which element of an array of objects it is in; 0 for none
-    place_parent: NDArray[np.int32]  # [n_places] the element that contains that one, 0 for none
-    place_array: NDArray[np.int32]  # [n_places] which array it is an element of
+    elements: NDArray[np.int32]  # the element of an array of objects that has the entry; 0 for none
+    element_parent: NDArray[np.int32]  # [n_elements] the element that contains it, 0 for none
+    element_array: NDArray[np.int32]  # [n_elements] the number of its array
 
     @property
     def n_rows(self) -> int:

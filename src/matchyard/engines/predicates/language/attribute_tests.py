@@ -22,10 +22,10 @@ def alternatives(name: str, tests: Iterable[Test]) -> list[Constraint]:
         return [Constraint(name, (Test("exists", None),))]
     alone = {sort_key(t): t for test in tests for t in _expand(test) if t.op in ALONE}
     rest = _unite([t for test in tests for t in _expand(test) if t.op not in ALONE])
-    found = [Constraint(name, (alone[key],)) for key in sorted(alone)]
+    kept = [Constraint(name, (alone[key],)) for key in sorted(alone)]
     if rest:
-        found.append(Constraint(name, rest))
-    return found
+        kept.append(Constraint(name, rest))
+    return kept
 
 
 def _expand(test: Test) -> list[Test]:

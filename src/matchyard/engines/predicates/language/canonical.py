@@ -241,11 +241,11 @@ def _folded(op: str, value: Any) -> Test:
 
 def _pattern(value: Any) -> str:
     value = _string("wildcard", value)
-    found = _WILDCARD.match(value)
-    if found is None or found.end() != len(value):
-        place = found.end() if found else 0
+    legal = _WILDCARD.match(value)
+    if legal is None or legal.end() != len(value):
+        end = legal.end() if legal else 0
         raise ParseError(
-            rf"a \ at position {place + 1} of the wildcard {shorten(value)}; expected \* or \\"
+            rf"a \ at position {end + 1} of the wildcard {shorten(value)}; expected \* or \\"
         )
     return re.sub(r"(\\.)|\*+", lambda run: run[1] or "*", value, flags=re.DOTALL)
 
@@ -301,11 +301,11 @@ def _none_of(op: str, value: Any) -> Test:
 
 def _without_longer(texts: Iterable[str]) -> tuple[str, ...]:
     """Texts in order, without those that begin with another: what a text covers comes after it."""
-    found: list[str] = []
+    kept: list[str] = []
     for text in texts:
-        if not found or not text.startswith(found[-1]):
-            found.append(text)
-    return tuple(found)
+        if not kept or not text.startswith(kept[-1]):
+            kept.append(text)
+    return tuple(kept)
 
 
 _MAKERS: dict[str, Callable[[str, Any], Test]] = {

@@ -31,8 +31,8 @@ def check_event(value: Any) -> dict[str, Any]:
             value = read_json(text, "an event", _EXAMPLE, parse_int=_whole)
         if not isinstance(value, dict):
             raise ParseError(f"not an event: {shorten(value)}; {_EXAMPLE}")
-        found: dict[str, Any] = _checked(value, "")
-        return found
+        checked: dict[str, Any] = _checked(value, "")
+        return checked
     except RecursionError:
         raise ParseError(f"not an event: too many objects within each other; {_EXAMPLE}") from None
     except MatchyardError:
@@ -67,9 +67,9 @@ def whole(digits: str) -> int:
 
 def finite(number: str) -> float:
     """A number as JSON writes it, unless it is more than a double can hold."""
-    if math.isinf(found := float(number)):
+    if math.isinf(value := float(number)):
         raise ValueError(f"{shorten(number)} is more than a double can hold; Infinity is infinite")
-    return found
+    return value
 
 
 def read_json(
@@ -80,7 +80,7 @@ def read_json(
     parse_int: Callable[[str], float] | None = None,
     pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
 ) -> Any:
-    """JSON text, with an error that tells the place."""
+    """JSON text, with an error that tells the position."""
     try:
         return json.loads(
             text, parse_float=parse_float, parse_int=parse_int, object_pairs_hook=pairs
@@ -106,7 +106,7 @@ def _checked(value: Any, path: str) -> Any:
         inner = f"{path}." if path else ""
         return {_scalar(k, inner): _checked(v, inner + k) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_checked(one, f"{path}[{place}]") for place, one in enumerate(value)]
+        return [_checked(one, f"{path}[{position}]") for position, one in enumerate(value)]
     return _scalar(value, path)
 
 

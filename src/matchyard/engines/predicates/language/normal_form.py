@@ -35,8 +35,8 @@ Condition: TypeAlias = "Constraint | And[Condition] | Or[Condition] | Not[Condit
 
 def constrain(name: str, tests: Any) -> Condition:
     """The condition that a value of an attribute satisfies one of some tests."""
-    found = alternatives(name, tests)
-    return found[0] if len(found) == 1 else Or(tuple(found))
+    constraints = alternatives(name, tests)
+    return constraints[0] if len(constraints) == 1 else Or(tuple(constraints))
 
 
 def condition_of(value: Predicate | Filter | Constraint) -> Condition:
@@ -105,7 +105,7 @@ class _Expansion:
         self._rank: dict[int, int] = {}  # by id: the condition keeps its parts alive
         named = {id(one): (constraint_key(one), one) for one in _leaves(condition)}
         kept = dict(named.values())
-        rank = {key: place for place, key in enumerate(sorted(kept))}
+        rank = {key: number for number, key in enumerate(sorted(kept))}
         self._constraints = [kept[key] for key in rank]
         self._n_tests = [sum(map(_n_values, one.tests)) for one in self._constraints]
         for number, (key, _) in named.items():
@@ -116,10 +116,10 @@ class _Expansion:
         groups: dict[Ranks, Group] = {}
 
         def group(ranks: Ranks) -> Group:
-            found = groups.get(ranks)
-            if found is None:
-                found = groups[ranks] = tuple([self._constraints[rank] for rank in ranks])
-            return found
+            constraints = groups.get(ranks)
+            if constraints is None:
+                constraints = groups[ranks] = tuple([self._constraints[rank] for rank in ranks])
+            return constraints
 
         filters = sorted(set(self.expand(self.condition, False)))
         return Kept(
@@ -128,11 +128,11 @@ class _Expansion:
 
     def expand(self, condition: Condition, is_negated: bool) -> list[Coded]:
         """The filters of a condition, or of its negation."""
-        place = (id(condition), is_negated)
-        found = self._known.get(place)
-        if found is None:
-            found = self._known[place] = self._expand(condition, is_negated)
-        return found
+        question = (id(condition), is_negated)
+        known = self._known.get(question)
+        if known is None:
+            known = self._known[question] = self._expand(condition, is_negated)
+        return known
 
     def _expand(self, condition: Condition, is_negated: bool) -> list[Coded]:
         if isinstance(condition, Constraint):
@@ -262,5 +262,5 @@ def _flat(parts: tuple[Condition, ...]) -> Iterator[Condition]:
 def _negate(one: Coded) -> list[Coded]:
     """The filters of which one matches exactly when this one does not."""
     held, fails = one
-    found: list[Coded] = [(group, ()) for group in fails]
-    return [((), (held,)), *found] if held else found
+    positive: list[Coded] = [(group, ()) for group in fails]
+    return [((), (held,)), *positive] if held else positive

@@ -234,12 +234,12 @@ class _Parser:
     def listed(self, member: Any) -> list[Any]:
         """Members between braces."""
         self.at += 1
-        found = [member()]
+        members = [member()]
         while self.tokens[self.at] == ",":
             self.at += 1
-            found.append(member())
+            members.append(member())
         self.expect("}", "a comma or }")
-        return found
+        return members
 
     def ignoring_case(self) -> bool:
         self.at += 1
@@ -300,18 +300,18 @@ class _Parser:
 
     def fail(self, at: int, expected: str) -> NoReturn:
         token = self.tokens[at]
-        found = (
+        seen = (
             f"found {token if len(token) <= 40 else token[:39] + '…'}" if token else "it ends here"
         )
         if token in ('"', "'", "`"):
-            found += ", which is not closed"
-        raise self.error(at, f"{found}; expected {expected}")
+            seen += ", which is not closed"
+        raise self.error(at, f"{seen}; expected {expected}")
 
     def error(self, at: int, message: str) -> ParseError:
         """The message with the line of the text and a caret below the token."""
         starts = [token.start(1) for token in _TOKEN.finditer(self.text)]
-        place = starts[at] if at < len(starts) else len(self.text.rstrip())
-        before = self.text[:place].split("\n")
+        offset = starts[at] if at < len(starts) else len(self.text.rstrip())
+        before = self.text[:offset].split("\n")
         column, whole = len(before[-1]), self.text.split("\n")[len(before) - 1]
         from_column = max(0, column - 60)
         line = whole[from_column : column + 40].replace("\t", " ")

@@ -1,13 +1,13 @@
 """MEANING: the definition of a match, in plain Python. Every algorithm is tested against it.
 
-A *row* is what a filter sees at once: the event with one element of each array of objects (`arrays`).
+A *view* is what a filter sees at once: the event with one element of each array of objects (`arrays`).
 What it means that a value satisfies a test is said in `values`.
 """
 
 from __future__ import annotations
 
 from matchyard.engines.predicates.language import Event, Filter, Subscription
-from matchyard.engines.predicates.oracle.arrays import find_row
+from matchyard.engines.predicates.oracle.arrays import find_view
 from matchyard.engines.predicates.oracle.explanation import explain_match, explain_miss
 
 
@@ -22,9 +22,9 @@ def is_match(subscription: Subscription, event: Event) -> bool:
 
 
 def is_filter_match(one: Filter, event: Event) -> bool:
-    """A filter matches when its constraints hold in one row, and no negated group does in any."""
-    return find_row(one.holds, event) is not None and not any(
-        find_row(group, event) is not None for group in one.fails
+    """A filter matches when its constraints hold in one view, and no negated group does in any."""
+    return find_view(one.holds, event) is not None and not any(
+        find_view(group, event) is not None for group in one.fails
     )
 
 

@@ -55,17 +55,17 @@ __device__ __forceinline__ int count_up(
         if (atomicOr(&tile.stamps[stamp >> 5], bit) & bit) return NOT_YET;
         filter = union_filter[~target];
     }
-    unsigned place = filter - tile.first_filter;
-    unsigned shift = place % PER_WORD * COUNTER_BITS;
-    unsigned before = atomicAdd(&tile.counters[place / PER_WORD], 1u << shift);
+    unsigned number = filter - tile.first_filter;
+    unsigned shift = number % PER_WORD * COUNTER_BITS;
+    unsigned before = atomicAdd(&tile.counters[number / PER_WORD], 1u << shift);
     unsigned count = (before >> shift & LARGEST_COUNT) + 1;
     // Most filters are counted once or twice in an event: their sizes are not looked up.
     return count < tile.fewest || count != (unsigned)sizes[filter] ? NOT_YET : filter;
 }
 
 __device__ __forceinline__ void mark(const Tile& tile, int filter) {
-    unsigned place = filter - tile.first_filter;
-    atomicOr(&tile.marks[place >> 5], 1u << (place & 31));
+    unsigned number = filter - tile.first_filter;
+    atomicOr(&tile.marks[number >> 5], 1u << (number & 31));
 }
 
 __device__ __forceinline__ void clear(uint4* quads, int n_quads) {

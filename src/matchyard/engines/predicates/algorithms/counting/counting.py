@@ -120,10 +120,10 @@ def _match(table, batch, counters):
     n_always, n_small, stride = n_below(sizes, 1), n_below(sizes, 2), stride_of(sizes)
     for event in range(n_events):
         base = next_base(counters, stride)
-        has_places = enter(batch, event, first)
-        confirm = has_places or len(table.groups) > 0
+        has_elements = enter(batch, event, first)
+        confirm = has_elements or len(table.groups) > 0
         for number in range(n_always):
-            if filter_holds(table, number, batch, event, first, has_places):
+            if filter_holds(table, number, batch, event, first, has_elements):
                 hits = put(hits, end, number)
                 end += 1
         entry, last = batch.event_start[event], batch.event_start[event + 1]
@@ -145,7 +145,9 @@ def _match(table, batch, counters):
                 candidates += stop - start
                 for i in range(n_full):
                     number = np.int64(full[i])
-                    if not confirm or filter_holds(table, number, batch, event, first, has_places):
+                    if not confirm or filter_holds(
+                        table, number, batch, event, first, has_elements
+                    ):
                         hits = put(hits, end, number)
                         end += 1
             entry = after

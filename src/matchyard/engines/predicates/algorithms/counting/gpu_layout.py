@@ -118,7 +118,7 @@ def _laid_out(table: Table, ordered: bool) -> Layout | None:
 def layout_of(table: Table, ordered: bool) -> Layout | None:
     """The layout of a table, made when first asked for; None where it does not fit. Removals do not
     change it."""
-    found: Layout | None = kept.of(
+    laid_out: Layout | None = kept.of(
         table.entry_start, ("counting", ordered), lambda: _laid_out(table, ordered)
     )
-    return found
+    return laid_out

@@ -66,14 +66,14 @@ class One:
         """The filters whose constraints the event satisfies, how many were evaluated, and whether it
         reaches into arrays of objects; None where this is too much for a launch of one event."""
         number = (self._number + 1) & 0x7FFFFFFF
-        n_threads, has_places = _packed(
-            batch.event_start, batch.slots, batch.codes, batch.places, table.entry_start, number,
+        n_threads, has_elements = _packed(
+            batch.event_start, batch.slots, batch.codes, batch.elements, table.entry_start, number,
             self._event, self._halves_of_words,
         )  # fmt: skip
         if n_threads < 0:
             return None
         if n_threads == 0:
-            return np.empty(0, np.int32), 0, has_places
+            return np.empty(0, np.int32), 0, has_elements
         self._set_device(self._device)  # a thread that is new has none
         before, self._number = self._number, number  # of launches
         try:
@@ -85,7 +85,7 @@ class One:
             self._number = before
             raise
         n_hits = self._wait(number)
-        return (np.sort(self._hits[:n_hits]), n_threads, has_places) if n_hits <= ROOM else None
+        return (np.sort(self._hits[:n_hits]), n_threads, has_elements) if n_hits <= ROOM else None
 
     def _wait(self, number: int) -> int:
         said = self._said
@@ -97,18 +97,18 @@ class One:
 
 
 @njit(nogil=True, cache=True)
-def _packed(event_start, slots, codes, places, entry_start, number, event, halves):
+def _packed(event_start, slots, codes, elements, entry_start, number, event, halves):
     """Fill in `Event`: how many threads it needs, or -1 where it does not fit, and whether the event
-    has places."""
+    has elements."""
     first_thread, first_entry = halves[: MOST_CODES + 1], halves[MOST_CODES + 1 :]
     first_code = first_entry[MOST_CODES:]
     first, last = event_start[0], event_start[1]
     if last - first > MOST_CODES:
         return -1, False
-    n_threads, n_slots, has_places, before = np.int64(0), 0, False, -1
+    n_threads, n_slots, has_elements, before = np.int64(0), 0, False, -1
     for entry in range(first, last):
         slot = slots[entry]
-        has_places |= places[entry] > 0
+        has_elements |= elements[entry] > 0
         if slot >= len(entry_start) - 1:
             continue
         event[entry - first] = codes[entry]
@@ -123,4 +123,4 @@ def _packed(event_start, slots, codes, places, entry_start, number, event, halve
     first_thread[n_slots] = n_threads
     halves[3 * MOST_CODES + 2] = n_slots
     halves[3 * MOST_CODES + 3] = number
-    return n_threads, has_places
+    return n_threads, has_elements

@@ -15,7 +15,7 @@ from matchyard.kernels.search import first_above, first_at_least
 EQUAL, UP_TO, FROM, ALL_BUT, BETWEEN = range(5)
 N_SORTED = 4  # the shapes that are sorted by one bound
 
-# A run is a row of three numbers: the first place in `targets`, one past the last, and whether a
+# A run is a row of three numbers: the first position in `targets`, one past the last, and whether a
 # constraint may be in several runs of the event, since its attribute has several values.
 START, END, REPEATS = range(3)
 _MOST_RUNS = 40  # per entry: a tree is at most 32 deep
@@ -71,14 +71,14 @@ def index(entries: Entries, n_slots: int) -> Index:
     spans = spans[np.lexsort((low[spans], entries.slots[spans]))]
     span_start = ragged(count_values(entries.slots[spans], n_slots))
     tree = Tree(*_grow(span_start, low[spans], high[spans]))
-    place = np.empty(len(spans), np.int32)
-    place[tree.order] = np.arange(len(spans), dtype=np.int32)
+    position = np.empty(len(spans), np.int32)
+    position[tree.order] = np.arange(len(spans), dtype=np.int32)
     by_low, by_high = spans[tree.order], spans[tree.order_high]
     targets = entries.targets[np.concatenate([plain, by_low, by_high])]
     return Index(
         entries.union_filter, ragged(count_values(group, n_slots * N_SORTED)), bound[plain],
         targets, tree.root, tree.center, tree.left, tree.right, tree.start,
-        low[by_low], high[by_high], place[tree.order_high],
+        low[by_low], high[by_high], position[tree.order_high],
     )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def _grow(span_start, low, high):
     start = np.zeros(n_spans + 1, np.int64)
     order, order_high = np.empty(n_spans, np.int64), np.empty(n_spans, np.int64)
     pool, aside = np.arange(n_spans), np.empty(n_spans, np.int64)
-    stack = np.empty((n_spans + 1, 3), np.int64)  # first, end, ~slot or the place of a parent
+    stack = np.empty((n_spans + 1, 3), np.int64)  # first, end, ~slot or the position of a parent
     n_nodes = n_placed = 0
     for slot in range(n_slots):
         if span_start[slot] == span_start[slot + 1]:
@@ -236,7 +236,7 @@ def _descend(table, slot, code, runs, n_runs, repeats):
 
 @njit(nogil=True, cache=True)
 def _first_below(values, start, end, value):
-    """The same in descending values: the first place from `start` on with less, or `end`."""
+    """The same in descending values: the first position from `start` on with less, or `end`."""
     while start < end:
         middle = (start + end) // 2
         if values[middle] >= value:

@@ -181,10 +181,10 @@ def _match(table, batch, counters):
     runs = new_runs(batch)
     for event in range(n_events):
         base = next_base(counters, stride)
-        has_places = enter(batch, event, first)
-        confirm = has_places or len(table.groups) > 0
+        has_elements = enter(batch, event, first)
+        confirm = has_elements or len(table.groups) > 0
         for number in range(n_always):
-            if filter_holds(table, number, batch, event, first, has_places):
+            if filter_holds(table, number, batch, event, first, has_elements):
                 hits = put(hits, end, number)
                 end += 1
         for run in range(find_runs(table, batch, event, runs)):
@@ -194,7 +194,9 @@ def _match(table, batch, counters):
                 n_full = _count(table, counters, start, stop, runs[run, REPEATS], n_small, base)
                 for i in range(n_full):
                     number = np.int64(full[i])
-                    if not confirm or filter_holds(table, number, batch, event, first, has_places):
+                    if not confirm or filter_holds(
+                        table, number, batch, event, first, has_elements
+                    ):
                         hits = put(hits, end, number)
                         end += 1
         leave(batch, event, first)
@@ -206,7 +208,7 @@ def _match(table, batch, counters):
 def _match_unique(table, batch, counters):
     n_events = len(batch.event_start) - 1
     event_start = np.zeros(n_events + 1, np.int64)
-    found, end, candidates = np.empty(1024, np.int64), np.int64(0), 0
+    new_keys, end, candidates = np.empty(1024, np.int64), np.int64(0), 0
     sizes, first, full = table.sizes, counters.first, counters.full
     n_always, n_small, stride = n_below(sizes, 1), n_below(sizes, 2), stride_of(sizes)
     n_interfaces = table.key_interface.max() + 1
@@ -214,14 +216,14 @@ def _match_unique(table, batch, counters):
     runs = new_runs(batch)
     for event in range(n_events):
         base = next_base(counters, stride)
-        has_places = enter(batch, event, first)
-        confirm = has_places or len(table.groups) > 0
+        has_elements = enter(batch, event, first)
+        confirm = has_elements or len(table.groups) > 0
         begin = end
         for number in range(n_always):
             if _is_open(table, marked, number, event) and filter_holds(
-                table, number, batch, event, first, has_places
+                table, number, batch, event, first, has_elements
             ):
-                found, end = _mark(table, number, marked, event, found, end)
+                new_keys, end = _mark(table, number, marked, event, new_keys, end)
         n_runs, run = find_runs(table, batch, event, runs), 0
         while run < n_runs and end - begin < n_interfaces:
             start, stop = runs[run, START], min(runs[run, END], runs[run, START] + STEP)
@@ -237,14 +239,14 @@ def _match_unique(table, batch, counters):
                     break
                 number = np.int64(full[i])
                 if _is_open(table, marked, number, event) and (
-                    not confirm or filter_holds(table, number, batch, event, first, has_places)
+                    not confirm or filter_holds(table, number, batch, event, first, has_elements)
                 ):
-                    found, end = _mark(table, number, marked, event, found, end)
+                    new_keys, end = _mark(table, number, marked, event, new_keys, end)
             runs[run, START] = stop
             run += stop == runs[run, END]
         leave(batch, event, first)
         event_start[event + 1] = end
-    return event_start, found[:end], candidates
+    return event_start, new_keys[:end], candidates
 
 
 @njit(nogil=True, cache=True)
@@ -303,13 +305,13 @@ def _is_open(table, marked, number, event):
 
 
 @njit(nogil=True, cache=True)
-def _mark(table, number, marked, event, found, end):
+def _mark(table, number, marked, event, new_keys, end):
     """Mark the interfaces of a filter that matched, and note the keys of those that were not."""
     row = table.filter_row[number] if len(table.filter_row) else number
     for position in range(table.key_start[row], table.key_start[row + 1]):
         interface = table.key_interface[position]
         if marked[interface] != event and not is_removed(table, position):
             marked[interface] = event
-            found = put(found, end, table.keys[position])
+            new_keys = put(new_keys, end, table.keys[position])
             end += 1
-    return found, end
+    return new_keys, end

@@ -90,7 +90,7 @@ def put(cells, cell, row, value):
 
 @njit(nogil=True, cache=True)
 def make_room(cells, cell):
-    """Move a cell that is full; false where there is no place left for it."""
+    """Move a cell that is full; false where there is no room left for it."""
     size = cells.cell_size[cell]
     if size < cells.cell_room[cell]:
         return True

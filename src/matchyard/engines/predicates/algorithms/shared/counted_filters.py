@@ -45,11 +45,11 @@ class Counters(NamedTuple):
 
 def store(subscriptions: Filters, keys: NDArray[np.int64]) -> Stored:
     """The filters in the order of their sizes."""
-    found = stored_filters.distinct(subscriptions, keys)
-    filters = found.filters
+    rows = stored_filters.distinct(subscriptions, keys)
+    filters = rows.filters
     positive = ragged(filters.groups == 0)[filters.filter_start]
     sizes = np.diff(positive)[filters.row_start[0] : filters.row_start[-1]]
-    return stored_filters.store(found, np.argsort(sizes, kind="stable"))
+    return stored_filters.store(rows, np.argsort(sizes, kind="stable"))
 
 
 def entries(stored: Stored) -> Entries:

@@ -59,10 +59,10 @@ def supported(filters: Filters) -> str | None:
 
 def checked(filters: Filters, algorithm: str) -> None:
     """Refuse filters that are not intervals."""
-    found = supported(filters)
-    if found is not None:
+    fault = supported(filters)
+    if fault is not None:
         raise UsageError(
-            f"{algorithm} takes one interval per attribute and found {found}; "
+            f"{algorithm} takes one interval per attribute and found {fault}; "
             "`tiles` takes any predicate"
         )
 
@@ -131,7 +131,7 @@ def accept(table: Any, batch: Batch, algorithm: str) -> Batch:
 
 
 def must_rebuild(table: Any, filters: Filters) -> bool:
-    """Is there no place for these filters in the table, or have its rows doubled by insertions?"""
+    """Is there no room for these filters in the table, or have its rows doubled by insertions?"""
     numbers = np.arange(filters.n_rows + 1)
     new = stored_filters.store(stored_filters.Distinct(filters, numbers, numbers[1:]))
     n_rows = len(table.filter_start) - 1 + filters.n_rows
@@ -251,8 +251,8 @@ def _bounds(slots, low, high, attribute_of, n_attributes):
 @njit(nogil=True, cache=True)
 def cell_of(domains, attribute, code, n_cells):
     """The cell of a code: never one before that of a smaller code."""
-    place = (np.float64(code) - domains.lowest[attribute]) * domains.scale[attribute] * n_cells
-    return np.int64(min(max(place, 0.0), n_cells - 1.0))
+    share = (np.float64(code) - domains.lowest[attribute]) * domains.scale[attribute] * n_cells
+    return np.int64(min(max(share, 0.0), n_cells - 1.0))
 
 
 @njit(nogil=True, cache=True)
@@ -264,7 +264,7 @@ def _second_value(batch, attribute_of):
             slot = batch.slots[entry]
             if slot >= len(attribute_of) or attribute_of[slot] < 0:
                 continue
-            if batch.places[entry] > 0 or (entry > start and batch.slots[entry - 1] == slot):
+            if batch.elements[entry] > 0 or (entry > start and batch.slots[entry - 1] == slot):
                 return event
     return -1
 

@@ -67,9 +67,9 @@ def distinct(filters: Filters, keys: NDArray[np.int64]) -> Distinct:
     return Distinct(filters, key_start, keys)
 
 
-def store(found: Distinct, order: NDArray[np.int64] | None = None) -> Stored:
+def store(distinct_rows: Distinct, order: NDArray[np.int64] | None = None) -> Stored:
     """The arrays of a table, with the filters in the given order."""
-    filters, key_start, keys = found
+    filters, key_start, keys = distinct_rows
     n_filters = int(filters.row_start[-1])
     csr.check_offsets(n_filters, len(filters.groups), len(filters.slots), len(keys))
     is_plain = n_filters == filters.n_rows and (np.diff(filters.row_start) == 1).all()
@@ -177,12 +177,12 @@ def subscriptions(table: Any, rows: NDArray[np.int64]) -> Filters:
         np.arange(n_filters + 1), filter_start, piece_start, groups, table.slots, table.low,
         table.high,
     )  # fmt: skip
-    found = everything.take_filters(chosen_start, chosen)
+    filters = everything.take_filters(chosen_start, chosen)
     limits = np.iinfo(table.low.dtype)
-    low, high = found.low.astype(np.int64), found.high.astype(np.int64)
-    low[found.low == limits.min] = LOWEST
-    high[found.high == limits.max] = HIGHEST
-    return found._replace(low=low, high=high)
+    low, high = filters.low.astype(np.int64), filters.high.astype(np.int64)
+    low[filters.low == limits.min] = LOWEST
+    high[filters.high == limits.max] = HIGHEST
+    return filters._replace(low=low, high=high)
 
 
 def _filters_by_row(table: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

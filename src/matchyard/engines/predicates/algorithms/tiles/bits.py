@@ -151,13 +151,13 @@ def _fill_bits(table, slots, cells, low, high, tiles):
     list_start, list_slot, list_at, bits = tiles
     n_filters, n_bit_slots = len(filter_start) - 1, len(bound_start) - 1
     members = np.zeros((n_bit_slots, TILE_WORDS), np.uint64)
-    place = np.full(n_bit_slots, -1, np.int64)
+    bits_at = np.full(n_bit_slots, -1, np.int64)
     repeats = np.empty(len(slots), np.int32)
     is_in = np.empty(_MOST_ROWS, np.bool_)
     for tile in range(len(list_start) - 1):
         first, last = TILE * tile, min(TILE * (tile + 1), n_filters)
         for i in range(list_start[tile], list_start[tile + 1]):
-            place[list_slot[i]] = list_at[i]
+            bits_at[list_slot[i]] = list_at[i]
             members[list_slot[i]] = _ZERO
             n_words = _width(bound_start, list_slot[i]) * TILE_WORDS
             bits[list_at[i] : list_at[i] + n_words] = _ZERO
@@ -166,14 +166,14 @@ def _fill_bits(table, slots, cells, low, high, tiles):
             word, bit = (f - first) >> 6, _ONE << np.uint64((f - first) & 63)
             for c in range(filter_start[f], filter_start[f + 1]):
                 number = slot_bit[slots[c]] if slots[c] >= 0 else -1
-                if number < 0 or place[number] < 0:
+                if number < 0 or bits_at[number] < 0:
                     continue
                 if members[number, word] & bit:
                     repeats[n_repeats] = c
                     n_repeats += 1
                     continue
                 members[number, word] |= bit
-                at = place[number] + word
+                at = bits_at[number] + word
                 from_piece, to_piece = pieces_of(table, c)
                 if to_piece - from_piece == 1:
                     bits[at + np.int64(low[from_piece]) * TILE_WORDS] ^= bit
@@ -197,21 +197,21 @@ def _fill_bits(table, slots, cells, low, high, tiles):
                 for word in range(TILE_WORDS):
                     free = ~_ZERO if row == width - 1 else ~members[number, word]
                     bits[at + row * TILE_WORDS + word] |= free
-        _leave_common(table, slots, slot_bit, bound_start, low, high, first, place, bits,
+        _leave_common(table, slots, slot_bit, bound_start, low, high, first, bits_at, bits,
                       repeats[:n_repeats])  # fmt: skip
         for i in range(list_start[tile], list_start[tile + 1]):
-            place[list_slot[i]] = -1
+            bits_at[list_slot[i]] = -1
 
 
 @njit(nogil=True, cache=True)
 def _leave_common(
-    table, slots, slot_bit, bound_start, low, high, first, place, bits, constraints
+    table, slots, slot_bit, bound_start, low, high, first, bits_at, bits, constraints
 ):  # fmt: skip
     """Second constraints of filters on a slot: only what both let pass stays."""
     for c in constraints:
         f = np.searchsorted(table.filter_start, c, side="right") - 1 - first
         bit, number = _ONE << np.uint64(f & 63), slot_bit[slots[c]]
-        at = place[number] + (f >> 6)
+        at = bits_at[number] + (f >> 6)
         from_piece, to_piece = pieces_of(table, c)
         for cell in range(1, _width(bound_start, number) - 1):
             is_in = False
@@ -252,7 +252,7 @@ def _block_bits(tiles, cells):
     bits = np.empty(1024, np.uint64)
     share = np.empty(n_bit_slots, np.float64)
     is_touched = np.zeros(n_bit_slots, np.bool_)
-    place = np.full(n_bit_slots, -1, np.int64)
+    bits_at = np.full(n_bit_slots, -1, np.int64)
     touched = np.empty(n_bit_slots, np.int64)
     n_listed, n_bits = 0, 0
     for block in range(n_blocks):
@@ -278,20 +278,20 @@ def _block_bits(tiles, cells):
             bits = with_room(bits, n_bits, n_bits + width)
             bits[n_bits : n_bits + width] = ~_ZERO
             list_slot[n_listed], list_at[n_listed] = number, n_bits
-            place[number] = n_bits
+            bits_at[number] = n_bits
             n_listed += 1
             n_bits += width
         for tile in range(first, last):
             bit = _ONE << np.uint64(tile - first)
             for i in range(tiles.list_start[tile], tiles.list_start[tile + 1]):
                 number = tiles.list_slot[i]
-                if place[number] < 0:
+                if bits_at[number] < 0:
                     continue
                 for cell in range(_width(cells.bound_start, number)):
                     if _is_dead(tiles.bits, tiles.list_at[i] + cell * TILE_WORDS):
-                        bits[place[number] + cell] &= ~bit
+                        bits[bits_at[number] + cell] &= ~bit
         for i in range(n_touched):
             is_touched[touched[i]] = False
-            place[touched[i]] = -1
+            bits_at[touched[i]] = -1
         list_start[block + 1] = n_listed
     return list_start, list_slot[:n_listed].copy(), list_at[:n_listed].copy(), bits[:n_bits].copy()

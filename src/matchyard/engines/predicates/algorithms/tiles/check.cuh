@@ -46,7 +46,7 @@ __device__ __noinline__ bool filter_holds(
             is_held = is_held && constraint_holds(filters, events, constraint, first, last);
             constraint++;
         } while (constraint < end && (!filters.groups || filters.groups[constraint] == group));
-        if (group == 0 ? !is_held : is_held && !events.has_places) return false;
+        if (group == 0 ? !is_held : is_held && !events.has_elements) return false;
     }
     return true;
 }

@@ -30,7 +30,7 @@ _FREE = np.int32(-1)
 class Terms(NamedTuple):
     """Terms that stand for one code of a slot, in an open-addressed table."""
 
-    slots: NDArray[np.int32]  # [n_places] -1 where free
+    slots: NDArray[np.int32]  # [n_elements] -1 where free
     codes: NDArray[np.int64]
     numbers: NDArray[np.int32]
 
@@ -45,13 +45,15 @@ class Order(NamedTuple):
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def term_place(terms, slot, code):
-    """Where a term stands in the table, or the free place where it would."""
+def term_position(terms, slot, code):
+    """Where a term stands in the table, or the free position for it."""
     mask = len(terms.slots) - 1
-    place = np.int64(mix64(np.uint64(code) ^ mix64(np.uint64(slot))) & np.uint64(mask))
-    while terms.slots[place] >= 0 and (terms.slots[place] != slot or terms.codes[place] != code):
-        place = (place + 1) & mask
-    return place
+    position = np.int64(mix64(np.uint64(code) ^ mix64(np.uint64(slot))) & np.uint64(mask))
+    while terms.slots[position] >= 0 and (
+        terms.slots[position] != slot or terms.codes[position] != code
+    ):
+        position = (position + 1) & mask
+    return position
 
 
 def no_terms(n_terms: int) -> Terms:
@@ -103,9 +105,9 @@ def _filed(terms: Terms, used: NDArray[np.int64], n_slots: int) -> Terms:
 @njit(nogil=True, cache=True)
 def _insert(terms, slots, codes, numbers):
     for i in range(len(slots)):
-        place = term_place(terms, slots[i], codes[i])
-        terms.slots[place], terms.codes[place] = slots[i], codes[i]
-        terms.numbers[place] = numbers[i]
+        position = term_position(terms, slots[i], codes[i])
+        terms.slots[position], terms.codes[position] = slots[i], codes[i]
+        terms.numbers[position] = numbers[i]
 
 
 @njit(nogil=True, cache=True)
@@ -139,10 +141,10 @@ def _count_terms(filters, slots, is_point, n_slots, terms):
             presence[slots[c]] += 1
             continue
         code = filters.low[filters.piece_start[c]]
-        place = term_place(terms, slots[c], code)
-        if terms.slots[place] < 0:
-            terms.slots[place], terms.codes[place] = slots[c], code
-            terms.numbers[place] = n_terms
+        position = term_position(terms, slots[c], code)
+        if terms.slots[position] < 0:
+            terms.slots[position], terms.codes[position] = slots[c], code
+            terms.numbers[position] = n_terms
             n_terms += 1
     return presence, uses, n_terms
 
@@ -153,7 +155,7 @@ def _term_counts(filters, slots, is_point, terms, n_terms):
     for c in range(len(slots)):
         if slots[c] >= 0 and is_point[c]:
             code = filters.low[filters.piece_start[c]]
-            counts[terms.numbers[term_place(terms, slots[c], code)]] += 1
+            counts[terms.numbers[term_position(terms, slots[c], code)]] += 1
     return counts
 
 
@@ -171,7 +173,7 @@ def _choose(filters, slots, is_point, terms, counts, n_slots):
             number = np.int64(slots[c])
             if is_point[c]:
                 code = filters.low[filters.piece_start[c]]
-                number = n_slots + terms.numbers[term_place(terms, slots[c], code)]
+                number = n_slots + terms.numbers[term_position(terms, slots[c], code)]
             if counts[number] < least:
                 least, term[f], primary[f] = counts[number], number, c
     return term, primary
@@ -186,8 +188,8 @@ def _centre(filters, c, bottom, top):
     if span <= 0:  # also where neighbouring codes are the same as doubles
         return 0
     at = (np.float64(low) + np.float64(high)) / 2 - np.float64(bottom)
-    place = at / span * _CENTRES
-    return min(max(np.int64(place), 0), _CENTRES - 1)
+    position = at / span * _CENTRES
+    return min(max(np.int64(position), 0), _CENTRES - 1)
 
 
 @njit(nogil=True, cache=True)

@@ -103,7 +103,7 @@ class Space:
             self.filters = self.lane.send("filters", np.array(addresses + sizes, np.int64))
             self.lane.stream.synchronize()
 
-    def send(self, batch: Batch, has_places: bool, room: int, are_few: bool) -> tuple[Any, int]:
+    def send(self, batch: Batch, has_elements: bool, room: int, are_few: bool) -> tuple[Any, int]:
         """The events on the card, behind a header that says where all is and counters of 0; and how
         many blocks a tile has. There will be room for so many pairs, on the host if they are few."""
         layout, lane = self.layout, self.lane
@@ -116,7 +116,7 @@ class Space:
         n_words = slots_at + (n_entries + 1) // 2
         there = lane.empty("events", n_words, np.int64)
         n_chunks = _n_chunks(n_events, layout.n_tiles)
-        places = (start_at, codes_at, slots_at, _HEADER, counts_at)
+        offsets = (start_at, codes_at, slots_at, _HEADER, counts_at)
         words = lane.staged("events", n_words)
         buffers = self._buffers(n_events, n_entries)
         if are_few:
@@ -126,10 +126,10 @@ class Space:
             pairs_at = lane.empty("pairs", room, np.uint64).data.ptr
             self.room = room  # once there is memory for it: other events may need less
         words[:_HEADER] = [
-            n_events, has_places, -(-n_events // n_chunks), n_chunks, room,
-            *(there.data.ptr + 8 * at for at in places),
+            n_events, has_elements, -(-n_events // n_chunks), n_chunks, room,
+            *(there.data.ptr + 8 * at for at in offsets),
             *(array.data.ptr for array in buffers), pairs_at,
-            self._key_start.data.ptr if self.finds_keys(has_places) else 0,
+            self._key_start.data.ptr if self.finds_keys(has_elements) else 0,
         ]  # fmt: skip
         words[_HEADER:start_at] = 0
         np.subtract(batch.event_start, first, out=words[start_at:codes_at])
@@ -138,9 +138,9 @@ class Space:
         lane.send_staged("events", there)
         return there, n_chunks
 
-    def finds_keys(self, has_places: bool) -> bool:
+    def finds_keys(self, has_elements: bool) -> bool:
         """Are pairs those of events and keys, not of events and filters?"""
-        return self.keys is not None and not has_places
+        return self.keys is not None and not has_elements
 
     def _buffers(self, n_events: int, n_entries: int) -> tuple[Any, ...]:
         """What kernels write to: an event visits two postings per entry and one more, at most."""
@@ -198,22 +198,22 @@ def match(table: Table, batch: Batch, workspace: Space, options: Options) -> Par
     first, last = batch.event_start[0], batch.event_start[-1]
     if n_events > 1 and n_events + 2 * (last - first) > MOST_VISITS:
         return _in_halves(table, batch, workspace, options)
-    has_places = bool(batch.places[first:last].max(initial=0))
+    has_elements = bool(batch.elements[first:last].max(initial=0))
     with workspace.lane.stream, guarded("matching"):
-        found = _pairs(batch, workspace, has_places)
-        if found is None:
+        result = _pairs(batch, workspace, has_elements)
+        if result is None:
             return _in_halves(table, batch, workspace, options)
-        pairs, candidates, may_repeat = found
+        pairs, candidates, may_repeat = result
         if len(pairs) == 0:
             return Part(np.zeros(n_events + 1, np.int64), np.empty(0, np.int64), candidates)
         if not isinstance(pairs, np.ndarray):
-            if workspace.finds_keys(has_places) and not may_repeat:
+            if workspace.finds_keys(has_elements) and not may_repeat:
                 return Part(*workspace.gather(pairs, n_events), candidates)
             pairs = workspace.lane.fetch_staged("pairs", pairs)
     hit_start, hits = csr.by_upper_half(pairs, n_events)
-    if workspace.finds_keys(has_places):
+    if workspace.finds_keys(has_elements):
         return Part(hit_start, table.keys[hits], candidates)
-    if has_places:
+    if has_elements:
         hit_start, hits = _confirmed(
             table, stored_filters.narrowed(table, batch), hit_start, hits, workspace.first
         )
@@ -230,7 +230,7 @@ def _in_halves(table: Table, batch: Batch, workspace: Space, options: Options) -
     return end_to_end([match(table, half, workspace, options) for half in halves])
 
 
-def _pairs(batch: Batch, space: Space, has_places: bool) -> tuple[Any, int, bool] | None:
+def _pairs(batch: Batch, space: Space, has_elements: bool) -> tuple[Any, int, bool] | None:
     """Pairs of event and filter or key, ascending, how many were compared, and whether a pair may be
     there twice. They are on the card, unless they are few; None where there are so many that half the
     events are enough."""
@@ -238,7 +238,7 @@ def _pairs(batch: Batch, space: Space, has_places: bool) -> tuple[Any, int, bool
     are_few = n_events <= FEW_EVENTS and n_events * space.found_each <= FEW_PAIRS
     room = FEW_PAIRS if are_few else space.room
     while True:
-        events, n_chunks = space.send(batch, has_places, room, are_few)
+        events, n_chunks = space.send(batch, has_elements, room, are_few)
         space.launch(events, n_events, n_chunks)
         counters = space.lane.fetch_staged("counters", events[_HEADER : _HEADER + _N_COUNTERS])
         n_pairs, _, candidates, may_repeat = counters.tolist()
@@ -265,9 +265,9 @@ def _confirmed(table, batch, hit_start, hits, first):
     kept = np.empty(len(hits), np.int32)
     end = 0
     for event in range(len(hit_start) - 1):
-        has_places = enter(batch, event, first)
+        has_elements = enter(batch, event, first)
         for i in range(hit_start[event], hit_start[event + 1]):
-            if filter_holds(table, hits[i], batch, event, first, has_places):
+            if filter_holds(table, hits[i], batch, event, first, has_elements):
                 kept[end] = hits[i]
                 end += 1
         leave(batch, event, first)

@@ -162,7 +162,7 @@ def _laid_out(table: Table, row_bytes: int) -> Layout:
 def layout_of(table: Table, row_bytes: int) -> Layout:
     """The layout of a table whose tiles have at most so many bytes of rows, made when first asked
     for. Removals do not change it."""
-    found: Layout = kept.of(
+    laid_out: Layout = kept.of(
         table.filter_start, ("tiles", row_bytes), lambda: _laid_out(table, row_bytes)
     )
-    return found
+    return laid_out

@@ -63,7 +63,7 @@ def sweep(
     table: Any,
     batch: Any,
     visits: tuple[NDArray[np.int32], NDArray[np.int32]],
-    place: NDArray[np.int32],
+    ends: NDArray[np.int32],
     room: Bits,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
     """The filters that each event satisfies, slot by slot; how many bits were flipped for that?
@@ -76,7 +76,7 @@ def sweep(
     for start in range(0, batch.n_rows, step):
         stop = min(start + step, batch.n_rows)
         some = slice(*np.searchsorted(events, [start, stop]))
-        by = by_posting(postings[some], events[some] - start, place)
+        by = by_posting(postings[some], events[some] - start, ends)
         bits = room.of(stop - start, n_words)
         n_flips += _sweep(table, batch, start, by, bits)
         _count_bits(bits, counts[start + 1 : stop + 1])

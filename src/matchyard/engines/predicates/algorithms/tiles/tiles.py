@@ -32,7 +32,11 @@ from matchyard.engines.predicates.algorithms.tiles.cells import (
     piece_cells,
     share_matched,
 )
-from matchyard.engines.predicates.algorithms.tiles.filing import describe, order_filters, term_place
+from matchyard.engines.predicates.algorithms.tiles.filing import (
+    describe,
+    order_filters,
+    term_position,
+)
 from matchyard.engines.predicates.algorithms.tiles.sweep import Bits, sweep
 from matchyard.engines.predicates.algorithms.tiles.sweep_build import (
     are_too_deep,
@@ -110,8 +114,8 @@ class Workspace:
         self.first = no_slots(stored_filters.n_slots(table))
         self.seen = np.full(len(table.posting_start) - 1, -1, np.int64)  # events, counted on…
         self.n_seen = 0  # …over all calls
-        self.place = np.zeros(len(table.posting_start) - 1, np.int32)
-        self.found = np.empty((2, 4096), np.int32)
+        self.ends = np.zeros(len(table.posting_start) - 1, np.int32)
+        self.pairs = np.empty((2, 4096), np.int32)
         self.bits = Bits()
         self.interfaces: NDArray[np.int32] | None = None  # see `_interfaces`, when first needed
         self.marked = np.empty(0, np.int64)
@@ -168,11 +172,11 @@ def compile(
     subscriptions: Filters, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
     """File the filters, lay like ones side by side, and make the bits."""
-    found = stored_filters.distinct(subscriptions, keys)
-    n_slots = stored_filters.n_slots(found.filters)
-    is_plain = len(found.filters.filter_start) - 1 <= options.small
-    order = order_filters(found.filters, n_slots, is_plain)
-    stored = stored_filters.store(found, order.filters)
+    rows = stored_filters.distinct(subscriptions, keys)
+    n_slots = stored_filters.n_slots(rows.filters)
+    is_plain = len(rows.filters.filter_start) - 1 <= options.small
+    order = order_filters(rows.filters, n_slots, is_plain)
+    stored = stored_filters.store(rows, order.filters)
     slots, is_point = describe(stored)
     if is_plain:
         slots[:] = -1
@@ -236,18 +240,18 @@ def _match(table: Table, batch: Batch, workspace: Workspace, interfaces: NDArray
     if len(table.tile_start):
         workspace.n_seen += n_events
         visits = posting, event
-        hit_start, hits, candidates = sweep(table, batch, visits, workspace.place, workspace.bits)
-        if not batch.places.any():
+        hit_start, hits, candidates = sweep(table, batch, visits, workspace.ends, workspace.bits)
+        if not batch.elements.any():
             return stored_filters.finish(table, hit_start, hits, candidates)
-        found = np.stack([np.repeat(np.arange(n_events, dtype=np.int32), np.diff(hit_start)), hits])
+        pairs = np.stack([np.repeat(np.arange(n_events, dtype=np.int32), np.diff(hit_start)), hits])
     else:
-        workspace.found, n_found, candidates = select(
-            table, cells, signatures, posting, event, workspace.place, workspace.found
+        workspace.pairs, n_pairs, candidates = select(
+            table, cells, signatures, posting, event, workspace.ends, workspace.pairs
         )
         hit_start = np.empty(n_events + 1, np.int64)
-        found = workspace.found[:, :n_found]
+        pairs = workspace.pairs[:, :n_pairs]
     marks = interfaces, workspace.marked, workspace.n_seen
-    hits = verify(table, batch, found, workspace.first, marks, hit_start)
+    hits = verify(table, batch, pairs, workspace.first, marks, hit_start)
     workspace.n_seen += n_events
     return stored_filters.finish(table, hit_start, hits, candidates)
 
@@ -332,9 +336,9 @@ def _visit(table, batch, cells, signatures, seen, n_seen):
             if is_first and table.slot_posting[slot] >= 0:
                 postings[end], events[end] = table.slot_posting[slot], event
                 end += 1
-            place = term_place(terms, slot, code)
-            if terms.slots[place] >= 0:
-                posting = table.term_postings[place]
+            position = term_position(terms, slot, code)
+            if terms.slots[position] >= 0:
+                posting = table.term_postings[position]
                 if seen[posting] != n_seen + event:
                     seen[posting] = n_seen + event
                     postings[end], events[end] = posting, event

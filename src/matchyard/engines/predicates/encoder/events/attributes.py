@@ -12,7 +12,7 @@ SLOW = 5  # while scanning: a number that Python is to read
 VALUES = "events"
 
 # Columns of attributes: the bits of the double that is not above a number, or where a text starts;
-# name << 32 | place, which is an element of an array of objects, or 0;
+# name << 32 | the number of an element of an array of objects, or 0;
 # size << 8 | type, the size being what the double leaves of an integer, or the bytes of a text.
 VALUE, WHERE, WHAT = 0, 1, 2
 
@@ -26,8 +26,8 @@ class Column(NamedTuple):
     name_parent: NDArray[np.int64]  # [n_names] the name before the dot, if there is one, or -1
     name_text: NDArray[np.uint8]
     text: NDArray[np.uint8]  # UTF-8 of the texts, among other things; read-only
-    place_parent: NDArray[np.int32]  # [n_places] as in `Batch`
-    place_array: NDArray[np.int32]  # [n_places]
+    element_parent: NDArray[np.int32]  # [n_elements] as in `Batch`
+    element_array: NDArray[np.int32]  # [n_elements]
 
     @property
     def n_rows(self) -> int:

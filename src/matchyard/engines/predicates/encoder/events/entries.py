@@ -63,11 +63,11 @@ def encode(column: Column, vocabulary: Vocabulary) -> Batch:
     # The kernel takes arrays one by one: a call with tuples would cost more than a small event.
     names, texts = vocabulary.names, vocabulary.texts
     given = (*column[:6], *names[:3], *texts[:3], *vocabulary[2:])
-    event_start, slots, codes, places, unfolded = _encode(*given, _NO_FOLDS, _NO_BYTES)
+    event_start, slots, codes, elements, unfolded = _encode(*given, _NO_FOLDS, _NO_BYTES)
     if len(unfolded):
         folds = case_folds(column, np.unique(unfolded))
-        event_start, slots, codes, places, _ = _encode(*given, *folds)
-    return Batch(event_start, slots, codes, places, column.place_parent, column.place_array)
+        event_start, slots, codes, elements, _ = _encode(*given, *folds)
+    return Batch(event_start, slots, codes, elements, column.element_parent, column.element_array)
 
 
 @njit(nogil=True, cache=True)
@@ -178,11 +178,11 @@ def _look_up(node, tree, names, dotted, longest):
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _with_room(slots, codes, places, n, n_needed):
+def _with_room(slots, codes, elements, n, n_needed):
     if n_needed > len(slots):
         slots = with_room(slots, n, n_needed)
-        codes, places = with_room(codes, n, n_needed), with_room(places, n, n_needed)
-    return slots, codes, places
+        codes, elements = with_room(codes, n, n_needed), with_room(elements, n, n_needed)
+    return slots, codes, elements
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -201,7 +201,7 @@ def _encode(
     slot_start, kinds, modes, domain_start, domain, domain_rest, gram_slots, gram_patterns,
     folds, fold_text,
 ):  # fmt: skip
-    """(event_start, slots, codes, places, attributes whose texts Python has to fold).
+    """(event_start, slots, codes, elements, attributes whose texts Python has to fold).
 
     If there are such attributes, the entries are incomplete.
     """
@@ -215,7 +215,7 @@ def _encode(
     longest = np.zeros(1, np.int64)
     room = 2 * (row_start[-1] - row_start[0]) + 16
     slots, codes = np.empty(room, np.int32), np.empty(room, np.int64)
-    places = np.empty(room, np.int32)
+    elements = np.empty(room, np.int32)
     spare, hits = np.empty(256, np.uint8), np.empty(16, np.int64)
     unfolded, n_unfolded = np.empty(8, np.int64), 0
     n = 0
@@ -237,7 +237,7 @@ def _encode(
                 stop += 1
             from_slot, to_slot = np.int64(slot_start[name]), np.int64(slot_start[name + 1])
             n_needed = n + (stop - begin) * (to_slot - from_slot)
-            slots, codes, places = _with_room(slots, codes, places, n, n_needed)
+            slots, codes, elements = _with_room(slots, codes, elements, n, n_needed)
             for slot in range(from_slot, to_slot):
                 kind = kinds[slot]
                 if n_unfolded > 0 and not is_folded(kind):
@@ -280,16 +280,16 @@ def _encode(
                                 texts_start, texts_text, spare, 0, size, hits,
                             )  # fmt: skip
                             n_needed += n_hits
-                            slots, codes, places = _with_room(slots, codes, places, n, n_needed)
+                            slots, codes, elements = _with_room(slots, codes, elements, n, n_needed)
                             for j in range(n_hits):
                                 slots[n], codes[n] = slot, hits[j]
-                                places[n] = attributes[attribute, WHERE] & _LOW_32
+                                elements[n] = attributes[attribute, WHERE] & _LOW_32
                                 n += 1
                             continue
                         code = _text_code(texts, spare, 0, size, modes[slot] > 0)
                     slots[n], codes[n] = slot, code
-                    places[n] = attributes[attribute, WHERE] & _LOW_32
+                    elements[n] = attributes[attribute, WHERE] & _LOW_32
                     n += 1
             begin = stop
         event_start[event + 1] = n
-    return event_start, slots[:n], codes[:n], places[:n], unfolded[:n_unfolded]
+    return event_start, slots[:n], codes[:n], elements[:n], unfolded[:n_unfolded]

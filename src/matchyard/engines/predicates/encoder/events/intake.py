@@ -152,8 +152,8 @@ def _as_bytes(event: Any, row: int) -> bytes:
         if isinstance(event, str):
             return str.encode(event)
     except UnicodeEncodeError as error:
-        found = error.object[max(0, error.start - 20) : error.end + 20]
-        raise JsonError(f"has text that is not Unicode: {found!r}", row) from None
+        near = error.object[max(0, error.start - 20) : error.end + 20]
+        raise JsonError(f"has text that is not Unicode: {near!r}", row) from None
     except RecursionError:
         raise JsonError("is nested too deep, or within itself", row) from None
     except TypeError as error:
@@ -208,24 +208,24 @@ def _as_table(events: Any) -> pa.Table:
 
 def _from_pandas(events: Any) -> pa.Table:
     """Arrow does not survive objects within themselves, and has no integers beyond 64 bits."""
-    mixed = [place for place, kind in enumerate(events.dtypes) if str(kind) == "object"]
-    for place in mixed:
-        for value in events.iloc[:, place]:
+    mixed = [number for number, kind in enumerate(events.dtypes) if str(kind) == "object"]
+    for number in mixed:
+        for value in events.iloc[:, number]:
             if isinstance(value, _NESTED):
                 _with_doubles(value)  # a RecursionError, where it is nested too deep
     try:
         return pa.Table.from_pandas(events, preserve_index=False)
     except OverflowError:
         doubled = events.copy(deep=False)
-        for place in mixed:
-            doubled.isetitem(place, events.iloc[:, place].map(_with_doubles))
+        for number in mixed:
+            doubled.isetitem(number, events.iloc[:, number].map(_with_doubles))
         return pa.Table.from_pandas(doubled, preserve_index=False)
 
 
 def _from_rows(table: pa.Table, depth: int) -> Column:
     arrays = [one.combine_chunks() for one in table.columns]
-    found = from_table(table.column_names, arrays, table.num_rows)
-    return found if found is not NESTED else _from_dicts(read_rows(table), depth)
+    column = from_table(table.column_names, arrays, table.num_rows)
+    return column if column is not NESTED else _from_dicts(read_rows(table), depth)
 
 
 def _from_arrow(events: pa.Array | pa.ChunkedArray, depth: int) -> Column:
@@ -236,11 +236,11 @@ def _from_arrow(events: pa.Array | pa.ChunkedArray, depth: int) -> Column:
         raise JsonError(f"is null; {_EXAMPLE}", row)
     if pa.types.is_struct(kind):
         names = [field.name for field in kind]
-        found = from_table(names, events.flatten(), len(events))
-        return found if found is not NESTED else _from_dicts(read_rows(events), depth)
+        column = from_table(names, events.flatten(), len(events))
+        return column if column is not NESTED else _from_dicts(read_rows(events), depth)
     if pa.types.is_map(kind):
-        found = from_map(events)
-        return found if found is not NESTED else _from_dicts(read_rows(events), depth)
+        column = from_map(events)
+        return column if column is not NESTED else _from_dicts(read_rows(events), depth)
     if pa.types.is_null(kind) and len(events) == 0:
         return _from_python([], depth)
     text, start = _json_buffers(events)

@@ -77,19 +77,19 @@ def _key(slot, length, gram):
 
 @njit(nogil=True, cache=True)
 def _find(table, key):
-    """Where the key's pair is, or the free one where it would go."""
+    """The position of the key's pair, or of the free pair for it."""
     mask = len(table) // 2 - 1
-    position = np.int64(mix64(key) & np.uint64(mask))
-    while table[2 * position] != key and table[2 * position] != 0:
-        position = (position + 1) & mask
-    return 2 * position
+    slot = np.int64(mix64(key) & np.uint64(mask))
+    while table[2 * slot] != key and table[2 * slot] != 0:
+        slot = (slot + 1) & mask
+    return 2 * slot
 
 
 @njit(nogil=True, cache=True)
 def _fill(table, keys, values):
     for i in range(len(keys)):
-        place = _find(table, keys[i])
-        table[place], table[place + 1] = keys[i], values[i]
+        pair = _find(table, keys[i])
+        table[pair], table[pair + 1] = keys[i], values[i]
 
 
 @njit(nogil=True, cache=True)
@@ -149,12 +149,12 @@ def _choose(slots, text_start, text, domain_start, domain_rest, longest, n_bytes
                 if coded & INVERTED == 0 and length > 0:
                     for i in range(n_literal - length + 1):
                         key = _key(slot, length, _gram(piece, i, length))
-                        place = _find(counts, key)
+                        pair = _find(counts, key)
                         if not is_last:
-                            counts[place] = key
-                            counts[place + 1] += 1
-                        elif counts[place + 1] < best:
-                            best, best_key, offset = counts[place + 1], key, i
+                            counts[pair] = key
+                            counts[pair + 1] += 1
+                        elif counts[pair + 1] < best:
+                            best, best_key, offset = counts[pair + 1], key, i
                 if is_last:
                     lengths |= 1 << ((best_key >> 32) & 7)
                     keys[n] = best_key
@@ -278,10 +278,10 @@ def find_patterns(table, listed, slot, first, coded, text_start, text, data, sta
         if (lengths >> length) & 1 == 0:
             continue
         for position in range(start, end - length + 1):
-            place = _find(table, _key(slot, length, _gram(data, position, length)))
-            if table[place] == 0:
+            pair = _find(table, _key(slot, length, _gram(data, position, length)))
+            if table[pair] == 0:
                 continue
-            begin, count = table[place + 1] >> 32, table[place + 1] & 0xFFFFFFFF
+            begin, count = table[pair + 1] >> 32, table[pair + 1] & 0xFFFFFFFF
             for i in range(begin, begin + count):
                 pattern, offset = np.int64(listed[2 * i]), listed[2 * i + 1]
                 word = coded[first + pattern]

@@ -44,16 +44,16 @@ def from_table(names: Sequence[str], arrays: Sequence[pa.Array], n_rows: int) ->
     fields = list(_fields(names, arrays))
     if any(_is_nested(array.type) for _, array in fields):
         return NESTED
-    found = [_values(array, f"column {name!r}") for name, array in fields]
-    n = len(found)
-    text, starts = _joined([one.text for one in found])
+    columns = [_values(array, f"column {name!r}") for name, array in fields]
+    n = len(columns)
+    text, starts = _joined([one.text for one in columns])
     attributes = np.empty((n_rows, n, 3), np.int64)
-    for i, (one, start) in enumerate(zip(found, starts)):
+    for i, (one, start) in enumerate(zip(columns, starts)):
         _put(attributes, i, one.values, start if len(one.text) else 0, one.what)
     row_start, flat = np.arange(n_rows + 1) * n, attributes.reshape(-1, 3)
-    if any(one.is_there is not None for one in found):
+    if any(one.is_there is not None for one in columns):
         is_there = np.ones((n_rows, n), np.bool_)
-        for i, one in enumerate(found):
+        for i, one in enumerate(columns):
             if one.is_there is not None:
                 is_there[:, i] = one.is_there
         np.cumsum(is_there.sum(axis=1), out=row_start[1:])
@@ -85,7 +85,7 @@ def from_map(events: pa.Array) -> Column | None:
         return NESTED
     offsets = np.asarray(events.offsets).astype(np.int64)
     keys = events.keys.slice(offsets[0], offsets[-1] - offsets[0])
-    found = _values(events.items.slice(offsets[0], len(keys)), "the map")
+    items = _values(events.items.slice(offsets[0], len(keys)), "the map")
     interner = Interner()
     names = interner.intern_arrow(keys)
     rows = np.repeat(np.arange(len(events)), np.diff(offsets))
@@ -93,13 +93,13 @@ def from_map(events: pa.Array) -> Column | None:
     if np.any(pairs[1:] == pairs[:-1]):
         row = int(pairs[np.flatnonzero(pairs[1:] == pairs[:-1])[0]] >> 32)
         raise JsonError("has a name twice", row)
-    kept = np.ones(len(keys), np.bool_) if found.is_there is None else found.is_there
+    kept = np.ones(len(keys), np.bool_) if items.is_there is None else items.is_there
     n_before = np.zeros(len(keys) + 1, np.int64)
     np.cumsum(kept, out=n_before[1:])
     known = interner.names()
-    attributes = np.stack([found.values, names.astype(np.int64) << 32, found.what], axis=1)
+    attributes = np.stack([items.values, names.astype(np.int64) << 32, items.what], axis=1)
     words = [known.name(i) for i in range(known.n_names)]
-    return _column(n_before[offsets - offsets[0]], attributes[kept], words, found.text)
+    return _column(n_before[offsets - offsets[0]], attributes[kept], words, items.text)
 
 
 def read_rows(rows: pa.Table | pa.Array) -> list[dict[str, Any]]:

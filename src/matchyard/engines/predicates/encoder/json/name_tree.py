@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from matchyard.engines.predicates.encoder.json.faults import (
     FULL_ATTRIBUTES,
+    FULL_ELEMENTS,
     FULL_NODES,
-    FULL_PLACES,
     FULL_UNESCAPED,
     NO_FAULT,
 )
@@ -25,7 +25,7 @@ from matchyard.engines.predicates.encoder.json.strings import BACKSLASH, string_
 from matchyard.kernels.hashing import is_equal, mix64, xxh64
 
 # Counters of `Room.counts`.
-N_ATTRIBUTES, N_PLACES, N_NODES, N_ARRAYS, N_OBJECTS, N_UNESCAPED, N_SLOW, POSITION = range(8)
+N_ATTRIBUTES, N_ELEMENTS, N_NODES, N_ARRAYS, N_OBJECTS, N_UNESCAPED, N_SLOW, POSITION = range(8)
 # Columns of `nodes`: the node of the object that has the key, and where the key stands; which nodes
 # came next in the same object and first within it, last time; which object it was last seen in; and
 # where it was there again: in which object, and before which attribute its values no longer count.
@@ -37,7 +37,7 @@ class Room(NamedTuple):
 
     row_start: NDArray[np.int64]
     attributes: NDArray[np.int64]
-    places: NDArray[np.int32]  # [2, n_places] the element that contains it, and its array
+    elements: NDArray[np.int32]  # [2, n_elements] the element that contains it, and its array
     nodes: NDArray[np.int64]  # [n_nodes, 9] the first is the event itself; see above
     slots: NDArray[np.int32]  # hash table of (parent, key): node, 0 is free
     paths: NDArray[
@@ -51,7 +51,7 @@ class Room(NamedTuple):
 def new_room(n_events: int, n_bytes: int) -> Room:
     """Room for so many events of so many bytes, as far as that can be told."""
     counts = np.zeros(16, np.int64)
-    counts[N_PLACES] = counts[N_NODES] = counts[POSITION] = 1
+    counts[N_ELEMENTS] = counts[N_NODES] = counts[POSITION] = 1
     nodes = np.empty((64, 9), np.int64)
     nodes[0] = 0
     return Room(
@@ -69,7 +69,7 @@ def new_room(n_events: int, n_bytes: int) -> Room:
 _GROWS = {
     FULL_ATTRIBUTES: ("attributes",),
     FULL_NODES: ("nodes", "paths"),
-    FULL_PLACES: ("places",),
+    FULL_ELEMENTS: ("elements",),
     FULL_UNESCAPED: ("unescaped",),
 }
 
@@ -79,7 +79,7 @@ def grown(room: Room, fault: int) -> Room:
     arrays = {}
     for name in _GROWS[fault]:
         array = getattr(room, name)
-        axis = 1 if name == "places" else 0
+        axis = 1 if name == "elements" else 0
         arrays[name] = np.concatenate([array, np.zeros_like(array)], axis=axis)
     room = room._replace(**arrays)
     if fault == FULL_NODES:

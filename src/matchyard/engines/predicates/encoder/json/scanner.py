@@ -28,7 +28,7 @@ from matchyard.engines.predicates.encoder.json.faults import (
     DEEP,
     ENDS,
     FULL_ATTRIBUTES,
-    FULL_PLACES,
+    FULL_ELEMENTS,
     NAME,
     NO_FAULT,
     NO_VALUE,
@@ -44,9 +44,9 @@ from matchyard.engines.predicates.encoder.json.name_tree import (
     KEY_START,
     N_ARRAYS,
     N_ATTRIBUTES,
+    N_ELEMENTS,
     N_NODES,
     N_OBJECTS,
-    N_PLACES,
     N_SLOW,
     N_UNESCAPED,
     NEXT,
@@ -63,7 +63,7 @@ from matchyard.kernels.bits import bits_of
 from matchyard.kernels.hashing import is_equal
 
 # Columns of the stack: the object or array that we are in.
-_NODE, _OBJECT, _LAST, _PLACE, _ARRAY, _N_BEFORE, _IS_ARRAY, _HAS_AGAIN = range(8)
+_NODE, _OBJECT, _LAST, _ELEMENT, _ARRAY, _N_BEFORE, _IS_ARRAY, _HAS_AGAIN = range(8)
 NO_OFFSETS = np.empty(0, np.int64)
 _BYTE_COMMA, _BYTE_COLON = np.uint8(44), np.uint8(58)
 _OPEN_OBJECT, _CLOSE_OBJECT = np.uint8(123), np.uint8(125)
@@ -117,8 +117,8 @@ def _finished(text: NDArray[np.uint8], room: Room) -> Column:
     name_start[1:] = room.nodes[: counts[N_NODES], KEY_END]
     name_parent = room.nodes[: counts[N_NODES], PARENT].copy()
     name_parent[name_parent == 0] = -1  # the first node is the event itself
-    parents, arrays = room.places
-    n_places = counts[N_PLACES]
+    parents, arrays = room.elements
+    n_elements = counts[N_ELEMENTS]
     return Column(
         room.row_start,
         attributes,
@@ -126,8 +126,8 @@ def _finished(text: NDArray[np.uint8], room: Room) -> Column:
         name_parent,
         room.paths,
         text,
-        parents[:n_places],
-        arrays[:n_places],
+        parents[:n_elements],
+        arrays[:n_elements],
     )
 
 
@@ -198,8 +198,8 @@ def _scalar(text, position, end, unescaped, counts):
 
 
 @njit(nogil=True, cache=True)
-def _enter(stack, counts, places, level, node, is_array):
-    """Begin an object or an array; false where there is no room for another place.
+def _enter(stack, counts, elements, level, node, is_array):
+    """Begin an object or an array; false where there is no room for another element.
 
     An object within an array is an element to be chosen; an array within an array adds to it.
     """
@@ -208,7 +208,7 @@ def _enter(stack, counts, places, level, node, is_array):
     stack[level, _IS_ARRAY], stack[level, _HAS_AGAIN] = is_array, False
     above = max(level - 1, 0)
     in_array = level > 0 and stack[above, _IS_ARRAY] > 0
-    stack[level, _PLACE] = stack[above, _PLACE] if level > 0 else 0
+    stack[level, _ELEMENT] = stack[above, _ELEMENT] if level > 0 else 0
     if is_array:
         stack[level, _ARRAY] = stack[above, _ARRAY] if in_array else counts[N_ARRAYS]
         counts[N_ARRAYS] += not in_array
@@ -216,18 +216,20 @@ def _enter(stack, counts, places, level, node, is_array):
     counts[N_OBJECTS] += 1
     stack[level, _OBJECT] = counts[N_OBJECTS]
     if in_array:
-        place = counts[N_PLACES]
-        if place == places.shape[1]:
+        element = counts[N_ELEMENTS]
+        if element == elements.shape[1]:
             return False
-        places[0, place] = stack[above, _PLACE]
-        places[1, place] = stack[above, _ARRAY]
-        stack[level, _PLACE] = place
-        counts[N_PLACES] = place + 1
+        elements[0, element] = stack[above, _ELEMENT]
+        elements[1, element] = stack[above, _ARRAY]
+        stack[level, _ELEMENT] = element
+        counts[N_ELEMENTS] = element + 1
     return True
 
 
 @njit(nogil=True, cache=True)
-def _event(text, position, end, stack, attributes, places, nodes, slots, paths, unescaped, counts):
+def _event(
+    text, position, end, stack, attributes, elements, nodes, slots, paths, unescaped, counts
+):
     """(fault, position after it) of one event."""
     position = _skip(text, position, end)
     if position == end:
@@ -236,7 +238,7 @@ def _event(text, position, end, stack, attributes, places, nodes, slots, paths, 
         return OBJECT, position
     is_array = False
     level, node = 0, np.int64(0)
-    _enter(stack, counts, places, 0, 0, False)
+    _enter(stack, counts, elements, 0, 0, False)
     position = _skip(text, position + 1, end)
     is_empty = position < end and text[position] == _CLOSE_OBJECT
     while True:
@@ -281,8 +283,8 @@ def _event(text, position, end, stack, attributes, places, nodes, slots, paths, 
                 if level == len(stack):
                     return DEEP, position
                 is_array = byte == _OPEN_ARRAY
-                if not _enter(stack, counts, places, level, node, is_array):
-                    return FULL_PLACES, position
+                if not _enter(stack, counts, elements, level, node, is_array):
+                    return FULL_ELEMENTS, position
                 position = _skip(text, position + 1, end)
                 is_empty = position < end and text[position] == byte + 2
                 continue
@@ -293,7 +295,7 @@ def _event(text, position, end, stack, attributes, places, nodes, slots, paths, 
             if attribute == len(attributes):
                 return FULL_ATTRIBUTES, position
             attributes[attribute, VALUE] = value
-            attributes[attribute, WHERE] = (node << 32) | stack[level, _PLACE]
+            attributes[attribute, WHERE] = (node << 32) | stack[level, _ELEMENT]
             attributes[attribute, WHAT] = (size << 8) | kind
             counts[N_ATTRIBUTES] = attribute + 1
             counts[N_SLOW] += kind == SLOW
@@ -328,7 +330,7 @@ def scan(
     max_depth,
     row_start,
     attributes,
-    places,
+    elements,
     nodes,
     slots,
     paths,
@@ -349,7 +351,7 @@ def scan(
         else:
             start, end = text_start[event], text_start[event + 1]
         fault, position = _event(
-            text, start, end, stack, attributes, places, nodes, slots, paths, unescaped, counts
+            text, start, end, stack, attributes, elements, nodes, slots, paths, unescaped, counts
         )
         if fault == NO_FAULT and not is_one_array:
             position = _skip(text, position, end)

@@ -31,10 +31,10 @@ def _plain_end(text, position, end):
     while position + 8 <= len(text):
         word = read_8(text, position)
         quotes, slashes = word ^ _QUOTES, word ^ _BACKSLASHES
-        found = ((quotes - _ONES) & ~quotes) | ((slashes - _ONES) & ~slashes)
-        found = (found | ((word - _SPACES) & ~word) | word) & _TOPS
-        if found != np.uint64(0):
-            return min(end, position + (lowest_one(found) >> 3))
+        special = ((quotes - _ONES) & ~quotes) | ((slashes - _ONES) & ~slashes)
+        special = (special | ((word - _SPACES) & ~word) | word) & _TOPS
+        if special != np.uint64(0):
+            return min(end, position + (lowest_one(special) >> 3))
         position += 8
         if position >= end:
             return end

@@ -128,11 +128,11 @@ def _plain(values: pa.Array) -> pa.Array:
 def _required(fields: dict[str, pa.Array], name: str, rows: _Rows) -> pa.Array:
     if name not in fields:
         raise ParseError(f"constraints without {name!r}; {EXAMPLE}")
-    found = fields[name]
-    if not is_text(found.type):
-        raise ParseError(f"{name!r} is of type {found.type}, not text; {EXAMPLE}")
-    rows.refuse(nulls(found), f"a constraint whose {name!r} is null")
-    return found
+    texts = fields[name]
+    if not is_text(texts.type):
+        raise ParseError(f"{name!r} is of type {texts.type}, not text; {EXAMPLE}")
+    rows.refuse(nulls(texts), f"a constraint whose {name!r} is null")
+    return texts
 
 
 class _Built(NamedTuple):
@@ -200,10 +200,10 @@ def _refuse_values(
     rows.refuse((value.forms == Form.END) & ~needs_none, "nan compares with nothing")
     wrong = is_number & (comparison < 0) & ~needs_none
     if wrong.any():
-        place = int(wrong.argmax())
-        op = op_names[op_ids[place]]
-        rows.check_operator(place, op)
-        rows.fail(place, f"{op!r} takes text in a column, not a number; {EXAMPLE}")
+        constraint_at = int(wrong.argmax())
+        op = op_names[op_ids[constraint_at]]
+        rows.check_operator(constraint_at, op)
+        rows.fail(constraint_at, f"{op!r} takes text in a column, not a number; {EXAMPLE}")
     is_between = comparison == _BETWEEN
     if is_between.any():
         rows.refuse(
@@ -243,19 +243,19 @@ def _templates(
     def text_id(text: str) -> int:
         return more.setdefault(text, len(texts) + len(more))
 
-    places = np.flatnonzero(wanted)
-    if len(places):
+    positions = np.flatnonzero(wanted)
+    if len(positions):
         n_values, n_ends = len(value.values) + 1, len(high.values) + 1
-        keys = (op_ids[places].astype(np.int64) * n_values + value.ids[places] + 1) * n_ends
-        keys += high.ids[places] + 1
+        keys = (op_ids[positions].astype(np.int64) * n_values + value.ids[positions] + 1) * n_ends
+        keys += high.ids[positions] + 1
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        template[places] = inverse.reshape(-1)
-        for place in places[first].tolist():
-            op = op_names[op_ids[place]]
+        template[positions] = inverse.reshape(-1)
+        for constraint_at in positions[first].tolist():
+            op = op_names[op_ids[constraint_at]]
             try:
-                test = make_test(op, _compared(op, place, value, high))
+                test = make_test(op, _compared(op, constraint_at, value, high))
             except ParseError as error:
-                rows.fail(place, str(error))
+                rows.fail(constraint_at, str(error))
             pieces = write_constraint(alternatives("", [test])[0].tests, text_id)
             counts.append(len(pieces))
             words.extend(word for piece in pieces for word in piece)
@@ -265,17 +265,17 @@ def _templates(
     return template, _Templates(np.cumsum([0, *counts]), built, texts)
 
 
-def _compared(op: str, place: int, value: Operand, high: Operand) -> Any:
+def _compared(op: str, constraint_at: int, value: Operand, high: Operand) -> Any:
     if op == "exists":
         return None
-    low = value.values[int(value.ids[place])].as_py()
+    low = value.values[int(value.ids[constraint_at])].as_py()
     if op == "between":
-        return low, False, high.values[int(high.ids[place])].as_py(), False
+        return low, False, high.values[int(high.ids[constraint_at])].as_py(), False
     return low
 
 
 @njit(nogil=True, cache=True)
-def _forms_of(comparison, forms, words, end_forms, end_words, found):
+def _forms_of(comparison, forms, words, end_forms, end_words, result):
     """The forms of both ends; returns the first constraint between whose ends nothing lies, or -1."""
     for i in range(len(comparison)):
         low = high = np.int64(forms[i])
@@ -288,7 +288,7 @@ def _forms_of(comparison, forms, words, end_forms, end_words, found):
             low, high = _NONE, high | (OPEN if op == _LESS else 0)
         elif op != _EQUAL:
             low, high = low | (OPEN if op == _MORE else 0), _NONE
-        found[i] = low | high << HIGH
+        result[i] = low | high << HIGH
     return -1
 
 

@@ -30,22 +30,22 @@ def read_operand(fields: dict[str, pa.Array], name: str, n_constraints: int) -> 
     if texts is not None and not (is_text(texts.type) or pa.types.is_null(texts.type)):
         raise ParseError(f"'text' is of type {texts.type}, not text; {EXAMPLE}")
     forms, words = np.zeros(n_constraints, np.uint8), np.zeros(n_constraints, np.int64)
-    ids, found = np.full(n_constraints, -1, np.int32), pa.array([], pa.large_string())
+    ids, others = np.full(n_constraints, -1, np.int32), pa.array([], pa.large_string())
     if values is not None and is_text(values.type):
         if texts is not None:
             texts = pc.coalesce(texts.cast(pa.large_string()), values.cast(pa.large_string()))
         values, texts = None, values if texts is None else texts
     if values is not None and pa.types.is_boolean(values.type):
         ids = values.cast(pa.int32()).fill_null(-1).to_numpy()
-        found = pa.array([False, True])
+        others = pa.array([False, True])
     elif values is not None and not pa.types.is_null(values.type):
         forms, words = _numbers(values, name)
     if texts is not None and not pa.types.is_null(texts.type):
-        if len(found):
+        if len(others):
             raise ParseError(f"'value' is bool, and there is 'text' beside it; {EXAMPLE}")
-        found, ids = distinct(texts)
+        others, ids = distinct(texts)
         forms[ids >= 0] = Form.NONE  # where there is both, the text is meant
-    return Operand(forms, words, ids, found)
+    return Operand(forms, words, ids, others)
 
 
 def _numbers(values: pa.Array, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

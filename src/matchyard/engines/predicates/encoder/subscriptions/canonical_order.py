@@ -113,9 +113,9 @@ def _compare_filters(filters, left, right):
     c, d = filters.filter_start[left], filters.filter_start[right]
     c_end, d_end = filters.filter_start[left + 1], filters.filter_start[right + 1]
     while c < c_end and d < d_end:
-        found = _compare_constraints(filters, c, d)
-        if found != 0:
-            return found
+        sign = _compare_constraints(filters, c, d)
+        if sign != 0:
+            return sign
         c += 1
         d += 1
     return (c_end - c) - (d_end - d)
@@ -135,18 +135,18 @@ def _is_ordered(filters):
 
 
 @njit(nogil=True, cache=True)
-def _place_in(filters, order, start, end, number, are_filters):
+def _position_in(filters, order, start, end, number, are_filters):
     """Where the number goes in order[start:end], or -1 where its equal is there."""
     low, high = start, end
     middle = end - 1  # most are in order already
     while low < high:
         if are_filters:
-            found = _compare_filters(filters, number, order[middle])
+            sign = _compare_filters(filters, number, order[middle])
         else:
-            found = _compare_constraints(filters, number, order[middle])
-        if found == 0:
+            sign = _compare_constraints(filters, number, order[middle])
+        if sign == 0:
             return -1
-        if found < 0:
+        if sign < 0:
             high = middle
         else:
             low = middle + 1
@@ -156,7 +156,7 @@ def _place_in(filters, order, start, end, number, are_filters):
 
 @njit(nogil=True, cache=True)
 def _sorted(filters, group_start, are_filters):
-    """Members of each group in order and once: (start, members). Few are out of place, or few
+    """Members of each group in order and once: (start, members). Few are out of order, or few
     are in a group: they are put in one by one."""
     start = np.empty(len(group_start), np.int64)
     start[0] = 0
@@ -165,11 +165,11 @@ def _sorted(filters, group_start, are_filters):
     for group in range(len(group_start) - 1):
         first = end
         for number in range(group_start[group], group_start[group + 1]):
-            place = _place_in(filters, order, first, end, number, are_filters)
-            if place >= 0:
-                for i in range(end, place, -1):
+            position = _position_in(filters, order, first, end, number, are_filters)
+            if position >= 0:
+                for i in range(end, position, -1):
                     order[i] = order[i - 1]
-                order[place] = number
+                order[position] = number
                 end += 1
         start[group + 1] = end
     return start, order[:end]

@@ -31,7 +31,7 @@ _EXACT = 1 << 53
 _LARGEST = 1 << 61
 _INFINITE_CODE = (1 << 62) + 2
 _TWO_63, _TWO_64 = float(1 << 63), float(1 << 64)
-NOT_WHOLE, NOT_DOUBLE, IN_ORDER = 1, 2, 4  # what is found out about a slot
+NOT_WHOLE, NOT_DOUBLE, IN_ORDER = 1, 2, 4  # demands of constraints on a slot
 OPEN_LOW, OPEN_HIGH = 1, 2  # in the domain of a FLOAT slot: which ends exclude the constant
 
 
@@ -84,8 +84,8 @@ def mark_slots(pieces, marks):
 
 
 @njit(nogil=True, cache=True)
-def look(pieces, slot_of, found):
-    """What constraints ask of each slot; see NOT_WHOLE and its like."""
+def look(pieces, slot_of, demands):
+    """Collect what constraints demand of each slot: NOT_WHOLE, NOT_DOUBLE, IN_ORDER."""
     for c in range(len(pieces.groups)):
         start, end = pieces.piece_start[c], pieces.piece_start[c + 1]
         for i in range(start, end):
@@ -93,12 +93,12 @@ def look(pieces, slot_of, found):
             slot = slot_of[pieces.names[i], kind]
             low, high = low_form(pieces, i), high_form(pieces, i)
             if kind == _NUMBER:
-                found[slot] |= _doubts(low & _FORMS, pieces.low[i])
-                found[slot] |= _doubts(high & _FORMS, pieces.high[i])
+                demands[slot] |= _doubts(low & _FORMS, pieces.low[i])
+                demands[slot] |= _doubts(high & _FORMS, pieces.high[i])
                 if low > OPEN and high > OPEN and _is_tight(pieces, i):
-                    found[slot] |= NOT_DOUBLE
+                    demands[slot] |= NOT_DOUBLE
             elif _is_text(kind) and not _is_unordered(pieces, start, end, i):
-                found[slot] |= IN_ORDER
+                demands[slot] |= IN_ORDER
 
 
 @njit(nogil=True, cache=True)
@@ -363,8 +363,8 @@ def _read(vocabulary, slot, code, side):
     is_open = code % 2 == (1 if mode == _WHOLE else 0)
     code += step * is_open
     if mode == _RANKED:
-        place = start + (code >> 1)
-        form, word = word_of(vocabulary.domain[place], vocabulary.domain_rest[place])
+        at = start + (code >> 1)
+        form, word = word_of(vocabulary.domain[at], vocabulary.domain_rest[at])
     elif abs(code) == _INFINITE_CODE:
         form, word = word_of(np.inf if code > 0 else -np.inf, np.int64(0))
     else:

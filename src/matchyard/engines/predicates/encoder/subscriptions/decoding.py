@@ -38,11 +38,11 @@ def _decode(filters: Filters, vocabulary: Vocabulary) -> Iterator[Predicate]:
         Constraint(name(names[start]), read_constraint(words[start:end], text))
         for start, end in pairwise(piece_start)
     ]
-    found = [
+    filters_of_rows = [
         _filter(constraints[start:end], groups[start:end]) for start, end in pairwise(filter_start)
     ]
     for start, end in pairwise(row_start):
-        yield Predicate(tuple(sorted(found[start:end], key=filter_key)))
+        yield Predicate(tuple(sorted(filters_of_rows[start:end], key=filter_key)))
 
 
 def _filter(constraints: list[Constraint], groups: list[int]) -> Filter:

@@ -56,14 +56,14 @@ def subscription_column(values: Any, max_filters: int, max_tests: int) -> Subscr
     if not isinstance(values, list | tuple):
         values = _as_rows(values)
     if isinstance(values, pa.Array):
-        found = Subscriptions(*from_lists(values))
-        n_filters = np.diff(found.pieces.row_start)
+        column = Subscriptions(*from_lists(values))
+        n_filters = np.diff(column.pieces.row_start)
         if n_filters.max(initial=0) > max_filters:
             row = int(n_filters.argmax())
             raise ParseError(
                 f"row {row} has {n_filters[row]} filters, more than max_filters={max_filters}"
             )
-        return found
+        return column
     return _from_python(values, max_filters, max_tests)
 
 
@@ -127,10 +127,10 @@ class Writer:
         for holds, fails in predicate.filters:
             for group, constraints in enumerate((holds, *fails)):
                 for constraint in constraints:
-                    found = known.get(id(constraint))
-                    if found is None:
-                        found = known[id(constraint)] = array("q", self._written(constraint))
-                    words += found
+                    written = known.get(id(constraint))
+                    if written is None:
+                        written = known[id(constraint)] = array("q", self._written(constraint))
+                    words += written
                     groups.append(group)
                     piece_ends.append(len(words) // 5)
             self._filter_ends.append(len(groups))

@@ -106,15 +106,15 @@ _TEXT, _PATTERN = int(Form.TEXT), int(Form.PATTERN)
 
 
 @njit(nogil=True, cache=True)
-def _renumber_ends(forms, shift, words, texts, found):
+def _renumber_ends(forms, shift, words, texts, result):
     for i in range(len(words)):
         form = (forms[i] >> shift) & _FORMS
         if form == _TEXT:
-            found[i] = texts[words[i]]
+            result[i] = texts[words[i]]
         elif form == _PATTERN:
-            found[i] = (np.int64(texts[words[i] >> 2]) << 2) | (words[i] & 3)
+            result[i] = (np.int64(texts[words[i] >> 2]) << 2) | (words[i] & 3)
         else:
-            found[i] = words[i]
+            result[i] = words[i]
 
 
 @njit(nogil=True, cache=True)

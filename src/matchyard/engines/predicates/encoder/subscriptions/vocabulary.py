@@ -52,22 +52,22 @@ def encode(pieces: Pieces, names: Names, texts: Names) -> tuple[Filters, Vocabul
 def _by_uses(names: Names, uses: NDArray[np.int64]) -> tuple[Names, NDArray[np.int32]]:
     """The names that are used, numbered by falling use; the same wherever the pieces came from."""
     some = np.flatnonzero(uses)
-    names, places = _in_order(names, uses)
+    names, weights = _in_order(names, uses)
     uses_in_order = np.empty(len(some), np.int64)
-    uses_in_order[places[some]] = uses[some]
+    uses_in_order[weights[some]] = uses[some]
     names, rank = rank_names(names, uses_in_order)
-    places[some] = rank[places[some]]
-    return names, places
+    weights[some] = rank[weights[some]]
+    return names, weights
 
 
 def _in_order(texts: Names, uses: NDArray[np.int64]) -> tuple[Names, NDArray[np.int32]]:
     """The texts that are used, numbered in order of their bytes."""
     some = np.flatnonzero(uses)
     order = some[pc.array_sort_indices(texts.to_arrow().take(some)).to_numpy()]
-    places = np.zeros(len(uses), np.int64)  # the first has the highest, as for `rank_names`
-    places[order] = np.arange(len(order), 0, -1)
-    found, rank = rank_names(texts, places)
-    return freeze(found._replace(uses=_UNCOUNTED)), rank
+    weights = np.zeros(len(uses), np.int64)  # the first has the highest, as for `rank_names`
+    weights[order] = np.arange(len(order), 0, -1)
+    ranked, rank = rank_names(texts, weights)
+    return freeze(ranked._replace(uses=_UNCOUNTED)), rank
 
 
 def inspect(vocabulary: Vocabulary, place: str, is_thorough: bool) -> None:
@@ -95,9 +95,9 @@ def inspect(vocabulary: Vocabulary, place: str, is_thorough: bool) -> None:
 
 def slots_of(vocabulary: Vocabulary) -> NDArray[np.int32]:
     """The slot of each name and kind, -1 where there is none."""
-    found = np.full((vocabulary.n_names, _N_KINDS), -1, np.int32)
-    found[names_of(vocabulary), vocabulary.kind] = np.arange(vocabulary.n_slots)
-    return found
+    slot_of = np.full((vocabulary.n_names, _N_KINDS), -1, np.int32)
+    slot_of[names_of(vocabulary), vocabulary.kind] = np.arange(vocabulary.n_slots)
+    return slot_of
 
 
 def names_of(vocabulary: Vocabulary) -> NDArray[np.int32]:
@@ -118,13 +118,13 @@ def _build(pieces: Pieces, names: Names, texts: Names) -> Vocabulary:
         np.empty(0, np.int32),
     )  # fmt: skip
     slot_of = slots_of(vocabulary)
-    found = np.zeros(len(kind), np.uint8)
-    look(pieces, slot_of, found)
+    demands = np.zeros(len(kind), np.uint8)
+    look(pieces, slot_of, demands)
     is_number, is_pattern = kind == Kind.NUMBER, kind >= Kind.PATTERN
     mode = vocabulary.mode
-    mode[found & IN_ORDER > 0] = 1
-    mode[is_number & (found & NOT_WHOLE > 0)] = Mode.FLOAT
-    mode[is_number & (found & (NOT_WHOLE | NOT_DOUBLE) == NOT_WHOLE | NOT_DOUBLE)] = Mode.RANKED
+    mode[demands & IN_ORDER > 0] = 1
+    mode[is_number & (demands & NOT_WHOLE > 0)] = Mode.FLOAT
+    mode[is_number & (demands & (NOT_WHOLE | NOT_DOUBLE) == NOT_WHOLE | NOT_DOUBLE)] = Mode.RANKED
     is_double = is_number & (mode == Mode.FLOAT)
     excluded = _constants(pieces, slot_of, is_double, only_open=True)
     if len(excluded.slots):
@@ -163,9 +163,9 @@ def _constants(
     is_new = np.ones(n_found, np.bool_)
     is_new[1:] = (np.diff(slots) != 0) | (numbers[1:] != numbers[:-1])
     if only_open:  # the rests say which ends: both at once where both are
-        places = np.flatnonzero(is_new)
-        rests = np.bitwise_or.reduceat(rests, places) if n_found else rests
-        return _Constants(slots[places], numbers[places], rests)
+        firsts = np.flatnonzero(is_new)
+        rests = np.bitwise_or.reduceat(rests, firsts) if n_found else rests
+        return _Constants(slots[firsts], numbers[firsts], rests)
     is_new[1:] |= np.diff(rests) != 0
     return _Constants(slots[is_new], numbers[is_new], rests[is_new])
 
