@@ -1,11 +1,10 @@
-"""opindex: subscriptions are divided by their rarest attribute, and the bounds that hold are
-counted [OpIndex].
+"""opindex: file rows under their rarest attribute, and count the bounds that hold [OpIndex].
 
 The rarest attribute of a filter is its *pivot*: an event that lacks it cannot match. Per pivot and
-attribute there are two sorted lists, of the bounds for `>=` and for `<=`; those that hold for a
-value are the beginning of one and the end of the other. Per row, the bounds that are not yet
-counted: at zero it matches. Rows are in the order of their pivots, and a pivot with many rows has its
-lists in several parts, so that the counts of one part stay in the cache.
+attribute there are two sorted lists, of the bounds for `>=` and for `<=`; a value
+satisfies the first bounds of one list and the last of the other. A row matches when all its bounds
+are counted. Rows are in the order of their pivots. A pivot with many rows has its lists in several
+parts, so that the counts of one part stay in the cache.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ subscriptions = stored_filters.subscriptions
 
 
 class Options(NamedTuple):
-    """What can be set."""
+    """The options of the algorithm."""
 
     part: int = 16384  # rows of one pivot that are counted together
 
@@ -63,18 +62,18 @@ class Table(NamedTuple):
 
 
 def check(options: Options) -> None:
-    """Refuse options that make no sense."""
+    """Refuse options outside their limits."""
     if options.part < 1:
         raise UsageError(f'option "part" must be at least 1, not {options.part}')
 
 
 def accept(column: Any, options: Options) -> None:
-    """Refuse what is no interval when it is added."""
+    """Refuse subscriptions that are not intervals."""
     intervals.accept_column(column, "opindex")
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a damaged table: see `kernels.inspection`."""
     n_rows = stored_filters.inspect(look, table, vocabulary)
     look.length("attribute_of")
     n_parts, n_lists = look.length("part_pivots"), look.length("list_attributes")

@@ -1,4 +1,4 @@
-"""From predicates and events to numbers: the vocabulary, filters, and batches of entries."""
+"""Predicates and events as numbers: vocabulary, filters, batches of entries. Read `layout` first."""
 
 from matchyard.engines.predicates.encoder.encoder import (
     VALUES,

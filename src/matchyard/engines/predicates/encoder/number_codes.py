@@ -1,8 +1,8 @@
 """Numbers as codes that compare as the numbers do, exactly; see `Mode`.
 
-A number is a pair: the largest double that is not above it, and what is left, a whole number. The
-rest is 0 for every double and for integers up to 2^53, so that doubles and 64-bit integers meet in
-one order. Pairs compare as the numbers do.
+A number is a pair: the largest double that is not above it, and the rest, a whole number. The rest
+is 0 for every double and for integers up to 2^53. Pairs compare as the numbers do, so doubles and
+64-bit integers have one order.
 
     INTEGER  constants: integers up to 2^61 in size, and the infinities
              2 x, or 2 floor(x) + 1 between integers; ±(2^62 + 1) for finite numbers past ±2^61,
@@ -10,7 +10,7 @@ one order. Pairs compare as the numbers do.
     FLOAT    constants: doubles up to 2^53 in size, and the infinities
              the bits of the double, put in order; finite numbers past ±2^53 count as the double
              next to ±2^53
-    RANKED   2 i + 1 for the i-th constant, 2 i for what falls just before it
+    RANKED   2 i + 1 for the i-th constant, 2 i for a number just before it
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from matchyard.engines.predicates.encoder.layout import Mode
 from matchyard.kernels.bits import bits_of
 
 _WHOLE = float(1 << 61)  # the largest constant of INTEGER…
-_PAST_WHOLE = (1 << 62) + 1  # …the code of what lies past it…
+_PAST_WHOLE = (1 << 62) + 1  # …the code of larger numbers…
 _INFINITE = (1 << 62) + 2  # …and of the infinities
 _EXACT = float(1 << 53)  # the largest constant of FLOAT
 _PAST_EXACT = float((1 << 53) + 2)

@@ -1,4 +1,4 @@
-"""WORDS: a subscription is a condition on named attributes, an event a JSON-like object."""
+"""WORDS: predicates as text, objects and patterns, and JSON-like events. Read `model` first."""
 
 from matchyard.engines.predicates.language.language import (
     MAX_FILTERS,

@@ -4,8 +4,8 @@
     objects   (field("area") == "north") & (field("temp") > 30)
     patterns  {"area": ["north"], "temp": [{"numeric": [">", 30]}]}, or JSON text of one: `patterns_json`
 
-All of them become the same `Predicate`: a disjunction of filters (`normal_form`) whose constraints are
-kept in one form (`canonical`), so that equal predicates compare equal however they were written.
+All forms become a `Predicate`: a disjunction of filters (`normal_form`) with constraints in canonical
+form (`canonical`). Predicates with the same meaning in different forms therefore compare equal.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def format(predicate: Predicate) -> str:
 def _condition(value: Any) -> Condition:
     try:
         if isinstance(value, str):
-            text = str.__str__(value)  # a class of users may read otherwise than it is written
+            text = str.__str__(value)  # a user's subclass may have its own __str__
             return parse_text(text) if text.lstrip()[:1] != "{" else parse_rule(_rule(text))
         if isinstance(value, Expression):
             return value.condition
@@ -99,7 +99,7 @@ def _condition(value: Any) -> Condition:
 
 
 def _of_object(value: Any) -> Condition:
-    """The condition of what users put together; their classes may fail in any way when read."""
+    """The condition of an object; a user's class may raise anything when it is read."""
     try:
         return parse_rule(value) if isinstance(value, dict) else condition_of(value)
     except (MatchyardError, RecursionError):

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 
 class Test(NamedTuple):
-    """One alternative of a constraint: an operator and what it compares with."""
+    """One alternative of a constraint: an operator and its operand."""
 
     op: str
     value: Any
 
     def __eq__(self, other: object) -> bool:
-        """Python holds `True == 1`; here they are different values."""
+        """True if operators and values are equal; unlike in Python, `True` is not 1."""
         return tuple.__eq__(self, other) is True and _is_same(self.value, other[1])  # type: ignore[index]
 
     def __ne__(self, other: object) -> bool:
@@ -22,7 +22,7 @@ class Test(NamedTuple):
         return tuple.__hash__(self)
 
 
-Test.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for tests
+Test.__test__ = False  # type: ignore[attr-defined]  # for pytest
 
 
 class Constraint(NamedTuple):
@@ -46,7 +46,7 @@ class Predicate(NamedTuple):
 
 
 class Kept(Predicate):
-    """A predicate that `parse` made: it is in order and need not be checked again."""
+    """A predicate that `parse` made: canonical, so that nobody checks it again."""
 
     __slots__ = ()
 

@@ -43,16 +43,16 @@ def _fail(path: str, message: str) -> NoReturn:
 
 
 def _shown(value: Any) -> str:
-    """A value as JSON has it, cut where it is long."""
+    """A value as JSON, shortened."""
     try:
         text = json.dumps(value, ensure_ascii=False)
-    except Exception:  # no JSON: of another type, within itself, or with a fault of its own
+    except Exception:  # not JSON: of another type, or recursive
         return shorten(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of a JSON pattern, in which a key that comes twice would hide the first."""
+    """The object of a JSON pattern; refuses a key that comes twice."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         n_times = Counter(key for key, _ in pairs)
@@ -203,7 +203,7 @@ def _plain(op: str) -> Callable[[Any, str], Test]:
 
 
 def _exists(operand: Any, path: str) -> Test:
-    if operand is not True:  # false is no test of a value and was seen before
+    if operand is not True:  # `_field` handles false
         _fail(path, f"found {_shown(operand)}; expected true or false")
     return Test("exists", None)
 

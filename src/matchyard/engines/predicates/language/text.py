@@ -7,8 +7,8 @@
                 in [low, high] | in {value or test, …} | in cidr text
                 except value | except {value, …} | except prefix suffix wildcard {text, …}
 
-`ignoring case` may follow a text. A round bracket of an interval leaves its end out. Words may be in
-any case; a name that is no identifier (dots and dashes may be inside) stands between backticks.
+`ignoring case` may follow a text. A round bracket of an interval excludes its end. Keywords may be in
+any case. A name that is not an identifier (with dots and dashes inside) stands between backticks.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def parse_text(text: str) -> Condition:
 
 
 def is_plain_name(name: str) -> bool:
-    """Can it be written without backticks?"""
+    """True if the name needs no backticks."""
     return _PLAIN_NAME.fullmatch(name) is not None and name.lower() not in RESERVED
 
 
 class _Parser:
-    """A recursive descent over the tokens; those after the last one are empty."""
+    """Recursive descent over the tokens, with empty tokens after the last one."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -104,7 +104,7 @@ class _Parser:
         return Not(condition) if is_negated else condition
 
     def simple(self, op: str) -> Constraint | None:
-        """`name op value` with a plain value: most of what is written, so it has a path of its own."""
+        """`name op value` with a plain value, or None: the most frequent form has a fast path."""
         name, _, token, after = self.tokens[self.at : self.at + 4]
         value: Any
         if token.isdecimal() and token.isascii() and len(token) < 19:
@@ -146,7 +146,7 @@ class _Parser:
         return token
 
     def tests(self) -> list[Test]:
-        """What follows a name."""
+        """The tests after a name."""
         token = self.tokens[self.at]
         if token in _COMPARISONS:
             return [self.comparison(_COMPARISONS[token])]
@@ -258,7 +258,7 @@ class _Parser:
             try:
                 return int(token)
             except ValueError:
-                if token.lstrip("+-").isdecimal():  # Python reads at most thousands of digits
+                if token.lstrip("+-").isdecimal():  # `int` refuses thousands of digits
                     self.fail(at, "an integer of at most 64 bits")
                 value = float(token)
                 if math.isinf(value) and "inf" not in token:

@@ -1,4 +1,4 @@
-"""MEANING, of arrays: which values of an event a filter sees together. `oracle` has the rest."""
+"""MEANING of arrays: the values of an event that a filter sees together, its *views*."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ View = list[tuple[str, Any]]  # names of attributes and their values
 
 
 def find_view(constraints: Collection[Constraint], event: dict[str, Any]) -> View | None:
-    """A part of a view of `views` in which a value of each attribute satisfies its constraint.
+    """The part of a view in which all constraints hold, or None.
 
-    What `views` lists one by one is a product, and may be longer than anybody waits for. Elements of
-    arrays below different keys are chosen independently, so that each key is looked at alone.
+    `views` lists a product, which may be too long to try. Elements of arrays below different keys
+    are chosen independently: each key is searched alone.
     """
     return _find_view(event, None, list(constraints))
 
@@ -54,7 +54,7 @@ def _holds(constraint: Constraint, view: View) -> bool:
 def _apart(
     value: dict[str, Any], at: str | None, constraints: list[Constraint]
 ) -> list[tuple[list[str], list[Constraint]]]:
-    """Constraints by the keys they reach into: mostly one, several where keys have dots in them."""
+    """Constraints by the keys that they reach into: several if keys have dots in them."""
     parts: dict[int, tuple[set[str], list[Constraint]]] = {}
     part_of: dict[str, int] = {}
     for number, constraint in enumerate(constraints):
@@ -74,7 +74,7 @@ def _apart(
 
 
 def _cover(children: list[tuple[Any, str]], constraints: list[Constraint]) -> View | None:
-    """A view of several values that names reach into at once, in which all constraints hold."""
+    """The part of a view of several values in which all constraints hold, or None."""
     names = {constraint.name for constraint in constraints}
     covered: dict[frozenset[int], View] = {frozenset(): []}
     for value, at in children:
@@ -93,7 +93,7 @@ def _cover(children: list[tuple[Any, str]], constraints: list[Constraint]) -> Vi
 def views(value: Any, names: Collection[str], at: str | None = None) -> Iterator[View]:
     """Every way to take one element of each array of objects that the names reach into.
 
-    An array of arrays is as one array; values that are no objects are in all views of their array.
+    An array of arrays counts as one array. Its values that are not objects are in all its views.
     """
     if at is not None and not any(name == at or name.startswith(f"{at}.") for name in names):
         yield []

@@ -1,4 +1,4 @@
-"""Why a predicate matches an event, or why not, in words."""
+"""Explain in words why a predicate matches an event, or why not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_VALUES = 5  # …and shown of one attribute
 
 
 def explain_match(one: Filter, event: dict[str, Any]) -> str:
-    """Which filter matches, and the values that satisfy it."""
+    """The filter that matches, and the values that satisfy it."""
     if not one.holds and not one.fails:
         return "match: the predicate holds for every event"
     view = find_view(one.holds, event) or []
@@ -32,7 +32,7 @@ def explain_match(one: Filter, event: dict[str, Any]) -> str:
 
 
 def explain_miss(predicate: Predicate, event: dict[str, Any]) -> str:
-    """What keeps each filter from matching."""
+    """The reason why each filter does not match."""
     filters = predicate.filters
     if not filters:
         return "no match: the predicate holds for no event"

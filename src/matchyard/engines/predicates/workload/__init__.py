@@ -1,4 +1,4 @@
-"""WORKLOADS: subscriptions and events as in the papers and as recorded, by name, size and seed."""
+"""WORKLOADS: subscriptions and events by name, size and seed. Read `workload` first."""
 
 from matchyard.engines.predicates.workload.workload import MODELS, Workload, generate
 

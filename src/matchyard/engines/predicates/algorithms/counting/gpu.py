@@ -60,7 +60,7 @@ VARIANTS = tuple(
 
 
 class Space:
-    """What one thread needs to match: a stream, and counters of hits."""
+    """The workspace of a thread: a lane, and counters of hits."""
 
     def __init__(self, table: Table, options: Options) -> None:
         self.layout = layout_of(table, options.ordered)
@@ -92,7 +92,7 @@ class Space:
 
     @cached_property
     def one(self) -> One:
-        """What single events are matched with, when the first one comes."""
+        """The workspace for single events, made at the first one."""
         assert self.layout is not None
         count_one = kernel(__file__, "count_one", self._constants)
         with self.lane.stream:
@@ -135,11 +135,11 @@ class Space:
         return cells, hits
 
     def finds_keys(self, n_hits: int, has_elements: bool) -> bool:
-        """Does the card look up the keys of so many hits?"""
+        """True if the card looks up the keys of so many hits."""
         return self._keys is not None and not has_elements and n_hits > FEW_HITS
 
     def keys_of(self, cells: Any, hits: Any, n_events: int) -> tuple[Any, Any]:
-        """Where the keys of each event begin, and the keys, of 32 bits where all fit."""
+        """(start of the keys of each event, keys); the keys have 32 bits if all fit."""
         assert self.layout is not None
         lane = self.lane
         given = cells, np.int32(n_events), np.int32(self.layout.n_tiles), hits, self._key_start
@@ -156,12 +156,12 @@ class Space:
 
 
 def must_confirm(table: Table) -> bool:
-    """Is there more to a match than counts?"""
+    """True if a full count is not enough for a match."""
     return bool(len(table.groups)) or table.sizes[0] == 0
 
 
 def workspace(table: Table, options: Options) -> Space:
-    """What one thread mutates."""
+    """The workspace of one thread."""
     return Space(table, options)
 
 
@@ -204,7 +204,7 @@ def _counted(
     n_events, n_entries = batch.n_rows, int(batch.event_start[-1] - batch.event_start[0])
     events = space.send(batch)
     there = space.launch(events, n_events, n_entries)
-    # The card is at work meanwhile.
+    # The card works meanwhile.
     candidates, has_elements = _evaluated(
         batch.event_start, batch.slots, batch.elements, table.entry_start
     )
@@ -224,7 +224,7 @@ def _counted(
 
 @njit(nogil=True, cache=True)
 def _evaluated(event_start, slots, elements, entry_start):
-    """How many constraints the events are compared with, and whether one has elements."""
+    """(number of constraints that the events evaluate, whether an event has elements)."""
     n_evaluated, has_elements = 0, False
     for event in range(len(event_start) - 1):
         before = -1
@@ -251,7 +251,7 @@ def _starts(cells, n_events, n_tiles):
 
 @njit(nogil=True, cache=True)
 def _in_order(cells, unordered):
-    """The hits cell by cell; the card has them in the order in which blocks came by."""
+    """The hits cell by cell; the card wrote them in the order of its blocks."""
     hits = np.empty(len(unordered), np.int32)
     end = 0
     for cell in cells:

@@ -31,8 +31,7 @@ _WORDS = (
 
 
 class One:
-    """What a thread needs to match single events: counters on the card, and memory of the host that
-    the card writes to."""
+    """The workspace for single events: counters on the card, and host memory for its results."""
 
     def __init__(self, layout: Layout, sizes: NDArray[np.int32], lane: Lane, kernel: Any) -> None:
         import cupyx
@@ -47,7 +46,7 @@ class One:
         self._totals = lane.cupy.zeros(2, np.uint32)
         self._hits = cupyx.zeros_pinned(ROOM, np.int32)
         said = cupyx.zeros_pinned(1, np.uint64)
-        self._said = memoryview(said)  # a look at it takes less than one at an array
+        self._said = memoryview(said)  # faster to read than an array
         self._number = 0
         pointers = [
             *(array.data.ptr for array in layout.of_entries), self._halves.data.ptr,
@@ -74,14 +73,14 @@ class One:
             return None
         if n_threads == 0:
             return np.empty(0, np.int32), 0, has_elements
-        self._set_device(self._device)  # a thread that is new has none
+        self._set_device(self._device)  # a new thread has no current device
         before, self._number = self._number, number  # of launches
         try:
             self._launch(
                 self._kernel, -(-n_threads // _THREADS), 1, 1, _THREADS, 1, 1, 0,
                 self._lane.stream.ptr, self._arguments, 0,
             )  # fmt: skip
-        except Exception:  # each clears what the one before counted: this one has not
+        except Exception:  # a launch clears the counts of the one before: this one did not
             self._number = before
             raise
         n_hits = self._wait(number)
@@ -92,7 +91,7 @@ class One:
         for _ in range(_LOOKS):
             if said[0] >> 32 == number:
                 return said[0] & 0xFFFFFFFF
-        self._lane.stream.synchronize()  # tells what went wrong
+        self._lane.stream.synchronize()  # raises the error of the launch
         return said[0] & 0xFFFFFFFF
 
 

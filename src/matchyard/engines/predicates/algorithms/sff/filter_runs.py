@@ -236,7 +236,7 @@ def _descend(table, slot, code, runs, n_runs, repeats):
 
 @njit(nogil=True, cache=True)
 def _first_below(values, start, end, value):
-    """The same in descending values: the first position from `start` on with less, or `end`."""
+    """The first position in [start, end) of descending values with less than `value`, or end."""
     while start < end:
         middle = (start + end) // 2
         if values[middle] >= value:

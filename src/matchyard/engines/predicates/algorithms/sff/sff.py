@@ -1,8 +1,8 @@
 """sff: Siena's fast forwarding [Carzaniga and Wolf, SIGCOMM 2003], as CCM's authors describe it.
 
-Per slot and shape of constraint there is an index in which the satisfied constraints are runs, so
-that only those are touched; each counts up its filter. Keys are interfaces: once a filter matched,
-`match_unique` skips all others of its interface, and ends when all interfaces are marked.
+Every slot and shape of constraint has an index in which the satisfied constraints are consecutive
+(a run): only these are read, and each increments the count of its filter. Keys are interfaces. After
+a match, `match_unique` skips the other filters of the interface; it ends when all are marked.
 
     shape            sorted by          satisfied by code x
     = v              v                  the run of x
@@ -90,11 +90,11 @@ class Table(NamedTuple):
 
 
 def check(options: Options) -> None:
-    """There is nothing to refuse."""
+    """Accept all options."""
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a damaged table: see `kernels.inspection`."""
     n_filters, n_keys = stored_filters.inspect(look, table, vocabulary), len(table.keys)
     look.shape("sizes", n_filters)
     look.length("union_filter")
@@ -158,7 +158,7 @@ def match(table: Table, batch: Batch, workspace: Counters, options: Options) -> 
 
 
 def match_unique(table: Table, batch: Batch, workspace: Counters, options: Options) -> Part:
-    """Each key once per event. Filters of interfaces that are marked already are left out."""
+    """Each key once per event; filters of marked interfaces are skipped."""
     if len(table.key_interface):
         return Part(*_match_unique(table, stored_filters.narrowed(table, batch), workspace))
     part = match(table, batch, workspace, options)
@@ -299,14 +299,14 @@ def _new(table, counters, start, stop, base):
 
 @njit(nogil=True, cache=True)
 def _is_open(table, marked, number, event):
-    """May the filter still tell something new?"""
+    """True if the interface of the filter is not yet marked."""
     interface = table.filter_interface[number]
     return interface < 0 or marked[interface] != event
 
 
 @njit(nogil=True, cache=True)
 def _mark(table, number, marked, event, new_keys, end):
-    """Mark the interfaces of a filter that matched, and note the keys of those that were not."""
+    """Mark the interfaces of a matching filter, and append the keys of the new ones."""
     row = table.filter_row[number] if len(table.filter_row) else number
     for position in range(table.key_start[row], table.key_start[row + 1]):
         interface = table.key_interface[position]

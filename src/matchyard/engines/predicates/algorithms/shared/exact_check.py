@@ -1,8 +1,8 @@
-"""Does a filter match an event? The exact check, on encoded filters and events.
+"""The exact check of an encoded filter against an encoded event.
 
-A `first` array tells where the entries of each slot begin within the event that is looked at; see
-`enter` and `leave`. Where the check is called per candidate (`holds`), its arrays are handed over
-one by one: taking an array out of a tuple counts a reference, which costs more than the check.
+The array `first` has the start of each slot's entries in the current event; see `enter` and `leave`.
+`holds` is called per candidate and takes its arrays one by one: reading an array from a tuple counts
+a reference, which costs more than the check.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ ABSENT = np.int32(-1)
 
 
 def no_slots(n_slots: int):
-    """A `first` array for events that are not there yet."""
+    """A `first` array without an event."""
     return np.full(n_slots, ABSENT, np.int32)
 
 
 @njit(nogil=True, cache=True)
 def enter(batch, event, first):
-    """Note where each slot's entries begin; true where the event reaches into arrays of objects."""
+    """Write the start of each slot's entries; true if the event has arrays of objects."""
     has_elements = False
     start = batch.event_start[event]
     for entry in range(batch.event_start[event + 1] - 1, start - 1, -1):
@@ -32,7 +32,7 @@ def enter(batch, event, first):
 
 @njit(nogil=True, cache=True)
 def leave(batch, event, first):
-    """Forget the event again."""
+    """Clear the starts of the event's slots."""
     for entry in range(batch.event_start[event], batch.event_start[event + 1]):
         if batch.slots[entry] < len(first):
             first[batch.slots[entry]] = ABSENT
@@ -48,7 +48,7 @@ def pieces_of(table, constraint):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def piece_holds(slot, low, high, entry_slots, codes, start, end, first):
-    """Does a value of the event lie in the piece? The event has the entries `start` to `end`."""
+    """True if a value of the event, with the entries `start` to `end`, lies in the piece."""
     entry = start + first[slot]
     if entry < start:
         return False
@@ -79,7 +79,7 @@ def _constraint_holds(
 
 @njit(nogil=True, cache=True)
 def filter_holds(table, number, batch, event, first, has_elements):
-    """Does the filter match the event?"""
+    """True if the filter matches the event."""
     return holds(
         table.filter_start, table.piece_start, table.groups, table.slots, table.low, table.high,
         number, batch.slots, batch.codes, batch.elements, batch.element_parent, batch.element_array,
@@ -112,7 +112,7 @@ def _groups_hold(
     piece_start, groups, slots, low, high, from_here, to_here,
     entry_slots, codes, elements, element_parent, element_array, start, end, first, has_elements,
 ):  # fmt: skip
-    """All constraints of group 0 hold, and of every other group one does not."""
+    """True if all constraints of group 0 hold, and not all of any other group."""
     while from_here < to_here:
         group = groups[from_here] if len(groups) else 0
         stop = from_here
@@ -138,7 +138,7 @@ def _in_one_element(
     piece_start, slots, low, high, from_here, stop,
     entry_slots, codes, elements, element_parent, element_array, start, end, first,
 ):  # fmt: skip
-    """Can all constraints hold at once, with one element chosen of every array of objects?"""
+    """True if all constraints hold in one view."""
     choices = np.empty((stop - from_here) * (end - start), np.int32)
     choice_start = np.empty(stop - from_here + 1, np.int64)
     choice_start[0] = 0
@@ -249,7 +249,7 @@ def _choose(choices, choice_start, n_choosers, element_parent, element_array):
 
 @njit(nogil=True, cache=True)
 def _fit(element_parent, element_array, left, right):
-    """Can two elements be chosen together? Not two of the same array."""
+    """True if one view can have both elements: not two of the same array."""
     above = left
     while above > 0:
         other = right

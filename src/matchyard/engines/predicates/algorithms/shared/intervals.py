@@ -37,11 +37,11 @@ class Domains(NamedTuple):
 
 
 def workspace(table: Any, options: Any) -> None:
-    """Nothing is kept between calls."""
+    """No workspace: nothing is kept between calls."""
 
 
 def supported(filters: Filters) -> str | None:
-    """What these algorithms cannot take of the filters, or None: one interval per attribute."""
+    """The first thing that is not one interval per attribute, or None."""
     n_filters = np.diff(filters.row_start)
     if (n_filters != 1).any():
         return f"a subscription of {n_filters[n_filters != 1][0]} filters"
@@ -89,8 +89,7 @@ def store(filters: Filters, keys: NDArray[np.int64], algorithm: str) -> Stored:
 
 
 def inspect(look: Inspection, table: Any, vocabulary: Vocabulary) -> int:
-    """Refuse filters and domains that matching must not be given: see `kernels.inspection`. Returns
-    how many attributes there are."""
+    """Refuse damaged filters and domains: see `kernels.inspection`. Returns the number of attributes."""
     n_filters = stored_filters.inspect(look, table, vocabulary)
     look.expect("filter_row", n_filters == len(table.key_start) - 1, "has filters without a row")
     n_attributes = look.length("lowest")
@@ -131,7 +130,7 @@ def accept(table: Any, batch: Batch, algorithm: str) -> Batch:
 
 
 def must_rebuild(table: Any, filters: Filters) -> bool:
-    """Is there no room for these filters in the table, or have its rows doubled by insertions?"""
+    """True if the table has no room for these filters, or insertions have doubled its rows."""
     numbers = np.arange(filters.n_rows + 1)
     new = stored_filters.store(stored_filters.Distinct(filters, numbers, numbers[1:]))
     n_rows = len(table.filter_start) - 1 + filters.n_rows
@@ -162,7 +161,7 @@ def _one_after_the_other(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any
 
 def appended(table: Any, filters: Filters, keys: NDArray[np.int64]) -> Any:
     """The table with rows added to its filters and keys, in the spare room behind its arrays."""
-    is_ours = bool(table.built[1])  # before that, what lies behind the arrays is somebody else's
+    is_ours = bool(table.built[1])  # before, memory behind the arrays is not ours
     limits = np.iinfo(table.low.dtype)
     new = filters.take(np.arange(filters.n_rows))
     more = {
@@ -194,7 +193,7 @@ def extended(array: NDArray[Any], n_more: int) -> NDArray[Any]:
 
 
 def _is_ours(array: NDArray[Any], whole: Any) -> bool:
-    """Was the array cut from the front of a larger one of its own kind?"""
+    """True if the array is the front of a larger one of the same type."""
     return (
         isinstance(whole, np.ndarray)
         and whole.flags.owndata
@@ -302,7 +301,7 @@ def unmark_rows(bits, first, stop):
 
 @njit(nogil=True, cache=True)
 def all_but_first(n_words, n_rows):
-    """Bits that are set from row n_rows on: there are no such rows, so that none of them matches."""
+    """A bitset with all bits from row n_rows on: these rows do not exist and must not match."""
     bits = np.full(n_words, ALL)
     bits[: n_rows >> 6] = ZERO
     if n_rows & 63:
@@ -338,7 +337,7 @@ def zeros(counts, first, stop, hits, n_hits):
             continue
         hits = with_room(hits, n_hits, n_hits + WORD)
         for row in range(start, end):
-            hits[n_hits] = row  # and the next one over it, unless it counts
+            hits[n_hits] = row  # the next row overwrites it if it does not count
             n_hits += counts[row] == 0
     return hits, n_hits
 

@@ -55,7 +55,7 @@ def inspect(look: Inspection, table: Any, kind: str, n_lists: int, group: int) -
 
 @njit(nogil=True, cache=True)
 def _pick(touched, n_touched, share, left, target):
-    """Sort slots by the share of `left` that passes them; how many leave no more than `target`?"""
+    """Sort slots by the share that passes them; returns how many reduce `left` to `target`."""
     for i in range(1, n_touched):
         slot = touched[i]
         at = i
@@ -98,8 +98,8 @@ def tile_bits(
 
 @njit(nogil=True, cache=True)
 def _list_slots(table, slots, cells, low, high, likely, target):
-    """Which slots get bits in which tile. Lists are filled up to whole groups by repeating their
-    last slot: an AND more changes nothing."""
+    """Choose the slots with bits of each tile. The last slot is repeated to fill a group: another AND
+    with the same row changes nothing."""
     filter_start, slot_bit, bound_start = table.filter_start, cells.slot_bit, cells.bound_start
     n_filters = len(filter_start) - 1
     n_tiles = (n_filters + TILE - 1) // TILE
@@ -207,7 +207,7 @@ def _fill_bits(table, slots, cells, low, high, tiles):
 def _leave_common(
     table, slots, slot_bit, bound_start, low, high, first, bits_at, bits, constraints
 ):  # fmt: skip
-    """Second constraints of filters on a slot: only what both let pass stays."""
+    """Clear the bits that a second constraint of a filter on a slot rules out."""
     for c in constraints:
         f = np.searchsorted(table.filter_start, c, side="right") - 1 - first
         bit, number = _ONE << np.uint64(f & 63), slot_bit[slots[c]]
@@ -230,7 +230,7 @@ def _is_dead(bits, at):
 
 
 def no_bits() -> Bits:
-    """Of a table without."""
+    """The bits of a table that has none."""
     return Bits(
         np.zeros(1, np.int32), np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.uint64)
     )

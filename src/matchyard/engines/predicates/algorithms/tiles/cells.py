@@ -60,7 +60,7 @@ def cut_cells(
 
 
 def _count_in_cells(bounds: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many of the codes are in each cell."""
+    """The number of codes in each cell."""
     return np.bincount(np.searchsorted(bounds, codes, side="right"), minlength=len(bounds) + 1)
 
 
@@ -108,8 +108,8 @@ def _sample_bounds(table, slots, slot_bit, uses):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def cell_of(bounds, first, last, code):
-    """The cell of a code, given where the bounds of its slot are. Without branches: which way a
-    search goes cannot be foreseen."""
+    """The cell of a code, by a search in the bounds of its slot without branches, which the CPU
+    could not predict."""
     low, size = first, last - first
     while size > 0:
         half = (size + 1) // 2
@@ -178,8 +178,8 @@ def _cell_by_steps(bounds, first, last, steps, number, shift, code):
 
 
 def likelihood(cells: Cells, shares: Shares, by_length: float = 0.5) -> NDArray[np.float64]:
-    """How likely an event falls into the cells up to each, slot after slot: partly by their length,
-    for the rest as the bounds do. Nothing is known about events; half of both is seldom far off."""
+    """Cumulated probabilities that an event falls into the cells of each slot: the mean of the cells'
+    lengths and of the bounds in them, since nothing is known about events."""
     sums = [np.empty(0)]
     for number, (start, stop) in enumerate(pairwise(cells.bound_start)):
         share = shares.of_bounds[start + number : stop + number + 1].copy()

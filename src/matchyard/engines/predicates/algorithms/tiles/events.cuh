@@ -1,4 +1,4 @@
-// What the kernels of tiles are given: the table, and a batch of events.
+// The arguments of the kernels of tiles: the table, and a batch of events.
 
 #include "codes.cuh"
 
@@ -35,7 +35,7 @@ struct Filters {
     offset_t term_mask;
 };
 
-// A batch, and what is found out about it.
+// A batch, and the results for it.
 struct Events {
     offset_t n_events;
     offset_t has_elements;  // then negated groups are left to the host

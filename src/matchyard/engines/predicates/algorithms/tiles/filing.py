@@ -1,6 +1,6 @@
-"""tiles, first half of the build: under which term each filter is filed, and which lie together.
+"""tiles, first half of the build: the term and the position of each filter.
 
-A *term* is what an event can have: a value in a slot (its presence), or one certain code in it. A
+A *term* is something that an event can have: a value in a slot (its presence), or one certain code in it. A
 filter is filed under the rarest term that it needs, so that an event looks only at the postings of
 its own terms. Within a posting, filters with like constraints lie side by side: they are sorted by
 their rarest slots and by where in each slot their intervals lie.
@@ -30,7 +30,7 @@ _FREE = np.int32(-1)
 class Terms(NamedTuple):
     """Terms that stand for one code of a slot, in an open-addressed table."""
 
-    slots: NDArray[np.int32]  # [n_elements] -1 where free
+    slots: NDArray[np.int32]  # [n_cells of the hash table] -1 for a free one
     codes: NDArray[np.int64]
     numbers: NDArray[np.int32]
 
@@ -46,7 +46,7 @@ class Order(NamedTuple):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def term_position(terms, slot, code):
-    """Where a term stands in the table, or the free position for it."""
+    """The position of a term in the hash table, or the free one for it."""
     mask = len(terms.slots) - 1
     position = np.int64(mix64(np.uint64(code) ^ mix64(np.uint64(slot))) & np.uint64(mask))
     while terms.slots[position] >= 0 and (
@@ -181,7 +181,7 @@ def _choose(filters, slots, is_point, terms, counts, n_slots):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _centre(filters, c, bottom, top):
-    """Where in its slot a constraint lies: 0 … _CENTRES - 1."""
+    """The part of its slot, 0 … _CENTRES - 1, in which a constraint lies."""
     low = max(filters.low[filters.piece_start[c]], bottom)
     high = min(filters.high[filters.piece_start[c + 1] - 1], top)
     span = np.float64(top) - np.float64(bottom)

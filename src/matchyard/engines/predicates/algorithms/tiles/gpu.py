@@ -3,8 +3,8 @@
     events ─▶ enter: cells, signatures, postings ─▶ visits by posting ─▶ sift: tiles of 1024 filters,
     and the exact check of what is left ─▶ pairs (event, filter), sorted ─▶ keys per event
 
-Those of few events, as they come from a stream, are written to the host's memory and sorted there,
-which takes fewer calls of CUDA: each of them gives the interpreter away.
+The pairs of few events, as in a stream, are written to the host's memory and sorted there. This
+takes fewer CUDA calls, each of which releases the GIL.
 
 The table is that of the CPU; `gpu_layout` makes larger tiles of it, in a table made for many
 matches, too. Filters of small postings are checked without rows. Events that reach into arrays of
@@ -58,17 +58,17 @@ VARIANTS = tuple(
     {"WARPS": _WARPS, "FEW": 64, "PROBES": _PROBES, "MOST_ROWS": _MOST_ROWS, "WIDE": is_wide}
     for is_wide in (0, 1)
 )
-_ARRAYS = (  # of the table, as `Filters` in _tiles_events.cuh has them; then come the layout's
+_ARRAYS = (  # of the table, in the order of `Filters` in events.cuh; the arrays of the layout follow
     "posting_start", "slot_posting", "term_slots", "term_codes", "term_postings", "slot_bit",
     "bound_start", "bounds", "signatures", "filter_start", "piece_start", "groups", "slots", "low",
     "high",
 )  # fmt: skip
-_HEADER = 17  # words of `Events` in _tiles_events.cuh
+_HEADER = 17  # words of `Events` in events.cuh
 _N_COUNTERS = 4
 
 
 class Space:
-    """What one thread needs to match: a stream, and where the table is on the card."""
+    """The workspace of a thread: a lane, and the addresses of the table on the card."""
 
     def __init__(self, table: Table, options: Options) -> None:
         import cupy
@@ -124,7 +124,7 @@ class Space:
             pairs_at = lane.address_of("pairs")
         else:
             pairs_at = lane.empty("pairs", room, np.uint64).data.ptr
-            self.room = room  # once there is memory for it: other events may need less
+            self.room = room  # only after the allocation succeeded
         words[:_HEADER] = [
             n_events, has_elements, -(-n_events // n_chunks), n_chunks, room,
             *(there.data.ptr + 8 * at for at in offsets),
@@ -139,11 +139,11 @@ class Space:
         return there, n_chunks
 
     def finds_keys(self, has_elements: bool) -> bool:
-        """Are pairs those of events and keys, not of events and filters?"""
+        """True if pairs are of event and key, not of event and filter."""
         return self.keys is not None and not has_elements
 
     def _buffers(self, n_events: int, n_entries: int) -> tuple[Any, ...]:
-        """What kernels write to: an event visits two postings per entry and one more, at most."""
+        """Buffers of the kernels: an event visits at most two postings per entry and one more."""
         lane, n_visits = self.lane, n_events + 2 * n_entries
         return (
             lane.empty("ends", self.layout.n_large, np.int64),
@@ -166,7 +166,7 @@ class Space:
         lane.launch(self._compare, _COMPARING, _THREADS, *given)
 
     def gather(self, pairs: Any, n_events: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """Where the keys of each event begin, and the keys, of 32 bits where all fit."""
+        """(start of the keys of each event, keys); the keys have 32 bits if all fit."""
         n_pairs, width = len(pairs), self.keys.dtype.itemsize
         n_words = n_events + 1 + -(-n_pairs * width // 8)
         out = self.lane.empty("keys", n_words, np.int64)
@@ -185,7 +185,7 @@ def _n_chunks(n_events: int, n_tiles: int) -> int:
 
 
 def workspace(table: Table, options: Options) -> Space:
-    """What one thread mutates."""
+    """The workspace of one thread."""
     return Space(table, options)
 
 
@@ -260,7 +260,7 @@ def _pairs(batch: Batch, space: Space, has_elements: bool) -> tuple[Any, int, bo
 
 @njit(nogil=True, cache=True)
 def _confirmed(table, batch, hit_start, hits, first):
-    """What is left of the hits by the check that knows arrays of objects."""
+    """The hits that the exact check with arrays of objects confirms."""
     start = np.zeros(len(hit_start), np.int64)
     kept = np.empty(len(hits), np.int32)
     end = 0

@@ -57,7 +57,7 @@ SUPPORTS = "predicates"
 
 
 class Options(NamedTuple):
-    """What can be set."""
+    """The options of the algorithm."""
 
     cells: int = 32  # per slot
     survivors: float = 0.1  # filters that the bits of a tile should let pass, on average
@@ -108,7 +108,7 @@ class Table(NamedTuple):
 
 
 class Workspace:
-    """What matching notes about events, and the candidates; grows to what was needed."""
+    """Scratch memory of a thread; grows with the batches."""
 
     def __init__(self, table: Table) -> None:
         self.first = no_slots(stored_filters.n_slots(table))
@@ -122,7 +122,7 @@ class Workspace:
 
 
 def check(options: Options) -> None:
-    """Refuse options that make no sense."""
+    """Refuse options outside their limits."""
     if not 1 <= options.cells <= MAX_CELLS:
         raise UsageError(f'option "cells" must be 1 to {MAX_CELLS}, not {options.cells}')
     if not options.survivors > 0:
@@ -134,7 +134,7 @@ def check(options: Options) -> None:
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a damaged table: see `kernels.inspection`."""
     n_filters = stored_filters.inspect(look, table, vocabulary)
     n_postings = look.length("posting_start") - 1
     look.expect("posting_start", n_postings >= 1, "has no posting")
@@ -154,7 +154,7 @@ def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Opt
     look.shape("signatures", 0 if has_lists else n_filters)
     if look.is_thorough:
         look.expect("term_slots", (table.term_slots < 0).any(), "has no free slot")
-        # An event looks at a posting once, whatever leads there; all look at the first anyway.
+        # An event visits a posting once; all visit the first one.
         by_slot = table.slot_posting[table.slot_posting >= 0]
         by_term = table.term_postings[table.term_slots >= 0]
         look.distinct("slot_posting", np.append(by_slot, 0), n_postings)
@@ -205,7 +205,7 @@ def _is_dense(
     high: NDArray[np.uint8],
     options: Options,
 ) -> bool:
-    """Does an event match so much of a tile that all of it had better be swept?"""
+    """True if events match so much of a tile that a sweep is faster."""
     if not can_list(stored, slots, uses, cells):
         return False
     share = share_matched(stored, slots, is_point, uses, cells, shares, low, high)
@@ -309,7 +309,7 @@ class _TermTable(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def _visit(table, batch, cells, signatures, seen, n_seen):
-    """Which postings each event looks at, and its cells and signature on the way."""
+    """The postings that each event visits, and its cells and signature."""
     terms = _TermTable(table.term_slots, table.term_codes)
     n_events = len(batch.event_start) - 1
     has_unfiled = table.posting_start[1] > 0

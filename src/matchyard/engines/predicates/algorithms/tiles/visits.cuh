@@ -1,4 +1,4 @@
-// Which postings an event visits, and its cells and signature.
+// The postings that an event visits, its cells and its signature.
 
 #include "events.cuh"
 
@@ -26,8 +26,8 @@ __device__ __forceinline__ int term_posting(const Filters& filters, int slot, of
     }
 }
 
-// Has the event the same value in an entry before? Far ones are not looked for: a visit more costs
-// time, and the host is told that there may be pairs that are stored twice.
+// True if one of the last entries of the event has the same value. Farther ones cost a second visit:
+// the host is told that pairs may be stored twice.
 __device__ __forceinline__ bool is_again(const Events& events, offset_t first, offset_t entry) {
     offset_t stop = max(first, entry - LOOK_BACK);
     for (offset_t other = entry - 1; other >= stop; other--) {

@@ -54,7 +54,7 @@ def within(first, last, base):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def tiles_alive(list_start, list_slot, list_at, bits, block, cells, event, lanes):
-    """Which tiles of a block an event may match."""
+    """A word with the tiles of a block that an event may match."""
     for i in range(list_start[block], list_start[block + 1]):
         lanes &= bits[list_at[i] + cells[event, list_slot[i]]]
         if lanes == ZERO:
@@ -64,7 +64,7 @@ def tiles_alive(list_start, list_slot, list_at, bits, block, cells, event, lanes
 
 @njit(nogil=True, cache=True, forceinline=True)
 def filters_alive(list_start, slots, at, bits, tile, cells, event, row):
-    """Leave in `row` the filters of a tile that an event may match; which of its words are not 0?"""
+    """Write the filters of a tile that an event may match to `row`; returns its words that are not 0."""
     alive = ~ZERO >> np.uint64(64 - TILE_WORDS)
     for i in range(list_start[tile], list_start[tile + 1], GROUP):
         alive = and_8_rows(

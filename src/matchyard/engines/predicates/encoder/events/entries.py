@@ -1,4 +1,4 @@
-"""Attributes to entries: every value, read in all ways that constraints on its name ask for."""
+"""Attributes to entries: a code for every value in each slot of its name."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from matchyard.kernels.strings import home
 _NUMBER, _OTHER = int(Kind.NUMBER), int(Kind.OTHER)
 _TEXT, _FIRST_PATTERN = int(Kind.TEXT), int(Kind.PATTERN)
 _DOT = np.uint8(46)
-_NAME = 256  # bytes of a dotted name for which there is room at once
-_UNASKED = -2  # a name of the column that was not looked up yet
-_SHORT = 48  # so few entries are sorted by insertion
+_NAME = 256  # bytes of the buffer for most dotted names
+_UNASKED = -2  # a name of the column that is not looked up yet
+_SHORT = 48  # keys up to which insertion sort is faster
 _NO_FOLDS = np.empty((0, 2), np.int64)
 _NO_BYTES = np.empty(0, np.uint8)
 _LOW_32 = 0xFFFFFFFF

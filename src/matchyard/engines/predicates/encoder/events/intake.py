@@ -1,7 +1,7 @@
-"""Events in any form that users have them in, as one: flat attributes.
+"""Events in any form that users may give, as flat attributes.
 
-Dicts become JSON text and JSON text is scanned; tables are taken over column by column. All of this
-happens when some of the events are asked for, in the thread that asks.
+Dicts become JSON text, JSON text is scanned, and tables are read column by column. This happens in
+`Unread.rows`, in the thread that calls it.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ _NESTED = (dict, list, tuple, np.ndarray)
 
 
 class Limits(Protocol):
-    """The options that matter here."""
+    """The input options that readers of events use."""
 
     @property
     def max_depth(self) -> int:
-        """How many objects and arrays may be within each other."""
+        """The largest number of nested objects and arrays."""
 
 
 class Unread(NamedTuple):
-    """Many events, as they came."""
+    """Many events, not yet read."""
 
     n_rows: int
-    read: Callable[[int, int], Column]  # from one up to another
+    read: Callable[[int, int], Column]  # events from `start` to before `stop`
 
     def rows(self, start: int, stop: int) -> Column:
-        """Some consecutive events; an error counts from the first of all."""
+        """Some consecutive events; errors number them from the first of all."""
         try:
             return self.read(start, stop)
         except JsonError as error:
@@ -58,9 +58,11 @@ class Unread(NamedTuple):
 
 
 def column(events: Any, options: Limits) -> Unread:
-    """Events in any form that users have them in: dicts, JSON text, Arrow columns, tables."""
+    """Events as dicts, JSON text, Arrow columns or tables."""
     depth = options.max_depth
-    held = events[:] if isinstance(events, _LISTS) else _sliceable(events)  # others may change it
+    held = (
+        events[:] if isinstance(events, _LISTS) else _sliceable(events)
+    )  # a copy: callers may change theirs
     if isinstance(held, _LISTS):
         return Unread(len(held), lambda start, stop: _from_python(held[start:stop], depth))
     read = _from_rows if isinstance(held, pa.Table) else _from_arrow
@@ -91,7 +93,7 @@ def _shown(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What `json` cannot write itself: scalars and arrays of NumPy."""
+    """Scalars and arrays of NumPy as Python values, which `json` can write."""
     if isinstance(value, np.generic | np.ndarray) and value.dtype.kind not in _TIMES:
         plain = value.tolist()
         if not isinstance(plain, np.generic) and not isinstance(plain, bytes):
@@ -112,7 +114,7 @@ def _from_python(events: Sequence[Any], depth: int) -> Column:
 
 
 def _from_dicts(events: Sequence[dict[Any, Any]], depth: int) -> Column:
-    """One text for all; whatever is wrong shows there, and is then looked for one by one."""
+    """Write all events as one text; if that fails, one by one, for the number of the wrong event."""
     try:
         data = _JSON.encode(events)
         has_names = set(map(type, chain.from_iterable(events))) <= {str}
@@ -128,7 +130,7 @@ def _from_dicts(events: Sequence[dict[Any, Any]], depth: int) -> Column:
 
 
 def _check_names(value: Any, row: int) -> None:
-    """JSON would write 1 and None as "1" and "null"."""
+    """Refuse names that are not text: JSON would write 1 and None as "1" and "null"."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if not isinstance(name, str):

@@ -1,4 +1,4 @@
-"""Tables of events, taken over column by column: no value passes through Python.
+"""Tables of events, read column by column: no value becomes a Python object.
 
 A null is an absent attribute; fields of structs get dotted names.
 """
@@ -28,14 +28,14 @@ from matchyard.engines.predicates.encoder.json.decimals import split_integers
 from matchyard.errors import JsonError, ParseError
 from matchyard.kernels.strings import Interner, string_buffers
 
-NESTED = None  # lists within it: such events go through Python
+NESTED = None  # the table has lists: Python reads such events
 _NO_TEXT = np.empty(0, np.uint8)
 
 
 class _Values(NamedTuple):
     values: NDArray[np.int64]
     what: NDArray[np.int64]  # as in `Column`
-    is_there: NDArray[np.bool_] | None  # where not all of them are
+    is_there: NDArray[np.bool_] | None  # None if all are
     text: NDArray[np.uint8]  # `values` of texts count from its start
 
 
@@ -69,7 +69,7 @@ def _put(
     start: int,
     what: NDArray[np.int64],
 ) -> None:
-    """Fill in a column: one call for all of it, since many threads read events at a time."""
+    """Fill in a column in one call without the GIL, since many threads read events."""
     for row in range(len(values)):
         attributes[row, column, VALUE] = values[row] + start
         attributes[row, column, WHERE] = column << 32
@@ -103,7 +103,7 @@ def from_map(events: pa.Array) -> Column | None:
 
 
 def read_rows(rows: pa.Table | pa.Array) -> list[dict[str, Any]]:
-    """The rows as dicts, for what is nested."""
+    """The rows of a nested table as dicts."""
     try:
         return [_without_nulls(row) for row in rows.to_pylist(maps_as_pydicts="strict")]
     except (KeyError, ValueError, pa.ArrowException) as error:  # as of a name twice in a struct
@@ -171,7 +171,7 @@ def _filled(array: pa.Array, value: Any) -> pa.Array:
 
 @njit(nogil=True, cache=True)
 def _integers(integers: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Their values, and what they are."""
+    """(values, what) of integers."""
     values, rests = split_integers(integers)
     for i in range(len(rests)):
         rests[i] = rests[i] << 8 | NUMBER
@@ -179,7 +179,7 @@ def _integers(integers: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int
 
 
 def _looked_up(indices: pa.Array, known: _Values) -> _Values:
-    """Values of a dictionary by index; an index may be null, and so may what it points to."""
+    """Values of a dictionary by index; an index or its value may be null."""
     is_there = indices.is_valid().to_numpy(zero_copy_only=False)
     if not is_there.any():  # there may be nothing to point to
         nothing = np.zeros(len(indices), np.int64)
@@ -202,7 +202,7 @@ def _texts(
 
 
 def _joined(texts: Sequence[NDArray[np.uint8]]) -> tuple[NDArray[np.uint8], list[int]]:
-    """All texts in one, and where each begins."""
+    """All texts in one array, and the start of each."""
     starts = list(accumulate((len(text) for text in texts), initial=0))
     return np.concatenate([np.empty(0, np.uint8), *texts]), starts[:-1]
 

@@ -1,7 +1,7 @@
 """Decimal numbers as doubles, correctly rounded: the Eisel-Lemire algorithm.
 
-[Lemire, Number Parsing at a Gigabyte per Second, 2021]. It cannot decide a few inputs; those are
-left to Python's own `float`.
+[Lemire, Number Parsing at a Gigabyte per Second, 2021]. It cannot decide a few inputs, which
+Python's `float` reads.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from matchyard.kernels.intrinsics import intrinsic_with
 INFINITY = np.frombuffer(b"Infinity", np.uint8)
 _MINUS = np.uint8(45)
 _TWO_63 = np.uint64(1 << 63)
-_LEAST, _MOST = -300, 290  # powers of ten; what is smaller or larger is rare, and left to Python
+_LEAST, _MOST = -300, 290  # powers of ten; Python reads numbers beyond them, which are rare
 _EXACT = 1 << 53  # mantissas up to this size are doubles, and so are powers of ten up to 22
 _ALL = np.uint64((1 << 64) - 1)
-_LOW_9 = np.uint64((1 << 9) - 1)  # what 55 bits of precision leave of a word
+_LOW_9 = np.uint64((1 << 9) - 1)  # the bits of a word below 55 bits of precision
 
 
 def _powers_of_five() -> np.ndarray:
@@ -101,7 +101,7 @@ def decimal(digits, power):
 
 @njit(nogil=True, cache=True)
 def is_word(text, position, end, word):
-    """Do these letters stand here?"""
+    """True if the word stands at `position`."""
     return position + len(word) <= end and is_equal(text, position, word, 0, len(word))
 
 

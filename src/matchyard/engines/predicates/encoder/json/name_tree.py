@@ -1,9 +1,8 @@
-"""The room that the JSON scanner writes to, and the names in it.
+"""The buffers that the JSON scanner writes to, and the tree of names.
 
-Names are interned as a tree: a node is a key within the object that its parent names, so that the
-same key twice in one object is noticed. Events that follow each other tend to have the same keys
-in the same order: every node remembers which one came after it, and mostly only bytes that are
-expected are compared.
+A node of the tree is a key of an object that its parent names. The scanner thus notices a key that
+comes twice in one object. Consecutive events tend to have the same keys in the same order: every
+node remembers its successor, and the scanner first compares the text with the successor's key.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ PARENT, KEY_START, KEY_END, NEXT, FIRST, SEEN_IN, HASH, AGAIN_IN, AGAIN_AT = ran
 
 
 class Room(NamedTuple):
-    """What the scanner writes; see `Column` for the attributes."""
+    """The buffers of the scanner; see `Column` for the attributes."""
 
     row_start: NDArray[np.int64]
     attributes: NDArray[np.int64]
@@ -49,7 +48,7 @@ class Room(NamedTuple):
 
 
 def new_room(n_events: int, n_bytes: int) -> Room:
-    """Room for so many events of so many bytes, as far as that can be told."""
+    """Buffers for events of this number and size; `grown` enlarges them."""
     counts = np.zeros(16, np.int64)
     counts[N_ELEMENTS] = counts[N_NODES] = counts[POSITION] = 1
     nodes = np.empty((64, 9), np.int64)
@@ -75,7 +74,7 @@ _GROWS = {
 
 
 def grown(room: Room, fault: int) -> Room:
-    """The same with twice the room for whatever had too little."""
+    """The same with twice the room in the buffer that was too small."""
     arrays = {}
     for name in _GROWS[fault]:
         array = getattr(room, name)
@@ -90,7 +89,7 @@ def grown(room: Room, fault: int) -> Room:
 
 @njit(nogil=True, cache=True)
 def find_node(nodes, slots, paths, counts, parent, text, start, end):
-    """The node of a key, negative if there is no room for a new one."""
+    """The node of a key, added if it is new; -1 if there is no room for it."""
     code = mix64(xxh64(text, start, end) + np.uint64(parent))
     mask = len(slots) - 1
     slot = np.int64(code & np.uint64(mask))
@@ -144,7 +143,7 @@ def read_key(text, position, end, nodes, slots, paths, unescaped, counts, parent
         node = find_node(nodes, slots, paths, counts, parent, unescaped, n_used, n_end)
     else:
         node = find_node(nodes, slots, paths, counts, parent, text, position, stop)
-        if node > 0:  # only keys that are spelt as they are can be told by their bytes
+        if node > 0:  # keys with escapes cannot be compared byte by byte
             if last > 0:
                 nodes[last, NEXT] = node
             else:

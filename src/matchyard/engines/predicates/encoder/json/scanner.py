@@ -1,6 +1,6 @@
-"""JSON text to attributes, in one pass over the bytes: what RFC 8259 allows, and NaN and Infinity.
+"""JSON text to attributes, in one pass over the bytes: RFC 8259, and NaN and Infinity.
 
-Where Python's `json.loads` and this scanner both take a text, they find the same in it.
+If both Python's `json.loads` and this scanner accept a text, they read the same values.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from matchyard.engines.predicates.encoder.json.strings import QUOTE, string_end,
 from matchyard.kernels.bits import bits_of
 from matchyard.kernels.hashing import is_equal
 
-# Columns of the stack: the object or array that we are in.
+# Columns of the stack, which has a row per open object or array.
 _NODE, _OBJECT, _LAST, _ELEMENT, _ARRAY, _N_BEFORE, _IS_ARRAY, _HAS_AGAIN = range(8)
 NO_OFFSETS = np.empty(0, np.int64)
 _BYTE_COMMA, _BYTE_COLON = np.uint8(44), np.uint8(58)
@@ -133,7 +133,7 @@ def _finished(text: NDArray[np.uint8], room: Room) -> Column:
 
 @njit(nogil=True, cache=True)
 def _skip(text, position, end):
-    """The next byte that is no white space."""
+    """The position of the next byte that is not white space."""
     while position < end and text[position] <= 32:
         byte = text[position]
         if byte not in (np.uint8(32), np.uint8(10), np.uint8(13), np.uint8(9)):
@@ -144,8 +144,8 @@ def _skip(text, position, end):
 
 @njit(nogil=True, cache=True)
 def _drop(attributes, nodes, first, end, parent, in_object):
-    """Remove values of keys that came again in the same object, where the last one counts; returns
-    the new end. Once per object, when it ends: keys that come again and again cost no more."""
+    """Remove the values of all but the last of equal keys in an object; returns the new end. Called
+    once per object, at its end, so that keys that come many times cost no more."""
     n_kept, last, node = first, np.int64(-1), np.int64(0)
     for i in range(first, end):
         if attributes[i, WHERE] >> 32 != last:  # else as before: elements of one array
@@ -160,8 +160,8 @@ def _drop(attributes, nodes, first, end, parent, in_object):
 
 @njit(nogil=True, cache=True)
 def _string(text, position, end, unescaped, counts):
-    """(fault, position after it, start, length) of a string's text; what had escapes lies past
-    the end of `text`."""
+    """(fault, position after it, start, length) of a string's text. Starts past the end of `text`
+    are in `unescaped`."""
     fault, stop = string_end(text, position, end)
     if fault:
         return fault, stop, 0, 0
@@ -201,7 +201,7 @@ def _scalar(text, position, end, unescaped, counts):
 def _enter(stack, counts, elements, level, node, is_array):
     """Begin an object or an array; false where there is no room for another element.
 
-    An object within an array is an element to be chosen; an array within an array adds to it.
+    An object in an array is a new element. An array in an array adds to the outer array.
     """
     stack[level, _NODE], stack[level, _LAST] = node, 0
     stack[level, _N_BEFORE] = counts[N_ATTRIBUTES]
@@ -299,7 +299,7 @@ def _event(
             attributes[attribute, WHAT] = (size << 8) | kind
             counts[N_ATTRIBUTES] = attribute + 1
             counts[N_SLOW] += kind == SLOW
-        while True:  # after a value: close what ends here
+        while True:  # after a value: close the objects and arrays that end here
             position = _skip(text, position, end)
             if position == end:
                 return ENDS, position
@@ -339,8 +339,7 @@ def scan(
 ):
     """(fault, event, position): attributes of the events from `first` on, until there is a fault.
 
-    The arrays are those of `Room`, one by one: taking them out of a tuple would cost more than
-    a small event does.
+    The arrays of `Room` come one by one: a call with a tuple would cost more than a small event.
     """
     stack = np.empty((max(1, max_depth), 8), np.int64)
     is_one_array = len(text_start) == 0
@@ -358,8 +357,8 @@ def scan(
             if position < end:
                 fault = TRAILING
         if fault:
-            counts[8 + N_NODES] = counts[N_NODES]  # they can stay
-            counts[8 + N_OBJECTS] = counts[N_OBJECTS]  # since nodes were seen in these
+            counts[8 + N_NODES] = counts[N_NODES]  # the new nodes stay
+            counts[8 + N_OBJECTS] = counts[N_OBJECTS]  # nodes remember these objects
             counts[:8] = counts[8:]
             return fault, event, position
         counts[POSITION] = position + 2  # past the comma and the blank

@@ -27,7 +27,7 @@ QUOTE, BACKSLASH = np.uint8(34), np.uint8(92)
 
 @njit(nogil=True, cache=True)
 def _plain_end(text, position, end):
-    """The first byte from here on that is not plain: a quote, escape, control or not ASCII."""
+    """The position of the next quote, backslash, control character or non-ASCII byte."""
     while position + 8 <= len(text):
         word = read_8(text, position)
         quotes, slashes = word ^ _QUOTES, word ^ _BACKSLASHES
@@ -48,7 +48,7 @@ def _plain_end(text, position, end):
 
 @njit(nogil=True, cache=True)
 def _sequence(text, position, end):
-    """The length of the UTF-8 sequence that starts here, 0 if it is none."""
+    """The length of the UTF-8 sequence at `position`, 0 if it is invalid."""
     lead = text[position]
     low, high = 0x80, 0xBF
     if 0xC2 <= lead <= 0xDF:
@@ -77,7 +77,7 @@ def _sequence(text, position, end):
 
 @njit(nogil=True, cache=True)
 def string_end(text, position, end):
-    """(fault, where): the closing quote, or the first escape, of a string whose inside starts here."""
+    """(fault, position) of the closing quote or first escape after `position` in a string."""
     while True:
         position = _plain_end(text, position, end)
         if position == end:
@@ -95,7 +95,7 @@ def string_end(text, position, end):
 
 @njit(nogil=True, cache=True)
 def _hex_4(text, position, end):
-    """The value of four hex digits, negative if they are none."""
+    """The value of four hex digits, or -1."""
     if position + 4 > end:
         return -1
     value = 0
@@ -134,7 +134,7 @@ def _put(room, n_used, code):
 
 @njit(nogil=True, cache=True)
 def _escape(text, position, end):
-    """(fault, code point, end) of the escape whose backslash is here."""
+    """(fault, code point, end) of the escape whose backslash is at `position`."""
     if position + 1 >= end:
         return ENDS, 0, end
     letter = text[position + 1]

@@ -2,7 +2,7 @@
 
 A constraint is a struct of `name`, `op` and what the operator compares with: `value`, and `high`
 for `between`; `text` where some values are numbers and others are not. A list of lists of them is a
-disjunction. Numbers are worked on all at once, and of other values each distinct one.
+disjunction. Kernels write all numbers at once; Python writes each distinct other value once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NUMBER, _TEXT_KIND = int(Kind.NUMBER), int(Kind.TEXT)
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Is it a column with a list per row?"""
+    """True if the column has a list per row."""
     is_plain = pa.types.is_list(kind) or pa.types.is_large_list(kind)
     return is_plain or pa.types.is_fixed_size_list(kind)
 
@@ -76,7 +76,7 @@ def from_lists(values: pa.Array) -> tuple[Pieces, pa.Array, pa.Array]:
 
 
 class _Rows:
-    """Which row a constraint is in, for messages."""
+    """The row of a constraint, for messages."""
 
     def __init__(self, row_start: NDArray[np.int64], filter_start: NDArray[np.int64]) -> None:
         self._row_start, self._filter_start = row_start, filter_start
@@ -87,12 +87,12 @@ class _Rows:
             self.fail(int(wrong.argmax()), f"{what}; {EXAMPLE}")
 
     def refuse_empty(self, constraint: int) -> None:
-        """Raise an error for an interval that holds nothing, -1 for none."""
+        """Raise an error for an empty interval; -1 means that there is none."""
         if constraint >= 0:
             self.fail(constraint, f"no value lies between the ends of 'between'; {EXAMPLE}")
 
     def check_operator(self, constraint: int, op: str) -> None:
-        """Raise an error for what is no operator."""
+        """Raise an error if `op` is not an operator."""
         try:
             check_operator(op)
         except ParseError as error:
@@ -118,7 +118,7 @@ def _unpack(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    """A dictionary of texts stays one, unless a null is in it: its indices would not show that."""
+    """Decode dictionaries, except of texts without null: indices would not show a null."""
     if not pa.types.is_dictionary(values.type):
         return values
     is_kept = is_text(values.type) and values.dictionary.null_count == 0
@@ -172,7 +172,7 @@ def _pieces(fields: dict[str, pa.Array], rows: _Rows) -> tuple[_Built, pa.Array]
 
 
 def _single(comparison: NDArray[np.int8], value: Operand, high: Operand, rows: _Rows) -> _Built:
-    """Numbers with one piece each, whose words are those of the column: memory is what costs."""
+    """The pieces of numbers, one each, over the words of the column without a copy."""
     forms = np.empty(len(comparison), np.uint8)
     numbers = value.forms, value.words, high.forms, high.words
     rows.refuse_empty(_forms_of(comparison, *numbers, forms))
@@ -276,7 +276,7 @@ def _compared(op: str, constraint_at: int, value: Operand, high: Operand) -> Any
 
 @njit(nogil=True, cache=True)
 def _forms_of(comparison, forms, words, end_forms, end_words, result):
-    """The forms of both ends; returns the first constraint between whose ends nothing lies, or -1."""
+    """Write the forms of both ends; returns the first constraint with an empty interval, or -1."""
     for i in range(len(comparison)):
         low = high = np.int64(forms[i])
         op = comparison[i]
@@ -305,7 +305,7 @@ def _counts(comparison, template, start):
 
 @njit(nogil=True, cache=True)
 def _fill(comparison, template, forms, words, ids, end_forms, end_words, start, templates, built):
-    """Write the pieces; returns the first constraint between whose ends nothing lies, or -1."""
+    """Write the pieces; returns the first constraint with an empty interval, or -1."""
     for i in range(len(comparison)):
         p = built.piece_start[i]
         if template[i] >= 0:

@@ -1,4 +1,4 @@
-"""The one order of everything in an encoded subscription, so that equal ones have equal arrays.
+"""The canonical order inside encoded subscriptions: equal subscriptions have equal arrays.
 
 Pieces of a constraint by slot, otherwise as they are; constraints of a filter by group, then by
 their pieces; filters of a predicate by their constraints; each constraint and filter once.
@@ -17,7 +17,7 @@ _SHORT = 64  # constraints that are sorted by shifting them
 
 
 def ordered(filters: Filters) -> Filters:
-    """The same subscriptions in order; sorts in place what it can."""
+    """The same subscriptions in canonical order; sorts in place if it can."""
     if len(filters.slots) == len(filters.groups):  # each constraint is one piece
         _sort_single(filters)
     else:
@@ -91,7 +91,7 @@ def _sort_single(filters):
 
 @njit(nogil=True, cache=True)
 def _compare_constraints(filters, left, right):
-    """Negative, zero or positive, as the left one comes before, equals or comes after the other."""
+    """Negative, 0 or positive: the left one comes before, equals or comes after the right one."""
     if filters.groups[left] != filters.groups[right]:
         return -1 if filters.groups[left] < filters.groups[right] else 1
     p, q = filters.piece_start[left], filters.piece_start[right]
@@ -136,7 +136,7 @@ def _is_ordered(filters):
 
 @njit(nogil=True, cache=True)
 def _position_in(filters, order, start, end, number, are_filters):
-    """Where the number goes in order[start:end], or -1 where its equal is there."""
+    """The position for the number in order[start:end], or -1 if its equal is there."""
     low, high = start, end
     middle = end - 1  # most are in order already
     while low < high:
@@ -156,8 +156,8 @@ def _position_in(filters, order, start, end, number, are_filters):
 
 @njit(nogil=True, cache=True)
 def _sorted(filters, group_start, are_filters):
-    """Members of each group in order and once: (start, members). Few are out of order, or few
-    are in a group: they are put in one by one."""
+    """Distinct members of each group in order: (start, members). Insertion sort, since few members
+    are out of order."""
     start = np.empty(len(group_start), np.int64)
     start[0] = 0
     order = np.empty(group_start[-1] - group_start[0], np.int64)

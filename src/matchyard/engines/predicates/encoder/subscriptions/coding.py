@@ -1,8 +1,7 @@
 """Pieces to codes in a vocabulary, and back: the kernels.
 
-An open end is the closed one beside it: codes of constants are two apart, except those of doubles
-in FLOAT, where the slot's domain lists the constants that ends exclude, so that they are told from
-their neighbours.
+The code of an open end is that of the closed end beside it, since codes of constants are two apart.
+In FLOAT they are not: there, the slot's domain lists the constants that open ends exclude.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def word_of(number, rest):
 
 @njit(nogil=True, cache=True)
 def mark_slots(pieces, marks):
-    """Mark the kinds that are used of each name."""
+    """Mark the kinds of slots that each name needs."""
     for i in range(len(pieces.names)):
         marks[pieces.names[i], pieces.kinds[i]] = True
 
@@ -103,7 +102,7 @@ def look(pieces, slot_of, demands):
 
 @njit(nogil=True, cache=True)
 def _is_tight(pieces, i):
-    """Are the ends neighbouring doubles? Nothing would be left of an open interval."""
+    """True if the ends are neighbouring doubles: no code is left between open ends."""
     high = _double_code(high_form(pieces, i), pieces.high[i])
     return high - _double_code(low_form(pieces, i), pieces.low[i]) < 2
 
@@ -141,7 +140,7 @@ def _double_code(form, word):
 
 @njit(nogil=True, cache=True)
 def _is_unordered(pieces, start, end, i):
-    """Is the piece one text, everything, or what lies on either side of one?"""
+    """True if equality decides the piece: one text, all texts, or all but one text."""
     low, high = low_form(pieces, i), high_form(pieces, i)
     if _TEXT in (low, high):
         return low == high and pieces.low[i] == pieces.high[i]
@@ -163,8 +162,8 @@ def _is_unordered(pieces, start, end, i):
 def collect(pieces, slot_of, wanted, only_open, slots, numbers, rests):
     """Constants of the wanted slots, or words of their patterns; returns how many there are.
 
-    With `only_open` those that ends exclude, and for a rest which end it is. Arrays that are too
-    short are not filled.
+    With `only_open`, only constants that open ends exclude, with the end instead of the rest. Short
+    arrays are not filled to the end.
     """
     n_found = 0
     for i in range(len(pieces.names)):
@@ -191,7 +190,7 @@ def collect(pieces, slot_of, wanted, only_open, slots, numbers, rests):
 
 @njit(nogil=True, cache=True)
 def excluded(vocabulary, slot, number):
-    """Which ends exclude this constant of a FLOAT slot."""
+    """The ends (OPEN_LOW, OPEN_HIGH) that exclude this constant of a FLOAT slot."""
     start, end = vocabulary.domain_start[slot], vocabulary.domain_start[slot + 1]
     at = first_at_least(vocabulary.domain, start, end, number)
     if at < end and vocabulary.domain[at] == number:
@@ -232,7 +231,7 @@ def _clashes(vocabulary, slot, form, word, step):
 
 @njit(nogil=True, cache=True)
 def first_missing(pieces, slot_of, vocabulary):
-    """The first constraint that the vocabulary does not hold, or -1."""
+    """The first constraint with a name or constant that the vocabulary lacks, or -1."""
     for c in range(len(pieces.groups)):
         start, end = pieces.piece_start[c], pieces.piece_start[c + 1]
         for i in range(start, end):
@@ -264,7 +263,7 @@ def code_all(pieces, slot_of, vocabulary, slots, low, high):
             form = np.int64(forms[i]) >> HIGH if side else np.int64(forms[i]) & 15
             word = high_words[i] if side else low_words[i]
             plain = form & _FORMS
-            # Few words need the arrays of the vocabulary; handing those over for each is slow.
+            # Few words need the arrays of the vocabulary, and passing them for each word is slow.
             if form == _NONE:
                 code = np.int64(HIGHEST) if side else np.int64(LOWEST)
             elif plain == _TEXT:
@@ -302,7 +301,7 @@ def _listed_code(vocabulary, slot, form, word):
 
 @njit(nogil=True, cache=True)
 def _has(vocabulary, slot, form, word, side):
-    """Does the vocabulary hold this end of a piece, so that it could be read back?"""
+    """True if the vocabulary has the constant of this end."""
     plain = form & _FORMS
     start, end = vocabulary.domain_start[slot], vocabulary.domain_start[slot + 1]
     if plain == _TEXT:
@@ -326,7 +325,7 @@ def _has(vocabulary, slot, form, word, side):
 
 @njit(nogil=True, cache=True)
 def read_all(filters, name_of, vocabulary, pieces):
-    """Fill pieces with what the codes of filters stand for."""
+    """Fill pieces with the constants of the codes: the reverse of `code_all`."""
     for i in range(len(filters.slots)):
         slot = filters.slots[i]
         pieces.names[i] = name_of[slot]

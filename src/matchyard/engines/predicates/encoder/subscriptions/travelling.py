@@ -1,4 +1,4 @@
-"""What a part of the subscriptions brings to a vocabulary, as text that travels between tasks.
+"""The constraints of some subscriptions as text, which tasks send to make a vocabulary.
 
 A vocabulary is made of constraints. One of a single piece is written down as numbers (kind, forms,
 low, high, the lengths of its name and of its first text), then name and texts, all rows at once;
@@ -35,7 +35,7 @@ _FIELDS = ["name", "kind", "forms", "low", "high"]
 
 
 def count(column: Subscriptions) -> pa.Table:
-    """Distinct constraints and how often they are there: columns `name` and `count`."""
+    """Distinct constraints and their numbers: columns `name` and `count`."""
     sizes = np.diff(column.pieces.piece_start)
     tables = [_count_single(column, np.flatnonzero(sizes == 1))]
     if (sizes > 1).any():
@@ -72,7 +72,7 @@ def _n_bytes(texts: pa.Array) -> pa.Array:
 def _split(
     forms: NDArray[np.uint8], words: NDArray[np.int64], texts: pa.Array
 ) -> tuple[pa.Array, pa.Array]:
-    """The words of ends without the ids of texts, and those texts, empty where there is none."""
+    """The words of ends without ids of texts, and the texts, empty for other ends."""
     is_text, is_pattern = forms == Form.TEXT, forms == Form.PATTERN
     ids = np.where(is_pattern, words >> 2, words)
     wanted = pa.array(ids, pa.int64(), mask=~(is_text | is_pattern))
@@ -81,7 +81,7 @@ def _split(
 
 
 def _count_others(column: Subscriptions, constraints: NDArray[np.int64]) -> pa.Table:
-    """Each as a subscription of its own, read back in the language."""
+    """Count constraints as subscriptions of one constraint, in the language."""
     pieces = column.pieces
     first, last = pieces.piece_start[constraints], pieces.piece_start[constraints + 1]
     start = np.concatenate([[0], np.cumsum(last - first)])
@@ -123,7 +123,7 @@ def merge_counts(parts: Iterable[pa.Table]) -> Vocabulary:
 
 
 def _read_single(names: pa.Array) -> Subscriptions:
-    """What `_count_single` wrote, each as a subscription of its own."""
+    """The constraints that `_count_single` wrote, each as a subscription."""
     n_rows = len(names)
     parts = pc.split_pattern(
         pc.utf8_slice_codeunits(names, 1), pattern=" ", max_splits=_N_NUMBERS
