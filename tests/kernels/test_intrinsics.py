@@ -14,11 +14,9 @@ from hypothesis.extra.numpy import arrays
 from numba import njit, typeof
 
 import matchyard
-from matchyard.engines.predicates.encoder import number_codes
 from matchyard.engines.predicates.encoder.json import decimals
-from matchyard.engines.predicates.encoder.subscriptions import coding
 from matchyard.engines.twigs.encoder.scanner import vector_blocks
-from matchyard.kernels import bitset, hashing
+from matchyard.kernels import bits, bitset, hashing
 
 ROOM = 80  # entries of an array; the widest intrinsic reads 64 of them
 EDGES = [0, 1, 2, 3, 2**32, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1]
@@ -32,6 +30,8 @@ signs = st.sampled_from(b"<>/&]\"'-?.:_azAZ09 \t\n\x00\x1f\x7f\x80\xc1\xff")
 texts = arrays(np.uint8, ROOM, elements=signs | st.integers(0, 255))
 
 ARGUMENTS = {
+    "bits.bits_of": (doubles,),
+    "bits.float_of": (longs,),
     "bitset.and_8_rows": (rows, rows, *[places] * 8),
     "bitset.and_row": (rows, places, rows),
     "bitset.copy_row": (rows, rows, places),
@@ -45,12 +45,7 @@ ARGUMENTS = {
     "hashing.prefetch": (rows, st.integers(0, 2 * ROOM)),
     "hashing.read_4": (texts, places),
     "hashing.read_8": (texts, places),
-    "coding.float_of": (longs,),
     "decimals._high_product": (words, words),
-    "decimals._leading_zeros": (some_words,),
-    "decimals.bits_to_double": (longs,),
-    "decimals.trailing_zeros": (some_words,),
-    "number_codes.bits_of": (doubles,),
     "vector_blocks.copy_block": (texts, places, texts, places),
     "vector_blocks.count_block": (texts, places),
     "vector_blocks.markup_run": (texts, places),
@@ -58,7 +53,7 @@ ARGUMENTS = {
     "vector_blocks.text_run": (texts, places),
     "vector_blocks.value_run": (texts, places),
 }
-MODULES = (bitset, hashing, coding, decimals, number_codes, vector_blocks)
+MODULES = (bits, bitset, hashing, decimals, vector_blocks)
 INTRINSICS = {
     f"{module.__name__.split('.')[-1]}.{name}": value
     for module in MODULES

@@ -4,10 +4,12 @@ first."""
 from matchyard.kernels import compiler as compiler
 
 __all__ = [
+    "bits",
     "bitset",
     "csr",
     "equal_rows",
     "geo",
+    "growing",
     "hashing",
     "inspection",
     "intrinsics",
@@ -15,6 +17,7 @@ __all__ = [
     "network",
     "random",
     "routing",
+    "search",
     "strings",
     "subset",
     "subset_build",

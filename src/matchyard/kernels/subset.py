@@ -20,7 +20,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from matchyard.kernels.growing import with_room
 from matchyard.kernels.hashing import mix64, prefetch
+from matchyard.kernels.search import first_above
 
 LEAF = 64  # up to so many rows are scanned and not split
 _AHEAD = 8  # queries between the prefetch of a cache line and its use
@@ -49,18 +51,6 @@ def id_bits(number):
     code = mix64(number)
     one = np.uint64(1)
     return (one << (code & np.uint64(63))) | (one << ((code >> np.uint64(6)) & np.uint64(63)))
-
-
-@njit(nogil=True, cache=True)
-def _search(sorted_values, low, high, value):
-    """The last position in [low, high) whose value is at most `value`, or low - 1."""
-    while low < high:
-        middle = (low + high) >> 1
-        if sorted_values[middle] <= value:
-            low = middle + 1
-        else:
-            high = middle
-    return low - 1
 
 
 @njit(nogil=True, cache=True)
@@ -119,15 +109,6 @@ def _scan(index, low, high, depth, missing, members, mask, hits, n_hits):
 
 
 @njit(nogil=True, cache=True)
-def _room(hits, n_hits, n_more):
-    if n_hits + n_more <= len(hits):
-        return hits
-    grown = np.empty(max(2 * len(hits), n_hits + n_more), hits.dtype)
-    grown[:n_hits] = hits[:n_hits]
-    return grown
-
-
-@njit(nogil=True, cache=True)
 def _deeper(stack):
     grown = np.empty((2 * len(stack), 3), np.int64)
     grown[: len(stack)] = stack
@@ -168,7 +149,7 @@ def _walk(index, node, ids, limit, missing, members, mask, stack, hits, n_hits):
         node, limit, depth = stack[n_open, 0], stack[n_open, 1], stack[n_open, 2]
         while n_open + limit >= len(stack):
             stack = _deeper(stack)
-        hits = _room(hits, n_hits, 1)
+        hits = with_room(hits, n_hits, n_hits + 1)
         if index.node_own[node]:
             hits[n_hits] = index.node_row[node]
             n_hits += 1
@@ -176,7 +157,7 @@ def _walk(index, node, ids, limit, missing, members, mask, stack, hits, n_hits):
         run, last = index.run_start[node], index.run_start[node + 1]
         done = -1  # a leaf is scanned once, even if several ids of the query lead to it
         for i in range(limit):
-            run = max(run, _search(index.run_id, run, last, ids[i]))
+            run = max(run, first_above(index.run_id, run, last, ids[i]) - 1)
             if run == done or index.run_id[run] > ids[i]:
                 continue
             child = index.run_node[run]
@@ -187,7 +168,7 @@ def _walk(index, node, ids, limit, missing, members, mask, stack, hits, n_hits):
                 continue
             done = run
             low, high = index.run_row[run], index.run_end[run]
-            hits = _room(hits, n_hits, high - low)
+            hits = with_room(hits, n_hits, n_hits + high - low)
             candidates += high - low
             n_hits = _scan(index, low, high, depth, missing, members, mask, hits, n_hits)
     return hits, n_hits, stack, candidates
@@ -233,7 +214,7 @@ def select(index, query_start, query_ids, leaf, hits, hit_start):
         missing = ~np.uint64(0)
         for i in range(n_ids):
             missing &= ~id_bits(ids[i])
-        hits = _room(hits, n_hits, n_empty)
+        hits = with_room(hits, n_hits, n_hits + n_empty)
         for row in range(n_empty):
             hits[n_hits] = row
             n_hits += 1
@@ -241,11 +222,11 @@ def select(index, query_start, query_ids, leaf, hits, hit_start):
         for i in range(n_ids):
             low, high = index.posting_start[ids[i]], index.posting_start[ids[i] + 1]
             if high - low <= leaf:
-                hits = _room(hits, n_hits, high - low)
+                hits = with_room(hits, n_hits, n_hits + high - low)
                 candidates += high - low
                 n_hits = _scan(index, low, high, 0, missing, members, mask, hits, n_hits)
             else:
-                node = _search(index.split_ids, 0, len(index.split_ids), ids[i])
+                node = first_above(index.split_ids, 0, len(index.split_ids), ids[i]) - 1
                 hits, n_hits, stack, looked_at = _walk(
                     index, node, ids, i, missing, members, mask, stack, hits, n_hits
                 )

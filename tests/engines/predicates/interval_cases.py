@@ -94,12 +94,12 @@ def brute_force(subscriptions: Filters, keys: NDArray[np.int64], events: Batch) 
     )
     matches = []
     for event in range(events.n_rows):
-        has_places = exact_check.enter(seen, event, first)
+        has_elements = exact_check.enter(seen, event, first)
         matches.append(
             [
                 int(key)
                 for row, key in enumerate(keys)
-                if exact_check.filter_holds(table, row, seen, event, first, has_places)
+                if exact_check.filter_holds(table, row, seen, event, first, has_elements)
             ]
         )
         exact_check.leave(seen, event, first)

@@ -12,8 +12,8 @@ import numpy as np
 
 from matchyard.engines.predicates.encoder.events.pattern_index import INVERTED, WILDCARD, build
 from matchyard.engines.predicates.encoder.layout import Kind, Mode, Vocabulary
-from matchyard.engines.predicates.encoder.number_codes import choose_mode, number_codes, split
 from matchyard.kernels.strings import Interner, Names, freeze
+from tests.engines.predicates.number_pairs import choose_mode, number_codes, split
 
 
 class Slot(NamedTuple):

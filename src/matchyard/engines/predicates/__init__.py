@@ -1,4 +1,4 @@
-"""Predicates: a subscription is a condition on named attributes and matches the events it holds for."""
+"""Predicates: a subscription is a condition on the attributes of events. Read `language` first."""
 
 ALGORITHMS = ("auto", "tiles", "counting", "sff", "hem", "rein", "ada_rein", "tama", "opindex")
 DEFAULT = "auto"

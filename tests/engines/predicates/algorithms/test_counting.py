@@ -27,7 +27,7 @@ class Shape(NamedTuple):
     groups: int = 1
     per_row: int = 1  # the most filters of a predicate
     values: int = 1  # the most entries of a slot
-    places: bool = False
+    elements: bool = False
     n_keys: int = 1000
     scale: int = 1
     excludes: bool = True  # are there constraints that leave something out?
@@ -38,7 +38,7 @@ SHAPES = {
     "plain": Shape(),
     "intervals": Shape(excludes=False),
     "intervals of several values": Shape(excludes=False, values=3),
-    "intervals in objects": Shape(excludes=False, values=2, places=True),
+    "intervals in objects": Shape(excludes=False, values=2, elements=True),
     "equal intervals": Shape(excludes=False, wide=2, n_keys=5),
     "far values": Shape(far=True),
     "beyond 32 bits": Shape(scale=1 << 40),
@@ -47,7 +47,7 @@ SHAPES = {
     "several filters": Shape(per_row=4, pieces=2),
     "several values": Shape(values=4, pieces=2),
     "same values": Shape(wide=3, values=4, pieces=2),
-    "objects": Shape(values=4, pieces=2, groups=3, places=True),
+    "objects": Shape(values=4, pieces=2, groups=3, elements=True),
     "interfaces": Shape(values=2, pieces=3, groups=2, per_row=2, n_keys=4),
     "many intervals": Shape(wide=1000, values=2),
 }
@@ -93,7 +93,7 @@ def filters_of(rng: np.random.Generator, n_rows: int, shape: Shape) -> Filters:
 
 
 def batch_of(rng: np.random.Generator, n_events: int, shape: Shape) -> Batch:
-    slots, codes, places, counts = [], [], [], []
+    slots, codes, elements, counts = [], [], [], []
     for _ in range(n_events):
         chosen = np.flatnonzero(rng.random(N_SLOTS + 2) < 0.6)  # two that no filter asks for
         chosen = np.repeat(chosen, rng.integers(1, shape.values + 1, len(chosen)))
@@ -102,21 +102,21 @@ def batch_of(rng: np.random.Generator, n_events: int, shape: Shape) -> Batch:
         codes += (rng.integers(-1, shape.wide + 1, len(chosen)) * shape.scale).tolist()
         if shape.far:
             codes[-1:] = [code + (1 << 32) for code in codes[-1:]]
-        places += (rng.integers(0, 7, len(chosen)) * shape.places).tolist()
+        elements += (rng.integers(0, 7, len(chosen)) * shape.elements).tolist()
     # Two arrays of two elements; the second element of the first holds an array of two more.
     parents, arrays = [0, 0, 0, 0, 0, 2, 2], [0, 1, 1, 2, 2, 3, 3]
     return Batch(
         ragged(np.array(counts)), np.array(slots, np.int32), np.array(codes, np.int64),
-        np.array(places, np.int32), np.array(parents, np.int32), np.array(arrays, np.int32),
+        np.array(elements, np.int32), np.array(parents, np.int32), np.array(arrays, np.int32),
     )  # fmt: skip
 
 
 def expected(filters: Filters, keys: Any, batch: Batch) -> list[list[int]]:
     first, found = exact_check.no_slots(N_SLOTS), []
     for event in range(batch.n_rows):
-        has_places = exact_check.enter(batch, event, first)
+        has_elements = exact_check.enter(batch, event, first)
         holds = [
-            exact_check.filter_holds(filters, number, batch, event, first, has_places)
+            exact_check.filter_holds(filters, number, batch, event, first, has_elements)
             for number in range(int(filters.row_start[-1]))
         ]
         exact_check.leave(batch, event, first)

@@ -218,7 +218,7 @@ def test_events_with_arrays_are_refused_where_a_subscription_asks_for_them(algor
     table = algorithm.compile(ONE, np.array([1]), None, options)
     with pytest.raises(UsageError, match="one value per attribute and found an array in event 1"):
         cases.matches_of(algorithm, table, cases.batch([[], [(0, 1), (0, 2)]]), options)
-    placed = cases.batch([[(0, 1)]])._replace(places=np.ones(1, np.int32))
+    placed = cases.batch([[(0, 1)]])._replace(elements=np.ones(1, np.int32))
     with pytest.raises(UsageError, match="found an array in event 0"):
         cases.matches_of(algorithm, table, placed, options)
     unasked = cases.batch([[(0, 1), (1, 5), (4, 1), (4, 2)]])

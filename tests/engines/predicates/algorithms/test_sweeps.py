@@ -46,8 +46,8 @@ def test_filters_that_need_one_code_are_looked_up_and_not_swept(pieces: int) -> 
     options = tiles.Options()
     table = freeze(tiles.compile(filters, np.arange(n), None, options))  # type: ignore[arg-type]
     assert bool(len(table.tile_start)) == (pieces > 1)
-    places, none = np.zeros(40, np.int32), np.zeros(1, np.int32)
-    batch = Batch(np.arange(41), slots[:40], np.arange(40), places, none, none)
+    elements, none = np.zeros(40, np.int32), np.zeros(1, np.int32)
+    batch = Batch(np.arange(41), slots[:40], np.arange(40), elements, none, none)
     part = tiles.match(table, batch, tiles.workspace(table, options), options)
     assert lists(part) == expected(filters, np.arange(n), batch)
     assert pieces > 1 or part.candidates == len(part.keys)
@@ -59,7 +59,7 @@ SWEPT = {
     "unions": Shape(wide=50, pieces=3),
     "several filters": Shape(wide=50, per_row=3),
     "several values": Shape(wide=50, values=4, pieces=2),
-    "objects": Shape(wide=50, values=3, places=True),
+    "objects": Shape(wide=50, values=3, elements=True),
     "interfaces": Shape(wide=50, values=2, n_keys=4),
 }
 
@@ -118,8 +118,8 @@ def _on_one_slot(slots: NDArray[np.int32]) -> Batch:
     """Events with three values each of the given slots, one after the other, and one without any."""
     codes = np.repeat([100, 5000, 9900], len(slots))
     size = np.array([1] * len(codes) + [0])
-    places, none = np.zeros(len(codes), np.int32), np.zeros(1, np.int32)
-    return Batch(ragged(size), np.tile(slots, 3), codes, places, none, none)
+    elements, none = np.zeros(len(codes), np.int32), np.zeros(1, np.int32)
+    return Batch(ragged(size), np.tile(slots, 3), codes, elements, none, none)
 
 
 @pytest.mark.parametrize("together", [7, 512])
@@ -158,10 +158,10 @@ def test_a_tile_may_have_more_lists_than_all_before_it() -> None:
     table: Any = freeze(tiles.compile(filters, np.arange(n), None, options))  # type: ignore[arg-type]
     assert table.tile_start.tolist() == [0, 1, 1101]
     assert len(table.end_codes) == 511 + 1100
-    places, none = np.zeros(42, np.int32), np.zeros(1, np.int32)
+    elements, none = np.zeros(42, np.int32), np.zeros(1, np.int32)
     entries = np.tile(np.arange(21, dtype=np.int32), 2)
     codes = np.array([100, *[54] * 19, 53, 100, *[54] * 20])
-    batch = Batch(np.array([0, 21, 42]), entries, codes, places, none, none)
+    batch = Batch(np.array([0, 21, 42]), entries, codes, elements, none, none)
     found = lists(tiles.match(table, batch, tiles.workspace(table, options), options))
     assert found == [[*range(101), 511], [*range(101), 511, 512]]
 
@@ -173,8 +173,8 @@ def test_pieces_that_overlap_are_not_swept(second: int, code: int) -> None:
     start, no_groups = np.array([0, 1]), np.zeros(1, np.int16)
     slots = np.zeros(2, np.int32)
     filters = Filters(start, start, np.array([0, 2]), no_groups, slots, low, high)
-    places, none = np.zeros(1, np.int32), np.zeros(1, np.int32)
-    batch = Batch(start, slots[:1], np.array([code]), places, none, none)
+    elements, none = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    batch = Batch(start, slots[:1], np.array([code]), elements, none, none)
     options = tiles.Options(dense=0.0)
     table: Any = freeze(tiles.compile(filters, np.array([3]), None, options))  # type: ignore[arg-type]
     assert lists(tiles.match(table, batch, tiles.workspace(table, options), options)) == [[3]]
@@ -188,8 +188,8 @@ def test_a_filter_with_very_many_constraints_on_a_slot_is_not_swept(n_on_slot: i
     low, slots = np.arange(n), np.zeros(n, np.int32)
     start, no_groups = np.arange(n + 1), np.zeros(n, np.int16)
     filters = Filters(np.arange(11), ragged(sizes), start, no_groups, slots, low, low + 100)
-    places, none = np.zeros(3, np.int32), np.zeros(1, np.int32)
-    batch = Batch(np.arange(4), slots[:3], np.array([5, 80, 105]), places, none, none)
+    elements, none = np.zeros(3, np.int32), np.zeros(1, np.int32)
+    batch = Batch(np.arange(4), slots[:3], np.array([5, 80, 105]), elements, none, none)
     options = tiles.Options()
     table: Any = freeze(tiles.compile(filters, np.arange(10), None, options))  # type: ignore[arg-type]
     assert bool(len(table.tile_start)) == (n_on_slot == 64)

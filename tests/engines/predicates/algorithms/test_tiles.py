@@ -71,9 +71,9 @@ def intervals_case(n: int, width: int) -> tuple[Filters, Batch]:
     filters = Filters(
         start, 2 * start, np.arange(2 * n + 1), np.zeros(2 * n, np.int16), slots, low, low + width
     )
-    places, none = np.zeros(400, np.int32), np.zeros(1, np.int32)
+    elements, none = np.zeros(400, np.int32), np.zeros(1, np.int32)
     entries = np.tile(np.arange(4, dtype=np.int32), 100)
-    batch = Batch(np.arange(101) * 4, entries, rng.integers(0, 1000, 400), places, none, none)
+    batch = Batch(np.arange(101) * 4, entries, rng.integers(0, 1000, 400), elements, none, none)
     return filters, batch
 
 
@@ -81,8 +81,8 @@ def _with_some_slots(batch: Batch, share: float) -> Batch:
     """The same events without some of their entries."""
     kept = np.random.default_rng(2).random(len(batch.slots)) < share
     start = np.concatenate([[0], np.cumsum(kept)])[batch.event_start]
-    slots, codes, places = batch.slots[kept], batch.codes[kept], batch.places[kept]
-    return batch._replace(event_start=start, slots=slots, codes=codes, places=places)
+    slots, codes, elements = batch.slots[kept], batch.codes[kept], batch.elements[kept]
+    return batch._replace(event_start=start, slots=slots, codes=codes, elements=elements)
 
 
 def matches_by_numpy(filters: Filters, batch: Batch) -> list[list[int]]:

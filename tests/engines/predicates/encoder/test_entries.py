@@ -129,8 +129,8 @@ def test_places_come_along() -> None:
     vocabulary: Vocabulary = make([Slot("a.b", Kind.NUMBER, [1]), Slot("c", Kind.PRESENT, [])])[0]
     batch = encode(read_all([{"c": 1, "a": [{"b": 1}, {"b": 2}, {"x": 1}]}]), vocabulary)
     assert batch.slots.tolist() == [0, 0, 1]
-    assert batch.places.tolist() == [1, 2, 0]
-    assert batch.place_array[1] == batch.place_array[2]
+    assert batch.elements.tolist() == [1, 2, 0]
+    assert batch.element_array[1] == batch.element_array[2]
 
 
 @given(st.one_of(

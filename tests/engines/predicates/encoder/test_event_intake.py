@@ -116,7 +116,7 @@ def test_structs_get_dotted_names_and_lists_go_through_python() -> None:
     check(pa.array(rows), rows)
     check(pa.Table.from_pylist(rows), rows)
     found = read_all(pa.array(rows))
-    assert len(found.place_parent) == 3
+    assert len(found.element_parent) == 3
 
 
 def test_maps_from_names_to_values_are_events() -> None:

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import matchyard as my
-from matchyard.engines.predicates.encoder.number_codes import join
 from matchyard.engines.predicates.language import (
     Constraint,
     Filter,
@@ -24,6 +23,7 @@ from matchyard.engines.predicates.language import (
 )
 from matchyard.errors import ParseError
 from tests.engines.predicates.encoder.test_json import attributes, read_all
+from tests.engines.predicates.number_pairs import join
 
 NAN = float("nan")
 LARGE = [

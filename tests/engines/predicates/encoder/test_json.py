@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from matchyard.engines.predicates.encoder.events.attributes import NUMBER, TEXT, WHERE, Column
 from matchyard.engines.predicates.encoder.events.intake import column
-from matchyard.engines.predicates.encoder.number_codes import join
 from matchyard.engines.predicates.language.canonical import nearest
 from matchyard.errors import ParseError
+from tests.engines.predicates.number_pairs import join
 
 
 class Options(NamedTuple):
@@ -202,18 +202,18 @@ def test_every_event_of_many_is_the_same_as_alone() -> None:
         assert is_same(attributes(found.rows(row, row + 1), 0), leaves(event))
 
 
-def test_elements_of_arrays_of_objects_have_places() -> None:
+def test_elements_of_arrays_of_objects_are_numbered() -> None:
     text = '{"a":[{"b":1,"c":[{"d":2},{"d":3}]},4,[{"b":5}]],"e":[6],"f":[{"g":7}]}'
     found = read_all([text, text])
-    places = (found.attributes[:, WHERE] & 0xFFFFFFFF).tolist()
-    assert places[:7] == [1, 2, 3, 0, 4, 0, 5]
-    assert found.place_parent[:6].tolist() == [0, 0, 1, 1, 0, 0]
-    arrays = found.place_array[:6].tolist()
+    elements = (found.attributes[:, WHERE] & 0xFFFFFFFF).tolist()
+    assert elements[:7] == [1, 2, 3, 0, 4, 0, 5]
+    assert found.element_parent[:6].tolist() == [0, 0, 1, 1, 0, 0]
+    arrays = found.element_array[:6].tolist()
     assert arrays[1] == arrays[4]
     assert arrays[2] == arrays[3]
     assert len({arrays[1], arrays[2], arrays[5]}) == 3
-    assert set(places[7:]).isdisjoint({1, 2, 3, 4, 5})
-    assert len(set(found.place_array[6:].tolist()) & set(arrays[1:])) == 0
+    assert set(elements[7:]).isdisjoint({1, 2, 3, 4, 5})
+    assert len(set(found.element_array[6:].tolist()) & set(arrays[1:])) == 0
 
 
 PAIRS = st.recursive(

@@ -10,7 +10,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from matchyard.engines.predicates.encoder.layout import Mode
-from matchyard.engines.predicates.encoder.number_codes import (
+from tests.engines.predicates.number_pairs import (
     choose_mode,
     join,
     number_codes,

@@ -60,10 +60,10 @@ def test_filters_hold_for_the_events_that_the_oracle_names(
     batch = encoder.encode(encoder.column(some_events, OPTIONS), vocabulary)
     first = no_slots(vocabulary.n_slots)
     for number, event in enumerate(some_events):
-        has_places = enter(batch, number, first)
+        has_elements = enter(batch, number, first)
         for row, predicate in enumerate(subscriptions):
             holds = any(
-                filter_holds(filters, one, batch, number, first, has_places)
+                filter_holds(filters, one, batch, number, first, has_elements)
                 for one in range(filters.row_start[row], filters.row_start[row + 1])
             )
             assert holds == oracle.is_match(predicate, event)

@@ -7,7 +7,6 @@ import pytest
 
 from matchyard.engines.predicates import encoder
 from matchyard.engines.predicates.encoder.layout import Kind, Mode, Vocabulary
-from matchyard.engines.predicates.encoder.number_codes import split
 from matchyard.engines.predicates.encoder.subscriptions.coding import pair_of, word_of
 from matchyard.engines.predicates.encoder.subscriptions.operators import (
     alternatives_of,
@@ -17,6 +16,7 @@ from matchyard.engines.predicates.encoder.subscriptions.operators import (
 )
 from matchyard.engines.predicates.language import Constraint, field, make_test, parse
 from tests.engines.predicates.encoder.test_subscription_intake import coded, decoded
+from tests.engines.predicates.number_pairs import split
 
 NUMBERS = [
     0, 1, -1, 2**53, 2**53 + 1, -(2**53) - 1, 2**61, 2**61 + 1, -(2**61) - 1, 2**62 + 1, 2**63 - 1,

@@ -22,7 +22,7 @@ from matchyard.engines.predicates.language import (
 )
 from matchyard.engines.predicates.language.normal_form import Condition, normalise
 from matchyard.engines.predicates.oracle import is_match
-from matchyard.engines.predicates.oracle.arrays import Row, find_row, rows
+from matchyard.engines.predicates.oracle.arrays import View, find_view, views
 from matchyard.engines.predicates.oracle.values import satisfies
 from matchyard.errors import ParseError
 from tests.engines.predicates import strategies as given_some
@@ -52,20 +52,20 @@ def names_of(condition: Condition) -> set[str]:
     return {name for part in parts for name in names_of(part)}
 
 
-def holds(condition: Condition, row: Row, is_false: dict[int, bool]) -> bool:
+def holds(condition: Condition, view: View, is_false: dict[int, bool]) -> bool:
     """The meaning of a condition as it was written; that of each `not` is known."""
     if isinstance(condition, Constraint):
-        values = [value for name, value in row if name == condition.name]
+        values = [value for name, value in view if name == condition.name]
         return any(satisfies(value, test) for value in values for test in condition.tests)
     if isinstance(condition, Not):
         return is_false[id(condition)]
     if isinstance(condition, And):
-        return all(holds(part, row, is_false) for part in condition.parts)
-    return any(holds(part, row, is_false) for part in condition.parts)
+        return all(holds(part, view, is_false) for part in condition.parts)
+    return any(holds(part, view, is_false) for part in condition.parts)
 
 
 def is_held(condition: Condition, event: dict[str, Any]) -> bool:
-    """Is there a row for which the condition holds? What is negated is asked of the whole event."""
+    """Is there a view for which the condition holds? What is negated is asked of the whole event."""
     is_false: dict[int, bool] = {}
 
     def ask(part: Condition) -> None:
@@ -76,7 +76,7 @@ def is_held(condition: Condition, event: dict[str, Any]) -> bool:
                 ask(inner)
 
     ask(condition)
-    return any(holds(condition, row, is_false) for row in rows(event, names_of(condition)))
+    return any(holds(condition, view, is_false) for view in views(event, names_of(condition)))
 
 
 def few_filters(condition: Condition) -> Predicate:
@@ -233,14 +233,14 @@ def test_a_successor_is_the_first_text_after_all_with_the_prefix() -> None:
 
 def test_rows_take_one_element_of_each_array_of_objects() -> None:
     event = {"a": [{"x": 1}, 7, [{"x": 2}]], "b": [{"x": 3}, {"x": 4}], "c": [[1], 2]}
-    assert list(rows(event, {"a.x", "a"})) == [[("a", 7), ("a.x", 1)], [("a", 7), ("a.x", 2)]]
-    assert len(list(rows(event, {"a.x", "b.x"}))) == 4
-    assert list(rows(event, {"c"})) == [[("c", 1), ("c", 2)]]
-    assert find_row((), {}) == []
+    assert list(views(event, {"a.x", "a"})) == [[("a", 7), ("a.x", 1)], [("a", 7), ("a.x", 2)]]
+    assert len(list(views(event, {"a.x", "b.x"}))) == 4
+    assert list(views(event, {"c"})) == [[("c", 1), ("c", 2)]]
+    assert find_view((), {}) == []
 
 
-def holds_in(constraint: Constraint, row: Row) -> bool:
-    values = [value for name, value in row if name == constraint.name]
+def holds_in(constraint: Constraint, view: View) -> bool:
+    values = [value for name, value in view if name == constraint.name]
     return any(satisfies(value, test) for value in values for test in constraint.tests)
 
 
@@ -249,9 +249,9 @@ def holds_in(constraint: Constraint, row: Row) -> bool:
 def test_a_row_is_found_where_one_of_all_rows_will_do(
     constraints: list[Constraint], event: dict[str, Any]
 ) -> None:
-    every = rows(event, {constraint.name for constraint in constraints})
-    wanted = any(all(holds_in(one, row) for one in constraints) for row in every)
-    found = find_row(constraints, event)
+    every = views(event, {constraint.name for constraint in constraints})
+    wanted = any(all(holds_in(one, view) for one in constraints) for view in every)
+    found = find_view(constraints, event)
     assert (found is not None) == wanted
     assert found is None or all(holds_in(one, found) for one in constraints)
 
@@ -261,5 +261,5 @@ def test_arrays_beside_each_other_are_not_multiplied() -> None:
     elements = [{"x": j} for j in range(20)]
     event = {"a": {f"k{i}": elements for i in range(40)}}  # 20^40 rows
     held = [Constraint(name, (Test("=", 19),)) for name in names]
-    assert find_row(held, event) == [(name, 19) for name in names]
-    assert find_row([*held, Constraint("a.k0.y", (Test("=", 1),))], event) is None
+    assert find_view(held, event) == [(name, 19) for name in names]
+    assert find_view([*held, Constraint("a.k0.y", (Test("=", 1),))], event) is None

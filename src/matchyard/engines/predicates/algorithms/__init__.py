@@ -1,1 +1,4 @@
-"""One module per algorithm, all with the functions of `matchyard.engine.Algorithm`."""
+"""One module or folder per algorithm, with the functions of `matchyard.engine.Algorithm`.
+
+Read `counting/counting.py` first: it is the simplest. `tiles` is the default.
+"""

@@ -1,8 +1,8 @@
-"""ada_rein: `rein` that leaves out the attributes which rule out least [Ada-REIN].
+"""ada_rein: `rein` without the attributes that rule out the fewest rows [Ada-REIN].
 
-It never misses a match. What it finds beyond the matches is expected to be at most the share
-`false_positive_rate` of what it finds, where the values of events are spread evenly over the
-domains and no attribute is absent; `stated_rate` says what share a table expects.
+It never misses a match, and returns some rows that do not match. Their expected share is at most
+`false_positive_rate` if the values of events are spread evenly over the domains and no attribute is
+absent. `stated_rate` returns the expected share of a table.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ subscriptions = stored_filters.subscriptions
 
 
 class Options(NamedTuple):
-    """What can be set."""
+    """The options of the algorithm."""
 
     n_cells: int = 1000  # per attribute and end
-    false_positive_rate: float = 0.05  # share of what is found that may be no match
+    false_positive_rate: float = 0.05  # largest expected share of returned rows that do not match
 
 
 class Table(NamedTuple):
@@ -54,9 +54,9 @@ class Table(NamedTuple):
     used: NDArray[np.int64]
     ids: NDArray[np.int32]
     values: NDArray[np.signedinteger]
-    gone: NDArray[np.uint64]  # a bit for every row that there is not
+    gone: NDArray[np.uint64]  # a bit for every row that is removed or does not exist
     is_skipped: NDArray[np.bool_]  # [n_attributes]
-    rate: NDArray[np.float64]  # [1] share of false positives that is expected
+    rate: NDArray[np.float64]  # [1] expected share of false positives
     filter_row: NDArray[np.int32]  # the rest is as in `stored_filters.Stored`
     filter_start: NDArray[np.int32]
     piece_start: NDArray[np.int32]
@@ -71,7 +71,7 @@ class Table(NamedTuple):
 
 
 def check(options: Options) -> None:
-    """Refuse options that make no sense."""
+    """Refuse options outside their limits."""
     rein.check(rein.Options(options.n_cells))
     if not 0 <= options.false_positive_rate < 1:
         raise UsageError(
@@ -81,12 +81,12 @@ def check(options: Options) -> None:
 
 
 def accept(column: Any, options: Options) -> None:
-    """Refuse what is no interval when it is added."""
+    """Refuse subscriptions that are not intervals."""
     intervals.accept_column(column, "ada_rein")
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a damaged table: see `kernels.inspection`."""
     n_attributes = intervals.inspect(look, table, vocabulary)
     cell_lists.inspect(look, n_attributes * 2 * options.n_cells, has_values=True)
     look.shape("gone", -(-(len(table.filter_start) - 1) // WORD))
@@ -98,7 +98,7 @@ def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Opt
 def compile(
     subscriptions: Filters, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
-    """Choose what to skip, and put the ends of all other intervals in cells."""
+    """Choose the attributes to skip, and put the ends of all other intervals in cells."""
     stored = intervals.store(subscriptions, keys, "ada_rein")
     domains = intervals.domains(stored)
     is_skipped, rate = _skip(stored, domains, options.false_positive_rate)
@@ -111,7 +111,7 @@ def compile(
 def _skip(
     stored: stored_filters.Stored, domains: Domains, limit: float
 ) -> tuple[NDArray[np.bool_], float]:
-    """Skip attributes, those that rule out least first, while the expected rate allows it."""
+    """Skip attributes while the expected rate allows it, first those that rule out the fewest rows."""
     widths = _widths(stored, domains)
     attributes = domains.attribute_of[stored.slots]
     n_attributes = len(domains.lowest)
@@ -120,8 +120,8 @@ def _skip(
     n_matches = _expected(stored.filter_start, attributes, widths, is_skipped)
     for attribute in np.argsort(ruled_out, kind="stable"):
         is_skipped[attribute] = True
-        n_found = _expected(stored.filter_start, attributes, widths, is_skipped)
-        new_rate = 1 - n_matches / n_found if n_found else 0.0
+        n_returned = _expected(stored.filter_start, attributes, widths, is_skipped)
+        new_rate = 1 - n_matches / n_returned if n_returned else 0.0
         if new_rate > limit or limit == 0:
             is_skipped[attribute] = False
             break
@@ -130,7 +130,7 @@ def _skip(
 
 
 def stated_rate(table: Table) -> float:
-    """The share of what is found that is expected to be no match."""
+    """The expected share of returned rows that do not match."""
     return float(table.rate[0])
 
 
@@ -164,7 +164,7 @@ def _widths(stored, domains):
 
 @njit(nogil=True, cache=True)
 def _expected(filter_start, attributes, widths, is_skipped):
-    """How many rows an event is expected to find."""
+    """The number of rows that an event is expected to return."""
     total = 0.0
     for row in range(len(filter_start) - 1):
         chance = 1.0

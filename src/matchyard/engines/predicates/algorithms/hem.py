@@ -1,9 +1,9 @@
-"""hem: as many rows as possible are ruled out by ORs of bitsets made beforehand [HEM].
+"""hem: ORs of precomputed bitsets rule out most rows [HEM].
 
-The ends of the intervals are kept in cells as in `rein`. Besides, for every attribute and end there
-are n_groups bitsets: bitset i marks the rows of the first i / n_groups of all HIGH cells, or of the
-last of all LOW cells [HEM §4.2]. An event takes the largest that leaves out its own cell, and marks
-what lies between the two one by one [HEM Algorithm 2].
+The ends of the intervals are in cells as in `rein`. Every attribute and end also has n_groups
+bitsets: bitset i marks the rows of the first i / n_groups of all HIGH cells, or of the last of all
+LOW cells [HEM §4.2]. An event takes the largest bitset that leaves out its own cell, and marks the
+rows of the cells between the two one by one [HEM Algorithm 2].
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ DEVICES = ("cpu",)
 SUPPORTS = intervals.SUPPORTS
 workspace = intervals.workspace
 subscriptions = stored_filters.subscriptions
-CHUNK = 16384  # words that are merged before the next ones: they stay in the L2 cache
+CHUNK = 16384  # words merged at a time: they stay in the L2 cache
 
 
 class Options(NamedTuple):
-    """What can be set."""
+    """The options of the algorithm."""
 
     n_cells: int = 1000  # c of the paper
     n_groups: int = 32  # g of the paper; 0 for no bitsets
@@ -57,7 +57,7 @@ class Table(NamedTuple):
     ids: NDArray[np.int32]
     values: NDArray[np.signedinteger]
     bitsets: NDArray[np.uint64]  # [n_attributes, 2, n_groups, n_words]
-    gone: NDArray[np.uint64]  # [n_words] a bit for every row that there is not
+    gone: NDArray[np.uint64]  # [n_words] a bit for every row that is removed or does not exist
     built: NDArray[np.int64]  # [2] rows when it was built; was anything inserted since?
     filter_row: NDArray[np.int32]  # the rest is as in `stored_filters.Stored`
     filter_start: NDArray[np.int32]
@@ -73,7 +73,7 @@ class Table(NamedTuple):
 
 
 def check(options: Options) -> None:
-    """Refuse options that make no sense."""
+    """Refuse options outside their limits."""
     if options.n_cells < 1:
         raise UsageError(f'option "n_cells" must be at least 1, not {options.n_cells}')
     if not 0 <= options.n_groups <= options.n_cells:
@@ -84,12 +84,12 @@ def check(options: Options) -> None:
 
 
 def accept(column: Any, options: Options) -> None:
-    """Refuse what is no interval when it is added."""
+    """Refuse subscriptions that are not intervals."""
     intervals.accept_column(column, "hem")
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a damaged table: see `kernels.inspection`."""
     n_attributes = intervals.inspect(look, table, vocabulary)
     cell_lists.inspect(look, n_attributes * 2 * options.n_cells, has_values=True)
     n_words = _n_words(len(table.filter_start) - 1)
@@ -125,7 +125,7 @@ def _n_words(n_rows: int) -> int:
 
 
 def _covers(options: Options) -> NDArray[np.int64]:
-    """How many cells each group covers; a single one covers half of them [HEM §5.2]."""
+    """The number of cells of each group; a single group covers half of them [HEM §5.2]."""
     if options.n_groups == 1:
         return np.array([options.n_cells // 2])
     return np.arange(1, options.n_groups + 1) * options.n_cells // max(options.n_groups, 1)
@@ -139,8 +139,8 @@ def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part
 
 
 def marks(table: Table, batch: Batch, options: Options) -> int:
-    """Mark what the events mark one by one, which the groups are there to avoid, and nothing else;
-    returns how many marks that were [HEM Figure 3]."""
+    """Only make the marks that events make one by one, without the groups' bitsets; returns their
+    number [HEM Figure 3]."""
     batch = intervals.accept(table, batch, "hem")
     n_marks: int = _mark(table, batch, options.n_cells, _covers(options))
     return n_marks
@@ -149,8 +149,7 @@ def marks(table: Table, batch: Batch, options: Options) -> int:
 def insert(
     table: Table, subscriptions: Filters, keys: NDArray[np.int64], options: Options
 ) -> Table:
-    """The table with more subscriptions [HEM Algorithm 1]. It takes over the arrays of the given
-    one, which is not to be used any more."""
+    """The table with more subscriptions [HEM Algorithm 1]; the given table becomes invalid."""
     intervals.checked(subscriptions, "hem")
     if intervals.must_rebuild(table, subscriptions):
         stored = intervals.store(*intervals.joined(table, subscriptions, keys), "hem")
@@ -178,8 +177,7 @@ def _with_bits(table: Table) -> Table:
 
 
 def remove(table: Table, rows: NDArray[np.int64], options: Options) -> Table:
-    """The table without these rows, each of which it still has; as for `insert`, the given table
-    is not to be used any more."""
+    """The table without these rows, which it must have; the given table becomes invalid."""
     table = intervals.writable(table, (*cell_lists.GROWING, "bitsets", "gone"))
     interval_ends.remove(table, rows, options.n_cells)
     _set_bits(table, rows, options.n_cells, _covers(options), False)
@@ -224,7 +222,7 @@ def _premark(stored, domains, n_cells, covers, bitsets):
 
 @njit(nogil=True, cache=True)
 def _set_bits(table, rows, n_cells, covers, is_there):
-    """Mark rows in every group that covers them, or nowhere any more."""
+    """Set or clear the bits of rows in every group that covers them."""
     bitsets, gone = table.bitsets, table.gone
     n_groups = bitsets.shape[2]
     for row in rows:

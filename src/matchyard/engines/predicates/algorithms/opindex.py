@@ -1,11 +1,10 @@
-"""opindex: subscriptions are divided by their rarest attribute, and the bounds that hold are
-counted [OpIndex].
+"""opindex: file rows under their rarest attribute, and count the bounds that hold [OpIndex].
 
 The rarest attribute of a filter is its *pivot*: an event that lacks it cannot match. Per pivot and
-attribute there are two sorted lists, of the bounds for `>=` and for `<=`; those that hold for a
-value are the beginning of one and the end of the other. Per row, the bounds that are not yet
-counted: at zero it matches. Rows are in the order of their pivots, and a pivot with many rows has its
-lists in several parts, so that the counts of one part stay in the cache.
+attribute there are two sorted lists, of the bounds for `>=` and for `<=`; a value
+satisfies the first bounds of one list and the last of the other. A row matches when all its bounds
+are counted. Rows are in the order of their pivots. A pivot with many rows has its lists in several
+parts, so that the counts of one part stay in the cache.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ subscriptions = stored_filters.subscriptions
 
 
 class Options(NamedTuple):
-    """What can be set."""
+    """The options of the algorithm."""
 
     part: int = 16384  # rows of one pivot that are counted together
 
@@ -63,18 +62,18 @@ class Table(NamedTuple):
 
 
 def check(options: Options) -> None:
-    """Refuse options that make no sense."""
+    """Refuse options outside their limits."""
     if options.part < 1:
         raise UsageError(f'option "part" must be at least 1, not {options.part}')
 
 
 def accept(column: Any, options: Options) -> None:
-    """Refuse what is no interval when it is added."""
+    """Refuse subscriptions that are not intervals."""
     intervals.accept_column(column, "opindex")
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a damaged table: see `kernels.inspection`."""
     n_rows = stored_filters.inspect(look, table, vocabulary)
     look.length("attribute_of")
     n_parts, n_lists = look.length("part_pivots"), look.length("list_attributes")
@@ -93,12 +92,12 @@ def compile(
 ) -> Table:
     """Order the rows by pivot and sort the bounds of each list."""
     intervals.checked(subscriptions, "opindex")
-    found = stored_filters.distinct(subscriptions, keys)
-    stored = stored_filters.store(found)
+    distinct = stored_filters.distinct(subscriptions, keys)
+    stored = stored_filters.store(distinct)
     attribute_of = intervals.domains(stored).attribute_of
     n_attributes = int(attribute_of.max(initial=-1)) + 1
     pivots = _pivots(stored.filter_start, attribute_of[stored.slots], n_attributes)
-    stored = stored_filters.store(found, np.argsort(pivots, kind="stable"))
+    stored = stored_filters.store(distinct, np.argsort(pivots, kind="stable"))
     part_pivots, part_start = _parts(np.sort(pivots), options.part)
     attributes = attribute_of[stored.slots]
     list_start, list_attributes, bound_start, pieces = _lists(
@@ -115,8 +114,8 @@ def compile(
 
 def _parts(pivots: NDArray[np.int64], size: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Cut rows with these ascending pivots into parts of one pivot and at most that size."""
-    place = np.arange(len(pivots)) - np.searchsorted(pivots, pivots)  # among those of its pivot
-    starts = np.flatnonzero((pivots >= 0) & (place % size == 0))
+    number = np.arange(len(pivots)) - np.searchsorted(pivots, pivots)  # among those of its pivot
+    starts = np.flatnonzero((pivots >= 0) & (number % size == 0))
     return pivots[starts].astype(np.int32), np.append(starts, len(pivots))
 
 
@@ -168,7 +167,7 @@ def _lists(filter_start, attributes, part_start, n_attributes):
             sizes = np.append(sizes, np.empty_like(sizes))
         for attribute in np.sort(used[:n_used]):
             list_attributes[n_lists], sizes[n_lists] = attribute, size_of[attribute]
-            size_of[attribute] = end  # from here on: its next place
+            size_of[attribute] = end  # from here on: its next position
             end += sizes[n_lists]
             n_lists += 1
         for i in range(first, last):

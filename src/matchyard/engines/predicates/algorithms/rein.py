@@ -1,6 +1,6 @@
-"""rein: every interval that an event lies outside of is marked, one by one [REIN].
+"""rein: mark every row with an interval that does not contain the event's value [REIN].
 
-What `hem` is without bitsets. Rows that are not marked in the end match.
+This is `hem` without bitsets. Rows without a mark match.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ subscriptions = stored_filters.subscriptions
 
 
 class Options(NamedTuple):
-    """What can be set."""
+    """The options of the algorithm."""
 
     n_cells: int = 1000  # per attribute and end
 
@@ -49,7 +49,7 @@ class Table(NamedTuple):
     used: NDArray[np.int64]
     ids: NDArray[np.int32]
     values: NDArray[np.signedinteger]
-    gone: NDArray[np.uint64]  # a bit for every row that there is not
+    gone: NDArray[np.uint64]  # a bit for every row that is removed or does not exist
     built: NDArray[np.int64]  # [2] rows when it was built; was anything inserted since?
     filter_row: NDArray[np.int32]  # the rest is as in `stored_filters.Stored`
     filter_start: NDArray[np.int32]
@@ -65,18 +65,18 @@ class Table(NamedTuple):
 
 
 def check(options: Options) -> None:
-    """Refuse options that make no sense."""
+    """Refuse options outside their limits."""
     if options.n_cells < 1:
         raise UsageError(f'option "n_cells" must be at least 1, not {options.n_cells}')
 
 
 def accept(column: Any, options: Options) -> None:
-    """Refuse what is no interval when it is added."""
+    """Refuse subscriptions that are not intervals."""
     intervals.accept_column(column, "rein")
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a damaged table: see `kernels.inspection`."""
     n_attributes = intervals.inspect(look, table, vocabulary)
     cell_lists.inspect(look, n_attributes * 2 * options.n_cells, has_values=True)
     look.shape("gone", -(-(len(table.filter_start) - 1) // WORD))
@@ -109,8 +109,7 @@ def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part
 def insert(
     table: Table, subscriptions: Filters, keys: NDArray[np.int64], options: Options
 ) -> Table:
-    """The table with more subscriptions. It takes over the arrays of the given one, which is not to
-    be used any more."""
+    """The table with more subscriptions; it takes the arrays of the given table, which becomes invalid."""
     intervals.checked(subscriptions, "rein")
     if intervals.must_rebuild(table, subscriptions):
         stored = intervals.store(*intervals.joined(table, subscriptions, keys), "rein")
@@ -127,8 +126,7 @@ def insert(
 
 
 def remove(table: Table, rows: NDArray[np.int64], options: Options) -> Table:
-    """The table without these rows, each of which it still has; as for `insert`, the given table
-    is not to be used any more."""
+    """The table without these rows, which it must have; the given table becomes invalid."""
     table = intervals.writable(table, (*cell_lists.GROWING, "gone"))
     interval_ends.remove(table, rows, options.n_cells)
     intervals.mark_rows(table.gone, rows)

@@ -1,8 +1,8 @@
-"""tama: the intervals that contain a value are counted, found level by level [TAMA].
+"""tama: find the intervals that contain a value level by level, and count them [TAMA].
 
-Level l divides the domain of an attribute into 2^l cells. An interval is kept in the fewest cells,
-of any level, that it covers in full, and in the cells of the finest level that it covers in part;
-only those are compared. Per row, the constraints that are not yet counted: at zero it matches.
+Level l divides the domain of an attribute into 2^l cells. An interval is in the fewest cells, of
+any level, that it covers in full, and in the cells of the finest level that it covers in part; only
+the latter are compared. A row matches when all its constraints are counted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ subscriptions = stored_filters.subscriptions
 
 
 class Options(NamedTuple):
-    """What can be set."""
+    """The options of the algorithm."""
 
     n_levels: int = 13
 
@@ -64,18 +64,18 @@ class Table(NamedTuple):
 
 
 def check(options: Options) -> None:
-    """Refuse options that make no sense."""
+    """Refuse options outside their limits."""
     if not 1 <= options.n_levels <= 24:
         raise UsageError(f'option "n_levels" must be from 1 to 24, not {options.n_levels}')
 
 
 def accept(column: Any, options: Options) -> None:
-    """Refuse what is no interval when it is added."""
+    """Refuse subscriptions that are not intervals."""
     intervals.accept_column(column, "tama")
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a damaged table: see `kernels.inspection`."""
     n_attributes = intervals.inspect(look, table, vocabulary)
     cell_lists.inspect(look, n_attributes * 3 << (options.n_levels - 1), has_values=False)
     look.shape("n_wanted", len(table.filter_start) - 1)
@@ -109,8 +109,7 @@ def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part
 def insert(
     table: Table, subscriptions: Filters, keys: NDArray[np.int64], options: Options
 ) -> Table:
-    """The table with more subscriptions. It takes over the arrays of the given one, which is not to
-    be used any more."""
+    """The table with more subscriptions; it takes the arrays of the given table, which becomes invalid."""
     intervals.checked(subscriptions, "tama")
     n_wanted = np.diff(subscriptions.filter_start)
     if (
@@ -138,8 +137,7 @@ def _put_rows(table: Any, first: int, n_levels: int) -> Any:
 
 
 def remove(table: Table, rows: NDArray[np.int64], options: Options) -> Table:
-    """The table without these rows, each of which it still has; as for `insert`, the given table
-    is not to be used any more."""
+    """The table without these rows, which it must have; the given table becomes invalid."""
     table = intervals.writable(table, (*cell_lists.GROWING, "n_wanted"))
     _remove(table, rows, options.n_levels)
     table.n_wanted[rows] = np.iinfo(table.n_wanted.dtype).max

@@ -1,28 +1,16 @@
-"""From predicates and events to numbers: the vocabulary, filters, and batches of entries."""
+"""Predicates and events as numbers: vocabulary, filters, batches of entries. Read `layout` first."""
 
 from matchyard.engines.predicates.encoder.encoder import (
-    VALUES,
-    Batch,
-    Column,
-    Filters,
     Options,
-    Staging,
-    Subscriptions,
-    Vocabulary,
     accept,
     check,
-    column,
-    count,
     decode,
     encode,
     encode_known,
     encode_some,
     estimate,
-    inspect,
     keep,
     kind,
-    merge,
-    merge_counts,
     n_ids,
     names_of,
     parse,
@@ -34,6 +22,17 @@ from matchyard.engines.predicates.encoder.encoder import (
     subscription_column,
     texts,
 )
+from matchyard.engines.predicates.encoder.events.attributes import Column
+from matchyard.engines.predicates.encoder.events.intake import column
+from matchyard.engines.predicates.encoder.layout import Batch, Filters, Vocabulary
+from matchyard.engines.predicates.encoder.subscriptions.intake import (
+    VALUES,
+    Staging,
+    Subscriptions,
+    merge,
+)
+from matchyard.engines.predicates.encoder.subscriptions.travelling import count, merge_counts
+from matchyard.engines.predicates.encoder.subscriptions.vocabulary import inspect
 
 __all__ = [
     "VALUES",

@@ -3,7 +3,7 @@
     subscriptions ──subscription_column──▶ Subscriptions ──Staging──▶ Filters and a Vocabulary
     events ──column──▶ Unread ──rows──▶ Column (attributes) ──encode──▶ Batch (entries in a vocabulary)
 
-See `layout` for what the numbers mean.
+`layout` describes the arrays.
 """
 
 from __future__ import annotations
@@ -26,62 +26,25 @@ from matchyard.engines.predicates.encoder.subscriptions.intake import (
     VALUES,
     Staging,
     Subscriptions,
-    merge,
 )
 from matchyard.engines.predicates.encoder.subscriptions.pieces import renumber
-from matchyard.engines.predicates.encoder.subscriptions.travelling import count, merge_counts
-from matchyard.engines.predicates.encoder.subscriptions.vocabulary import code, inspect
+from matchyard.engines.predicates.encoder.subscriptions.vocabulary import code
 from matchyard.errors import UsageError
 from matchyard.kernels.strings import find_names
 
-__all__ = [
-    "VALUES",
-    "Batch",
-    "Column",
-    "Filters",
-    "Options",
-    "Staging",
-    "Subscriptions",
-    "Vocabulary",
-    "accept",
-    "check",
-    "column",
-    "count",
-    "decode",
-    "encode",
-    "encode_known",
-    "estimate",
-    "inspect",
-    "keep",
-    "kind",
-    "merge",
-    "merge_counts",
-    "n_ids",
-    "names_of",
-    "parse",
-    "parse_column",
-    "parse_event",
-    "rarest",
-    "read_event",
-    "sizes",
-    "subscription_column",
-    "texts",
-]
-
-
-_MOST_LEVELS = 4096  # there is room for all of them whenever events are read
+_MOST_LEVELS = 4096  # the scanner allocates a stack of `max_depth` levels
 
 
 class Options(NamedTuple):
-    """How predicates and events are read, the same for every algorithm."""
+    """Input options, the same for every algorithm."""
 
-    max_filters: int = language.MAX_FILTERS  # that one predicate may be expanded to
-    max_tests: int = language.MAX_TESTS  # in the filters of one predicate, where `or` multiplies
-    max_depth: int = 64  # objects and arrays within each other in an event
+    max_filters: int = language.MAX_FILTERS  # of one predicate after expansion
+    max_tests: int = language.MAX_TESTS  # of one predicate, where `or` inside `and` multiplies them
+    max_depth: int = 64  # nested objects and arrays of an event
 
 
 def check(options: Options) -> None:
-    """Refuse options that make no sense."""
+    """Refuse options outside their limits."""
     for name, value in options._asdict().items():
         if value < 1:
             raise UsageError(f'option "{name}" must be at least 1, not {value}')
@@ -92,7 +55,7 @@ def check(options: Options) -> None:
 
 
 def subscription_column(subscriptions: Any, options: Options) -> Subscriptions:
-    """Subscriptions in any form that users have them in."""
+    """Subscriptions as pieces, from any form that users may give."""
     return intake.subscription_column(subscriptions, options.max_filters, options.max_tests)
 
 
@@ -108,14 +71,14 @@ def encode_some(column: Column | Unread, vocabulary: Vocabulary, *bits: Any) -> 
 
 
 def encode_known(column: Subscriptions, vocabulary: Vocabulary) -> Filters:
-    """Subscriptions as filters over a vocabulary that must have all that they name."""
+    """Subscriptions as filters over a vocabulary that must have all their names and texts."""
     names = find_names(vocabulary.names, column.names).astype(np.int32)
     texts = find_names(vocabulary.texts, column.texts).astype(np.int32)
     return code(renumber(column.pieces, names, texts), vocabulary, is_checked=True)
 
 
 def accept(column: Subscriptions, *bits: Any) -> None:
-    """Nothing is refused here: what an algorithm cannot hold it refuses itself."""
+    """Accept everything: algorithms refuse what they cannot hold."""
 
 
 def parse(value: Any, options: Options) -> language.Predicate:
@@ -124,13 +87,15 @@ def parse(value: Any, options: Options) -> language.Predicate:
 
 
 def parse_event(value: Any, options: Options) -> language.Event:
-    """One event; refuses at once what `column` would refuse later."""
+    """One event; refuses all that `column` refuses."""
     event = language.parse_event(value)
-    column([value], options).rows(0, 1)  # as given: of a name that comes twice, one value is gone
+    column([value], options).rows(
+        0, 1
+    )  # `value`, since a dict has lost the first of two equal names
     return event
 
 
-read_event = parse_event  # as the oracle looks at it
+read_event = parse_event  # for the oracle
 
 
 def parse_column(values: Any, options: Options) -> list[language.Predicate]:
@@ -143,12 +108,12 @@ def parse_column(values: Any, options: Options) -> list[language.Predicate]:
 
 
 def kind(filters: Filters) -> str:
-    """As of a column: there is only one."""
+    """The kind of the column: predicates have only one."""
     return VALUES
 
 
 def keep(filters: Filters, rows: NDArray[np.bool_]) -> Filters:
-    """Only the rows where `rows` is true."""
+    """The rows for which `rows` is true."""
     return filters if rows.all() else filters.take(np.flatnonzero(rows))
 
 
@@ -164,23 +129,23 @@ def texts(filters: Filters, start: int, stop: int, vocabulary: Vocabulary) -> pa
 
 
 def rarest(filters: Filters) -> NDArray[np.int64]:
-    """Per row a slot that every event it matches has, the largest, whose name is used least; -1 for
-    none. It does not depend on the other rows.
+    """Per row, the rarest slot (the largest id) that every matching event has, or -1.
 
-    A row of several filters has none, and a constraint counts when its pieces are of one slot.
+    Other rows do not matter. A row of several filters has none, and constraints count only if all
+    their pieces are of one slot.
     """
-    found = np.full(filters.n_rows, -1, np.int64)
-    _find_rarest(filters, found)
-    return found
+    slots = np.full(filters.n_rows, -1, np.int64)
+    _find_rarest(filters, slots)
+    return slots
 
 
 def n_ids(vocabulary: Vocabulary) -> int:
-    """How many ids there are that `rarest` can give."""
+    """The number of ids that `rarest` can return."""
     return vocabulary.n_slots
 
 
 def names_of(batch: Batch, vocabulary: Vocabulary) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The ids under which `rarest` may have filed what matches each event: (start, ids)."""
+    """Per event, the ids that `rarest` can return for a matching row: (start, ids)."""
     return batch.event_start, batch.slots
 
 
@@ -191,15 +156,15 @@ def sizes(vocabulary: Vocabulary) -> tuple[int, int]:
 
 
 def estimate(n_rows: int, n_constraints: int, n_names: int) -> tuple[int, int, int]:
-    """Bytes of the vocabulary, of what is staged, and of what a build has besides that."""
+    """Bytes of the vocabulary, of the staged rows, and of a build besides these."""
     names = n_names * (11 + 4 + 12)  # slots, offset, text
     staged = 34 * n_constraints + 24 * n_rows  # pieces, groups and offsets; offsets and keys
     return names, staged + 60 * n_names, 30 * n_constraints + 24 * n_rows
 
 
 @njit(nogil=True, cache=True)
-def _find_rarest(filters, found):
-    for row in range(len(found)):
+def _find_rarest(filters, rarest):
+    for row in range(len(rarest)):
         first = filters.row_start[row]
         if filters.row_start[row + 1] - first != 1:
             continue
@@ -208,4 +173,4 @@ def _find_rarest(filters, found):
             slot = filters.slots[start]
             if filters.groups[c] != 0 or filters.slots[end - 1] != slot:
                 continue
-            found[row] = max(found[row], slot)
+            rarest[row] = max(rarest[row], slot)

@@ -1,8 +1,8 @@
-"""Predicates and events as numbers: what the encoder makes and every algorithm reads.
+"""The arrays that the encoder makes and every algorithm reads.
 
-A *slot* is an attribute name together with one way to read its values. Whatever a constraint asks
-of an attribute becomes "a value in this slot has a code between low and high"; a constraint is a
-union of such *pieces*, and an event is a list of (slot, code) entries.
+A *slot* is an attribute name together with one way to read its values. A *piece* says "a value in
+this slot has a code between low and high". A constraint is a union of pieces, and an event is a
+list of entries (slot, code).
 
     kind of slot              codes                                     used by
     PRESENT                   0                                         exists
@@ -14,9 +14,9 @@ union of such *pieces*, and an event is a list of (slot, code) entries.
     ADDRESS                   the same of an IP address written in hex  cidr
     PATTERN, FOLDED_PATTERN   one per pattern that the text satisfies   contains, wildcard
 
-Texts are coded against all texts that constraints name, in order: 2 i + 1 for the text that is i-th,
-2 i for one that falls just before it. A slot that is only asked for equality codes every text that
-no constraint names as -1.
+Texts are coded against all texts that constraints name, in order: 2 i + 1 for the i-th
+text, 2 i for a text just before it. If constraints only ask a slot for equality, all texts that no
+constraint names have the code -1.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ class Kind(IntEnum):
 
 
 class Mode(IntEnum):
-    """How a slot of numbers codes them, so that codes compare as the numbers do, exactly."""
+    """How a slot codes numbers. Codes compare exactly as the numbers do."""
 
     INTEGER = 0  # all constants are integers up to 2^61: 2 x, or 2 floor(x) + 1 between integers
     FLOAT = 1  # all constants are at most 2^53 in size: the bits of a double, put in order
-    RANKED = 2  # anything else: 2 i + 1 for the i-th constant, 2 i for what falls just before it
+    RANKED = 2  # anything else: 2 i + 1 for the i-th constant, 2 i for a number just before it
 
 
 class Vocabulary(NamedTuple):
-    """What turns attributes into entries."""
+    """The names, texts and slots that turn attributes into entries."""
 
     names: Names  # attribute names, dotted where they reach into objects
     texts: Names  # every text that a constraint names, as its slot reads it; ids are in byte order
@@ -73,20 +73,20 @@ class Vocabulary(NamedTuple):
 
     @property
     def n_names(self) -> int:
-        """How many attribute names there are."""
+        """The number of attribute names."""
         return self.names.n_names
 
     @property
     def n_slots(self) -> int:
-        """How many slots there are."""
+        """The number of slots."""
         return len(self.kind)
 
 
 class Filters(NamedTuple):
     """Encoded subscriptions: predicates as disjunctions of filters.
 
-    A filter matches an event when all constraints of its group 0 hold, in one element where they
-    reach into the same array of objects, and none of its other groups does: those are negated.
+    A filter matches an event if its group 0 holds and no other group holds: those are negated. A
+    group holds if all its constraints do, in one element if they reach into one array of objects.
     """
 
     row_start: NDArray[np.int64]  # [n_rows + 1] filters of each predicate
@@ -99,20 +99,20 @@ class Filters(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """How many predicates there are."""
+        """The number of predicates."""
         return len(self.row_start) - 1
 
     def rows(self, start: int, stop: int) -> Filters:
-        """Some consecutive predicates, without copying what they consist of."""
+        """Some consecutive predicates, without a copy of their filters."""
         return self._replace(row_start=self.row_start[start : stop + 1])
 
     def take(self, rows: NDArray[np.int64]) -> Filters:
-        """Some predicates, in the given order, with only what they consist of."""
+        """A copy of some predicates, in the given order."""
         row_start, chosen = take_rows(self.row_start, np.arange(len(self.filter_start) - 1), rows)
         return self.take_filters(row_start, chosen)
 
     def take_filters(self, row_start: NDArray[np.int64], chosen: NDArray[np.int64]) -> Filters:
-        """Some filters, in the given order, as predicates that start at the given offsets."""
+        """A copy of some filters, in the given order, as predicates with the given offsets."""
         filter_start, constraints = take_rows(
             self.filter_start, np.arange(len(self.piece_start) - 1), chosen
         )
@@ -129,11 +129,11 @@ class Batch(NamedTuple):
     event_start: NDArray[np.int64]  # [n_events + 1] offsets into the entries
     slots: NDArray[np.int32]  # ascending within an event
     codes: NDArray[np.int64]
-    places: NDArray[np.int32]  # which element of an array of objects it is in; 0 for none
-    place_parent: NDArray[np.int32]  # [n_places] the element that contains that one, 0 for none
-    place_array: NDArray[np.int32]  # [n_places] which array it is an element of
+    elements: NDArray[np.int32]  # the element of an array of objects that has the entry; 0 for none
+    element_parent: NDArray[np.int32]  # [n_elements] the element that contains it, 0 for none
+    element_array: NDArray[np.int32]  # [n_elements] the number of its array
 
     @property
     def n_rows(self) -> int:
-        """How many events there are."""
+        """The number of events."""
         return len(self.event_start) - 1

@@ -1,22 +1,17 @@
-"""WORDS: a subscription is a condition on named attributes, an event a JSON-like object."""
+"""WORDS: predicates as text, objects and patterns, and JSON-like events. Read `model` first."""
 
+from matchyard.engines.predicates.language.attribute_tests import alternatives
+from matchyard.engines.predicates.language.canonical import make_test, successor
+from matchyard.engines.predicates.language.expressions import field
 from matchyard.engines.predicates.language.language import (
-    MAX_FILTERS,
-    MAX_TESTS,
-    Constraint,
     Event,
-    Filter,
-    Predicate,
     Subscription,
-    Test,
-    alternatives,
-    field,
     format,
-    make_test,
     parse,
     parse_event,
-    successor,
 )
+from matchyard.engines.predicates.language.model import Constraint, Filter, Predicate, Test
+from matchyard.engines.predicates.language.normal_form import MAX_FILTERS, MAX_TESTS
 
 __all__ = [
     "MAX_FILTERS",
@@ -35,6 +30,7 @@ __all__ = [
     "format",
     "formatting",
     "make_test",
+    "model",
     "normal_form",
     "parse",
     "parse_event",

@@ -1,4 +1,4 @@
-"""Several tests of one attribute as the constraints in which they are kept; see `canonical`."""
+"""Several tests of one attribute as canonical constraints; see `canonical`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from matchyard.engines.predicates.language.canonical import ALONE, Constraint, Test, rank, sort_key
+from matchyard.engines.predicates.language.canonical import ALONE, rank, sort_key
+from matchyard.engines.predicates.language.model import Constraint, Test
 from matchyard.errors import ParseError
 
 
 def alternatives(name: str, tests: Iterable[Test]) -> list[Constraint]:
-    """The constraints, one of which must hold, that stand for some tests of an attribute."""
+    """The canonical constraints, one of which must hold, of alternative tests of an attribute."""
     tests = list(tests)
     if len(tests) == 1 and tests[0].op != "except":
         return [Constraint(name, (tests[0],))]
@@ -21,14 +22,14 @@ def alternatives(name: str, tests: Iterable[Test]) -> list[Constraint]:
         return [Constraint(name, (Test("exists", None),))]
     alone = {sort_key(t): t for test in tests for t in _expand(test) if t.op in ALONE}
     rest = _unite([t for test in tests for t in _expand(test) if t.op not in ALONE])
-    found = [Constraint(name, (alone[key],)) for key in sorted(alone)]
+    kept = [Constraint(name, (alone[key],)) for key in sorted(alone)]
     if rest:
-        found.append(Constraint(name, rest))
-    return found
+        kept.append(Constraint(name, rest))
+    return kept
 
 
 def _expand(test: Test) -> list[Test]:
-    """Comparisons instead of an `except` that could not be told from them."""
+    """Replace an `except` of all types by comparisons: their pieces are the same."""
     if test.op == "except":
         numbers = [v for v in test.value if isinstance(v, (int, float)) and not isinstance(v, bool)]
         texts = [v for v in test.value if isinstance(v, str)]
@@ -38,13 +39,13 @@ def _expand(test: Test) -> list[Test]:
 
 
 def _around(values: Sequence[Any]) -> list[Test]:
-    """Everything but these values, which are in order."""
+    """The tests for all but some sorted values."""
     inner = [Test("between", (a, True, b, True)) for a, b in pairwise(values)]
     return [Test("<", values[0]), *inner, Test(">", values[-1])]
 
 
 def _unite(tests: list[Test]) -> tuple[Test, ...]:
-    """Several tests as they are kept: distinct, in order, `<` and `>` as `!=`."""
+    """Tests in canonical form: distinct, in order, `<` and `>` of one value as `!=`."""
     kept = {sort_key(test): test for test in tests}
     for test in tests:
         if test.op == "!=" or (test.op == "<" and (">", *rank(test.value)) in kept):

@@ -1,6 +1,6 @@
-"""What a predicate consists of, and the one form in which each constraint is kept.
+"""The canonical form of tests and constraints: texts that mean the same give equal objects.
 
-Two constraints that were written differently and hold for the same values by these rules are equal:
+The rules:
 
 * `-0.0` is `0`; a float that is a whole number of at most 63 bits is an integer;
 * `between` with equal closed ends is `=`; texts from `s` to just before the `successor` of `s` are
@@ -25,82 +25,34 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from ipaddress import ip_network
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from matchyard.engines.predicates.language.model import Constraint, Test
 from matchyard.errors import ParseError, shorten
 
-_BELOW = 2**63  # whole floats under it are kept as integers
+_BELOW = 2**63  # smaller whole floats become integers
 _LIMIT = 2**64
 ALONE = frozenset({"except", "not prefix", "not suffix", "not wildcard", "not ignore-case"})
 EXAMPLES = {"cidr": "10.0.0.0/8", "wildcard": "a*b"}  # of operands; others take "ab"
 _WILDCARD = re.compile(r"(?:[^\\]|\\[*\\])*", re.DOTALL)
 
 
-class Test(NamedTuple):
-    """One alternative of a constraint: an operator and what it compares with."""
-
-    op: str
-    value: Any
-
-    def __eq__(self, other: object) -> bool:
-        """Python holds `True == 1`; here they are different values."""
-        return tuple.__eq__(self, other) is True and _is_same(self.value, other[1])  # type: ignore[index]
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return tuple.__hash__(self)
-
-
-Test.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for tests
-
-
-class Constraint(NamedTuple):
-    """Satisfied when a value of the attribute `name` satisfies one of the tests."""
-
-    name: str
-    tests: tuple[Test, ...]
-
-
-class Filter(NamedTuple):
-    """Matches when the constraints hold together, and none of the negated groups does."""
-
-    holds: tuple[Constraint, ...]
-    fails: tuple[tuple[Constraint, ...], ...] = ()
-
-
-class Predicate(NamedTuple):
-    """Matches when one of its filters does."""
-
-    filters: tuple[Filter, ...]
-
-
-class Kept(Predicate):
-    """A predicate that `parse` made: it is in order and need not be checked again."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"Predicate(filters={self.filters!r})"
-
-
 def make_test(op: str, value: Any) -> Test:
-    """One test in its kept form; raises `ParseError` for a value that the operator does not take."""
+    """A test in canonical form; raises `ParseError` if the operator does not take the value."""
     check_operator(op)
     return _MAKERS[op](op, value)
 
 
 def check_operator(op: str) -> None:
-    """Refuse what is no operator."""
+    """Refuse an unknown operator."""
     if op not in _MAKERS:
         raise ParseError(f"no operator {op!r}; expected one of: {', '.join(_MAKERS)}")
 
 
 def check_name(name: Any) -> str:
-    """The name of an attribute, if it is one."""
+    """The name of an attribute; refuses anything but text."""
     if not isinstance(name, str):
         raise ParseError(
             f"not a name: {shorten(name)}; expected text such as 'temp' or 'detail.temp'"
@@ -109,7 +61,7 @@ def check_name(name: Any) -> str:
 
 
 def scalar(value: Any) -> Any:
-    """A number, text, bool or None in the form in which it is kept."""
+    """A number, text, bool or None in canonical form."""
     if isinstance(value, np.generic) and value.dtype.kind not in "mM":  # times are no numbers
         value = value.item()
     if isinstance(value, str):
@@ -144,7 +96,7 @@ def nearest(value: Any) -> Any:
 
 
 def successor(text: str) -> str | None:
-    """The first text after all that begin with this one; None where there is none.
+    """The first text after all texts that begin with this one, or None.
 
     >>> successor("ab")
     'ac'
@@ -166,23 +118,17 @@ def kind(value: Any) -> str:
 
 
 def sort_key(test: Test) -> tuple[Any, ...]:
-    """What tests are put in order by: values of different types do not compare."""
+    """The sort key of a test; Python does not compare values of different types."""
     return (test.op, *rank(test.value))
 
 
 def constraint_key(constraint: Constraint) -> tuple[Any, ...]:
-    """What constraints are put in order by."""
+    """The sort key of a constraint."""
     return (constraint.name, tuple(sort_key(test) for test in constraint.tests))
 
 
-def _is_same(a: Any, b: Any) -> bool:
-    if isinstance(a, tuple):
-        return all(isinstance(x, bool) == isinstance(y, bool) for x, y in zip(a, b, strict=True))
-    return isinstance(a, bool) == isinstance(b, bool)
-
-
 def rank(value: Any) -> tuple[Any, ...]:
-    """What values are put in order by."""
+    """The sort key of a value."""
     if isinstance(value, str):
         return (3, value)
     if isinstance(value, bool):
@@ -214,14 +160,14 @@ def _string(op: str, value: Any) -> str:
 
 
 def _literal(value: Any) -> str:
-    """A value for a message, as texts and JSON have it."""
+    """A value for a message, as in JSON."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return shorten(value)
 
 
 def _said(op: str, examples: dict[str, str] | None = None) -> str:
-    """An operator as text has it, perhaps with an example of what it takes."""
+    """An operator as in text, with an example of its operand if `examples` is given."""
     kind = op.removeprefix("not ").removesuffix("ignore-case").rstrip()
     ignores = " ignoring case" if op.endswith("ignore-case") else ""
     words = ["except" if op.startswith("not ") else "", kind]
@@ -295,11 +241,11 @@ def _folded(op: str, value: Any) -> Test:
 
 def _pattern(value: Any) -> str:
     value = _string("wildcard", value)
-    found = _WILDCARD.match(value)
-    if found is None or found.end() != len(value):
-        place = found.end() if found else 0
+    legal = _WILDCARD.match(value)
+    if legal is None or legal.end() != len(value):
+        end = legal.end() if legal else 0
         raise ParseError(
-            rf"a \ at position {place + 1} of the wildcard {shorten(value)}; expected \* or \\"
+            rf"a \ at position {end + 1} of the wildcard {shorten(value)}; expected \* or \\"
         )
     return re.sub(r"(\\.)|\*+", lambda run: run[1] or "*", value, flags=re.DOTALL)
 
@@ -338,7 +284,7 @@ def _except(op: str, value: Any) -> Test:
 
 
 def _none_of(op: str, value: Any) -> Test:
-    """`not prefix` and its kind; an empty prefix or suffix would leave no text."""
+    """`not prefix` and its kind; refuses an empty prefix or suffix, which every text has."""
     kind = op.removeprefix("not ")
     if kind == "wildcard":
         return Test(op, tuple(sorted({_pattern(one) for one in _several(op, value)})))
@@ -354,12 +300,12 @@ def _none_of(op: str, value: Any) -> Test:
 
 
 def _without_longer(texts: Iterable[str]) -> tuple[str, ...]:
-    """Texts in order, without those that begin with another: what a text covers comes after it."""
-    found: list[str] = []
+    """Sorted texts without those that begin with another one, which comes before them."""
+    kept: list[str] = []
     for text in texts:
-        if not found or not text.startswith(found[-1]):
-            found.append(text)
-    return tuple(found)
+        if not kept or not text.startswith(kept[-1]):
+            kept.append(text)
+    return tuple(kept)
 
 
 _MAKERS: dict[str, Callable[[str, Any], Test]] = {

@@ -1,4 +1,4 @@
-"""Events: JSON-like objects, checked."""
+"""Read and check events: JSON-like objects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from matchyard.engines.predicates.language.canonical import nearest, scalar
 from matchyard.errors import MatchyardError, ParseError, shorten
 
-_DIGITS = 20  # with a sign or without; what is longer has more than 64 bits
+_DIGITS = 20  # longer integers have more than 64 bits
 _EXAMPLE = 'expected an object such as {"area": "north", "temp": 31}'
 _MARKS = {
     b"\xef\xbb\xbf": "UTF-8",
@@ -31,20 +31,20 @@ def check_event(value: Any) -> dict[str, Any]:
             value = read_json(text, "an event", _EXAMPLE, parse_int=_whole)
         if not isinstance(value, dict):
             raise ParseError(f"not an event: {shorten(value)}; {_EXAMPLE}")
-        found: dict[str, Any] = _checked(value, "")
-        return found
+        checked: dict[str, Any] = _checked(value, "")
+        return checked
     except RecursionError:
         raise ParseError(f"not an event: too many objects within each other; {_EXAMPLE}") from None
     except MatchyardError:
         raise
-    except Exception as error:  # of a class of users
+    except Exception as error:  # a user's class may raise anything
         raise ParseError(
             f"not an event: {shorten(value)} cannot be read: {shorten(error)}; {_EXAMPLE}"
         ) from error
 
 
 def _decoded(data: bytes) -> str:
-    """JSON is UTF-8 without a byte order mark (RFC 8259, 8.1), whatever else Python would guess."""
+    """Decode JSON as UTF-8 without a byte order mark (RFC 8259, 8.1); Python would guess others."""
     try:
         if foreign := foreign_encoding(data):
             raise ParseError(f"not JSON of an event: {foreign}; {_EXAMPLE}")
@@ -54,22 +54,22 @@ def _decoded(data: bytes) -> str:
 
 
 def _whole(digits: str) -> int | float:
-    """An integer of an event; Python reads no more than thousands of digits."""
+    """An integer of an event; a long one as a double, since `int` refuses thousands of digits."""
     return int(digits) if len(digits) <= _DIGITS else float(digits)
 
 
 def whole(digits: str) -> int:
     """An integer of a pattern."""
-    if len(digits) > _DIGITS:  # Python reads no more than thousands of digits
+    if len(digits) > _DIGITS:
         raise ValueError(f"the integer {shorten(digits)} has more than 64 bits")
     return int(digits)
 
 
 def finite(number: str) -> float:
-    """A number as JSON writes it, unless it is more than a double can hold."""
-    if math.isinf(found := float(number)):
+    """A number of JSON; refuses one beyond all doubles."""
+    if math.isinf(value := float(number)):
         raise ValueError(f"{shorten(number)} is more than a double can hold; Infinity is infinite")
-    return found
+    return value
 
 
 def read_json(
@@ -80,7 +80,7 @@ def read_json(
     parse_int: Callable[[str], float] | None = None,
     pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
 ) -> Any:
-    """JSON text, with an error that tells the place."""
+    """Parse JSON text; errors name the position."""
     try:
         return json.loads(
             text, parse_float=parse_float, parse_int=parse_int, object_pairs_hook=pairs
@@ -88,7 +88,7 @@ def read_json(
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise ParseError(f"not JSON of {what}: {where}: {error.msg}; {example}") from None
-    except ValueError as error:  # a number or an object that is none here
+    except ValueError as error:  # from `finite`, `whole` or `once`
         raise ParseError(f"not JSON of {what}: {error}; {example}") from None
 
 
@@ -106,7 +106,7 @@ def _checked(value: Any, path: str) -> Any:
         inner = f"{path}." if path else ""
         return {_scalar(k, inner): _checked(v, inner + k) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_checked(one, f"{path}[{place}]") for place, one in enumerate(value)]
+        return [_checked(one, f"{path}[{position}]") for position, one in enumerate(value)]
     return _scalar(value, path)
 
 
@@ -120,7 +120,7 @@ def _scalar(value: Any, path: str) -> Any:
 
 
 def foreign_encoding(data: bytes) -> str:
-    """What is wrong with the first bytes of a text, if they are not those of plain UTF-8."""
+    """The fault of the first bytes of a text that is not plain UTF-8, or an empty text."""
     for mark, name in _MARKS.items():
         if data.startswith(mark):
             return f"it begins with a byte order mark of {name}; JSON is UTF-8 without one"

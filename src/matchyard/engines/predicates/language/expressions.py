@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from matchyard.engines.conditions import And, Not, Or
-from matchyard.engines.predicates.language.canonical import Constraint, Test, check_name, make_test
+from matchyard.engines.predicates.language.canonical import check_name, make_test
 from matchyard.engines.predicates.language.formatting import format_predicate
+from matchyard.engines.predicates.language.model import Constraint, Test
 from matchyard.engines.predicates.language.normal_form import Condition, constrain, normalise
 from matchyard.errors import ParseError, UsageError, shorten
 
@@ -77,14 +78,14 @@ class Field:
         return self._where(">=", value)
 
     def between(self, low: Any, high: Any, closed: str = "both") -> Expression:
-        """A value from `low` to `high`; `closed` says which ends are within."""
+        """A value from `low` to `high`; `closed` names the included ends."""
         if not isinstance(closed, str) or closed not in _OPEN:
             raise UsageError(f"closed={shorten(closed)}; expected one of: {', '.join(_OPEN)}")
         low_open, high_open = _OPEN[closed]
         return self._where("between", (low, low_open, high, high_open))
 
     def is_in(self, values: Iterable[Any]) -> Expression:
-        """One of these values, or what a comparison of the same field among them holds for:
+        """One of these values or comparisons of the same field, such as
         `field("x").is_in(["a", field("x") > 30])`."""
         tests: list[Test] = []
         for value in _collection(values):
@@ -109,7 +110,7 @@ class Field:
         return self._match("suffix", text, ignore_case)
 
     def contains(self, text: str, ignore_case: bool = False) -> Expression:
-        """A text that has this one within it."""
+        """A text that contains this one."""
         return self._match("contains", text, ignore_case)
 
     def wildcard(self, pattern: str, ignore_case: bool = False) -> Expression:
@@ -149,7 +150,7 @@ class Field:
         return self._where(f"{op} ignore-case" if ignore_case else op, text)
 
     def _tests(self, expression: Expression) -> tuple[Test, ...]:
-        """What an expression asks of this field, if that is all it asks."""
+        """The tests of an expression; refuses one that has other fields."""
         condition = expression.condition
         if not isinstance(condition, Constraint) or condition.name != self.name:
             raise ParseError(
@@ -172,7 +173,7 @@ def field(name: str) -> Field:
 
 
 def _collection(values: Iterable[Any]) -> tuple[Any, ...]:
-    """Several values; one text would be taken for its characters."""
+    """Several values; refuses a text, which would become its characters."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise ParseError(
             f"not a collection of values: {shorten(values)}; expected one such as [1, 2]"
@@ -186,7 +187,7 @@ def _collection(values: Iterable[Any]) -> tuple[Any, ...]:
 def _parts(
     kind: type[And[Condition] | Or[Condition]], value: object, sign: str
 ) -> tuple[Condition, ...]:
-    """What an operand adds to a conjunction or disjunction; long chains stay flat."""
+    """The parts of an operand of `&` or `|`; long chains stay flat."""
     if not isinstance(value, Expression):
         raise TypeError(
             f"{shorten(value)} is no condition; {sign} binds more tightly than comparisons, so put each in"

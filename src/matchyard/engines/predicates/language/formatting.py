@@ -1,11 +1,11 @@
-"""Predicates as text that means the same."""
+"""Predicates as text of the language."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from matchyard.engines.predicates.language.canonical import Constraint, Filter, Predicate, Test
+from matchyard.engines.predicates.language.model import Constraint, Filter, Predicate, Test
 from matchyard.engines.predicates.language.text import is_plain_name
 
 _IGNORING = " ignoring case"
@@ -40,7 +40,7 @@ def format_constraint(constraint: Constraint) -> str:
 
 
 def format_name(name: str) -> str:
-    """A name, between backticks where it has to be."""
+    """A name, between backticks if it needs them."""
     if is_plain_name(name):
         return name
     inner = json.dumps(name, ensure_ascii=False)[1:-1].replace('\\"', '"').replace("`", "\\`")

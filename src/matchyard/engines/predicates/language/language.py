@@ -4,26 +4,18 @@
     objects   (field("area") == "north") & (field("temp") > 30)
     patterns  {"area": ["north"], "temp": [{"numeric": [">", 30]}]}, or JSON text of one: `patterns_json`
 
-All of them become the same `Predicate`: a disjunction of filters (`normal_form`) whose constraints are
-kept in one form (`canonical`), so that equal predicates compare equal however they were written.
+All forms become a `Predicate`: a disjunction of filters (`normal_form`) with constraints in canonical
+form (`canonical`). Predicates with the same meaning in different forms therefore compare equal.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from matchyard.engines.predicates.language.attribute_tests import alternatives
-from matchyard.engines.predicates.language.canonical import (
-    Constraint,
-    Filter,
-    Predicate,
-    Test,
-    make_test,
-    successor,
-)
 from matchyard.engines.predicates.language.events import check_event, finite, read_json, whole
-from matchyard.engines.predicates.language.expressions import Expression, Field, field
+from matchyard.engines.predicates.language.expressions import Expression, Field
 from matchyard.engines.predicates.language.formatting import format_predicate
+from matchyard.engines.predicates.language.model import Constraint, Filter, Predicate
 from matchyard.engines.predicates.language.normal_form import (
     MAX_FILTERS,
     MAX_TESTS,
@@ -34,24 +26,6 @@ from matchyard.engines.predicates.language.normal_form import (
 from matchyard.engines.predicates.language.patterns_json import once, parse_rule
 from matchyard.engines.predicates.language.text import EXAMPLE, parse_text
 from matchyard.errors import MatchyardError, ParseError, shorten
-
-__all__ = [
-    "MAX_FILTERS",
-    "MAX_TESTS",
-    "Constraint",
-    "Event",
-    "Filter",
-    "Predicate",
-    "Subscription",
-    "Test",
-    "alternatives",
-    "field",
-    "format",
-    "make_test",
-    "parse",
-    "parse_event",
-    "successor",
-]
 
 Subscription = Predicate
 Event = dict[str, Any]
@@ -87,7 +61,7 @@ def format(predicate: Predicate) -> str:
 def _condition(value: Any) -> Condition:
     try:
         if isinstance(value, str):
-            text = str.__str__(value)  # a class of users may read otherwise than it is written
+            text = str.__str__(value)  # a user's subclass may have its own __str__
             return parse_text(text) if text.lstrip()[:1] != "{" else parse_rule(_rule(text))
         if isinstance(value, Expression):
             return value.condition
@@ -105,7 +79,7 @@ def _condition(value: Any) -> Condition:
 
 
 def _of_object(value: Any) -> Condition:
-    """The condition of what users put together; their classes may fail in any way when read."""
+    """The condition of an object; a user's class may raise anything when it is read."""
     try:
         return parse_rule(value) if isinstance(value, dict) else condition_of(value)
     except (MatchyardError, RecursionError):

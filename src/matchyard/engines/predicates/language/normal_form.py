@@ -1,12 +1,11 @@
 """Conditions of any form as predicates: disjunctions of filters.
 
-A negated filter becomes one filter whose only negated group are all its constraints, and one per
-negated group that it had (the group, now positive): `not (x = 1 and y = 4 and not z = 2)` is
-`not (x = 1 and y = 4) or z = 2`. Whether some of them would have to meet in one element of an array
-of objects makes no difference to that.
+A negated filter becomes several filters: one with all its constraints as a negated group, and one for
+each of its negated groups, now positive. `not (x = 1 and y = 4 and not z = 2)` is
+`not (x = 1 and y = 4) or z = 2`, also where constraints reach into an array of objects.
 
-`not` asks about the whole event. What is negated twice is asked positively again, and is then a
-constraint like the others of its filter: `a.y = 4 and not not a.x = 1` is `a.y = 4 and a.x = 1`.
+`not` asks about the whole event. A constraint that is negated twice is again a constraint like the
+others of its filter: `a.y = 4 and not not a.x = 1` is `a.y = 4 and a.x = 1`.
 """
 
 from __future__ import annotations
@@ -17,22 +16,14 @@ from typing import Any, TypeAlias
 
 from matchyard.engines.conditions import And, Not, Or
 from matchyard.engines.predicates.language.attribute_tests import alternatives
-from matchyard.engines.predicates.language.canonical import (
-    Constraint,
-    Filter,
-    Kept,
-    Predicate,
-    Test,
-    check_name,
-    constraint_key,
-    make_test,
-)
+from matchyard.engines.predicates.language.canonical import check_name, constraint_key, make_test
+from matchyard.engines.predicates.language.model import Constraint, Filter, Kept, Predicate, Test
 from matchyard.errors import ParseError, shorten
 
 MAX_FILTERS = 16_384  # of one predicate, unless an option says otherwise
 MAX_TESTS = 65_536  # in the filters that `or` inside `and` multiplies; likewise
-_STEPS = 16  # how many times `max_tests` may be made in between, where conditions are nested
-_COUNTED = 10**15  # larger numbers are not told exactly: they may have thousands of digits
+_STEPS = 16  # times `max_tests` that intermediate filters may have in all
+_COUNTED = 10**15  # messages do not print larger numbers, which may have thousands of digits
 Group: TypeAlias = tuple[Constraint, ...]
 Ranks: TypeAlias = tuple[int, ...]
 Coded: TypeAlias = tuple[Ranks, tuple[Ranks, ...]]  # a filter: what holds, and negated groups
@@ -43,12 +34,12 @@ Condition: TypeAlias = "Constraint | And[Condition] | Or[Condition] | Not[Condit
 
 def constrain(name: str, tests: Any) -> Condition:
     """The condition that a value of an attribute satisfies one of some tests."""
-    found = alternatives(name, tests)
-    return found[0] if len(found) == 1 else Or(tuple(found))
+    constraints = alternatives(name, tests)
+    return constraints[0] if len(constraints) == 1 else Or(tuple(constraints))
 
 
 def condition_of(value: Predicate | Filter | Constraint) -> Condition:
-    """What a predicate, filter or constraint says, checked and in the form in which it is kept."""
+    """The condition of a predicate, filter or constraint, checked and in canonical form."""
     if isinstance(value, Constraint):
         for test in value.tests:
             if not isinstance(test, Test):
@@ -78,7 +69,7 @@ def normalise(
 
 
 def in_order(constraints: Sequence[Constraint]) -> Group:
-    """Constraints in order, each once; few have the same name, so that names mostly suffice."""
+    """Distinct constraints in order; mostly their names differ, and suffice for that."""
     if len(constraints) < 2:
         return tuple(constraints)
     by_name = {constraint.name: constraint for constraint in constraints}
@@ -89,21 +80,20 @@ def in_order(constraints: Sequence[Constraint]) -> Group:
 
 
 def group_key(group: Group) -> tuple[Any, ...]:
-    """What negated groups are put in order by."""
+    """The sort key of a negated group."""
     return tuple(constraint_key(constraint) for constraint in group)
 
 
 def filter_key(one: Filter) -> tuple[Any, ...]:
-    """What filters are put in order by."""
+    """The sort key of a filter."""
     return (group_key(one.holds), tuple(group_key(group) for group in one.fails))
 
 
 class _Expansion:
-    """A condition on its way to filters, in which constraints are numbers: their ranks.
+    """Expands a condition to filters, in which ranks stand for constraints.
 
-    Whatever is made is counted before it is made, so that the cost of a predicate is bounded by
-    `max_filters` and `max_tests` however it is nested. Conditions that are objects may be parts of
-    several others; each of them is expanded once.
+    Filters and tests are counted before they are made: `max_filters` and `max_tests` bound the cost
+    of any predicate. A condition object that is part of several others is expanded once.
     """
 
     def __init__(self, condition: Condition, max_filters: int, max_tests: int) -> None:
@@ -113,7 +103,7 @@ class _Expansion:
         self._rank: dict[int, int] = {}  # by id: the condition keeps its parts alive
         named = {id(one): (constraint_key(one), one) for one in _leaves(condition)}
         kept = dict(named.values())
-        rank = {key: place for place, key in enumerate(sorted(kept))}
+        rank = {key: number for number, key in enumerate(sorted(kept))}
         self._constraints = [kept[key] for key in rank]
         self._n_tests = [sum(map(_n_values, one.tests)) for one in self._constraints]
         for number, (key, _) in named.items():
@@ -124,10 +114,10 @@ class _Expansion:
         groups: dict[Ranks, Group] = {}
 
         def group(ranks: Ranks) -> Group:
-            found = groups.get(ranks)
-            if found is None:
-                found = groups[ranks] = tuple([self._constraints[rank] for rank in ranks])
-            return found
+            constraints = groups.get(ranks)
+            if constraints is None:
+                constraints = groups[ranks] = tuple([self._constraints[rank] for rank in ranks])
+            return constraints
 
         filters = sorted(set(self.expand(self.condition, False)))
         return Kept(
@@ -136,11 +126,11 @@ class _Expansion:
 
     def expand(self, condition: Condition, is_negated: bool) -> list[Coded]:
         """The filters of a condition, or of its negation."""
-        place = (id(condition), is_negated)
-        found = self._known.get(place)
-        if found is None:
-            found = self._known[place] = self._expand(condition, is_negated)
-        return found
+        question = (id(condition), is_negated)
+        known = self._known.get(question)
+        if known is None:
+            known = self._known[question] = self._expand(condition, is_negated)
+        return known
 
     def _expand(self, condition: Condition, is_negated: bool) -> list[Coded]:
         if isinstance(condition, Constraint):
@@ -155,10 +145,10 @@ class _Expansion:
         return self._sum(parts) if is_sum else self._product(parts)
 
     def _negate_all(self, condition: And[Condition]) -> list[Coded]:
-        """The filters of which one matches exactly when not all of the parts hold together."""
+        """The filters of the negation of a conjunction."""
         together, negated = [], []
         for part in _distinct(_flat(condition.parts)):
-            if isinstance(part, Not):  # asks about the whole event: a matter of its own
+            if isinstance(part, Not):  # asks about the whole event, apart from the other parts
                 negated.append(self.expand(part.part, False))
             else:
                 together.append(self.expand(part, False))
@@ -185,7 +175,7 @@ class _Expansion:
             self._check_tests(
                 sum(n_filters // len(some) * sum(map(self._size, some)) for some in choices)
             )
-        # Lists of one filter are joined first: copying them one by one takes the square of that.
+        # Join lists of one filter first: copying them one by one takes quadratic time.
         same = [some[0] for some in choices if len(some) == 1]
         held = {rank for ranks, _ in same for rank in ranks}
         failed = {group for _, groups in same for group in groups}
@@ -232,13 +222,13 @@ def _told(number: int) -> str:
 
 
 def _n_values(test: Test) -> int:
-    """How many values a test compares with: `except` and its like take several."""
+    """The number of values of a test: `except` and `not …` have several."""
     is_listed = isinstance(test.value, tuple) and test.op != "between"
     return len(test.value) if is_listed else 1
 
 
 def _leaves(condition: Condition) -> Iterator[Constraint]:
-    """The constraints of a condition; parts that are there several times are looked at once."""
+    """The constraints of a condition; visits repeated parts once."""
     waiting, seen = [condition], {id(condition)}
     while waiting:
         one = waiting.pop()
@@ -252,7 +242,7 @@ def _leaves(condition: Condition) -> Iterator[Constraint]:
 
 
 def _distinct(parts: Iterable[Condition]) -> list[Condition]:
-    """Each object once; what is equal otherwise shows when it is expanded."""
+    """Each object once; equal objects are joined after the expansion."""
     return list({id(part): part for part in parts}.values())
 
 
@@ -268,7 +258,7 @@ def _flat(parts: tuple[Condition, ...]) -> Iterator[Condition]:
 
 
 def _negate(one: Coded) -> list[Coded]:
-    """The filters of which one matches exactly when this one does not."""
+    """The filters of the negation of a filter."""
     held, fails = one
-    found: list[Coded] = [(group, ()) for group in fails]
-    return [((), (held,)), *found] if held else found
+    positive: list[Coded] = [(group, ()) for group in fails]
+    return [((), (held,)), *positive] if held else positive

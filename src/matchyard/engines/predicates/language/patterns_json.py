@@ -15,13 +15,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from matchyard.engines.conditions import And, Not, Or
-from matchyard.engines.predicates.language.canonical import (
-    EXAMPLES,
-    Constraint,
-    Test,
-    check_name,
-    make_test,
-)
+from matchyard.engines.predicates.language.canonical import EXAMPLES, check_name, make_test
+from matchyard.engines.predicates.language.model import Constraint, Test
 from matchyard.engines.predicates.language.normal_form import Condition, constrain
 from matchyard.errors import ParseError, shorten
 
@@ -48,22 +43,22 @@ def _fail(path: str, message: str) -> NoReturn:
 
 
 def _shown(value: Any) -> str:
-    """A value as JSON has it, cut where it is long."""
+    """A value as JSON, shortened."""
     try:
         text = json.dumps(value, ensure_ascii=False)
-    except Exception:  # no JSON: of another type, within itself, or with a fault of its own
+    except Exception:  # not JSON: of another type, or recursive
         return shorten(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of a JSON pattern, in which a key that comes twice would hide the first."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    """The object of a JSON pattern; refuses a key that comes twice."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         n_times = Counter(key for key, _ in pairs)
         twice = next(key for key in n_times if n_times[key] > 1)
         raise ValueError(f"the key {_shown(twice)} twice in an object; expected each key once")
-    return found
+    return fields
 
 
 def _object(rule: dict[str, Any], name: str, path: str, depth: int) -> list[Condition]:
@@ -72,26 +67,26 @@ def _object(rule: dict[str, Any], name: str, path: str, depth: int) -> list[Cond
         _fail(path, 'an object without fields; expected at least one (the text "true" matches all)')
     if depth > _MAX_DEPTH:
         _fail(path[:40], f"more than {_MAX_DEPTH} objects within each other")
-    found: list[Condition] = []
+    parts: list[Condition] = []
     for key, value in rule.items():
         if type(value) is list and type(key) is str and key[:1] != "$":
-            found.append(_field(value, name + key, path + key))
+            parts.append(_field(value, name + key, path + key))
         elif not isinstance(key, str):
             _fail(path.rstrip("."), f"the key {_shown(key)}; expected text")
         elif key in ("$or", "$and"):
-            found.append(_combined(key, value, name, path, depth))
+            parts.append(_combined(key, value, name, path, depth))
         elif key == "$not":
-            found.append(Not(_inner(value, name, f"{path}{key}", depth)))
+            parts.append(Not(_inner(value, name, f"{path}{key}", depth)))
         elif isinstance(value, dict):
-            found += _object(value, f"{name}{key}.", f"{path}{key}.", depth + 1)
+            parts += _object(value, f"{name}{key}.", f"{path}{key}.", depth + 1)
         elif isinstance(value, (list, tuple)):
-            found.append(_field(list(value), name + key, path + key))
+            parts.append(_field(list(value), name + key, path + key))
         else:
             _fail(
                 path + key,
                 f"found {_shown(value)}; expected a list of values, such as [{_shown(value)}]",
             )
-    return found
+    return parts
 
 
 def _inner(value: Any, name: str, path: str, depth: int) -> Condition:
@@ -112,7 +107,7 @@ def _combined(key: str, value: Any, name: str, path: str, depth: int) -> Conditi
     if not isinstance(value, (list, tuple)) or not value:
         _fail(f"{path}{key}", f"found {_shown(value)}; expected a list of objects")
     parts = tuple(
-        _inner(one, name, f"{path}{key}[{place}]", depth) for place, one in enumerate(value)
+        _inner(one, name, f"{path}{key}[{position}]", depth) for position, one in enumerate(value)
     )
     return Or(parts) if key == "$or" else And(parts)
 
@@ -123,16 +118,16 @@ def _field(values: list[Any], name: str, path: str) -> Condition:
         _fail(path, 'an empty list; expected at least one value, such as ["north"]')
     tests: list[Test] = []
     may_be_absent = False
-    for place, value in enumerate(values):
+    for position, value in enumerate(values):
         if type(value) is str and value.isascii():
             tests.append(Test("=", value))
         elif isinstance(value, dict):
             if value.get("exists") is False and len(value) == 1:
                 may_be_absent = True
             else:
-                tests.append(_operator(value, f"{path}[{place}]"))
+                tests.append(_operator(value, f"{path}[{position}]"))
         else:
-            tests.append(_test("=", value, f"{path}[{place}]"))
+            tests.append(_test("=", value, f"{path}[{position}]"))
     if not name.isascii():
         _checked(check_name, name, path)
     absent = Not(Constraint(name, (Test("exists", None),)))
@@ -208,7 +203,7 @@ def _plain(op: str) -> Callable[[Any, str], Test]:
 
 
 def _exists(operand: Any, path: str) -> Test:
-    if operand is not True:  # false is no test of a value and was seen before
+    if operand is not True:  # `_field` handles false
         _fail(path, f"found {_shown(operand)}; expected true or false")
     return Test("exists", None)
 

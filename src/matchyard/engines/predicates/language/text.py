@@ -7,8 +7,8 @@
                 in [low, high] | in {value or test, …} | in cidr text
                 except value | except {value, …} | except prefix suffix wildcard {text, …}
 
-`ignoring case` may follow a text. A round bracket of an interval leaves its end out. Words may be in
-any case; a name that is no identifier (dots and dashes may be inside) stands between backticks.
+`ignoring case` may follow a text. A round bracket of an interval excludes its end. Keywords may be in
+any case. A name that is not an identifier (with dots and dashes inside) stands between backticks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import re
 from typing import Any, NoReturn
 
 from matchyard.engines.conditions import And, Not, Or
-from matchyard.engines.predicates.language.canonical import Constraint, Test, check_name, make_test
+from matchyard.engines.predicates.language.canonical import check_name, make_test
+from matchyard.engines.predicates.language.model import Constraint, Test
 from matchyard.engines.predicates.language.normal_form import Condition, constrain
 from matchyard.errors import ParseError
 
@@ -56,12 +57,12 @@ def parse_text(text: str) -> Condition:
 
 
 def is_plain_name(name: str) -> bool:
-    """Can it be written without backticks?"""
+    """True if the name needs no backticks."""
     return _PLAIN_NAME.fullmatch(name) is not None and name.lower() not in RESERVED
 
 
 class _Parser:
-    """A recursive descent over the tokens; those after the last one are empty."""
+    """Recursive descent over the tokens, with empty tokens after the last one."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -103,7 +104,7 @@ class _Parser:
         return Not(condition) if is_negated else condition
 
     def simple(self, op: str) -> Constraint | None:
-        """`name op value` with a plain value: most of what is written, so it has a path of its own."""
+        """`name op value` with a plain value, or None: the most frequent form has a fast path."""
         name, _, token, after = self.tokens[self.at : self.at + 4]
         value: Any
         if token.isdecimal() and token.isascii() and len(token) < 19:
@@ -145,7 +146,7 @@ class _Parser:
         return token
 
     def tests(self) -> list[Test]:
-        """What follows a name."""
+        """The tests after a name."""
         token = self.tokens[self.at]
         if token in _COMPARISONS:
             return [self.comparison(_COMPARISONS[token])]
@@ -233,12 +234,12 @@ class _Parser:
     def listed(self, member: Any) -> list[Any]:
         """Members between braces."""
         self.at += 1
-        found = [member()]
+        members = [member()]
         while self.tokens[self.at] == ",":
             self.at += 1
-            found.append(member())
+            members.append(member())
         self.expect("}", "a comma or }")
-        return found
+        return members
 
     def ignoring_case(self) -> bool:
         self.at += 1
@@ -257,7 +258,7 @@ class _Parser:
             try:
                 return int(token)
             except ValueError:
-                if token.lstrip("+-").isdecimal():  # Python reads at most thousands of digits
+                if token.lstrip("+-").isdecimal():  # `int` refuses thousands of digits
                     self.fail(at, "an integer of at most 64 bits")
                 value = float(token)
                 if math.isinf(value) and "inf" not in token:
@@ -299,18 +300,18 @@ class _Parser:
 
     def fail(self, at: int, expected: str) -> NoReturn:
         token = self.tokens[at]
-        found = (
+        seen = (
             f"found {token if len(token) <= 40 else token[:39] + '…'}" if token else "it ends here"
         )
         if token in ('"', "'", "`"):
-            found += ", which is not closed"
-        raise self.error(at, f"{found}; expected {expected}")
+            seen += ", which is not closed"
+        raise self.error(at, f"{seen}; expected {expected}")
 
     def error(self, at: int, message: str) -> ParseError:
         """The message with the line of the text and a caret below the token."""
         starts = [token.start(1) for token in _TOKEN.finditer(self.text)]
-        place = starts[at] if at < len(starts) else len(self.text.rstrip())
-        before = self.text[:place].split("\n")
+        offset = starts[at] if at < len(starts) else len(self.text.rstrip())
+        before = self.text[:offset].split("\n")
         column, whole = len(before[-1]), self.text.split("\n")[len(before) - 1]
         from_column = max(0, column - 60)
         line = whole[from_column : column + 40].replace("\t", " ")

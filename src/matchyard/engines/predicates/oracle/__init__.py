@@ -1,4 +1,4 @@
-"""MEANING: the definition of a match, in plain Python. Every algorithm is tested against it."""
+"""MEANING: the definition of a match, in plain Python, for the tests. Read `oracle` first."""
 
 from matchyard.engines.predicates.oracle.oracle import explain, is_match
 

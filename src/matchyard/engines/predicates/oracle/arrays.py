@@ -1,4 +1,4 @@
-"""MEANING, of arrays: which values of an event a filter sees together. `oracle` has the rest."""
+"""MEANING of arrays: the values of an event that a filter sees together, its *views*."""
 
 from __future__ import annotations
 
@@ -6,60 +6,60 @@ from collections.abc import Collection, Iterator
 from itertools import product
 from typing import Any
 
-from matchyard.engines.predicates.language.canonical import Constraint
+from matchyard.engines.predicates.language.model import Constraint
 from matchyard.engines.predicates.oracle.values import satisfies
 
-Row = list[tuple[str, Any]]  # names of attributes and their values
+View = list[tuple[str, Any]]  # names of attributes and their values
 
 
-def find_row(constraints: Collection[Constraint], event: dict[str, Any]) -> Row | None:
-    """A part of a row of `rows` in which a value of each attribute satisfies its constraint.
+def find_view(constraints: Collection[Constraint], event: dict[str, Any]) -> View | None:
+    """The part of a view in which all constraints hold, or None.
 
-    What `rows` lists one by one is a product, and may be longer than anybody waits for. Elements of
-    arrays below different keys are chosen independently, so that each key is looked at alone.
+    `views` lists a product, which may be too long to try. Elements of arrays below different keys
+    are chosen independently: each key is searched alone.
     """
-    return _find_row(event, None, list(constraints))
+    return _find_view(event, None, list(constraints))
 
 
-def _find_row(value: Any, at: str | None, constraints: list[Constraint]) -> Row | None:
+def _find_view(value: Any, at: str | None, constraints: list[Constraint]) -> View | None:
     if isinstance(value, dict):
-        found: Row = []
+        seen: View = []
         for keys, asked in _apart(value, at, constraints):
             if not keys:
                 return None
             inner = [(value[key], key if at is None else f"{at}.{key}") for key in keys]
-            row = _find_row(*inner[0], asked) if len(inner) == 1 else _cover(inner, asked)
-            if row is None:
+            view = _find_view(*inner[0], asked) if len(inner) == 1 else _cover(inner, asked)
+            if view is None:
                 return None
-            found += row
-        return found
+            seen += view
+        return seen
     if not isinstance(value, list):
-        row = [(str(at), value)]
-        return row if all(_holds(constraint, row) for constraint in constraints) else None
+        view = [(str(at), value)]
+        return view if all(_holds(constraint, view) for constraint in constraints) else None
     flat = list(flatten(value))
     own = [(str(at), one) for one in flat if not isinstance(one, dict)]
     left = [constraint for constraint in constraints if not _holds(constraint, own)]
     if not left:
         return own
-    elements = (_find_row(one, at, left) for one in flat if isinstance(one, dict))
-    row_of_one = next((row for row in elements if row is not None), None)
-    return None if row_of_one is None else own + row_of_one
+    elements = (_find_view(one, at, left) for one in flat if isinstance(one, dict))
+    view_of_one = next((view for view in elements if view is not None), None)
+    return None if view_of_one is None else own + view_of_one
 
 
-def _holds(constraint: Constraint, row: Row) -> bool:
-    values = [value for name, value in row if name == constraint.name]
+def _holds(constraint: Constraint, view: View) -> bool:
+    values = [value for name, value in view if name == constraint.name]
     return any(satisfies(value, test) for value in values for test in constraint.tests)
 
 
 def _apart(
     value: dict[str, Any], at: str | None, constraints: list[Constraint]
 ) -> list[tuple[list[str], list[Constraint]]]:
-    """Constraints by the keys they reach into: mostly one, several where keys have dots in them."""
+    """Constraints by the keys that they reach into: several if keys have dots in them."""
     parts: dict[int, tuple[set[str], list[Constraint]]] = {}
     part_of: dict[str, int] = {}
     for number, constraint in enumerate(constraints):
         rest = constraint.name if at is None else constraint.name[len(at) + 1 :]
-        ends = [place for place, sign in enumerate(rest) if sign == "."]
+        ends = [end for end, sign in enumerate(rest) if sign == "."]
         keys = {key for key in (rest, *(rest[:end] for end in ends)) if key in value}
         first, *others = sorted({part_of[key] for key in keys if key in part_of}) or [number]
         into = parts.setdefault(first, (set(), []))
@@ -73,40 +73,40 @@ def _apart(
     return [(sorted(keys), asked) for keys, asked in parts.values()]
 
 
-def _cover(children: list[tuple[Any, str]], constraints: list[Constraint]) -> Row | None:
-    """A row of several values that names reach into at once, in which all constraints hold."""
+def _cover(children: list[tuple[Any, str]], constraints: list[Constraint]) -> View | None:
+    """The part of a view of several values in which all constraints hold, or None."""
     names = {constraint.name for constraint in constraints}
-    covered: dict[frozenset[int], Row] = {frozenset(): []}
+    covered: dict[frozenset[int], View] = {frozenset(): []}
     for value, at in children:
         options = {
-            frozenset(i for i, one in enumerate(constraints) if _holds(one, row)): row
-            for row in rows(value, names, at)
+            frozenset(i for i, one in enumerate(constraints) if _holds(one, view)): view
+            for view in views(value, names, at)
         }
         covered = {
-            done | more: row + another
-            for done, row in covered.items()
+            done | more: view + another
+            for done, view in covered.items()
             for more, another in options.items()
         }
     return covered.get(frozenset(range(len(constraints))))
 
 
-def rows(value: Any, names: Collection[str], at: str | None = None) -> Iterator[Row]:
+def views(value: Any, names: Collection[str], at: str | None = None) -> Iterator[View]:
     """Every way to take one element of each array of objects that the names reach into.
 
-    An array of arrays is as one array; values that are no objects are in all rows of their array.
+    An array of arrays counts as one array. Its values that are not objects are in all its views.
     """
     if at is not None and not any(name == at or name.startswith(f"{at}.") for name in names):
         yield []
     elif isinstance(value, dict):
-        inner = [rows(v, names, k if at is None else f"{at}.{k}") for k, v in value.items()]
+        inner = [views(v, names, k if at is None else f"{at}.{k}") for k, v in value.items()]
         for choice in product(*inner):
-            yield [pair for row in choice for pair in row]
+            yield [pair for view in choice for pair in view]
     elif isinstance(value, list):
         flat = list(flatten(value))
         own = [(str(at), one) for one in flat if not isinstance(one, dict)]
         for element in [one for one in flat if isinstance(one, dict)] or [{}]:
-            for row in rows(element, names, at):
-                yield own + row
+            for view in views(element, names, at):
+                yield own + view
     else:
         yield [(str(at), value)]
 

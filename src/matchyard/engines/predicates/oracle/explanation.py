@@ -1,25 +1,20 @@
-"""Why a predicate matches an event, or why not, in words."""
+"""Explain in words why a predicate matches an event, or why not."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from matchyard.engines.predicates.language.canonical import (
-    ALONE,
-    Constraint,
-    Filter,
-    Predicate,
-    kind,
-)
+from matchyard.engines.predicates.language.canonical import ALONE, kind
 from matchyard.engines.predicates.language.formatting import (
     format_constraint,
     format_filter,
     format_name,
     format_value,
 )
+from matchyard.engines.predicates.language.model import Constraint, Filter, Predicate
 from matchyard.engines.predicates.language.normal_form import Group
-from matchyard.engines.predicates.oracle.arrays import Row, find_row, flatten
+from matchyard.engines.predicates.oracle.arrays import View, find_view, flatten
 from matchyard.engines.predicates.oracle.values import satisfies
 
 _MOST_FILTERS = 20  # explained one by one…
@@ -27,15 +22,17 @@ _MOST_VALUES = 5  # …and shown of one attribute
 
 
 def explain_match(one: Filter, event: dict[str, Any]) -> str:
-    """Which filter matches, and the values that satisfy it."""
+    """The filter that matches, and the values that satisfy it."""
     if not one.holds and not one.fails:
         return "match: the predicate holds for every event"
-    row = find_row(one.holds, event) or []
-    return f"match: {format_filter(one)}" + (f" ({_found(one.holds, row)})" if one.holds else "")
+    view = find_view(one.holds, event) or []
+    return f"match: {format_filter(one)}" + (
+        f" ({_satisfying(one.holds, view)})" if one.holds else ""
+    )
 
 
 def explain_miss(predicate: Predicate, event: dict[str, Any]) -> str:
-    """What keeps each filter from matching."""
+    """The reason why each filter does not match."""
     filters = predicate.filters
     if not filters:
         return "no match: the predicate holds for no event"
@@ -50,28 +47,28 @@ def explain_miss(predicate: Predicate, event: dict[str, Any]) -> str:
 
 def _reasons(one: Filter, event: dict[str, Any]) -> list[str]:
     """The constraints that fail, and the negated groups that hold."""
-    found = [
+    reasons = [
         f"{format_constraint(constraint)}: {_failing(constraint, event)}"
         for constraint in one.holds
-        if find_row((constraint,), event) is None
+        if find_view((constraint,), event) is None
     ]
-    if not found and find_row(one.holds, event) is None:
+    if not reasons and find_view(one.holds, event) is None:
         text = format_filter(Filter(one.holds))
-        found.append(f"{text}: each holds, but not together in one element of an array")
+        reasons.append(f"{text}: each holds, but not together in one element of an array")
     for group in one.fails:
-        row = find_row(group, event)
-        if row is not None:
-            found.append(f"{format_filter(Filter((), (group,)))}: {_found(group, row)}")
-    return found
+        view = find_view(group, event)
+        if view is not None:
+            reasons.append(f"{format_filter(Filter((), (group,)))}: {_satisfying(group, view)}")
+    return reasons
 
 
-def _found(group: Group, row: Row) -> str:
-    """The values in a row that satisfy the constraints."""
-    found = {}
+def _satisfying(group: Group, view: View) -> str:
+    """The values in a view that satisfy the constraints."""
+    shown = {}
     for c in group:
-        value = next(v for n, v in row if n == c.name and any(satisfies(v, t) for t in c.tests))
-        found[f"{format_name(c.name)} is {format_value(value)}"] = True
-    return ", ".join(found)
+        value = next(v for n, v in view if n == c.name and any(satisfies(v, t) for t in c.tests))
+        shown[f"{format_name(c.name)} is {format_value(value)}"] = True
+    return ", ".join(shown)
 
 
 def _failing(constraint: Constraint, event: dict[str, Any]) -> str:

@@ -1,18 +1,18 @@
 """MEANING: the definition of a match, in plain Python. Every algorithm is tested against it.
 
-A *row* is what a filter sees at once: the event with one element of each array of objects (`arrays`).
-What it means that a value satisfies a test is said in `values`.
+A *view* is what a filter sees at once: the event with one element of each array of objects (`arrays`).
+`values` defines when a value satisfies a test.
 """
 
 from __future__ import annotations
 
 from matchyard.engines.predicates.language import Event, Filter, Subscription
-from matchyard.engines.predicates.oracle.arrays import find_row
+from matchyard.engines.predicates.oracle.arrays import find_view
 from matchyard.engines.predicates.oracle.explanation import explain_match, explain_miss
 
 
 def is_match(subscription: Subscription, event: Event) -> bool:
-    """A predicate matches when one of its filters does.
+    """True if one of the filters matches.
 
     >>> from matchyard.engines.predicates.language import parse
     >>> is_match(parse('area = "north" and temp > 30'), {"area": "north", "temp": 31})
@@ -22,14 +22,14 @@ def is_match(subscription: Subscription, event: Event) -> bool:
 
 
 def is_filter_match(one: Filter, event: Event) -> bool:
-    """A filter matches when its constraints hold in one row, and no negated group does in any."""
-    return find_row(one.holds, event) is not None and not any(
-        find_row(group, event) is not None for group in one.fails
+    """True if the constraints hold in one view, and no negated group holds in any."""
+    return find_view(one.holds, event) is not None and not any(
+        find_view(group, event) is not None for group in one.fails
     )
 
 
 def explain(subscription: Subscription, event: Event) -> str:
-    """Why it matches, or why not.
+    """Explain why the subscription matches, or why not.
 
     >>> from matchyard.engines.predicates.language import parse
     >>> explain(parse('area = "north" and temp > 30'), {"temp": 25})

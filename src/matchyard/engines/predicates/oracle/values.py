@@ -1,4 +1,4 @@
-"""MEANING, of one test: does a value satisfy it? `oracle` has the rest."""
+"""MEANING of one test: the values that satisfy it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from collections.abc import Callable
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from matchyard.engines.predicates.language.canonical import Test, kind, nearest
+from matchyard.engines.predicates.language.canonical import kind, nearest
+from matchyard.engines.predicates.language.model import Test
 
 
 def satisfies(value: Any, test: Test) -> bool:
-    """Does a value (a number, text, bool or None) satisfy a test?"""
+    """True if a value (a number, text, bool or None) satisfies a test."""
     op, wanted = test
     value = nearest(value)
     if op == "exists":
         return True
-    if kind(value) == "nan":  # it is there, and that is all
+    if kind(value) == "nan":  # NaN only satisfies `exists`
         return False
     if op == "except":
         return not any(satisfies(value, Test("=", one)) for one in wanted)
@@ -48,7 +49,7 @@ def _covers(text: str, pattern: str) -> bool:
     at, end = len(first), len(text) - len(last)
     if at > end or not (text.startswith(first) and text.endswith(last)):
         return False
-    for piece in middle:  # where it first is leaves most for the others
+    for piece in middle:  # the first occurrence leaves most for the others
         at = text.find(piece, at, end) + len(piece)
         if at < len(piece):
             return False

@@ -1,5 +1,6 @@
-"""WORKLOADS: subscriptions and events as in the papers and as recorded, by name, size and seed."""
+"""WORKLOADS: subscriptions and events by name, size and seed. Read `workload` first."""
 
-from matchyard.engines.predicates.workload.workload import MODELS, Workload, generate
+from matchyard.engines.predicates.workload.generated import Workload
+from matchyard.engines.predicates.workload.workload import MODELS, generate
 
 __all__ = ["MODELS", "Workload", "generate"]

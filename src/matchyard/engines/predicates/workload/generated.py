@@ -130,8 +130,8 @@ class Intervals(Workload):
         model = self.model
         names = self._names(self.seed, start, stop, model.subscription_size)
         width = round(model.width * model.domain)
-        place = draw_fractions(self.seed, start, stop, model.subscription_size, _VALUES)
-        low = 1 + (place * (model.domain - width)).astype(np.int64).ravel()
+        fractions = draw_fractions(self.seed, start, stop, model.subscription_size, _VALUES)
+        low = 1 + (fractions * (model.domain - width)).astype(np.int64).ravel()
         row_start = ragged(np.full(stop - start, model.subscription_size))
         column = constraints(
             row_start, names_of("a", model.attributes), names.ravel(), ["between"],
@@ -143,17 +143,17 @@ class Intervals(Workload):
         """Events from `start` on as structs of integers, null where an attribute is absent."""
         model, seed, stop = self.model, self.seed ^ _EVENTS, start + n_events
         names = self._names(seed, start, stop, model.event_size)
-        place = draw_fractions(seed, start, stop, model.event_size, _VALUES)
+        fractions = draw_fractions(seed, start, stop, model.event_size, _VALUES)
         dense = np.zeros((model.attributes, n_events), np.int64)
-        dense[names, np.arange(n_events)[:, None]] = 1 + (place * model.domain).astype(np.int64)
+        dense[names, np.arange(n_events)[:, None]] = 1 + (fractions * model.domain).astype(np.int64)
         columns = [pa.array(values, mask=values == 0) for values in dense]
         return pa.StructArray.from_arrays(columns, names_of("a", model.attributes).to_pylist())
 
     def _names(self, seed: int, start: int, stop: int, n_each: int) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = draw_names(
+        names: NDArray[np.int64] = draw_names(
             seed, start, stop, n_each, self.model.attributes, self.model.alpha, self._popularity
         )
-        return found
+        return names
 
 
 class Interfaces(Workload):
@@ -207,13 +207,13 @@ class Interfaces(Workload):
             self._popularity,
         )  # fmt: skip
         words = self._words.to_pylist()
-        found: list[dict[str, Any]] = [{} for _ in range(n_events)]
+        events: list[dict[str, Any]] = [{} for _ in range(n_events)]
         for event, name, numeric, value in zip(
             np.repeat(np.arange(n_events), counts).tolist(), name_ids.tolist(),
             is_number.tolist(), values.tolist(), strict=True,
         ):  # fmt: skip
-            found[event][f"n{name}"] = value if numeric else words[value]
-        return found
+            events[event][f"n{name}"] = value if numeric else words[value]
+        return events
 
 
 def words_of(n_values: int) -> pa.Array:
@@ -222,10 +222,10 @@ def words_of(n_values: int) -> pa.Array:
     words: dict[str, None] = {}
     rng = np.random.default_rng(100)  # the same words in every workload
     while len(words) < n_values:
-        places = rng.integers(0, 1 << 16, 6).tolist()
-        words["".join(letters[i % 2][p % len(letters[i % 2])] for i, p in enumerate(places))] = None
-    found = list(words)
-    return pa.array([*found, *(word[2:5] for word in found), *(word[:3] for word in found)])
+        draws = rng.integers(0, 1 << 16, 6).tolist()
+        words["".join(letters[i % 2][p % len(letters[i % 2])] for i, p in enumerate(draws))] = None
+    listed = list(words)
+    return pa.array([*listed, *(word[2:5] for word in listed), *(word[:3] for word in listed)])
 
 
 class Rules(Workload):
@@ -269,8 +269,8 @@ class Rules(Workload):
         """Events from `start` on as JSON with all attributes."""
         model = self.model
         seed, limit = self.seed ^ _EVENTS, model.domain if model.ranges else model.values
-        place = draw_fractions(seed, start, start + n_events, model.attributes, _VALUES)
-        values = (place.T * limit).astype(np.int64)
+        fractions = draw_fractions(seed, start, start + n_events, model.attributes, _VALUES)
+        values = (fractions.T * limit).astype(np.int64)
         opening, closing = ("", "") if model.ranges else ('"v', '"')
         parts: list[Any] = []
         for number in range(model.attributes):
@@ -283,14 +283,14 @@ class Rules(Workload):
         """Names, and low and high ends or twice the number of a text."""
         model, size = self.model, self.model.subscription_size
         names = draw_names(self.seed, start, stop, size, model.attributes, 0.0, self._popularity)
-        place = draw_fractions(self.seed, start, stop, size, _VALUES)
+        fractions = draw_fractions(self.seed, start, stop, size, _VALUES)
         if not model.ranges:
-            values = (place * model.values).astype(np.int64)
+            values = (fractions * model.values).astype(np.int64)
             return names, values, values
         narrowest, widest = (
             round(share * model.domain) for share in (model.narrowest, model.widest)
         )
         spread = draw_fractions(self.seed, start, stop, size, _WIDTHS)
         width = narrowest + (spread * (widest - narrowest + 1)).astype(np.int64)
-        low = (place * (model.domain - width)).astype(np.int64)
+        low = (fractions * (model.domain - width)).astype(np.int64)
         return names, low, low + width

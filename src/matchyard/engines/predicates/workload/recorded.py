@@ -87,12 +87,12 @@ class Sigma(NamedTuple):
 @cache
 def _connections(path: Path) -> pa.Table:
     kinds = {name: pa.string() if name in TEXTS else pa.float64() for name in NAMES}
-    found = csv.read_csv(
+    table = csv.read_csv(
         path,
         csv.ReadOptions(column_names=[*NAMES, "label"]),
         convert_options=csv.ConvertOptions(column_types=kinds, include_columns=NAMES),
     )
-    return found.combine_chunks()
+    return table.combine_chunks()
 
 
 class Connections(Workload):
@@ -130,8 +130,8 @@ class Connections(Workload):
             )
         )
         services = self._rows["service"].combine_chunks().dictionary_encode()
-        places = np.repeat(np.arange(n_rows), np.where(asks, size + 1, size))
-        wanted = services.indices.to_numpy()[rows[places]].astype(np.int32)
+        positions = np.repeat(np.arange(n_rows), np.where(asks, size + 1, size))
+        wanted = services.indices.to_numpy()[rows[positions]].astype(np.int32)
         column = constraints(
             ragged(size + asks), pa.array([*self._names, "service"]), name_ids,
             ["between", "="], is_text,
@@ -148,8 +148,8 @@ class Connections(Workload):
     def events(self, n_events: int, start: int = 0) -> pa.Array:
         """Connections from `start` on, as structs of 38 numbers and 3 texts."""
         numbers = np.arange(start, start + n_events) % self._rows.num_rows
-        places = numbers * self.model.stride % self._rows.num_rows
-        return self._rows.take(pa.array(places)).to_struct_array().combine_chunks()
+        positions = numbers * self.model.stride % self._rows.num_rows
+        return self._rows.take(pa.array(positions)).to_struct_array().combine_chunks()
 
 
 @cache

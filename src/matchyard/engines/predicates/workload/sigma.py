@@ -102,10 +102,10 @@ class _Condition:
         self._tokens, self._at, self._detection = _TOKEN.findall(text), 0, detection
 
     def read(self) -> str:
-        found = self._either()
+        condition = self._either()
         if self._at < len(self._tokens):
             self._fail()
-        return found
+        return condition
 
     def _fail(self) -> NoReturn:
         raise Unmapped("condition that is not understood")
@@ -139,10 +139,10 @@ class _Condition:
         if token.lower() == "not":
             return _not(self._one())
         if token == "(":
-            found = self._either()
+            condition = self._either()
             if self._take() != ")":
                 self._fail()
-            return found
+            return condition
         if self._next() == "of":
             self._at += 1
             return self._several(token.lower(), self._take())
@@ -164,8 +164,8 @@ class _Condition:
     def _selection(self, name: str) -> str:
         if name not in self._detection:
             self._fail()
-        found = self._detection[name]
-        maps = found if isinstance(found, list) else [found]
+        detection = self._detection[name]
+        maps = detection if isinstance(detection, list) else [detection]
         if not all(isinstance(one, dict) for one in maps):
             raise Unmapped("keywords")
         return _join(" or ", [_map(one) for one in maps])

@@ -20,8 +20,6 @@ from matchyard.engines.predicates.workload.generated import (
 from matchyard.engines.predicates.workload.recorded import Connections, Detections, Kdd, Sigma
 from matchyard.errors import UsageError
 
-__all__ = ["MODELS", "Workload", "generate"]
-
 MODELS: dict[str, Any] = {
     "hem": Hem(),
     "ccm": Ccm(),

@@ -1,3 +1,3 @@
-"""Choose between algorithms by the size of the table and of the batch."""
+"""Choose between a scan, `tiles` and the GPU by the size of table and batch. Read `auto` first."""
 
 __all__ = ["auto", "gpu"]

@@ -1,8 +1,7 @@
-"""auto: the plain path for few filters, `tiles` for many [CCM §5, closing remark].
+"""auto: a scan for few filters, `tiles` for many [CCM §5, closing remark].
 
-With a handful of filters, comparing an event with all of them one by one costs less than looking
-anything up; docs/predicates-internals.md has the measurements. With a GPU, many events go there
-(`gpu`).
+A scan of a handful of filters costs less than any look-up; docs/predicates-internals.md has the
+measurements. With a GPU, large batches go to the card (`gpu`).
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ __all__ = [
 ]
 
 DEVICES = ("cpu", "gpu")
-SMALL = 8  # filters up to which none is looked up
+SMALL = 8  # filters up to which all are scanned
 
 
 class Options(NamedTuple):
-    """What can be set; as of `tiles`."""
+    """The options of `tiles`."""
 
     cells: int = 32
     survivors: float = 0.1

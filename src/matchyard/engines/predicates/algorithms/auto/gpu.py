@@ -1,8 +1,7 @@
-"""auto where there is a GPU: few events go to the CPU, many to the card [CCM §5, closing remark].
+"""auto with a GPU: small batches go to the CPU, large ones to the card [CCM §5, closing remark].
 
-A launch takes the card a tenth of a millisecond whatever it does, in which the CPU matches an event
-with a hundred thousand filters. How many events it takes to make up for that depends on the filters:
-docs/predicates.md has what was measured.
+A launch takes at least a tenth of a millisecond. In this time the CPU matches an event with a
+hundred thousand filters. docs/predicates.md has the measured batch sizes from which a launch pays.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from matchyard.matches import Part
 LAUNCH = tiles_gpu.LAUNCH
 VARIANTS = ()  # its kernels are those of tiles
 MANY_FILTERS = 50_000
-EVENTS = 256  # from which a launch is worth its while…
+EVENTS = 256  # from which a launch pays…
 EVENTS_MANY_FILTERS = 64  # …and with many filters
 
 
 class Space:
-    """What one thread needs on either side; the table goes to the card when that is first used."""
+    """The workspaces of a thread on CPU and card; the table is copied to the card at first use."""
 
     def __init__(self, table: Table, options: Options) -> None:
         self._table, self._options = table, tiles.Options(*options)
@@ -33,18 +32,18 @@ class Space:
 
     @cached_property
     def on_card(self) -> tiles_gpu.Space:
-        """The card's."""
+        """The workspace on the card."""
         with guarded("making room for a thread"):
             return tiles_gpu.workspace(self._table, self._options)
 
 
 def workspace(table: Table, options: Options) -> Space:
-    """What one thread mutates."""
+    """The workspace of one thread."""
     return Space(table, options)
 
 
 def is_worth_a_launch(n_filters: int, n_events: int) -> bool:
-    """Are so many events faster on the card?
+    """True if so many events are faster on the card.
 
     >>> [is_worth_a_launch(100_000, n_events) for n_events in (1, 63, 64)]
     [False, False, True]

@@ -1,7 +1,7 @@
 // counting: CCM's kernel [Margara and Cugola, DEBS 2011, Algorithm 1].
 //
 // As in the paper, a thread evaluates one constraint on an attribute of the event at a time, counts
-// up its filter, and the one that completes the count marks it. What differs is where counters are.
+// up its filter, and marks the filter if that completes the count. The counters differ.
 // Filters are cut into tiles whose counters are small enough for shared memory; a block has one tile
 // and matches one event after the other. CCM's two copies of the counters are two halves of that
 // memory: one is counted in while the other, of the event before, is cleared.
@@ -31,7 +31,7 @@ struct Tile {
     unsigned* marks;  // a bit per filter: does it match?
 };
 
-// Is one of the codes between low and high? Where low is above high: not strictly between them.
+// True if a code is between low and high or, if low is above high, not strictly between them.
 __device__ __forceinline__ bool holds(
     Code low, Code high, const offset_t* __restrict__ codes, int n_codes
 ) {
@@ -43,7 +43,7 @@ __device__ __forceinline__ bool holds(
     return false;
 }
 
-// Count up the filter of a satisfied constraint: the filter, where that completes it.
+// Count up the filter of a satisfied constraint; returns the filter if its count is complete.
 __device__ __forceinline__ int count_up(
     const Tile& tile, int target, const int* __restrict__ union_filter,
     const int* __restrict__ sizes
@@ -55,24 +55,24 @@ __device__ __forceinline__ int count_up(
         if (atomicOr(&tile.stamps[stamp >> 5], bit) & bit) return NOT_YET;
         filter = union_filter[~target];
     }
-    unsigned place = filter - tile.first_filter;
-    unsigned shift = place % PER_WORD * COUNTER_BITS;
-    unsigned before = atomicAdd(&tile.counters[place / PER_WORD], 1u << shift);
+    unsigned number = filter - tile.first_filter;
+    unsigned shift = number % PER_WORD * COUNTER_BITS;
+    unsigned before = atomicAdd(&tile.counters[number / PER_WORD], 1u << shift);
     unsigned count = (before >> shift & LARGEST_COUNT) + 1;
     // Most filters are counted once or twice in an event: their sizes are not looked up.
     return count < tile.fewest || count != (unsigned)sizes[filter] ? NOT_YET : filter;
 }
 
 __device__ __forceinline__ void mark(const Tile& tile, int filter) {
-    unsigned place = filter - tile.first_filter;
-    atomicOr(&tile.marks[place >> 5], 1u << (place & 31));
+    unsigned number = filter - tile.first_filter;
+    atomicOr(&tile.marks[number >> 5], 1u << (number & 31));
 }
 
 __device__ __forceinline__ void clear(uint4* quads, int n_quads) {
     for (int i = threadIdx.x; i < n_quads; i += blockDim.x) quads[i] = make_uint4(0, 0, 0, 0);
 }
 
-// How many marks the threads before this one have, and how many all of them have.
+// The number of marks of the threads before this one, and of all threads.
 __device__ __forceinline__ void sum_up(int n_mine, int* n_before, int* n_all) {
     __shared__ int warp_sums[LANES];
     int warp = threadIdx.x / LANES, sum = sum_up_to(n_mine);
@@ -190,8 +190,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1) count_constraints(
     }
 }
 
-// What is done for the hits of an event by a warp, a lane for each: those of a tile after those of the
-// tile before.
+// Call a function for the hits of an event, tile by tile: a warp per event, a lane per hit.
 template <class Body>
 __device__ __forceinline__ void for_hits(
     offset_t event, int n_tiles, const offset_t* __restrict__ cells, const int* __restrict__ hits,
@@ -211,7 +210,7 @@ __device__ __forceinline__ offset_t warp_number() {
     return ((offset_t)blockIdx.x * blockDim.x + threadIdx.x) / LANES;
 }
 
-// How many keys each event has. A sum over them is where its keys end.
+// The number of keys of each event. The launcher adds them up to offsets.
 //
 //   key_start  [n_filters + 1] keys of a filter
 //   n_keys     [n_events]
@@ -264,7 +263,7 @@ extern "C" __global__ void write_keys_64(
     write_keys(cells, n_events, n_tiles, hits, key_start, keys, ends, found);
 }
 
-// What a single event is matched with. Two halves of counters as above, in the card's memory.
+// The table for a single event. Two halves of counters as above, in the card's memory.
 struct Table {
     const Code* __restrict__ lows;
     const Code* __restrict__ highs;
@@ -281,7 +280,7 @@ struct Table {
     unsigned fewest;  // constraints that a filter must satisfy
 };
 
-// It comes with the launch itself, so that there is nothing to copy.
+// A single event, passed as an argument of the launch: there is nothing to copy.
 struct Event {
     offset_t codes[MOST_CODES];
     unsigned first_thread[MOST_CODES + 1];  // of those that evaluate the constraints of a slot

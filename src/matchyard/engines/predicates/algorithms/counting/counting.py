@@ -1,8 +1,8 @@
 """counting: CCM on the CPU [Margara and Cugola, DEBS 2011].
 
-Constraints are grouped by the slot that they ask for. Every constraint on a slot of the event is
-evaluated, one by one; a satisfied one counts up its filter, and the full count makes the filter
-match. Filters with negated groups, and events that reach into arrays of objects, are confirmed.
+Constraints are grouped by slot. An event evaluates every constraint on its slots, one by one. Each
+satisfied constraint increments the count of its filter; a filter with a full count matches. Filters
+with negated groups, and events with arrays of objects, also need the exact check.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ subscriptions = stored_filters.subscriptions
 
 
 class Options(NamedTuple):
-    """What can be set."""
+    """The options of the algorithm."""
 
-    ordered: bool = False  # on a GPU: are the constraints of a slot in order of their values?
+    ordered: bool = False  # on a GPU: sort the constraints of a slot by value
 
 
 class Table(NamedTuple):
@@ -65,11 +65,11 @@ class Table(NamedTuple):
 
 
 def check(options: Options) -> None:
-    """There is nothing to refuse."""
+    """Accept all options."""
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a damaged table: see `kernels.inspection`."""
     n_filters = stored_filters.inspect(look, table, vocabulary)
     look.shape("sizes", n_filters)
     look.length("union_filter")
@@ -120,10 +120,10 @@ def _match(table, batch, counters):
     n_always, n_small, stride = n_below(sizes, 1), n_below(sizes, 2), stride_of(sizes)
     for event in range(n_events):
         base = next_base(counters, stride)
-        has_places = enter(batch, event, first)
-        confirm = has_places or len(table.groups) > 0
+        has_elements = enter(batch, event, first)
+        confirm = has_elements or len(table.groups) > 0
         for number in range(n_always):
-            if filter_holds(table, number, batch, event, first, has_places):
+            if filter_holds(table, number, batch, event, first, has_elements):
                 hits = put(hits, end, number)
                 end += 1
         entry, last = batch.event_start[event], batch.event_start[event + 1]
@@ -145,7 +145,9 @@ def _match(table, batch, counters):
                 candidates += stop - start
                 for i in range(n_full):
                     number = np.int64(full[i])
-                    if not confirm or filter_holds(table, number, batch, event, first, has_places):
+                    if not confirm or filter_holds(
+                        table, number, batch, event, first, has_elements
+                    ):
                         hits = put(hits, end, number)
                         end += 1
             entry = after
@@ -156,8 +158,8 @@ def _match(table, batch, counters):
 
 @njit(nogil=True, cache=True)
 def _evaluate(lows, highs, targets, start, stop, codes, satisfied):
-    """The targets of the entries that have a code between low and high; where low is above high,
-    one that is not strictly between them. There are no branches, since none could be foreseen."""
+    """The targets of entries with a code between low and high or, if low is above high, with one
+    that is not strictly between. Without branches, which the CPU could not predict."""
     n_satisfied = 0
     for i in range(start, stop):
         low, high = lows[i], highs[i]

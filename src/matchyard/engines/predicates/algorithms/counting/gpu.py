@@ -60,7 +60,7 @@ VARIANTS = tuple(
 
 
 class Space:
-    """What one thread needs to match: a stream, and counters of hits."""
+    """The workspace of a thread: a lane, and counters of hits."""
 
     def __init__(self, table: Table, options: Options) -> None:
         self.layout = layout_of(table, options.ordered)
@@ -92,7 +92,7 @@ class Space:
 
     @cached_property
     def one(self) -> One:
-        """What single events are matched with, when the first one comes."""
+        """The workspace for single events, made at the first one."""
         assert self.layout is not None
         count_one = kernel(__file__, "count_one", self._constants)
         with self.lane.stream:
@@ -134,12 +134,12 @@ class Space:
         self._reserved, self._stale = self._stale, self._reserved
         return cells, hits
 
-    def finds_keys(self, n_hits: int, has_places: bool) -> bool:
-        """Does the card look up the keys of so many hits?"""
-        return self._keys is not None and not has_places and n_hits > FEW_HITS
+    def finds_keys(self, n_hits: int, has_elements: bool) -> bool:
+        """True if the card looks up the keys of so many hits."""
+        return self._keys is not None and not has_elements and n_hits > FEW_HITS
 
     def keys_of(self, cells: Any, hits: Any, n_events: int) -> tuple[Any, Any]:
-        """Where the keys of each event begin, and the keys, of 32 bits where all fit."""
+        """(start of the keys of each event, keys); the keys have 32 bits if all fit."""
         assert self.layout is not None
         lane = self.lane
         given = cells, np.int32(n_events), np.int32(self.layout.n_tiles), hits, self._key_start
@@ -150,18 +150,18 @@ class Space:
         counts.cumsum(out=ends)
         event_start = np.zeros(n_events + 1, np.int64)
         event_start[1:] = lane.fetch_staged("ends", ends)
-        found = lane.empty("keys", int(event_start[-1]), self._keys.dtype)
-        lane.launch(self._write_keys, n_blocks, 32 * _WARPS, *given, self._keys, ends, found)
-        return event_start, lane.fetch(found)
+        key_list = lane.empty("keys", int(event_start[-1]), self._keys.dtype)
+        lane.launch(self._write_keys, n_blocks, 32 * _WARPS, *given, self._keys, ends, key_list)
+        return event_start, lane.fetch(key_list)
 
 
 def must_confirm(table: Table) -> bool:
-    """Is there more to a match than counts?"""
+    """True if a full count is not enough for a match."""
     return bool(len(table.groups)) or table.sizes[0] == 0
 
 
 def workspace(table: Table, options: Options) -> Space:
-    """What one thread mutates."""
+    """The workspace of one thread."""
     return Space(table, options)
 
 
@@ -184,11 +184,11 @@ def match(table: Table, batch: Batch, workspace: Space, options: Options) -> Par
                 counted = _counted(table, layout, batch, workspace)
                 if isinstance(counted, Part):
                     return counted
-                hit_start, hits, candidates, has_places = counted
+                hit_start, hits, candidates, has_elements = counted
         else:
-            hits, candidates, has_places = one
+            hits, candidates, has_elements = one
             hit_start = np.array([0, len(hits)])
-    if has_places or must_confirm(table):
+    if has_elements or must_confirm(table):
         batch = stored_filters.narrowed(table, batch)
         hit_start, hits = _confirmed(table, batch, hit_start, hits, workspace.first)
     if len(hits) == 0:
@@ -204,37 +204,37 @@ def _counted(
     n_events, n_entries = batch.n_rows, int(batch.event_start[-1] - batch.event_start[0])
     events = space.send(batch)
     there = space.launch(events, n_events, n_entries)
-    # The card is at work meanwhile.
-    candidates, has_places = _evaluated(
-        batch.event_start, batch.slots, batch.places, table.entry_start
+    # The card works meanwhile.
+    candidates, has_elements = _evaluated(
+        batch.event_start, batch.slots, batch.elements, table.entry_start
     )
     cells = space.lane.fetch_staged("cells", there[0])
     hit_start = _starts(cells, n_events, layout.n_tiles)
     n_hits = int(hit_start[-1])
     if n_hits == 0:
-        return hit_start, np.empty(0, np.int32), candidates, has_places
+        return hit_start, np.empty(0, np.int32), candidates, has_elements
     if n_hits > space.room:
         there = space.launch(events, n_events, n_entries, n_hits + n_hits // 4)
         cells = space.lane.fetch_staged("cells", there[0])
-    if space.finds_keys(n_hits, has_places):
+    if space.finds_keys(n_hits, has_elements):
         return Part(*space.keys_of(*there, n_events), candidates)
-    found = space.lane.fetch_staged("hits", there[1][:n_hits])
-    return hit_start, _in_order(cells, found), candidates, has_places
+    unordered = space.lane.fetch_staged("hits", there[1][:n_hits])
+    return hit_start, _in_order(cells, unordered), candidates, has_elements
 
 
 @njit(nogil=True, cache=True)
-def _evaluated(event_start, slots, places, entry_start):
-    """How many constraints the events are compared with, and whether one has places."""
-    n_evaluated, has_places = 0, False
+def _evaluated(event_start, slots, elements, entry_start):
+    """(number of constraints that the events evaluate, whether an event has elements)."""
+    n_evaluated, has_elements = 0, False
     for event in range(len(event_start) - 1):
         before = -1
         for entry in range(event_start[event], event_start[event + 1]):
             slot = slots[entry]
-            has_places |= places[entry] > 0
+            has_elements |= elements[entry] > 0
             if slot != before and slot < len(entry_start) - 1:
                 n_evaluated += entry_start[slot + 1] - entry_start[slot]
             before = slot
-    return n_evaluated, has_places
+    return n_evaluated, has_elements
 
 
 @njit(nogil=True, cache=True)
@@ -250,14 +250,14 @@ def _starts(cells, n_events, n_tiles):
 
 
 @njit(nogil=True, cache=True)
-def _in_order(cells, found):
-    """The hits cell by cell; the card has them in the order in which blocks came by."""
-    hits = np.empty(len(found), np.int32)
+def _in_order(cells, unordered):
+    """The hits cell by cell; the card wrote them in the order of its blocks."""
+    hits = np.empty(len(unordered), np.int32)
     end = 0
     for cell in cells:
         start = cell >> _COUNT_SHIFT
         for i in range(cell & _COUNT_MASK):
-            hits[end + i] = found[start + i]
+            hits[end + i] = unordered[start + i]
         end += cell & _COUNT_MASK
     return hits
 
@@ -270,14 +270,14 @@ def _confirmed(table, batch, hit_start, hits, first):
     kept, end = np.empty(1024, np.int32), 0
     n_always = n_below(table.sizes, 1)
     for event in range(n_events):
-        has_places = enter(batch, event, first)
-        confirm = has_places or len(table.groups) > 0
+        has_elements = enter(batch, event, first)
+        confirm = has_elements or len(table.groups) > 0
         for number in range(n_always):
-            if filter_holds(table, number, batch, event, first, has_places):
+            if filter_holds(table, number, batch, event, first, has_elements):
                 kept = put(kept, end, number)
                 end += 1
         for i in range(hit_start[event], hit_start[event + 1]):
-            if not confirm or filter_holds(table, hits[i], batch, event, first, has_places):
+            if not confirm or filter_holds(table, hits[i], batch, event, first, has_elements):
                 kept = put(kept, end, hits[i])
                 end += 1
         leave(batch, event, first)

@@ -1,4 +1,4 @@
-"""How `counting` lies on a GPU: filters cut into tiles, and the constraints of a slot by tile."""
+"""The table of `counting` on a GPU: filters in tiles, and the constraints of a slot by tile."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Layout(NamedTuple):
 
 
 class Tiling(NamedTuple):
-    """How filters are cut into tiles."""
+    """The size and number of tiles."""
 
     tile_filters: int
     n_tiles: int
@@ -54,7 +54,7 @@ class Tiling(NamedTuple):
 
 
 def tiling(sizes: NDArray[np.int32], union_filter: NDArray[np.int32]) -> Tiling | None:
-    """The largest tiles that fit into shared memory; None where no tile does."""
+    """The largest tiles that fit into shared memory, or None."""
     n_filters = len(sizes)
     bits = next(bits for bits in (4, 8, 16, 32) if int(sizes[-1]) < 1 << bits)
     tile_filters = min(COUNTER_BYTES * 8 // bits, 32 * -(-n_filters // 32))
@@ -84,8 +84,8 @@ def parts_of(table: Table, tile_filters: int, n_tiles: int) -> NDArray[np.int64]
 
 
 def order_of(table: Table, parts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The entries of each part by operator and value [CCM §4.2]: neighbouring threads then agree
-    more often on whether to count."""
+    """Sort the entries of each part by operator and value [CCM §4.2], so that neighbouring threads
+    take the same branch more often."""
     low, high = table.entry_low, table.entry_high
     limits = np.iinfo(low.dtype)
     operators = (low > high) * 4 + (high == limits.max) * 2 + (low == limits.min)
@@ -116,9 +116,8 @@ def _laid_out(table: Table, ordered: bool) -> Layout | None:
 
 
 def layout_of(table: Table, ordered: bool) -> Layout | None:
-    """The layout of a table, made when first asked for; None where it does not fit. Removals do not
-    change it."""
-    found: Layout | None = kept.of(
+    """The layout of a table, made at first use; None if it does not fit. Removals keep it."""
+    laid_out: Layout | None = kept.of(
         table.entry_start, ("counting", ordered), lambda: _laid_out(table, ordered)
     )
-    return found
+    return laid_out

@@ -31,8 +31,7 @@ _WORDS = (
 
 
 class One:
-    """What a thread needs to match single events: counters on the card, and memory of the host that
-    the card writes to."""
+    """The workspace for single events: counters on the card, and host memory for its results."""
 
     def __init__(self, layout: Layout, sizes: NDArray[np.int32], lane: Lane, kernel: Any) -> None:
         import cupyx
@@ -47,7 +46,7 @@ class One:
         self._totals = lane.cupy.zeros(2, np.uint32)
         self._hits = cupyx.zeros_pinned(ROOM, np.int32)
         said = cupyx.zeros_pinned(1, np.uint64)
-        self._said = memoryview(said)  # a look at it takes less than one at an array
+        self._said = memoryview(said)  # faster to read than an array
         self._number = 0
         pointers = [
             *(array.data.ptr for array in layout.of_entries), self._halves.data.ptr,
@@ -66,49 +65,49 @@ class One:
         """The filters whose constraints the event satisfies, how many were evaluated, and whether it
         reaches into arrays of objects; None where this is too much for a launch of one event."""
         number = (self._number + 1) & 0x7FFFFFFF
-        n_threads, has_places = _packed(
-            batch.event_start, batch.slots, batch.codes, batch.places, table.entry_start, number,
+        n_threads, has_elements = _packed(
+            batch.event_start, batch.slots, batch.codes, batch.elements, table.entry_start, number,
             self._event, self._halves_of_words,
         )  # fmt: skip
         if n_threads < 0:
             return None
         if n_threads == 0:
-            return np.empty(0, np.int32), 0, has_places
-        self._set_device(self._device)  # a thread that is new has none
+            return np.empty(0, np.int32), 0, has_elements
+        self._set_device(self._device)  # a new thread has no current device
         before, self._number = self._number, number  # of launches
         try:
             self._launch(
                 self._kernel, -(-n_threads // _THREADS), 1, 1, _THREADS, 1, 1, 0,
                 self._lane.stream.ptr, self._arguments, 0,
             )  # fmt: skip
-        except Exception:  # each clears what the one before counted: this one has not
+        except Exception:  # a launch clears the counts of the one before: this one did not
             self._number = before
             raise
         n_hits = self._wait(number)
-        return (np.sort(self._hits[:n_hits]), n_threads, has_places) if n_hits <= ROOM else None
+        return (np.sort(self._hits[:n_hits]), n_threads, has_elements) if n_hits <= ROOM else None
 
     def _wait(self, number: int) -> int:
         said = self._said
         for _ in range(_LOOKS):
             if said[0] >> 32 == number:
                 return said[0] & 0xFFFFFFFF
-        self._lane.stream.synchronize()  # tells what went wrong
+        self._lane.stream.synchronize()  # raises the error of the launch
         return said[0] & 0xFFFFFFFF
 
 
 @njit(nogil=True, cache=True)
-def _packed(event_start, slots, codes, places, entry_start, number, event, halves):
+def _packed(event_start, slots, codes, elements, entry_start, number, event, halves):
     """Fill in `Event`: how many threads it needs, or -1 where it does not fit, and whether the event
-    has places."""
+    has elements."""
     first_thread, first_entry = halves[: MOST_CODES + 1], halves[MOST_CODES + 1 :]
     first_code = first_entry[MOST_CODES:]
     first, last = event_start[0], event_start[1]
     if last - first > MOST_CODES:
         return -1, False
-    n_threads, n_slots, has_places, before = np.int64(0), 0, False, -1
+    n_threads, n_slots, has_elements, before = np.int64(0), 0, False, -1
     for entry in range(first, last):
         slot = slots[entry]
-        has_places |= places[entry] > 0
+        has_elements |= elements[entry] > 0
         if slot >= len(entry_start) - 1:
             continue
         event[entry - first] = codes[entry]
@@ -123,4 +122,4 @@ def _packed(event_start, slots, codes, places, entry_start, number, event, halve
     first_thread[n_slots] = n_threads
     halves[3 * MOST_CODES + 2] = n_slots
     halves[3 * MOST_CODES + 3] = number
-    return n_threads, has_places
+    return n_threads, has_elements

@@ -1,3 +1,3 @@
-"""Look at the rarest constraint of each filter first."""
+"""Count only satisfied constraints, found by an index per slot. Read `sff` first."""
 
 __all__ = ["sff"]

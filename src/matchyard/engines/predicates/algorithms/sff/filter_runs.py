@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from matchyard.engines.predicates.algorithms.shared.counted_filters import Entries
 from matchyard.kernels.csr import count_values, ragged
+from matchyard.kernels.search import first_above, first_at_least
 
 EQUAL, UP_TO, FROM, ALL_BUT, BETWEEN = range(5)
 N_SORTED = 4  # the shapes that are sorted by one bound
 
-# A run is a row of three numbers: the first place in `targets`, one past the last, and whether a
+# A run is a row of three numbers: the first position in `targets`, one past the last, and whether a
 # constraint may be in several runs of the event, since its attribute has several values.
 START, END, REPEATS = range(3)
 _MOST_RUNS = 40  # per entry: a tree is at most 32 deep
@@ -70,14 +71,14 @@ def index(entries: Entries, n_slots: int) -> Index:
     spans = spans[np.lexsort((low[spans], entries.slots[spans]))]
     span_start = ragged(count_values(entries.slots[spans], n_slots))
     tree = Tree(*_grow(span_start, low[spans], high[spans]))
-    place = np.empty(len(spans), np.int32)
-    place[tree.order] = np.arange(len(spans), dtype=np.int32)
+    position = np.empty(len(spans), np.int32)
+    position[tree.order] = np.arange(len(spans), dtype=np.int32)
     by_low, by_high = spans[tree.order], spans[tree.order_high]
     targets = entries.targets[np.concatenate([plain, by_low, by_high])]
     return Index(
         entries.union_filter, ragged(count_values(group, n_slots * N_SORTED)), bound[plain],
         targets, tree.root, tree.center, tree.left, tree.right, tree.start,
-        low[by_low], high[by_high], place[tree.order_high],
+        low[by_low], high[by_high], position[tree.order_high],
     )  # fmt: skip
 
 
@@ -113,7 +114,7 @@ def _grow(span_start, low, high):
     start = np.zeros(n_spans + 1, np.int64)
     order, order_high = np.empty(n_spans, np.int64), np.empty(n_spans, np.int64)
     pool, aside = np.arange(n_spans), np.empty(n_spans, np.int64)
-    stack = np.empty((n_spans + 1, 3), np.int64)  # first, end, ~slot or the place of a parent
+    stack = np.empty((n_spans + 1, 3), np.int64)  # first, end, ~slot or the position of a parent
     n_nodes = n_placed = 0
     for slot in range(n_slots):
         if span_start[slot] == span_start[slot + 1]:
@@ -162,18 +163,6 @@ def _grow(span_start, low, high):
 
 
 @njit(nogil=True, cache=True)
-def _first_from(values, start, end, value):
-    """The first place from `start` on with at least that value, or `end`."""
-    while start < end:
-        middle = (start + end) // 2
-        if values[middle] < value:
-            start = middle + 1
-        else:
-            end = middle
-    return start
-
-
-@njit(nogil=True, cache=True)
 def new_runs(batch):
     """Room for the runs of any event of the batch."""
     most = 0
@@ -205,17 +194,17 @@ def find_runs(table, batch, event, runs):
         end = start[EQUAL]
         for i in range(len(codes)):
             if i == 0 or codes[i] != codes[i - 1]:
-                begin = _first_from(bounds, end, start[EQUAL + 1], codes[i])
-                end = _first_from(bounds, begin, start[EQUAL + 1], codes[i] + 1)
+                begin = first_at_least(bounds, end, start[EQUAL + 1], codes[i])
+                end = first_above(bounds, begin, start[EQUAL + 1], codes[i])
                 n_runs = _put(runs, n_runs, begin, end, False)
-        begin = _first_from(bounds, start[UP_TO], start[UP_TO + 1], lowest)
+        begin = first_at_least(bounds, start[UP_TO], start[UP_TO + 1], lowest)
         n_runs = _put(runs, n_runs, begin, start[UP_TO + 1], False)
-        end = _first_from(bounds, start[FROM], start[FROM + 1], highest + 1)
+        end = first_above(bounds, start[FROM], start[FROM + 1], highest)
         n_runs = _put(runs, n_runs, start[FROM], end, False)
         begin = end = start[ALL_BUT]
         if lowest == highest:  # with two values, one of them is not the one excluded
-            begin = _first_from(bounds, begin, start[ALL_BUT + 1], lowest)
-            end = _first_from(bounds, begin, start[ALL_BUT + 1], lowest + 1)
+            begin = first_at_least(bounds, begin, start[ALL_BUT + 1], lowest)
+            end = first_above(bounds, begin, start[ALL_BUT + 1], lowest)
         n_runs = _put(runs, n_runs, start[ALL_BUT], begin, False)
         n_runs = _put(runs, n_runs, end, start[ALL_BUT + 1], False)
         if table.root[slot] >= 0:
@@ -234,7 +223,7 @@ def _descend(table, slot, code, runs, n_runs, repeats):
     while node >= 0:
         start, end = table.node_start[node], table.node_start[node + 1]
         if code <= table.node_center[node]:
-            stop = _first_from(table.span_low, start, end, code + 1)
+            stop = first_above(table.span_low, start, end, code)
             n_runs = _put(runs, n_runs, n_sorted + start, n_sorted + stop, repeats)
             node = table.node_left[node] if code < table.node_center[node] else np.int32(-1)
         else:
@@ -247,7 +236,7 @@ def _descend(table, slot, code, runs, n_runs, repeats):
 
 @njit(nogil=True, cache=True)
 def _first_below(values, start, end, value):
-    """The same in descending values: the first place from `start` on with less, or `end`."""
+    """The first position in [start, end) of descending values with less than `value`, or end."""
     while start < end:
         middle = (start + end) // 2
         if values[middle] >= value:

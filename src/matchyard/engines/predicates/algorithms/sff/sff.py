@@ -1,8 +1,8 @@
 """sff: Siena's fast forwarding [Carzaniga and Wolf, SIGCOMM 2003], as CCM's authors describe it.
 
-Per slot and shape of constraint there is an index in which the satisfied constraints are runs, so
-that only those are touched; each counts up its filter. Keys are interfaces: once a filter matched,
-`match_unique` skips all others of its interface, and ends when all interfaces are marked.
+Every slot and shape of constraint has an index in which the satisfied constraints are consecutive
+(a run): only these are read, and each increments the count of its filter. Keys are interfaces. After
+a match, `match_unique` skips the other filters of the interface; it ends when all are marked.
 
     shape            sorted by          satisfied by code x
     = v              v                  the run of x
@@ -90,11 +90,11 @@ class Table(NamedTuple):
 
 
 def check(options: Options) -> None:
-    """There is nothing to refuse."""
+    """Accept all options."""
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a damaged table: see `kernels.inspection`."""
     n_filters, n_keys = stored_filters.inspect(look, table, vocabulary), len(table.keys)
     look.shape("sizes", n_filters)
     look.length("union_filter")
@@ -158,7 +158,7 @@ def match(table: Table, batch: Batch, workspace: Counters, options: Options) -> 
 
 
 def match_unique(table: Table, batch: Batch, workspace: Counters, options: Options) -> Part:
-    """Each key once per event. Filters of interfaces that are marked already are left out."""
+    """Each key once per event; filters of marked interfaces are skipped."""
     if len(table.key_interface):
         return Part(*_match_unique(table, stored_filters.narrowed(table, batch), workspace))
     part = match(table, batch, workspace, options)
@@ -181,10 +181,10 @@ def _match(table, batch, counters):
     runs = new_runs(batch)
     for event in range(n_events):
         base = next_base(counters, stride)
-        has_places = enter(batch, event, first)
-        confirm = has_places or len(table.groups) > 0
+        has_elements = enter(batch, event, first)
+        confirm = has_elements or len(table.groups) > 0
         for number in range(n_always):
-            if filter_holds(table, number, batch, event, first, has_places):
+            if filter_holds(table, number, batch, event, first, has_elements):
                 hits = put(hits, end, number)
                 end += 1
         for run in range(find_runs(table, batch, event, runs)):
@@ -194,7 +194,9 @@ def _match(table, batch, counters):
                 n_full = _count(table, counters, start, stop, runs[run, REPEATS], n_small, base)
                 for i in range(n_full):
                     number = np.int64(full[i])
-                    if not confirm or filter_holds(table, number, batch, event, first, has_places):
+                    if not confirm or filter_holds(
+                        table, number, batch, event, first, has_elements
+                    ):
                         hits = put(hits, end, number)
                         end += 1
         leave(batch, event, first)
@@ -206,7 +208,7 @@ def _match(table, batch, counters):
 def _match_unique(table, batch, counters):
     n_events = len(batch.event_start) - 1
     event_start = np.zeros(n_events + 1, np.int64)
-    found, end, candidates = np.empty(1024, np.int64), np.int64(0), 0
+    new_keys, end, candidates = np.empty(1024, np.int64), np.int64(0), 0
     sizes, first, full = table.sizes, counters.first, counters.full
     n_always, n_small, stride = n_below(sizes, 1), n_below(sizes, 2), stride_of(sizes)
     n_interfaces = table.key_interface.max() + 1
@@ -214,14 +216,14 @@ def _match_unique(table, batch, counters):
     runs = new_runs(batch)
     for event in range(n_events):
         base = next_base(counters, stride)
-        has_places = enter(batch, event, first)
-        confirm = has_places or len(table.groups) > 0
+        has_elements = enter(batch, event, first)
+        confirm = has_elements or len(table.groups) > 0
         begin = end
         for number in range(n_always):
             if _is_open(table, marked, number, event) and filter_holds(
-                table, number, batch, event, first, has_places
+                table, number, batch, event, first, has_elements
             ):
-                found, end = _mark(table, number, marked, event, found, end)
+                new_keys, end = _mark(table, number, marked, event, new_keys, end)
         n_runs, run = find_runs(table, batch, event, runs), 0
         while run < n_runs and end - begin < n_interfaces:
             start, stop = runs[run, START], min(runs[run, END], runs[run, START] + STEP)
@@ -237,14 +239,14 @@ def _match_unique(table, batch, counters):
                     break
                 number = np.int64(full[i])
                 if _is_open(table, marked, number, event) and (
-                    not confirm or filter_holds(table, number, batch, event, first, has_places)
+                    not confirm or filter_holds(table, number, batch, event, first, has_elements)
                 ):
-                    found, end = _mark(table, number, marked, event, found, end)
+                    new_keys, end = _mark(table, number, marked, event, new_keys, end)
             runs[run, START] = stop
             run += stop == runs[run, END]
         leave(batch, event, first)
         event_start[event + 1] = end
-    return event_start, found[:end], candidates
+    return event_start, new_keys[:end], candidates
 
 
 @njit(nogil=True, cache=True)
@@ -297,19 +299,19 @@ def _new(table, counters, start, stop, base):
 
 @njit(nogil=True, cache=True)
 def _is_open(table, marked, number, event):
-    """May the filter still tell something new?"""
+    """True if the interface of the filter is not yet marked."""
     interface = table.filter_interface[number]
     return interface < 0 or marked[interface] != event
 
 
 @njit(nogil=True, cache=True)
-def _mark(table, number, marked, event, found, end):
-    """Mark the interfaces of a filter that matched, and note the keys of those that were not."""
+def _mark(table, number, marked, event, new_keys, end):
+    """Mark the interfaces of a matching filter, and append the keys of the new ones."""
     row = table.filter_row[number] if len(table.filter_row) else number
     for position in range(table.key_start[row], table.key_start[row + 1]):
         interface = table.key_interface[position]
         if marked[interface] != event and not is_removed(table, position):
             marked[interface] = event
-            found = put(found, end, table.keys[position])
+            new_keys = put(new_keys, end, table.keys[position])
             end += 1
-    return found, end
+    return new_keys, end

@@ -1,4 +1,4 @@
-"""Parts that several algorithms of predicates share."""
+"""Parts that several algorithms share. Read `stored_filters` first, then `exact_check`."""
 
 __all__ = [
     "cell_lists",

@@ -1,8 +1,8 @@
 """Lists of rows, one per cell, that grow and shrink without being rebuilt.
 
 A cell is a stretch of `ids`, ascending, and of `values` where rows are stored with a bound. A full
-cell moves to the end of the arrays with half as much room again; when these are full, all cells are
-laid out anew. Either is paid for by the insertions that made it necessary.
+cell moves to the end of the arrays, with half as much room again. When the arrays are full, all cells
+are laid out anew. Both cost constant time per insertion, amortised.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Cells(NamedTuple):
 
 
 def inspect(look: Inspection, n_cells: int, has_values: bool) -> None:
-    """Refuse cells that matching must not be given: see `kernels.inspection`."""
+    """Refuse damaged cells: see `kernels.inspection`."""
     for name in ("cell_start", "cell_size", "cell_room"):
         look.shape(name, n_cells)
     look.shape("used", 1)
@@ -90,7 +90,7 @@ def put(cells, cell, row, value):
 
 @njit(nogil=True, cache=True)
 def make_room(cells, cell):
-    """Move a cell that is full; false where there is no place left for it."""
+    """Move a cell if it is full; false if the arrays have no room for it."""
     size = cells.cell_size[cell]
     if size < cells.cell_room[cell]:
         return True

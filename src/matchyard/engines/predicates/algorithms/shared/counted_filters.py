@@ -1,7 +1,7 @@
-"""What the counting algorithms share: constraints as entries, and counters that are never reset.
+"""Shared by the counting algorithms: constraints as entries, and counters that are rarely reset.
 
-Filters are ordered by how many constraints they must satisfy, so that those with none come first
-(they are always candidates) and those with one next (the first count is the last).
+Filters are ordered by the number of constraints to satisfy. Filters with none come first and are
+always candidates; filters with one come next and need no counter.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Entries(NamedTuple):
 
 
 class Counters(NamedTuple):
-    """What counting mutates. A count below `base` is of an earlier event and means none."""
+    """The counters of a thread. A count below `base` is of an earlier event and means 0."""
 
     counts: NDArray[np.int32]  # [n_filters]
     stamps: NDArray[np.int32]  # the last event that satisfied a constraint with several entries
@@ -45,11 +45,11 @@ class Counters(NamedTuple):
 
 def store(subscriptions: Filters, keys: NDArray[np.int64]) -> Stored:
     """The filters in the order of their sizes."""
-    found = stored_filters.distinct(subscriptions, keys)
-    filters = found.filters
+    rows = stored_filters.distinct(subscriptions, keys)
+    filters = rows.filters
     positive = ragged(filters.groups == 0)[filters.filter_start]
     sizes = np.diff(positive)[filters.row_start[0] : filters.row_start[-1]]
-    return stored_filters.store(found, np.argsort(sizes, kind="stable"))
+    return stored_filters.store(rows, np.argsort(sizes, kind="stable"))
 
 
 def entries(stored: Stored) -> Entries:
@@ -78,7 +78,7 @@ def entries(stored: Stored) -> Entries:
 
 
 def _is_all_but(stored: Stored, pieces: NDArray[Any]) -> NDArray[np.bool_]:
-    """Are the piece and the next one everything below some value and everything above another?"""
+    """True if a piece and the next one are all codes but an interval."""
     limits, after = np.iinfo(stored.low.dtype), pieces + 1
     is_split = (stored.low[pieces] == limits.min) & (stored.high[after] == limits.max)
     is_split &= stored.slots[pieces] == stored.slots[after]
@@ -99,8 +99,8 @@ def counters(table: Any, n_stamps: int) -> Counters:
 
 @njit(nogil=True, cache=True)
 def next_base(counters, stride):
-    """Begin an event. CCM resets one copy of its counters while it uses the other; here all
-    counts of earlier events are below the base, and a reset is due every few million events."""
+    """Begin an event with a new base above all counts of earlier events. CCM resets one copy of its
+    counters while it uses the other; here a reset is due every few million events."""
     if counters.base[0] > _LAST - 2 * stride:
         counters.counts[:] = 0
         counters.stamps[:] = 0
@@ -111,13 +111,13 @@ def next_base(counters, stride):
 
 @njit(nogil=True, cache=True)
 def stride_of(sizes):
-    """How far bases must be apart: no filter can be counted up to the next one."""
+    """The distance of bases, more than any count of an event."""
     return (sizes[-1] if len(sizes) else 0) + 1
 
 
 @njit(nogil=True, cache=True)
 def n_below(sizes, size):
-    """How many filters are smaller than that."""
+    """The number of filters with fewer constraints."""
     return np.searchsorted(sizes, size)
 
 

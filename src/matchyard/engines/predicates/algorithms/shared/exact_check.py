@@ -1,8 +1,8 @@
-"""Does a filter match an event? The exact check, on encoded filters and events.
+"""The exact check of an encoded filter against an encoded event.
 
-A `first` array tells where the entries of each slot begin within the event that is looked at; see
-`enter` and `leave`. Where the check is called per candidate (`holds`), its arrays are handed over
-one by one: taking an array out of a tuple counts a reference, which costs more than the check.
+The array `first` has the start of each slot's entries in the current event; see `enter` and `leave`.
+`holds` is called per candidate and takes its arrays one by one: reading an array from a tuple counts
+a reference, which costs more than the check.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ ABSENT = np.int32(-1)
 
 
 def no_slots(n_slots: int):
-    """A `first` array for events that are not there yet."""
+    """A `first` array without an event."""
     return np.full(n_slots, ABSENT, np.int32)
 
 
 @njit(nogil=True, cache=True)
 def enter(batch, event, first):
-    """Note where each slot's entries begin; true where the event reaches into arrays of objects."""
-    has_places = False
+    """Write the start of each slot's entries; true if the event has arrays of objects."""
+    has_elements = False
     start = batch.event_start[event]
     for entry in range(batch.event_start[event + 1] - 1, start - 1, -1):
         if batch.slots[entry] < len(first):
             first[batch.slots[entry]] = entry - start
-        has_places |= batch.places[entry] > 0
-    return has_places
+        has_elements |= batch.elements[entry] > 0
+    return has_elements
 
 
 @njit(nogil=True, cache=True)
 def leave(batch, event, first):
-    """Forget the event again."""
+    """Clear the starts of the event's slots."""
     for entry in range(batch.event_start[event], batch.event_start[event + 1]):
         if batch.slots[entry] < len(first):
             first[batch.slots[entry]] = ABSENT
@@ -48,7 +48,7 @@ def pieces_of(table, constraint):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def piece_holds(slot, low, high, entry_slots, codes, start, end, first):
-    """Does a value of the event lie in the piece? The event has the entries `start` to `end`."""
+    """True if a value of the event, with the entries `start` to `end`, lies in the piece."""
     entry = start + first[slot]
     if entry < start:
         return False
@@ -78,33 +78,23 @@ def _constraint_holds(
 
 
 @njit(nogil=True, cache=True)
-def constraint_holds(table, constraint, batch, event, first):
-    """Does one value of the event satisfy the constraint?"""
-    start, end = batch.event_start[event], batch.event_start[event + 1]
-    return _constraint_holds(
-        table.piece_start, table.slots, table.low, table.high, constraint,
-        batch.slots, batch.codes, start, end, first,
-    )  # fmt: skip
-
-
-@njit(nogil=True, cache=True)
-def filter_holds(table, number, batch, event, first, has_places):
-    """Does the filter match the event?"""
+def filter_holds(table, number, batch, event, first, has_elements):
+    """True if the filter matches the event."""
     return holds(
         table.filter_start, table.piece_start, table.groups, table.slots, table.low, table.high,
-        number, batch.slots, batch.codes, batch.places, batch.place_parent, batch.place_array,
-        batch.event_start[event], batch.event_start[event + 1], first, has_places,
+        number, batch.slots, batch.codes, batch.elements, batch.element_parent, batch.element_array,
+        batch.event_start[event], batch.event_start[event + 1], first, has_elements,
     )  # fmt: skip
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def holds(
     filter_start, piece_start, groups, slots, low, high, number,
-    entry_slots, codes, places, place_parent, place_array, start, end, first, has_places,
+    entry_slots, codes, elements, element_parent, element_array, start, end, first, has_elements,
 ):  # fmt: skip
     """The same as `filter_holds`, array by array; the event has the entries `start` to `end`."""
     from_here, to_here = filter_start[number], filter_start[number + 1]
-    if len(groups) == 0 and not has_places:
+    if len(groups) == 0 and not has_elements:
         for constraint in range(from_here, to_here):
             if not _constraint_holds(
                 piece_start, slots, low, high, constraint, entry_slots, codes, start, end, first
@@ -113,16 +103,16 @@ def holds(
         return True
     return _groups_hold(
         piece_start, groups, slots, low, high, from_here, to_here,
-        entry_slots, codes, places, place_parent, place_array, start, end, first, has_places,
+        entry_slots, codes, elements, element_parent, element_array, start, end, first, has_elements,
     )  # fmt: skip
 
 
 @njit(nogil=True, cache=True)
 def _groups_hold(
     piece_start, groups, slots, low, high, from_here, to_here,
-    entry_slots, codes, places, place_parent, place_array, start, end, first, has_places,
+    entry_slots, codes, elements, element_parent, element_array, start, end, first, has_elements,
 ):  # fmt: skip
-    """All constraints of group 0 hold, and of every other group one does not."""
+    """True if all constraints of group 0 hold, and not all of any other group."""
     while from_here < to_here:
         group = groups[from_here] if len(groups) else 0
         stop = from_here
@@ -132,10 +122,10 @@ def _groups_hold(
                 piece_start, slots, low, high, stop, entry_slots, codes, start, end, first
             )
             stop += 1
-        if is_held and has_places and stop - from_here > 1:
+        if is_held and has_elements and stop - from_here > 1:
             is_held = _in_one_element(
                 piece_start, slots, low, high, from_here, stop,
-                entry_slots, codes, places, place_parent, place_array, start, end, first,
+                entry_slots, codes, elements, element_parent, element_array, start, end, first,
             )  # fmt: skip
         if is_held != (group == 0):
             return False
@@ -146,9 +136,9 @@ def _groups_hold(
 @njit(nogil=True, cache=True)
 def _in_one_element(
     piece_start, slots, low, high, from_here, stop,
-    entry_slots, codes, places, place_parent, place_array, start, end, first,
+    entry_slots, codes, elements, element_parent, element_array, start, end, first,
 ):  # fmt: skip
-    """Can all constraints hold at once, with one element chosen of every array of objects?"""
+    """True if all constraints hold in one view."""
     choices = np.empty((stop - from_here) * (end - start), np.int32)
     choice_start = np.empty(stop - from_here + 1, np.int64)
     choice_start[0] = 0
@@ -164,10 +154,10 @@ def _in_one_element(
             entry = start + first[slots[piece]]
             while entry < end and entry_slots[entry] == slots[piece]:
                 if low[piece] <= codes[entry] <= high[piece]:
-                    is_free |= places[entry] == 0
+                    is_free |= elements[entry] == 0
                     is_new = n_choices == choice_start[n_choosers]
-                    if is_new or choices[n_choices - 1] != places[entry]:
-                        choices[n_choices] = places[entry]
+                    if is_new or choices[n_choices - 1] != elements[entry]:
+                        choices[n_choices] = elements[entry]
                         n_choices += 1
                 entry += 1
         if is_free:
@@ -177,12 +167,12 @@ def _in_one_element(
             choice_start[n_choosers] = n_choices
     if n_choosers < 2:
         return True
-    _drop_hopeless(choices, choice_start, n_choosers, place_parent, place_array)
-    return _choose(choices, choice_start, n_choosers, place_parent, place_array)
+    _drop_hopeless(choices, choice_start, n_choosers, element_parent, element_array)
+    return _choose(choices, choice_start, n_choosers, element_parent, element_array)
 
 
 @njit(nogil=True, cache=True)
-def _drop_hopeless(choices, choice_start, n_choosers, place_parent, place_array):
+def _drop_hopeless(choices, choice_start, n_choosers, element_parent, element_array):
     """Leave only choices in outermost elements that suit everybody who must choose in their array:
     arrays may be long, and trying each pair of elements takes the square of that."""
     roots = np.empty(choice_start[n_choosers], np.int32)
@@ -190,12 +180,12 @@ def _drop_hopeless(choices, choice_start, n_choosers, place_parent, place_array)
     for chooser in range(n_choosers):
         for i in range(choice_start[chooser], choice_start[chooser + 1]):
             root = choices[i]
-            while place_parent[root] > 0:
-                root = place_parent[root]
+            while element_parent[root] > 0:
+                root = element_parent[root]
             roots[i] = root
             if i == choice_start[chooser]:
-                array_of[chooser] = place_array[root]
-            elif array_of[chooser] != place_array[root]:
+                array_of[chooser] = element_array[root]
+            elif array_of[chooser] != element_array[root]:
                 array_of[chooser] = -1
     lowest = roots.min()
     n_suited = np.zeros(roots.max() - lowest + 1, np.int32)
@@ -221,7 +211,7 @@ def _drop_hopeless(choices, choice_start, n_choosers, place_parent, place_array)
 
 
 @njit(nogil=True, cache=True)
-def _choose(choices, choice_start, n_choosers, place_parent, place_array):
+def _choose(choices, choice_start, n_choosers, element_parent, element_array):
     """Is there one choice for everybody, such that all fit? Where somebody finds none, the last of
     those that stand in the way chooses again; others, of arrays that have nothing to do with it,
     do not: their number must not matter."""
@@ -243,7 +233,7 @@ def _choose(choices, choice_start, n_choosers, place_parent, place_array):
         fits = True
         for other in range(level):
             left, right = choices[chosen[level]], choices[chosen[other]]
-            if not _fit(place_parent, place_array, left, right):
+            if not _fit(element_parent, element_array, left, right):
                 in_the_way[level, other] = True
                 fits = False
                 break
@@ -258,14 +248,14 @@ def _choose(choices, choice_start, n_choosers, place_parent, place_array):
 
 
 @njit(nogil=True, cache=True)
-def _fit(place_parent, place_array, left, right):
-    """Can two elements be chosen together? Not two of the same array."""
+def _fit(element_parent, element_array, left, right):
+    """True if one view can have both elements: not two of the same array."""
     above = left
     while above > 0:
         other = right
         while other > 0:
-            if place_array[above] == place_array[other] and above != other:
+            if element_array[above] == element_array[other] and above != other:
                 return False
-            other = place_parent[other]
-        above = place_parent[above]
+            other = element_parent[other]
+        above = element_parent[above]
     return True

@@ -46,7 +46,7 @@ def insert(table: Any, first: int, n_cells: int) -> Any:
 
 @njit(nogil=True, cache=True)
 def number_of(attribute, end, cell, n_cells):
-    """Where a cell stands among all cells."""
+    """The number of a cell among all cells."""
     return (attribute * 2 + end) * n_cells + cell
 
 
@@ -84,7 +84,7 @@ def _fill(stored, domains, n_cells, is_skipped, cells):
 
 @njit(nogil=True, cache=True)
 def _insert(table, row, piece, n_cells):
-    """Put rows in until there is no room; returns where to go on."""
+    """Insert rows until there is no room; returns the row to go on with."""
     while row < len(table.filter_start) - 1:
         while piece < table.filter_start[row + 1]:
             low, high = ends_of(table, table, piece, n_cells)

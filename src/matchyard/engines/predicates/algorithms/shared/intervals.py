@@ -21,6 +21,7 @@ from matchyard.engines.predicates.encoder.layout import Batch, Filters, Kind, Vo
 from matchyard.errors import EventError, UsageError
 from matchyard.kernels import csr, key_table
 from matchyard.kernels.bitset import ALL, ONE, WORD, ZERO, count_ones, lowest_one
+from matchyard.kernels.growing import with_room
 from matchyard.kernels.inspection import Inspection
 
 SUPPORTS = "intervals"
@@ -36,11 +37,11 @@ class Domains(NamedTuple):
 
 
 def workspace(table: Any, options: Any) -> None:
-    """Nothing is kept between calls."""
+    """No workspace: nothing is kept between calls."""
 
 
 def supported(filters: Filters) -> str | None:
-    """What these algorithms cannot take of the filters, or None: one interval per attribute."""
+    """The first thing that is not one interval per attribute, or None."""
     n_filters = np.diff(filters.row_start)
     if (n_filters != 1).any():
         return f"a subscription of {n_filters[n_filters != 1][0]} filters"
@@ -58,10 +59,10 @@ def supported(filters: Filters) -> str | None:
 
 def checked(filters: Filters, algorithm: str) -> None:
     """Refuse filters that are not intervals."""
-    found = supported(filters)
-    if found is not None:
+    fault = supported(filters)
+    if fault is not None:
         raise UsageError(
-            f"{algorithm} takes one interval per attribute and found {found}; "
+            f"{algorithm} takes one interval per attribute and found {fault}; "
             "`tiles` takes any predicate"
         )
 
@@ -88,8 +89,7 @@ def store(filters: Filters, keys: NDArray[np.int64], algorithm: str) -> Stored:
 
 
 def inspect(look: Inspection, table: Any, vocabulary: Vocabulary) -> int:
-    """Refuse filters and domains that matching must not be given: see `kernels.inspection`. Returns
-    how many attributes there are."""
+    """Refuse damaged filters and domains: see `kernels.inspection`. Returns the number of attributes."""
     n_filters = stored_filters.inspect(look, table, vocabulary)
     look.expect("filter_row", n_filters == len(table.key_start) - 1, "has filters without a row")
     n_attributes = look.length("lowest")
@@ -130,7 +130,7 @@ def accept(table: Any, batch: Batch, algorithm: str) -> Batch:
 
 
 def must_rebuild(table: Any, filters: Filters) -> bool:
-    """Is there no place for these filters in the table, or have its rows doubled by insertions?"""
+    """True if the table has no room for these filters, or insertions have doubled its rows."""
     numbers = np.arange(filters.n_rows + 1)
     new = stored_filters.store(stored_filters.Distinct(filters, numbers, numbers[1:]))
     n_rows = len(table.filter_start) - 1 + filters.n_rows
@@ -161,7 +161,7 @@ def _one_after_the_other(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any
 
 def appended(table: Any, filters: Filters, keys: NDArray[np.int64]) -> Any:
     """The table with rows added to its filters and keys, in the spare room behind its arrays."""
-    is_ours = bool(table.built[1])  # before that, what lies behind the arrays is somebody else's
+    is_ours = bool(table.built[1])  # before, memory behind the arrays is not ours
     limits = np.iinfo(table.low.dtype)
     new = filters.take(np.arange(filters.n_rows))
     more = {
@@ -193,7 +193,7 @@ def extended(array: NDArray[Any], n_more: int) -> NDArray[Any]:
 
 
 def _is_ours(array: NDArray[Any], whole: Any) -> bool:
-    """Was the array cut from the front of a larger one of its own kind?"""
+    """True if the array is the front of a larger one of the same type."""
     return (
         isinstance(whole, np.ndarray)
         and whole.flags.owndata
@@ -250,8 +250,8 @@ def _bounds(slots, low, high, attribute_of, n_attributes):
 @njit(nogil=True, cache=True)
 def cell_of(domains, attribute, code, n_cells):
     """The cell of a code: never one before that of a smaller code."""
-    place = (np.float64(code) - domains.lowest[attribute]) * domains.scale[attribute] * n_cells
-    return np.int64(min(max(place, 0.0), n_cells - 1.0))
+    share = (np.float64(code) - domains.lowest[attribute]) * domains.scale[attribute] * n_cells
+    return np.int64(min(max(share, 0.0), n_cells - 1.0))
 
 
 @njit(nogil=True, cache=True)
@@ -263,7 +263,7 @@ def _second_value(batch, attribute_of):
             slot = batch.slots[entry]
             if slot >= len(attribute_of) or attribute_of[slot] < 0:
                 continue
-            if batch.places[entry] > 0 or (entry > start and batch.slots[entry - 1] == slot):
+            if batch.elements[entry] > 0 or (entry > start and batch.slots[entry - 1] == slot):
                 return event
     return -1
 
@@ -301,7 +301,7 @@ def unmark_rows(bits, first, stop):
 
 @njit(nogil=True, cache=True)
 def all_but_first(n_words, n_rows):
-    """Bits that are set from row n_rows on: there are no such rows, so that none of them matches."""
+    """A bitset with all bits from row n_rows on: these rows do not exist and must not match."""
     bits = np.full(n_words, ALL)
     bits[: n_rows >> 6] = ZERO
     if n_rows & 63:
@@ -310,21 +310,12 @@ def all_but_first(n_words, n_rows):
 
 
 @njit(nogil=True, cache=True)
-def _with_room(hits, n_hits, n_more):
-    if n_hits + n_more <= len(hits):
-        return hits
-    larger = np.empty(2 * (n_hits + n_more), np.int32)
-    larger[:n_hits] = hits[:n_hits]
-    return larger
-
-
-@njit(nogil=True, cache=True)
 def unmarked(bits, hits, n_hits):
     """Append the rows whose bits are clear; the array may be a new one."""
     n_more = WORD * len(bits)
     for word in bits:
         n_more -= count_ones(word)
-    hits = _with_room(hits, n_hits, n_more)
+    hits = with_room(hits, n_hits, n_hits + n_more)
     for at in range(len(bits)):
         word = ~bits[at]
         while word != ZERO:
@@ -344,9 +335,9 @@ def zeros(counts, first, stop, hits, n_hits):
             n_zeros += counts[row] == 0
         if n_zeros == 0:
             continue
-        hits = _with_room(hits, n_hits, WORD)
+        hits = with_room(hits, n_hits, n_hits + WORD)
         for row in range(start, end):
-            hits[n_hits] = row  # and the next one over it, unless it counts
+            hits[n_hits] = row  # the next row overwrites it if it does not count
             n_hits += counts[row] == 0
     return hits, n_hits
 

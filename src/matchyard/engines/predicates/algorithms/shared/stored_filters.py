@@ -1,4 +1,4 @@
-"""What the tables of all algorithms share: the filters themselves, and what is done with hits.
+"""Shared by the tables of all algorithms: the stored filters, and the way from hits to keys.
 
 Every table ends in the arrays of `Stored` and the key table (`kernels.csr`). Rows of the key table
 are distinct predicates; most have one filter, so that rows and filters are the same numbers.
@@ -50,7 +50,7 @@ class Stored(NamedTuple):
 
 
 class Distinct(NamedTuple):
-    """Subscriptions with equal predicates put together."""
+    """Distinct predicates with the keys of each."""
 
     filters: Filters
     key_start: NDArray[np.int64]
@@ -67,9 +67,9 @@ def distinct(filters: Filters, keys: NDArray[np.int64]) -> Distinct:
     return Distinct(filters, key_start, keys)
 
 
-def store(found: Distinct, order: NDArray[np.int64] | None = None) -> Stored:
+def store(distinct_rows: Distinct, order: NDArray[np.int64] | None = None) -> Stored:
     """The arrays of a table, with the filters in the given order."""
-    filters, key_start, keys = found
+    filters, key_start, keys = distinct_rows
     n_filters = int(filters.row_start[-1])
     csr.check_offsets(n_filters, len(filters.groups), len(filters.slots), len(keys))
     is_plain = n_filters == filters.n_rows and (np.diff(filters.row_start) == 1).all()
@@ -108,7 +108,7 @@ def store(found: Distinct, order: NDArray[np.int64] | None = None) -> Stored:
 
 @njit(nogil=True, cache=True)
 def _fits(ends, unbounded):
-    """Can codes be kept in 32 bits?"""
+    """True if all codes fit into 32 bits."""
     for end in ends:
         if (end > _NARROW or end < -_NARROW) and end != unbounded:
             return False
@@ -177,12 +177,12 @@ def subscriptions(table: Any, rows: NDArray[np.int64]) -> Filters:
         np.arange(n_filters + 1), filter_start, piece_start, groups, table.slots, table.low,
         table.high,
     )  # fmt: skip
-    found = everything.take_filters(chosen_start, chosen)
+    filters = everything.take_filters(chosen_start, chosen)
     limits = np.iinfo(table.low.dtype)
-    low, high = found.low.astype(np.int64), found.high.astype(np.int64)
-    low[found.low == limits.min] = LOWEST
-    high[found.high == limits.max] = HIGHEST
-    return found._replace(low=low, high=high)
+    low, high = filters.low.astype(np.int64), filters.high.astype(np.int64)
+    low[filters.low == limits.min] = LOWEST
+    high[filters.high == limits.max] = HIGHEST
+    return filters._replace(low=low, high=high)
 
 
 def _filters_by_row(table: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -203,7 +203,7 @@ def finish(
 
 
 def has_few_keys(table: Any, most: int) -> bool:
-    """Are filters those of one row each, with so many keys at most, of which none is removed?"""
+    """True if each filter has its own row, with at most so many keys and none removed."""
     if len(table.filter_row) or len(table.removed_keys) or len(table.removed_at):
         return False
     return 1 <= int(np.diff(table.key_start).max(initial=0)) <= most
@@ -215,8 +215,7 @@ def n_slots(table: Any) -> int:
 
 
 def inspect(look: Inspection, table: Any, vocabulary: Vocabulary) -> int:
-    """Refuse filters and a key table that matching must not be given: see `kernels.inspection`.
-    Returns how many filters there are."""
+    """Refuse damaged filters and key tables: see `kernels.inspection`. Returns the number of filters."""
     n_filters, n_rows = look.length("filter_start") - 1, look.length("key_start") - 1
     look.expect("filter_start", min(n_filters, n_rows) >= 0, "is empty")
     n_constraints, n_pieces = int(table.filter_start[-1]), look.length("slots")
@@ -246,7 +245,7 @@ def inspect(look: Inspection, table: Any, vocabulary: Vocabulary) -> int:
 
 
 def _inspect_codes(look: Inspection, table: Any, vocabulary: Vocabulary) -> None:
-    """Codes are read back as texts, constants and patterns of the vocabulary: do they name any?"""
+    """Refuse codes without a text, constant or pattern in the vocabulary."""
     kind = vocabulary.kind[table.slots]  # plain numbers: NumPy may swallow Ctrl-C at an IntEnum
     is_ranked = (kind == Kind.NUMBER.value) & (vocabulary.mode[table.slots] == Mode.RANKED.value)
     is_text, is_pattern = (
@@ -292,8 +291,7 @@ def _folded(code):
 
 @njit(nogil=True, cache=True)
 def _row_codes(filters):
-    """A hash per row. Pieces have one order, so that their hashes may be added: none waits for the
-    one before."""
+    """A hash per row: the sum of the hashes of its pieces, which the CPU computes in parallel."""
     row_start, filter_start, piece_start, groups, slots, low, high = filters
     codes = np.empty(len(row_start) - 1, np.uint64)
     for row in range(len(codes)):

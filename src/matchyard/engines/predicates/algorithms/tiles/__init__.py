@@ -1,3 +1,3 @@
-"""Bitmaps of filters, tile by tile: the default algorithm."""
+"""Bitsets of filters, tile by tile: the default algorithm. Read `tiles` first, then `filing`."""
 
 __all__ = ["gpu", "tiles"]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from matchyard.engines.predicates.algorithms.shared.exact_check import pieces_of
 from matchyard.engines.predicates.algorithms.tiles.cells import Cells
+from matchyard.kernels.growing import with_room
 from matchyard.kernels.inspection import Inspection
 
 TILE_WORDS = 8  # a row is one cache line and one vector
@@ -53,17 +54,8 @@ def inspect(look: Inspection, table: Any, kind: str, n_lists: int, group: int) -
 
 
 @njit(nogil=True, cache=True)
-def _grown(array, n_needed):
-    if n_needed <= len(array):
-        return array
-    larger = np.empty(max(n_needed, 2 * len(array)), array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
-@njit(nogil=True, cache=True)
 def _pick(touched, n_touched, share, left, target):
-    """Sort slots by the share of `left` that passes them; how many leave no more than `target`?"""
+    """Sort slots by the share that passes them; returns how many reduce `left` to `target`."""
     for i in range(1, n_touched):
         slot = touched[i]
         at = i
@@ -106,8 +98,8 @@ def tile_bits(
 
 @njit(nogil=True, cache=True)
 def _list_slots(table, slots, cells, low, high, likely, target):
-    """Which slots get bits in which tile. Lists are filled up to whole groups by repeating their
-    last slot: an AND more changes nothing."""
+    """Choose the slots with bits of each tile. The last slot is repeated to fill a group: another AND
+    with the same row changes nothing."""
     filter_start, slot_bit, bound_start = table.filter_start, cells.slot_bit, cells.bound_start
     n_filters = len(filter_start) - 1
     n_tiles = (n_filters + TILE - 1) // TILE
@@ -159,13 +151,13 @@ def _fill_bits(table, slots, cells, low, high, tiles):
     list_start, list_slot, list_at, bits = tiles
     n_filters, n_bit_slots = len(filter_start) - 1, len(bound_start) - 1
     members = np.zeros((n_bit_slots, TILE_WORDS), np.uint64)
-    place = np.full(n_bit_slots, -1, np.int64)
+    bits_at = np.full(n_bit_slots, -1, np.int64)
     repeats = np.empty(len(slots), np.int32)
     is_in = np.empty(_MOST_ROWS, np.bool_)
     for tile in range(len(list_start) - 1):
         first, last = TILE * tile, min(TILE * (tile + 1), n_filters)
         for i in range(list_start[tile], list_start[tile + 1]):
-            place[list_slot[i]] = list_at[i]
+            bits_at[list_slot[i]] = list_at[i]
             members[list_slot[i]] = _ZERO
             n_words = _width(bound_start, list_slot[i]) * TILE_WORDS
             bits[list_at[i] : list_at[i] + n_words] = _ZERO
@@ -174,14 +166,14 @@ def _fill_bits(table, slots, cells, low, high, tiles):
             word, bit = (f - first) >> 6, _ONE << np.uint64((f - first) & 63)
             for c in range(filter_start[f], filter_start[f + 1]):
                 number = slot_bit[slots[c]] if slots[c] >= 0 else -1
-                if number < 0 or place[number] < 0:
+                if number < 0 or bits_at[number] < 0:
                     continue
                 if members[number, word] & bit:
                     repeats[n_repeats] = c
                     n_repeats += 1
                     continue
                 members[number, word] |= bit
-                at = place[number] + word
+                at = bits_at[number] + word
                 from_piece, to_piece = pieces_of(table, c)
                 if to_piece - from_piece == 1:
                     bits[at + np.int64(low[from_piece]) * TILE_WORDS] ^= bit
@@ -205,21 +197,21 @@ def _fill_bits(table, slots, cells, low, high, tiles):
                 for word in range(TILE_WORDS):
                     free = ~_ZERO if row == width - 1 else ~members[number, word]
                     bits[at + row * TILE_WORDS + word] |= free
-        _leave_common(table, slots, slot_bit, bound_start, low, high, first, place, bits,
+        _leave_common(table, slots, slot_bit, bound_start, low, high, first, bits_at, bits,
                       repeats[:n_repeats])  # fmt: skip
         for i in range(list_start[tile], list_start[tile + 1]):
-            place[list_slot[i]] = -1
+            bits_at[list_slot[i]] = -1
 
 
 @njit(nogil=True, cache=True)
 def _leave_common(
-    table, slots, slot_bit, bound_start, low, high, first, place, bits, constraints
+    table, slots, slot_bit, bound_start, low, high, first, bits_at, bits, constraints
 ):  # fmt: skip
-    """Second constraints of filters on a slot: only what both let pass stays."""
+    """Clear the bits that a second constraint of a filter on a slot rules out."""
     for c in constraints:
         f = np.searchsorted(table.filter_start, c, side="right") - 1 - first
         bit, number = _ONE << np.uint64(f & 63), slot_bit[slots[c]]
-        at = place[number] + (f >> 6)
+        at = bits_at[number] + (f >> 6)
         from_piece, to_piece = pieces_of(table, c)
         for cell in range(1, _width(bound_start, number) - 1):
             is_in = False
@@ -238,7 +230,7 @@ def _is_dead(bits, at):
 
 
 def no_bits() -> Bits:
-    """Of a table without."""
+    """The bits of a table that has none."""
     return Bits(
         np.zeros(1, np.int32), np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.uint64)
     )
@@ -260,7 +252,7 @@ def _block_bits(tiles, cells):
     bits = np.empty(1024, np.uint64)
     share = np.empty(n_bit_slots, np.float64)
     is_touched = np.zeros(n_bit_slots, np.bool_)
-    place = np.full(n_bit_slots, -1, np.int64)
+    bits_at = np.full(n_bit_slots, -1, np.int64)
     touched = np.empty(n_bit_slots, np.int64)
     n_listed, n_bits = 0, 0
     for block in range(n_blocks):
@@ -283,23 +275,23 @@ def _block_bits(tiles, cells):
         for i in range(n_picked):
             number = touched[i]
             width = _width(cells.bound_start, number)
-            bits = _grown(bits, n_bits + width)
+            bits = with_room(bits, n_bits, n_bits + width)
             bits[n_bits : n_bits + width] = ~_ZERO
             list_slot[n_listed], list_at[n_listed] = number, n_bits
-            place[number] = n_bits
+            bits_at[number] = n_bits
             n_listed += 1
             n_bits += width
         for tile in range(first, last):
             bit = _ONE << np.uint64(tile - first)
             for i in range(tiles.list_start[tile], tiles.list_start[tile + 1]):
                 number = tiles.list_slot[i]
-                if place[number] < 0:
+                if bits_at[number] < 0:
                     continue
                 for cell in range(_width(cells.bound_start, number)):
                     if _is_dead(tiles.bits, tiles.list_at[i] + cell * TILE_WORDS):
-                        bits[place[number] + cell] &= ~bit
+                        bits[bits_at[number] + cell] &= ~bit
         for i in range(n_touched):
             is_touched[touched[i]] = False
-            place[touched[i]] = -1
+            bits_at[touched[i]] = -1
         list_start[block + 1] = n_listed
     return list_start, list_slot[:n_listed].copy(), list_at[:n_listed].copy(), bits[:n_bits].copy()

@@ -42,7 +42,7 @@ def cut_cells(
     slot_bit = np.full(len(uses), -1, np.int16)
     slot_bit[chosen] = np.arange(len(chosen))
     sample_start, samples = _sample_bounds(table, slots, slot_bit, uses[chosen])
-    found, of_bounds, of_point = [], [np.empty(0)], [np.empty(0)]
+    all_bounds, of_bounds, of_point = [], [np.empty(0)], [np.empty(0)]
     for number in range(len(chosen)):
         ends = np.sort(samples[sample_start[number] : sample_start[number + 1]])
         distinct = np.unique(ends)
@@ -50,17 +50,17 @@ def cut_cells(
         if len(distinct) > n_cells - 1:
             at = np.linspace(0, len(ends) - 1, n_cells + 1)[1:-1].astype(np.int64)
             bounds = np.unique(ends[at])
-        found.append(bounds)
+        all_bounds.append(bounds)
         counts = _count_in_cells(bounds, ends)
         of_bounds.append((counts + 0.01) / (counts + 0.01).sum())
         of_point.append(1 / np.maximum(_count_in_cells(bounds, distinct), 1))
-    starts = ragged(np.array([len(ends) for ends in found], np.int64)).astype(np.int32)
-    cells = Cells(slot_bit, starts, np.concatenate([*found, np.empty(0, np.int64)]))
+    starts = ragged(np.array([len(ends) for ends in all_bounds], np.int64)).astype(np.int32)
+    cells = Cells(slot_bit, starts, np.concatenate([*all_bounds, np.empty(0, np.int64)]))
     return cells, Shares(np.concatenate(of_bounds), np.concatenate(of_point))
 
 
 def _count_in_cells(bounds: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many of the codes are in each cell."""
+    """The number of codes in each cell."""
     return np.bincount(np.searchsorted(bounds, codes, side="right"), minlength=len(bounds) + 1)
 
 
@@ -108,8 +108,8 @@ def _sample_bounds(table, slots, slot_bit, uses):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def cell_of(bounds, first, last, code):
-    """The cell of a code, given where the bounds of its slot are. Without branches: which way a
-    search goes cannot be foreseen."""
+    """The cell of a code, by a search in the bounds of its slot without branches, which the CPU
+    could not predict."""
     low, size = first, last - first
     while size > 0:
         half = (size + 1) // 2
@@ -178,9 +178,9 @@ def _cell_by_steps(bounds, first, last, steps, number, shift, code):
 
 
 def likelihood(cells: Cells, shares: Shares, by_length: float = 0.5) -> NDArray[np.float64]:
-    """How likely an event falls into the cells up to each, slot after slot: partly by their length,
-    for the rest as the bounds do. Nothing is known about events; half of both is seldom far off."""
-    found = [np.empty(0)]
+    """Cumulated probabilities that an event falls into the cells of each slot: the mean of the cells'
+    lengths and of the bounds in them, since nothing is known about events."""
+    sums = [np.empty(0)]
     for number, (start, stop) in enumerate(pairwise(cells.bound_start)):
         share = shares.of_bounds[start + number : stop + number + 1].copy()
         if len(share) > 2:
@@ -188,8 +188,8 @@ def likelihood(cells: Cells, shares: Shares, by_length: float = 0.5) -> NDArray[
             lengths += lengths.sum() == 0  # neighbouring codes may be the same as doubles
             lengths *= share[1:-1].sum() / lengths.sum()
             share[1:-1] += by_length * (lengths - share[1:-1])
-        found.append(np.concatenate([[0.0], np.cumsum(share)]))
-    return np.concatenate(found)
+        sums.append(np.concatenate([[0.0], np.cumsum(share)]))
+    return np.concatenate(sums)
 
 
 def share_matched(

@@ -1,8 +1,8 @@
-// The exact check of a filter, as in _holds.py, and the pairs that pass it.
+// The exact check of a filter, as in exact_check.py, and the pairs that pass it.
 
 #include "events.cuh"
 
-// Is a value of the event, which has the entries `first` to `last`, in the piece?
+// True if a value of the event, with the entries `first` to `last`, is in the piece.
 __device__ __forceinline__ bool piece_holds(
     const Filters& filters, const Events& events, int piece, offset_t first, offset_t last
 ) {
@@ -31,7 +31,7 @@ __device__ __forceinline__ bool constraint_holds(
     return false;
 }
 
-// Do all constraints of group 0 hold, and of every other group not all? With arrays of objects, a
+// True if all constraints of group 0 hold, and not all of any other group. With arrays of objects, a
 // group that holds here may not hold within one element: the host decides.
 __device__ __noinline__ bool filter_holds(
     const Filters& filters, const Events& events, int event, int filter
@@ -46,12 +46,12 @@ __device__ __noinline__ bool filter_holds(
             is_held = is_held && constraint_holds(filters, events, constraint, first, last);
             constraint++;
         } while (constraint < end && (!filters.groups || filters.groups[constraint] == group));
-        if (group == 0 ? !is_held : is_held && !events.has_places) return false;
+        if (group == 0 ? !is_held : is_held && !events.has_elements) return false;
     }
     return true;
 }
 
-// Check a pair per lane, and write down those that hold. What finds no room is counted all the same.
+// Check a pair per lane, and write the pairs that hold. Pairs without room are counted, too.
 __device__ __forceinline__ void check(
     const Filters& filters, const Events& events, bool is_there, word_t pair
 ) {

@@ -1,4 +1,4 @@
-// What the kernels of tiles are given: the table, and a batch of events.
+// The arguments of the kernels of tiles: the table, and a batch of events.
 
 #include "codes.cuh"
 
@@ -35,10 +35,10 @@ struct Filters {
     offset_t term_mask;
 };
 
-// A batch, and what is found out about it.
+// A batch, and the results for it.
 struct Events {
     offset_t n_events;
-    offset_t has_places;  // then negated groups are left to the host
+    offset_t has_elements;  // then negated groups are left to the host
     offset_t chunk;  // visits that a block of `sift` takes, at least
     offset_t n_chunks;  // blocks per tile
     word_t room;  // of pairs
@@ -52,6 +52,6 @@ struct Events {
     word_t* signatures;
     int* visits;  // events, posting by posting
     word_t* small;  // visits to small postings: event << 32 | posting
-    word_t* pairs;  // event << 32 | filter, or the place of one of its keys
+    word_t* pairs;  // event << 32 | filter, or the position of one of its keys
     const int* key_start;  // [n_filters + 1], null where pairs are of filters
 };

@@ -1,6 +1,6 @@
-"""tiles, first half of the build: under which term each filter is filed, and which lie together.
+"""tiles, first half of the build: the term and the position of each filter.
 
-A *term* is what an event can have: a value in a slot (its presence), or one certain code in it. A
+A *term* is something that an event can have: a value in a slot (its presence), or one certain code in it. A
 filter is filed under the rarest term that it needs, so that an event looks only at the postings of
 its own terms. Within a posting, filters with like constraints lie side by side: they are sorted by
 their rarest slots and by where in each slot their intervals lie.
@@ -30,7 +30,7 @@ _FREE = np.int32(-1)
 class Terms(NamedTuple):
     """Terms that stand for one code of a slot, in an open-addressed table."""
 
-    slots: NDArray[np.int32]  # [n_places] -1 where free
+    slots: NDArray[np.int32]  # [n_cells of the hash table] -1 for a free one
     codes: NDArray[np.int64]
     numbers: NDArray[np.int32]
 
@@ -45,13 +45,15 @@ class Order(NamedTuple):
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def term_place(terms, slot, code):
-    """Where a term stands in the table, or the free place where it would."""
+def term_position(terms, slot, code):
+    """The position of a term in the hash table, or the free one for it."""
     mask = len(terms.slots) - 1
-    place = np.int64(mix64(np.uint64(code) ^ mix64(np.uint64(slot))) & np.uint64(mask))
-    while terms.slots[place] >= 0 and (terms.slots[place] != slot or terms.codes[place] != code):
-        place = (place + 1) & mask
-    return place
+    position = np.int64(mix64(np.uint64(code) ^ mix64(np.uint64(slot))) & np.uint64(mask))
+    while terms.slots[position] >= 0 and (
+        terms.slots[position] != slot or terms.codes[position] != code
+    ):
+        position = (position + 1) & mask
+    return position
 
 
 def no_terms(n_terms: int) -> Terms:
@@ -103,9 +105,9 @@ def _filed(terms: Terms, used: NDArray[np.int64], n_slots: int) -> Terms:
 @njit(nogil=True, cache=True)
 def _insert(terms, slots, codes, numbers):
     for i in range(len(slots)):
-        place = term_place(terms, slots[i], codes[i])
-        terms.slots[place], terms.codes[place] = slots[i], codes[i]
-        terms.numbers[place] = numbers[i]
+        position = term_position(terms, slots[i], codes[i])
+        terms.slots[position], terms.codes[position] = slots[i], codes[i]
+        terms.numbers[position] = numbers[i]
 
 
 @njit(nogil=True, cache=True)
@@ -139,10 +141,10 @@ def _count_terms(filters, slots, is_point, n_slots, terms):
             presence[slots[c]] += 1
             continue
         code = filters.low[filters.piece_start[c]]
-        place = term_place(terms, slots[c], code)
-        if terms.slots[place] < 0:
-            terms.slots[place], terms.codes[place] = slots[c], code
-            terms.numbers[place] = n_terms
+        position = term_position(terms, slots[c], code)
+        if terms.slots[position] < 0:
+            terms.slots[position], terms.codes[position] = slots[c], code
+            terms.numbers[position] = n_terms
             n_terms += 1
     return presence, uses, n_terms
 
@@ -153,7 +155,7 @@ def _term_counts(filters, slots, is_point, terms, n_terms):
     for c in range(len(slots)):
         if slots[c] >= 0 and is_point[c]:
             code = filters.low[filters.piece_start[c]]
-            counts[terms.numbers[term_place(terms, slots[c], code)]] += 1
+            counts[terms.numbers[term_position(terms, slots[c], code)]] += 1
     return counts
 
 
@@ -171,7 +173,7 @@ def _choose(filters, slots, is_point, terms, counts, n_slots):
             number = np.int64(slots[c])
             if is_point[c]:
                 code = filters.low[filters.piece_start[c]]
-                number = n_slots + terms.numbers[term_place(terms, slots[c], code)]
+                number = n_slots + terms.numbers[term_position(terms, slots[c], code)]
             if counts[number] < least:
                 least, term[f], primary[f] = counts[number], number, c
     return term, primary
@@ -179,15 +181,15 @@ def _choose(filters, slots, is_point, terms, counts, n_slots):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _centre(filters, c, bottom, top):
-    """Where in its slot a constraint lies: 0 … _CENTRES - 1."""
+    """The part of its slot, 0 … _CENTRES - 1, in which a constraint lies."""
     low = max(filters.low[filters.piece_start[c]], bottom)
     high = min(filters.high[filters.piece_start[c + 1] - 1], top)
     span = np.float64(top) - np.float64(bottom)
     if span <= 0:  # also where neighbouring codes are the same as doubles
         return 0
     at = (np.float64(low) + np.float64(high)) / 2 - np.float64(bottom)
-    place = at / span * _CENTRES
-    return min(max(np.int64(place), 0), _CENTRES - 1)
+    position = at / span * _CENTRES
+    return min(max(np.int64(position), 0), _CENTRES - 1)
 
 
 @njit(nogil=True, cache=True)

@@ -3,8 +3,8 @@
     events ─▶ enter: cells, signatures, postings ─▶ visits by posting ─▶ sift: tiles of 1024 filters,
     and the exact check of what is left ─▶ pairs (event, filter), sorted ─▶ keys per event
 
-Those of few events, as they come from a stream, are written to the host's memory and sorted there,
-which takes fewer calls of CUDA: each of them gives the interpreter away.
+The pairs of few events, as in a stream, are written to the host's memory and sorted there. This
+takes fewer CUDA calls, each of which releases the GIL.
 
 The table is that of the CPU; `gpu_layout` makes larger tiles of it, in a table made for many
 matches, too. Filters of small postings are checked without rows. Events that reach into arrays of
@@ -58,7 +58,7 @@ VARIANTS = tuple(
     {"WARPS": _WARPS, "FEW": 64, "PROBES": _PROBES, "MOST_ROWS": _MOST_ROWS, "WIDE": is_wide}
     for is_wide in (0, 1)
 )
-_ARRAYS = (  # of the table, as `Filters` in events.cuh has them; then come the layout's
+_ARRAYS = (  # of the table, in the order of `Filters` in events.cuh; the arrays of the layout follow
     "posting_start", "slot_posting", "term_slots", "term_codes", "term_postings", "slot_bit",
     "bound_start", "bounds", "signatures", "filter_start", "piece_start", "groups", "slots", "low",
     "high",
@@ -68,7 +68,7 @@ _N_COUNTERS = 4
 
 
 class Space:
-    """What one thread needs to match: a stream, and where the table is on the card."""
+    """The workspace of a thread: a lane, and the addresses of the table on the card."""
 
     def __init__(self, table: Table, options: Options) -> None:
         import cupy
@@ -103,7 +103,7 @@ class Space:
             self.filters = self.lane.send("filters", np.array(addresses + sizes, np.int64))
             self.lane.stream.synchronize()
 
-    def send(self, batch: Batch, has_places: bool, room: int, are_few: bool) -> tuple[Any, int]:
+    def send(self, batch: Batch, has_elements: bool, room: int, are_few: bool) -> tuple[Any, int]:
         """The events on the card, behind a header that says where all is and counters of 0; and how
         many blocks a tile has. There will be room for so many pairs, on the host if they are few."""
         layout, lane = self.layout, self.lane
@@ -116,7 +116,7 @@ class Space:
         n_words = slots_at + (n_entries + 1) // 2
         there = lane.empty("events", n_words, np.int64)
         n_chunks = _n_chunks(n_events, layout.n_tiles)
-        places = (start_at, codes_at, slots_at, _HEADER, counts_at)
+        offsets = (start_at, codes_at, slots_at, _HEADER, counts_at)
         words = lane.staged("events", n_words)
         buffers = self._buffers(n_events, n_entries)
         if are_few:
@@ -124,12 +124,12 @@ class Space:
             pairs_at = lane.address_of("pairs")
         else:
             pairs_at = lane.empty("pairs", room, np.uint64).data.ptr
-            self.room = room  # once there is memory for it: other events may need less
+            self.room = room  # only after the allocation succeeded
         words[:_HEADER] = [
-            n_events, has_places, -(-n_events // n_chunks), n_chunks, room,
-            *(there.data.ptr + 8 * at for at in places),
+            n_events, has_elements, -(-n_events // n_chunks), n_chunks, room,
+            *(there.data.ptr + 8 * at for at in offsets),
             *(array.data.ptr for array in buffers), pairs_at,
-            self._key_start.data.ptr if self.finds_keys(has_places) else 0,
+            self._key_start.data.ptr if self.finds_keys(has_elements) else 0,
         ]  # fmt: skip
         words[_HEADER:start_at] = 0
         np.subtract(batch.event_start, first, out=words[start_at:codes_at])
@@ -138,12 +138,12 @@ class Space:
         lane.send_staged("events", there)
         return there, n_chunks
 
-    def finds_keys(self, has_places: bool) -> bool:
-        """Are pairs those of events and keys, not of events and filters?"""
-        return self.keys is not None and not has_places
+    def finds_keys(self, has_elements: bool) -> bool:
+        """True if pairs are of event and key, not of event and filter."""
+        return self.keys is not None and not has_elements
 
     def _buffers(self, n_events: int, n_entries: int) -> tuple[Any, ...]:
-        """What kernels write to: an event visits two postings per entry and one more, at most."""
+        """Buffers of the kernels: an event visits at most two postings per entry and one more."""
         lane, n_visits = self.lane, n_events + 2 * n_entries
         return (
             lane.empty("ends", self.layout.n_large, np.int64),
@@ -166,7 +166,7 @@ class Space:
         lane.launch(self._compare, _COMPARING, _THREADS, *given)
 
     def gather(self, pairs: Any, n_events: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """Where the keys of each event begin, and the keys, of 32 bits where all fit."""
+        """(start of the keys of each event, keys); the keys have 32 bits if all fit."""
         n_pairs, width = len(pairs), self.keys.dtype.itemsize
         n_words = n_events + 1 + -(-n_pairs * width // 8)
         out = self.lane.empty("keys", n_words, np.int64)
@@ -185,7 +185,7 @@ def _n_chunks(n_events: int, n_tiles: int) -> int:
 
 
 def workspace(table: Table, options: Options) -> Space:
-    """What one thread mutates."""
+    """The workspace of one thread."""
     return Space(table, options)
 
 
@@ -198,22 +198,22 @@ def match(table: Table, batch: Batch, workspace: Space, options: Options) -> Par
     first, last = batch.event_start[0], batch.event_start[-1]
     if n_events > 1 and n_events + 2 * (last - first) > MOST_VISITS:
         return _in_halves(table, batch, workspace, options)
-    has_places = bool(batch.places[first:last].max(initial=0))
+    has_elements = bool(batch.elements[first:last].max(initial=0))
     with workspace.lane.stream, guarded("matching"):
-        found = _pairs(batch, workspace, has_places)
-        if found is None:
+        result = _pairs(batch, workspace, has_elements)
+        if result is None:
             return _in_halves(table, batch, workspace, options)
-        pairs, candidates, may_repeat = found
+        pairs, candidates, may_repeat = result
         if len(pairs) == 0:
             return Part(np.zeros(n_events + 1, np.int64), np.empty(0, np.int64), candidates)
         if not isinstance(pairs, np.ndarray):
-            if workspace.finds_keys(has_places) and not may_repeat:
+            if workspace.finds_keys(has_elements) and not may_repeat:
                 return Part(*workspace.gather(pairs, n_events), candidates)
             pairs = workspace.lane.fetch_staged("pairs", pairs)
     hit_start, hits = csr.by_upper_half(pairs, n_events)
-    if workspace.finds_keys(has_places):
+    if workspace.finds_keys(has_elements):
         return Part(hit_start, table.keys[hits], candidates)
-    if has_places:
+    if has_elements:
         hit_start, hits = _confirmed(
             table, stored_filters.narrowed(table, batch), hit_start, hits, workspace.first
         )
@@ -230,7 +230,7 @@ def _in_halves(table: Table, batch: Batch, workspace: Space, options: Options) -
     return end_to_end([match(table, half, workspace, options) for half in halves])
 
 
-def _pairs(batch: Batch, space: Space, has_places: bool) -> tuple[Any, int, bool] | None:
+def _pairs(batch: Batch, space: Space, has_elements: bool) -> tuple[Any, int, bool] | None:
     """Pairs of event and filter or key, ascending, how many were compared, and whether a pair may be
     there twice. They are on the card, unless they are few; None where there are so many that half the
     events are enough."""
@@ -238,7 +238,7 @@ def _pairs(batch: Batch, space: Space, has_places: bool) -> tuple[Any, int, bool
     are_few = n_events <= FEW_EVENTS and n_events * space.found_each <= FEW_PAIRS
     room = FEW_PAIRS if are_few else space.room
     while True:
-        events, n_chunks = space.send(batch, has_places, room, are_few)
+        events, n_chunks = space.send(batch, has_elements, room, are_few)
         space.launch(events, n_events, n_chunks)
         counters = space.lane.fetch_staged("counters", events[_HEADER : _HEADER + _N_COUNTERS])
         n_pairs, _, candidates, may_repeat = counters.tolist()
@@ -260,14 +260,14 @@ def _pairs(batch: Batch, space: Space, has_places: bool) -> tuple[Any, int, bool
 
 @njit(nogil=True, cache=True)
 def _confirmed(table, batch, hit_start, hits, first):
-    """What is left of the hits by the check that knows arrays of objects."""
+    """The hits that the exact check with arrays of objects confirms."""
     start = np.zeros(len(hit_start), np.int64)
     kept = np.empty(len(hits), np.int32)
     end = 0
     for event in range(len(hit_start) - 1):
-        has_places = enter(batch, event, first)
+        has_elements = enter(batch, event, first)
         for i in range(hit_start[event], hit_start[event + 1]):
-            if filter_holds(table, hits[i], batch, event, first, has_places):
+            if filter_holds(table, hits[i], batch, event, first, has_elements):
                 kept[end] = hits[i]
                 end += 1
         leave(batch, event, first)

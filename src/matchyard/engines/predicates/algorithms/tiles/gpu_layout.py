@@ -1,4 +1,4 @@
-"""How `tiles` lies on a GPU: tiles of 1024 filters within large postings, and their rows of bits."""
+"""The table of `tiles` on a GPU: tiles of 1024 filters in large postings, and their rows of bits."""
 
 from __future__ import annotations
 
@@ -160,9 +160,9 @@ def _laid_out(table: Table, row_bytes: int) -> Layout:
 
 
 def layout_of(table: Table, row_bytes: int) -> Layout:
-    """The layout of a table whose tiles have at most so many bytes of rows, made when first asked
-    for. Removals do not change it."""
-    found: Layout = kept.of(
+    """The layout of a table with at most so many bytes of rows per tile, made at first use. Removals
+    keep it."""
+    laid_out: Layout = kept.of(
         table.filter_start, ("tiles", row_bytes), lambda: _laid_out(table, row_bytes)
     )
-    return found
+    return laid_out

@@ -1,10 +1,10 @@
-// Which filters of a tile events may match: rows are ANDed, and what survives is queued per warp.
+// AND the rows of a tile for events, and queue the remaining filters per warp.
 
 #include "check.cuh"
 
 #define STEP 4  // rows that are ANDed before a warp asks whether anything is left
 
-// What survived the rows of a tile and is to be checked, 32 pairs at a time.
+// Pairs that passed the rows of a tile, to be checked 32 at a time.
 struct Queue {
     word_t* pairs;  // room for 64
     int n_queued;
@@ -67,7 +67,7 @@ __device__ __forceinline__ Tile tile_of(const Filters& filters, int number, cons
     return tile;
 }
 
-// Which cells of the most selective slots leave any filter at all; a warp takes a row.
+// The cells of the most selective slots that leave any filter; a warp takes a row.
 __device__ __forceinline__ void probe(
     const Filters& filters, const Tile& tile, unsigned char (*is_open)[MOST_ROWS]
 ) {

@@ -2,8 +2,8 @@
 
 For each list of a tile (`sweep_build`) the events go by in ascending order of their codes in its
 slot. A row of 512 bits goes with them: every end that they pass flips a bit, and each event ANDs
-the row, as it is when the event's own code is reached, to its result. What is left after all lists
-is exact; no filter is compared with an event.
+the row, as it is when the event's own code is reached, to its result. The result after all
+lists is exact; no filter is compared with an event.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def sweep(
     table: Any,
     batch: Any,
     visits: tuple[NDArray[np.int32], NDArray[np.int32]],
-    place: NDArray[np.int32],
+    ends: NDArray[np.int32],
     room: Bits,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
     """The filters that each event satisfies, slot by slot; how many bits were flipped for that?
@@ -76,7 +76,7 @@ def sweep(
     for start in range(0, batch.n_rows, step):
         stop = min(start + step, batch.n_rows)
         some = slice(*np.searchsorted(events, [start, stop]))
-        by = by_posting(postings[some], events[some] - start, place)
+        by = by_posting(postings[some], events[some] - start, ends)
         bits = room.of(stop - start, n_words)
         n_flips += _sweep(table, batch, start, by, bits)
         _count_bits(bits, counts[start + 1 : stop + 1])
@@ -249,7 +249,7 @@ def _sweep_tile(table, tile, values, n_rows, rows):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _prefetch_rows(rows, row_at, cell_ends, cell_at, cells, first, last):
-    """Have the rows of a list fetched that its entries need, and where its ends are."""
+    """Prefetch the rows of a list that its entries need, and the start of its ends."""
     for i in range(first, last):
         prefetch(rows, row_at + TILE_WORDS * cells[i])
         prefetch(cell_ends, cell_at + cells[i])
@@ -257,7 +257,7 @@ def _prefetch_rows(rows, row_at, cell_ends, cell_at, cells, first, last):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _prefetch_ends(codes, filters, first_end, cell_ends, cell_at, cells, first, last):
-    """Have the ends of a list fetched that its entries need."""
+    """Prefetch the ends of a list that its entries need."""
     for i in range(first, last):
         prefetch(codes, first_end + cell_ends[cell_at + cells[i]])
         prefetch(filters, first_end + cell_ends[cell_at + cells[i]])

@@ -1,7 +1,6 @@
 """tiles for many matches, the build: where the filters of a tile begin and cease to hold.
 
-Where much of a tile matches, bits that leave out filters leave out little. Such a table has *lists*
-instead: for a tile and a slot, the codes at which one of the 512 filters begins to be satisfied or
+If events match much of a tile, bitsets rule out little. Such a table has *lists* instead: for a tile and a slot, the codes at which one of the 512 filters begins to be satisfied or
 ceases to be, in ascending order, and for every cell of the slot a row of bits with the filters that
 are satisfied where the cell begins. The row of an event's cell, with the bits flipped of all ends
 up to the event's own code, says of 512 filters exactly which are satisfied in the slot.
@@ -75,8 +74,8 @@ def no_lists() -> Lists:
 
 
 def can_list(table: Any, slots: NDArray[np.int32], uses: NDArray[np.int64], cells: Cells) -> bool:
-    """Can lists tell all of what filters ask for? Not what is negated, or asked of several slots
-    or of one without cells; and pieces that overlap would flip a bit once too often."""
+    """True if lists can hold all constraints: none negated, on several slots or on a slot without
+    cells. Pieces must not overlap, since each would flip the same bit."""
     if len(table.groups) or uses[cells.slot_bit >= 0].sum() < len(slots):
         return False
     return not len(table.piece_start) or bool(_are_apart(table))
@@ -84,7 +83,7 @@ def can_list(table: Any, slots: NDArray[np.int32], uses: NDArray[np.int64], cell
 
 @njit(nogil=True, cache=True)
 def _are_apart(table):
-    """Are the pieces of every constraint in ascending order, without touching each other?"""
+    """True if the pieces of every constraint ascend and do not touch each other."""
     for c in range(len(table.piece_start) - 1):
         for p in range(table.piece_start[c] + 1, table.piece_start[c + 1]):
             if table.low[p] <= table.high[p - 1]:
@@ -115,7 +114,7 @@ def lists(table: Any, slots: NDArray[np.int32], cells: Cells) -> Lists:
 
 
 def are_too_deep(table: Any, slots: NDArray[np.int32]) -> bool:
-    """Has a filter so many constraints on one slot that their lists would take most of the memory?"""
+    """True if a filter has too many constraints on one slot: their lists would need much memory."""
     return int(_nth_on_slot(table, slots).max(initial=0)) >= _MOST_ON_SLOT
 
 

@@ -71,9 +71,9 @@ extern "C" __global__ void __launch_bounds__(WARPS * LANES, 2) sift(
     const Filters& filters = *given_filters;
     const Events& events = *given_events;
     int number = blockIdx.x / events.n_chunks;
-    int place = filters.tile_place[number];
-    offset_t start = place ? events.ends[place - 1] : 0;
-    offset_t end = events.ends[place];
+    int posting = filters.tile_place[number];
+    offset_t start = posting ? events.ends[posting - 1] : 0;
+    offset_t end = events.ends[posting];
     // An event whose values repeat may visit a posting several times: there can be more visits than
     // events.
     offset_t chunk = max(events.chunk, (end - start + events.n_chunks - 1) / events.n_chunks);

@@ -32,7 +32,11 @@ from matchyard.engines.predicates.algorithms.tiles.cells import (
     piece_cells,
     share_matched,
 )
-from matchyard.engines.predicates.algorithms.tiles.filing import describe, order_filters, term_place
+from matchyard.engines.predicates.algorithms.tiles.filing import (
+    describe,
+    order_filters,
+    term_position,
+)
 from matchyard.engines.predicates.algorithms.tiles.sweep import Bits, sweep
 from matchyard.engines.predicates.algorithms.tiles.sweep_build import (
     are_too_deep,
@@ -53,7 +57,7 @@ SUPPORTS = "predicates"
 
 
 class Options(NamedTuple):
-    """What can be set."""
+    """The options of the algorithm."""
 
     cells: int = 32  # per slot
     survivors: float = 0.1  # filters that the bits of a tile should let pass, on average
@@ -104,21 +108,21 @@ class Table(NamedTuple):
 
 
 class Workspace:
-    """What matching notes about events, and the candidates; grows to what was needed."""
+    """Scratch memory of a thread; grows with the batches."""
 
     def __init__(self, table: Table) -> None:
         self.first = no_slots(stored_filters.n_slots(table))
         self.seen = np.full(len(table.posting_start) - 1, -1, np.int64)  # events, counted on…
         self.n_seen = 0  # …over all calls
-        self.place = np.zeros(len(table.posting_start) - 1, np.int32)
-        self.found = np.empty((2, 4096), np.int32)
+        self.ends = np.zeros(len(table.posting_start) - 1, np.int32)
+        self.pairs = np.empty((2, 4096), np.int32)
         self.bits = Bits()
         self.interfaces: NDArray[np.int32] | None = None  # see `_interfaces`, when first needed
         self.marked = np.empty(0, np.int64)
 
 
 def check(options: Options) -> None:
-    """Refuse options that make no sense."""
+    """Refuse options outside their limits."""
     if not 1 <= options.cells <= MAX_CELLS:
         raise UsageError(f'option "cells" must be 1 to {MAX_CELLS}, not {options.cells}')
     if not options.survivors > 0:
@@ -130,7 +134,7 @@ def check(options: Options) -> None:
 
 
 def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Options) -> None:
-    """Refuse a table that matching must not be given: see `kernels.inspection`."""
+    """Refuse a damaged table: see `kernels.inspection`."""
     n_filters = stored_filters.inspect(look, table, vocabulary)
     n_postings = look.length("posting_start") - 1
     look.expect("posting_start", n_postings >= 1, "has no posting")
@@ -150,7 +154,7 @@ def inspect(look: Inspection, table: Table, vocabulary: Vocabulary, options: Opt
     look.shape("signatures", 0 if has_lists else n_filters)
     if look.is_thorough:
         look.expect("term_slots", (table.term_slots < 0).any(), "has no free slot")
-        # An event looks at a posting once, whatever leads there; all look at the first anyway.
+        # An event visits a posting once; all visit the first one.
         by_slot = table.slot_posting[table.slot_posting >= 0]
         by_term = table.term_postings[table.term_slots >= 0]
         look.distinct("slot_posting", np.append(by_slot, 0), n_postings)
@@ -168,11 +172,11 @@ def compile(
     subscriptions: Filters, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
     """File the filters, lay like ones side by side, and make the bits."""
-    found = stored_filters.distinct(subscriptions, keys)
-    n_slots = stored_filters.n_slots(found.filters)
-    is_plain = len(found.filters.filter_start) - 1 <= options.small
-    order = order_filters(found.filters, n_slots, is_plain)
-    stored = stored_filters.store(found, order.filters)
+    rows = stored_filters.distinct(subscriptions, keys)
+    n_slots = stored_filters.n_slots(rows.filters)
+    is_plain = len(rows.filters.filter_start) - 1 <= options.small
+    order = order_filters(rows.filters, n_slots, is_plain)
+    stored = stored_filters.store(rows, order.filters)
     slots, is_point = describe(stored)
     if is_plain:
         slots[:] = -1
@@ -201,7 +205,7 @@ def _is_dense(
     high: NDArray[np.uint8],
     options: Options,
 ) -> bool:
-    """Does an event match so much of a tile that all of it had better be swept?"""
+    """True if events match so much of a tile that a sweep is faster."""
     if not can_list(stored, slots, uses, cells):
         return False
     share = share_matched(stored, slots, is_point, uses, cells, shares, low, high)
@@ -236,18 +240,18 @@ def _match(table: Table, batch: Batch, workspace: Workspace, interfaces: NDArray
     if len(table.tile_start):
         workspace.n_seen += n_events
         visits = posting, event
-        hit_start, hits, candidates = sweep(table, batch, visits, workspace.place, workspace.bits)
-        if not batch.places.any():
+        hit_start, hits, candidates = sweep(table, batch, visits, workspace.ends, workspace.bits)
+        if not batch.elements.any():
             return stored_filters.finish(table, hit_start, hits, candidates)
-        found = np.stack([np.repeat(np.arange(n_events, dtype=np.int32), np.diff(hit_start)), hits])
+        pairs = np.stack([np.repeat(np.arange(n_events, dtype=np.int32), np.diff(hit_start)), hits])
     else:
-        workspace.found, n_found, candidates = select(
-            table, cells, signatures, posting, event, workspace.place, workspace.found
+        workspace.pairs, n_pairs, candidates = select(
+            table, cells, signatures, posting, event, workspace.ends, workspace.pairs
         )
         hit_start = np.empty(n_events + 1, np.int64)
-        found = workspace.found[:, :n_found]
+        pairs = workspace.pairs[:, :n_pairs]
     marks = interfaces, workspace.marked, workspace.n_seen
-    hits = verify(table, batch, found, workspace.first, marks, hit_start)
+    hits = verify(table, batch, pairs, workspace.first, marks, hit_start)
     workspace.n_seen += n_events
     return stored_filters.finish(table, hit_start, hits, candidates)
 
@@ -305,7 +309,7 @@ class _TermTable(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def _visit(table, batch, cells, signatures, seen, n_seen):
-    """Which postings each event looks at, and its cells and signature on the way."""
+    """The postings that each event visits, and its cells and signature."""
     terms = _TermTable(table.term_slots, table.term_codes)
     n_events = len(batch.event_start) - 1
     has_unfiled = table.posting_start[1] > 0
@@ -332,9 +336,9 @@ def _visit(table, batch, cells, signatures, seen, n_seen):
             if is_first and table.slot_posting[slot] >= 0:
                 postings[end], events[end] = table.slot_posting[slot], event
                 end += 1
-            place = term_place(terms, slot, code)
-            if terms.slots[place] >= 0:
-                posting = table.term_postings[place]
+            position = term_position(terms, slot, code)
+            if terms.slots[position] >= 0:
+                posting = table.term_postings[position]
                 if seen[posting] != n_seen + event:
                     seen[posting] = n_seen + event
                     postings[end], events[end] = posting, event

@@ -1,8 +1,8 @@
-// Which postings an event visits, and its cells and signature.
+// The postings that an event visits, its cells and its signature.
 
 #include "events.cuh"
 
-#define LOOK_BACK 32  // values of a slot among which the same one is found again
+#define LOOK_BACK 32  // values of a slot among which the same one is stored again
 
 // The cell of a code, as `cells.cell_of` has it.
 __device__ __forceinline__ int cell_of(const offset_t* bounds, int first, int last, offset_t code) {
@@ -17,17 +17,17 @@ __device__ __forceinline__ int cell_of(const offset_t* bounds, int first, int la
 
 // The posting of one code of a slot, -1 for none.
 __device__ __forceinline__ int term_posting(const Filters& filters, int slot, offset_t code) {
-    word_t place = mix64((word_t)code ^ mix64((word_t)slot)) & filters.term_mask;
+    word_t position = mix64((word_t)code ^ mix64((word_t)slot)) & filters.term_mask;
     while (true) {
-        int found = filters.term_slots[place];
-        if (found < 0) return -1;
-        if (found == slot && filters.term_codes[place] == code) return filters.term_postings[place];
-        place = (place + 1) & filters.term_mask;
+        int stored = filters.term_slots[position];
+        if (stored < 0) return -1;
+        if (stored == slot && filters.term_codes[position] == code) return filters.term_postings[position];
+        position = (position + 1) & filters.term_mask;
     }
 }
 
-// Has the event the same value in an entry before? Far ones are not looked for: a visit more costs
-// time, and the host is told that there may be pairs that are found twice.
+// True if one of the last entries of the event has the same value. Farther ones cost a second visit:
+// the host is told that pairs may be stored twice.
 __device__ __forceinline__ bool is_again(const Events& events, offset_t first, offset_t entry) {
     offset_t stop = max(first, entry - LOOK_BACK);
     for (offset_t other = entry - 1; other >= stop; other--) {

@@ -16,26 +16,26 @@ _FEW = 12  # filters of a posting that are compared one by one, without bits
 
 
 @njit(nogil=True, cache=True)
-def by_posting(postings, events, place):
+def by_posting(postings, events, ends):
     """Sort the visits by posting: (postings, where the events of each begin, events)."""
     touched = np.empty(len(postings), np.int32)
     n_touched = 0
     for i in range(len(postings)):
-        if place[postings[i]] == 0:
+        if ends[postings[i]] == 0:
             touched[n_touched] = postings[i]
             n_touched += 1
-        place[postings[i]] += 1
+        ends[postings[i]] += 1
     start = np.empty(n_touched + 1, np.int64)
     start[0] = 0
     for i in range(n_touched):
-        start[i + 1] = start[i] + place[touched[i]]
-        place[touched[i]] = start[i]
+        start[i + 1] = start[i] + ends[touched[i]]
+        ends[touched[i]] = start[i]
     sorted_events = np.empty(len(events), np.int32)
     for i in range(len(postings)):
-        sorted_events[place[postings[i]]] = events[i]
-        place[postings[i]] += 1
+        sorted_events[ends[postings[i]]] = events[i]
+        ends[postings[i]] += 1
     for i in range(n_touched):
-        place[touched[i]] = 0
+        ends[touched[i]] = 0
     return touched[:n_touched], start, sorted_events
 
 
@@ -54,7 +54,7 @@ def within(first, last, base):
 
 @njit(nogil=True, cache=True, forceinline=True)
 def tiles_alive(list_start, list_slot, list_at, bits, block, cells, event, lanes):
-    """Which tiles of a block an event may match."""
+    """A word with the tiles of a block that an event may match."""
     for i in range(list_start[block], list_start[block + 1]):
         lanes &= bits[list_at[i] + cells[event, list_slot[i]]]
         if lanes == ZERO:
@@ -64,7 +64,7 @@ def tiles_alive(list_start, list_slot, list_at, bits, block, cells, event, lanes
 
 @njit(nogil=True, cache=True, forceinline=True)
 def filters_alive(list_start, slots, at, bits, tile, cells, event, row):
-    """Leave in `row` the filters of a tile that an event may match; which of its words are not 0?"""
+    """Write the filters of a tile that an event may match to `row`; returns its words that are not 0."""
     alive = ~ZERO >> np.uint64(64 - TILE_WORDS)
     for i in range(list_start[tile], list_start[tile + 1], GROUP):
         alive = and_8_rows(
@@ -84,38 +84,38 @@ def filters_alive(list_start, slots, at, bits, tile, cells, event, row):
 
 
 @njit(nogil=True, cache=True)
-def _room(found, n_needed):
-    if n_needed <= found.shape[1]:
-        return found
-    larger = np.empty((2, max(n_needed, 2 * found.shape[1])), np.int32)
-    larger[:, : found.shape[1]] = found
+def _room(pairs, n_needed):
+    if n_needed <= pairs.shape[1]:
+        return pairs
+    larger = np.empty((2, max(n_needed, 2 * pairs.shape[1])), np.int32)
+    larger[:, : pairs.shape[1]] = pairs
     return larger
 
 
 @njit(nogil=True, cache=True)
-def select(table, cells, signatures, postings, events, place, found):
-    """Candidates whose bits and signature fit: (found, how many, how many were compared)."""
+def select(table, cells, signatures, postings, events, ends, pairs):
+    """Candidates whose bits and signature fit: (pairs, how many, how many were compared)."""
     posting_start, own = table.posting_start, table.signatures
     tile_start, tile_slot = table.tile_list_start, table.tile_list_slot
     tile_at, tile_bits = table.tile_list_at, table.tile_bits
     block_start, block_slot = table.block_list_start, table.block_list_slot
     block_at, block_bits = table.block_list_at, table.block_bits
-    touched, event_start, sorted_events = by_posting(postings, events, place)
-    n_found, candidates = 0, 0
+    touched, event_start, sorted_events = by_posting(postings, events, ends)
+    n_pairs, candidates = 0, 0
     row, inside = np.empty(TILE_WORDS, np.uint64), np.empty(TILE_WORDS, np.uint64)
     alive, here = np.empty(len(cells), np.uint64), np.empty(len(cells) + 1, np.int32)
     for i in range(len(touched)):
         first, last = posting_start[touched[i]], posting_start[touched[i] + 1]
         some = sorted_events[event_start[i] : event_start[i + 1]]
         if last - first <= _FEW:
-            found = _room(found, n_found + len(some) * (last - first))
+            pairs = _room(pairs, n_pairs + len(some) * (last - first))
             candidates += len(some) * (last - first)
             for event in some:
                 missing = ~signatures[event]
                 for f in range(first, last):
                     if own[f] & missing == ZERO:
-                        found[0, n_found], found[1, n_found] = event, f
-                        n_found += 1
+                        pairs[0, n_pairs], pairs[1, n_pairs] = event, f
+                        n_pairs += 1
             continue
         first_tile, last_tile = first // TILE, (last + TILE - 1) // TILE
         for block in range(first_tile >> 6, (last_tile + 63) >> 6):
@@ -145,7 +145,7 @@ def select(table, cells, signatures, postings, events, place, found):
                     )
                     if words == ZERO:
                         continue
-                    found = _room(found, n_found + TILE)
+                    pairs = _room(pairs, n_pairs + TILE)
                     missing = ~signatures[event]
                     while words != ZERO:
                         word = np.int64(lowest_one(words))
@@ -155,42 +155,46 @@ def select(table, cells, signatures, postings, events, place, found):
                             f = tile * TILE + 64 * word + np.int64(lowest_one(lanes))
                             lanes &= lanes - ONE
                             candidates += 1
-                            found[0, n_found], found[1, n_found] = event, f
-                            n_found += own[f] & missing == ZERO
-    return found, n_found, candidates
+                            pairs[0, n_pairs], pairs[1, n_pairs] = event, f
+                            n_pairs += own[f] & missing == ZERO
+    return pairs, n_pairs, candidates
 
 
 @njit(nogil=True, cache=True)
-def verify(table, batch, found, first, marks, hit_start):
+def verify(table, batch, pairs, first, marks, hit_start):
     """The exact check of all candidates, event by event."""
     interfaces, marked, n_seen = marks
-    n_events, n_found = len(hit_start) - 1, found.shape[1]
+    n_events, n_pairs = len(hit_start) - 1, pairs.shape[1]
     start = np.zeros(n_events + 1, np.int64)
-    for i in range(n_found):
-        start[found[0, i] + 1] += 1
+    for i in range(n_pairs):
+        start[pairs[0, i] + 1] += 1
     for event in range(n_events):
         start[event + 1] += start[event]
-    filters = np.empty(n_found + 16, np.int32)
-    filters[n_found:] = 0
+    filters = np.empty(n_pairs + 16, np.int32)
+    filters[n_pairs:] = 0
     end = start[:-1].copy()
-    for i in range(n_found):
-        filters[end[found[0, i]]] = found[1, i]
-        end[found[0, i]] += 1
+    for i in range(n_pairs):
+        filters[end[pairs[0, i]]] = pairs[1, i]
+        end[pairs[0, i]] += 1
     filter_start, piece_start, groups = table.filter_start, table.piece_start, table.groups
     slots, low, high = table.slots, table.low, table.high
     event_start, entry_slots, codes = batch.event_start, batch.slots, batch.codes
-    places, place_parent, place_array = batch.places, batch.place_parent, batch.place_array
+    elements, element_parent, element_array = (
+        batch.elements,
+        batch.element_parent,
+        batch.element_array,
+    )
     n_hits = 0
     for event in range(n_events):
         hit_start[event] = n_hits
         if start[event] == start[event + 1]:
             continue
-        has_places = False
+        has_elements = False
         from_entry, to_entry = event_start[event], event_start[event + 1]
         for entry in range(to_entry - 1, from_entry - 1, -1):  # as in `exact_check.enter`
             if entry_slots[entry] < len(first):
                 first[entry_slots[entry]] = entry - from_entry
-            has_places |= places[entry] > 0
+            has_elements |= elements[entry] > 0
         for i in range(start[event], start[event + 1]):
             prefetch(filter_start, filters[i + 12])
             ahead = filter_start[filters[i + 8]]
@@ -206,8 +210,8 @@ def verify(table, batch, found, first, marks, hit_start):
                 continue
             if holds(
                 filter_start, piece_start, groups, slots, low, high, filters[i],
-                entry_slots, codes, places, place_parent, place_array,
-                from_entry, to_entry, first, has_places,
+                entry_slots, codes, elements, element_parent, element_array,
+                from_entry, to_entry, first, has_elements,
             ):  # fmt: skip
                 filters[n_hits] = filters[i]
                 n_hits += 1

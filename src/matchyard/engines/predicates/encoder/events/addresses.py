@@ -1,11 +1,9 @@
-"""IP addresses as text whose order is that of the addresses: what `ipaddress` takes, in hex."""
+"""IP addresses (as `ipaddress` reads them) as hex text in the order of the addresses."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
-
-LENGTH = 33  # bytes of the longest: "6" and 32 digits; `out` has at least that many
 
 
 @njit(nogil=True, cache=True)
@@ -15,7 +13,7 @@ def _hex(digit):
 
 @njit(nogil=True, cache=True)
 def _dotted(text, start, end, out, n_out):
-    """Write the eight digits of an IPv4 address; false if it is none."""
+    """Write the eight digits of an IPv4 address; false if the text is none."""
     n_octets, value, n_digits = 0, 0, 0
     for position in range(start, end + 1):
         if position == end or text[position] == 46:
@@ -52,7 +50,7 @@ def _group(text, start, end, out, n_out):
 
 @njit(nogil=True, cache=True)
 def address(text, start, end, out):
-    """Write the address that the text is; returns its length, 0 where it is none."""
+    """Write a text's address to `out`, which has room for 33 bytes; returns the length, 0 for none."""
     if _dotted(text, start, end, out, 1):
         out[0] = 52
         return 9

@@ -1,12 +1,13 @@
-"""Attributes to entries: every value, read in all ways that constraints on its name ask for."""
+"""Attributes to entries: a code for every value in each slot of its name."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates.encoder.events.addresses import address
 from matchyard.engines.predicates.encoder.events.attributes import (
     FALSE,
     NUMBER,
@@ -17,55 +18,56 @@ from matchyard.engines.predicates.encoder.events.attributes import (
     Column,
 )
 from matchyard.engines.predicates.encoder.events.pattern_index import find_patterns
-from matchyard.engines.predicates.encoder.json.decimals import bits_to_double
+from matchyard.engines.predicates.encoder.events.slot_texts import (
+    NOT_FOLDED,
+    case_folds,
+    is_folded,
+    rewrite,
+)
 from matchyard.engines.predicates.encoder.layout import Batch, Kind, Vocabulary
 from matchyard.engines.predicates.encoder.number_codes import number_code
+from matchyard.kernels.bits import float_of
+from matchyard.kernels.growing import with_room
 from matchyard.kernels.hashing import is_equal, xxh64
 from matchyard.kernels.strings import home
 
-_PRESENT, _NUMBER, _OTHER, _TEXT = (
-    int(Kind.PRESENT),
-    int(Kind.NUMBER),
-    int(Kind.OTHER),
-    int(Kind.TEXT),
-)
-_REVERSED, _FOLDED, _FOLDED_REVERSED = (
-    int(Kind.REVERSED),
-    int(Kind.FOLDED),
-    int(Kind.FOLDED_REVERSED),
-)
-_ADDRESS, _PATTERN, _FOLDED_PATTERN = int(Kind.ADDRESS), int(Kind.PATTERN), int(Kind.FOLDED_PATTERN)
+_NUMBER, _OTHER = int(Kind.NUMBER), int(Kind.OTHER)
+_TEXT, _FIRST_PATTERN = int(Kind.TEXT), int(Kind.PATTERN)
 _DOT = np.uint8(46)
-_NAME = 256  # bytes of a dotted name for which there is room at once
-_UNASKED = -2  # a name of the column that was not looked up yet
-_SHORT = 48  # so few entries are sorted by insertion
-_NO_TEXTS = np.empty((0, 2), np.int64)
+_NAME = 256  # bytes of the buffer for most dotted names
+_UNASKED = -2  # a name of the column that is not looked up yet
+_SHORT = 48  # keys up to which insertion sort is faster
+_NO_FOLDS = np.empty((0, 2), np.int64)
 _NO_BYTES = np.empty(0, np.uint8)
+_LOW_32 = 0xFFFFFFFF
+
+
+class _NameTree(NamedTuple):
+    """The names of a `Column`."""
+
+    start: NDArray[np.int64]
+    parent: NDArray[np.int64]
+    text: NDArray[np.uint8]
+
+
+class _Texts(NamedTuple):
+    """The hash table and the texts of `Names`."""
+
+    table: NDArray[np.uint64]
+    start: NDArray[np.int32]
+    text: NDArray[np.uint8]
 
 
 def encode(column: Column, vocabulary: Vocabulary) -> Batch:
     """The events as entries over the slots of the vocabulary."""
-    # One by one: taking arrays out of tuples would cost more than a small event does.
+    # The kernel takes arrays one by one: a call with tuples would cost more than a small event.
     names, texts = vocabulary.names, vocabulary.texts
     given = (*column[:6], *names[:3], *texts[:3], *vocabulary[2:])
-    event_start, slots, codes, places, unfolded = _encode(*given, _NO_TEXTS, _NO_BYTES)
-    if len(unfolded):  # their case is Python's to fold: only ASCII is folded in the kernel
-        folds = _folded(column, np.unique(unfolded[:, 0]))
-        event_start, slots, codes, places, _ = _encode(*given, *folds)
-    return Batch(event_start, slots, codes, places, column.place_parent, column.place_array)
-
-
-def _folded(
-    column: Column, attributes: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The case-folded texts of some attributes: which, and the ends of their texts; and those."""
-    parts, ends = [], []
-    for start, what in column.attributes[attributes][:, [VALUE, WHAT]].tolist():
-        text = bytes(column.text[start : start + (what >> 8)]).decode()
-        parts.append(text.casefold().encode())
-        ends.append(len(parts[-1]))
-    folds = np.stack([attributes, np.cumsum(ends)], axis=1)
-    return folds, np.frombuffer(b"".join(parts), np.uint8).copy()
+    event_start, slots, codes, elements, unfolded = _encode(*given, _NO_FOLDS, _NO_BYTES)
+    if len(unfolded):
+        folds = case_folds(column, np.unique(unfolded))
+        event_start, slots, codes, elements, _ = _encode(*given, *folds)
+    return Batch(event_start, slots, codes, elements, column.element_parent, column.element_array)
 
 
 @njit(nogil=True, cache=True)
@@ -82,16 +84,10 @@ def _sort(keys, n_keys):
         keys[j + 1] = key
 
 
-@njit(nogil=True, cache=True)
-def _wider(array, n_used, n_needed):
-    wider = np.empty(2 * n_needed, array.dtype)
-    wider[:n_used] = array[:n_used]
-    return wider
-
-
-@njit(nogil=True, cache=True)
-def _find(table, text_start, text, data, start, end):
-    """The id of a name, negative where there is none: `find_name`, on arrays one by one."""
+@njit(nogil=True, cache=True, forceinline=True)
+def _find(texts, data, start, end):
+    """The id of a text, or -1: `find_name` on the arrays that a kernel has."""
+    table, text_start, text = texts
     code = xxh64(data, start, end)
     position = home(code, len(table))
     upper = code >> np.uint64(32)
@@ -111,7 +107,7 @@ def _find(table, text_start, text, data, start, end):
 
 @njit(nogil=True, cache=True)
 def _rank(text_start, text, data, start, end):
-    """How many texts of the vocabulary come before this one."""
+    """The number of texts of the vocabulary before this one."""
     low, high = 0, len(text_start) - 1
     while low < high:
         middle = (low + high) >> 1
@@ -127,85 +123,75 @@ def _rank(text_start, text, data, start, end):
     return low
 
 
-@njit(nogil=True, cache=True)
-def _text_code(table, text_start, text, data, start, end, is_ordered):
-    number = _find(table, text_start, text, data, start, end)
+@njit(nogil=True, cache=True, forceinline=True)
+def _text_code(texts, data, start, end, is_ordered):
+    number = _find(texts, data, start, end)
     if number >= 0:
         return 2 * number + 1
-    return np.int64(2 * _rank(text_start, text, data, start, end)) if is_ordered else np.int64(-1)
+    return (
+        np.int64(2 * _rank(texts.start, texts.text, data, start, end))
+        if is_ordered
+        else np.int64(-1)
+    )
 
 
-@njit(nogil=True, cache=True)
-def _copy(data, start, end, out):
-    """Copy a text; true where all of it is ASCII."""
-    bits = np.uint8(0)
-    for i in range(end - start):
-        byte = data[start + i]
-        out[i] = byte
-        bits |= byte
-    return bits < 128
+@njit(nogil=True, cache=True, forceinline=True)
+def _longest(text_start):
+    """Bytes of the longest text."""
+    longest = np.int64(1)
+    for i in range(len(text_start) - 1):
+        longest = max(longest, np.int64(text_start[i + 1]) - np.int64(text_start[i]))
+    return longest
 
 
-@njit(nogil=True, cache=True)
-def _lower(out, length):
-    for i in range(length):
-        if 65 <= out[i] <= 90:
-            out[i] |= 32
-
-
-@njit(nogil=True, cache=True)
-def _reverse(out, length):
-    """Turn a text round by code points: all bytes, and then those of each code point back."""
-    for i in range(length // 2):
-        out[i], out[length - 1 - i] = out[length - 1 - i], out[i]
-    i = 0
-    while i < length:
-        j = i
-        while out[j] & 0xC0 == 0x80:  # its lead byte comes last now
-            j += 1
-        for k in range((j - i + 1) // 2):
-            out[i + k], out[j - k] = out[j - k], out[i + k]
-        i = j + 1
-
-
-@njit(nogil=True, cache=True)
-def _find_fold(folds, attribute):
-    low, high = 0, len(folds)
-    while low < high:
-        middle = (low + high) >> 1
-        if folds[middle, 0] < attribute:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < len(folds) and folds[low, 0] == attribute else -1
-
-
-@njit(nogil=True, cache=True)
-def _longest(names_start):
-    """Bytes of the longest name, and some more."""
-    found = np.int64(_NAME)
-    for i in range(len(names_start) - 1):
-        found = max(found, np.int64(names_start[i + 1]) - np.int64(names_start[i]))
-    return found
-
-
-@njit(nogil=True, cache=True)
-def _dotted(node, name_start, name_parent, name_text, out):
-    """Write a name with those before its dots; returns its length, past `out` where it is longer."""
+@njit(nogil=True, cache=True, forceinline=True)
+def _write_dotted(node, tree, out):
+    """Write the dotted name of a node; returns its length, more than that of `out` if it is longer."""
     length, above = np.int64(-1), node
     while above >= 0 and length < len(out):
-        length += name_start[above + 1] - name_start[above] + 1
-        above = name_parent[above]
+        length += tree.start[above + 1] - tree.start[above] + 1
+        above = tree.parent[above]
     if length > len(out):
         return length
     end = length
     while node >= 0:
-        start = end - (name_start[node + 1] - name_start[node])
-        out[start:end] = name_text[name_start[node] : name_start[node + 1]]
+        start = end - (tree.start[node + 1] - tree.start[node])
+        out[start:end] = tree.text[tree.start[node] : tree.start[node + 1]]
         if start > 0:
             out[start - 1] = _DOT
-        end, node = start - 1, name_parent[node]
+        end, node = start - 1, tree.parent[node]
     return length
+
+
+@njit(nogil=True, cache=True)
+def _look_up(node, tree, names, dotted, longest):
+    """The id of a node's dotted name, or -1; `longest[0]` is that of all names once it is needed."""
+    length = _write_dotted(node, tree, dotted)
+    if length > len(dotted):
+        if longest[0] == 0:
+            longest[0] = _longest(names.start)
+        dotted = np.empty(longest[0], np.uint8)
+        length = _write_dotted(node, tree, dotted)
+        if length > len(dotted):
+            return -1
+    return _find(names, dotted, 0, length)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _with_room(slots, codes, elements, n, n_needed):
+    if n_needed > len(slots):
+        slots = with_room(slots, n, n_needed)
+        codes, elements = with_room(codes, n, n_needed), with_room(elements, n, n_needed)
+    return slots, codes, elements
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def _most_attributes(row_start):
+    """The number of attributes of the largest event."""
+    most = 0
+    for event in range(len(row_start) - 1):
+        most = max(most, row_start[event + 1] - row_start[event])
+    return most
 
 
 @njit(nogil=True, cache=True)
@@ -215,164 +201,95 @@ def _encode(
     slot_start, kinds, modes, domain_start, domain, domain_rest, gram_slots, gram_patterns,
     folds, fold_text,
 ):  # fmt: skip
-    """(event_start, slots, codes, places, texts that Python is to fold)."""
+    """(event_start, slots, codes, elements, attributes whose texts Python has to fold).
+
+    If there are such attributes, the entries are incomplete.
+    """
+    tree = _NameTree(name_start, name_parent, name_text)
+    names = _Texts(names_table, names_start, names_text)
+    texts = _Texts(texts_table, texts_start, texts_text)
     n_events = len(row_start) - 1
-    longest = 0
-    for event in range(n_events):
-        longest = max(longest, row_start[event + 1] - row_start[event])
-    order = np.empty(longest, np.int64)
-    name_of = np.full(len(name_start) - 1, _UNASKED, np.int64)
-    dotted, is_longest = np.empty(_NAME, np.uint8), False
     event_start = np.zeros(n_events + 1, np.int64)
+    order = np.empty(_most_attributes(row_start), np.int64)
+    name_of, dotted = np.full(len(name_start) - 1, _UNASKED, np.int64), np.empty(_NAME, np.uint8)
+    longest = np.zeros(1, np.int64)
     room = 2 * (row_start[-1] - row_start[0]) + 16
     slots, codes = np.empty(room, np.int32), np.empty(room, np.int64)
-    places = np.empty(room, np.int32)
-    spare = np.empty(256, np.uint8)
-    hits = np.empty(16, np.int64)
-    unfolded = np.empty((0, 2), np.int64)
-    n, n_unfolded = 0, 0
+    elements = np.empty(room, np.int32)
+    spare, hits = np.empty(256, np.uint8), np.empty(16, np.int64)
+    unfolded, n_unfolded = np.empty(8, np.int64), 0
+    n = 0
     for event in range(n_events):
-        first, n_known = row_start[event], 0
-        for i in range(first, row_start[event + 1]):
+        first, end = row_start[event], row_start[event + 1]
+        n_known = 0
+        for i in range(first, end):
             node = attributes[i, WHERE] >> 32
             if name_of[node] == _UNASKED:
-                length = _dotted(node, name_start, name_parent, name_text, dotted)
-                if length > len(dotted) and not is_longest:
-                    dotted, is_longest = np.empty(_longest(names_start), np.uint8), True
-                    length = _dotted(node, name_start, name_parent, name_text, dotted)
-                name_of[node] = -1
-                if length <= len(dotted):  # no name of the vocabulary is longer
-                    name_of[node] = _find(names_table, names_start, names_text, dotted, 0, length)
+                name_of[node] = _look_up(node, tree, names, dotted, longest)
             if name_of[node] >= 0:
                 order[n_known] = (name_of[node] << 32) | (i - first)
                 n_known += 1
         _sort(order, n_known)
         begin = 0
         while begin < n_known:
-            name = order[begin] >> 32
-            stop = begin + 1
+            name, stop = order[begin] >> 32, begin + 1
             while stop < n_known and order[stop] >> 32 == name:
                 stop += 1
             from_slot, to_slot = np.int64(slot_start[name]), np.int64(slot_start[name + 1])
-            needed = n + (stop - begin) * (to_slot - from_slot)
-            if needed > len(slots):
-                slots, codes = _wider(slots, n, needed), _wider(codes, n, needed)
-                places = _wider(places, n, needed)
+            n_needed = n + (stop - begin) * (to_slot - from_slot)
+            slots, codes, elements = _with_room(slots, codes, elements, n, n_needed)
             for slot in range(from_slot, to_slot):
                 kind = kinds[slot]
-                if n_unfolded > 0 and kind not in (_FOLDED, _FOLDED_REVERSED, _FOLDED_PATTERN):
-                    continue
+                if n_unfolded > 0 and not is_folded(kind):
+                    continue  # `encode` calls again with the folds: only list texts without a fold
                 for i in range(begin, stop):
-                    attribute = first + (order[i] & 0xFFFFFFFF)
+                    attribute = first + (order[i] & _LOW_32)
                     value, what = attributes[attribute, VALUE], attributes[attribute, WHAT]
-                    is_a = what & 255
-                    if kind >= _TEXT:
-                        if is_a != TEXT:
+                    value_type = what & 255
+                    if kind == _NUMBER:
+                        number = float_of(value)
+                        if value_type != NUMBER or np.isnan(number):
                             continue
-                        start, size = value, what >> 8
-                        if kind == _TEXT:
-                            code = _text_code(
-                                texts_table,
-                                texts_start,
-                                texts_text,
-                                text,
-                                start,
-                                start + size,
-                                modes[slot] > 0,
-                            )
-                        elif kind == _ADDRESS:
-                            size = address(text, start, start + size, spare)
-                            if size == 0:
-                                continue
-                            code = _text_code(
-                                texts_table,
-                                texts_start,
-                                texts_text,
-                                spare,
-                                0,
-                                size,
-                                modes[slot] > 0,
-                            )
-                        else:
-                            if 2 * size > len(spare):
-                                spare = np.empty(2 * size, np.uint8)
-                            is_ascii = _copy(text, start, start + size, spare)
-                            if kind in (_FOLDED, _FOLDED_REVERSED, _FOLDED_PATTERN):
-                                if is_ascii and n_unfolded > 0:
-                                    continue  # all is encoded again with the folds: look for more
-                                if is_ascii:
-                                    _lower(spare, size)
-                                else:
-                                    fold = _find_fold(folds, attribute)
-                                    if fold < 0:
-                                        if n_unfolded == len(unfolded):
-                                            wider = np.empty((2 * n_unfolded + 8, 2), np.int64)
-                                            wider[:n_unfolded] = unfolded
-                                            unfolded = wider
-                                        unfolded[n_unfolded, 0] = attribute
-                                        n_unfolded += 1
-                                        continue
-                                    start = folds[fold - 1, 1] if fold > 0 else 0
-                                    size = folds[fold, 1] - start
-                                    if size > len(spare):
-                                        spare = np.empty(2 * size, np.uint8)
-                                    _copy(fold_text, start, start + size, spare)
-                            if kind in (_PATTERN, _FOLDED_PATTERN):
-                                hits, n_hits = find_patterns(
-                                    gram_slots,
-                                    gram_patterns,
-                                    slot,
-                                    domain_start[slot],
-                                    domain_rest,
-                                    texts_start,
-                                    texts_text,
-                                    spare,
-                                    0,
-                                    size,
-                                    hits,
-                                )
-                                needed += n_hits
-                                if needed > len(slots):
-                                    slots = _wider(slots, n, needed)
-                                    codes = _wider(codes, n, needed)
-                                    places = _wider(places, n, needed)
-                                for j in range(n_hits):
-                                    slots[n], codes[n] = slot, hits[j]
-                                    places[n] = attributes[attribute, WHERE] & 0xFFFFFFFF
-                                    n += 1
-                                continue
-                            if kind != _FOLDED:
-                                _reverse(spare, size)
-                            code = _text_code(
-                                texts_table,
-                                texts_start,
-                                texts_text,
-                                spare,
-                                0,
-                                size,
-                                modes[slot] > 0,
-                            )
-                    elif kind == _NUMBER:
-                        number = bits_to_double(value)
-                        if is_a != NUMBER or np.isnan(number):
-                            continue
-                        rest = what >> 8
                         from_, to = domain_start[slot], domain_start[slot + 1]
                         code = number_code(
-                            modes[slot], number, rest, domain, domain_rest, from_, to
+                            modes[slot], number, what >> 8, domain, domain_rest, from_, to
                         )
                     elif kind == _OTHER:
-                        if is_a < FALSE:
+                        if value_type < FALSE:
                             continue
-                        code = np.int64(is_a - FALSE)
+                        code = np.int64(value_type - FALSE)
+                    elif kind < _TEXT:
+                        code = np.int64(0)  # PRESENT has only this code
+                    elif value_type != TEXT:
+                        continue
+                    elif kind == _TEXT:
+                        code = _text_code(texts, text, value, value + (what >> 8), modes[slot] > 0)
                     else:
-                        code = np.int64(0)
-                    slots[n], codes[n], places[n] = (
-                        slot,
-                        code,
-                        attributes[attribute, WHERE] & 0xFFFFFFFF,
-                    )
+                        spare, size = rewrite(
+                            kind, text, value, what >> 8, attribute, folds, fold_text, spare
+                        )
+                        if size == NOT_FOLDED:
+                            unfolded = with_room(unfolded, n_unfolded, n_unfolded + 1)
+                            unfolded[n_unfolded] = attribute
+                            n_unfolded += 1
+                        if size < 0 or n_unfolded > 0:
+                            continue
+                        if kind >= _FIRST_PATTERN:
+                            hits, n_hits = find_patterns(
+                                gram_slots, gram_patterns, slot, domain_start[slot], domain_rest,
+                                texts_start, texts_text, spare, 0, size, hits,
+                            )  # fmt: skip
+                            n_needed += n_hits
+                            slots, codes, elements = _with_room(slots, codes, elements, n, n_needed)
+                            for j in range(n_hits):
+                                slots[n], codes[n] = slot, hits[j]
+                                elements[n] = attributes[attribute, WHERE] & _LOW_32
+                                n += 1
+                            continue
+                        code = _text_code(texts, spare, 0, size, modes[slot] > 0)
+                    slots[n], codes[n] = slot, code
+                    elements[n] = attributes[attribute, WHERE] & _LOW_32
                     n += 1
             begin = stop
         event_start[event + 1] = n
-    return event_start, slots[:n], codes[:n], places[:n], unfolded[:n_unfolded]
+    return event_start, slots[:n], codes[:n], elements[:n], unfolded[:n_unfolded]

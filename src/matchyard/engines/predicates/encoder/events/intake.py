@@ -1,7 +1,7 @@
-"""Events in any form that users have them in, as one: flat attributes.
+"""Events in any form that users may give, as flat attributes.
 
-Dicts become JSON text and JSON text is scanned; tables are taken over column by column. All of this
-happens when some of the events are asked for, in the thread that asks.
+Dicts become JSON text, JSON text is scanned, and tables are read column by column. This happens in
+`Unread.rows`, in the thread that calls it.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ _NESTED = (dict, list, tuple, np.ndarray)
 
 
 class Limits(Protocol):
-    """The options that matter here."""
+    """The input options that readers of events use."""
 
     @property
     def max_depth(self) -> int:
-        """How many objects and arrays may be within each other."""
+        """The largest number of nested objects and arrays."""
 
 
 class Unread(NamedTuple):
-    """Many events, as they came."""
+    """Many events, not yet read."""
 
     n_rows: int
-    read: Callable[[int, int], Column]  # from one up to another
+    read: Callable[[int, int], Column]  # events from `start` to before `stop`
 
     def rows(self, start: int, stop: int) -> Column:
-        """Some consecutive events; an error counts from the first of all."""
+        """Some consecutive events; errors number them from the first of all."""
         try:
             return self.read(start, stop)
         except JsonError as error:
@@ -58,9 +58,11 @@ class Unread(NamedTuple):
 
 
 def column(events: Any, options: Limits) -> Unread:
-    """Events in any form that users have them in: dicts, JSON text, Arrow columns, tables."""
+    """Events as dicts, JSON text, Arrow columns or tables."""
     depth = options.max_depth
-    held = events[:] if isinstance(events, _LISTS) else _sliceable(events)  # others may change it
+    held = (
+        events[:] if isinstance(events, _LISTS) else _sliceable(events)
+    )  # a copy: callers may change theirs
     if isinstance(held, _LISTS):
         return Unread(len(held), lambda start, stop: _from_python(held[start:stop], depth))
     read = _from_rows if isinstance(held, pa.Table) else _from_arrow
@@ -91,7 +93,7 @@ def _shown(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What `json` cannot write itself: scalars and arrays of NumPy."""
+    """Scalars and arrays of NumPy as Python values, which `json` can write."""
     if isinstance(value, np.generic | np.ndarray) and value.dtype.kind not in _TIMES:
         plain = value.tolist()
         if not isinstance(plain, np.generic) and not isinstance(plain, bytes):
@@ -112,7 +114,7 @@ def _from_python(events: Sequence[Any], depth: int) -> Column:
 
 
 def _from_dicts(events: Sequence[dict[Any, Any]], depth: int) -> Column:
-    """One text for all; whatever is wrong shows there, and is then looked for one by one."""
+    """Write all events as one text; if that fails, one by one, for the number of the wrong event."""
     try:
         data = _JSON.encode(events)
         has_names = set(map(type, chain.from_iterable(events))) <= {str}
@@ -128,7 +130,7 @@ def _from_dicts(events: Sequence[dict[Any, Any]], depth: int) -> Column:
 
 
 def _check_names(value: Any, row: int) -> None:
-    """JSON would write 1 and None as "1" and "null"."""
+    """Refuse names that are not text: JSON would write 1 and None as "1" and "null"."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if not isinstance(name, str):
@@ -152,8 +154,8 @@ def _as_bytes(event: Any, row: int) -> bytes:
         if isinstance(event, str):
             return str.encode(event)
     except UnicodeEncodeError as error:
-        found = error.object[max(0, error.start - 20) : error.end + 20]
-        raise JsonError(f"has text that is not Unicode: {found!r}", row) from None
+        near = error.object[max(0, error.start - 20) : error.end + 20]
+        raise JsonError(f"has text that is not Unicode: {near!r}", row) from None
     except RecursionError:
         raise JsonError("is nested too deep, or within itself", row) from None
     except TypeError as error:
@@ -208,24 +210,24 @@ def _as_table(events: Any) -> pa.Table:
 
 def _from_pandas(events: Any) -> pa.Table:
     """Arrow does not survive objects within themselves, and has no integers beyond 64 bits."""
-    mixed = [place for place, kind in enumerate(events.dtypes) if str(kind) == "object"]
-    for place in mixed:
-        for value in events.iloc[:, place]:
+    mixed = [number for number, kind in enumerate(events.dtypes) if str(kind) == "object"]
+    for number in mixed:
+        for value in events.iloc[:, number]:
             if isinstance(value, _NESTED):
                 _with_doubles(value)  # a RecursionError, where it is nested too deep
     try:
         return pa.Table.from_pandas(events, preserve_index=False)
     except OverflowError:
         doubled = events.copy(deep=False)
-        for place in mixed:
-            doubled.isetitem(place, events.iloc[:, place].map(_with_doubles))
+        for number in mixed:
+            doubled.isetitem(number, events.iloc[:, number].map(_with_doubles))
         return pa.Table.from_pandas(doubled, preserve_index=False)
 
 
 def _from_rows(table: pa.Table, depth: int) -> Column:
     arrays = [one.combine_chunks() for one in table.columns]
-    found = from_table(table.column_names, arrays, table.num_rows)
-    return found if found is not NESTED else _from_dicts(read_rows(table), depth)
+    column = from_table(table.column_names, arrays, table.num_rows)
+    return column if column is not NESTED else _from_dicts(read_rows(table), depth)
 
 
 def _from_arrow(events: pa.Array | pa.ChunkedArray, depth: int) -> Column:
@@ -236,11 +238,11 @@ def _from_arrow(events: pa.Array | pa.ChunkedArray, depth: int) -> Column:
         raise JsonError(f"is null; {_EXAMPLE}", row)
     if pa.types.is_struct(kind):
         names = [field.name for field in kind]
-        found = from_table(names, events.flatten(), len(events))
-        return found if found is not NESTED else _from_dicts(read_rows(events), depth)
+        column = from_table(names, events.flatten(), len(events))
+        return column if column is not NESTED else _from_dicts(read_rows(events), depth)
     if pa.types.is_map(kind):
-        found = from_map(events)
-        return found if found is not NESTED else _from_dicts(read_rows(events), depth)
+        column = from_map(events)
+        return column if column is not NESTED else _from_dicts(read_rows(events), depth)
     if pa.types.is_null(kind) and len(events) == 0:
         return _from_python([], depth)
     text, start = _json_buffers(events)

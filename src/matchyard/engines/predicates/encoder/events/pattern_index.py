@@ -1,9 +1,9 @@
-"""Many patterns at once: which of them does a text contain, or satisfy as a wildcard?
+"""The patterns of a slot that a text contains or satisfies as wildcards, all searched at once.
 
-Every pattern is filed under one *gram* of its longest literal piece, four bytes or as many as
-there are: the one that fewest patterns of its slot share. A text is read once, with a look-up per
-byte, and the patterns found there are confirmed. Patterns without a literal, and inverted ones,
-which hold for texts that do not satisfy them, are tried on every text.
+Every pattern is filed under one *gram* of its longest literal piece: the gram of up to four bytes
+that the fewest patterns of its slot share. `find_patterns` looks up the gram at every byte of a text
+and confirms the patterns of that gram. It tries every text with patterns without a literal, and with
+inverted patterns, which hold for texts that do not satisfy them.
 
     gram_slots     hash table of pairs: key, and begin << 32 | count in `gram_patterns`
                    key = (slot + 1) << 35 | bytes of the gram << 32 | gram; 0 is free
@@ -19,12 +19,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.predicates.encoder.layout import Kind
+from matchyard.kernels.growing import with_room
 from matchyard.kernels.hashing import is_equal, mix64
 from matchyard.kernels.strings import Names
 
-WILDCARD, INVERTED = 1, 2  # flags of a pattern, below its text's id; what is inverted has wildcards
+WILDCARD, INVERTED = 1, 2  # flags below the id of a pattern's text; an inverted one has wildcards
 _LONGEST = 4  # bytes of a gram; with three, 200 000 patterns share too few
-_TRIES = 64  # of wildcards on one text, at once; after that each waits to be tried only once
+_TRIES = 64  # wildcards tested at once on a text; later ones wait, to be tested only once
 _STAR, _BACKSLASH, _BAR = np.uint8(42), np.uint8(92), np.uint8(124)
 _FIRST_KIND = int(Kind.PATTERN)
 
@@ -76,19 +77,19 @@ def _key(slot, length, gram):
 
 @njit(nogil=True, cache=True)
 def _find(table, key):
-    """Where the key's pair is, or the free one where it would go."""
+    """The position of the key's pair, or of the free pair for it."""
     mask = len(table) // 2 - 1
-    position = np.int64(mix64(key) & np.uint64(mask))
-    while table[2 * position] != key and table[2 * position] != 0:
-        position = (position + 1) & mask
-    return 2 * position
+    slot = np.int64(mix64(key) & np.uint64(mask))
+    while table[2 * slot] != key and table[2 * slot] != 0:
+        slot = (slot + 1) & mask
+    return 2 * slot
 
 
 @njit(nogil=True, cache=True)
 def _fill(table, keys, values):
     for i in range(len(keys)):
-        place = _find(table, keys[i])
-        table[place], table[place + 1] = keys[i], values[i]
+        pair = _find(table, keys[i])
+        table[pair], table[pair + 1] = keys[i], values[i]
 
 
 @njit(nogil=True, cache=True)
@@ -148,12 +149,12 @@ def _choose(slots, text_start, text, domain_start, domain_rest, longest, n_bytes
                 if coded & INVERTED == 0 and length > 0:
                     for i in range(n_literal - length + 1):
                         key = _key(slot, length, _gram(piece, i, length))
-                        place = _find(counts, key)
+                        pair = _find(counts, key)
                         if not is_last:
-                            counts[place] = key
-                            counts[place + 1] += 1
-                        elif counts[place + 1] < best:
-                            best, best_key, offset = counts[place + 1], key, i
+                            counts[pair] = key
+                            counts[pair + 1] += 1
+                        elif counts[pair + 1] < best:
+                            best, best_key, offset = counts[pair + 1], key, i
                 if is_last:
                     lengths |= 1 << ((best_key >> 32) & 7)
                     keys[n] = best_key
@@ -166,9 +167,9 @@ def _choose(slots, text_start, text, domain_start, domain_rest, longest, n_bytes
 
 @njit(nogil=True, cache=True)
 def wildcard_holds(pattern, position, pattern_end, data, start, end):
-    """Does the whole text satisfy the wildcard? `*` is any run, `\\*` and `\\\\` are escapes.
+    """True if the whole text satisfies the wildcard: `*` is any run, `\\*` and `\\\\` are escapes.
 
-    What stands between two stars is best where it first is: no star but the last is tried again.
+    The first occurrence of a piece between two stars is the best: only the last star is tried again.
     """
     star, mark = -1, start
     while start < end:
@@ -202,7 +203,7 @@ def wildcard_holds(pattern, position, pattern_end, data, start, end):
 
 @njit(nogil=True, cache=True)
 def _one_holds(pattern, position, pattern_end, data, start, end):
-    """Does the text satisfy one of the wildcards? Between two of them stands `\\|`."""
+    """True if the text satisfies one of the wildcards, which `\\|` separates."""
     first = position
     while position < pattern_end:
         if pattern[position] == _BACKSLASH and position + 1 < pattern_end:
@@ -225,20 +226,18 @@ def _contains(text, from_, to, data, start, end):
 
 @njit(nogil=True, cache=True)
 def _added(hits, n_hits, pattern):
-    """(hits, how many) with one more; where there is no room, those that are there twice go."""
+    """(hits, how many) with one more; a full array loses its duplicates before it grows."""
     if n_hits == len(hits):
         n_hits = _distinct(hits, n_hits)
         if 2 * n_hits >= len(hits):
-            wider = np.empty(2 * len(hits) + 16, hits.dtype)
-            wider[:n_hits] = hits[:n_hits]
-            hits = wider
+            hits = with_room(hits, n_hits, len(hits) + 16)
     hits[n_hits] = pattern
     return hits, n_hits + 1
 
 
 @njit(nogil=True, cache=True)
 def _distinct(hits, n_hits):
-    """Sort; returns how many there are that differ."""
+    """Sort, and remove duplicates; returns how many are left."""
     if n_hits < 2:
         return n_hits
     hits[:n_hits] = np.sort(hits[:n_hits])
@@ -252,7 +251,7 @@ def _distinct(hits, n_hits):
 
 @njit(nogil=True, cache=True)
 def _confirmed(hits, n_hits, first, coded, text_start, text, data, start, end):
-    """Keep what holds of the patterns that a gram was found of; some wildcards were not tried."""
+    """Keep the patterns that hold: after _TRIES, wildcards were added without a test."""
     n_kept = 0
     for i in range(n_hits):
         word = coded[first + hits[i]]
@@ -279,10 +278,10 @@ def find_patterns(table, listed, slot, first, coded, text_start, text, data, sta
         if (lengths >> length) & 1 == 0:
             continue
         for position in range(start, end - length + 1):
-            place = _find(table, _key(slot, length, _gram(data, position, length)))
-            if table[place] == 0:
+            pair = _find(table, _key(slot, length, _gram(data, position, length)))
+            if table[pair] == 0:
                 continue
-            begin, count = table[place + 1] >> 32, table[place + 1] & 0xFFFFFFFF
+            begin, count = table[pair + 1] >> 32, table[pair + 1] & 0xFFFFFFFF
             for i in range(begin, begin + count):
                 pattern, offset = np.int64(listed[2 * i]), listed[2 * i + 1]
                 word = coded[first + pattern]

@@ -1,4 +1,4 @@
-"""Tables of events, taken over column by column: no value passes through Python.
+"""Tables of events, read column by column: no value becomes a Python object.
 
 A null is an absent attribute; fields of structs get dotted names.
 """
@@ -28,14 +28,14 @@ from matchyard.engines.predicates.encoder.json.decimals import split_integers
 from matchyard.errors import JsonError, ParseError
 from matchyard.kernels.strings import Interner, string_buffers
 
-NESTED = None  # lists within it: such events go through Python
+NESTED = None  # the table has lists: Python reads such events
 _NO_TEXT = np.empty(0, np.uint8)
 
 
 class _Values(NamedTuple):
     values: NDArray[np.int64]
     what: NDArray[np.int64]  # as in `Column`
-    is_there: NDArray[np.bool_] | None  # where not all of them are
+    is_there: NDArray[np.bool_] | None  # None if all are
     text: NDArray[np.uint8]  # `values` of texts count from its start
 
 
@@ -44,16 +44,16 @@ def from_table(names: Sequence[str], arrays: Sequence[pa.Array], n_rows: int) ->
     fields = list(_fields(names, arrays))
     if any(_is_nested(array.type) for _, array in fields):
         return NESTED
-    found = [_values(array, f"column {name!r}") for name, array in fields]
-    n = len(found)
-    text, starts = _joined([one.text for one in found])
+    columns = [_values(array, f"column {name!r}") for name, array in fields]
+    n = len(columns)
+    text, starts = _joined([one.text for one in columns])
     attributes = np.empty((n_rows, n, 3), np.int64)
-    for i, (one, start) in enumerate(zip(found, starts)):
+    for i, (one, start) in enumerate(zip(columns, starts)):
         _put(attributes, i, one.values, start if len(one.text) else 0, one.what)
     row_start, flat = np.arange(n_rows + 1) * n, attributes.reshape(-1, 3)
-    if any(one.is_there is not None for one in found):
+    if any(one.is_there is not None for one in columns):
         is_there = np.ones((n_rows, n), np.bool_)
-        for i, one in enumerate(found):
+        for i, one in enumerate(columns):
             if one.is_there is not None:
                 is_there[:, i] = one.is_there
         np.cumsum(is_there.sum(axis=1), out=row_start[1:])
@@ -69,7 +69,7 @@ def _put(
     start: int,
     what: NDArray[np.int64],
 ) -> None:
-    """Fill in a column: one call for all of it, since many threads read events at a time."""
+    """Fill in a column in one call without the GIL, since many threads read events."""
     for row in range(len(values)):
         attributes[row, column, VALUE] = values[row] + start
         attributes[row, column, WHERE] = column << 32
@@ -85,7 +85,7 @@ def from_map(events: pa.Array) -> Column | None:
         return NESTED
     offsets = np.asarray(events.offsets).astype(np.int64)
     keys = events.keys.slice(offsets[0], offsets[-1] - offsets[0])
-    found = _values(events.items.slice(offsets[0], len(keys)), "the map")
+    items = _values(events.items.slice(offsets[0], len(keys)), "the map")
     interner = Interner()
     names = interner.intern_arrow(keys)
     rows = np.repeat(np.arange(len(events)), np.diff(offsets))
@@ -93,17 +93,17 @@ def from_map(events: pa.Array) -> Column | None:
     if np.any(pairs[1:] == pairs[:-1]):
         row = int(pairs[np.flatnonzero(pairs[1:] == pairs[:-1])[0]] >> 32)
         raise JsonError("has a name twice", row)
-    kept = np.ones(len(keys), np.bool_) if found.is_there is None else found.is_there
+    kept = np.ones(len(keys), np.bool_) if items.is_there is None else items.is_there
     n_before = np.zeros(len(keys) + 1, np.int64)
     np.cumsum(kept, out=n_before[1:])
     known = interner.names()
-    attributes = np.stack([found.values, names.astype(np.int64) << 32, found.what], axis=1)
+    attributes = np.stack([items.values, names.astype(np.int64) << 32, items.what], axis=1)
     words = [known.name(i) for i in range(known.n_names)]
-    return _column(n_before[offsets - offsets[0]], attributes[kept], words, found.text)
+    return _column(n_before[offsets - offsets[0]], attributes[kept], words, items.text)
 
 
 def read_rows(rows: pa.Table | pa.Array) -> list[dict[str, Any]]:
-    """The rows as dicts, for what is nested."""
+    """The rows of a nested table as dicts."""
     try:
         return [_without_nulls(row) for row in rows.to_pylist(maps_as_pydicts="strict")]
     except (KeyError, ValueError, pa.ArrowException) as error:  # as of a name twice in a struct
@@ -171,7 +171,7 @@ def _filled(array: pa.Array, value: Any) -> pa.Array:
 
 @njit(nogil=True, cache=True)
 def _integers(integers: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Their values, and what they are."""
+    """(values, what) of integers."""
     values, rests = split_integers(integers)
     for i in range(len(rests)):
         rests[i] = rests[i] << 8 | NUMBER
@@ -179,7 +179,7 @@ def _integers(integers: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int
 
 
 def _looked_up(indices: pa.Array, known: _Values) -> _Values:
-    """Values of a dictionary by index; an index may be null, and so may what it points to."""
+    """Values of a dictionary by index; an index or its value may be null."""
     is_there = indices.is_valid().to_numpy(zero_copy_only=False)
     if not is_there.any():  # there may be nothing to point to
         nothing = np.zeros(len(indices), np.int64)
@@ -202,7 +202,7 @@ def _texts(
 
 
 def _joined(texts: Sequence[NDArray[np.uint8]]) -> tuple[NDArray[np.uint8], list[int]]:
-    """All texts in one, and where each begins."""
+    """All texts in one array, and the start of each."""
     starts = list(accumulate((len(text) for text in texts), initial=0))
     return np.concatenate([np.empty(0, np.uint8), *texts]), starts[:-1]
 

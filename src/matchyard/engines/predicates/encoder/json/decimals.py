@@ -1,7 +1,7 @@
 """Decimal numbers as doubles, correctly rounded: the Eisel-Lemire algorithm.
 
-[Lemire, Number Parsing at a Gigabyte per Second, 2021]. It cannot decide a few inputs; those are
-left to Python's own `float`.
+[Lemire, Number Parsing at a Gigabyte per Second, 2021]. It cannot decide a few inputs, which
+Python's `float` reads.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from numba import njit, types
 
 from matchyard.engines.predicates.encoder.events.attributes import NUMBER, SLOW
 from matchyard.engines.predicates.encoder.json.faults import ENDS, NO_FAULT, NO_VALUE
-from matchyard.engines.predicates.encoder.number_codes import bits_of
+from matchyard.kernels.bits import bits_of, float_of
+from matchyard.kernels.bitset import n_leading_zeros
 from matchyard.kernels.hashing import is_equal
 from matchyard.kernels.intrinsics import intrinsic_with
 
 INFINITY = np.frombuffer(b"Infinity", np.uint8)
 _MINUS = np.uint8(45)
 _TWO_63 = np.uint64(1 << 63)
-_LEAST, _MOST = -300, 290  # powers of ten; what is smaller or larger is rare, and left to Python
+_LEAST, _MOST = -300, 290  # powers of ten; Python reads numbers beyond them, which are rare
 _EXACT = 1 << 53  # mantissas up to this size are doubles, and so are powers of ten up to 22
 _ALL = np.uint64((1 << 64) - 1)
-_LOW_9 = np.uint64((1 << 9) - 1)  # what 55 bits of precision leave of a word
+_LOW_9 = np.uint64((1 << 9) - 1)  # the bits of a word below 55 bits of precision
 
 
 def _powers_of_five() -> np.ndarray:
@@ -58,34 +59,6 @@ def _high_product(typingctx, left, right):
     return types.uint64(types.uint64, types.uint64), generate
 
 
-@intrinsic_with(lambda word: np.uint64(64 - int(word).bit_length()))
-def _leading_zeros(typingctx, word):
-    def generate(context, builder, call, args):
-        return builder.ctlz(args[0], ir.IntType(1)(1))
-
-    return types.uint64(types.uint64), generate
-
-
-@intrinsic_with(lambda word: np.uint64((int(word) & -int(word)).bit_length() - 1))
-def trailing_zeros(typingctx, word):
-    """How many of the lowest bits of a word are 0; it is not 0 itself."""
-
-    def generate(context, builder, call, args):
-        return builder.cttz(args[0], ir.IntType(1)(1))
-
-    return types.uint64(types.uint64), generate
-
-
-@intrinsic_with(lambda word: np.int64(word).view(np.float64))
-def bits_to_double(typingctx, word):
-    """The double that has these bits."""
-
-    def generate(context, builder, call, args):
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.int64), generate
-
-
 @njit(nogil=True, cache=True)
 def decimal(digits, power):
     """digits · 10^power as the nearest double, and whether that could be decided."""
@@ -96,7 +69,7 @@ def decimal(digits, power):
         return (number / _TENS[-power] if power < 0 else number * _TENS[power]), True
     if power < _LEAST or power > _MOST:
         return 0.0, False
-    shift = _leading_zeros(digits)
+    shift = np.uint64(n_leading_zeros(digits))
     word = digits << shift
     high_five, low_five = _FIVES[power - _LEAST, 0], _FIVES[power - _LEAST, 1]
     high, low = _high_product(word, high_five), word * high_five
@@ -123,12 +96,12 @@ def decimal(digits, power):
     if exponent >= 2047:
         return 0.0, False
     fraction = np.int64(mantissa & np.uint64((1 << 52) - 1))
-    return bits_to_double(fraction | (np.int64(exponent) << 52)), True
+    return float_of(fraction | (np.int64(exponent) << 52)), True
 
 
 @njit(nogil=True, cache=True)
 def is_word(text, position, end, word):
-    """Do these letters stand here?"""
+    """True if the word stands at `position`."""
     return position + len(word) <= end and is_equal(text, position, word, 0, len(word))
 
 

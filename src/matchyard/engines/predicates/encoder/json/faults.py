@@ -1,4 +1,4 @@
-"""What can be wrong with JSON text, and how that is told."""
+"""Faults of JSON text and their messages."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from matchyard.engines.predicates.language.events import foreign_encoding
 from matchyard.errors import JsonError
 
 NO_FAULT = 0
-# No faults of the text: the scanner needs more room for one of these.
-FULL_ATTRIBUTES, FULL_NODES, FULL_PLACES, FULL_UNESCAPED = -1, -2, -3, -4
+# Not faults of the text: the scanner needs a larger buffer.
+FULL_ATTRIBUTES, FULL_NODES, FULL_ELEMENTS, FULL_UNESCAPED = -1, -2, -3, -4
 ENDS, OBJECT, NAME, COLON, COMMA, NO_VALUE, TRAILING = 2, 3, 4, 5, 6, 7, 8
 CONTROL, ESCAPE, SURROGATE, NOT_UTF8, DEEP = 9, 10, 11, 12, 13
 _MESSAGES = {
@@ -33,13 +33,13 @@ _EXAMPLE = 'e.g. {"area": "north", "temp": 31.5}'
 def refuse(
     fault: int, event: int, position: int, text: NDArray[np.uint8], start: int, end: int, limit: int
 ) -> JsonError:
-    """The error to raise, with the place and what stands there."""
+    """The error to raise, with the position and the byte at it."""
     message = foreign_encoding(bytes(text[start : min(end, start + 4)]))
     message = message or _MESSAGES[fault].format(limit=limit)
     near = bytes(text[max(start, position - 20) : min(end, position + 20)])
-    found = "the end" if position >= end else repr(bytes(text[position : position + 1]))[1:]
+    seen = "the end" if position >= end else repr(bytes(text[position : position + 1]))[1:]
     return JsonError(
-        f"is not JSON at byte {position - start}: {message}; found {found} "
+        f"is not JSON at byte {position - start}: {message}; found {seen} "
         f"in {near.decode(errors='replace')!r}; expected an object, {_EXAMPLE}",
         event,
     )

@@ -1,9 +1,8 @@
-"""The room that the JSON scanner writes to, and the names in it.
+"""The buffers that the JSON scanner writes to, and the tree of names.
 
-Names are interned as a tree: a node is a key within the object that its parent names, so that the
-same key twice in one object is noticed. Events that follow each other tend to have the same keys
-in the same order: every node remembers which one came after it, and mostly only bytes that are
-expected are compared.
+A node of the tree is a key of an object that its parent names. The scanner thus notices a key that
+comes twice in one object. Consecutive events tend to have the same keys in the same order: every
+node remembers its successor, and the scanner first compares the text with the successor's key.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from numpy.typing import NDArray
 
 from matchyard.engines.predicates.encoder.json.faults import (
     FULL_ATTRIBUTES,
+    FULL_ELEMENTS,
     FULL_NODES,
-    FULL_PLACES,
     FULL_UNESCAPED,
     NO_FAULT,
 )
@@ -25,7 +24,7 @@ from matchyard.engines.predicates.encoder.json.strings import BACKSLASH, string_
 from matchyard.kernels.hashing import is_equal, mix64, xxh64
 
 # Counters of `Room.counts`.
-N_ATTRIBUTES, N_PLACES, N_NODES, N_ARRAYS, N_OBJECTS, N_UNESCAPED, N_SLOW, POSITION = range(8)
+N_ATTRIBUTES, N_ELEMENTS, N_NODES, N_ARRAYS, N_OBJECTS, N_UNESCAPED, N_SLOW, POSITION = range(8)
 # Columns of `nodes`: the node of the object that has the key, and where the key stands; which nodes
 # came next in the same object and first within it, last time; which object it was last seen in; and
 # where it was there again: in which object, and before which attribute its values no longer count.
@@ -33,11 +32,11 @@ PARENT, KEY_START, KEY_END, NEXT, FIRST, SEEN_IN, HASH, AGAIN_IN, AGAIN_AT = ran
 
 
 class Room(NamedTuple):
-    """What the scanner writes; see `Column` for the attributes."""
+    """The buffers of the scanner; see `Column` for the attributes."""
 
     row_start: NDArray[np.int64]
     attributes: NDArray[np.int64]
-    places: NDArray[np.int32]  # [2, n_places] the element that contains it, and its array
+    elements: NDArray[np.int32]  # [2, n_elements] the element that contains it, and its array
     nodes: NDArray[np.int64]  # [n_nodes, 9] the first is the event itself; see above
     slots: NDArray[np.int32]  # hash table of (parent, key): node, 0 is free
     paths: NDArray[
@@ -49,9 +48,9 @@ class Room(NamedTuple):
 
 
 def new_room(n_events: int, n_bytes: int) -> Room:
-    """Room for so many events of so many bytes, as far as that can be told."""
+    """Buffers for events of this number and size; `grown` enlarges them."""
     counts = np.zeros(16, np.int64)
-    counts[N_PLACES] = counts[N_NODES] = counts[POSITION] = 1
+    counts[N_ELEMENTS] = counts[N_NODES] = counts[POSITION] = 1
     nodes = np.empty((64, 9), np.int64)
     nodes[0] = 0
     return Room(
@@ -69,17 +68,17 @@ def new_room(n_events: int, n_bytes: int) -> Room:
 _GROWS = {
     FULL_ATTRIBUTES: ("attributes",),
     FULL_NODES: ("nodes", "paths"),
-    FULL_PLACES: ("places",),
+    FULL_ELEMENTS: ("elements",),
     FULL_UNESCAPED: ("unescaped",),
 }
 
 
 def grown(room: Room, fault: int) -> Room:
-    """The same with twice the room for whatever had too little."""
+    """The same with twice the room in the buffer that was too small."""
     arrays = {}
     for name in _GROWS[fault]:
         array = getattr(room, name)
-        axis = 1 if name == "places" else 0
+        axis = 1 if name == "elements" else 0
         arrays[name] = np.concatenate([array, np.zeros_like(array)], axis=axis)
     room = room._replace(**arrays)
     if fault == FULL_NODES:
@@ -90,7 +89,7 @@ def grown(room: Room, fault: int) -> Room:
 
 @njit(nogil=True, cache=True)
 def find_node(nodes, slots, paths, counts, parent, text, start, end):
-    """The node of a key, negative if there is no room for a new one."""
+    """The node of a key, added if it is new; -1 if there is no room for it."""
     code = mix64(xxh64(text, start, end) + np.uint64(parent))
     mask = len(slots) - 1
     slot = np.int64(code & np.uint64(mask))
@@ -144,7 +143,7 @@ def read_key(text, position, end, nodes, slots, paths, unescaped, counts, parent
         node = find_node(nodes, slots, paths, counts, parent, unescaped, n_used, n_end)
     else:
         node = find_node(nodes, slots, paths, counts, parent, text, position, stop)
-        if node > 0:  # only keys that are spelt as they are can be told by their bytes
+        if node > 0:  # keys with escapes cannot be compared byte by byte
             if last > 0:
                 nodes[last, NEXT] = node
             else:

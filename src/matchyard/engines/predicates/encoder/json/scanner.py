@@ -1,6 +1,6 @@
-"""JSON text to attributes, in one pass over the bytes: what RFC 8259 allows, and NaN and Infinity.
+"""JSON text to attributes, in one pass over the bytes: RFC 8259, and NaN and Infinity.
 
-Where Python's `json.loads` and this scanner both take a text, they find the same in it.
+If both Python's `json.loads` and this scanner accept a text, they read the same values.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from matchyard.engines.predicates.encoder.json.faults import (
     DEEP,
     ENDS,
     FULL_ATTRIBUTES,
-    FULL_PLACES,
+    FULL_ELEMENTS,
     NAME,
     NO_FAULT,
     NO_VALUE,
@@ -44,9 +44,9 @@ from matchyard.engines.predicates.encoder.json.name_tree import (
     KEY_START,
     N_ARRAYS,
     N_ATTRIBUTES,
+    N_ELEMENTS,
     N_NODES,
     N_OBJECTS,
-    N_PLACES,
     N_SLOW,
     N_UNESCAPED,
     NEXT,
@@ -59,11 +59,11 @@ from matchyard.engines.predicates.encoder.json.name_tree import (
     read_key,
 )
 from matchyard.engines.predicates.encoder.json.strings import QUOTE, string_end, unescape
-from matchyard.engines.predicates.encoder.number_codes import bits_of
+from matchyard.kernels.bits import bits_of
 from matchyard.kernels.hashing import is_equal
 
-# Columns of the stack: the object or array that we are in.
-_NODE, _OBJECT, _LAST, _PLACE, _ARRAY, _N_BEFORE, _IS_ARRAY, _HAS_AGAIN = range(8)
+# Columns of the stack, which has a row per open object or array.
+_NODE, _OBJECT, _LAST, _ELEMENT, _ARRAY, _N_BEFORE, _IS_ARRAY, _HAS_AGAIN = range(8)
 NO_OFFSETS = np.empty(0, np.int64)
 _BYTE_COMMA, _BYTE_COLON = np.uint8(44), np.uint8(58)
 _OPEN_OBJECT, _CLOSE_OBJECT = np.uint8(123), np.uint8(125)
@@ -117,8 +117,8 @@ def _finished(text: NDArray[np.uint8], room: Room) -> Column:
     name_start[1:] = room.nodes[: counts[N_NODES], KEY_END]
     name_parent = room.nodes[: counts[N_NODES], PARENT].copy()
     name_parent[name_parent == 0] = -1  # the first node is the event itself
-    parents, arrays = room.places
-    n_places = counts[N_PLACES]
+    parents, arrays = room.elements
+    n_elements = counts[N_ELEMENTS]
     return Column(
         room.row_start,
         attributes,
@@ -126,14 +126,14 @@ def _finished(text: NDArray[np.uint8], room: Room) -> Column:
         name_parent,
         room.paths,
         text,
-        parents[:n_places],
-        arrays[:n_places],
+        parents[:n_elements],
+        arrays[:n_elements],
     )
 
 
 @njit(nogil=True, cache=True)
 def _skip(text, position, end):
-    """The next byte that is no white space."""
+    """The position of the next byte that is not white space."""
     while position < end and text[position] <= 32:
         byte = text[position]
         if byte not in (np.uint8(32), np.uint8(10), np.uint8(13), np.uint8(9)):
@@ -144,8 +144,8 @@ def _skip(text, position, end):
 
 @njit(nogil=True, cache=True)
 def _drop(attributes, nodes, first, end, parent, in_object):
-    """Remove values of keys that came again in the same object, where the last one counts; returns
-    the new end. Once per object, when it ends: keys that come again and again cost no more."""
+    """Remove the values of all but the last of equal keys in an object; returns the new end. Called
+    once per object, at its end, so that keys that come many times cost no more."""
     n_kept, last, node = first, np.int64(-1), np.int64(0)
     for i in range(first, end):
         if attributes[i, WHERE] >> 32 != last:  # else as before: elements of one array
@@ -160,8 +160,8 @@ def _drop(attributes, nodes, first, end, parent, in_object):
 
 @njit(nogil=True, cache=True)
 def _string(text, position, end, unescaped, counts):
-    """(fault, position after it, start, length) of a string's text; what had escapes lies past
-    the end of `text`."""
+    """(fault, position after it, start, length) of a string's text. Starts past the end of `text`
+    are in `unescaped`."""
     fault, stop = string_end(text, position, end)
     if fault:
         return fault, stop, 0, 0
@@ -198,17 +198,17 @@ def _scalar(text, position, end, unescaped, counts):
 
 
 @njit(nogil=True, cache=True)
-def _enter(stack, counts, places, level, node, is_array):
-    """Begin an object or an array; false where there is no room for another place.
+def _enter(stack, counts, elements, level, node, is_array):
+    """Begin an object or an array; false where there is no room for another element.
 
-    An object within an array is an element to be chosen; an array within an array adds to it.
+    An object in an array is a new element. An array in an array adds to the outer array.
     """
     stack[level, _NODE], stack[level, _LAST] = node, 0
     stack[level, _N_BEFORE] = counts[N_ATTRIBUTES]
     stack[level, _IS_ARRAY], stack[level, _HAS_AGAIN] = is_array, False
     above = max(level - 1, 0)
     in_array = level > 0 and stack[above, _IS_ARRAY] > 0
-    stack[level, _PLACE] = stack[above, _PLACE] if level > 0 else 0
+    stack[level, _ELEMENT] = stack[above, _ELEMENT] if level > 0 else 0
     if is_array:
         stack[level, _ARRAY] = stack[above, _ARRAY] if in_array else counts[N_ARRAYS]
         counts[N_ARRAYS] += not in_array
@@ -216,18 +216,20 @@ def _enter(stack, counts, places, level, node, is_array):
     counts[N_OBJECTS] += 1
     stack[level, _OBJECT] = counts[N_OBJECTS]
     if in_array:
-        place = counts[N_PLACES]
-        if place == places.shape[1]:
+        element = counts[N_ELEMENTS]
+        if element == elements.shape[1]:
             return False
-        places[0, place] = stack[above, _PLACE]
-        places[1, place] = stack[above, _ARRAY]
-        stack[level, _PLACE] = place
-        counts[N_PLACES] = place + 1
+        elements[0, element] = stack[above, _ELEMENT]
+        elements[1, element] = stack[above, _ARRAY]
+        stack[level, _ELEMENT] = element
+        counts[N_ELEMENTS] = element + 1
     return True
 
 
 @njit(nogil=True, cache=True)
-def _event(text, position, end, stack, attributes, places, nodes, slots, paths, unescaped, counts):
+def _event(
+    text, position, end, stack, attributes, elements, nodes, slots, paths, unescaped, counts
+):
     """(fault, position after it) of one event."""
     position = _skip(text, position, end)
     if position == end:
@@ -236,7 +238,7 @@ def _event(text, position, end, stack, attributes, places, nodes, slots, paths, 
         return OBJECT, position
     is_array = False
     level, node = 0, np.int64(0)
-    _enter(stack, counts, places, 0, 0, False)
+    _enter(stack, counts, elements, 0, 0, False)
     position = _skip(text, position + 1, end)
     is_empty = position < end and text[position] == _CLOSE_OBJECT
     while True:
@@ -281,8 +283,8 @@ def _event(text, position, end, stack, attributes, places, nodes, slots, paths, 
                 if level == len(stack):
                     return DEEP, position
                 is_array = byte == _OPEN_ARRAY
-                if not _enter(stack, counts, places, level, node, is_array):
-                    return FULL_PLACES, position
+                if not _enter(stack, counts, elements, level, node, is_array):
+                    return FULL_ELEMENTS, position
                 position = _skip(text, position + 1, end)
                 is_empty = position < end and text[position] == byte + 2
                 continue
@@ -293,11 +295,11 @@ def _event(text, position, end, stack, attributes, places, nodes, slots, paths, 
             if attribute == len(attributes):
                 return FULL_ATTRIBUTES, position
             attributes[attribute, VALUE] = value
-            attributes[attribute, WHERE] = (node << 32) | stack[level, _PLACE]
+            attributes[attribute, WHERE] = (node << 32) | stack[level, _ELEMENT]
             attributes[attribute, WHAT] = (size << 8) | kind
             counts[N_ATTRIBUTES] = attribute + 1
             counts[N_SLOW] += kind == SLOW
-        while True:  # after a value: close what ends here
+        while True:  # after a value: close the objects and arrays that end here
             position = _skip(text, position, end)
             if position == end:
                 return ENDS, position
@@ -328,7 +330,7 @@ def scan(
     max_depth,
     row_start,
     attributes,
-    places,
+    elements,
     nodes,
     slots,
     paths,
@@ -337,8 +339,7 @@ def scan(
 ):
     """(fault, event, position): attributes of the events from `first` on, until there is a fault.
 
-    The arrays are those of `Room`, one by one: taking them out of a tuple would cost more than
-    a small event does.
+    The arrays of `Room` come one by one: a call with a tuple would cost more than a small event.
     """
     stack = np.empty((max(1, max_depth), 8), np.int64)
     is_one_array = len(text_start) == 0
@@ -349,15 +350,15 @@ def scan(
         else:
             start, end = text_start[event], text_start[event + 1]
         fault, position = _event(
-            text, start, end, stack, attributes, places, nodes, slots, paths, unescaped, counts
+            text, start, end, stack, attributes, elements, nodes, slots, paths, unescaped, counts
         )
         if fault == NO_FAULT and not is_one_array:
             position = _skip(text, position, end)
             if position < end:
                 fault = TRAILING
         if fault:
-            counts[8 + N_NODES] = counts[N_NODES]  # they can stay
-            counts[8 + N_OBJECTS] = counts[N_OBJECTS]  # since nodes were seen in these
+            counts[8 + N_NODES] = counts[N_NODES]  # the new nodes stay
+            counts[8 + N_OBJECTS] = counts[N_OBJECTS]  # nodes remember these objects
             counts[:8] = counts[8:]
             return fault, event, position
         counts[POSITION] = position + 2  # past the comma and the blank

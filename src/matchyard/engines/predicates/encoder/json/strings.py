@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from matchyard.engines.predicates.encoder.json.decimals import trailing_zeros
 from matchyard.engines.predicates.encoder.json.faults import (
     CONTROL,
     ENDS,
@@ -15,6 +14,7 @@ from matchyard.engines.predicates.encoder.json.faults import (
     NOT_UTF8,
     SURROGATE,
 )
+from matchyard.kernels.bitset import lowest_one
 from matchyard.kernels.hashing import read_8
 
 _ONES = np.uint64(0x0101010101010101)
@@ -27,14 +27,14 @@ QUOTE, BACKSLASH = np.uint8(34), np.uint8(92)
 
 @njit(nogil=True, cache=True)
 def _plain_end(text, position, end):
-    """The first byte from here on that is not plain: a quote, escape, control or not ASCII."""
+    """The position of the next quote, backslash, control character or non-ASCII byte."""
     while position + 8 <= len(text):
         word = read_8(text, position)
         quotes, slashes = word ^ _QUOTES, word ^ _BACKSLASHES
-        found = ((quotes - _ONES) & ~quotes) | ((slashes - _ONES) & ~slashes)
-        found = (found | ((word - _SPACES) & ~word) | word) & _TOPS
-        if found != np.uint64(0):
-            return min(end, position + np.int64(trailing_zeros(found) >> np.uint64(3)))
+        special = ((quotes - _ONES) & ~quotes) | ((slashes - _ONES) & ~slashes)
+        special = (special | ((word - _SPACES) & ~word) | word) & _TOPS
+        if special != np.uint64(0):
+            return min(end, position + (lowest_one(special) >> 3))
         position += 8
         if position >= end:
             return end
@@ -48,7 +48,7 @@ def _plain_end(text, position, end):
 
 @njit(nogil=True, cache=True)
 def _sequence(text, position, end):
-    """The length of the UTF-8 sequence that starts here, 0 if it is none."""
+    """The length of the UTF-8 sequence at `position`, 0 if it is invalid."""
     lead = text[position]
     low, high = 0x80, 0xBF
     if 0xC2 <= lead <= 0xDF:
@@ -77,7 +77,7 @@ def _sequence(text, position, end):
 
 @njit(nogil=True, cache=True)
 def string_end(text, position, end):
-    """(fault, where): the closing quote, or the first escape, of a string whose inside starts here."""
+    """(fault, position) of the closing quote or first escape after `position` in a string."""
     while True:
         position = _plain_end(text, position, end)
         if position == end:
@@ -95,7 +95,7 @@ def string_end(text, position, end):
 
 @njit(nogil=True, cache=True)
 def _hex_4(text, position, end):
-    """The value of four hex digits, negative if they are none."""
+    """The value of four hex digits, or -1."""
     if position + 4 > end:
         return -1
     value = 0
@@ -134,7 +134,7 @@ def _put(room, n_used, code):
 
 @njit(nogil=True, cache=True)
 def _escape(text, position, end):
-    """(fault, code point, end) of the escape whose backslash is here."""
+    """(fault, code point, end) of the escape whose backslash is at `position`."""
     if position + 1 >= end:
         return ENDS, 0, end
     letter = text[position + 1]

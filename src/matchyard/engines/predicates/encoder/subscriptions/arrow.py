@@ -2,7 +2,7 @@
 
 A constraint is a struct of `name`, `op` and what the operator compares with: `value`, and `high`
 for `between`; `text` where some values are numbers and others are not. A list of lists of them is a
-disjunction. Numbers are worked on all at once, and of other values each distinct one.
+disjunction. Kernels write all numbers at once; Python writes each distinct other value once.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from matchyard.kernels.csr import ragged
 _FIELDS = ("name", "op", "value", "high", "text")
 _COMPARISONS = {"=": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5, "between": 6}
 _EQUAL, _UNEQUAL, _LESS, _AT_MOST, _MORE, _AT_LEAST, _BETWEEN = range(7)
-_NONE, _END, _TEXT, _FLOAT = (int(f) for f in (Form.NONE, Form.END, Form.TEXT, Form.FLOAT))
+_NONE, _TEXT = int(Form.NONE), int(Form.TEXT)
 _NUMBER, _TEXT_KIND = int(Kind.NUMBER), int(Kind.TEXT)
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Is it a column with a list per row?"""
+    """True if the column has a list per row."""
     is_plain = pa.types.is_list(kind) or pa.types.is_large_list(kind)
     return is_plain or pa.types.is_fixed_size_list(kind)
 
@@ -76,7 +76,7 @@ def from_lists(values: pa.Array) -> tuple[Pieces, pa.Array, pa.Array]:
 
 
 class _Rows:
-    """Which row a constraint is in, for messages."""
+    """The row of a constraint, for messages."""
 
     def __init__(self, row_start: NDArray[np.int64], filter_start: NDArray[np.int64]) -> None:
         self._row_start, self._filter_start = row_start, filter_start
@@ -87,12 +87,12 @@ class _Rows:
             self.fail(int(wrong.argmax()), f"{what}; {EXAMPLE}")
 
     def refuse_empty(self, constraint: int) -> None:
-        """Raise an error for an interval that holds nothing, -1 for none."""
+        """Raise an error for an empty interval; -1 means that there is none."""
         if constraint >= 0:
             self.fail(constraint, f"no value lies between the ends of 'between'; {EXAMPLE}")
 
     def check_operator(self, constraint: int, op: str) -> None:
-        """Raise an error for what is no operator."""
+        """Raise an error if `op` is not an operator."""
         try:
             check_operator(op)
         except ParseError as error:
@@ -118,7 +118,7 @@ def _unpack(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    """A dictionary of texts stays one, unless a null is in it: its indices would not show that."""
+    """Decode dictionaries, except of texts without null: indices would not show a null."""
     if not pa.types.is_dictionary(values.type):
         return values
     is_kept = is_text(values.type) and values.dictionary.null_count == 0
@@ -128,11 +128,11 @@ def _plain(values: pa.Array) -> pa.Array:
 def _required(fields: dict[str, pa.Array], name: str, rows: _Rows) -> pa.Array:
     if name not in fields:
         raise ParseError(f"constraints without {name!r}; {EXAMPLE}")
-    found = fields[name]
-    if not is_text(found.type):
-        raise ParseError(f"{name!r} is of type {found.type}, not text; {EXAMPLE}")
-    rows.refuse(nulls(found), f"a constraint whose {name!r} is null")
-    return found
+    texts = fields[name]
+    if not is_text(texts.type):
+        raise ParseError(f"{name!r} is of type {texts.type}, not text; {EXAMPLE}")
+    rows.refuse(nulls(texts), f"a constraint whose {name!r} is null")
+    return texts
 
 
 class _Built(NamedTuple):
@@ -172,7 +172,7 @@ def _pieces(fields: dict[str, pa.Array], rows: _Rows) -> tuple[_Built, pa.Array]
 
 
 def _single(comparison: NDArray[np.int8], value: Operand, high: Operand, rows: _Rows) -> _Built:
-    """Numbers with one piece each, whose words are those of the column: memory is what costs."""
+    """The pieces of numbers, one each, over the words of the column without a copy."""
     forms = np.empty(len(comparison), np.uint8)
     numbers = value.forms, value.words, high.forms, high.words
     rows.refuse_empty(_forms_of(comparison, *numbers, forms))
@@ -200,10 +200,10 @@ def _refuse_values(
     rows.refuse((value.forms == Form.END) & ~needs_none, "nan compares with nothing")
     wrong = is_number & (comparison < 0) & ~needs_none
     if wrong.any():
-        place = int(wrong.argmax())
-        op = op_names[op_ids[place]]
-        rows.check_operator(place, op)
-        rows.fail(place, f"{op!r} takes text in a column, not a number; {EXAMPLE}")
+        constraint_at = int(wrong.argmax())
+        op = op_names[op_ids[constraint_at]]
+        rows.check_operator(constraint_at, op)
+        rows.fail(constraint_at, f"{op!r} takes text in a column, not a number; {EXAMPLE}")
     is_between = comparison == _BETWEEN
     if is_between.any():
         rows.refuse(
@@ -243,19 +243,19 @@ def _templates(
     def text_id(text: str) -> int:
         return more.setdefault(text, len(texts) + len(more))
 
-    places = np.flatnonzero(wanted)
-    if len(places):
+    positions = np.flatnonzero(wanted)
+    if len(positions):
         n_values, n_ends = len(value.values) + 1, len(high.values) + 1
-        keys = (op_ids[places].astype(np.int64) * n_values + value.ids[places] + 1) * n_ends
-        keys += high.ids[places] + 1
+        keys = (op_ids[positions].astype(np.int64) * n_values + value.ids[positions] + 1) * n_ends
+        keys += high.ids[positions] + 1
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        template[places] = inverse.reshape(-1)
-        for place in places[first].tolist():
-            op = op_names[op_ids[place]]
+        template[positions] = inverse.reshape(-1)
+        for constraint_at in positions[first].tolist():
+            op = op_names[op_ids[constraint_at]]
             try:
-                test = make_test(op, _compared(op, place, value, high))
+                test = make_test(op, _compared(op, constraint_at, value, high))
             except ParseError as error:
-                rows.fail(place, str(error))
+                rows.fail(constraint_at, str(error))
             pieces = write_constraint(alternatives("", [test])[0].tests, text_id)
             counts.append(len(pieces))
             words.extend(word for piece in pieces for word in piece)
@@ -265,18 +265,18 @@ def _templates(
     return template, _Templates(np.cumsum([0, *counts]), built, texts)
 
 
-def _compared(op: str, place: int, value: Operand, high: Operand) -> Any:
+def _compared(op: str, constraint_at: int, value: Operand, high: Operand) -> Any:
     if op == "exists":
         return None
-    low = value.values[int(value.ids[place])].as_py()
+    low = value.values[int(value.ids[constraint_at])].as_py()
     if op == "between":
-        return low, False, high.values[int(high.ids[place])].as_py(), False
+        return low, False, high.values[int(high.ids[constraint_at])].as_py(), False
     return low
 
 
 @njit(nogil=True, cache=True)
-def _forms_of(comparison, forms, words, end_forms, end_words, found):
-    """The forms of both ends; returns the first constraint between whose ends nothing lies, or -1."""
+def _forms_of(comparison, forms, words, end_forms, end_words, result):
+    """Write the forms of both ends; returns the first constraint with an empty interval, or -1."""
     for i in range(len(comparison)):
         low = high = np.int64(forms[i])
         op = comparison[i]
@@ -288,7 +288,7 @@ def _forms_of(comparison, forms, words, end_forms, end_words, found):
             low, high = _NONE, high | (OPEN if op == _LESS else 0)
         elif op != _EQUAL:
             low, high = low | (OPEN if op == _MORE else 0), _NONE
-        found[i] = low | high << HIGH
+        result[i] = low | high << HIGH
     return -1
 
 
@@ -305,7 +305,7 @@ def _counts(comparison, template, start):
 
 @njit(nogil=True, cache=True)
 def _fill(comparison, template, forms, words, ids, end_forms, end_words, start, templates, built):
-    """Write the pieces; returns the first constraint between whose ends nothing lies, or -1."""
+    """Write the pieces; returns the first constraint with an empty interval, or -1."""
     for i in range(len(comparison)):
         p = built.piece_start[i]
         if template[i] >= 0:

@@ -1,4 +1,4 @@
-"""What the constraints of a column compare with: numbers, texts or bools."""
+"""The operands of the constraints of a column: numbers, texts or bools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXAMPLE = "expected constraints, e.g. [{'name': 'temp', 'op': '>', 'value': 30}]
 
 
 class Operand(NamedTuple):
-    """What constraints compare with: numbers, and other values by number, -1 where there is none."""
+    """Operands: numbers, and other values by id, -1 for none."""
 
     forms: NDArray[np.uint8]  # of numbers; `Form.NONE` where there is none, `Form.END` for NaN
     words: NDArray[np.int64]
@@ -25,27 +25,27 @@ class Operand(NamedTuple):
 
 
 def read_operand(fields: dict[str, pa.Array], name: str, n_constraints: int) -> Operand:
-    """What stands in a field; the texts of `value` may be in a field of their own."""
+    """The operands in a field; the texts of `value` may have their own field."""
     values, texts = fields.get(name), fields.get("text") if name == "value" else None
     if texts is not None and not (is_text(texts.type) or pa.types.is_null(texts.type)):
         raise ParseError(f"'text' is of type {texts.type}, not text; {EXAMPLE}")
     forms, words = np.zeros(n_constraints, np.uint8), np.zeros(n_constraints, np.int64)
-    ids, found = np.full(n_constraints, -1, np.int32), pa.array([], pa.large_string())
+    ids, others = np.full(n_constraints, -1, np.int32), pa.array([], pa.large_string())
     if values is not None and is_text(values.type):
         if texts is not None:
             texts = pc.coalesce(texts.cast(pa.large_string()), values.cast(pa.large_string()))
         values, texts = None, values if texts is None else texts
     if values is not None and pa.types.is_boolean(values.type):
         ids = values.cast(pa.int32()).fill_null(-1).to_numpy()
-        found = pa.array([False, True])
+        others = pa.array([False, True])
     elif values is not None and not pa.types.is_null(values.type):
         forms, words = _numbers(values, name)
     if texts is not None and not pa.types.is_null(texts.type):
-        if len(found):
+        if len(others):
             raise ParseError(f"'value' is bool, and there is 'text' beside it; {EXAMPLE}")
-        found, ids = distinct(texts)
-        forms[ids >= 0] = Form.NONE  # where there is both, the text is meant
-    return Operand(forms, words, ids, found)
+        others, ids = distinct(texts)
+        forms[ids >= 0] = Form.NONE  # a text counts more than a number beside it
+    return Operand(forms, words, ids, others)
 
 
 def _numbers(values: pa.Array, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -56,7 +56,9 @@ def _numbers(values: pa.Array, name: str) -> tuple[NDArray[np.uint8], NDArray[np
         )
     plain = (values.fill_null(0) if values.null_count else values).to_numpy()
     if pa.types.is_floating(values.type):
-        words = plain.astype(np.float64, copy=False).view(np.int64)  # large columns are not copied
+        words = plain.astype(np.float64, copy=False).view(
+            np.int64
+        )  # without a copy of large columns
         forms = np.full(len(words), Form.FLOAT, np.uint8)
         forms[np.isnan(plain)] = Form.END
     elif pa.types.is_unsigned_integer(values.type):
@@ -90,7 +92,7 @@ def distinct(words: pa.Array) -> tuple[pa.Array, NDArray[np.int32]]:
 
 
 def nulls(values: pa.Array) -> NDArray[np.bool_]:
-    """Which values are null."""
+    """True for each null."""
     if values.null_count == 0:
         return np.zeros(len(values), np.bool_)
     return np.asarray(values.is_null().to_numpy(zero_copy_only=False), np.bool_)

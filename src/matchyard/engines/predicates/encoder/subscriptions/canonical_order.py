@@ -1,4 +1,4 @@
-"""The one order of everything in an encoded subscription, so that equal ones have equal arrays.
+"""The canonical order inside encoded subscriptions: equal subscriptions have equal arrays.
 
 Pieces of a constraint by slot, otherwise as they are; constraints of a filter by group, then by
 their pieces; filters of a predicate by their constraints; each constraint and filter once.
@@ -17,7 +17,7 @@ _SHORT = 64  # constraints that are sorted by shifting them
 
 
 def ordered(filters: Filters) -> Filters:
-    """The same subscriptions in order; sorts in place what it can."""
+    """The same subscriptions in canonical order; sorts in place if it can."""
     if len(filters.slots) == len(filters.groups):  # each constraint is one piece
         _sort_single(filters)
     else:
@@ -91,7 +91,7 @@ def _sort_single(filters):
 
 @njit(nogil=True, cache=True)
 def _compare_constraints(filters, left, right):
-    """Negative, zero or positive, as the left one comes before, equals or comes after the other."""
+    """Negative, 0 or positive: the left one comes before, equals or comes after the right one."""
     if filters.groups[left] != filters.groups[right]:
         return -1 if filters.groups[left] < filters.groups[right] else 1
     p, q = filters.piece_start[left], filters.piece_start[right]
@@ -113,9 +113,9 @@ def _compare_filters(filters, left, right):
     c, d = filters.filter_start[left], filters.filter_start[right]
     c_end, d_end = filters.filter_start[left + 1], filters.filter_start[right + 1]
     while c < c_end and d < d_end:
-        found = _compare_constraints(filters, c, d)
-        if found != 0:
-            return found
+        sign = _compare_constraints(filters, c, d)
+        if sign != 0:
+            return sign
         c += 1
         d += 1
     return (c_end - c) - (d_end - d)
@@ -135,18 +135,18 @@ def _is_ordered(filters):
 
 
 @njit(nogil=True, cache=True)
-def _place_in(filters, order, start, end, number, are_filters):
-    """Where the number goes in order[start:end], or -1 where its equal is there."""
+def _position_in(filters, order, start, end, number, are_filters):
+    """The position for the number in order[start:end], or -1 if its equal is there."""
     low, high = start, end
     middle = end - 1  # most are in order already
     while low < high:
         if are_filters:
-            found = _compare_filters(filters, number, order[middle])
+            sign = _compare_filters(filters, number, order[middle])
         else:
-            found = _compare_constraints(filters, number, order[middle])
-        if found == 0:
+            sign = _compare_constraints(filters, number, order[middle])
+        if sign == 0:
             return -1
-        if found < 0:
+        if sign < 0:
             high = middle
         else:
             low = middle + 1
@@ -156,8 +156,8 @@ def _place_in(filters, order, start, end, number, are_filters):
 
 @njit(nogil=True, cache=True)
 def _sorted(filters, group_start, are_filters):
-    """Members of each group in order and once: (start, members). Few are out of place, or few
-    are in a group: they are put in one by one."""
+    """Distinct members of each group in order: (start, members). Insertion sort, since few members
+    are out of order."""
     start = np.empty(len(group_start), np.int64)
     start[0] = 0
     order = np.empty(group_start[-1] - group_start[0], np.int64)
@@ -165,11 +165,11 @@ def _sorted(filters, group_start, are_filters):
     for group in range(len(group_start) - 1):
         first = end
         for number in range(group_start[group], group_start[group + 1]):
-            place = _place_in(filters, order, first, end, number, are_filters)
-            if place >= 0:
-                for i in range(end, place, -1):
+            position = _position_in(filters, order, first, end, number, are_filters)
+            if position >= 0:
+                for i in range(end, position, -1):
                     order[i] = order[i - 1]
-                order[place] = number
+                order[position] = number
                 end += 1
         start[group + 1] = end
     return start, order[:end]

@@ -1,19 +1,19 @@
 """Pieces to codes in a vocabulary, and back: the kernels.
 
-An open end is the closed one beside it: codes of constants are two apart, except those of doubles
-in FLOAT, where the slot's domain lists the constants that ends exclude, so that they are told from
-their neighbours.
+The code of an open end is that of the closed end beside it, since codes of constants are two apart.
+In FLOAT they are not: there, the slot's domain lists the constants that open ends exclude.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import njit
 
 from matchyard.engines.predicates.encoder.layout import HIGHEST, LOWEST, Kind, Mode
-from matchyard.engines.predicates.encoder.number_codes import bits_of, number_code
+from matchyard.engines.predicates.encoder.number_codes import number_code
 from matchyard.engines.predicates.encoder.subscriptions.pieces import HIGH, OPEN, Form
-from matchyard.kernels.intrinsics import intrinsic_with
+from matchyard.kernels.bits import bits_of, float_of
+from matchyard.kernels.search import first_at_least
 
 _NONE, _INTEGER, _UNSIGNED, _FLOAT = (
     int(form) for form in (Form.NONE, Form.INTEGER, Form.UNSIGNED, Form.FLOAT)
@@ -30,18 +30,8 @@ _EXACT = 1 << 53
 _LARGEST = 1 << 61
 _INFINITE_CODE = (1 << 62) + 2
 _TWO_63, _TWO_64 = float(1 << 63), float(1 << 64)
-NOT_WHOLE, NOT_DOUBLE, IN_ORDER = 1, 2, 4  # what is found out about a slot
+NOT_WHOLE, NOT_DOUBLE, IN_ORDER = 1, 2, 4  # demands of constraints on a slot
 OPEN_LOW, OPEN_HIGH = 1, 2  # in the domain of a FLOAT slot: which ends exclude the constant
-
-
-@intrinsic_with(lambda bits: np.int64(bits).view(np.float64))
-def float_of(typingctx, bits):
-    """The double with these bits."""
-
-    def generate(context, builder, call, args):
-        return builder.bitcast(args[0], context.get_value_type(types.float64))
-
-    return types.float64(types.int64), generate
 
 
 @njit(nogil=True, cache=True)
@@ -87,14 +77,14 @@ def word_of(number, rest):
 
 @njit(nogil=True, cache=True)
 def mark_slots(pieces, marks):
-    """Mark the kinds that are used of each name."""
+    """Mark the kinds of slots that each name needs."""
     for i in range(len(pieces.names)):
         marks[pieces.names[i], pieces.kinds[i]] = True
 
 
 @njit(nogil=True, cache=True)
-def look(pieces, slot_of, found):
-    """What constraints ask of each slot; see NOT_WHOLE and its like."""
+def look(pieces, slot_of, demands):
+    """Collect what constraints demand of each slot: NOT_WHOLE, NOT_DOUBLE, IN_ORDER."""
     for c in range(len(pieces.groups)):
         start, end = pieces.piece_start[c], pieces.piece_start[c + 1]
         for i in range(start, end):
@@ -102,17 +92,17 @@ def look(pieces, slot_of, found):
             slot = slot_of[pieces.names[i], kind]
             low, high = low_form(pieces, i), high_form(pieces, i)
             if kind == _NUMBER:
-                found[slot] |= _doubts(low & _FORMS, pieces.low[i])
-                found[slot] |= _doubts(high & _FORMS, pieces.high[i])
+                demands[slot] |= _doubts(low & _FORMS, pieces.low[i])
+                demands[slot] |= _doubts(high & _FORMS, pieces.high[i])
                 if low > OPEN and high > OPEN and _is_tight(pieces, i):
-                    found[slot] |= NOT_DOUBLE
+                    demands[slot] |= NOT_DOUBLE
             elif _is_text(kind) and not _is_unordered(pieces, start, end, i):
-                found[slot] |= IN_ORDER
+                demands[slot] |= IN_ORDER
 
 
 @njit(nogil=True, cache=True)
 def _is_tight(pieces, i):
-    """Are the ends neighbouring doubles? Nothing would be left of an open interval."""
+    """True if the ends are neighbouring doubles: no code is left between open ends."""
     high = _double_code(high_form(pieces, i), pieces.high[i])
     return high - _double_code(low_form(pieces, i), pieces.low[i]) < 2
 
@@ -150,7 +140,7 @@ def _double_code(form, word):
 
 @njit(nogil=True, cache=True)
 def _is_unordered(pieces, start, end, i):
-    """Is the piece one text, everything, or what lies on either side of one?"""
+    """True if equality decides the piece: one text, all texts, or all but one text."""
     low, high = low_form(pieces, i), high_form(pieces, i)
     if _TEXT in (low, high):
         return low == high and pieces.low[i] == pieces.high[i]
@@ -172,8 +162,8 @@ def _is_unordered(pieces, start, end, i):
 def collect(pieces, slot_of, wanted, only_open, slots, numbers, rests):
     """Constants of the wanted slots, or words of their patterns; returns how many there are.
 
-    With `only_open` those that ends exclude, and for a rest which end it is. Arrays that are too
-    short are not filled.
+    With `only_open`, only constants that open ends exclude, with the end instead of the rest. Short
+    arrays are not filled to the end.
     """
     n_found = 0
     for i in range(len(pieces.names)):
@@ -200,17 +190,11 @@ def collect(pieces, slot_of, wanted, only_open, slots, numbers, rests):
 
 @njit(nogil=True, cache=True)
 def excluded(vocabulary, slot, number):
-    """Which ends exclude this constant of a FLOAT slot."""
+    """The ends (OPEN_LOW, OPEN_HIGH) that exclude this constant of a FLOAT slot."""
     start, end = vocabulary.domain_start[slot], vocabulary.domain_start[slot + 1]
-    low, high = start, end
-    while low < high:
-        middle = (low + high) >> 1
-        if vocabulary.domain[middle] < number:
-            low = middle + 1
-        else:
-            high = middle
-    if low < end and vocabulary.domain[low] == number:
-        return vocabulary.domain_rest[low]
+    at = first_at_least(vocabulary.domain, start, end, number)
+    if at < end and vocabulary.domain[at] == number:
+        return vocabulary.domain_rest[at]
     return np.int64(0)
 
 
@@ -247,7 +231,7 @@ def _clashes(vocabulary, slot, form, word, step):
 
 @njit(nogil=True, cache=True)
 def first_missing(pieces, slot_of, vocabulary):
-    """The first constraint that the vocabulary does not hold, or -1."""
+    """The first constraint with a name or constant that the vocabulary lacks, or -1."""
     for c in range(len(pieces.groups)):
         start, end = pieces.piece_start[c], pieces.piece_start[c + 1]
         for i in range(start, end):
@@ -279,7 +263,7 @@ def code_all(pieces, slot_of, vocabulary, slots, low, high):
             form = np.int64(forms[i]) >> HIGH if side else np.int64(forms[i]) & 15
             word = high_words[i] if side else low_words[i]
             plain = form & _FORMS
-            # Few words need the arrays of the vocabulary; handing those over for each is slow.
+            # Few words need the arrays of the vocabulary, and passing them for each word is slow.
             if form == _NONE:
                 code = np.int64(HIGHEST) if side else np.int64(LOWEST)
             elif plain == _TEXT:
@@ -309,33 +293,22 @@ def _listed_code(vocabulary, slot, form, word):
     """The code of a pattern, or of a number in RANKED."""
     start, end = vocabulary.domain_start[slot], vocabulary.domain_start[slot + 1]
     if form == _PATTERN:
-        return _rank_pattern(vocabulary, start, end, word) - start
+        return first_at_least(vocabulary.domain_rest, start, end, word) - start
     number, rest = pair_of(form, word)
     domain, domain_rest = vocabulary.domain, vocabulary.domain_rest
     return number_code(_RANKED, number, rest, domain, domain_rest, start, end)
 
 
 @njit(nogil=True, cache=True)
-def _rank_pattern(vocabulary, start, end, word):
-    while start < end:
-        middle = (start + end) >> 1
-        if vocabulary.domain_rest[middle] < word:
-            start = middle + 1
-        else:
-            end = middle
-    return start
-
-
-@njit(nogil=True, cache=True)
 def _has(vocabulary, slot, form, word, side):
-    """Does the vocabulary hold this end of a piece, so that it could be read back?"""
+    """True if the vocabulary has the constant of this end."""
     plain = form & _FORMS
     start, end = vocabulary.domain_start[slot], vocabulary.domain_start[slot + 1]
     if plain == _TEXT:
         return word >= 0
     if plain == _PATTERN:
-        place = _rank_pattern(vocabulary, start, end, word)
-        return place < end and vocabulary.domain_rest[place] == word
+        at = first_at_least(vocabulary.domain_rest, start, end, word)
+        return at < end and vocabulary.domain_rest[at] == word
     if plain in (_NONE, _CODE, _END):
         return True
     mode = vocabulary.mode[slot]
@@ -352,7 +325,7 @@ def _has(vocabulary, slot, form, word, side):
 
 @njit(nogil=True, cache=True)
 def read_all(filters, name_of, vocabulary, pieces):
-    """Fill pieces with what the codes of filters stand for."""
+    """Fill pieces with the constants of the codes: the reverse of `code_all`."""
     for i in range(len(filters.slots)):
         slot = filters.slots[i]
         pieces.names[i] = name_of[slot]
@@ -389,8 +362,8 @@ def _read(vocabulary, slot, code, side):
     is_open = code % 2 == (1 if mode == _WHOLE else 0)
     code += step * is_open
     if mode == _RANKED:
-        place = start + (code >> 1)
-        form, word = word_of(vocabulary.domain[place], vocabulary.domain_rest[place])
+        at = start + (code >> 1)
+        form, word = word_of(vocabulary.domain[at], vocabulary.domain_rest[at])
     elif abs(code) == _INFINITE_CODE:
         form, word = word_of(np.inf if code > 0 else -np.inf, np.int64(0))
     else:

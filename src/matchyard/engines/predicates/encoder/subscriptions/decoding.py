@@ -1,4 +1,4 @@
-"""Filters back as values of the language."""
+"""Filters back as predicates of the language."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from itertools import pairwise
 import numpy as np
 
 from matchyard.engines.predicates.encoder.layout import Filters, Vocabulary
-from matchyard.engines.predicates.encoder.subscriptions.operator_reading import read_constraint
+from matchyard.engines.predicates.encoder.subscriptions.operators import read_constraint
 from matchyard.engines.predicates.encoder.subscriptions.vocabulary import read
-from matchyard.engines.predicates.language.canonical import (
-    Constraint,
-    Filter,
-    Predicate,
-    constraint_key,
-)
+from matchyard.engines.predicates.language.canonical import constraint_key
+from matchyard.engines.predicates.language.model import Constraint, Filter, Predicate
 from matchyard.engines.predicates.language.normal_form import filter_key, group_key
 
-_CHUNK = 4096  # rows that are lists at the same time
+_CHUNK = 4096  # rows decoded at a time
 
 
 def decode_rows(
@@ -42,11 +38,11 @@ def _decode(filters: Filters, vocabulary: Vocabulary) -> Iterator[Predicate]:
         Constraint(name(names[start]), read_constraint(words[start:end], text))
         for start, end in pairwise(piece_start)
     ]
-    found = [
+    decoded = [
         _filter(constraints[start:end], groups[start:end]) for start, end in pairwise(filter_start)
     ]
     for start, end in pairwise(row_start):
-        yield Predicate(tuple(sorted(found[start:end], key=filter_key)))
+        yield Predicate(tuple(sorted(decoded[start:end], key=filter_key)))
 
 
 def _filter(constraints: list[Constraint], groups: list[int]) -> Filter:

@@ -1,4 +1,4 @@
-"""Subscriptions in any form that users have them in, as pieces; and those that wait to be coded."""
+"""Subscriptions in any form that users may give, as pieces; and the staged ones."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from matchyard.engines.predicates.encoder.subscriptions.operators import (
 from matchyard.engines.predicates.encoder.subscriptions.pieces import Pieces, join, renumber
 from matchyard.engines.predicates.encoder.subscriptions.vocabulary import encode, read
 from matchyard.engines.predicates.language import parse
-from matchyard.engines.predicates.language.canonical import Constraint, Kept, Predicate
+from matchyard.engines.predicates.language.model import Constraint, Kept, Predicate
 from matchyard.errors import ParseError, shorten
 from matchyard.kernels.strings import Interner, Names
 
-VALUES = "predicates"  # the kind of columns and batches: there is only one
+VALUES = "predicates"  # the only kind of columns and batches
 _MOST_GROUPS = int(np.iinfo(np.int16).max)
 _EXAMPLE = "expected predicates, e.g. ['temp > 30 and area = \"north\"']"
 
@@ -40,30 +40,30 @@ class Subscriptions(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """How many predicates there are."""
+        """The number of predicates."""
         return self.pieces.n_rows
 
     @property
     def kind(self) -> str:
-        """As of every column of this engine."""
+        """The kind of the column."""
         return VALUES
 
 
 def subscription_column(values: Any, max_filters: int, max_tests: int) -> Subscriptions:
-    """Predicates in any form that users have them in."""
+    """Predicates as pieces, from any form that users may give."""
     if isinstance(values, Iterator):
         values = list(values)
     if not isinstance(values, list | tuple):
         values = _as_rows(values)
     if isinstance(values, pa.Array):
-        found = Subscriptions(*from_lists(values))
-        n_filters = np.diff(found.pieces.row_start)
+        column = Subscriptions(*from_lists(values))
+        n_filters = np.diff(column.pieces.row_start)
         if n_filters.max(initial=0) > max_filters:
             row = int(n_filters.argmax())
             raise ParseError(
                 f"row {row} has {n_filters[row]} filters, more than max_filters={max_filters}"
             )
-        return found
+        return column
     return _from_python(values, max_filters, max_tests)
 
 
@@ -110,7 +110,7 @@ def _from_python(values: Sequence[Any], max_filters: int, max_tests: int) -> Sub
 
 
 class Writer:
-    """Predicates one by one, in lists that become arrays all at once."""
+    """Collects predicates one by one, and makes arrays of all at once."""
 
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
@@ -121,16 +121,16 @@ class Writer:
         self._piece_ends, self._filter_ends, self._row_ends = (array("q", [0]) for _ in range(3))
 
     def add(self, predicate: Predicate) -> None:
-        """One more row; a constraint may be in many of its filters, and is written out once."""
+        """Add a row; a constraint object in many of its filters is written once."""
         words, groups, piece_ends = self._words, self._groups, self._piece_ends
         known: dict[int, array[int]] = {}
         for holds, fails in predicate.filters:
             for group, constraints in enumerate((holds, *fails)):
                 for constraint in constraints:
-                    found = known.get(id(constraint))
-                    if found is None:
-                        found = known[id(constraint)] = array("q", self._written(constraint))
-                    words += found
+                    written = known.get(id(constraint))
+                    if written is None:
+                        written = known[id(constraint)] = array("q", self._written(constraint))
+                    words += written
                     groups.append(group)
                     piece_ends.append(len(words) // 5)
             self._filter_ends.append(len(groups))
@@ -151,7 +151,7 @@ class Writer:
         return self._texts.setdefault(text, len(self._texts))
 
     def subscriptions(self) -> Subscriptions:
-        """All of them as arrays."""
+        """All rows as arrays."""
         words = np.array(self._words, np.int64).reshape(-1, 5)
         pieces = Pieces(
             np.array(self._row_ends, np.int64),
@@ -171,7 +171,7 @@ class Writer:
 
 
 class _Staged(NamedTuple):
-    """What one call staged, and how much there is up to it."""
+    """The rows that one call staged, and totals up to them."""
 
     pieces: Pieces
     keys: NDArray[np.int64]
@@ -188,17 +188,17 @@ class Staging:
 
     @property
     def n_rows(self) -> int:
-        """Subscriptions so far."""
+        """The number of subscriptions."""
         return self._staged[-1].n_rows if self._staged else 0
 
     @property
     def n_parts(self) -> int:
-        """Constraints in them."""
+        """The number of their constraints."""
         return self._staged[-1].n_constraints if self._staged else 0
 
     @property
     def n_names(self) -> int:
-        """Distinct attribute names among those."""
+        """The number of distinct attribute names."""
         return self._names.n_names
 
     def add(self, column: Subscriptions, keys: NDArray[np.int64]) -> None:
@@ -213,7 +213,7 @@ class Staging:
         self._staged.append(_Staged(pieces, keys, n_rows, n_constraints))
 
     def put_back(self, filters: Filters, vocabulary: Vocabulary, keys: NDArray[np.int64]) -> None:
-        """Stage rows before all others: what a failed build had taken."""
+        """Stage rows before all others, after a failed build."""
         staged, names, texts = self._staged, self._names.names(), self._texts.names()
         self._names, self._texts = Interner(vocabulary.names), Interner(vocabulary.texts)
         self._staged = []
@@ -224,7 +224,7 @@ class Staging:
             self._append(renumber(some.pieces, new_names, new_texts), some.keys)
 
     def take(self) -> tuple[Filters, Vocabulary, NDArray[np.int64]]:
-        """All that was staged, coded over a vocabulary of its own; leaves nothing."""
+        """Take all staged rows, coded over a new vocabulary."""
         filters, vocabulary = encode(
             join([some.pieces for some in self._staged]), self._names.names(), self._texts.names()
         )
@@ -234,7 +234,7 @@ class Staging:
 
 
 def merge(parts: Sequence[tuple[Filters, Vocabulary]]) -> tuple[Filters, Vocabulary]:
-    """Join filters over different vocabularies into one over a new one, with just what they use."""
+    """Join filters over several vocabularies into filters over a new one."""
     if len(parts) == 1 and _uses_all(*parts[0]):
         return parts[0]
     names, texts = Interner(), Interner()
@@ -248,7 +248,7 @@ def merge(parts: Sequence[tuple[Filters, Vocabulary]]) -> tuple[Filters, Vocabul
 
 
 def _uses_all(filters: Filters, vocabulary: Vocabulary) -> bool:
-    """Has no row gone since the vocabulary was made? It counts the pieces that it was made for."""
+    """True if the vocabulary counts as many pieces as there are: no row was removed."""
     return len(filters.slots) == int(vocabulary.names.counts().sum())
 
 

@@ -19,7 +19,7 @@ from matchyard.kernels.strings import freeze
 
 
 class Form(IntEnum):
-    """How the word of an end is read."""
+    """The meaning of the word of an end."""
 
     NONE = 0  # there is no bound
     INTEGER = 1  # a whole number
@@ -27,12 +27,12 @@ class Form(IntEnum):
     FLOAT = 3  # the bits of a double
     TEXT = 4  # the id of a text
     CODE = 5  # a code as it is
-    PATTERN = 6  # the id of a text << 2 | what is asked of it
+    PATTERN = 6  # the id of a text << 2 | flags of `pattern_index`
     END = 7  # past every text
 
 
 OPEN = 8  # added to the form of an end that is not included
-HIGH = 4  # the form of the high end is above that of the low one, by so many bits
+HIGH = 4  # bits below the form of the high end
 
 
 class Pieces(NamedTuple):
@@ -50,7 +50,7 @@ class Pieces(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """How many predicates there are."""
+        """The number of predicates."""
         return len(self.row_start) - 1
 
 
@@ -83,10 +83,10 @@ def _join_starts(starts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def renumber(pieces: Pieces, names: NDArray[np.int32], texts: NDArray[np.int32]) -> Pieces:
-    """The same over other ids, given the new id of each name and text."""
+    """The same with the new id of each name and text."""
     if not (names == np.arange(len(names))).all():
         pieces = pieces._replace(names=names[pieces.names])
-    if (texts == np.arange(len(texts))).all():  # nothing is copied that stays as it is
+    if (texts == np.arange(len(texts))).all():  # no id changes: no copy
         return pieces
     low, high = np.empty_like(pieces.low), np.empty_like(pieces.high)
     _renumber_ends(pieces.forms, 0, pieces.low, texts, low)
@@ -95,7 +95,7 @@ def renumber(pieces: Pieces, names: NDArray[np.int32], texts: NDArray[np.int32])
 
 
 def used(pieces: Pieces, n_names: int, n_texts: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How many pieces use each name, and how many ends each text."""
+    """The number of pieces per name, and of ends per text."""
     names, texts = np.zeros(n_names, np.int64), np.zeros(n_texts, np.int64)
     _count_uses(freeze(pieces), names, texts)
     return names, texts
@@ -106,15 +106,15 @@ _TEXT, _PATTERN = int(Form.TEXT), int(Form.PATTERN)
 
 
 @njit(nogil=True, cache=True)
-def _renumber_ends(forms, shift, words, texts, found):
+def _renumber_ends(forms, shift, words, texts, result):
     for i in range(len(words)):
         form = (forms[i] >> shift) & _FORMS
         if form == _TEXT:
-            found[i] = texts[words[i]]
+            result[i] = texts[words[i]]
         elif form == _PATTERN:
-            found[i] = (np.int64(texts[words[i] >> 2]) << 2) | (words[i] & 3)
+            result[i] = (np.int64(texts[words[i] >> 2]) << 2) | (words[i] & 3)
         else:
-            found[i] = words[i]
+            result[i] = words[i]
 
 
 @njit(nogil=True, cache=True)

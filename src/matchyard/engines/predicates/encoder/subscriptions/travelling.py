@@ -1,4 +1,4 @@
-"""What a part of the subscriptions brings to a vocabulary, as text that travels between tasks.
+"""The constraints of some subscriptions as text, which tasks send to make a vocabulary.
 
 A vocabulary is made of constraints. One of a single piece is written down as numbers (kind, forms,
 low, high, the lengths of its name and of its first text), then name and texts, all rows at once;
@@ -35,7 +35,7 @@ _FIELDS = ["name", "kind", "forms", "low", "high"]
 
 
 def count(column: Subscriptions) -> pa.Table:
-    """Distinct constraints and how often they are there: columns `name` and `count`."""
+    """Distinct constraints and their numbers: columns `name` and `count`."""
     sizes = np.diff(column.pieces.piece_start)
     tables = [_count_single(column, np.flatnonzero(sizes == 1))]
     if (sizes > 1).any():
@@ -46,19 +46,19 @@ def count(column: Subscriptions) -> pa.Table:
 def _count_single(column: Subscriptions, constraints: NDArray[np.int64]) -> pa.Table:
     pieces = column.pieces
     at = pieces.piece_start[:-1][constraints]
-    found = pa.table([getattr(pieces, f)[at] for f in ("names", "kinds", *_FIELDS[2:])], _FIELDS)
-    found = found.group_by(_FIELDS).aggregate([([], "count_all")]).combine_chunks()
-    forms = found["forms"].to_numpy()
-    low, low_text = _split(forms & 7, found["low"].to_numpy(), column.texts)
-    high, high_text = _split(forms >> HIGH & 7, found["high"].to_numpy(), column.texts)
-    name = column.names.take(found["name"].combine_chunks())
-    numbers = [found["kind"], found["forms"], low, high, _n_bytes(name), _n_bytes(low_text)]
+    counted = pa.table([getattr(pieces, f)[at] for f in ("names", "kinds", *_FIELDS[2:])], _FIELDS)
+    counted = counted.group_by(_FIELDS).aggregate([([], "count_all")]).combine_chunks()
+    forms = counted["forms"].to_numpy()
+    low, low_text = _split(forms & 7, counted["low"].to_numpy(), column.texts)
+    high, high_text = _split(forms >> HIGH & 7, counted["high"].to_numpy(), column.texts)
+    name = column.names.take(counted["name"].combine_chunks())
+    numbers = [counted["kind"], counted["forms"], low, high, _n_bytes(name), _n_bytes(low_text)]
     head = [pa.array(one.to_numpy()).cast(pa.large_string()) for one in numbers]
     rest = pc.binary_join_element_wise(name, low_text, high_text, pa.scalar("", pa.large_string()))
     names = pc.binary_join_element_wise(
         pc.binary_join_element_wise(_wide(_MARK), head[0], _wide("")), *head[1:], rest, _wide(" ")
     )
-    return pa.table({"name": names, "count": found["count_all"]})
+    return pa.table({"name": names, "count": counted["count_all"]})
 
 
 def _wide(text: str) -> pa.Scalar:
@@ -72,7 +72,7 @@ def _n_bytes(texts: pa.Array) -> pa.Array:
 def _split(
     forms: NDArray[np.uint8], words: NDArray[np.int64], texts: pa.Array
 ) -> tuple[pa.Array, pa.Array]:
-    """The words of ends without the ids of texts, and those texts, empty where there is none."""
+    """The words of ends without ids of texts, and the texts, empty for other ends."""
     is_text, is_pattern = forms == Form.TEXT, forms == Form.PATTERN
     ids = np.where(is_pattern, words >> 2, words)
     wanted = pa.array(ids, pa.int64(), mask=~(is_text | is_pattern))
@@ -81,7 +81,7 @@ def _split(
 
 
 def _count_others(column: Subscriptions, constraints: NDArray[np.int64]) -> pa.Table:
-    """Each as a subscription of its own, read back in the language."""
+    """Count constraints as subscriptions of one constraint, in the language."""
     pieces = column.pieces
     first, last = pieces.piece_start[constraints], pieces.piece_start[constraints + 1]
     start = np.concatenate([[0], np.cumsum(last - first)])
@@ -93,10 +93,13 @@ def _count_others(column: Subscriptions, constraints: NDArray[np.int64]) -> pa.T
     staging = Staging()
     staging.add(column._replace(pieces=alone), np.zeros(alone.n_rows, np.int64))
     filters, vocabulary, _ = staging.take()
-    found = Counter(decode_rows(filters, 0, filters.n_rows, vocabulary))
-    names = [language.format(predicate) for predicate in found]
+    n_times = Counter(decode_rows(filters, 0, filters.n_rows, vocabulary))
+    names = [language.format(predicate) for predicate in n_times]
     return pa.table(
-        {"name": pa.array(names, pa.large_string()), "count": pa.array(found.values(), pa.int64())}
+        {
+            "name": pa.array(names, pa.large_string()),
+            "count": pa.array(n_times.values(), pa.int64()),
+        }
     )
 
 
@@ -120,7 +123,7 @@ def merge_counts(parts: Iterable[pa.Table]) -> Vocabulary:
 
 
 def _read_single(names: pa.Array) -> Subscriptions:
-    """What `_count_single` wrote, each as a subscription of its own."""
+    """The constraints that `_count_single` wrote, each as a subscription."""
     n_rows = len(names)
     parts = pc.split_pattern(
         pc.utf8_slice_codeunits(names, 1), pattern=" ", max_splits=_N_NUMBERS
@@ -150,5 +153,5 @@ def _read_single(names: pa.Array) -> Subscriptions:
 
 def _join(forms: Any, words: NDArray[np.int64], ids: NDArray[np.int64]) -> NDArray[np.int64]:
     """The inverse of `_split`."""
-    found = np.where(forms == Form.PATTERN, ids << 2 | words, words)
-    return np.where(forms == Form.TEXT, ids, found)
+    patterns = np.where(forms == Form.PATTERN, ids << 2 | words, words)
+    return np.where(forms == Form.TEXT, ids, patterns)

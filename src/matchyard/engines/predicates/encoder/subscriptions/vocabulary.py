@@ -1,4 +1,4 @@
-"""Vocabularies made from pieces, and the pieces as codes in them, and back."""
+"""Vocabularies from pieces, and pieces as codes in a vocabulary, and back."""
 
 from __future__ import annotations
 
@@ -37,41 +37,41 @@ _UNCOUNTED = np.empty((0, 2), np.int64)
 
 
 def encode(pieces: Pieces, names: Names, texts: Names) -> tuple[Filters, Vocabulary]:
-    """Code pieces over a new vocabulary with just what they use."""
+    """Code pieces over a new vocabulary that has only their names and texts."""
     name_uses, text_uses = used(pieces, names.n_names, texts.n_names)
     names, new_names = _by_uses(names, name_uses)
     texts, new_texts = _in_order(texts, text_uses)
     pieces = renumber(pieces, new_names, new_texts)
     vocabulary = _build(pieces, names, texts)
     filters = code(pieces, vocabulary)
-    if len(filters.slots) < len(pieces.names):  # what was given twice was counted twice
+    if len(filters.slots) < len(pieces.names):  # count equal pieces once
         return encode(read(filters, vocabulary), names, texts)
     return filters, vocabulary
 
 
 def _by_uses(names: Names, uses: NDArray[np.int64]) -> tuple[Names, NDArray[np.int32]]:
-    """The names that are used, numbered by falling use; the same wherever the pieces came from."""
+    """The used names, numbered by falling use; independent of the order of the pieces."""
     some = np.flatnonzero(uses)
-    names, places = _in_order(names, uses)
+    names, weights = _in_order(names, uses)
     uses_in_order = np.empty(len(some), np.int64)
-    uses_in_order[places[some]] = uses[some]
+    uses_in_order[weights[some]] = uses[some]
     names, rank = rank_names(names, uses_in_order)
-    places[some] = rank[places[some]]
-    return names, places
+    weights[some] = rank[weights[some]]
+    return names, weights
 
 
 def _in_order(texts: Names, uses: NDArray[np.int64]) -> tuple[Names, NDArray[np.int32]]:
-    """The texts that are used, numbered in order of their bytes."""
+    """The used texts, numbered in order of their bytes."""
     some = np.flatnonzero(uses)
     order = some[pc.array_sort_indices(texts.to_arrow().take(some)).to_numpy()]
-    places = np.zeros(len(uses), np.int64)  # the first has the highest, as for `rank_names`
-    places[order] = np.arange(len(order), 0, -1)
-    found, rank = rank_names(texts, places)
-    return freeze(found._replace(uses=_UNCOUNTED)), rank
+    weights = np.zeros(len(uses), np.int64)  # the first has the highest, as for `rank_names`
+    weights[order] = np.arange(len(order), 0, -1)
+    ranked, rank = rank_names(texts, weights)
+    return freeze(ranked._replace(uses=_UNCOUNTED)), rank
 
 
 def inspect(vocabulary: Vocabulary, place: str, is_thorough: bool) -> None:
-    """Refuse a vocabulary that encoding must not be given: see `kernels.inspection`."""
+    """Refuse a damaged vocabulary: see `kernels.inspection`."""
     look = Inspection(vocabulary, place, is_thorough)
     n_names, n_texts = look.names("names"), look.names("texts")
     n_slots, n_domain = look.length("kind"), look.length("domain")
@@ -94,10 +94,10 @@ def inspect(vocabulary: Vocabulary, place: str, is_thorough: bool) -> None:
 
 
 def slots_of(vocabulary: Vocabulary) -> NDArray[np.int32]:
-    """The slot of each name and kind, -1 where there is none."""
-    found = np.full((vocabulary.n_names, _N_KINDS), -1, np.int32)
-    found[names_of(vocabulary), vocabulary.kind] = np.arange(vocabulary.n_slots)
-    return found
+    """The slot of each name and kind, or -1."""
+    slot_of = np.full((vocabulary.n_names, _N_KINDS), -1, np.int32)
+    slot_of[names_of(vocabulary), vocabulary.kind] = np.arange(vocabulary.n_slots)
+    return slot_of
 
 
 def names_of(vocabulary: Vocabulary) -> NDArray[np.int32]:
@@ -118,13 +118,13 @@ def _build(pieces: Pieces, names: Names, texts: Names) -> Vocabulary:
         np.empty(0, np.int32),
     )  # fmt: skip
     slot_of = slots_of(vocabulary)
-    found = np.zeros(len(kind), np.uint8)
-    look(pieces, slot_of, found)
+    demands = np.zeros(len(kind), np.uint8)
+    look(pieces, slot_of, demands)
     is_number, is_pattern = kind == Kind.NUMBER, kind >= Kind.PATTERN
     mode = vocabulary.mode
-    mode[found & IN_ORDER > 0] = 1
-    mode[is_number & (found & NOT_WHOLE > 0)] = Mode.FLOAT
-    mode[is_number & (found & (NOT_WHOLE | NOT_DOUBLE) == NOT_WHOLE | NOT_DOUBLE)] = Mode.RANKED
+    mode[demands & IN_ORDER > 0] = 1
+    mode[is_number & (demands & NOT_WHOLE > 0)] = Mode.FLOAT
+    mode[is_number & (demands & (NOT_WHOLE | NOT_DOUBLE) == NOT_WHOLE | NOT_DOUBLE)] = Mode.RANKED
     is_double = is_number & (mode == Mode.FLOAT)
     excluded = _constants(pieces, slot_of, is_double, only_open=True)
     if len(excluded.slots):
@@ -162,10 +162,10 @@ def _constants(
     slots, numbers, rests = slots[order], numbers[order], rests[order]
     is_new = np.ones(n_found, np.bool_)
     is_new[1:] = (np.diff(slots) != 0) | (numbers[1:] != numbers[:-1])
-    if only_open:  # the rests say which ends: both at once where both are
-        places = np.flatnonzero(is_new)
-        rests = np.bitwise_or.reduceat(rests, places) if n_found else rests
-        return _Constants(slots[places], numbers[places], rests)
+    if only_open:  # join the ends of equal constants
+        firsts = np.flatnonzero(is_new)
+        rests = np.bitwise_or.reduceat(rests, firsts) if n_found else rests
+        return _Constants(slots[firsts], numbers[firsts], rests)
     is_new[1:] |= np.diff(rests) != 0
     return _Constants(slots[is_new], numbers[is_new], rests[is_new])
 
@@ -185,7 +185,7 @@ def _with_grams(vocabulary: Vocabulary) -> Vocabulary:
 
 
 def code(pieces: Pieces, vocabulary: Vocabulary, is_checked: bool = False) -> Filters:
-    """Pieces over the ids of a vocabulary as filters; refuses what it lacks where that is asked."""
+    """Pieces over the ids of a vocabulary as filters; `is_checked` refuses unknown constants."""
     slot_of, n_pieces = slots_of(vocabulary), len(pieces.names)
     vocabulary, given = freeze(vocabulary), freeze(pieces)
     if is_checked:
