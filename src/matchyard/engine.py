@@ -26,8 +26,8 @@ ENGINES = ("tags", "predicates", "twigs")
 
 
 class Algorithm(Protocol):
-    """The names that every algorithm module has. `Table` is a NamedTuple of numeric arrays that ends
-    in the key table (`kernels.key_table`). `Options` is a NamedTuple of settings with defaults.
+    """The names that every algorithm module has. `Table` is a NamedTuple of numeric arrays; the key
+    table (`kernels.key_table`) is its end. `Options` is a NamedTuple of settings with defaults.
     `Abilities` lists the optional names."""
 
     DEVICES: tuple[str, ...]
@@ -63,8 +63,8 @@ class Abilities(NamedTuple):
 
     # accept(column, options): refuse subscriptions that the algorithm cannot hold, on addition.
     accept: Callable[[Any, Any], None] | None = None
-    # match_unique(table, batch, workspace, options): `match` with each key once per event. The table
-    # has no removals.
+    # match_unique(table, batch, workspace, options): `match` with each key once per event. The
+    # table has no removals.
     match_unique: Callable[[Any, Any, Any, Any], Part] | None = None
     # forward(table, batch, way, workspace, options): the next interfaces of each event, once each;
     # `way` has its tree and its incoming interface. The table has no removals.
@@ -72,7 +72,7 @@ class Abilities(NamedTuple):
     # locate(table, batch, workspace, options): the rows that equal each subscription of a batch, as
     # (start, rows). Without `locate`, rows are found by their keys.
     locate: Callable[[Any, Any, Any, Any], tuple[Any, Any]] | None = None
-    # locate_workspace(table, options): the workspace of `locate`, if it differs from that of `match`.
+    # locate_workspace(table, options): the workspace of `locate`, if `match` has another one.
     locate_workspace: Callable[[Any, Any], Any] | None = None
     # join(tables, options): join tables that were cut by rarest names into one.
     join: Callable[[Any, Any], Any] | None = None
@@ -92,10 +92,10 @@ def abilities_of(algorithm: Any) -> Abilities:
 
 
 class Encoder(Protocol):
-    """The names that every engine's `encoder` has; it turns text into numbers and back. A *column* is
-    many values of one kind, read but not yet encoded; a *batch* is a NamedTuple of arrays; `options`
-    are the engine's own `Options`; `bits` come from `Abilities.signature_bits`. Some encoders have
-    more, for their kind of index: `sign` and `is_known` of tags, `records` of twigs."""
+    """The names that every engine's `encoder` has; it turns text into numbers and back. A *column*
+    is many values of one kind, read but not yet encoded; a *batch* is a NamedTuple of arrays;
+    `options` are the engine's own `Options`; `bits` come from `Abilities.signature_bits`. Some
+    encoders have more: `sign` and `is_known` of tags, `records` of twigs."""
 
     VALUES: str  # the word for subscriptions in messages: "tag sets"
     Options: type[Any]
@@ -132,7 +132,7 @@ class Encoder(Protocol):
         """Encode events as a batch, without the names that no subscription has."""
 
     def encode_some(self, column: Any, vocabulary: Any, *bits: Any) -> tuple[Any, int]:
-        """Encode as many of the first events as memory allows; return the batch and their number."""
+        """Encode as many of the first events as memory allows; return the batch and how many."""
 
     def encode_known(self, column: Any, vocabulary: Any) -> Any:
         """Encode subscriptions whose names are all in the vocabulary, as a batch."""
@@ -171,7 +171,7 @@ class Encoder(Protocol):
         """The number of parts of all subscriptions, and of distinct names."""
 
     def estimate(self, n_rows: int, n_parts: int, n_names: int) -> tuple[int, int, int]:
-        """Bytes of the vocabulary, of the staged subscriptions, and of the other memory of a build."""
+        """Bytes of the vocabulary, the staged subscriptions, and the other memory of a build."""
 
     def inspect(self, vocabulary: Any, place: str, is_thorough: bool) -> None:
         """Refuse a vocabulary from disk whose arrays do not fit together."""
@@ -262,7 +262,7 @@ class Configured(NamedTuple):
         return self.engine.encoder.encode(column, vocabulary, *self._signature_bits())
 
     def encode_some(self, column: Any, vocabulary: Any) -> tuple[Any, int]:
-        """Encode as many of the first events as memory allows; return the batch and their number."""
+        """Encode as many of the first events as memory allows; return the batch and how many."""
         return self.engine.encoder.encode_some(column, vocabulary, *self._signature_bits())
 
     def accept(self, column: Any) -> None:

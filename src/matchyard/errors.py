@@ -25,7 +25,7 @@ class EventError(UsageError):
         return self.message.format(event=self.event)
 
     def counted_from(self, first: int) -> EventError:
-        """The same error, with the number of its chunk's first event added to the event's number."""
+        """A copy with `first`, the number of the chunk's first event, added to `event`."""
         return EventError(self.message, self.event + first)
 
 
@@ -44,7 +44,7 @@ class JsonError(EventError, ParseError):
         return JsonError, (self.reason, self.event)
 
     def counted_from(self, first: int) -> JsonError:
-        """The same error, with the number of its chunk's first event added to the event's number."""
+        """A copy with `first`, the number of the chunk's first event, added to `event`."""
         return JsonError(self.reason, self.event + first)
 
 
@@ -60,7 +60,7 @@ class XmlError(EventError, ParseError):
         return XmlError, (self.reason, self.line, self.column, self.event)
 
     def counted_from(self, first: int) -> XmlError:
-        """The same error, with the number of its chunk's first document added to its own."""
+        """A copy with `first`, the number of the chunk's first event, added to `event`."""
         return XmlError(self.reason, self.line, self.column, self.event + first)
 
 

@@ -70,8 +70,8 @@ class TagIndex(Index):
         )
 
     def sign(self, tag_sets: Any) -> NDArray[np.uint64]:
-        """The Bloom signatures of tag sets, for packets that carry no tags: one row per set. Bit 0 is
-        the most significant bit of the first word. Only algorithms over signatures have them.
+        """The Bloom signatures of tag sets, for packets that carry no tags: one row per set. Bit 0
+        is the most significant bit of the first word. Only algorithms over signatures have them.
 
         >>> TagIndex("tagmatch", {"exact": False}).sign(["jazz", "jazz live"]).shape
         (2, 3)

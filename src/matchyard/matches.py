@@ -125,7 +125,7 @@ class Matches(Sequence[list[Any]]):
         return list(self)
 
     def to_arrow(self) -> pa.Table:
-        """A table of pairs with columns `event` (its number) and `key`; keys of 64 bits are not copied."""
+        """The pairs as a table with columns `event` (its number) and `key`; int64 is not copied."""
         events, keys, first = [], [], 0
         for part in self.parts:
             n_events = len(part.event_start) - 1
@@ -139,7 +139,7 @@ class Matches(Sequence[list[Any]]):
         )
 
     def to_arrays(self) -> pa.ChunkedArray:
-        """One list of keys per event, as an Arrow column; keys of 64 bits are not copied."""
+        """One list of keys per event, as an Arrow column; int64 is not copied."""
         lists = [
             pa.LargeListArray.from_arrays(pa.array(part.event_start), self._column(part.keys))
             for part in self.parts
