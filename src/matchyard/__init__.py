@@ -87,9 +87,9 @@ def __getattr__(name: str) -> _Any:
     return value
 
 
-# A program that imports the package wants it ready, so that its first match is not also its first
-# import of Numba. The command shows its help without that, and loads what it needs later.
+# Programs load everything at import, so that their first match need not import Numba. The command
+# line loads a module when it needs it, so that its help appears at once.
 if _Path(_sys.argv[0] if _sys.argv else "").name not in ("matchyard", "-m"):
     for _name in _HOMES:
-        if _name not in ("Network", "topology"):  # they need SciPy, which not everybody has
+        if _name not in ("Network", "topology"):  # they need SciPy, which is optional
             __getattr__(_name)

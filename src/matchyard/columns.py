@@ -1,4 +1,4 @@
-"""Columns of users, in any form, on their way to Arrow: the steps that subscriptions, events and keys share."""
+"""Convert users' columns to Arrow: the steps that subscriptions, events and keys share."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from matchyard.errors import ParseError, UsageError, shorten
 
-_SINGLE = (str, bytes, set, frozenset, dict)  # their parts are no rows
+_SINGLE = (str, bytes, set, frozenset, dict)  # iterable, but not columns
 
 
 def refuse_single(values: Any, what: str, expected: str, *kinds: type[Any]) -> None:
-    """Refuse one value where a column is expected, and a table of several columns.
+    """Refuse a single value, or a table of several columns, in place of a column.
 
     >>> refuse_single("jazz live", "tag sets", 'expected a list, e.g. [{"jazz", "live"}]')
     Traceback (most recent call last):
@@ -26,11 +26,11 @@ e.g. [{"jazz", "live"}]
             f"not a column of {what}, but one {type(values).__name__}: {shorten(values)}; {expected}"
         )
     if hasattr(values, "columns") or isinstance(values, pa.RecordBatch | pa.Table):
-        raise ParseError(f"not a column, but a table with several; pass one of them; {expected}")
+        raise ParseError(f"not a column, but a table of columns; pass one of them; {expected}")
 
 
 def as_arrow(values: Any) -> Any:
-    """A polars column as Arrow, and chunks as one array; other values as they are."""
+    """Convert a polars column to Arrow, and join chunks; return other values unchanged."""
     if hasattr(values, "to_arrow"):  # polars
         values = values.to_arrow()
     if isinstance(values, pa.ChunkedArray):
@@ -41,12 +41,12 @@ def as_arrow(values: Any) -> Any:
 
 
 def decoded(values: pa.Array) -> pa.Array:
-    """A dictionary column with its values written out; other columns as they are."""
+    """Decode a dictionary column; return other columns unchanged."""
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
 def first_null(values: pa.Array) -> int:
-    """The first row that is null, or -1."""
+    """The number of the first null row, or -1."""
     if not values.null_count:
         return -1
     return int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])

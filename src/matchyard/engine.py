@@ -1,9 +1,9 @@
-"""The contract that an engine and an algorithm fulfil, and how they are found by name.
+"""The contract of engines and algorithms, and the functions that find them by name.
 
-An engine is a folder with five rooms: `language`, `oracle`, `encoder`, `workload` and `algorithms`. A room
-is a module, or a folder whose `__init__` has its names. An algorithm is a module NAME with the functions of
-`Algorithm`, or a folder NAME with that module in it, beside its stages and `gpu.py`. Nothing is registered:
-a name is the name of the folder or module.
+An engine is a folder with five rooms: `language`, `oracle`, `encoder`, `workload` and `algorithms`.
+A room is a module, or a folder whose `__init__` exports its names. An algorithm NAME is a module
+NAME with the functions of `Algorithm`, or a folder NAME with this module, its stages and `gpu.py`.
+There is no registry: an engine or algorithm is called like its folder or module.
 """
 
 from __future__ import annotations
@@ -26,20 +26,19 @@ ENGINES = ("tags", "predicates", "twigs")
 
 
 class Algorithm(Protocol):
-    """What every algorithm module has. `Table` is a NamedTuple of numeric arrays that ends in the
-    key table (`kernels.csr`); `Options` is a NamedTuple of settings with defaults. `Abilities` lists
-    what a module may have besides.
-    """
+    """The names that every algorithm module has. `Table` is a NamedTuple of numeric arrays; the key
+    table (`kernels.key_table`) is its end. `Options` is a NamedTuple of settings with defaults.
+    `Abilities` lists the optional names."""
 
     DEVICES: tuple[str, ...]
     Options: type[Any]
     Table: type[Any]
 
     def check(self, options: Any) -> None:
-        """Refuse options that make no sense, when an index is made rather than when it is built."""
+        """Refuse senseless options when an index is created, before anything is built."""
 
     def inspect(self, look: Any, table: Any, vocabulary: Any, options: Any) -> None:
-        """Refuse a table from disk that does not fit together; `look` is a `kernels.inspection`."""
+        """Refuse a table from disk whose arrays do not fit together; `look` is an `Inspection`."""
 
     def compile(
         self, subscriptions: Any, keys: NDArray[np.int64], vocabulary: Any, options: Any
@@ -47,135 +46,135 @@ class Algorithm(Protocol):
         """Build the table. May reorder the arrays of `subscriptions` in place."""
 
     def workspace(self, table: Any, options: Any) -> Any:
-        """What matching mutates; one per thread, never saved."""
+        """The memory that `match` changes: one workspace per thread, never saved."""
 
     def match(self, table: Any, batch: Any, workspace: Any, options: Any) -> Part:
-        """The keys per event, with the candidates looked at."""
+        """The keys per event, and the number of candidates."""
 
     def subscriptions(self, table: Any, rows: NDArray[np.int64]) -> Any:
         """The subscriptions of the given rows, as a batch: the inverse of `compile`."""
 
     def estimate(self, n_subscriptions: int, n_parts: int, n_names: int, options: Any) -> int:
-        """Bytes of a table without keys; `n_parts` is what subscriptions consist of altogether."""
+        """Bytes of a table without keys; `n_parts` counts all tags, constraints or nodes."""
 
 
 class Abilities(NamedTuple):
-    """What an algorithm module may have beyond the contract; None where it has not."""
+    """The optional names of an algorithm module; None for each that the module lacks."""
 
-    # accept(column, options): refuse subscriptions that it cannot hold, when they are added.
+    # accept(column, options): refuse subscriptions that the algorithm cannot hold, on addition.
     accept: Callable[[Any, Any], None] | None = None
-    # match_unique(table, batch, workspace, options): `match` with each key once per event. The table
-    # has no removals.
+    # match_unique(table, batch, workspace, options): `match` with each key once per event. The
+    # table has no removals.
     match_unique: Callable[[Any, Any, Any, Any], Part] | None = None
-    # forward(table, batch, way, workspace, options): the interfaces to send each event to, once each,
-    # given its tree and where it came from. The table has no removals.
+    # forward(table, batch, way, workspace, options): the next interfaces of each event, once each;
+    # `way` has its tree and its incoming interface. The table has no removals.
     forward: Callable[[Any, Any, Any, Any, Any], Part] | None = None
     # locate(table, batch, workspace, options): the rows that equal each subscription of a batch, as
-    # (start, rows). Without it, rows are found by their keys.
+    # (start, rows). Without `locate`, rows are found by their keys.
     locate: Callable[[Any, Any, Any, Any], tuple[Any, Any]] | None = None
-    # locate_workspace(table, options): what `locate` mutates, where that is no workspace of `match`.
+    # locate_workspace(table, options): the workspace of `locate`, if `match` has another one.
     locate_workspace: Callable[[Any, Any], Any] | None = None
-    # join(tables, options): one table of several that were cut by rarest names.
+    # join(tables, options): join tables that were cut by rarest names into one.
     join: Callable[[Any, Any], Any] | None = None
     # signature_bits(options): bits and hashes of the signatures that batches of tags carry (0 for
     # none), and whether an event may be a bare signature.
     signature_bits: Callable[[Any], tuple[Any, ...]] | None = None
-    # search_space(table, batch): sets in the partitions that each event is compared with.
+    # search_space(table, batch): the number of sets in the partitions that each event visits.
     search_space: Callable[[Any, Any], NDArray[np.int64]] | None = None
-    # stated_rate(table): the share of what is found that is expected to be no match.
+    # stated_rate(table): the expected share of false positives in the results.
     stated_rate: Callable[[Any], float] | None = None
-    LAUNCH: int | None = None  # events that a GPU is given at a time
+    LAUNCH: int | None = None  # events per launch on a GPU
 
 
 def abilities_of(algorithm: Any) -> Abilities:
-    """What an algorithm can do beyond the contract."""
+    """The abilities of an algorithm module."""
     return Abilities(*(getattr(algorithm, name, None) for name in Abilities._fields))
 
 
 class Encoder(Protocol):
-    """What every engine's `encoder` has: text to numbers and back. A *column* is many values of one
-    kind, read but not yet encoded; a *batch* is a NamedTuple of arrays; `options` are the engine's own
-    `Options`; `bits` are those of `Abilities.signature_bits`. An engine may have more for its own kind of
-    index: `sign` and `is_known` of tags, `records` of twigs."""
+    """The names that every engine's `encoder` has; it turns text into numbers and back. A *column*
+    is many values of one kind, read but not yet encoded; a *batch* is a NamedTuple of arrays;
+    `options` are the engine's own `Options`; `bits` come from `Abilities.signature_bits`. Some
+    encoders have more: `sign` and `is_known` of tags, `records` of twigs."""
 
-    VALUES: str  # what subscriptions are called in messages: "tag sets"
+    VALUES: str  # the word for subscriptions in messages: "tag sets"
     Options: type[Any]
     Vocabulary: type[Any]
     Column: type[Any]
     Batch: type[Any]
-    Staging: type[Any]  # subscriptions that wait to be compiled
+    Staging: type[Any]  # collects subscriptions until they are compiled
 
     def check(self, options: Any) -> None:
-        """Refuse options that make no sense."""
+        """Refuse senseless options."""
 
     def column(self, values: Any, options: Any) -> Any:
-        """Events in any form, as a column."""
+        """Read events of any form into a column."""
 
     def subscription_column(self, values: Any, options: Any) -> Any:
-        """Subscriptions in any form, as a column."""
+        """Read subscriptions of any form into a column."""
 
     def accept(self, column: Any, *bits: Any) -> None:
         """Refuse subscriptions that no algorithm with these signatures can hold."""
 
     def parse(self, value: Any, options: Any) -> Any:
-        """One subscription, as the language has it."""
+        """Parse one subscription into a value of the engine's language."""
 
     def parse_column(self, values: Any, options: Any) -> list[Any]:
-        """The subscriptions of an Arrow column, as the language has them."""
+        """Parse the subscriptions of an Arrow column, each as `parse` does."""
 
     def parse_event(self, value: Any, options: Any) -> Any:
-        """One event, as the language has it."""
+        """Parse one event into a value of the engine's language."""
 
     def read_event(self, value: Any, options: Any) -> Any:
-        """One event as `match` reads it, which may be laxer than `parse_event`."""
+        """Parse one event as `match` does, which may be laxer than `parse_event`."""
 
     def encode(self, column: Any, vocabulary: Any, *bits: Any) -> Any:
-        """Events as a batch. Names that no subscription has are left out."""
+        """Encode events as a batch, without the names that no subscription has."""
 
     def encode_some(self, column: Any, vocabulary: Any, *bits: Any) -> tuple[Any, int]:
-        """The first events of a column as a batch, and how many: as many as memory allows at once."""
+        """Encode as many of the first events as memory allows; return the batch and how many."""
 
     def encode_known(self, column: Any, vocabulary: Any) -> Any:
-        """Subscriptions whose names are all in the vocabulary, as a batch."""
+        """Encode subscriptions whose names are all in the vocabulary, as a batch."""
 
     def decode(self, batch: Any, row: int, vocabulary: Any) -> Any:
-        """One subscription of a batch, as the language has it."""
+        """Decode one subscription of a batch into a value of the engine's language."""
 
     def texts(self, batch: Any, start: int, stop: int, vocabulary: Any) -> Any:
-        """Some subscriptions of a batch, as an Arrow column of text."""
+        """The subscriptions from `start` to `stop` of a batch, as an Arrow column of text."""
 
     def kind(self, batch: Any) -> str | None:
-        """The kind of subscriptions in a batch, where an engine has several."""
+        """The kind of the subscriptions in a batch; None if they could be of any kind."""
 
     def merge(self, parts: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
-        """Batches of subscriptions with their vocabularies, as one of each."""
+        """Merge batches of subscriptions and their vocabularies into one of each."""
 
     def keep(self, batch: Any, rows: NDArray[np.bool_]) -> Any:
-        """The rows of a batch that a mask keeps."""
+        """The rows of a batch that a mask selects."""
 
     def count(self, column: Any) -> Any:
         """How often each name occurs in subscriptions, as a table that travels between tasks."""
 
     def merge_counts(self, parts: Iterable[Any]) -> Any:
-        """The vocabulary of counts from many tasks."""
+        """Merge the counts of many tasks into a vocabulary."""
 
     def rarest(self, batch: Any) -> NDArray[np.int64]:
-        """The rarest name of each subscription, by which builds are cut."""
+        """The rarest name of each subscription; sharded builds are cut by it."""
 
     def names_of(self, batch: Any, vocabulary: Any) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The names of each event: offsets and ids."""
 
     def n_ids(self, vocabulary: Any) -> int:
-        """How many ids a vocabulary has."""
+        """The number of ids of a vocabulary."""
 
     def sizes(self, vocabulary: Any) -> tuple[int, int]:
-        """Names in a vocabulary, and its bytes."""
+        """The number of parts of all subscriptions, and of distinct names."""
 
     def estimate(self, n_rows: int, n_parts: int, n_names: int) -> tuple[int, int, int]:
-        """Bytes that staged subscriptions, their encoding and the vocabulary take."""
+        """Bytes of the vocabulary, the staged subscriptions, and the other memory of a build."""
 
     def inspect(self, vocabulary: Any, place: str, is_thorough: bool) -> None:
-        """Refuse a vocabulary from disk that does not fit together."""
+        """Refuse a vocabulary from disk whose arrays do not fit together."""
 
 
 class Engine(NamedTuple):
@@ -191,7 +190,7 @@ class Engine(NamedTuple):
 
 
 def _load(path: str) -> ModuleType:
-    """The module of that path; a fork waits until it is loaded."""
+    """Import a module; a fork waits until it is loaded."""
     with loading:
         return import_module(path)
 
@@ -209,7 +208,7 @@ def find_engine(name: str) -> Engine:
 
 
 def find_algorithm(engine: Engine, name: str | None, device: str = "cpu") -> Algorithm:
-    """The algorithm of that name, or the engine's default, for a device that `pick` picked."""
+    """The algorithm of that name, or the engine's default, for a device that `pick` returned."""
     name = name or engine.default
     if name not in engine.algorithms:
         raise UsageError(
@@ -226,23 +225,23 @@ def find_algorithm(engine: Engine, name: str | None, device: str = "cpu") -> Alg
 
 
 class OnCard:
-    """An algorithm that matches on a GPU (see `device`); all else is as on the CPU."""
+    """An algorithm that matches on a GPU; its other functions are those of the CPU."""
 
     def __init__(self, on_cpu: Any, on_gpu: Any) -> None:
         self._on_cpu, self._on_gpu = on_cpu, on_gpu
         self.LAUNCH, self.match = on_gpu.LAUNCH, on_gpu.match
 
     def workspace(self, table: Any, options: Any) -> Any:
-        """The table on the card, and what a thread needs to match there."""
+        """Copy the table to the card, and allocate the memory that a thread needs there."""
         with guarded("making room for a thread"):
             return self._on_gpu.workspace(table, options)
 
     def locate_workspace(self, table: Any, options: Any) -> Any:
-        """What `locate` mutates, which is the CPU's."""
+        """The workspace of `locate`, which runs on the CPU."""
         return self._on_cpu.workspace(table, options)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("match_unique", "forward"):  # that of the CPU would be of no use
+        if name in ("match_unique", "forward"):  # the CPU's would not take a GPU's workspace
             return getattr(self._on_gpu, name)
         return getattr(self._on_cpu, name)
 
@@ -259,12 +258,11 @@ class Configured(NamedTuple):
     device: str = "cpu"
 
     def encode(self, column: Any, vocabulary: Any) -> Any:
-        """A column of events as a batch, with the signatures that the algorithm wants."""
+        """Encode a column of events, with the signatures that the algorithm needs."""
         return self.engine.encoder.encode(column, vocabulary, *self._signature_bits())
 
     def encode_some(self, column: Any, vocabulary: Any) -> tuple[Any, int]:
-        """The first events of a column as a batch, and how many: all, unless the engine says that
-        they would take too much memory at once."""
+        """Encode as many of the first events as memory allows; return the batch and how many."""
         return self.engine.encoder.encode_some(column, vocabulary, *self._signature_bits())
 
     def accept(self, column: Any) -> None:
@@ -283,17 +281,14 @@ def configure(
     engine: str, algorithm: str | None, options: Mapping[str, Any], device: str = "cpu"
 ) -> Configured:
     """Find an engine and an algorithm by name, and read their options."""
-    found = find_engine(engine)
-    device = pick(
-        device, find_algorithm(found, algorithm).DEVICES, f"{engine}/{algorithm or found.default}"
-    )
-    module = find_algorithm(found, algorithm, device)
-    input_options, own = read_options(options, found.encoder.Options, module.Options)
-    found.encoder.check(input_options)
+    rooms = find_engine(engine)
+    name = algorithm or rooms.default
+    device = pick(device, find_algorithm(rooms, name).DEVICES, f"{engine}/{name}")
+    module = find_algorithm(rooms, name, device)
+    input_options, own = read_options(options, rooms.encoder.Options, module.Options)
+    rooms.encoder.check(input_options)
     module.check(own)
-    return Configured(
-        found, algorithm or found.default, module, input_options, own, abilities_of(module), device
-    )
+    return Configured(rooms, name, module, input_options, own, abilities_of(module), device)
 
 
 def read_options(given: Mapping[str, Any], *kinds: type[Any]) -> list[Any]:

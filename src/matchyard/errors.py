@@ -1,4 +1,4 @@
-"""What can go wrong, by kind; every message says what was found, where, and what was expected."""
+"""The errors of this package. Every message says what was found, where, and what was expected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class EventError(UsageError):
         return self.message.format(event=self.event)
 
     def counted_from(self, first: int) -> EventError:
-        """The same of an event whose number is higher by that of the first of its chunk."""
+        """A copy with `first`, the number of the chunk's first event, added to `event`."""
         return EventError(self.message, self.event + first)
 
 
@@ -34,7 +34,7 @@ class ParseError(MatchyardError, ValueError):
 
 
 class JsonError(EventError, ParseError):
-    """An event that is no object of JSON's kinds of values, and why."""
+    """An event that is not an object of JSON values, with the reason."""
 
     def __init__(self, reason: str, event: int) -> None:
         super().__init__(f"event {{event}} {_plain(reason)}", event)
@@ -44,12 +44,12 @@ class JsonError(EventError, ParseError):
         return JsonError, (self.reason, self.event)
 
     def counted_from(self, first: int) -> JsonError:
-        """The same of an event whose number is higher by that of the first of its chunk."""
+        """A copy with `first`, the number of the chunk's first event, added to `event`."""
         return JsonError(self.reason, self.event + first)
 
 
 class XmlError(EventError, ParseError):
-    """A document that is no XML or passes a limit, and where: lines and columns count from 1."""
+    """A document that is not XML or exceeds a limit; its line and column count from 1."""
 
     def __init__(self, reason: str, line: int, column: int, event: int = 0) -> None:
         message = f"document {{event}} at line {line}, column {column}: {_plain(reason)}"
@@ -60,7 +60,7 @@ class XmlError(EventError, ParseError):
         return XmlError, (self.reason, self.line, self.column, self.event)
 
     def counted_from(self, first: int) -> XmlError:
-        """The same of a document whose number is higher by that of the first of its chunk."""
+        """A copy with `first`, the number of the chunk's first event, added to `event`."""
         return XmlError(self.reason, self.line, self.column, self.event + first)
 
 
@@ -69,20 +69,19 @@ class StorageError(MatchyardError, OSError):
 
 
 class DeviceError(MatchyardError, RuntimeError):
-    """A device that cannot be had, has too little memory, or has failed."""
+    """A device that is not available, has too little memory, or has failed."""
 
 
 def forget_locals(error: BaseException | None) -> None:
-    """Let the frames that an error and its causes came through hold nothing, those that run yet
-    aside; the lines that they were at are still told. What was being handled when it came, which
-    Python calls its context, is of others."""
+    """Clear the local variables in the tracebacks of an error and its causes, except in frames that
+    still run. Tracebacks keep their line numbers. `__context__` belongs to other code: leave it."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__
 
 
 def _plain(reason: str) -> str:
-    """A text that `format` leaves as it is."""
+    """Escape braces, so that `format` leaves the text as it is."""
     return reason.replace("{", "{{").replace("}", "}}")
 
 
@@ -90,7 +89,7 @@ def shorten(value: Any) -> str:
     """The text of a value for a message, cut after 60 characters."""
     try:
         text = repr(value)
-    except Exception as error:  # of thousands of digits, nested too deeply, or a fault of its own
+    except Exception as error:  # thousands of digits, deep nesting, or a bug in `__repr__`
         text = (
             f"a value of type {type(value).__name__} that cannot be shown ({type(error).__name__})"
         )

@@ -1,7 +1,7 @@
 """Forwarding as a router: a key is an interface on a tree [TagMatch, thesis §3.4.5].
 
-An event comes on a tree, through an interface. The next interfaces are those of its matches on that tree,
-once each, without the one that it came through. `routing.fib` builds on this.
+An event arrives on a tree, through an interface. Its next interfaces are the interfaces of its
+matches on that tree, once each, without the incoming one. `routing.fib` builds on this.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from matchyard.matches import Part
 
 
 class Way(NamedTuple):
-    """How events come to a router [thesis §3.4.5]: a tree and an interface each."""
+    """How events arrive at a router [thesis §3.4.5]: a tree and an incoming interface each."""
 
     trees: NDArray[np.int64]
     incoming: NDArray[np.int64]
 
     def rows(self, start: int, stop: int) -> Way:
-        """That of some consecutive events."""
+        """The way of the events from `start` to `stop`."""
         return Way(self.trees[start:stop], self.incoming[start:stop])
 
 
@@ -49,8 +49,8 @@ def next_interfaces(
     trees: NDArray[np.int64],
     incoming: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """ICN forwarding [thesis §3.4.5]: keys are tree << 32 | interface; keep each interface on the
-    event's own tree once, except the one that the event came from."""
+    """ICN forwarding [thesis §3.4.5]: keys are tree << 32 | interface. Keep each interface on the
+    event's own tree once, except the incoming one."""
     start, kept = np.empty_like(event_start), np.empty(len(keys), np.int64)
     n_kept = _on_tree(event_start, keys, trees, incoming, start, kept)
     return unique(start, kept[:n_kept])
@@ -72,6 +72,6 @@ def _on_tree(event_start, keys, trees, incoming, start, kept):
 
 
 def next_interfaces_of(part: Part, way: Way) -> Part:
-    """Matches as the interfaces to send each event to."""
+    """Replace the keys of each event by its next interfaces."""
     event_start, keys = next_interfaces(part.event_start, part.keys, way.trees, way.incoming)
     return part._replace(event_start=event_start, keys=keys)

@@ -18,7 +18,7 @@ from matchyard.storage.object_store import open_stream
 
 
 class TagIndex(Index):
-    """Subscriptions are sets of tags; one matches every event that has all of its tags.
+    """A subscription is a set of tags. It matches every event that has all of its tags.
 
     >>> index = TagIndex()
     >>> index.add({"jazz", "live"}, key="ada").add("jazz oslo", key="bob").consolidate()
@@ -35,17 +35,16 @@ class TagIndex(Index):
     def estimate(
         self, subscriptions: int | None = None, tags_each: float = 5.0, name_share: float = 0.5
     ) -> Estimate:
-        """The memory of a build before it starts: of what is staged, or of so many subscriptions
-        with `tags_each` tags of which `name_share` per subscription are new names."""
+        """Estimate the memory of a build: of all current and staged subscriptions, or of so many
+        with `tags_each` tags each, of which `name_share` per subscription are new names."""
         return self._estimate(subscriptions, tags_each, name_share)
 
     def forward(
         self, events: Any, trees: Any, interfaces: Any, threads: int | None = None
     ) -> Matches:
-        """Forward packets as a router [thesis §3.4.5]: keys made by `interface_key`, one tree and
-        one incoming interface per event. Returns the interfaces on that tree to send each to,
-        once each and never the incoming one.
-        """
+        """Forward packets as a router [thesis §3.4.5]. Keys are made by `interface_key`; each event
+        has a tree and an incoming interface. Returns the next interfaces of each event on its tree,
+        once each and never the incoming one."""
         if not hasattr(events, "__len__"):
             events = list(events)
         if self._state.keys.kind == "str":
@@ -71,8 +70,8 @@ class TagIndex(Index):
         )
 
     def sign(self, tag_sets: Any) -> NDArray[np.uint64]:
-        """The Bloom signatures of tag sets, for packets that carry no tags: one row each, bit 0 the
-        most significant bit of the first word. For the algorithms over signatures.
+        """The Bloom signatures of tag sets, for packets that carry no tags: one row per set. Bit 0
+        is the most significant bit of the first word. Only algorithms over signatures have them.
 
         >>> TagIndex("tagmatch", {"exact": False}).sign(["jazz", "jazz live"]).shape
         (2, 3)
@@ -89,8 +88,8 @@ class TagIndex(Index):
         return signed
 
     def search_space(self, events: Any) -> tuple[int, float]:
-        """Of `tagmatch`: how many partitions there are, and how many sets are in those that an
-        event is forwarded to, on average [thesis, Figures 3.9 and 3.10]."""
+        """For `tagmatch`: the number of partitions, and the average number of sets in the
+        partitions that an event is forwarded to [thesis, Figures 3.9 and 3.10]."""
         settings = self._settings
         find = settings.abilities.search_space
         if find is None:
@@ -106,7 +105,7 @@ class TagIndex(Index):
 
 
 def _interfaces(segment: Segment, rows: Any, way: Way) -> Part:
-    """The next interfaces of events; an algorithm that finds these alone is asked for them."""
+    """The next interfaces of events, found by the algorithm's own `forward` where possible."""
     forward = segment.settings.abilities.forward
     if forward is None or segment.has_removals:
         return next_interfaces_of(segment.match(rows), way)
@@ -135,9 +134,9 @@ class PredicateIndex(Index):
         constraints_each: float = 3.0,
         name_share: float = 0.01,
     ) -> Estimate:
-        """The memory of a build before it starts: of what is staged, or of so many subscriptions
-        with `constraints_each` constraints, of which `name_share` per subscription bring an
-        attribute name or a text that no other has."""
+        """Estimate the memory of a build: of all current and staged subscriptions, or of so many
+        with `constraints_each` constraints each, of which `name_share` per subscription bring a new
+        attribute name or text."""
         return self._estimate(subscriptions, constraints_each, name_share)
 
 
@@ -160,9 +159,9 @@ class TwigIndex(Index):
         nodes_each: float = 10.0,
         name_share: float = 0.01,
     ) -> Estimate:
-        """The memory of a build before it starts: of what is staged, or of so many subscriptions
-        with `nodes_each` nodes, of which `name_share` per subscription bring a name or a test that
-        no other has."""
+        """Estimate the memory of a build: of all current and staged subscriptions, or of so many
+        with `nodes_each` nodes each, of which `name_share` per subscription bring a new name or
+        value test."""
         return self._estimate(subscriptions, nodes_each, name_share)
 
     def match_records(
@@ -170,12 +169,13 @@ class TwigIndex(Index):
     ) -> Iterator[tuple[list[bytes], Matches]]:
         """Match every element called `record` of a file as a document of its own, about
         `batch_bytes` at a time, in memory that does not depend on the length of the file. Yields the
-        documents and their matches; `records` says which files.
+        documents and their matches. `records` says which files it takes.
 
         >>> import io
         >>> index = TwigIndex().add("/book[@year < 2000]", key=7).consolidate()
         >>> file = io.BytesIO(b'<shop><book year="1984"/><book year="2012"/><pen/></shop>')
-        >>> [(len(books), found.to_lists()) for books, found in index.match_records(file, "book")]
+        >>> batches = index.match_records(file, "book")
+        >>> [(len(books), matches.to_lists()) for books, matches in batches]
         [(2, [[7], []])]
         """
         for batch in self.records(source, record, batch_bytes):
@@ -185,7 +185,8 @@ class TwigIndex(Index):
         self, source: Any, record: str, batch_bytes: int = 1 << 24
     ) -> Iterator[list[bytes]]:
         """The elements called `record` of a file, each as a document in UTF-8, about `batch_bytes`
-        at a time. The file is open, binary, or a path or address, decompressed as its ending says.
+        at a time. `source` is an open binary file, or a path or address; its ending decides the
+        decompression.
 
         >>> import io
         >>> list(TwigIndex().records(io.BytesIO(b"<shop><book/><pen/><book/></shop>"), "book"))
@@ -204,7 +205,7 @@ class TwigIndex(Index):
                 if n_bytes >= batch_bytes:
                     yield batch
                     batch, n_bytes = [], 0
-        except XmlError as error:  # its place is one in the file, and of no document
+        except XmlError as error:  # its position is one in the file, not in a document
             where = f"line {error.line}, column {error.column}"
             raise ParseError(f"{where}: {error.reason}") from None
         if batch:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Work(NamedTuple):
-    """Exact counters, the same on every run: a regression shows without a stopwatch."""
+    """Exact counters, the same on every run: they show a regression without a stopwatch."""
 
-    candidates: int  # stored sets that were looked at, one by one
+    candidates: int  # stored rows or filters that were compared with an event
     matches: int  # (event, key) pairs found
 
     def __add__(self, other: Work) -> Work:  # type: ignore[override]
@@ -29,13 +29,13 @@ class Part(NamedTuple):
     """The matches of some consecutive events, in CSR form."""
 
     event_start: NDArray[np.int64]  # [n_events + 1] offsets into keys
-    keys: NDArray[Any]  # int64, or int32 where a GPU had them so; `Matches` gives int64 always
+    keys: NDArray[Any]  # int64, or int32 as a GPU returned them; `Matches` always gives int64
     candidates: int = 0
     encode_s: float = 0.0  # seconds that a thread spent on encoding the events
 
 
 def end_to_end(parts: Sequence[Part]) -> Part:
-    """The matches of some events and of those after them, as one part.
+    """Join the matches of consecutive events into one part.
 
     >>> one = Part(np.array([0, 2]), np.array([7, 9]), 5)
     >>> end_to_end([one, one]).event_start.tolist(), end_to_end([one, one]).candidates
@@ -51,19 +51,19 @@ def end_to_end(parts: Sequence[Part]) -> Part:
 
 
 class Matches(Sequence[list[Any]]):
-    """The keys per event, in the order of the events; a key's place within its event means nothing.
+    """The keys per event, in the order of the events. The order of an event's keys has no meaning.
 
-    Kept in the parts in which they were found, so that a large result is never copied:
-    `event_start` and `keys` join the parts when first asked for.
+    Matches keep the parts in which threads found them, so that a large result is not copied.
+    `event_start` and `keys` join the parts on first use.
 
-    >>> found = Matches([Part(np.array([0, 2, 2]), np.array([7, 9]))])
-    >>> found[0], found[1], found.work
+    >>> matches = Matches([Part(np.array([0, 2, 2]), np.array([7, 9]))])
+    >>> matches[0], matches[1], matches.work
     ([7, 9], [], Work(candidates=0, matches=2))
     """
 
     def __init__(self, parts: Sequence[Part], key_names: pa.Array | None = None) -> None:
         self.parts = tuple(parts)
-        self.key_names = key_names  # names by id where keys are strings
+        self.key_names = key_names  # names by id if keys are strings
 
     @cached_property
     def event_start(self) -> NDArray[np.int64]:
@@ -78,7 +78,7 @@ class Matches(Sequence[list[Any]]):
 
     @cached_property
     def keys(self) -> NDArray[np.int64]:
-        """All keys, event after event; ids into `key_names` where keys are strings."""
+        """All keys, event after event; ids into `key_names` if keys are strings."""
         if len(self.parts) == 1:
             return self.parts[0].keys.astype(np.int64, copy=False)
         none = np.empty(0, np.int64)
@@ -86,7 +86,7 @@ class Matches(Sequence[list[Any]]):
 
     @property
     def work(self) -> Work:
-        """What it took: candidates looked at and matches found."""
+        """The numbers of candidates and matches."""
         candidates = sum(part.candidates for part in self.parts)
         return Work(candidates, sum(len(part.keys) for part in self.parts))
 
@@ -101,7 +101,7 @@ class Matches(Sequence[list[Any]]):
     def __getitem__(self, event: Any) -> Any:
         if isinstance(event, slice):
             return [self[i] for i in range(*event.indices(len(self)))]
-        # One part is the common case of one event at a time, where the properties' locks count.
+        # Matching one event at a time gives one part; there, the cached properties cost time.
         part = self.parts[0] if len(self.parts) == 1 else None
         start = self.event_start if part is None else part.event_start
         keys = self.keys if part is None else part.keys
@@ -125,7 +125,7 @@ class Matches(Sequence[list[Any]]):
         return list(self)
 
     def to_arrow(self) -> pa.Table:
-        """A table of pairs with columns `event` (its number) and `key`; keys of 64 bits are not copied."""
+        """The pairs as a table with columns `event` (its number) and `key`; int64 is not copied."""
         events, keys, first = [], [], 0
         for part in self.parts:
             n_events = len(part.event_start) - 1
@@ -139,7 +139,7 @@ class Matches(Sequence[list[Any]]):
         )
 
     def to_arrays(self) -> pa.ChunkedArray:
-        """One list of keys per event, as an Arrow column; keys of 64 bits are not copied."""
+        """One list of keys per event, as an Arrow column; int64 is not copied."""
         lists = [
             pa.LargeListArray.from_arrays(pa.array(part.event_start), self._column(part.keys))
             for part in self.parts
@@ -157,9 +157,9 @@ class Matches(Sequence[list[Any]]):
         return pa.DictionaryArray.from_arrays(pa.array(numbers), self.key_names)
 
     def _decode(self, keys: NDArray[Any]) -> list[Any]:
-        found: list[Any] = (
+        decoded: list[Any] = (
             keys.tolist()
             if self.key_names is None
             else self.key_names.take(pa.array(keys)).to_pylist()
         )
-        return found
+        return decoded

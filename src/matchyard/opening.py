@@ -1,4 +1,4 @@
-"""Make or open an index of any engine, by name; and the workloads and algorithms that there are."""
+"""Create or open an index of any engine by name; list algorithms and make workloads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def create(
     live: bool = False,
     threads: int = 1,
 ) -> Index:
-    """An empty index of the engine of that name.
+    """Create an empty index of an engine.
 
     >>> create("tags")
     <TagIndex: 0 subscriptions, algorithm rarest>
@@ -37,16 +37,16 @@ def create(
 
 
 def algorithms(engine: str, device: str = "auto") -> tuple[str, ...]:
-    """The algorithms of an engine, its default first; those that run on a device.
+    """The algorithms of an engine that run on a device, the default first.
 
     >>> algorithms("tags")[0], algorithms("tags", "gpu")
     ('rarest', ('rarest', 'tagmatch', 'scan'))
     """
-    found, kind = find_engine(engine), kind_of(device)
+    rooms, kind = find_engine(engine), kind_of(device)
     return tuple(
         name
-        for name in found.algorithms
-        if kind == "auto" or kind in find_algorithm(found, name).DEVICES
+        for name in rooms.algorithms
+        if kind == "auto" or kind in find_algorithm(rooms, name).DEVICES
     )
 
 
@@ -57,17 +57,17 @@ def workload(
     seed: int = 1,
     parameters: Mapping[str, Any] | None = None,
 ) -> Any:
-    """A named workload of an engine, made on demand; None is its first. See the engine's `workload`
-    module for names, and for the parameters that they have.
+    """Make a workload of an engine; None is its first one. The engine's `workload` module lists the
+    names and their parameters.
 
     >>> tags, keys = workload("tags", "twitter", size=100).subscriptions(0, 3)
     >>> len(tags), len(keys)
     (3, 3)
     """
-    found = find_engine(engine).workload
+    models = find_engine(engine).workload
     if not -(1 << 63) <= seed < 1 << 63:
         raise UsageError(f"seed {seed}; expected a number of at most 64 bits")
-    return found.generate(name or next(iter(found.MODELS)), size, seed, parameters or {})
+    return models.generate(name or next(iter(models.MODELS)), size, seed, parameters or {})
 
 
 @told_plainly
@@ -79,16 +79,16 @@ def open(
     device: str = "cpu",
     version: str | None = None,
 ) -> Index:
-    """Open a saved index: the current version, or the one that is named. Small arrays are read, large
-    ones are mapped. The folder is not written to until `save` is called. An address such as
-    `s3://bucket/music.index` is fetched into a local cache first.
+    """Open a saved index: the current version, or the named one. Small arrays are read, large ones
+    are mapped. Nothing is written to the folder until `save` is called. An index at an address such
+    as `s3://bucket/music.index` is fetched into a local cache first.
 
-    Sizes, and what arrays must have in common, are always compared. `verify` says what else:
+    Sizes, and the relations between arrays, are always checked. `verify` selects further checks:
 
-    * "auto" finds damage: a fast checksum of all files up to 128 MiB, of a larger index that much
-      of its smallest files. For an index in an object store it is the same as True.
-    * True is for an index that somebody else made: the SHA-256 of every file, and every value.
-      Whatever is in its files, such an index can give wrong answers and do nothing worse.
+    * "auto" detects damage, with fast checksums of all files up to 128 MiB; of a larger index, it
+      checks the smallest files up to that size. For an index in an object store it means True.
+    * True is for an index that somebody else made: it checks the SHA-256 of every file, and every
+      value. Whatever its files contain, such an index can give wrong answers but do no other harm.
     * False compares no checksum.
     """
     return from_saved(path, versions.load(path, verify, version), live, threads, device)

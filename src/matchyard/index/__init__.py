@@ -1,4 +1,4 @@
-"""What users call (`verbs`), the changes that wait (`state`, `staged`), and the snapshot that matching sees.
+"""The verbs of an index, the staged changes (`state`, `staged`), and the snapshots for matching.
 
 Read `verbs` first: it has the class that the kinds of index share.
 """

@@ -21,7 +21,7 @@ from matchyard.gpu.devices import cards as cards_of
 from matchyard.kernels import key_table
 from matchyard.kernels.strings import freeze, n_bytes
 
-_MOST_PARTS = 64  # of a table: a card with less room is of no use
+_MOST_PARTS = 64  # of a table; a card that needs more parts is too small
 
 
 class Dealing(NamedTuple):

@@ -1,4 +1,4 @@
-"""From the files of a saved version to a vocabulary and tables that kernels may be given."""
+"""Restore and inspect the vocabularies and tables of a saved version, before kernels use them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Restored(NamedTuple):
 
 
 def restore(saved: storage.Saved, settings: Configured) -> list[Restored]:
-    """The segments of a version. What does not fit together is refused: see `kernels.inspection`."""
+    """Restore the segments of a version; refuse arrays that do not fit together (`Inspection`)."""
     if saved.key_names is not None:
         inspect_names(saved.key_names, f"{saved.folder}/keys.", saved.is_thorough)
     return [_segment(saved, number, settings) for number in range(len(saved.segments))]
@@ -74,7 +74,7 @@ def _table(
 
 
 def inspect_routes(routes: NDArray[Any], n_ids: int, n_shards: int) -> None:
-    """Refuse routes that do not lead to shards; see `matchyard.shards.cut`."""
+    """Refuse routes to shards that do not exist; see `matchyard.shards.cut`."""
     if routes.dtype != np.int32 or routes.shape != (1 + n_ids,):
         raise StorageError(
             f"routes.npy has {routes.dtype} of shape {routes.shape}, expected int32 ({1 + n_ids},)"

@@ -1,4 +1,4 @@
-"""A segment: a vocabulary with its compiled tables. Nothing in it changes after it is made.
+"""A segment: a vocabulary with its compiled tables. Its arrays never change.
 
 Removals make a new segment with the same tables and more tombstones in their key tables.
 """
@@ -21,10 +21,10 @@ from matchyard.kernels import csr, key_table
 from matchyard.kernels.strings import freeze, n_bytes
 from matchyard.matches import Part
 
-_KEPT_BYTES = 1 << 30  # of rows; a larger build frees them half way, and cannot be undone
+_KEPT_BYTES = 1 << 30  # of rows; a larger build frees its rows early, and loses them if it fails
 CHUNK = 4096  # events per step of a thread: enough to share the work, small enough for the cache
-_MOST_KEYS = 1 << 26  # that a step should find: results of gigabytes are slow to put together
-LEAST = 256  # fewer are not shared among threads: events can be slow, but handing over costs, too
+_MOST_KEYS = 1 << 26  # keys that a step should find at most: results of gigabytes are slow to join
+LEAST = 256  # events per step at least: sharing fewer among threads costs more than it saves
 
 
 class Rows(NamedTuple):
@@ -36,7 +36,7 @@ class Rows(NamedTuple):
 
 
 class Removals(NamedTuple):
-    """What has to go: every subscription of some keys, and some (subscription, key) pairs."""
+    """Keys to remove with all their subscriptions, and (subscription, key) pairs to remove."""
 
     keys: NDArray[np.int64]
     pairs: list[tuple[Any, int]]
@@ -52,24 +52,24 @@ class Segment:
         self.settings, self.vocabulary = settings, freeze(vocabulary)
         self.tables = tuple(freeze(table) for table in cut(settings, vocabulary, tables))
         self.workspaces = Workspaces(settings, self.tables)
-        self._found_each: float | None = None  # keys per event, lately
+        self._found_each: float | None = None  # keys per event of the last match
 
     def _with(self, tables: Sequence[Any]) -> Segment:
-        """The same segment with other removals in its tables. No card is asked, since a card that has
-        failed must not keep changes from being seen."""
-        found = copy(self)
-        found.tables = tuple(freeze(table) for table in tables)
-        found.workspaces = self.workspaces.of(found.tables)
-        return found
+        """The same segment with other removals in its tables. This asks no card: a failed card must
+        not keep changes from becoming visible."""
+        segment = copy(self)
+        segment.tables = tuple(freeze(table) for table in tables)
+        segment.workspaces = self.workspaces.of(segment.tables)
+        return segment
 
     @classmethod
     def compile(cls, settings: Configured, parts: list[Rows], shard_size: int) -> Segment:
-        """Compile subscriptions, `shard_size` in a table.
+        """Compile subscriptions, at most `shard_size` in a table.
 
-        Empties `parts` to free memory early. When it fails it puts what it had back there, joined,
-        unless that is too large to have been kept.
+        Empties `parts` to free memory early. A failure puts the joined rows back, unless they were
+        too large to keep.
         """
-        ask_cards(settings)  # while nothing is lost
+        ask_cards(settings)  # before anything can be lost
         keys = parts[0].keys if len(parts) == 1 else np.concatenate([p.keys for p in parts])
         batch, vocabulary = settings.engine.encoder.merge(
             [(part.batch, part.vocabulary) for part in parts]
@@ -84,7 +84,7 @@ class Segment:
         del batch
         tables: list[Any] = []
         try:
-            while shards:  # each is handed over, so that it can be freed half way
+            while shards:  # hand each over, so that it can be freed early
                 some = keys[shard_size * len(tables) : shard_size * (len(tables) + 1)]
                 tables.append(
                     settings.algorithm.compile(shards.pop(0), some, vocabulary, settings.options)
@@ -96,12 +96,12 @@ class Segment:
 
     @property
     def n_keys(self) -> int:
-        """Subscriptions in the tables, removed ones included."""
+        """The number of subscriptions in the tables, including removed ones."""
         return sum(len(table.keys) for table in self.tables)
 
     @property
     def n_tombstones(self) -> int:
-        """Keys and pairs removed since the tables were compiled."""
+        """The number of keys and pairs removed since the tables were compiled."""
         return sum(
             len(csr.hash_set_values(gone))
             for table in self.tables
@@ -109,23 +109,22 @@ class Segment:
         )
 
     def n_living(self) -> int:
-        """Subscriptions that are not removed."""
+        """The number of subscriptions that are not removed."""
         if not self.n_tombstones:
             return self.n_keys
         return sum(key_table.n_living(table) for table in self.tables)
 
     @property
     def n_bytes(self) -> int:
-        """Memory of vocabulary and tables, mapped from disk or not."""
+        """Bytes of the vocabulary and tables, in memory or mapped from disk."""
         return n_bytes(self.vocabulary) + n_bytes(self.tables)
 
     def encode(self, column: Any) -> Any:
-        """A column of events as a batch over this segment's vocabulary."""
+        """Encode a column of events with this segment's vocabulary."""
         return self.settings.encode(column, self.vocabulary)
 
     def match(self, column: Any, once: bool = False) -> Part:
-        """The keys per event, by one thread. With `once`, the algorithm may leave out keys that an
-        event has already."""
+        """Match events in this thread. With `once`, the algorithm may leave out repeated keys."""
         match: Callable[..., Part] = self.settings.algorithm.match
         if once and not self.has_removals:
             match = self.settings.abilities.match_unique or match
@@ -133,28 +132,28 @@ class Segment:
 
     @property
     def has_removals(self) -> bool:
-        """True where keys of the tables are removed."""
+        """True if keys of the tables are removed."""
         return any(len(table.removed_keys) or len(table.removed_at) for table in self.tables)
 
     def ask(self, column: Any, find: Callable[[Any, Any, Any, Any], Part]) -> Part:
-        """The results of all tables for the events, joined."""
-        found, encode_s, first = [], 0.0, 0
-        while True:  # no events are a batch, too
+        """Call `find` with each table and the encoded events, and join the results."""
+        parts, encode_s, first = [], 0.0, 0
+        while True:  # at least once, also without events
             start = perf_counter()
             batch, n_rows = self._encode_from(column, first)
             encode_s += perf_counter() - start
-            found.append(join(self.workspaces.match(find, batch), n_rows))
+            parts.append(join(self.workspaces.match(find, batch), n_rows))
             first += n_rows
             if first >= column.n_rows:
                 break
-        joined = found[0] if len(found) == 1 else in_order(found)
+        joined = parts[0] if len(parts) == 1 else in_order(parts)
         if column.n_rows:
             self._found_each = len(joined.keys) / column.n_rows
         return Part(joined.event_start, joined.keys, joined.candidates, encode_s)
 
     def _encode_from(self, column: Any, first: int) -> tuple[Any, int]:
-        """A batch of the events from `first` on, and how many there are in it. No generator: Ctrl-C
-        in one that is being closed would be ignored."""
+        """Encode events from `first` on; return the batch and their number. Not a generator: Python
+        ignores Ctrl-C in a generator that is being closed."""
         rows = column.rows(first, column.n_rows) if first else column
         try:
             return self.settings.encode_some(rows, self.vocabulary)
@@ -162,23 +161,23 @@ class Segment:
             raise error.counted_from(first) from None
 
     def check(self, column: Any) -> None:
-        """Refuse what cannot be encoded."""
+        """Refuse events that cannot be encoded."""
         first = self._encode_from(column, 0)[1]
         while first < column.n_rows:
             first += self._encode_from(column, first)[1]
 
     @property
     def launch(self) -> int:
-        """Events that are worth a step of a thread: a GPU wants more of them than the CPU."""
+        """Events per step of a thread; a GPU needs more of them than the CPU."""
         n_events = self.settings.abilities.LAUNCH or CHUNK
         return n_events * IN_TURNS if self.workspaces.in_turns else n_events
 
     def at_once(self, n_events: int) -> int:
-        """How many of so many events to match at once, where there may be more than the CPU takes: not
-        so many that a result gets too large, and few as long as nothing is known of what they find."""
+        """How many of `n_events` events to match at once. Steps that are larger than the CPU's are
+        limited by the size of their result; as long as that is unknown, they are small."""
         if n_events <= LEAST or self.launch <= CHUNK:
             return n_events
-        times = IN_TURNS if self.workspaces.in_turns else 1  # each step then copies all tables
+        times = IN_TURNS if self.workspaces.in_turns else 1  # in turns, each step copies all tables
         if self._found_each is None:
             return min(n_events, CHUNK * times)
         fitting = int(_MOST_KEYS * times / max(self._found_each, 1.0))
@@ -199,7 +198,7 @@ class Segment:
         return self._with(tables)
 
     def _locate(self, pairs: list[tuple[Any, int]]) -> list[NDArray[np.int64]]:
-        """Where the pairs stand in the key table of each of the tables."""
+        """The positions of the pairs in the key table of each table."""
         if not pairs:
             return [np.empty(0, np.int64) for _ in self.tables]
         if self.settings.abilities.locate is not None:
@@ -207,7 +206,7 @@ class Segment:
         return [self._locate_by_key(table, pairs) for table in self.tables]
 
     def _locate_by_key(self, table: Any, pairs: list[tuple[Any, int]]) -> NDArray[np.int64]:
-        """All subscriptions of the keys are decoded and compared."""
+        """Find the pairs by decoding and comparing all subscriptions of their keys."""
         values: dict[int, set[Any]] = {}
         for value, key in pairs:
             values.setdefault(key, set()).add(value)
@@ -219,8 +218,8 @@ class Segment:
         stored = self._decoded(batch, len(rows))
         keys = table.keys[positions].tolist()
         gone = [stored[row] in values[key] for row, key in zip(number, keys, strict=True)]
-        found: NDArray[np.int64] = positions[np.array(gone, np.bool_)]
-        return found
+        located: NDArray[np.int64] = positions[np.array(gone, np.bool_)]
+        return located
 
     def _locate_by_value(
         self, pairs: list[tuple[Any, int]], locate: Callable[..., tuple[Any, Any]]
@@ -230,12 +229,12 @@ class Segment:
             [pair[0] for pair in pairs], self.settings.input_options
         )
         batch = self.encode(column)
-        # One with a name that the vocabulary lacks was never stored: encoding would shorten it.
+        # A subscription with an unknown name was never stored; encoding would drop the name.
         known = encoder.is_known(column, batch)
         wanted = np.array([pair[1] for pair in pairs], np.int64)
         options = self.settings.options
         make = self.settings.abilities.locate_workspace or self.settings.algorithm.workspace
-        found = []
+        located = []
         for table in self.tables:
             start, rows = locate(table, batch, make(table, options), options)
             numbers = np.repeat(np.arange(len(pairs)), np.diff(start))
@@ -244,8 +243,8 @@ class Segment:
             n_keys = table.key_start[rows + 1] - first
             before = np.cumsum(n_keys) - n_keys
             positions = np.arange(n_keys.sum()) + np.repeat(first - before, n_keys)
-            found.append(positions[table.keys[positions] == np.repeat(wanted[numbers], n_keys)])
-        return found
+            located.append(positions[table.keys[positions] == np.repeat(wanted[numbers], n_keys)])
+        return located
 
     def living(self) -> Rows:
         """All subscriptions that are not removed, ready to be compiled again."""
@@ -264,17 +263,17 @@ class Segment:
 
     def find(self, key: int) -> list[Any]:
         """The subscriptions of a key, as values."""
-        found = []
+        values = []
         for table in self.tables:
             at, keyed = np.flatnonzero(table.keys == key), key_table.key_table(table)
             at = at[[not key_table.is_removed(keyed, position) for position in at]]
             rows = key_table.rows_at(table.key_start, at)
             batch = self.settings.algorithm.subscriptions(table, rows)
-            found += self._decoded(batch, len(rows))
-        return found
+            values += self._decoded(batch, len(rows))
+        return values
 
     def _decoded(self, batch: Any, n_rows: int) -> list[Any]:
-        """Encoded subscriptions as values. What a forged table holds may stand for none."""
+        """Decode subscriptions; a forged table may hold some that cannot be decoded."""
         decode = self.settings.engine.encoder.decode
         try:
             return [decode(batch, row, self.vocabulary) for row in range(n_rows)]
@@ -289,13 +288,13 @@ def _extended(table: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.i
 
 
 def unique(part: Part) -> Part:
-    """Each key once per event."""
+    """Keep each key once per event."""
     event_start, keys = csr.unique(part.event_start, part.keys)
     return part._replace(event_start=event_start, keys=keys)
 
 
 def in_order(parts: Sequence[Part]) -> Part:
-    """Results for consecutive events, one after the other."""
+    """Join the results for consecutive events."""
     counts = [np.diff(part.event_start) for part in parts]
     event_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))])
     keys = np.concatenate([part.keys for part in parts])
@@ -303,7 +302,7 @@ def in_order(parts: Sequence[Part]) -> Part:
 
 
 def join(parts: Sequence[Part], n_events: int) -> Part:
-    """Results of several tables for the same events, event by event."""
+    """Join the results of several tables for the same events, event by event."""
     if not parts:
         return Part(np.zeros(n_events + 1, np.int64), np.empty(0, np.int64))
     joined = parts[0]

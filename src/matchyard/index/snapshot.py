@@ -19,7 +19,7 @@ from matchyard.index.segment import CHUNK, LEAST, Segment, join, unique
 from matchyard.matches import Matches, Part
 from matchyard.threads.pools import pool
 
-_STEPS = 2  # of a thread, at least, so that one that is slower than others does not hold them up
+_STEPS = 2  # per thread at least, so that a slow thread does not hold up the others
 
 
 class Snapshot(NamedTuple):
@@ -29,7 +29,7 @@ class Snapshot(NamedTuple):
     key_names: pa.Array | None
 
     def kind(self) -> str | None:
-        """The kind of the subscriptions; None where there are none, or any kind would do."""
+        """The kind of the subscriptions; None without any, or if they could be of any kind."""
         for segment in self.segments:
             for table in segment.tables:
                 ends = np.array([0, len(table.key_start) - 2])
@@ -60,15 +60,15 @@ class Snapshot(NamedTuple):
         find: Callable[[Segment, Any, int], Part],
         finish: Callable[[Part], Part] | None = None,
     ) -> Matches:
-        """Some events at a time, and several threads: what `find` says of a segment, given events and
-        the number of the first, joined; `finish` turns that into another."""
+        """Match some events at a time, with several threads. `find` gets a segment, events and the
+        number of the first event. `finish` changes the joined results of all segments."""
         n_events = column.n_rows
         n_steps = _STEPS * threads if threads > 1 else 1
         chunk = min(self._chunk(), max(LEAST, -(-n_events // n_steps)))
 
         def step(first: int) -> Iterator[Part]:
             last = min(first + chunk, n_events)
-            while True:  # no events have a part, too
+            while True:  # at least once: without events, the result is an empty part
                 at_once = [segment.at_once(last - first) for segment in self.segments]
                 n_rows = min(at_once, default=last - first)
                 yield part_of(first, n_rows)
@@ -78,17 +78,17 @@ class Snapshot(NamedTuple):
 
         def part_of(first: int, n_rows: int) -> Part:
             start = perf_counter()
-            rows = column.rows(first, first + n_rows)  # which may read them
+            rows = column.rows(first, first + n_rows)  # this may parse them
             read_s = perf_counter() - start
             try:
-                found = [find(segment, rows, first) for segment in self.segments]
+                parts = [find(segment, rows, first) for segment in self.segments]
             except EventError as error:
                 raise error.counted_from(first) from None
             except DeviceError as error:
                 last = first + rows.n_rows - 1
-                forget_locals(error)  # which hold what is on the card
+                forget_locals(error)  # they hold memory of the card
                 raise DeviceError(f"events {first:,} to {last:,}: {error}") from error
-            part = join(found, rows.n_rows)
+            part = join(parts, rows.n_rows)
             part = part._replace(encode_s=part.encode_s + read_s)
             return finish(part) if finish else part
 
@@ -99,5 +99,5 @@ class Snapshot(NamedTuple):
         starts = range(0, n_events, chunk)
         if threads == 1:
             return Matches(list(chain.from_iterable(map(step, starts))), self.key_names)
-        found = pool(threads).map(lambda first: list(step(first)), starts)
-        return Matches(list(chain.from_iterable(found)), self.key_names)
+        steps = pool(threads).map(lambda first: list(step(first)), starts)
+        return Matches(list(chain.from_iterable(steps)), self.key_names)

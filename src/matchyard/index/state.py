@@ -1,4 +1,4 @@
-"""From staged changes to what matching sees, while others go on matching.
+"""Turn staged changes into the next snapshot, while other threads match.
 
 A consolidation joins everything into one segment. A live index shows changes at once, in side
 segments and tombstones, and is consolidated in the background when these grow.
@@ -30,8 +30,8 @@ _SIDE_LEAST = 4096  # …and this many
 
 
 _FORKED = (
-    "this process was forked while another thread consolidated, and what was staged then is only in "
-    "the parent; expected a fork before or after, or all of it added again here"
+    "this process was forked while another thread consolidated, so only the parent has the changes "
+    "that were staged then; fork before or after a consolidation, or add the changes again here"
 )
 
 _log = logging.getLogger("matchyard")
@@ -46,26 +46,26 @@ class State:
         self.keys = Keys()
         self.changes = Changes(settings)
         self.snapshot = Snapshot((), None)
-        self._kind: str | None = None  # of the subscriptions, decided by the first
-        self._is_in_hand = False  # a consolidation has what was staged
+        self._kind: str | None = None  # of the subscriptions; the first one decides
+        self._is_in_hand = False  # True while a consolidation holds the staged changes
         self._start_fresh()
         start_fresh_in_child(self)
 
     def _start_fresh(self) -> None:
-        """Locks and threads, which a forked child must not inherit half way."""
+        """Make new locks and forget threads: a forked child must not inherit them in use."""
         self.lock = self._fork_lock = threading.RLock()  # staged changes and the switch
         self.build_lock = threading.Lock()  # one consolidation at a time
-        self._since_build: list[Removals] | None = None  # removals during a consolidation…
-        self._n_building = 0  # …of so many segments
+        self._since_build: list[Removals] | None = None  # removals during a consolidation
+        self._n_building = 0  # segments that the consolidation joins
         self.background: threading.Thread | None = None
-        # Raised by the next call that looks. In a child that has no thread to go on with it:
+        # Raised by the next call. A forked child lacks the thread that would finish the build.
         self._failure: BaseException | None = UsageError(_FORKED) if self._is_in_hand else None
         self._is_in_hand = False
 
     # ---------------------------------------------------------------- staging
 
     def add(self, value: Any, key: Any) -> None:
-        """Stage one subscription, as the language has it."""
+        """Stage one parsed subscription."""
         with self.lock:
             self._expect(self.settings.engine.encoder.VALUES)
             self.changes.add(value, self.keys.number(key))
@@ -90,19 +90,19 @@ class State:
             self.changes.remove_pair(value, number)
 
     def _expect(self, kind: str) -> None:
-        """Refuse a mixture of kinds when it is added: `consolidate` would fail on the rest as well."""
+        """Refuse a second kind of subscriptions now: `consolidate` would fail for all of them."""
         self._kind = self._kind or self.snapshot.kind()
         if self._kind not in (None, kind):
             raise UsageError(
                 f"{kind} cannot be added to or removed from an index of {self._kind}; "
-                "whatever it holds can be removed by key"
+                "subscriptions of any kind can be removed by key"
             )
         self._kind = kind
 
     # ---------------------------------------------------------------- what matching sees
 
     def visible(self) -> Snapshot:
-        """The snapshot that a call sees; a live index shows its staged changes first."""
+        """The snapshot that a call sees; a live index makes its staged changes visible first."""
         return self._refresh() if self.live else self.snapshot
 
     def find(self, key: Any) -> int | None:
@@ -111,38 +111,38 @@ class State:
             return self.keys.find(key)
 
     def staged_sizes(self) -> tuple[int, int, int]:
-        """Staged subscriptions, their parts and their names."""
+        """The numbers of staged subscriptions, their parts and their names."""
         with self.lock:
             return self.changes.sizes
 
     def show(self, keys: Keys, segments: tuple[Segment, ...]) -> None:
-        """Begin with the segments of a saved index."""
+        """Start with the segments of a saved index."""
         self.keys, self.snapshot = keys, Snapshot(segments, keys.names())
 
     def move(self, settings: Configured) -> None:
-        """Match with other settings of the same algorithm from now on; what cards have is freed."""
+        """Match with other settings of the same algorithm from now on; free the memory on cards."""
         shielded(lambda: self._moved(settings))
 
     def _moved(self, settings: Configured) -> None:
         with self.build_lock, self.lock:
             was_on_card, before = is_gpu(self.settings.device), self.snapshot.segments
             after = [Segment(settings, segment.vocabulary, segment.tables) for segment in before]
-            self.settings = settings  # not before: a card may have refused the segments
+            self.settings = settings  # only now: a card may refuse the segments
             self.snapshot = self.snapshot._replace(segments=tuple(after))
         for segment in before if was_on_card else ():
-            if is_gpu(settings.device):  # others may have new copies already, which are to stay
+            if is_gpu(settings.device):  # `close` would later free the new copies, too
                 segment.workspaces.leave()
             else:
                 segment.workspaces.close()
 
     def consolidate(self) -> Segment:
-        """Consolidate; returns the segment that was built, whatever has changed since."""
+        """Consolidate; return the built segment, without changes that came later."""
         if self.live or self._failure is not None:
-            self._refresh()  # what is staged stays visible while the build runs
+            self._refresh()  # staged changes stay visible while the build runs
         return shielded(lambda: self._fold(staged=not self.live))
 
     def _fold(self, staged: bool) -> Segment:
-        """Join all segments, and what is staged if asked for, into one."""
+        """Join all segments into one, with the staged changes if `staged`."""
         with self.build_lock:
             with self.lock:
                 removals, rows = self._take() if staged else Changes(self.settings).everything()
@@ -161,7 +161,7 @@ class State:
             handed_over = [rows]
             del rows
             built = self._built(segments, handed_over, restore)
-            with self.lock:  # in one step: no removal may come between the last one and the switch
+            with self.lock:  # no removal may come between the last missed one and the switch
                 missed, self._since_build = self._since_build or [], None
                 self._is_in_hand = False
                 current = built
@@ -172,7 +172,7 @@ class State:
             return built
 
     def _take(self) -> tuple[Removals, Rows]:
-        """All that is staged, leaving nothing; if that fails, everything stays staged."""
+        """Take out all staged changes; if that fails, they stay staged."""
         removals, rows = self.changes.everything()
         self.changes = Changes(self.settings)
         return removals, rows
@@ -180,7 +180,7 @@ class State:
     def _without(
         self, removals: Removals, segments: Sequence[Segment], rows: Rows
     ) -> list[Segment]:
-        """Segments with removals; if that fails, all that was taken is staged again."""
+        """Apply removals to segments; if that fails, stage the removals and the rows again."""
         try:
             return [segment.remove(removals) for segment in segments]
         except BaseException:
@@ -188,21 +188,21 @@ class State:
             raise
 
     def _put_back(self, lost: list[Rows], removals: Removals) -> None:
-        """Stage again what was taken: removals also where the rows were too many to be kept."""
+        """Stage taken changes again: the removals also if the rows were too large to keep."""
         for rows in lost or [Changes(self.settings).take()]:
             self.changes.put_back(rows, removals)
 
     def _built(
         self, segments: Sequence[Segment], staged: list[Rows], restore: Callable[[list[Rows]], None]
     ) -> Segment:
-        """Compile segments and staged rows into one; on failure `restore` gets the rows back.
+        """Compile segments and staged rows into one segment; on failure `restore` gets the rows.
 
-        Takes the rows out of the list, so that they can be freed half way.
+        Takes the rows out of the list, so that they can be freed early.
         """
         start = perf_counter()
         parts: list[Rows] = []
         rows = staged.pop()
-        lent = [rows] if any(segment.n_keys for segment in segments) else []  # joined by copying
+        lent = [rows] if any(segment.n_keys for segment in segments) else []  # joining copies
         try:
             parts += [segment.living() for segment in segments if segment.n_keys]
             if len(rows.keys) or not parts:
@@ -212,9 +212,7 @@ class State:
         except BaseException as error:
             kept = lent or parts
             restore(kept)
-            outcome = (
-                "nothing has changed" if kept else "what was added is lost, too large to be kept"
-            )
+            outcome = "nothing has changed" if kept else "additions are lost, too large to keep"
             _log.warning("consolidation failed, %s: %s", outcome, error)
             raise
         seconds = perf_counter() - start
@@ -222,7 +220,7 @@ class State:
         return built
 
     def _refresh(self) -> Snapshot:
-        """Make staged changes of a live index visible: a side segment, and tombstones."""
+        """Make staged changes of a live index visible, as a side segment and tombstones."""
         with self.lock:
             if self._failure is None and not self.changes:
                 return self.snapshot
@@ -239,8 +237,8 @@ class State:
         removals, rows = self._take()
         segments = self._without(removals, self.snapshot.segments, rows)
         if len(rows.keys):
-            # Fold small neighbours, so that the number of segments grows with the logarithm; never
-            # the base, nor what a consolidation is working on.
+            # Fold small neighbours, so that the number of segments grows logarithmically. Leave the
+            # base and the segments of a running consolidation alone.
             building = self._since_build is not None
             folded: list[Segment] = []
             n_keys = len(rows.keys)
@@ -270,10 +268,10 @@ class State:
 
         def work() -> None:
             try:
-                # What is staged must be seen by the next match, not when this is done: leave it.
+                # Leave the staged changes: the next match must see them, before this is done.
                 self._fold(staged=False)
             except BaseException as error:
-                self._failure = error  # raised by the next call that looks
+                self._failure = error  # raised by the next call
 
         self.background = threading.Thread(target=work, name="matchyard-consolidate", daemon=True)
         self.background.start()

@@ -2,8 +2,8 @@
 
     add, add_many, remove ──▶ staged changes ──consolidate──▶ Snapshot ──▶ match
 
-Readers take the snapshot that is current when they begin and keep it until they are done; a
-consolidation builds the next one beside it and switches in one assignment.
+Readers take the current snapshot when they begin and keep it until they are done. A consolidation
+builds the next snapshot beside it and switches in one assignment.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Self = TypeVar("Self", bound="Index")
 
 
 class Estimate(NamedTuple):
-    """What a build would need, before it starts."""
+    """The memory that a build would need."""
 
     subscriptions: int
     index_bytes: int  # of the finished index, keys and vocabulary included
@@ -46,8 +46,8 @@ class Index:
     """Standing subscriptions, and the events that they match; see `matchyard.TagIndex`,
     `matchyard.PredicateIndex` and `matchyard.TwigIndex`."""
 
-    engine: str  # the name of it
-    # Where files have subscriptions and events unless told otherwise; None is the whole row.
+    engine: str  # its name
+    # The default columns of subscriptions and events in files; None is the whole row.
     subscription_column: str = "subscription"
     event_column: str | None = None
 
@@ -71,7 +71,7 @@ class Index:
 
     @property
     def live(self) -> bool:
-        """True where matching sees changes without `consolidate`."""
+        """True if matching sees changes without `consolidate`."""
         return self._state.live
 
     @property
@@ -94,7 +94,7 @@ class Index:
         return self
 
     def add_many(self: Self, subscriptions: Any, keys: Any) -> Self:
-        """Stage many: lists, NumPy arrays, Arrow arrays, pandas or polars columns.
+        """Stage many subscriptions: lists, NumPy or Arrow arrays, pandas or polars columns.
 
         >>> import matchyard as my
         >>> index = my.TagIndex().add_many([["jazz", "live"], ["rock"]], keys=[1, 2])
@@ -111,7 +111,7 @@ class Index:
     def remove(self: Self, key: Any, subscription: Any = None) -> Self:
         """Stage the removal of a key's subscriptions, or of every copy of one of them.
 
-        What is not there is no error. Additions after the removal are not touched by it.
+        Removing an absent subscription is no error. A removal does not affect later additions.
 
         >>> import matchyard as my
         >>> index = my.TagIndex().add("jazz", key=1).add("rock", key=1).remove(1, "rock").consolidate()
@@ -123,10 +123,10 @@ class Index:
         return self
 
     def consolidate(self: Self) -> Self:
-        """Compile what is staged; matching sees all of it from the moment this returns.
+        """Compile the staged changes; matching sees all of them as soon as this returns.
 
-        Readers on other threads see the old state until the switch, never a mixture. A build that
-        fails leaves the old state, with everything staged as it was.
+        Readers on other threads see the old state until the switch, never a mixture. A failed build
+        leaves the old state and the staged changes as they were.
 
         >>> import matchyard as my
         >>> my.TagIndex().add("jazz", key=1).consolidate()
@@ -138,7 +138,7 @@ class Index:
     # ---------------------------------------------------------------- matching
 
     def match(self, events: Any, threads: int | None = None) -> Matches:
-        """The keys per event; a key as often as it has matching subscriptions.
+        """The keys per event; a key occurs once for each of its matching subscriptions.
 
         >>> import matchyard as my
         >>> index = my.TagIndex().add("jazz", key=1).add("live", key=1).consolidate()
@@ -148,7 +148,7 @@ class Index:
         return self._match(events, threads, Snapshot.match)
 
     def match_unique(self, events: Any, threads: int | None = None) -> Matches:
-        """Each key once per event.
+        """Match, with each key at most once per event.
 
         >>> import matchyard as my
         >>> index = my.TagIndex().add("jazz", key=1).add("live", key=1).consolidate()
@@ -168,16 +168,15 @@ class Index:
         return ask(self._readable(snapshot), column, threads)
 
     def _readable(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot, with a segment also where there is no subscription: what reads the events
-        refuses the bad ones."""
+        """The snapshot with at least one segment, since segments refuse bad events."""
         if snapshot.segments:
             return snapshot
         no_names = self._settings.engine.encoder.Staging().take()[1]
         return snapshot._replace(segments=(Segment(self._settings, no_names, ()),))
 
     def stream(self, max_batch: int = 256, max_delay_ms: float = 2.0, workers: int = 2) -> Stream:
-        """Match events that come one by one, from many threads: they wait for at most `max_delay_ms`
-        until `max_batch` of them are matched at once.
+        """Match events that arrive one by one, from many threads. An event waits at most
+        `max_delay_ms` until `max_batch` events are matched together.
 
         >>> import matchyard as my
         >>> index = my.TagIndex().add("jazz", key=1).consolidate()
@@ -190,31 +189,31 @@ class Index:
     def explain(self, event: Any, key: Any) -> str:
         """Why the key does or does not get the event, subscription by subscription.
 
-        What `match` refuses is refused here in the same words.
+        Raises the same errors as `match`.
         """
         snapshot = self._state.visible()
         engine = self._settings.engine
         if snapshot.kind() not in (None, engine.encoder.VALUES):
-            raise UsageError(f"{snapshot.kind()} cannot be explained: they have no words")
+            raise UsageError(f"{snapshot.kind()} cannot be explained: they have no text")
         matched = self.match([event])[0]
         seen = engine.encoder.read_event(event, self._settings.input_options)
         number = self._state.find(key)
-        found = [
+        subscriptions = [
             subscription
             for segment in snapshot.segments
             for subscription in ([] if number is None else segment.find(number))
         ]
-        if not found:
+        if not subscriptions:
             return f"key {key!r} has no subscription"
         try:
-            if len(found) == 1:
-                text = str(engine.oracle.explain(found[0], seen))
+            if len(subscriptions) == 1:
+                text = str(engine.oracle.explain(subscriptions[0], seen))
             else:
                 text = "\n".join(
                     f"{engine.language.format(one)}: {engine.oracle.explain(one, seen)}"
-                    for one in sorted(found, key=engine.language.format)
+                    for one in sorted(subscriptions, key=engine.language.format)
                 )
-            is_match = any(engine.oracle.is_match(one, seen) for one in found)
+            is_match = any(engine.oracle.is_match(one, seen) for one in subscriptions)
         except RecursionError:
             raise StorageError(f"a subscription of key {key!r} is nested too deeply") from None
         if not is_match and key in matched:
@@ -222,15 +221,15 @@ class Index:
         return text
 
     def parse(self, value: Any) -> Any:
-        """A subscription as this index reads it; a ParseError if it cannot."""
+        """Parse a subscription with the options of this index; raises ParseError."""
         return self._settings.engine.encoder.parse(value, self._settings.input_options)
 
     def parse_column(self, values: Any) -> list[Any]:
-        """The subscriptions of an Arrow column one by one, as `parse` gives them."""
+        """Parse the subscriptions of an Arrow column, each as `parse` does."""
         return self._settings.engine.encoder.parse_column(values, self._settings.input_options)
 
     def texts(self, subscriptions: Any) -> pa.Array:
-        """Many subscriptions as an index gives them back: an Arrow column, as its engine writes them."""
+        """Subscriptions in the text form of the engine, as an Arrow column."""
         encoder, staging = self._settings.engine.encoder, self._settings.engine.encoder.Staging()
         column = encoder.subscription_column(subscriptions, self._settings.input_options)
         staging.add(column, np.arange(column.n_rows))
@@ -238,20 +237,20 @@ class Index:
         return encoder.texts(batch, 0, len(keys), vocabulary)
 
     def parse_event(self, value: Any) -> Any:
-        """An event as this index reads it; a ParseError if it cannot."""
+        """Parse an event with the options of this index; raises ParseError."""
         return self._settings.engine.encoder.parse_event(value, self._settings.input_options)
 
     def check(self, events: Any) -> None:
-        """Refuse what `match` would refuse, without matching."""
+        """Refuse the events that `match` would refuse, without matching."""
         snapshot = self._state.visible()
         column = self._settings.engine.encoder.column(events, self._settings.input_options)
         for segment in self._readable(snapshot).segments:  # some limits depend on the vocabulary
             segment.check(column.rows(0, column.n_rows))
 
     def move(self: Self, device: str) -> Self:
-        """Match on another device from now on: "cpu", "gpu", "gpu:0,1" or "auto". Nothing is built
-        again, but for a table that is too large for a card, so that an index whose GPU failed goes on
-        where it was. What it had on a card is freed.
+        """Match on another device from now on: "cpu", "gpu", "gpu:0,1" or "auto". The memory on the
+        old cards is freed. Only tables that are too large for a card are built again, so that an
+        index whose GPU failed can go on.
 
         >>> import matchyard as my
         >>> my.TagIndex().add("jazz", key=1).consolidate().move("cpu").device
@@ -264,7 +263,7 @@ class Index:
 
     @property
     def device(self) -> str:
-        """Where it matches: "cpu", or the cards as they were named."""
+        """The device: "cpu", or the cards as the user named them."""
         return self._settings.device
 
     @property
@@ -274,19 +273,19 @@ class Index:
 
     @property
     def options(self) -> dict[str, Any]:
-        """All options: how the engine reads, and those of the algorithm."""
+        """The input options and the options of the algorithm."""
         return {**self._settings.input_options._asdict(), **self._settings.options._asdict()}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self)} subscriptions, algorithm {self.algorithm}>"
 
     def __len__(self) -> int:
-        """Subscriptions that matching sees."""
+        """The number of subscriptions that matching sees."""
         snapshot = self._state.visible()
         return sum(segment.n_living() for segment in snapshot.segments)
 
     def __bool__(self) -> bool:
-        """An index is an index, also an empty one."""
+        """True, also for an empty index."""
         return True
 
     def info(self) -> dict[str, Any]:
@@ -310,18 +309,18 @@ class Index:
 
     def memory(self) -> dict[str, int]:
         """Bytes of the vocabulary and of each array of the tables; their sum is `index_bytes`."""
-        found: dict[str, int] = {"vocabulary": 0}
+        sizes: dict[str, int] = {"vocabulary": 0}
         for segment in self._state.snapshot.segments:
-            found["vocabulary"] += n_bytes(segment.vocabulary)
+            sizes["vocabulary"] += n_bytes(segment.vocabulary)
             for table in segment.tables:
                 for name, array in table._asdict().items():
-                    found[name] = found.get(name, 0) + array.nbytes
-        return found
+                    sizes[name] = sizes.get(name, 0) + array.nbytes
+        return sizes
 
     def _estimate(
         self, subscriptions: int | None, parts_each: float, name_share: float
     ) -> Estimate:
-        """See `estimate` of the kinds of index; `parts_each` are what subscriptions consist of."""
+        """See `estimate` of the kinds of index; `parts_each` is the parts per subscription."""
         encoder = self._settings.engine.encoder
         if subscriptions is None:
             n_rows, n_parts, n_names = self._state.staged_sizes()
@@ -339,11 +338,11 @@ class Index:
         return Estimate(n_rows, finished, staged + max(sorting, finished))
 
     def segments(self) -> tuple[Segment, ...]:
-        """What matching sees, segment by segment."""
+        """The segments that matching sees."""
         return self._state.visible().segments
 
     def key_names(self) -> pa.Array | None:
-        """The string keys by number, None where keys are integers."""
+        """The string keys by number; None if keys are integers."""
         return self._state.keys.names()
 
     # ---------------------------------------------------------------- keeping it
@@ -366,10 +365,8 @@ class Index:
                     files += storage.write_names(local, "keys", names)
                 for number, table in enumerate(tables):
                     files += storage.write_table(local, number, table)
-            found = self._settings
-            settings = storage.describe(
-                found.engine.name, self.algorithm, found.input_options, found.options, [len(tables)]
-            )
+            engine, name, _, reading, options, *_ = self._settings
+            settings = storage.describe(engine.name, name, reading, options, [len(tables)])
             versions.publish(path, folder, settings, files)
         return self
 
@@ -383,15 +380,15 @@ class Index:
         )
         try:
             settings = configure(engine, algorithm, options, device)
-            found = restore(saved, settings)
+            restored = restore(saved, settings)
         except UsageError as error:
             raise StorageError(f"this index does not fit this version: {error}") from error
         index = cls(algorithm, options, settings.device, live, threads)
-        has_keys = any(len(table.keys) for one in found for table in one.tables)
+        has_keys = any(len(table.keys) for one in restored for table in one.tables)
         segments = tuple(
             Segment(index._settings, one.vocabulary, one.tables)
-            for one in found
-            if one.tables  # none where only some shards were loaded
+            for one in restored
+            if one.tables  # none if only shards of other segments were loaded
         )
         index._state.show(Keys.load(saved.key_names, has_keys), segments)
         return index

@@ -1,4 +1,4 @@
-"""Ragged rows in CSR form (values, and where each row starts), and sets of integers."""
+"""Ragged rows in CSR form (values, and the offset of each row), and hash sets of integers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from matchyard.errors import UsageError
 from matchyard.kernels.hashing import mix64
 
-FREE = np.int64(np.iinfo(np.int64).min)  # a free slot of a hash set; its last entry says…
-LARGEST_OFFSET = (1 << 31) - 1  # that tables can store, which have 32 bits for one
+FREE = np.int64(np.iinfo(np.int64).min)  # a free slot of a hash set
+LARGEST_OFFSET = (1 << 31) - 1  # offsets in tables have 32 bits
 
 
 def check_offsets(*ends: int) -> None:
-    """Refuse a table of more rows or values than its offsets can say."""
+    """Refuse a table with more rows or values than its offsets can address."""
     if max(ends) > LARGEST_OFFSET:
         raise UsageError("more than 2^31 values in one table: use a smaller shard_size")
 
@@ -33,8 +33,7 @@ def ragged(counts):
 
 @njit(nogil=True, cache=True)
 def count_values(values, n_values):
-    """How often each of 0 … n_values - 1 occurs, others left out; NumPy's bincount would copy them
-    to 64 bits."""
+    """How often each of 0 … n_values - 1 occurs, without the int64 copy of NumPy's bincount."""
     counts = np.zeros(n_values, np.int64)
     for i in range(len(values)):
         if 0 <= values[i] < n_values:
@@ -44,7 +43,7 @@ def count_values(values, n_values):
 
 @njit(nogil=True, cache=True)
 def append_new(row, n_values, value):
-    """Append a value to a short row unless it is there; returns how many there are."""
+    """Append a value to a short row unless the row has it; return the new length."""
     for i in range(n_values):
         if row[i] == value:
             return n_values
@@ -69,8 +68,7 @@ def take_rows(start, values, rows):
 
 @njit(nogil=True, cache=True)
 def by_upper_half(words, n_rows):
-    """Sorted words of two halves as rows by the upper one: (start, lower halves); a word that is
-    there twice counts once."""
+    """Group sorted 64-bit words by upper half: (start, lower halves), without duplicates."""
     start = np.zeros(n_rows + 1, np.int64)
     halves = np.empty(len(words), np.int32)
     end, row = 0, 0
@@ -87,11 +85,11 @@ def by_upper_half(words, n_rows):
 
 
 def hash_set(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """An open-addressed set of 64-bit integers; no values make an array of length 0."""
+    """An open-addressed set of 64-bit integers; an empty set is an array of length 0."""
     if len(values) == 0:
         return np.empty(0, np.int64)
     table = np.full((1 << int(2 * len(values)).bit_length()) + 1, FREE, np.int64)
-    table[-1] = np.any(values == FREE)  # …whether the value that marks free slots is in it
+    table[-1] = np.any(values == FREE)  # the last element: is the value FREE in the set?
     _insert_all(table, np.ascontiguousarray(values, np.int64))
     return table
 
@@ -115,7 +113,7 @@ def _insert_all(table, values):
 
 @njit(nogil=True, cache=True)
 def in_hash_set(table, value):
-    """Is the value in the set?"""
+    """True if the value is in the set."""
     if len(table) == 0:
         return False
     if value == FREE:
@@ -135,7 +133,7 @@ def interleave(
     right_start: NDArray[np.int64],
     right: NDArray[Any],
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Two lists of keys per event, joined event by event; narrow where both are."""
+    """Join two lists of keys per event, event by event, in the wider of the two types."""
     if len(right) == 0:
         return left_start, left
     joined = np.empty(len(left) + len(right), np.result_type(left, right))
@@ -158,13 +156,13 @@ def _interleave(left_start, left, right_start, right, joined):
 def unique(
     event_start: NDArray[np.int64], keys: NDArray[Any]
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Each key once per event, in order of first appearance."""
-    start, found = np.empty_like(event_start), np.empty_like(keys)
-    return start, found[: _unique(event_start, keys, start, found)]
+    """Keep each key once per event, in order of first appearance."""
+    start, distinct = np.empty_like(event_start), np.empty_like(keys)
+    return start, distinct[: _unique(event_start, keys, start, distinct)]
 
 
 @njit(nogil=True, cache=True)
-def _unique(event_start, keys, start, found):
+def _unique(event_start, keys, start, distinct):
     n_events = len(event_start) - 1
     longest = 0
     for event in range(n_events):
@@ -172,7 +170,7 @@ def _unique(event_start, keys, start, found):
     size = 16
     while size < 2 * longest:
         size *= 2
-    table = np.empty(size, np.int64)  # places in `found`, so that every key is allowed
+    table = np.empty(size, np.int64)  # positions in `distinct`, so that every key is allowed
     end = 0
     for event in range(n_events):
         start[event] = end
@@ -183,11 +181,11 @@ def _unique(event_start, keys, start, found):
         table[:size] = -1
         for i in range(first, last):
             slot = np.int64(mix64(keys[i]) & np.uint64(size - 1))
-            while table[slot] >= 0 and found[table[slot]] != keys[i]:
+            while table[slot] >= 0 and distinct[table[slot]] != keys[i]:
                 slot = (slot + 1) & (size - 1)
             if table[slot] < 0:
                 table[slot] = end
-                found[end] = keys[i]
+                distinct[end] = keys[i]
                 end += 1
     start[n_events] = end
     return end

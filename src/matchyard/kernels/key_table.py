@@ -4,8 +4,8 @@ Every table ends in the same four arrays [TagMatch §3.4]:
 
     key_start     [n_rows + 1]  the keys of each distinct subscription
     keys          [n_keys]      keys of equal subscriptions side by side, so that a match is a copy
-    removed_keys  hash set of keys that are gone; empty in a table without removals
-    removed_at    hash set of positions in `keys` that are gone; likewise
+    removed_keys  hash set of removed keys; empty in a table without removals
+    removed_at    hash set of removed positions in `keys`; likewise
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from matchyard.kernels.hashing import prefetch
 
 
 class KeyTable(NamedTuple):
-    """The key table of a table alone: what takes it is compiled once for all algorithms."""
+    """The key table alone: functions that take it are compiled once for all algorithms."""
 
     key_start: NDArray[np.int32]
     keys: NDArray[np.int64]
@@ -36,7 +36,7 @@ def key_table(table: Any) -> KeyTable:
 
 @njit(nogil=True, cache=True)
 def is_removed(table, position):
-    """Is the subscription at this position of the key table gone?"""
+    """True if the subscription at this position of the key table is removed."""
     return in_hash_set(table.removed_keys, table.keys[position]) or in_hash_set(
         table.removed_at, position
     )
@@ -44,7 +44,7 @@ def is_removed(table, position):
 
 @njit(nogil=True, cache=True)
 def positions_of(keys, wanted):
-    """Where the keys of a hash set stand, in one pass."""
+    """The positions of the keys that are in the hash set `wanted`."""
     positions = np.empty(64, np.int64)
     n_found = 0
     for position in range(len(keys)):
@@ -57,7 +57,7 @@ def positions_of(keys, wanted):
 
 
 def n_living(table: Any) -> int:
-    """How many positions of the key table are not removed."""
+    """The number of positions of the key table that are not removed."""
     return int(_n_living(key_table(table)))
 
 
@@ -88,7 +88,7 @@ def _living(table):
 def gather(
     table: Any, hit_start: NDArray[np.int64], hits: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The keys of the sets that matched: (event_start, keys), counted first, then filled."""
+    """The keys of the rows that matched: (event_start, keys), counted first, then filled."""
     table = key_table(table)
     if len(hits) > len(table.key_start) and has_one_each(table):
         return hit_start, table.keys[hits]
@@ -98,19 +98,19 @@ def gather(
 
 @njit(nogil=True, cache=True)
 def has_one_each(table):
-    """Has every set one key, none of them removed?"""
+    """True if every row has one key, and none is removed."""
     if len(table.removed_keys) > 0 or len(table.removed_at) > 0:
         return False
     key_start = table.key_start
     n_others = 0
-    for row in range(len(key_start)):  # without an exit, and so many at a time
+    for row in range(len(key_start)):  # without an early exit, so that the loop is vectorized
         n_others += key_start[row] != row
     return n_others == 0
 
 
 @njit(nogil=True, cache=True)
 def count(table, hit_start, hits, event_start):
-    """Offsets of the keys of each event; returns their number."""
+    """Fill `event_start` with the offsets of each event's keys; return the number of keys."""
     n_events, n_hits = len(hit_start) - 1, hit_start[-1]
     key_start = table.key_start
     check = len(table.removed_keys) > 0 or len(table.removed_at) > 0
@@ -132,15 +132,15 @@ def count(table, hit_start, hits, event_start):
 def fill(
     table: Any, hit_start: NDArray[np.int64], hits: NDArray[np.int32], n_keys: int
 ) -> NDArray[np.int64]:
-    """The keys themselves. NumPy makes the array, since it asks for huge pages: touching fresh
-    memory costs four times as much as the copy where the pages are small."""
+    """The keys of the hits. NumPy allocates the array, since it asks for huge pages: with small
+    pages, touching fresh memory costs four times as much as the copy."""
     keys = np.empty(n_keys, np.int64)
     copy_keys(key_table(table), hit_start, hits, keys)
     return keys
 
 
 @njit(nogil=True, cache=True)
-def copy_keys(table, hit_start, hits, found):
+def copy_keys(table, hit_start, hits, copied):
     """Copy the keys of the hits, event after event, into an array with room for them."""
     key_start, keys, n_hits = table.key_start, table.keys, hit_start[-1]
     check = len(table.removed_keys) > 0 or len(table.removed_at) > 0
@@ -151,10 +151,10 @@ def copy_keys(table, hit_start, hits, found):
         for position in range(key_start[hits[i]], key_start[hits[i] + 1]):
             if check and is_removed(table, position):
                 continue
-            found[end] = keys[position]
+            copied[end] = keys[position]
             end += 1
 
 
 def rows_at(key_start: NDArray[Any], positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The rows whose keys stand at those positions of the key table."""
+    """The rows of the keys at the given positions of the key table."""
     return np.searchsorted(key_start, positions, side="right") - 1

@@ -1,25 +1,25 @@
-"""Building blocks of a distributed build; what Spark, or any other cluster, runs in its tasks.
+"""The steps of a distributed build, for the tasks and the driver of Spark or any other cluster.
 
     every task     count(part)                        names and counts of its subscriptions
     the driver     merge(counts), write_names(…)      the vocabulary, the same for all shards
     every task     rarest(part)                       the rarest name of each subscription
-    the driver     cut(counts of those)               ranges of names, one for each shard
+    the driver     cut(counts of rarest names)        ranges of names, one for each shard
     every task     write(folder, n, part, …)          compile one shard and write its arrays
     the driver     publish(path, folder, …)           one manifest, one atomic switch
 
-A shard is a table over any part of the subscriptions; an index over several shards returns what one
-table over all of them would. Where subscriptions are dealt out by their rarest name, an event has
-to be shown only to the shards that hold one of its names: see `Routes`.
+A shard is a table over any part of the subscriptions. An index over several shards gives the same
+answers as one table over all subscriptions. If subscriptions are dealt out by their rarest name, an
+event visits only the shards that hold one of its names: see `Routes`.
 
 >>> import tempfile, matchyard as my
 >>> parts = [([{"jazz"}, {"live"}], [1, 2]), ([{"jazz", "oslo"}], [3])]
 >>> path = tempfile.mkdtemp() + "/music.index"
 >>> plan = Plan()
->>> vocabulary = merge([count(tags, plan) for tags, _ in parts], plan)
+>>> vocabulary = merge([count(sets, plan) for sets, _ in parts], plan)
 >>> with new_version(path) as folder:
 ...     files = write_names(folder, vocabulary)
-...     for number, (tags, keys) in enumerate(parts):
-...         files += write(folder, number, tags, keys, vocabulary, plan)
+...     for number, (sets, keys) in enumerate(parts):
+...         files += write(folder, number, sets, keys, vocabulary, plan)
 ...     publish(path, folder, files, plan, [len(parts)])
 '0001'
 >>> sorted(my.open(path).match([{"jazz", "oslo"}])[0])

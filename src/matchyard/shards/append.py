@@ -1,4 +1,4 @@
-"""A new version that takes over the current one, without what is removed."""
+"""Start a new version from the current one, without removed subscriptions."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from matchyard.storage.versions import AnyPath, current_version
 
 
 class Carried(NamedTuple):
-    """What a new version takes over from the current one."""
+    """The files and settings that a new version takes over from the current one."""
 
     version: str  # the current one
     plan: Plan
     files: list[File]  # all but the names of keys
-    segments: list[int]  # shards of each
+    segments: list[int]  # the number of shards of each segment
     key_names: Names | None
-    has_keys: bool  # are there any, removed ones included?
+    has_keys: bool  # True if there are keys, including removed ones
 
 
 def carry(path: AnyPath, folder: Any, removed: pa.Table | None = None) -> Carried:
-    """Take the current version into a new one, without what is removed.
+    """Take the current version over into a new one, without removed subscriptions.
 
-    `removed` has columns `subscription` and `key`; where the subscription is null, all of the key's
-    go. Only tombstones are written; everything else is linked.
+    `removed` has columns `subscription` and `key`; a null removes all subscriptions of the key.
+    Only tombstones are written; all other files are linked.
     """
     version = current_version(path)
     saved = versions.load(path, version=version)

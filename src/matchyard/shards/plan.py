@@ -1,4 +1,4 @@
-"""What is built, in a form that travels: to tasks, and from the manifest of a version."""
+"""The plan of a build, which tasks receive and manifests contain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matchyard.engine import Configured, configure
 
 
 class Plan(NamedTuple):
-    """What is built, the same in every task; plain values that travel well."""
+    """The engine, algorithm and options of a build, as plain values; the same in every task."""
 
     engine: str = "tags"
     algorithm: str | None = None
@@ -22,5 +22,5 @@ def resolve(plan: Plan) -> Configured:
 
 
 def plan_of(manifest: Mapping[str, Any]) -> Plan:
-    """What an existing version was built by."""
+    """The plan by which an existing version was built."""
     return Plan(manifest["engine"], manifest["algorithm"], manifest["options"])

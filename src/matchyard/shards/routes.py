@@ -1,4 +1,4 @@
-"""Routes: which shards hold the subscriptions of a name, and so which shards an event is shown to."""
+"""Routes: the shards that hold the subscriptions of each name. An event visits only these."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from matchyard.storage.versions import AnyPath
 
 
 def cut(n_filed: NDArray[np.int64], n_shards: int) -> NDArray[np.int32]:
-    """Routes: the shard of each rarest name, in ranges of about as many subscriptions each.
+    """The shard of each rarest name, in ranges with about equally many subscriptions.
 
-    Entry 0 is for subscriptions without names, entry 1 + id for the names; -1 where nothing is
-    filed under a name. `n_filed` has as many entries, and says how many are.
+    Element 0 is for subscriptions without names, element 1 + id for a name; -1 means that no
+    subscription is filed there. `n_filed` has the number of subscriptions of each element.
 
     >>> cut(np.array([0, 3, 0, 2, 1]), 2).tolist()
     [-1, 0, -1, 1, 1]
@@ -39,7 +39,7 @@ def write_routes(
 
 
 def open_routes(folder: Any, file: File) -> NDArray[np.int32]:
-    """Map what `write_routes` wrote, in whatever task needs it."""
+    """Map the routes that `write_routes` wrote, in any task."""
     file = File(*file)
     local = versions.readable(folder, [file])
     routes: NDArray[np.int32] = storage.map_array(local, file.name.removesuffix(".npy"))
@@ -47,10 +47,10 @@ def open_routes(folder: Any, file: File) -> NDArray[np.int32]:
 
 
 class Routes:
-    """Which shards of a version can match an event.
+    """The shards of a version that can match an event.
 
-    Shards of all segments are numbered one after the other. A segment that was not dealt out by
-    rarest names, or whose matches need not be exact, is asked every time.
+    Shards are numbered across all segments. A segment that was not dealt out by rarest names, or
+    whose matches need not be exact, gets every event.
     """
 
     def __init__(self, path: AnyPath, version: str) -> None:
@@ -77,19 +77,19 @@ class Routes:
         n_events = column.n_rows
         rows = column.rows(0, n_events)
         if self.n_shards > 1 and all(routes is None for *_, routes in self._segments):
-            encoder.encode(rows, self._segments[0][2])  # or each shard would refuse bad events
+            encoder.encode(rows, self._segments[0][2])  # refuse bad events here, not in each shard
         numbers = np.arange(n_events, dtype=np.int64)
-        found = []
+        parts = []  # of pairs, each as event * n_shards + shard
         for first, n_shards, vocabulary, routes in self._segments:
             if routes is None:
-                found.append(numbers[:, None] * self.n_shards + range(first, first + n_shards))
+                parts.append(numbers[:, None] * self.n_shards + range(first, first + n_shards))
                 continue
             batch = encoder.encode(rows, vocabulary)
             start, names = encoder.names_of(batch, vocabulary)
             shards = routes[1 + names]
-            places = np.repeat(numbers, np.diff(start)) * self.n_shards + first + shards
-            found.append(places[shards >= 0])
+            pairs = np.repeat(numbers, np.diff(start)) * self.n_shards + first + shards
+            parts.append(pairs[shards >= 0])
             if routes[0] >= 0:
-                found.append(numbers * self.n_shards + first + routes[0])
-        places = np.unique(np.concatenate([part.ravel() for part in found]))
-        return places // self.n_shards, (places % self.n_shards).astype(np.int32)
+                parts.append(numbers * self.n_shards + first + routes[0])
+        pairs = np.unique(np.concatenate([part.ravel() for part in parts]))
+        return pairs // self.n_shards, (pairs % self.n_shards).astype(np.int32)

@@ -1,4 +1,4 @@
-"""The steps of a distributed build, for tasks and for the driver; `matchyard.shards` shows them at work."""
+"""The functions of a distributed build; the docstring of `matchyard.shards` shows their order."""
 
 from __future__ import annotations
 
@@ -19,30 +19,26 @@ from matchyard.kernels.strings import Interner, Names
 from matchyard.opening import from_saved
 from matchyard.shards.plan import Plan, resolve
 from matchyard.storage import File, versions
-from matchyard.storage.versions import (
-    SCRATCH,
-    AnyPath,
-)
+from matchyard.storage.versions import SCRATCH, AnyPath
 
 # -------------------------------------------------------------------- names
 
 
 def count(subscriptions: Any, plan: Plan) -> pa.Table:
-    """What some subscriptions bring to the vocabulary, and how often: columns `name` and `count`."""
+    """Count the names of some subscriptions: columns `name` and `count`."""
     engine, _, _, reading, *_ = resolve(plan)
-    found: pa.Table = engine.encoder.count(
-        engine.encoder.subscription_column(subscriptions, reading)
-    )
-    return found
+    column = engine.encoder.subscription_column(subscriptions, reading)
+    counts: pa.Table = engine.encoder.count(column)
+    return counts
 
 
 def merge(counts: Iterable[pa.Table], plan: Plan) -> Any:
-    """The vocabulary of all parts; names are ranked by frequency."""
+    """Merge the counts of all parts into a vocabulary; names are ranked by frequency."""
     return resolve(plan).engine.encoder.merge_counts(counts)
 
 
 def merge_keys(columns: Iterable[Any], known: Names | None = None) -> Names:
-    """The numbers of string keys, from the key columns of all parts; those known keep theirs."""
+    """Number the string keys of the key columns of all parts; known keys keep their numbers."""
     interner = Interner(known)
     for column in columns:
         interner.intern_arrow(column.cast(pa.large_string()))
@@ -70,7 +66,7 @@ def write_key_names(folder: Any, key_names: Names | None) -> list[File]:
 def open_names(
     folder: Any, files: Sequence[File], plan: Plan, segment: int = 0
 ) -> tuple[Any, Names | None]:
-    """Map what `write_names` wrote, in whatever task needs it."""
+    """Map the names that `write_names` wrote, in any task."""
     files = [File(*file) for file in files]
     local = versions.readable(folder, files)
     names = {file.name for file in files}
@@ -84,7 +80,7 @@ def open_names(
 
 
 def rarest(subscriptions: Any, vocabulary: Any, plan: Plan) -> NDArray[np.int64]:
-    """The id of the rarest name of each subscription, -1 for one that has no names."""
+    """The id of the rarest name of each subscription; -1 for a subscription without names."""
     engine, _, _, reading, *_ = resolve(plan)
     column = engine.encoder.subscription_column(subscriptions, reading)
     batch = engine.encoder.encode_known(column, vocabulary)
@@ -92,12 +88,12 @@ def rarest(subscriptions: Any, vocabulary: Any, plan: Plan) -> NDArray[np.int64]
 
 
 def n_ids(vocabulary: Any, plan: Plan) -> int:
-    """How many ids there are that `rarest` can give."""
+    """The number of ids that `rarest` can return."""
     return int(resolve(plan).engine.encoder.n_ids(vocabulary))
 
 
 def scratch() -> str:
-    """A folder of a new version that no other task has, and that is not published."""
+    """A folder for one task inside a new version; it is not published."""
     return f"{SCRATCH}{uuid.uuid4().hex}/"
 
 
@@ -114,8 +110,7 @@ def write(
 ) -> list[File]:
     """Compile shard `number` and write it into a version that is being made.
 
-    A task that may run twice writes below `scratch()`, from where `adopt` takes the files of the
-    run that counts.
+    A task that may run twice writes below `scratch()`; `adopt` then takes the files of one run.
     """
     engine, _, algorithm, reading, options, *_ = resolve(plan)
     column = engine.encoder.subscription_column(subscriptions, reading)
@@ -130,14 +125,14 @@ def write(
 
 
 def can_join(plan: Plan) -> bool:
-    """Can shards that were cut by rarest names be joined to one table?"""
+    """True if shards that were cut by rarest names can be joined into one table."""
     return resolve(plan).abilities.join is not None
 
 
 def join(
     folder: Any, number: int, written: Sequence[Sequence[File]], plan: Plan, segment: int = 0
 ) -> list[File]:
-    """Join shards that tasks have written, in the order of their ranges, to shard `number`."""
+    """Join shards that tasks have written into shard `number`, in the order of their ranges."""
     _, _, algorithm, _, options, *_ = resolve(plan)
     tables = []
     for files in written:
@@ -155,8 +150,8 @@ def join(
 def publish(
     path: AnyPath, folder: Any, files: Sequence[File], plan: Plan, segments: Sequence[int]
 ) -> str:
-    """Make the written files the current version; `segments` has the number of shards of each.
-    Returns the number of the version."""
+    """Make the written files the current version, with so many shards per segment; return its
+    number."""
     engine, name, _, reading, options, *_ = resolve(plan)
     settings = storage.describe(engine.name, name, reading, options, segments)
     return versions.publish(path, folder, settings, [File(*file) for file in files])
@@ -171,14 +166,14 @@ def open_shards(
     shards: Collection[int] | None = None,
     device: str = "cpu",
 ) -> Index:
-    """An index over some of the shards of a version; nothing else of it is mapped, or fetched."""
+    """Open an index over some shards of a version; the others are neither mapped nor fetched."""
     return from_saved(path, versions.load(path, version=version, shards=shards), device=device)
 
 
 def subscriptions(
     path: AnyPath, version: str, shard: int, rows: int = 1 << 16
 ) -> Iterator[pa.Table]:
-    """The living subscriptions of a shard, some at a time: columns `subscription` and `key`."""
+    """Yield the living subscriptions of a shard as tables of columns `subscription` and `key`."""
     index = open_shards(path, version, [shard])
     for segment in index.segments():
         encoder = segment.settings.engine.encoder

@@ -1,4 +1,4 @@
-"""Make changes of a folder durable."""
+"""Make changes to a folder durable."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Records of which version each micro-batch of a stream was matched with: a file per batch.
+"""Records of the version that each micro-batch of a stream is matched with: a file per batch.
 
-`versions.version_of_batch` writes and asks them; versions that a stream may ask for again stay on disk.
+`versions.version_of_batch` writes and reads them. Versions that a stream may need again are kept.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 from matchyard.storage import Contents
 from matchyard.storage.object_store import CURRENT_BYTES
 
-_BATCHES_KEPT = 100  # of a stream whose versions are remembered, as many as Spark remembers
+_BATCHES_KEPT = 100  # records per stream: as many batches as Spark remembers
 _STREAM_FORGOTTEN_S = 7 * 86400.0  # a stream that has not run for so long keeps no version
-NAMELESS = "batches"  # the folder of streams whose names tasks are not told
+NAMELESS = "batches"  # the folder for streams whose names tasks do not know
 _NAMELESS_KEPT_S = 3600.0
 
 
@@ -26,9 +26,9 @@ def version_in(record: Path) -> str:
 
 
 def is_first(file: Path, version: str) -> bool:
-    """Write a version down unless somebody has."""
+    """Record a version; False if there is a record already."""
     descriptor, draft = tempfile.mkstemp(prefix=".", dir=file.parent)
-    os.fchmod(descriptor, 0o644)  # who publishes reads it too
+    os.fchmod(descriptor, 0o644)  # other users' writers read it, too
     with os.fdopen(descriptor, "w") as line:
         line.write(f"{version}\n")
         line.flush()
@@ -60,8 +60,8 @@ def _recorded(stream: Path) -> list[Path]:
 
 
 def in_use(root: Path) -> set[str]:
-    """Versions that a stream may ask for again: those of its last two batches, and of the last hour
-    where batches do not say whose they are."""
+    """The versions that streams may need again: of the last two batches of each stream and, for
+    streams without names, of the last hour."""
     versions: set[str] = set()
     for stream in (entry for entry in (root / "streams").glob("*") if entry.is_dir()):
         batches = _recorded(stream)

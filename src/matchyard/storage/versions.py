@@ -1,9 +1,9 @@
 """Versions of a saved index: immutable folders, and one file that names the current one.
 
-A version is written beside the others, made durable, and published by replacing CURRENT, so that
-a reader sees the old version or the new one and never a half. The two newest stay, and those that a
-stream may have to ask again: see `version_of_batch`. An index may also lie in an object store
-(`matchyard.storage.object_store`); a path with a scheme, such as `s3://…`, says so.
+A version is written beside the others, made durable, and published by replacing CURRENT. A reader
+sees the old version or the new one, never a mixture. The two newest versions stay, and so do the
+versions that a stream may need again: see `version_of_batch`. A path with a scheme, such as
+`s3://…`, means an index in an object store (`matchyard.storage.object_store`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from matchyard.storage.stream_records import NAMELESS, forget_batches, in_use, i
 
 AnyPath = str | os.PathLike[str]
 _log = logging.getLogger("matchyard")
-SCRATCH = "scratch/"  # of a version that is being made; not part of it
+SCRATCH = "scratch/"  # a folder of an unfinished version; it is not published
 _KEEP = 2  # versions that stay on disk: the current one, and its predecessor for late readers
 
 try:
@@ -48,7 +48,7 @@ except ImportError:  # not a POSIX system: writers are not kept apart there
 
 
 def current_version(path: AnyPath) -> str:
-    """The number of the version that readers take."""
+    """The number of the current version."""
     root = path if is_remote(path) else local_path(path)
     try:
         line = (
@@ -76,8 +76,8 @@ def load(
     version: str | None = None,
     shards: Collection[int] | None = None,
 ) -> Saved:
-    """Open a version, by default the current one, or some of its shards. `verify` is "auto" (against
-    damage; of an index in an object store the same as True), True (against malice) or False."""
+    """Open a version, by default the current one, or some of its shards. `verify` is "auto"
+    (against damage; the same as True for an object store), True (against malice) or False."""
     if not (isinstance(verify, bool) or verify == "auto"):
         raise UsageError(f'verify is "auto", True or False, not {verify!r}')
     verify = True if verify == "auto" and is_remote(path) else verify
@@ -97,28 +97,27 @@ def load(
 
 
 def manifest_of(path: AnyPath, version: str) -> dict[str, Any]:
-    """What a version says of itself."""
+    """The manifest of a version."""
     if is_remote(path):
         return Remote(path).manifest(_number(version))[0]
     return read_manifest(version_folder(path, version))
 
 
 def _number(version: Any) -> str:
-    """The number of a version as it was given, which becomes part of a path."""
+    """Check the number of a version, since it becomes part of a path."""
     if not isinstance(version, str) or not is_version(version):
         raise StorageError(f"not a version: {version!r}; expected its number, e.g. '0001'")
     return version
 
 
 def version_folder(path: AnyPath, version: str, shards: Collection[int] | None = None) -> Path:
-    """The folder of a version on this machine; fetched first, as far as some shards need it, where
-    the index lies elsewhere."""
+    """The local folder of a version. From an object store, the files of the shards are fetched."""
     if is_remote(path):
         return Remote(path).fetch(_number(version), shards)
     folder = Contents(local_path(path)).folder(f"versions/{_number(version)}")
     if not folder.is_dir():
         raise StorageError(
-            f"{path} has no version {version}: it was removed, or never was; "
+            f"{path} has no version {version}: it was removed or never existed; "
             f"the current one is {current_version(path)}"
         )
     return folder
@@ -128,16 +127,16 @@ def version_folder(path: AnyPath, version: str, shards: Collection[int] | None =
 
 
 def new_version(path: AnyPath) -> AbstractContextManager[Any]:
-    """A folder (or its address) to write the next version into; `publish` it inside the block.
+    """A folder (or its address) for the files of the next version; `publish` it inside the block.
 
-    Holds the index's lock, so that writers come one after the other.
+    The block holds the index's lock, so that writers come one after the other.
     """
     return _NewVersion(path)
 
 
 class _NewVersion:
-    """What `new_version` gives. It is no generator: where Ctrl-C comes into the code of a `with`, a
-    generator is dropped, and Python ignores a second Ctrl-C that comes while it cleans up."""
+    """The context of `new_version`. Not a generator: Ctrl-C inside a `with` statement may drop a
+    generator, and Python then ignores a second Ctrl-C during its cleanup."""
 
     def __init__(self, path: AnyPath) -> None:
         self._path = path
@@ -170,8 +169,8 @@ class _NewVersion:
 
 
 class _LockedVersion:
-    """The lock of an index in a folder, and the folder of its next version. What a writer leaves
-    behind that is interrupted or killed, the next one removes."""
+    """The lock of an index in a folder, and the folder of its next version. A writer first removes
+    the leftovers of interrupted or killed writers."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -192,7 +191,7 @@ class _LockedVersion:
     def _begin(self, root: Path, versions: Path) -> Path:
         if fcntl is not None:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
-        left = [place for name in (".writing-*", ".old-*") for place in versions.glob(name)]
+        left = [folder for name in (".writing-*", ".old-*") for folder in versions.glob(name)]
         for stale in [*left, *_unpublished(root)]:
             shutil.rmtree(stale, ignore_errors=True)
         self._folder = Path(tempfile.mkdtemp(prefix=".writing-", dir=versions))
@@ -207,7 +206,7 @@ class _LockedVersion:
 
 
 def _is_unfinished(root: Path) -> bool:
-    """Is this folder empty, or what a killed first save leaves behind?"""
+    """True if the folder is empty, or has only the leftovers of a killed first save."""
     left = {"versions", ".lock", "CURRENT.new"}
     return root.is_dir() and {entry.name for entry in root.iterdir()} <= left
 
@@ -219,13 +218,13 @@ def _unpublished(root: Path) -> list[Path]:
 
 
 def _versions(root: Path) -> list[Path]:
-    found = (path for path in (root / "versions").iterdir() if is_version(path.name))
-    return sorted(found, key=lambda path: int(path.name))
+    folders = (path for path in (root / "versions").iterdir() if is_version(path.name))
+    return sorted(folders, key=lambda path: int(path.name))
 
 
 @contextmanager
 def writable(folder: Any) -> Iterator[Path]:
-    """A folder of this machine whose files end up in a version that is being made."""
+    """A local folder whose files become part of an unfinished version."""
     if not is_remote(folder):
         yield local_path(folder)
         return
@@ -235,30 +234,28 @@ def writable(folder: Any) -> Iterator[Path]:
 
 
 def readable(folder: Any, files: Sequence[File]) -> Path:
-    """A folder of this machine with those files of a version that is being made."""
+    """A local folder with the given files of an unfinished version."""
     if not is_remote(folder):
         return local_path(folder)
     return Remote(folder).fetch_files(files)
 
 
 def adopt(folder: Any, files: Sequence[File]) -> list[File]:
-    """Make files that a task wrote below a folder of its own part of the version; returns them
-    under their new names."""
-    found = [file._replace(name=file.name.split("/", 2)[2]) for file in files]
-    names = [(old.name, new.name) for old, new in zip(files, found, strict=True)]
+    """Move files from a task's scratch folder into the version; return them with new names."""
+    adopted = [file._replace(name=file.name.split("/", 2)[2]) for file in files]
+    names = [(old.name, new.name) for old, new in zip(files, adopted, strict=True)]
     if is_remote(folder):
         Remote(folder).move_all(names)
-        return found
+        return adopted
     for old, new in names:
         target = local_path(folder) / new
         target.parent.mkdir(parents=True, exist_ok=True)
         (local_path(folder) / old).rename(target)
-    return found
+    return adopted
 
 
 def carry(path: AnyPath, version: str, folder: Any, files: Sequence[File]) -> None:
-    """Take files of an older version into one that is being made, without copying where the file
-    system can link."""
+    """Link files of an older version into an unfinished one, or copy them if links fail."""
     if is_remote(path):
         Remote(path).copy_all(version, folder, files)
         return
@@ -267,7 +264,7 @@ def carry(path: AnyPath, version: str, folder: Any, files: Sequence[File]) -> No
         (target / file.name).parent.mkdir(parents=True, exist_ok=True)
         try:
             os.link(source / file.name, target / file.name)
-        except OSError:  # no links there
+        except OSError:  # the file system has no links
             shutil.copyfile(source / file.name, target / file.name)
 
 
@@ -288,7 +285,7 @@ def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequ
     sync_folder(root / "versions")
     line = root / "CURRENT.new"
     line.unlink(missing_ok=True)
-    with line.open("xb") as file:  # a new file: a link that is there would be followed
+    with line.open("xb") as file:  # only a new file, so that no existing link is followed
         file.write(f"{version}\n".encode())
         file.flush()
         os.fsync(file.fileno())
@@ -299,25 +296,25 @@ def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequ
 
 
 def _remove_old(root: Path, versions: Sequence[Path]) -> None:
-    """Remove versions that no stream may ask for again.
+    """Remove versions that no stream may need again.
 
-    They are hidden first and looked for in the records of streams once more: a task writes its
-    version down and then looks whether it is there, so that one of the two sees the other.
+    Versions are hidden before the records of streams are read again. A task records its version
+    before it looks for the folder. So either the writer or the task notices the other.
     """
     try:
-        asked_for = in_use(root)
+        needed = in_use(root)
         hidden = [
             (version, version.rename(version.with_name(f".old-{version.name}")))
             for version in versions
-            if version.name not in asked_for
+            if version.name not in needed
         ]
-        asked_for = in_use(root)
-        for version, place in hidden:
-            if version.name in asked_for:
-                place.rename(version)
+        needed = in_use(root)
+        for version, folder in hidden:
+            if version.name in needed:
+                folder.rename(version)
             else:
-                shutil.rmtree(place, ignore_errors=True)
-    except (OSError, ValueError) as error:  # the new version is published all the same
+                shutil.rmtree(folder, ignore_errors=True)
+    except (OSError, ValueError) as error:  # the new version is published nevertheless
         _log.warning("old versions of %s stay: %s", root, error)
 
 
@@ -331,11 +328,11 @@ def version_of_batch(
     record: AnyPath | None = None,
     version: str | None = None,
 ) -> str:
-    """The one version that a micro-batch of a stream is matched with, also when it is run again.
+    """The version that a micro-batch of a stream is matched with, also if the batch runs again.
 
-    Whoever asks first writes the current version, or the given one, down, in the folder `streams` of
-    the index or of `record`; everyone else reads it there. A stream without a name has its batches named by the
-    moment at which they began, which Spark keeps for them.
+    The first caller records the current version, or the given one, in the folder `streams` of the
+    index or of `record`. Later callers read the record. In a stream without a name, the number of a
+    batch is its starting time, which Spark keeps.
     """
     if record is None and is_remote(path):
         raise StorageError(
@@ -343,7 +340,7 @@ def version_of_batch(
             "first: name a folder that all workers share, e.g. follow='/shared/streams'"
         )
     name = stream or NAMELESS
-    if record is not None:  # which other indexes may use too
+    if record is not None:  # other indexes may use this folder, too
         name += f"-{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
     folder = local_path(record or path) / "streams" / name
     file = folder / f"{batch:09}"
