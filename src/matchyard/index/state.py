@@ -212,7 +212,7 @@ class State:
         except BaseException as error:
             kept = lent or parts
             restore(kept)
-            outcome = "nothing has changed" if kept else "additions are lost, too large to keep"
+            outcome = "nothing has changed" if kept else "every addition is lost, too large to keep"
             _log.warning("consolidation failed, %s: %s", outcome, error)
             raise
         seconds = perf_counter() - start
