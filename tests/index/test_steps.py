@@ -53,14 +53,14 @@ def test_a_bad_event_is_named_wherever_events_are_cut(few_keys: None) -> None:
 def test_where_tables_take_turns_a_step_is_larger(
     few_keys: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (segment,) = my.TagIndex().add_many([["jazz"]] * 30, range(30)).consolidate().segments()
-    column = segment.settings.engine.encoder.column([["jazz"]], segment.settings.input_options)
+    (one,) = my.TagIndex().add_many([["jazz"]] * 30, range(30)).consolidate().segments()
+    column = one.settings.engine.encoder.column([["jazz"]], one.settings.input_options)
     found = []
     for _ in range(2):
         with monkeypatch.context() as on_small_cards:
-            on_small_cards.setattr(segment.workspaces, "in_turns", True)
-            found.append(segment.at_once(1000))
-        segment.match(column)
+            on_small_cards.setattr(one.workspaces, "in_turns", True)
+            found.append(one.at_once(1000))
+        one.match(column)
     assert found == [segment.IN_TURNS * 16, segment.IN_TURNS * 100 // 30]
 
 
