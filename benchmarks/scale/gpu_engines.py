@@ -86,7 +86,7 @@ class Runner(gpu.Runner):
         """A range of the events."""
         if hasattr(self.batch, "rows"):
             return super().rows(first, last)
-        start = self.batch.event_start[first : last + 1]
+        start = self.batch.signal_start[first : last + 1]
         entries = slice(int(start[0]), int(start[-1]))
         rows = {"event_start": start - start[0]}
         for name in ("slots", "codes", "places", "events"):  # of predicates, and of twigs
