@@ -86,10 +86,11 @@ class Runner(gpu.Runner):
         """A range of the events."""
         if hasattr(self.batch, "rows"):
             return super().rows(first, last)
-        start = self.batch.signal_start[first : last + 1]
+        start_name = "signal_start" if hasattr(self.batch, "signals") else "event_start"
+        start = getattr(self.batch, start_name)[first : last + 1]
         entries = slice(int(start[0]), int(start[-1]))
-        rows = {"event_start": start - start[0]}
-        for name in ("slots", "codes", "places", "events"):  # of predicates, and of twigs
+        rows = {start_name: start - start[0]}
+        for name in ("slots", "codes", "elements", "signals"):  # of predicates, and of twigs
             if hasattr(self.batch, name):
                 rows[name] = getattr(self.batch, name)[entries]
         if hasattr(self.batch, "depth"):
