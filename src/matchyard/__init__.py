@@ -53,29 +53,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "ENGINES",
-    "DeviceError",
-    "Estimate",
-    "Index",
-    "Matches",
-    "MatchyardError",
-    "Network",
-    "ParseError",
-    "PredicateIndex",
-    "StorageError",
-    "TagIndex",
-    "TwigIndex",
-    "UsageError",
-    "Work",
-    "__version__",
-    "algorithms",
-    "create",
-    "field",
-    "interface_key",
-    "open",
-    "topology",
-    "workload",
-]
+    "ENGINES", "DeviceError", "Estimate", "Index", "Matches", "MatchyardError", "Network",
+    "ParseError", "PredicateIndex", "StorageError", "TagIndex", "TwigIndex", "UsageError", "Work",
+    "__version__", "algorithms", "create", "field", "interface_key", "open", "topology", "workload",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> _Any:

@@ -26,18 +26,6 @@ from matchyard.spark.sql import register
 from matchyard.spark.stream import Progress, Sample, to_files
 
 __all__ = [
-    "Built",
-    "Progress",
-    "Sample",
-    "append",
-    "build",
-    "compact",
-    "geo",
-    "match",
-    "records",
-    "register",
-    "session",
-    "subscriptions",
-    "to_files",
-    "workloads",
-]
+    "Built", "Progress", "Sample", "append", "build", "compact", "geo", "match", "records",
+    "register", "session", "subscriptions", "to_files", "workloads",
+]  # fmt: skip

@@ -1,12 +1,5 @@
 """Algorithms, revisions and rivals, measured in one run."""
 
 __all__ = [
-    "against",
-    "harness",
-    "latency",
-    "machine",
-    "report",
-    "spark_jobs",
-    "twigs",
-    "twigs_report",
-]
+    "against", "harness", "latency", "machine", "report", "spark_jobs", "twigs", "twigs_report",
+]  # fmt: skip

@@ -14,25 +14,7 @@ from matchyard.engines.predicates.language.model import Constraint, Filter, Pred
 from matchyard.engines.predicates.language.normal_form import MAX_FILTERS, MAX_TESTS
 
 __all__ = [
-    "MAX_FILTERS",
-    "MAX_TESTS",
-    "Constraint",
-    "Event",
-    "Filter",
-    "Predicate",
-    "Subscription",
-    "Test",
-    "alternatives",
-    "attribute_tests",
-    "canonical",
-    "events",
-    "field",
-    "format",
-    "formatting",
-    "make_test",
-    "model",
-    "normal_form",
-    "parse",
-    "parse_event",
-    "successor",
-]
+    "MAX_FILTERS", "MAX_TESTS", "Constraint", "Event", "Filter", "Predicate", "Subscription",
+    "Test", "alternatives", "attribute_tests", "canonical", "events", "field", "format",
+    "formatting", "make_test", "model", "normal_form", "parse", "parse_event", "successor",
+]  # fmt: skip

@@ -12,22 +12,7 @@ from matchyard.engines.twigs.language.model import ANY, Axis, Node, Source, Test
 from matchyard.engines.twigs.language.normal_form import MAX_TREES
 
 __all__ = [
-    "ANY",
-    "MAX_TREES",
-    "Axis",
-    "Document",
-    "Event",
-    "Node",
-    "Source",
-    "Subscription",
-    "Test",
-    "Twig",
-    "TwigError",
-    "format",
-    "formatting",
-    "model",
-    "normal_form",
-    "options",
-    "parse",
+    "ANY", "MAX_TREES", "Axis", "Document", "Event", "Node", "Source", "Subscription", "Test",
+    "Twig", "TwigError", "format", "formatting", "model", "normal_form", "options", "parse",
     "parse_event",
-]
+]  # fmt: skip
