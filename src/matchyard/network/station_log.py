@@ -38,7 +38,7 @@ from matchyard.network.settings import Settings
 from matchyard.network.station import Station
 from matchyard.network.tables import Plane, TreeUpdate
 from matchyard.routing import Update, from_links
-from matchyard.storage.durable import sync_folder
+from matchyard.storage import sync_folder
 
 FORMAT = 1
 _RECORD, _CHECK = struct.Struct(">II"), struct.Struct(">I")

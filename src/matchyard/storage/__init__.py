@@ -12,6 +12,7 @@ from matchyard.storage.files import (
     map_vocabulary,
     read_manifest,
     restored,
+    sync_folder,
     write_array,
     write_manifest,
     write_names,
@@ -33,8 +34,8 @@ from matchyard.storage.manifest import (
 
 __all__ = [
     "FORMAT", "MANIFEST_BYTES", "Contents", "File", "Saved", "SavedSegment", "Verify", "describe",
-    "durable", "is_version", "load_version", "map_array", "map_names", "map_vocabulary", "needed",
+    "is_version", "load_version", "map_array", "map_names", "map_vocabulary", "needed",
     "object_store", "parse_manifest", "read_manifest", "restored", "segment_folder", "self_hash",
-    "shard_folder", "versions", "write_array", "write_manifest", "write_names", "write_table",
+    "shard_folder", "sync_folder", "versions", "write_array", "write_manifest", "write_names", "write_table",
     "write_vocabulary",
 ]  # fmt: skip

@@ -347,3 +347,12 @@ def restored(vocabulary: Any, kind: type[Any]) -> Any:
     if not isinstance(vocabulary, dict) or set(vocabulary) != set(kind._fields):
         raise StorageError(f"the vocabulary must have the fields {', '.join(kind._fields)}")
     return kind(**vocabulary)
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the names of the files in a folder to disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -27,9 +27,9 @@ from matchyard.storage import (
     is_version,
     load_version,
     read_manifest,
+    sync_folder,
     write_manifest,
 )
-from matchyard.storage.durable import sync_folder
 from matchyard.storage.object_store import CURRENT_BYTES, Remote, is_remote, local_path, open_lock
 from matchyard.storage.stream_records import NAMELESS, forget_batches, in_use, is_first, version_in
 

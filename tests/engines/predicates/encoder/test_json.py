@@ -14,8 +14,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from matchyard.engines.predicates.encoder.events.attributes import NUMBER, TEXT, WHERE, Column
 from matchyard.engines.predicates.encoder.events.intake import column
+from matchyard.engines.predicates.encoder.layout import NUMBER, TEXT, WHERE, Column
 from matchyard.engines.predicates.language.canonical import nearest
 from matchyard.errors import ParseError
 from tests.engines.predicates.number_pairs import join

@@ -22,9 +22,8 @@ from matchyard.engines.predicates.encoder.encoder import (
     subscription_column,
     texts,
 )
-from matchyard.engines.predicates.encoder.events.attributes import Column
 from matchyard.engines.predicates.encoder.events.intake import column
-from matchyard.engines.predicates.encoder.layout import Batch, Filters, Vocabulary
+from matchyard.engines.predicates.encoder.layout import Batch, Column, Filters, Vocabulary
 from matchyard.engines.predicates.encoder.subscriptions.intake import (
     VALUES,
     Staging,

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from matchyard.engines.predicates import language
 from matchyard.engines.predicates.encoder.events import entries
-from matchyard.engines.predicates.encoder.events.attributes import Column
 from matchyard.engines.predicates.encoder.events.intake import Unread, column
-from matchyard.engines.predicates.encoder.layout import Batch, Filters, Vocabulary
+from matchyard.engines.predicates.encoder.layout import Batch, Column, Filters, Vocabulary
 from matchyard.engines.predicates.encoder.subscriptions import intake
 from matchyard.engines.predicates.encoder.subscriptions.decoding import decode_rows
 from matchyard.engines.predicates.encoder.subscriptions.intake import (

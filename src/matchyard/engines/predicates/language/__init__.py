@@ -1,7 +1,6 @@
 """WORDS: predicates as text, objects and patterns, and JSON-like events. Read `model` first."""
 
-from matchyard.engines.predicates.language.attribute_tests import alternatives
-from matchyard.engines.predicates.language.canonical import make_test, successor
+from matchyard.engines.predicates.language.canonical import alternatives, make_test, successor
 from matchyard.engines.predicates.language.expressions import field
 from matchyard.engines.predicates.language.language import (
     Event,
@@ -15,6 +14,6 @@ from matchyard.engines.predicates.language.normal_form import MAX_FILTERS, MAX_T
 
 __all__ = [
     "MAX_FILTERS", "MAX_TESTS", "Constraint", "Event", "Filter", "Predicate", "Subscription",
-    "Test", "alternatives", "attribute_tests", "canonical", "events", "field", "format",
+    "Test", "alternatives", "canonical", "events", "field", "format",
     "formatting", "make_test", "model", "normal_form", "parse", "parse_event", "successor",
 ]  # fmt: skip

@@ -15,8 +15,12 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from matchyard.engines.conditions import And, Not, Or
-from matchyard.engines.predicates.language.attribute_tests import alternatives
-from matchyard.engines.predicates.language.canonical import check_name, constraint_key, make_test
+from matchyard.engines.predicates.language.canonical import (
+    alternatives,
+    check_name,
+    constraint_key,
+    make_test,
+)
 from matchyard.engines.predicates.language.model import Constraint, Filter, Kept, Predicate, Test
 from matchyard.errors import ParseError, shorten
 

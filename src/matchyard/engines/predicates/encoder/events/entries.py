@@ -8,15 +8,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates.encoder.events.attributes import (
-    FALSE,
-    NUMBER,
-    TEXT,
-    VALUE,
-    WHAT,
-    WHERE,
-    Column,
-)
 from matchyard.engines.predicates.encoder.events.pattern_index import find_patterns
 from matchyard.engines.predicates.encoder.events.slot_texts import (
     NOT_FOLDED,
@@ -24,7 +15,18 @@ from matchyard.engines.predicates.encoder.events.slot_texts import (
     is_folded,
     rewrite,
 )
-from matchyard.engines.predicates.encoder.layout import Batch, Kind, Vocabulary
+from matchyard.engines.predicates.encoder.layout import (
+    FALSE,
+    NUMBER,
+    TEXT,
+    VALUE,
+    WHAT,
+    WHERE,
+    Batch,
+    Column,
+    Kind,
+    Vocabulary,
+)
 from matchyard.engines.predicates.encoder.number_codes import number_code
 from matchyard.kernels.bits import float_of
 from matchyard.kernels.growing import with_room

@@ -16,7 +16,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.columns import as_arrow, decoded, first_null
-from matchyard.engines.predicates.encoder.events.attributes import Column
 from matchyard.engines.predicates.encoder.events.tables import (
     NESTED,
     from_map,
@@ -24,6 +23,7 @@ from matchyard.engines.predicates.encoder.events.tables import (
     read_rows,
 )
 from matchyard.engines.predicates.encoder.json.scanner import NO_OFFSETS, read_json
+from matchyard.engines.predicates.encoder.layout import Column
 from matchyard.engines.predicates.language.canonical import nearest
 from matchyard.errors import JsonError, ParseError, shorten
 from matchyard.kernels.strings import string_buffers

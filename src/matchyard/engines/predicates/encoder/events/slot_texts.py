@@ -10,8 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.predicates.encoder.events.addresses import address
-from matchyard.engines.predicates.encoder.events.attributes import VALUE, WHAT, Column
-from matchyard.engines.predicates.encoder.layout import Kind
+from matchyard.engines.predicates.encoder.layout import VALUE, WHAT, Column, Kind
 from matchyard.kernels.search import first_at_least
 
 _REVERSED, _FOLDED, _FOLDED_REVERSED = (

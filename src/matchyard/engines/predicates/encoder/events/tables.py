@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates.encoder.events.attributes import (
+from matchyard.engines.predicates.encoder.json.decimals import split_integers
+from matchyard.engines.predicates.encoder.layout import (
     FALSE,
     NUMBER,
     TEXT,
@@ -24,7 +25,6 @@ from matchyard.engines.predicates.encoder.events.attributes import (
     WHERE,
     Column,
 )
-from matchyard.engines.predicates.encoder.json.decimals import split_integers
 from matchyard.errors import JsonError, ParseError
 from matchyard.kernels.strings import Interner, string_buffers
 

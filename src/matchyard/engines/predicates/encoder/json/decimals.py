@@ -10,8 +10,8 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 
-from matchyard.engines.predicates.encoder.events.attributes import NUMBER, SLOW
 from matchyard.engines.predicates.encoder.json.faults import ENDS, NO_FAULT, NO_VALUE
+from matchyard.engines.predicates.encoder.layout import NUMBER, SLOW
 from matchyard.kernels.bits import bits_of, float_of
 from matchyard.kernels.bitset import n_leading_zeros
 from matchyard.kernels.hashing import is_equal

@@ -9,18 +9,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.predicates.encoder.events.attributes import (
-    FALSE,
-    NULL,
-    NUMBER,
-    SLOW,
-    TEXT,
-    TRUE,
-    VALUE,
-    WHAT,
-    WHERE,
-    Column,
-)
 from matchyard.engines.predicates.encoder.json.decimals import INFINITY, is_word, read_number
 from matchyard.engines.predicates.encoder.json.faults import (
     COLON,
@@ -59,6 +47,18 @@ from matchyard.engines.predicates.encoder.json.name_tree import (
     read_key,
 )
 from matchyard.engines.predicates.encoder.json.strings import QUOTE, string_end, unescape
+from matchyard.engines.predicates.encoder.layout import (
+    FALSE,
+    NULL,
+    NUMBER,
+    SLOW,
+    TEXT,
+    TRUE,
+    VALUE,
+    WHAT,
+    WHERE,
+    Column,
+)
 from matchyard.kernels.bits import bits_of
 from matchyard.kernels.hashing import is_equal
 

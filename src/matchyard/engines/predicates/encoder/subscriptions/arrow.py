@@ -27,8 +27,7 @@ from matchyard.engines.predicates.encoder.subscriptions.arrow_operands import (
 from matchyard.engines.predicates.encoder.subscriptions.coding import pair_of
 from matchyard.engines.predicates.encoder.subscriptions.operators import write_constraint
 from matchyard.engines.predicates.encoder.subscriptions.pieces import HIGH, OPEN, Form, Pieces
-from matchyard.engines.predicates.language.attribute_tests import alternatives
-from matchyard.engines.predicates.language.canonical import check_operator, make_test
+from matchyard.engines.predicates.language.canonical import alternatives, check_operator, make_test
 from matchyard.errors import ParseError
 from matchyard.kernels.csr import ragged
 

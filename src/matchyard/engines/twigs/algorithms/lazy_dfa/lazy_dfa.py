@@ -35,16 +35,18 @@ from matchyard.engines.twigs.algorithms.lazy_dfa.open_elements import (
     new_levels,
 )
 from matchyard.engines.twigs.algorithms.lazy_dfa.requirements import N_OTHERS, requirements
-from matchyard.engines.twigs.algorithms.lazy_dfa.results import append_rows
 from matchyard.engines.twigs.algorithms.lazy_dfa.states import (
     document_scope,
     enter,
     enter_leaf,
+    holds,
     n_words_at_most,
 )
 from matchyard.engines.twigs.algorithms.shared import stored_twigs
 from matchyard.engines.twigs.encoder.layout import CLOSE, Batch, Twigs, Vocabulary
 from matchyard.errors import UsageError
+from matchyard.kernels.bitset import ONE, ZERO, lowest_one
+from matchyard.kernels.growing import with_room
 from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
@@ -264,7 +266,48 @@ def _match(table, cache, batch, first, levels, small, seen, n_seen, hit_start, m
                 stamps[slot] = stamp
             meet(cache, levels, level, up, step, small)
             is_full = not has_room(cache, most)
-        hits, n_hits, n_here = append_rows(table, levels, seen, n_seen + document, hits, n_hits)
+        hits, n_hits, n_here = _append_rows(table, levels, seen, n_seen + document, hits, n_hits)
         n_looked += n_here
         hit_start[document + 1] = n_before + n_hits
     return len(signal_start) - 1, hits[:n_hits], n_looked
+
+
+@njit(nogil=True, cache=True)
+def _append_rows(table, levels, seen, mark, hits, n_hits):
+    """Append the rows of a document; returns (hits, n_hits, examined trees)."""
+    bits, asked_start, asked = levels.bits[0], table.asked_start, table.asked
+    n_looked = len(table.free_trees)
+    for at in range(len(bits)):
+        word = bits[at]
+        if word == ZERO:
+            continue
+        hits = with_room(hits, n_hits, n_hits + asked_start[64 * at + 64] - asked_start[64 * at])
+        while word != ZERO:
+            requirement = 64 * at + lowest_one(word)
+            word &= word - ONE
+            start, end = asked_start[requirement], asked_start[requirement + 1]
+            n_looked += end - start
+            for i in range(start, end):
+                row = asked[i]
+                if row < 0:
+                    if not _is_row_of(table, -1 - row, bits, seen, mark):
+                        continue
+                    row = table.tree_row[-1 - row]
+                hits[n_hits] = row
+                n_hits += 1
+    hits = with_room(hits, n_hits, n_hits + len(table.free_trees))
+    for tree in table.free_trees:
+        if _is_row_of(table, tree, bits, seen, mark):
+            hits[n_hits] = table.tree_row[tree]
+            n_hits += 1
+    return hits, n_hits, n_looked
+
+
+@njit(nogil=True, cache=True)
+def _is_row_of(table, tree, bits, seen, mark):
+    """True if the tree holds, and no tree of its row did before."""
+    row = table.tree_row[tree]
+    if seen[row] == mark or not holds(table.asking_start, table.asking_conditions, tree, bits):
+        return False
+    seen[row] = mark
+    return True
