@@ -42,6 +42,7 @@ LAYERS = {
     "opening": ("engine", "errors", "gpu", "index", "kinds", "storage", "threads"),
     "shards": ("engine", "errors", "index", "kernels", "opening", "storage"),
     "routing": ("engine", "errors", "forwarding", "kinds", "index", "kernels", "matches", "storage", "threads"),
+    "networks": ("routing",),
     "network": ("errors", "kernels", "routing", "storage"),
     "geo": ("errors", "kernels", "matches"),
     # `engine`: what an algorithm says of itself; `gpu`: which card there is
@@ -88,7 +89,10 @@ def imported(file: Path, at_runtime: bool = False) -> set[str]:
     """What a file imports of this package: modules as paths, public names as `matchyard`."""
     found, tree = set(), ast.parse(file.read_text())
     if at_runtime:  # without the imports that only a type checker sees
-        tree.body = [node for node in tree.body if not isinstance(node, ast.If)]
+        is_for_types = lambda node: (
+            isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        )  # noqa: E731
+        tree.body = [node for node in tree.body if not is_for_types(node)]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}

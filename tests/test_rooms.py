@@ -38,6 +38,9 @@ def exported(folder: Path) -> set[str]:
 def steps_into(file: Path) -> Iterator[tuple[Path, str]]:
     """The folders that an import of a file enters, and what it takes there."""
     for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            whole = [alias.name for alias in node.names if alias.name.startswith("matchyard.")]
+            assert not whole or SOURCES not in file.parents, f"{file}: write from … import"
         if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("matchyard."):
             continue
         for alias in node.names:

@@ -23,8 +23,8 @@ if _TYPE_CHECKING:
     from matchyard.kinds import PredicateIndex, TagIndex, TwigIndex
     from matchyard.matches import Matches, Work
     from matchyard.network import Network
+    from matchyard.networks import topology
     from matchyard.opening import algorithms, create, open, workload
-    from matchyard.routing import topology
 
 __version__ = "0.1.0"
 
@@ -48,7 +48,7 @@ _HOMES = {
     "field": "engines.predicates.language",
     "interface_key": "forwarding",
     "open": "opening",
-    "topology": "routing",
+    "topology": "networks",
     "workload": "opening",
 }
 
@@ -72,5 +72,5 @@ def __getattr__(name: str) -> _Any:
 # line loads a module when it needs it, so that its help appears at once.
 if _Path(_sys.argv[0] if _sys.argv else "").name not in ("matchyard", "-m"):
     for _name in _HOMES:
-        if _name not in ("Network", "topology"):  # they need SciPy, which is optional
+        if _name != "Network":  # it needs SciPy, which not everybody has
             __getattr__(_name)

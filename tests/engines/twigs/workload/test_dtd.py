@@ -219,3 +219,22 @@ def test_lxml_finds_the_same_elements_and_attributes(tmp_path: Path) -> None:
         element.name: {one.name for one in element.iterattributes()}
         for element in other.iterelements()
     }
+
+
+def test_a_definition_that_would_crash_expat_is_refused() -> None:
+    deep = "<!ELEMENT a " + "(" * 200_000 + "b" + ")" * 200_000 + ">"
+    with pytest.raises(my.UsageError, match="more than 500 groups within each other"):
+        read_text(deep)
+    chain = "".join(f'<!ENTITY % e{i} "&#37;e{i - 1};">' for i in range(1, 30_000))
+    with pytest.raises(my.UsageError, match="more than 20000 entities"):
+        read_text(chain)
+
+
+def test_a_definition_may_have_an_entity_of_any_name() -> None:
+    text = '<!ENTITY % definition "<!ELEMENT y EMPTY>"> %definition; <!ELEMENT x (y)>'
+    assert {"x", "y"} <= set(read_text(text).elements)
+
+
+def test_an_error_after_an_xml_declaration_names_its_own_line() -> None:
+    with pytest.raises(my.UsageError, match="line 3"):
+        read_text('<?xml version="1.0"\n encoding="UTF-8"?>\n<!ELEMENT x (y>')

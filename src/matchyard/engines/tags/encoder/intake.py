@@ -165,7 +165,7 @@ def _parsed(value: Any, row: int) -> frozenset[str]:
 
 
 def _as_arrow(values: Any) -> pa.Array:
-    refuse_single(values, VALUES, 'expected a list of them, e.g. [{"jazz", "live"}]')
+    refuse_single(values, VALUES, 'expected a list of tag sets, e.g. [{"jazz", "live"}]')
     values = as_arrow(values)
     if not isinstance(values, pa.Array):
         try:

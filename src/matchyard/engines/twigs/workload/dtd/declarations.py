@@ -17,7 +17,9 @@ from matchyard.errors import UsageError
 
 # Expat skips declarations after a reference to an undeclared entity. It has skipped none if it
 # reports the attribute `end`, which comes after the definition.
-_DOCUMENT = b'<!DOCTYPE x [<!ENTITY % dtd SYSTEM ""> %dtd; <!ATTLIST x end CDATA #IMPLIED>]><x/>'
+_DOCUMENT = '<!DOCTYPE x [<!ENTITY % {0} SYSTEM ""> %{0}; <!ATTLIST x end CDATA #IMPLIED>]><x/>'
+_MOST_GROUPS = 500  # within each other; expat's C code is recursive, and crashes on many more
+_MOST_ENTITIES = 20_000  # likewise, where each refers to the one before
 _XML = re.compile(r"\A\s*<\?xml\s.*?\?>", re.DOTALL)  # expat wants an encoding in it
 _ELSEWHERE = re.compile(r"/|\w+:")
 
@@ -38,6 +40,18 @@ class _Source(NamedTuple):
     text: str
     place: str
     folder: Path | None
+
+    def checked(self) -> str:
+        """The text for expat: without an XML declaration, and not so deep that expat would crash."""
+        depth = deepest = 0
+        for sign in re.findall(r"[()]", self.text):
+            depth = depth + 1 if sign == "(" else max(0, depth - 1)
+            deepest = max(deepest, depth)
+        if deepest > _MOST_GROUPS:
+            raise UsageError(f"{self.place}: more than {_MOST_GROUPS} groups within each other")
+        if self.text.count("<!ENTITY") > _MOST_ENTITIES:
+            raise UsageError(f"{self.place}: more than {_MOST_ENTITIES} entities")
+        return _XML.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), self.text)
 
     def refusal(self, reason: str, line: int, column: int) -> UsageError:
         shown = "".join(self.text.split("\n")[line - 1 : line]).strip()
@@ -72,7 +86,10 @@ class _Reader:
         parser.ExternalEntityRefHandler = self._include
         parser.SkippedEntityHandler = self._refuse_undeclared
         self._open = [(parser, source)]  # the document, then files within each other
-        parser.Parse(_DOCUMENT, True)
+        name = "definition"
+        while name in source.text:  # the first declaration of a name counts
+            name += "_"
+        parser.Parse(_DOCUMENT.format(name), True)
         if not self._has_end:
             raise UsageError(f"{source.place}: refers to a parameter entity that is not declared")
 
@@ -95,7 +112,7 @@ class _Reader:
             parser.SetBase(str(source.folder))
         self._open.append((parser, source))
         try:
-            parser.Parse(_XML.sub("", source.text).encode(), True)
+            parser.Parse(source.checked().encode(), True)
         except expat.ExpatError as error:
             reason = expat.ErrorString(error.code)
             raise source.refusal(reason, error.lineno, error.offset) from None
