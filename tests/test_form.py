@@ -89,10 +89,11 @@ def imported(file: Path, at_runtime: bool = False) -> set[str]:
     """What a file imports of this package: modules as paths, public names as `matchyard`."""
     found, tree = set(), ast.parse(file.read_text())
     if at_runtime:  # without the imports that only a type checker sees
-        is_for_types = lambda node: (
-            isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        )  # noqa: E731
-        tree.body = [node for node in tree.body if not is_for_types(node)]
+        tree.body = [
+            node
+            for node in tree.body
+            if not isinstance(node, ast.If) or "TYPE_CHECKING" not in ast.unparse(node.test)
+        ]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
