@@ -179,12 +179,14 @@ def _look_up(node, tree, names, dotted, longest):
     return _find(names, dotted, 0, length)
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@njit(nogil=True, cache=True)
 def _with_room(slots, codes, elements, n, n_needed):
-    if n_needed > len(slots):
-        slots = with_room(slots, n, n_needed)
-        codes, elements = with_room(codes, n, n_needed), with_room(elements, n, n_needed)
-    return slots, codes, elements
+    """Entries with room for more. Callers look at the length first: this call is slow."""
+    return (
+        with_room(slots, n, n_needed),
+        with_room(codes, n, n_needed),
+        with_room(elements, n, n_needed),
+    )
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -239,7 +241,8 @@ def _encode(
                 stop += 1
             from_slot, to_slot = np.int64(slot_start[name]), np.int64(slot_start[name + 1])
             n_needed = n + (stop - begin) * (to_slot - from_slot)
-            slots, codes, elements = _with_room(slots, codes, elements, n, n_needed)
+            if n_needed > len(slots):
+                slots, codes, elements = _with_room(slots, codes, elements, n, n_needed)
             for slot in range(from_slot, to_slot):
                 kind = kinds[slot]
                 if n_unfolded > 0 and not is_folded(kind):
@@ -282,7 +285,10 @@ def _encode(
                                 texts_start, texts_text, spare, 0, size, hits,
                             )  # fmt: skip
                             n_needed += n_hits
-                            slots, codes, elements = _with_room(slots, codes, elements, n, n_needed)
+                            if n_needed > len(slots):
+                                slots, codes, elements = _with_room(
+                                    slots, codes, elements, n, n_needed
+                                )
                             for j in range(n_hits):
                                 slots[n], codes[n] = slot, hits[j]
                                 elements[n] = attributes[attribute, WHERE] & _LOW_32
