@@ -102,7 +102,7 @@ def test_nobody_interested_is_said(spark: Any, tmp_path: Path) -> None:
     spark.createDataFrame([], "topic int, words array<string>").write.parquet(
         str(tmp_path / "topics")
     )
-    with pytest.raises(my.UsageError, match="nobody in"):
+    with pytest.raises(my.UsageError, match="no author in"):
         workloads.from_topics(str(tmp_path), 10)
 
 
