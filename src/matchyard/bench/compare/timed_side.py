@@ -112,13 +112,13 @@ class InSpark:
     def events(self, start: int, count: int) -> Any:
         """Events of these numbers."""
         path = self._write(f"events-{start}", self._source.events(count, start=start), range(count))
-        return self._spark.read.parquet(path)
+        return self._spark.read.parquet(path).withColumnRenamed("key", "id")
 
     def match(self, events: Any) -> tuple[int, int]:
         """How many matches there are, and a checksum."""
         from matchyard.spark import match
 
-        pairs = match(events, str(self._folder / "index"), event="tags", id="key")
+        pairs = match(events, str(self._folder / "index"), event="tags", id="id")
         row = pairs.selectExpr("count(*)", "sum(hash(*))").first()
         return int(row[0]), int(row[1] or 0)
 
