@@ -121,7 +121,7 @@ class Inspection:
             self.expect(name, is_so, "differs from the array that its subscriptions build")
 
     def key_table(self, n_rows: int) -> None:
-        """Expect the four arrays at the end of every table: see `kernels.csr`."""
+        """Expect the four arrays at the end of every table: see `kernels.key_table`."""
         n_keys = self.length("keys")
         self.offsets("key_start", n_rows, n_keys)
         for name in ("removed_keys", "removed_at"):

@@ -58,7 +58,7 @@ class Table(NamedTuple):
     roots: NDArray[np.int32]  # [n_trees] entry of each tree's root
     weights: NDArray[np.int32]  # [n_trees] ones in each of its signatures, rising
     tree_start: NDArray[np.int64]  # [n_trees + 1] slots of each tree
-    set_start: NDArray[np.int32]  # the rest is as in `signed_sets.Signed` and `kernels.csr`
+    set_start: NDArray[np.int32]  # the rest is as in `signed_sets.Signed` and `kernels.key_table`
     tag_start: NDArray[np.int32]
     tags: NDArray[np.int32]
     key_start: NDArray[np.int32]

@@ -1,6 +1,6 @@
 """Shared by the tables of all algorithms: the stored filters, and the way from hits to keys.
 
-Every table ends in the arrays of `Stored` and the key table (`kernels.csr`). Rows of the key table
+Every table ends in the arrays of `Stored` and the key table (`kernels.key_table`). Rows of the key table
 are distinct predicates; most have one filter, so that rows and filters are the same numbers.
 """
 

@@ -46,7 +46,7 @@ class Table(NamedTuple):
     run_row: NDArray[np.int32]
     run_end: NDArray[np.int32]
     run_node: NDArray[np.int32]
-    key_start: NDArray[np.int32]  # …and of the key table: see `kernels.csr`
+    key_start: NDArray[np.int32]  # …and of the key table: see `kernels.key_table`
     keys: NDArray[np.int64]
     removed_keys: NDArray[np.int64]
     removed_at: NDArray[np.int64]

@@ -42,7 +42,7 @@ class Table(NamedTuple):
     """Signatures word by word, with LANES columns of padding, and the key table."""
 
     words: NDArray[np.uint64]  # [n_words, n_slots + LANES]
-    set_start: NDArray[np.int32]  # the rest is as in `signed_sets.Signed` and `kernels.csr`
+    set_start: NDArray[np.int32]  # the rest is as in `signed_sets.Signed` and `kernels.key_table`
     tag_start: NDArray[np.int32]
     tags: NDArray[np.int32]
     key_start: NDArray[np.int32]

@@ -34,7 +34,7 @@ class Signed(NamedTuple):
     set_start: NDArray[np.int32]  # [n_slots + 1] the sets of each slot
     tag_start: NDArray[np.int32]  # [n_sets + 1] the tags of each set
     tags: NDArray[np.int32]
-    key_start: NDArray[np.int32]  # [n_sets + 1] the key table: see `kernels.csr`
+    key_start: NDArray[np.int32]  # [n_sets + 1] the key table: see `kernels.key_table`
     keys: NDArray[np.int64]
 
 

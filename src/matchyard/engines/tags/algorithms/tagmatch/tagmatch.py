@@ -68,7 +68,7 @@ class Table(NamedTuple):
     block_start: NDArray[np.int64]  # [n_partitions + 1] first block of each partition
     slot_start: NDArray[np.int64]  # [n_blocks + 1] first slot of each block
     prefixes: NDArray[np.uint64]  # [n_blocks, n_words] ones of the block's common prefix
-    set_start: NDArray[np.int32]  # the rest is as in `signed_sets.Signed` and `kernels.csr`
+    set_start: NDArray[np.int32]  # the rest is as in `signed_sets.Signed` and `kernels.key_table`
     tag_start: NDArray[np.int32]
     tags: NDArray[np.int32]
     key_start: NDArray[np.int32]

@@ -1,6 +1,6 @@
 """The part that the tables of all algorithms share: the twigs themselves, and the keys of hits.
 
-Every table ends in the arrays of `Stored`, the last of which are the key table (`kernels.csr`).
+Every table ends in the arrays of `Stored`, the last of which are the key table (`kernels.key_table`).
 Its rows are distinct twigs: equal subscriptions are matched once.
 """
 
