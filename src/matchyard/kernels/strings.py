@@ -14,6 +14,7 @@ import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
+from matchyard.kernels.growing import put
 from matchyard.kernels.hashing import is_equal, prefetch, xxh64
 
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
@@ -311,7 +312,7 @@ def _intern(names, count, text, text_start, ids):
                     upper = codes[i] >> np.uint64(32) << np.uint64(32)
                     names.slots[~name] = upper | np.uint64(n_names + 1)
                     begin = names.text_start[n_names]
-                    names.text[begin : begin + end - start] = text[start:end]
+                    put(names.text, begin, text, start, end)
                     names.text_start[n_names + 1] = begin + end - start
                     name = n_names
                     count[0] = n_names + 1

@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.kernels.growing import with_room
+from matchyard.kernels.growing import with_room, with_rows
 from matchyard.kernels.hashing import mix64, prefetch
 from matchyard.kernels.search import first_above
 
@@ -109,13 +109,6 @@ def _scan(index, low, high, depth, missing, members, mask, hits, n_hits):
 
 
 @njit(nogil=True, cache=True)
-def _deeper(stack):
-    grown = np.empty((2 * len(stack), 3), np.int64)
-    grown[: len(stack)] = stack
-    return grown
-
-
-@njit(nogil=True, cache=True)
 def scratch_for(query_start):
     """Memory for `remember`: a hash set of four times the longest query, and a list of ids."""
     longest, size = 0, 32
@@ -147,8 +140,7 @@ def _walk(index, node, ids, limit, missing, members, mask, stack, hits, n_hits):
     while n_open:
         n_open -= 1
         node, limit, depth = stack[n_open, 0], stack[n_open, 1], stack[n_open, 2]
-        while n_open + limit >= len(stack):
-            stack = _deeper(stack)
+        stack = with_rows(stack, n_open, n_open + limit + 1)
         hits = with_room(hits, n_hits, n_hits + 1)
         if index.node_own[node]:
             hits[n_hits] = index.node_row[node]

@@ -12,6 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.kernels.csr import check_offsets
+from matchyard.kernels.growing import put, with_rows
 from matchyard.kernels.hashing import prefetch
 from matchyard.kernels.subset import LEAF, SubsetIndex, id_bits
 
@@ -75,7 +76,9 @@ def sort_sets(set_start, set_ids):
     for number in range(len(lengths)):
         start, end = set_start[number], set_start[number + 1]
         if end - start > 32:
-            set_ids[start:end] = np.sort(set_ids[start:end])[::-1]
+            ascending = np.sort(set_ids[start:end])
+            for i in range(end - start):
+                set_ids[start + i] = ascending[end - start - 1 - i]
         else:
             for i in range(start + 1, end):
                 value, j = set_ids[i], i
@@ -154,7 +157,7 @@ def _sort_rows(rows, spare, start, ids):
             middle, high = low + width, min(low + 2 * width, n_rows)
             if not _precedes(rows[middle], rows[middle - 1], start, ids):
                 continue
-            spare[low:middle] = rows[low:middle]
+            put(spare, low, rows, low, middle)
             i, j = low, middle
             for position in range(low, high):
                 if i == middle:
@@ -295,10 +298,7 @@ def _split(posting_start, id_start, ids, leaf):
             if light and not heavy and group_end - runs[n_runs - 1, 1] <= leaf:
                 runs[n_runs - 1, 2] = group_end
             else:
-                if n_runs == len(runs):
-                    grown = np.empty((2 * n_runs, 4), np.int32)
-                    grown[:n_runs] = runs
-                    runs = grown
+                runs = with_rows(runs, n_runs, n_runs + 1)
                 runs[n_runs, 0], runs[n_runs, 1] = number, row
                 runs[n_runs, 2], runs[n_runs, 3] = group_end, _NO_NODE
                 n_runs += 1
@@ -330,5 +330,5 @@ def _split(posting_start, id_start, ids, leaf):
 @njit(nogil=True, cache=True)
 def _doubled(array):
     grown = np.zeros(2 * len(array), array.dtype)
-    grown[: len(array)] = array
+    put(grown, 0, array, 0, len(array))
     return grown

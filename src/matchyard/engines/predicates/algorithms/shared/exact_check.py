@@ -187,8 +187,10 @@ def _drop_hopeless(choices, choice_start, n_choosers, element_parent, element_ar
                 array_of[chooser] = element_array[root]
             elif array_of[chooser] != element_array[root]:
                 array_of[chooser] = -1
-    lowest = roots.min()
-    n_suited = np.zeros(roots.max() - lowest + 1, np.int32)
+    lowest, highest = roots[0], roots[0]
+    for root in roots:
+        lowest, highest = min(lowest, root), max(highest, root)
+    n_suited = np.zeros(highest - lowest + 1, np.int32)
     counted = np.full(len(n_suited), -1, np.int32)
     for chooser in range(n_choosers):
         if array_of[chooser] >= 0:

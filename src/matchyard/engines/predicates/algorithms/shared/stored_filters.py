@@ -26,6 +26,7 @@ from matchyard.kernels.csr import ragged
 from matchyard.kernels.equal_rows import first_alike, grouped_keys
 from matchyard.kernels.hashing import mix64, prefetch
 from matchyard.kernels.inspection import Inspection
+from matchyard.kernels.sorting import sort_numbers
 from matchyard.matches import Part
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -359,8 +360,7 @@ def _rows_of(filter_row, hit_start, hits):
         first, last = hit_start[event], hit_start[event + 1]
         for i in range(first, last):
             rows[end + i - first] = filter_row[hits[i]]
-        if last - first > 1:
-            rows[end : end + last - first].sort()
+        sort_numbers(rows, end, end + last - first)
         kept = end
         for i in range(end, end + last - first):
             if i == end or rows[i] != rows[kept - 1]:

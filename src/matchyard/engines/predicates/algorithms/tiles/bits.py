@@ -17,6 +17,7 @@ from matchyard.engines.predicates.algorithms.shared.exact_check import pieces_of
 from matchyard.engines.predicates.algorithms.tiles.cells import Cells
 from matchyard.kernels.growing import with_room
 from matchyard.kernels.inspection import Inspection
+from matchyard.kernels.search import first_above
 
 TILE_WORDS = 8  # a row is one cache line and one vector
 TILE = 64 * TILE_WORDS
@@ -209,7 +210,7 @@ def _leave_common(
 ):  # fmt: skip
     """Clear the bits that a second constraint of a filter on a slot rules out."""
     for c in constraints:
-        f = np.searchsorted(table.filter_start, c, side="right") - 1 - first
+        f = first_above(table.filter_start, 0, len(table.filter_start), c) - 1 - first
         bit, number = _ONE << np.uint64(f & 63), slot_bit[slots[c]]
         at = bits_at[number] + (f >> 6)
         from_piece, to_piece = pieces_of(table, c)

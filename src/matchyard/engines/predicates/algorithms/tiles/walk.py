@@ -88,7 +88,8 @@ def _room(pairs, n_needed):
     if n_needed <= pairs.shape[1]:
         return pairs
     larger = np.empty((2, max(n_needed, 2 * pairs.shape[1])), np.int32)
-    larger[:, : pairs.shape[1]] = pairs
+    for i in range(pairs.shape[1]):
+        larger[0, i], larger[1, i] = pairs[0, i], pairs[1, i]
     return larger
 
 

@@ -29,8 +29,9 @@ from matchyard.engines.predicates.encoder.layout import (
 )
 from matchyard.engines.predicates.encoder.number_codes import number_code
 from matchyard.kernels.bits import float_of
-from matchyard.kernels.growing import with_room
+from matchyard.kernels.growing import put, with_room
 from matchyard.kernels.hashing import is_equal, xxh64
+from matchyard.kernels.sorting import sort_numbers
 from matchyard.kernels.strings import home
 
 _NUMBER, _OTHER = int(Kind.NUMBER), int(Kind.OTHER)
@@ -38,7 +39,6 @@ _TEXT, _FIRST_PATTERN = int(Kind.TEXT), int(Kind.PATTERN)
 _DOT = np.uint8(46)
 _NAME = 256  # bytes of the buffer for most dotted names
 _UNASKED = -2  # a name of the column that is not looked up yet
-_SHORT = 48  # keys up to which insertion sort is faster
 _NO_FOLDS = np.empty((0, 2), np.int64)
 _NO_BYTES = np.empty(0, np.uint8)
 _LOW_32 = 0xFFFFFFFF
@@ -70,20 +70,6 @@ def encode(column: Column, vocabulary: Vocabulary) -> Batch:
         folds = case_folds(column, np.unique(unfolded))
         event_start, slots, codes, elements, _ = _encode(*given, *folds)
     return Batch(event_start, slots, codes, elements, column.element_parent, column.element_array)
-
-
-@njit(nogil=True, cache=True)
-def _sort(keys, n_keys):
-    if n_keys > _SHORT:
-        keys[:n_keys] = np.sort(keys[:n_keys])
-        return
-    for i in range(1, n_keys):
-        key = keys[i]
-        j = i - 1
-        while j >= 0 and keys[j] > key:
-            keys[j + 1] = keys[j]
-            j -= 1
-        keys[j + 1] = key
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -158,7 +144,7 @@ def _write_dotted(node, tree, out):
     end = length
     while node >= 0:
         start = end - (tree.start[node + 1] - tree.start[node])
-        out[start:end] = tree.text[tree.start[node] : tree.start[node + 1]]
+        put(out, start, tree.text, tree.start[node], tree.start[node + 1])
         if start > 0:
             out[start - 1] = _DOT
         end, node = start - 1, tree.parent[node]
@@ -233,7 +219,7 @@ def _encode(
             if name_of[node] >= 0:
                 order[n_known] = (name_of[node] << 32) | (i - first)
                 n_known += 1
-        _sort(order, n_known)
+        sort_numbers(order, 0, n_known)
         begin = 0
         while begin < n_known:
             name, stop = order[begin] >> 32, begin + 1

@@ -19,8 +19,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.predicates.encoder.layout import Kind
-from matchyard.kernels.growing import with_room
+from matchyard.kernels.growing import put, with_room
 from matchyard.kernels.hashing import is_equal, mix64
+from matchyard.kernels.sorting import sort_numbers
 from matchyard.kernels.strings import Names
 
 WILDCARD, INVERTED = 1, 2  # flags below the id of a pattern's text; an inverted one has wildcards
@@ -96,7 +97,7 @@ def _fill(table, keys, values):
 def _literal(text, start, end, is_wildcard, piece):
     """Write the longest literal piece of a pattern; returns its length."""
     if not is_wildcard:
-        piece[: end - start] = text[start:end]
+        put(piece, 0, text, start, end)
         return end - start
     best_start, best_end, best = start, start, 0
     position, piece_start, length = start, start, 0
@@ -240,7 +241,7 @@ def _distinct(hits, n_hits):
     """Sort, and remove duplicates; returns how many are left."""
     if n_hits < 2:
         return n_hits
-    hits[:n_hits] = np.sort(hits[:n_hits])
+    sort_numbers(hits, 0, n_hits)
     n_kept = 1
     for i in range(1, n_hits):
         if hits[i] != hits[n_kept - 1]:

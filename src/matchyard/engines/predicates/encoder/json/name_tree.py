@@ -21,6 +21,7 @@ from matchyard.engines.predicates.encoder.json.faults import (
     NO_FAULT,
 )
 from matchyard.engines.predicates.encoder.json.strings import BACKSLASH, string_end, unescape
+from matchyard.kernels.growing import put
 from matchyard.kernels.hashing import is_equal, mix64, xxh64
 
 # Counters of `Room.counts`.
@@ -110,7 +111,7 @@ def find_node(nodes, slots, paths, counts, parent, text, start, end):
         return -1
     slots[slot] = node
     nodes[node] = -1
-    paths[key_start : key_start + length] = text[start:end]
+    put(paths, key_start, text, start, end)
     nodes[node, PARENT], nodes[node, KEY_START] = parent, key_start
     nodes[node, KEY_END] = key_start + length
     nodes[node, HASH] = np.int64(code)

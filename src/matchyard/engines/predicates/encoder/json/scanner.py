@@ -60,6 +60,7 @@ from matchyard.engines.predicates.encoder.layout import (
     Column,
 )
 from matchyard.kernels.bits import bits_of
+from matchyard.kernels.growing import put
 from matchyard.kernels.hashing import is_equal
 
 # Columns of the stack, which has a row per open object or array.
@@ -153,7 +154,8 @@ def _drop(attributes, nodes, first, end, parent, in_object):
             while nodes[node, PARENT] != parent:
                 node = nodes[node, PARENT]
         if nodes[node, AGAIN_IN] != in_object or i >= nodes[node, AGAIN_AT]:
-            attributes[n_kept] = attributes[i]
+            for column in range(attributes.shape[1]):
+                attributes[n_kept, column] = attributes[i, column]
             n_kept += 1
     return n_kept
 
@@ -344,7 +346,7 @@ def scan(
     stack = np.empty((max(1, max_depth), 8), np.int64)
     is_one_array = len(text_start) == 0
     for event in range(first, len(row_start) - 1):
-        counts[8:] = counts[:8]
+        put(counts, 8, counts, 0, 8)
         if is_one_array:
             start, end = counts[POSITION], len(text)
         else:
@@ -359,7 +361,7 @@ def scan(
         if fault:
             counts[8 + N_NODES] = counts[N_NODES]  # the new nodes stay
             counts[8 + N_OBJECTS] = counts[N_OBJECTS]  # nodes remember these objects
-            counts[:8] = counts[8:]
+            put(counts, 0, counts, 8, 16)
             return fault, event, position
         counts[POSITION] = position + 2  # past the comma and the blank
         row_start[event + 1] = counts[N_ATTRIBUTES]

@@ -35,6 +35,8 @@ from matchyard.kernels.bitset import (
     lanes_8,
     lowest_one,
 )
+from matchyard.kernels.growing import put
+from matchyard.kernels.sorting import sort_numbers
 
 MOST_MASKS = 64
 _LEAST_USES = 8
@@ -44,6 +46,7 @@ _N_ROWS = 3
 _HEAD = 4
 _HALF = np.uint64(32)
 _LOW = np.uint64((1 << 32) - 1)
+_CONDITION = (1 << 32) - 1  # the bits of a condition, below its number of uses
 NO_ROOM = -1
 
 
@@ -75,8 +78,7 @@ def make_masks(table, cache, state):
     for row in range(len(chosen)):
         row_of[chosen[row]] = row
     ranges = _ranges(table, numbers, symbol, row_of)
-    rare = np.flatnonzero(ranges[:, 0] | ranges[:, 1])
-    n_at = len(np.unique(rare >> 6))
+    rare, n_at = _rare_leads(ranges)
     begin, n_row = cache.used[N_MASKS], len(asked)
     n_all = _HEAD + len(chosen) + (_N_ROWS + len(chosen)) * n_row + 2 * n_at + 2 * len(rare)
     if begin + n_all > len(cache.masks):
@@ -89,8 +91,8 @@ def make_masks(table, cache, state):
     masks[0], masks[1] = np.uint64(n_blocks), np.uint64(len(chosen))
     masks[2], masks[3] = np.uint64(n_at), np.uint64(len(rare))
     _, is_open, unsure, conditions, blocks, words, leads = _parts(masks)
-    masks[_HEAD : _HEAD + n_row] = asked
-    conditions[:] = chosen.astype(np.uint64)
+    put(masks, _HEAD, asked, 0, n_row)
+    put(conditions, 0, chosen, 0, len(chosen))
     blocks[:] = ALL
     _fill(table, numbers, symbol, row_of, is_open, unsure, blocks, len(chosen))
     _fill_leads(ranges, rare, words, leads)
@@ -178,8 +180,29 @@ def _uses(table, numbers):
 @njit(nogil=True, cache=True)
 def _most_used(uses):
     """The conditions that most requirements have."""
-    many = np.flatnonzero(uses >= _LEAST_USES)
-    return many[np.argsort(-uses[many])][:MOST_MASKS]
+    n_many = 0
+    order = np.empty(len(uses), np.int64)
+    for condition in range(len(uses)):
+        if uses[condition] >= _LEAST_USES:
+            order[n_many] = -(np.int64(uses[condition]) << 32) | condition
+            n_many += 1
+    sort_numbers(order, 0, n_many)
+    for i in range(n_many):
+        order[i] &= _CONDITION
+    return order[: min(n_many, MOST_MASKS)]
+
+
+@njit(nogil=True, cache=True)
+def _rare_leads(ranges):
+    """The leads that have a range, and how many words of 64 leads they are in."""
+    rare = np.empty(len(ranges), np.int64)
+    n_rare, n_words = 0, 0
+    for lead in range(len(ranges)):
+        if ranges[lead, 0] | ranges[lead, 1] != ZERO:
+            n_words += n_rare == 0 or rare[n_rare - 1] >> 6 != lead >> 6
+            rare[n_rare] = lead
+            n_rare += 1
+    return rare[:n_rare], n_words
 
 
 @njit(nogil=True, cache=True)
@@ -248,7 +271,7 @@ def find_by_masks(table, cache, levels, state, bits, above):
         cache.masks[cache.state_masks[state] - 1 :]
     )
     others, more_start, more = table.others, table.more_start, table.more
-    alive[: len(asked)] = is_open
+    put(alive, 0, is_open, 0, len(asked))
     _follow_leads(words, leads, bits, alive)
     n_failing, size = _fail(conditions, bits, failing), _BLOCK * len(conditions)
     for block in range(len(asked) // _BLOCK):

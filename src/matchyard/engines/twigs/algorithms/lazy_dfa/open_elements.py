@@ -28,6 +28,7 @@ from matchyard.engines.twigs.algorithms.lazy_dfa.states import (
     n_words_at_most,
 )
 from matchyard.kernels.bitset import ZERO
+from matchyard.kernels.growing import put
 
 N_STAMPS = 1 << 14
 
@@ -133,8 +134,8 @@ def forget(table, cache, levels, level):
         if levels.frames[at] >= 0:
             met = cache.frame_met[levels.frames[at]]
             first, last = cache.set_start[met], cache.set_start[met + 1]
-            word_at[start[at] : start[at + 1]] = cache.word_at[first:last]
-            words[start[at] : start[at + 1]] = cache.words[first:last]
+            put(word_at, start[at], cache.word_at, first, last)
+            put(words, start[at], cache.words, first, last)
     clear(cache)
     levels.stamps[:] = -1
     most = n_words_at_most(table)

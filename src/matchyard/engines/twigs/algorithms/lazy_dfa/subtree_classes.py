@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from matchyard.kernels.growing import put
 from matchyard.kernels.hashing import mix64
 
 
@@ -136,6 +137,6 @@ def _intern(subtrees, slots, symbol, conditions, n_classes, n_conditions):
     slots[slot] = n_classes
     subtrees.class_symbol[n_classes] = symbol
     subtrees.condition_start[n_classes] = n_conditions
-    subtrees.conditions[n_conditions : n_conditions + len(conditions)] = conditions
+    put(subtrees.conditions, n_conditions, conditions, 0, len(conditions))
     subtrees.condition_start[n_classes + 1] = n_conditions + len(conditions)
     return n_classes

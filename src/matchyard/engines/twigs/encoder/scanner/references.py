@@ -21,6 +21,7 @@ from matchyard.engines.twigs.encoder.scanner.characters import (
     SEMICOLON,
     name_end,
 )
+from matchyard.kernels.growing import put
 from matchyard.kernels.hashing import is_equal
 
 N_SIGNALS, N_GATHERED, N_EXPANDED, N_REFERENCES, N_HITS = 0, 1, 2, 3, 4  # in `state`
@@ -140,7 +141,7 @@ def read_reference(
             if state[N_EXPANDED] > limit:
                 return np.int64(ASK)
             if len(gathered):
-                gathered[n_gathered : n_gathered + stop - begin] = declared.text[begin:stop]
+                put(gathered, n_gathered, declared.text, begin, stop)
                 state[N_GATHERED] += stop - begin
             return after + 1
     return after + 1 if skips else np.int64(ASK)
