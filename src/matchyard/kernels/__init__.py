@@ -4,6 +4,6 @@ first."""
 from matchyard.kernels import compiler as compiler
 
 __all__ = [
-    "bits", "bitset", "csr", "equal_rows", "geo", "growing", "hashing", "inspection", "intrinsics",
-    "key_table", "network", "random", "routing", "search", "strings", "subset", "subset_build",
+    "bits", "bitset", "compiler", "csr", "equal_rows", "geo", "growing", "hashing", "inspection", "intrinsics",
+    "key_table", "network", "random", "routing", "search", "sorting", "strings", "subset", "subset_build",
 ]  # fmt: skip

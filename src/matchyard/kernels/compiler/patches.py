@@ -1,26 +1,21 @@
-"""Patches of Numba: it then survives forks, other processes that compile the same kernels, and Ctrl-C
-while a kernel is compiled or returns its result.
-
-The package of the kernels imports this module, so that the patches apply before the first compilation.
-"""
+"""Patches with which Numba survives forks, and Ctrl-C while a kernel is compiled or returns its result."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
 from typing import Any
 
 from llvmlite.binding import ffi
 from numba.core import serialize
-from numba.core.caching import IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
+from matchyard.kernels.compiler.linking import is_ours
 from matchyard.threads.forks import wait_for
 from matchyard.threads.interrupts import shielded
 
 
-def _wait_for_compilers() -> None:
+def wait_for_compilers() -> None:
     """Let a fork wait while another thread compiles or loads a kernel.
 
     The child could not continue: the thread that holds the lock is not in it, and the state of LLVM and
@@ -32,7 +27,7 @@ def _wait_for_compilers() -> None:
             wait_for(lock)
 
 
-def _box_without_python() -> None:
+def box_without_python() -> None:
     """Let kernels box their results without running Python code.
 
     For each array that a kernel returns, Numba looks up the type of the array by a Python function.
@@ -45,7 +40,7 @@ def _box_without_python() -> None:
         serialize._numba_unpickle = functools.lru_cache(maxsize=None)(look_up)
 
 
-def _compile_without_interrupts() -> None:
+def compile_without_interrupts() -> None:
     """Shield the compilation and loading of this package's kernels from Ctrl-C.
 
     Numba keeps its pending registrations in generators. Ctrl-C in a generator ends it, and this process
@@ -56,35 +51,8 @@ def _compile_without_interrupts() -> None:
 
     @functools.wraps(compile_for)
     def compile_shielded(kernel: Any, *given: Any, **named: Any) -> Any:
-        if not str(kernel.py_func.__module__).startswith("matchyard."):
+        if not is_ours(kernel):
             return compile_for(kernel, *given, **named)
         return shielded(lambda: compile_for(kernel, *given, **named))
 
     kind._compile_for_args = compile_shielded
-
-
-def _cache_each_signature_apart() -> None:
-    """Name each file of Numba's cache by a hash of its signature and its version of the source.
-
-    Numba numbers these files. Two processes that compile two signatures of one kernel at the same time
-    can take the same number. A killed process can leave a number in the index whose file is of another
-    signature or of older source. A process that loads such a file calls a kernel with arguments of wrong
-    types. With a hash as its name, a file never changes its meaning, and it is written before the index
-    names it. At worst, an entry of the index is lost, and the kernel is compiled again.
-    """
-    kind: Any = IndexDataCacheFile
-
-    def save(file: Any, key: Any, data: Any) -> None:
-        purpose = file._dump((file._version, file._source_stamp, key))
-        number = int.from_bytes(hashlib.sha256(purpose).digest()[:8])
-        name = file._data_name(number)
-        file._save_data(name, data)
-        file._save_index({**file._load_index(), key: name})
-
-    kind.save = save
-
-
-_wait_for_compilers()
-_cache_each_signature_apart()
-_box_without_python()
-_compile_without_interrupts()

@@ -1,0 +1,196 @@
+"""Compile the functions that a kernel calls for linking alone.
+
+Numba makes an executable of every function: it optimises the function, translates it to machine code,
+wraps it for callers in Python and in C, and saves it in the cache. Then it links the function into
+the kernel that calls it, and optimises and translates it again there. With the patches of this module
+only the kernel that Python calls becomes an executable. The functions that it calls are typed and
+lowered, and LLVM optimises and translates them once, within the kernel. A function is not compiled
+again for each constant that it is called with: LLVM inserts constants where it inlines the function.
+All this takes about a third of the time (docs/decisions/0032).
+
+Kernels of other packages are compiled as before.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+from typing import Any
+
+from numba import types
+from numba.core import sigutils
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.cpu import CPUContext
+from numba.core.dispatcher import Dispatcher
+from numba.core.environment import lookup_environment
+from numba.core.runtime import rtsys
+from numba.core.targetconfig import TargetConfig
+
+_ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of Numba's environments begin
+_PACKAGE = "matchyard."
+
+
+class _Callee:
+    """Stands for the executable of a function that has none. Numba finds a callee by it."""
+
+
+class _Compilation:
+    """What is being compiled. Only the thread that holds Numba's compiler lock reads or writes it."""
+
+    depth = 0  # 1: the kernel itself, more: a function that it calls
+    is_ours = False  # the kernel belongs to this package
+    replaced: list[Any] = []  # noqa: RUF012  # executables that Python may still call
+
+
+def is_ours(function: Any) -> bool:
+    """True if a dispatcher is of a kernel of this package."""
+    return str(function.py_func.__module__).startswith(_PACKAGE)
+
+
+def is_kernel() -> bool:
+    """True while a kernel is compiled that Python calls, false while a function is that it calls."""
+    return _Compilation.depth == 1
+
+
+def mark_as_loaded(compiled: Any) -> None:
+    """Say that a kernel was loaded as machine code. It cannot be linked into another kernel."""
+    compiled.library.is_loaded = True
+
+
+def _is_loaded(compiled: Any) -> bool:
+    return getattr(compiled.library, "is_loaded", False)
+
+
+def _is_for_linking() -> bool:
+    return _Compilation.is_ours and _Compilation.depth > 1
+
+
+def _without_constants(arguments: Any) -> tuple[Any, ...]:
+    """The types of a call's arguments; numbers that are constants get the type of their value."""
+    constants = (types.IntegerLiteral, types.BooleanLiteral)
+    return tuple(types.unliteral(one) if isinstance(one, constants) else one for one in arguments)
+
+
+def _forget_unfit(function: Any, signature: Any) -> None:
+    """Forget what was compiled for another use, so that Numba compiles the function again.
+
+    Python cannot call a callee, and a kernel that was loaded cannot be linked.
+    """
+    arguments = tuple(sigutils.normalize_signature(signature)[0])
+    compiled = function.overloads.get(arguments)
+    if compiled is None:
+        return
+    is_callee = isinstance(compiled.entry_point, _Callee)
+    if is_callee if _Compilation.depth == 0 else _is_loaded(compiled):
+        _Compilation.replaced.append(compiled)
+        del function.overloads[arguments]
+
+
+def _link(library: Any) -> None:
+    """Link the callees of a function into its library. The library gets no machine code."""
+    if library._finalized or library is rtsys.library:
+        return
+    for callee in dict.fromkeys(library._linking_libraries):
+        library._reload_init.update(callee._reload_init)
+        library._final_module.link_in(callee._get_module_for_linking(), preserve=True)
+    library._finalized = True
+
+
+def _set_environments(library: Any) -> None:
+    """Give each function within a kernel its environment: the constants of its error messages."""
+    library.environments = []  # the machine code has the addresses: keep them alive with it
+    for variable in library._final_module.global_variables:
+        if variable.name.startswith(_ENVIRONMENT):
+            environment = lookup_environment(variable.name)
+            if environment is not None:
+                library.codegen.set_env(variable.name, environment)
+                library.environments.append(environment)
+
+
+def compare_flags_quickly() -> None:
+    """Let Numba compare the flags of two functions by what was set in them.
+
+    Numba looks up each call of a function by its flags, and compares all of them by their names each
+    time: a tenth of the time of a compilation.
+    """
+    kind: Any = TargetConfig
+    compare = kind.__eq__
+
+    def is_equal(flags: Any, others: Any) -> Any:
+        if type(flags) is type(others) and flags._values == others._values:
+            return True
+        return compare(flags, others)
+
+    kind.__eq__ = is_equal
+
+
+def compile_callees_for_linking() -> None:
+    """Apply the patches."""
+    dispatcher: Any = Dispatcher
+    library_kind: Any = JITCodeLibrary
+    context_kind: Any = CPUContext
+    compile_one, add_overload = dispatcher.compile, dispatcher.add_overload
+    find_template = dispatcher.get_call_template
+    make_executable = context_kind.get_executable
+    add_library = library_kind.add_linking_library
+
+    @functools.wraps(compile_one)
+    def compile_at_depth(function: Any, signature: Any) -> Any:
+        with global_compiler_lock:
+            if _Compilation.depth == 0:
+                _Compilation.is_ours = is_ours(function)
+            _forget_unfit(function, signature)
+            collects = _Compilation.is_ours and gc.isenabled()
+            if collects:  # a compilation makes millions of objects and hardly a circle of them
+                gc.disable()
+            _Compilation.depth += 1
+            try:
+                return compile_one(function, signature)
+            finally:
+                _Compilation.depth -= 1
+                if collects:
+                    gc.enable()
+
+    @functools.wraps(find_template)
+    def template_without_constants(function: Any, arguments: Any, named: Any) -> Any:
+        if is_ours(function):
+            arguments = _without_constants(arguments)
+        return find_template(function, arguments, named)
+
+    def for_kernels_alone(make_wrapper: Any) -> Any:
+        @functools.wraps(make_wrapper)
+        def make(*given: Any, **named: Any) -> None:
+            if not _is_for_linking():
+                make_wrapper(*given, **named)
+
+        return make
+
+    @functools.wraps(make_executable)
+    def executable_of_kernel(context: Any, library: Any, description: Any, environment: Any) -> Any:
+        if _is_for_linking():
+            _link(library)
+            return _Callee()
+        executable = make_executable(context, library, description, environment)
+        _set_environments(library)
+        return executable
+
+    @functools.wraps(add_library)
+    def add_callee(library: Any, callee: Any) -> None:
+        if _Compilation.is_ours and _Compilation.depth:
+            _link(callee)  # Numba would make machine code of it
+        add_library(library, callee)
+
+    @functools.wraps(add_overload)
+    def add_without_executable(function: Any, compiled: Any) -> None:
+        if isinstance(compiled.entry_point, _Callee):
+            function.overloads[tuple(compiled.signature.args)] = compiled
+        else:
+            add_overload(function, compiled)
+
+    dispatcher.compile, dispatcher.add_overload = compile_at_depth, add_without_executable
+    dispatcher.get_call_template = template_without_constants
+    context_kind.get_executable = executable_of_kernel
+    library_kind.add_linking_library = add_callee
+    for wrapper in ("create_cpython_wrapper", "create_cfunc_wrapper"):
+        setattr(context_kind, wrapper, for_kernels_alone(getattr(context_kind, wrapper)))

@@ -1,0 +1,65 @@
+"""Functions that a kernel calls: linked into it, and callable from Python all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from numba import njit
+from numba.core.caching import FunctionCache
+
+from tests.kernels.compiler.probe import Probe, n_hits, probe_in
+
+
+@pytest.fixture
+def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Probe]:
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", "")
+    with probe_in(tmp_path) as made:
+        yield made
+
+
+def test_a_function_is_called_by_python_before_and_after_by_a_kernel(probe: Probe) -> None:
+    for _ in range(2):  # compiled, then loaded
+        module = probe.load()
+        assert [module.twice(5), module.thrice(5), module.twice(5), module.step(5)] == [7, 8, 7, 6]
+        module = probe.load()
+        assert [module.thrice(5), module.twice(5), module.thrice(5), module.step(5)] == [8, 7, 8, 6]
+    assert probe.files() == ["step", "thrice", "twice"]
+
+
+def test_a_loaded_kernel_can_be_linked_into_a_new_one(probe: Probe) -> None:
+    assert probe.load().twice(5) == 7
+    module = probe.load()
+    assert (module.twice(5), n_hits(module.twice)) == (7, 1)
+    assert (module.thrice(5), n_hits(module.thrice)) == (8, 0)
+    assert module.twice(5) == 7
+
+
+def test_errors_of_callees_keep_their_text(probe: Probe) -> None:
+    for hits in (0, 1):
+        kernel = probe.load().thrice
+        for _ in range(2):
+            with pytest.raises(ValueError, match="a negative number") as raised:
+                kernel(-7)
+            assert raised.value.args == ("a negative number", -7)
+        assert n_hits(kernel) == hits
+
+
+def test_kernels_of_other_packages_are_compiled_as_numba_does(probe: Probe) -> None:
+    step = probe.load().step
+
+    @njit(cache=True)
+    def inner(number):  # type: ignore[no-untyped-def]
+        return step(number) + 1
+
+    @njit
+    def outer(number):  # type: ignore[no-untyped-def]
+        return inner(number) + 1
+
+    assert isinstance(inner._cache, FunctionCache)
+    assert outer(5) == 8
+    assert inner.overloads[next(iter(inner.overloads))].entry_point(5) == 7
+    assert (inner(5), step(5)) == (7, 6)
+    with pytest.raises(ValueError, match="a negative number"):
+        outer(-7)
