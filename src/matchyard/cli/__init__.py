@@ -16,6 +16,7 @@ from matchyard.cli.reproduce import reproduce
 from matchyard.cli.router import notify, register, router, status, tail
 from matchyard.cli.simulate import route
 from matchyard.cli.terminal import clear, note, shown
+from matchyard.cli.warm import warm
 from matchyard.cli.workload import workload
 
 app = typer.Typer(
@@ -26,7 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for _command in (workload, build, match, explain, info, bench, latency, reproduce, demo):
+for _command in (workload, build, match, explain, info, bench, latency, warm, reproduce, demo):
     app.command()(_command)
 for _of_routers in (router, register, notify, tail, status):
     app.command(rich_help_panel="Routers that run")(_of_routers)
