@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test torture lint bench lock clean
+.PHONY: help install demo test torture lint bench wheels lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -37,6 +37,9 @@ torture: install  ## attack it for ten minutes: kills, damage, hostile input, th
 bench: install  ## compare the algorithms on the standard workloads
 	$(BIN)/matchyard bench tags --workload twitter --size 1M
 	$(BIN)/matchyard bench tags --workload peers --size 1M
+
+wheels: install  ## build a wheel with compiled kernels, for this Python and kind of machine, into dist/
+	$(BIN)/python release/wheels.py
 
 lock: install  ## renew requirements.lock from pyproject.toml
 	$(BIN)/python -m pip install --quiet uv

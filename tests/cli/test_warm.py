@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +35,29 @@ def test_after_warming_the_first_example_compiles_nothing(engine: str) -> None:
     before = n_compiled()
     exec(first_example(EXAMPLES[engine]), {})
     assert n_compiled() == before
+
+
+COUNTED = """
+from matchyard.kernels.compiler import n_compiled
+import matchyard as my
+index = my.TagIndex().add({"jazz", "live"}, key="ada").consolidate()
+assert index.match([{"jazz", "live", "oslo"}])[0] == ["ada"]
+print(n_compiled())
+"""
+
+
+def test_what_one_process_warms_another_loads(tmp_path: Path) -> None:
+    """Also if the other one has imported fewer modules, and calls kernels in another order."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    for command, printed in (
+        (["-m", "matchyard", "warm", "tags"], r"tags: [1-9]\d* kernels compiled in .*"),
+        (["-m", "matchyard", "warm", "tags"], r"tags: 0 kernels compiled in .*"),
+        (["-c", COUNTED], "0"),
+    ):
+        done = subprocess.run(
+            [sys.executable, *command], env=environment, capture_output=True, text=True, check=True
+        )
+        assert re.fullmatch(printed, done.stdout.strip()), done.stdout
 
 
 def test_every_engine_has_a_sample_that_its_algorithms_take() -> None:

@@ -111,20 +111,22 @@ def warm(
 
 
 def use_once(engine: str, algorithm: str) -> None:
-    """Use each verb of an index with each form of input."""
+    """Use each verb of an index with each form of input, and compile each signature that occurs."""
     import matchyard as my
+    from matchyard.kernels.compiler import each_signature
 
     sample = SAMPLES[engine]()
     texts = [text for text in sample.subscriptions if _is_taken(engine, algorithm, text)]
-    for keys in (list(range(len(texts))), texts):
-        for index in _indexes(engine, algorithm, texts, keys):
-            for events in sample.forms:
-                with suppress(my.UsageError):  # e.g. an algorithm that takes no arrays
-                    index.match(events)
-                    index.match_unique(events)
-            index.explain(sample.forms[0][0], keys[0])
-            index.remove(keys[0])
-            index.consolidate().match(sample.forms[0])
+    with each_signature():
+        for keys in (list(range(len(texts))), texts):
+            for index in _indexes(engine, algorithm, texts, keys):
+                for events in sample.forms:
+                    with suppress(my.UsageError):  # e.g. an algorithm that takes no arrays
+                        index.match(events)
+                        index.match_unique(events)
+                index.explain(sample.forms[0][0], keys[0])
+                index.remove(keys[0])
+                index.consolidate().match(sample.forms[0])
 
 
 def _is_taken(engine: str, algorithm: str, text: str) -> bool:
@@ -141,6 +143,8 @@ def _indexes(engine: str, algorithm: str, texts: list[str], keys: list[Any]) -> 
     """The ways in which an index comes to be: built, live, and opened from a file."""
     import matchyard as my
 
+    one = my.create(engine, algorithm).add(texts[0], keys[0]).consolidate()
+    yield one
     built = my.create(engine, algorithm).add_many(texts, keys).consolidate()
     with tempfile.TemporaryDirectory() as folder:
         built.save(Path(folder) / "index")

@@ -13,6 +13,7 @@ from matchyard.kernels.compiler.code_cache import CodeCache
 from matchyard.kernels.compiler.linking import (
     compare_flags_quickly,
     compile_callees_for_linking,
+    each_signature,
     is_ours,
 )
 from matchyard.kernels.compiler.notice import n_compiled
@@ -44,4 +45,4 @@ compare_flags_quickly()
 compile_without_interrupts()
 _cache_machine_code()
 
-__all__ = ["n_compiled"]
+__all__ = ["each_signature", "n_compiled"]

@@ -159,6 +159,8 @@ def _with_imports(module: str) -> set[str]:
 @functools.cache
 def _imports(module: str) -> tuple[str, ...]:
     named = [name.decode() for name in _IMPORT.findall(_source(module))]
+    if hasattr(sys.modules[module], "__path__"):  # it also has the modules that others imported
+        return tuple(named)
     values = vars(sys.modules[module]).values()
     modules = [value.__name__ for value in values if isinstance(value, ModuleType)]
     return tuple({*named, *(name for name in modules if name.startswith("matchyard."))})

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import functools
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from numba import types
@@ -41,6 +43,7 @@ class _Compilation:
     depth = 0  # 1: the kernel itself, more: a function that it calls
     is_ours = False  # the kernel belongs to this package
     replaced: list[Any] = []  # noqa: RUF012  # executables that Python may still call
+    is_exact = False  # compile each signature that occurs, even if code for a wider one would do
 
 
 def is_ours(function: Any) -> bool:
@@ -51,6 +54,20 @@ def is_ours(function: Any) -> bool:
 def is_kernel() -> bool:
     """True while a kernel is compiled that Python calls, false while a function is that it calls."""
     return _Compilation.depth == 1
+
+
+@contextmanager
+def each_signature() -> Iterator[None]:
+    """Compile a kernel for each signature that it is called with.
+
+    Otherwise, a kernel that was compiled for a read-only array also serves calls with one that can be
+    written, but not the other way round: what is compiled depends on the order of the calls.
+    """
+    _Compilation.is_exact = True
+    try:
+        yield
+    finally:
+        _Compilation.is_exact = False
 
 
 def mark_as_loaded(compiled: Any) -> None:
@@ -183,7 +200,8 @@ def compile_callees_for_linking() -> None:
 
     @functools.wraps(add_overload)
     def add_without_executable(function: Any, compiled: Any) -> None:
-        if isinstance(compiled.entry_point, _Callee):
+        is_hidden = _Compilation.is_exact and _Compilation.is_ours
+        if is_hidden or isinstance(compiled.entry_point, _Callee):
             function.overloads[tuple(compiled.signature.args)] = compiled
         else:
             add_overload(function, compiled)
