@@ -62,6 +62,7 @@ EXPORTED = [
     "Network",
     "ParseError",
     "PredicateIndex",
+    "StagedWarning",
     "StorageError",
     "TagIndex",
     "TwigIndex",

@@ -17,9 +17,17 @@ from matchyard.threads.forks import loading as _loading
 if _TYPE_CHECKING:
     from matchyard.engine import ENGINES
     from matchyard.engines.predicates.language import field
-    from matchyard.errors import DeviceError, MatchyardError, ParseError, StorageError, UsageError
+    from matchyard.errors import (
+        DeviceError,
+        MatchyardError,
+        ParseError,
+        StagedWarning,
+        StorageError,
+        UsageError,
+    )
     from matchyard.forwarding import interface_key
-    from matchyard.index.verbs import Estimate, Index
+    from matchyard.index.contents import Estimate
+    from matchyard.index.verbs import Index
     from matchyard.kinds import PredicateIndex, TagIndex, TwigIndex
     from matchyard.matches import Matches, Work
     from matchyard.network import Network
@@ -31,13 +39,14 @@ __version__ = "0.1.0"
 _HOMES = {
     "ENGINES": "engine",
     "DeviceError": "errors",
-    "Estimate": "index.verbs",
+    "Estimate": "index.contents",
     "Index": "index.verbs",
     "Matches": "matches",
     "MatchyardError": "errors",
     "Network": "network",
     "ParseError": "errors",
     "PredicateIndex": "kinds",
+    "StagedWarning": "errors",
     "StorageError": "errors",
     "TagIndex": "kinds",
     "TwigIndex": "kinds",
@@ -54,7 +63,7 @@ _HOMES = {
 
 __all__ = [
     "ENGINES", "DeviceError", "Estimate", "Index", "Matches", "MatchyardError", "Network",
-    "ParseError", "PredicateIndex", "StorageError", "TagIndex", "TwigIndex", "UsageError", "Work",
+    "ParseError", "PredicateIndex", "StagedWarning", "StorageError", "TagIndex", "TwigIndex", "UsageError", "Work",
     "__version__", "algorithms", "create", "field", "interface_key", "open", "topology", "workload",
 ]  # fmt: skip
 

@@ -68,6 +68,10 @@ class StorageError(MatchyardError, OSError):
     """A saved index that is absent, foreign, damaged or of another format."""
 
 
+class StagedWarning(UserWarning):
+    """Changes were staged and then not matched: `consolidate` is missing, or `live=True`."""
+
+
 class DeviceError(MatchyardError, RuntimeError):
     """A device that is not available, has too little memory, or has failed."""
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from matchyard.errors import ParseError, UsageError, XmlError
 from matchyard.forwarding import Way, next_interfaces_of
+from matchyard.index.contents import Estimate
 from matchyard.index.segment import Segment, unique
-from matchyard.index.verbs import Estimate, Index
+from matchyard.index.verbs import Index
 from matchyard.matches import Matches, Part
 from matchyard.storage.object_store import open_stream
 

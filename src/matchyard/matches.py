@@ -61,9 +61,15 @@ class Matches(Sequence[list[Any]]):
     ([7, 9], [], Work(candidates=0, matches=2))
     """
 
-    def __init__(self, parts: Sequence[Part], key_names: pa.Array | None = None) -> None:
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        key_names: pa.Array | None = None,
+        bad: dict[int, str] | None = None,
+    ) -> None:
         self.parts = tuple(parts)
         self.key_names = key_names  # names by id if keys are strings
+        self.bad = bad or {}  # the reasons of events that could not be read, by number
 
     @cached_property
     def event_start(self) -> NDArray[np.int64]:

@@ -45,6 +45,13 @@ def build(
         str | None, typer.Option(help="The algorithm; by default the engine's own choice.")
     ] = None,
     option: AlgorithmOption = None,
+    bad: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file (JSON Lines) for subscriptions that cannot be read, with the reason. Without "
+            "it, the first such subscription ends the command."
+        ),
+    ] = None,
     format: Format = None,
 ) -> None:
     """Build an index from a file of subscriptions and save it."""
@@ -55,7 +62,7 @@ def build(
     done = 0
     column = column or index.subscription_column
     for values, keys, first in rows_of(
-        subscriptions, format, index.parse, column, key, need_key=True
+        subscriptions, format, index.parse, column, key, need_key=True, bad=bad, what="subscription"
     ):
         with located(subscriptions, first):
             index.add_many(values, keys)

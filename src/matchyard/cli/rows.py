@@ -28,11 +28,12 @@ def rows_of(
     need_key: bool = False,
     bad: Path | None = None,
     split: formats.Split | None = None,
+    what: str = "event",
 ) -> Iterator[Batch]:
     """Batches of (values, names, first row). Without a field, a value is a whole row. A row without a
     name is named by its number.
 
-    A row that cannot be read raises an error, or is written to `bad` with the reason.
+    A row that cannot be read raises an error, or is written to `bad` with the reason; `what` names it.
     """
     first = 0
     if bad is not None:
@@ -42,9 +43,14 @@ def rows_of(
         if isinstance(batch, pa.Table):
             values, names = _from_table(batch, field, name_field, need_key, first, path)
             if bad is not None:
-                values, names = _good_of_table(values, names, parse, bad, first)
+                values, names = _good_of_table(values, names, parse, bad, first, what)
         else:
-            values, names = _from_lines(batch, parse, field, name_field, need_key, first, bad)
+            values, names, problems = _from_lines(
+                batch, parse, field, name_field, need_key, first, None if bad is None else what
+            )
+            if bad is not None and problems:
+                with bad.open("a", encoding="utf-8") as file:
+                    file.writelines(json.dumps(problem) + "\n" for problem in problems)
         if len(values):
             yield values, names, first
         first += n_rows
@@ -77,7 +83,7 @@ def _from_table(
 
 
 def _good_of_table(
-    values: pa.Array, names: Any, parse: Parse, bad: Path, first: int
+    values: pa.Array, names: Any, parse: Parse, bad: Path, first: int, what: str
 ) -> tuple[Any, Any]:
     """Set aside the rows that cannot be read."""
     kept = []
@@ -87,7 +93,7 @@ def _good_of_table(
             if reason is None:
                 kept.append(row)
             else:
-                problem = {"row": first + row, "event": value, "reason": reason}
+                problem = {"row": first + row, what: value, "reason": reason}
                 file.write(json.dumps(problem, default=_shown) + "\n")
     at = pa.array(kept, pa.int64())
     return values.take(at), names.take(at)
@@ -113,24 +119,22 @@ def _from_lines(
     name_field: str,
     need_key: bool,
     first: int,
-    bad: Path | None,
-) -> tuple[list[Any], list[Any]]:
+    what: str | None,
+) -> tuple[list[Any], list[Any], list[dict[str, Any]]]:
+    """(values, names, problems); without `what`, the first problem is an error."""
     values, names, problems = [], [], []
     for place, (line, row) in enumerate(rows):
         try:
             value, name = _from_line(line, row, parse, field, name_field, need_key, first + place)
         except ParseError as error:
-            if bad is None:
+            if what is None:
                 raise
             shown = row.text if isinstance(row, formats.Unread) else row
-            problems.append({"line": line, "event": shown, "reason": str(error)})
+            problems.append({"line": line, what: shown, "reason": str(error)})
             continue
         values.append(value)
         names.append(name)
-    if bad is not None and problems:
-        with bad.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(problem) + "\n" for problem in problems)
-    return values, names
+    return values, names, problems
 
 
 def _from_line(

@@ -214,8 +214,7 @@ class Segment:
             table.keys, csr.hash_set(np.array(list(values), np.int64))
         )
         rows, number = np.unique(key_table.rows_at(table.key_start, positions), return_inverse=True)
-        batch = self.settings.algorithm.subscriptions(table, rows)
-        stored = self._decoded(batch, len(rows))
+        stored = self.decoded(table, rows)
         keys = table.keys[positions].tolist()
         gone = [stored[row] in values[key] for row, key in zip(number, keys, strict=True)]
         located: NDArray[np.int64] = positions[np.array(gone, np.bool_)]
@@ -265,20 +264,28 @@ class Segment:
         """The subscriptions of a key, as values."""
         values = []
         for table in self.tables:
-            at, keyed = np.flatnonzero(table.keys == key), key_table.key_table(table)
-            at = at[[not key_table.is_removed(keyed, position) for position in at]]
-            rows = key_table.rows_at(table.key_start, at)
-            batch = self.settings.algorithm.subscriptions(table, rows)
-            values += self._decoded(batch, len(rows))
+            values += self.decoded(table, key_table.rows_at(table.key_start, _living(table, key)))
         return values
 
-    def _decoded(self, batch: Any, n_rows: int) -> list[Any]:
-        """Decode subscriptions; a forged table may hold some that cannot be decoded."""
+    def has(self, key: int) -> bool:
+        """True if the key has a subscription."""
+        return any(len(_living(table, key)) for table in self.tables)
+
+    def decoded(self, table: Any, rows: NDArray[np.int64]) -> list[Any]:
+        """The subscriptions of some rows; a forged table may hold some that cannot be decoded."""
         decode = self.settings.engine.encoder.decode
+        batch = self.settings.algorithm.subscriptions(table, rows)
         try:
-            return [decode(batch, row, self.vocabulary) for row in range(n_rows)]
+            return [decode(batch, row, self.vocabulary) for row in range(len(rows))]
         except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise StorageError(f"a stored subscription cannot be read: {error!r}") from error
+
+
+def _living(table: Any, key: int) -> NDArray[np.int64]:
+    """The positions of a key in the key table that are not removed."""
+    at, keyed = np.flatnonzero(table.keys == key), key_table.key_table(table)
+    living: NDArray[np.int64] = at[[not key_table.is_removed(keyed, position) for position in at]]
+    return living
 
 
 def _extended(table: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.int64]:

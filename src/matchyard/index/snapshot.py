@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from matchyard.errors import DeviceError, EventError, forget_locals
 from matchyard.index.segment import CHUNK, LEAST, Segment, join, unique
@@ -27,6 +28,12 @@ class Snapshot(NamedTuple):
 
     segments: tuple[Segment, ...]
     key_names: pa.Array | None
+
+    def named(self, numbers: NDArray[np.int64]) -> list[Any]:
+        """The keys with these numbers."""
+        if self.key_names is None:
+            return list(numbers.tolist())
+        return list(self.key_names.take(pa.array(numbers)).to_pylist())
 
     def kind(self) -> str | None:
         """The kind of the subscriptions; None without any, or if they could be of any kind."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from threading import get_ident
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchyard.engine import Configured
+from matchyard.errors import StagedWarning
 from matchyard.index.segment import Removals, Rows
 
 _FLUSH = 8192  # up to so many single additions are kept as Python values
@@ -23,6 +26,7 @@ class Changes:
         # Each removed key or pair, with the number of additions before its last removal.
         self._removed_keys: dict[int, int] = {}
         self._removed_pairs: dict[tuple[Any, int], int] = {}
+        self._unseen_by: int | None = None  # the thread of the last addition, until it is warned
 
     def __bool__(self) -> bool:
         return bool(self.n_added or self._removed_keys or self._removed_pairs)
@@ -45,14 +49,27 @@ class Changes:
 
     def add(self, value: Any, key: int) -> None:
         """Stage one parsed subscription."""
+        self._unseen_by = get_ident()
         self._pending.append((value, key))
         if len(self._pending) >= _FLUSH:
             self._flush()
 
     def add_column(self, column: Any, keys: NDArray[np.int64]) -> None:
         """Stage many subscriptions."""
+        self._unseen_by = get_ident()
         self._flush()
         self._staging.add(column, keys)
+
+    def warn_once(self) -> None:
+        """Warn a thread that matches after its own additions, which it does not see yet."""
+        if self._unseen_by == get_ident():
+            self._unseen_by = None
+            warnings.warn(
+                f"match does not see {self.n_added:,} staged additions: call consolidate() after adding, "
+                "or create the index with live=True",
+                StagedWarning,
+                stacklevel=5,
+            )
 
     def remove_key(self, key: int) -> None:
         """Remove all subscriptions of the key."""

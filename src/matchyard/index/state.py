@@ -89,6 +89,14 @@ class State:
             self._expect(self.settings.engine.encoder.VALUES)
             self.changes.remove_pair(value, number)
 
+    def replace(self, value: Any, key: Any) -> None:
+        """Stage the removal of a key's subscriptions and one new subscription, as one change."""
+        with self.lock:
+            self._expect(self.settings.engine.encoder.VALUES)
+            number = self.keys.number(key)
+            self.changes.remove_key(number)
+            self.changes.add(value, number)
+
     def _expect(self, kind: str) -> None:
         """Refuse a second kind of subscriptions now: `consolidate` would fail for all of them."""
         self._kind = self._kind or self.snapshot.kind()
@@ -109,6 +117,11 @@ class State:
         """The number of a key, or None."""
         with self.lock:
             return self.keys.find(key)
+
+    def staged(self) -> int:
+        """The number of staged additions and removals."""
+        with self.lock:
+            return self.changes.n_added + self.changes.n_removed
 
     def staged_sizes(self) -> tuple[int, int, int]:
         """The numbers of staged subscriptions, their parts and their names."""

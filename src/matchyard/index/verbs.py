@@ -10,21 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from os import PathLike
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from matchyard import storage
-from matchyard.engine import Configured, configure
-from matchyard.errors import StorageError, UsageError
+from matchyard.engine import configure
+from matchyard.errors import ParseError, StorageError, UsageError
+from matchyard.index import held_subscriptions
+from matchyard.index.bad_events import bad_events, with_gaps, without
+from matchyard.index.contents import Contents
 from matchyard.index.keys import Keys, key_column
 from matchyard.index.saved_tables import restore
 from matchyard.index.segment import Segment
 from matchyard.index.snapshot import Snapshot
 from matchyard.index.state import State
 from matchyard.index.stream import Stream
-from matchyard.kernels.strings import n_bytes
 from matchyard.matches import Matches
 from matchyard.storage import versions
 from matchyard.threads.interrupts import interruptible
@@ -33,16 +35,8 @@ SHARD_SIZE = 1 << 28  # the most subscriptions in one table, whose offsets have 
 Self = TypeVar("Self", bound="Index")
 
 
-class Estimate(NamedTuple):
-    """The memory that a build would need."""
-
-    subscriptions: int
-    index_bytes: int  # of the finished index, keys and vocabulary included
-    build_bytes: int  # at the peak of the build
-
-
 @interruptible
-class Index:
+class Index(Contents):
     """Standing subscriptions, and the events that they match; see `matchyard.TagIndex`,
     `matchyard.PredicateIndex` and `matchyard.TwigIndex`."""
 
@@ -74,10 +68,6 @@ class Index:
         """True if matching sees changes without `consolidate`."""
         return self._state.live
 
-    @property
-    def _settings(self) -> Configured:
-        return self._state.settings
-
     # ---------------------------------------------------------------- changing
 
     def add(self: Self, subscription: Any, key: Any) -> Self:
@@ -86,12 +76,16 @@ class Index:
         >>> import matchyard as my
         >>> index = my.TagIndex().add({"jazz", "live"}, key="ada").add("jazz oslo", key="bob")
         """
+        self._state.add(self._accepted(subscription), key)
+        return self
+
+    def _accepted(self, subscription: Any) -> Any:
+        """The value of a subscription that the algorithm can hold."""
         settings, value = self._settings, self.parse(subscription)
         if settings.abilities.accept is not None:
             encoder = settings.engine.encoder
             settings.accept(encoder.subscription_column([value], settings.input_options))
-        self._state.add(value, key)
-        return self
+        return value
 
     def add_many(self: Self, subscriptions: Any, keys: Any) -> Self:
         """Stage many subscriptions: lists, NumPy or Arrow arrays, pandas or polars columns.
@@ -122,6 +116,19 @@ class Index:
         self._state.remove(value, key)
         return self
 
+    def replace(self: Self, key: Any, subscription: Any) -> Self:
+        """Stage one subscription under a key in place of all that the key has, in one step: matching
+        sees the old ones or the new one.
+
+        >>> import matchyard as my
+        >>> index = my.TagIndex(live=True).add("jazz", key=1).replace(1, "rock")
+        >>> index.match(["jazz", "rock"]).to_lists()
+        [[], [1]]
+        """
+        value = self._accepted(subscription)
+        self._state.replace(value, key)
+        return self
+
     def consolidate(self: Self) -> Self:
         """Compile the staged changes; matching sees all of them as soon as this returns.
 
@@ -137,17 +144,30 @@ class Index:
 
     # ---------------------------------------------------------------- matching
 
-    def match(self, events: Any, threads: int | None = None) -> Matches:
+    def match(self, events: Any, threads: int | None = None, bad: str = "raise") -> Matches:
         """The keys per event; a key occurs once for each of its matching subscriptions.
+
+        An event that cannot be read raises a ParseError. With `bad="keep"` it matches nothing, and
+        `matches.bad` has its number and the reason.
 
         >>> import matchyard as my
         >>> index = my.TagIndex().add("jazz", key=1).add("live", key=1).consolidate()
         >>> index.match([{"jazz", "live"}, {"rock"}]).to_lists()
         [[1, 1], []]
         """
-        return self._match(events, threads, Snapshot.match)
+        return self._match(events, threads, Snapshot.match, bad)
 
-    def match_unique(self, events: Any, threads: int | None = None) -> Matches:
+    def match_one(self, event: Any) -> list[Any]:
+        """The keys of one event, as `match([event])[0]`.
+
+        >>> import matchyard as my
+        >>> my.TagIndex().add("jazz", key=1).consolidate().match_one("jazz oslo")
+        [1]
+        """
+        keys: list[Any] = self.match([event])[0]
+        return keys
+
+    def match_unique(self, events: Any, threads: int | None = None, bad: str = "raise") -> Matches:
         """Match, with each key at most once per event.
 
         >>> import matchyard as my
@@ -155,17 +175,34 @@ class Index:
         >>> index.match_unique([{"jazz", "live"}])[0]
         [1]
         """
-        return self._match(events, threads, Snapshot.match_unique)
+        return self._match(events, threads, Snapshot.match_unique, bad)
 
     def _match(
-        self, events: Any, threads: int | None, ask: Callable[[Snapshot, Any, int], Matches]
+        self,
+        events: Any,
+        threads: int | None,
+        ask: Callable[[Snapshot, Any, int], Matches],
+        bad: str = "raise",
     ) -> Matches:
         threads = self.threads if threads is None else threads
         if threads < 1:
             raise UsageError(f"threads must be at least 1, not {threads}")
-        snapshot = self._state.visible()
-        column = self._settings.engine.encoder.column(events, self._settings.input_options)
-        return ask(self._readable(snapshot), column, threads)
+        if bad not in ("raise", "keep"):
+            raise UsageError(f"bad must be 'raise' or 'keep', not {bad!r}")
+        if not self.live:
+            self._state.changes.warn_once()
+        snapshot = self._readable(self._state.visible())
+        try:
+            return ask(snapshot, self._column(events), threads)
+        except ParseError:
+            if bad == "raise":
+                raise
+        unread = self.bad_events(events)
+        good = self._column(without(events, unread))
+        return with_gaps(ask(snapshot, good, threads), unread)
+
+    def _column(self, events: Any) -> Any:
+        return self._settings.engine.encoder.column(events, self._settings.input_options)
 
     def _readable(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with at least one segment, since segments refuse bad events."""
@@ -191,31 +228,14 @@ class Index:
 
         Raises the same errors as `match`.
         """
-        snapshot = self._state.visible()
-        engine = self._settings.engine
-        if snapshot.kind() not in (None, engine.encoder.VALUES):
-            raise UsageError(f"{snapshot.kind()} cannot be explained: they have no text")
-        matched = self.match([event])[0]
-        seen = engine.encoder.read_event(event, self._settings.input_options)
-        number = self._state.find(key)
-        subscriptions = [
-            subscription
-            for segment in snapshot.segments
-            for subscription in ([] if number is None else segment.find(number))
-        ]
+        snapshot, settings = self._state.visible(), self._settings
+        held_subscriptions.check_values(snapshot, settings, "explained")
+        matched = self.match_one(event)
+        seen = settings.engine.encoder.read_event(event, settings.input_options)
+        subscriptions = held_subscriptions.of_key(snapshot, self._state.find(key))
         if not subscriptions:
             return f"key {key!r} has no subscription"
-        try:
-            if len(subscriptions) == 1:
-                text = str(engine.oracle.explain(subscriptions[0], seen))
-            else:
-                text = "\n".join(
-                    f"{engine.language.format(one)}: {engine.oracle.explain(one, seen)}"
-                    for one in sorted(subscriptions, key=engine.language.format)
-                )
-            is_match = any(engine.oracle.is_match(one, seen) for one in subscriptions)
-        except RecursionError:
-            raise StorageError(f"a subscription of key {key!r} is nested too deeply") from None
+        text, is_match = held_subscriptions.explain(settings, subscriptions, seen, key)
         if not is_match and key in matched:
             text += f"\nbut {self.algorithm} matches it: a false positive, since it is not exact"
         return text
@@ -243,9 +263,18 @@ class Index:
     def check(self, events: Any) -> None:
         """Refuse the events that `match` would refuse, without matching."""
         snapshot = self._state.visible()
-        column = self._settings.engine.encoder.column(events, self._settings.input_options)
+        column = self._column(events)
         for segment in self._readable(snapshot).segments:  # some limits depend on the vocabulary
             segment.check(column.rows(0, column.n_rows))
+
+    def bad_events(self, events: Any) -> dict[int, str]:
+        """The events of a column that cannot be read: the reason of each, by its number.
+
+        >>> import matchyard as my
+        >>> sorted(my.PredicateIndex().bad_events(['{"a": 1}', '{"a": ']))
+        [1]
+        """
+        return bad_events(self.check, self.parse_event, events)
 
     def move(self: Self, device: str) -> Self:
         """Match on another device from now on: "cpu", "gpu", "gpu:0,1" or "auto". The memory on the
@@ -258,92 +287,6 @@ class Index:
         """
         self._state.move(configure(self.engine, self.algorithm, self.options, device))
         return self
-
-    # ---------------------------------------------------------------- looking at it
-
-    @property
-    def device(self) -> str:
-        """The device: "cpu", or the cards as the user named them."""
-        return self._settings.device
-
-    @property
-    def algorithm(self) -> str:
-        """The name of the algorithm."""
-        return self._settings.algorithm_name
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The input options and the options of the algorithm."""
-        return {**self._settings.input_options._asdict(), **self._settings.options._asdict()}
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {len(self)} subscriptions, algorithm {self.algorithm}>"
-
-    def __len__(self) -> int:
-        """The number of subscriptions that matching sees."""
-        snapshot = self._state.visible()
-        return sum(segment.n_living() for segment in snapshot.segments)
-
-    def __bool__(self) -> bool:
-        """True, also for an empty index."""
-        return True
-
-    def info(self) -> dict[str, Any]:
-        """Settings and sizes, as plain values."""
-        segments = self._state.visible().segments
-        return {
-            "engine": self._settings.engine.name,
-            "algorithm": self.algorithm,
-            "device": self.device,
-            "options": self.options,
-            "subscriptions": sum(segment.n_living() for segment in segments),
-            "distinct": sum(len(t.key_start) - 1 for s in segments for t in s.tables),
-            "names": sum(segment.vocabulary.n_names for segment in segments),
-            "keys": self._state.keys.kind,
-            "segments": len(segments),
-            "tables": sum(len(segment.tables) for segment in segments),
-            "index_bytes": sum(segment.n_bytes for segment in segments),
-            "key_bytes": sum(t.keys.nbytes for s in segments for t in s.tables),
-            "staged": self._state.changes.n_added + self._state.changes.n_removed,
-        }
-
-    def memory(self) -> dict[str, int]:
-        """Bytes of the vocabulary and of each array of the tables; their sum is `index_bytes`."""
-        sizes: dict[str, int] = {"vocabulary": 0}
-        for segment in self._state.snapshot.segments:
-            sizes["vocabulary"] += n_bytes(segment.vocabulary)
-            for table in segment.tables:
-                for name, array in table._asdict().items():
-                    sizes[name] = sizes.get(name, 0) + array.nbytes
-        return sizes
-
-    def _estimate(
-        self, subscriptions: int | None, parts_each: float, name_share: float
-    ) -> Estimate:
-        """See `estimate` of the kinds of index; `parts_each` is the parts per subscription."""
-        encoder = self._settings.engine.encoder
-        if subscriptions is None:
-            n_rows, n_parts, n_names = self._state.staged_sizes()
-            for segment in self._state.snapshot.segments:
-                more_parts, more_names = encoder.sizes(segment.vocabulary)
-                n_rows += segment.n_keys
-                n_parts, n_names = n_parts + more_parts, n_names + more_names
-        else:
-            n_rows, n_parts = subscriptions, int(subscriptions * parts_each)
-            n_names = int(subscriptions * name_share)
-        algorithm, options = self._settings.algorithm, self._settings.options
-        table = algorithm.estimate(n_rows, n_parts, n_names, options)
-        vocabulary, staged, sorting = encoder.estimate(n_rows, n_parts, n_names)
-        finished = table + 8 * n_rows + vocabulary
-        return Estimate(n_rows, finished, staged + max(sorting, finished))
-
-    def segments(self) -> tuple[Segment, ...]:
-        """The segments that matching sees."""
-        return self._state.visible().segments
-
-    def key_names(self) -> pa.Array | None:
-        """The string keys by number; None if keys are integers."""
-        return self._state.keys.names()
 
     # ---------------------------------------------------------------- keeping it
 

@@ -69,16 +69,17 @@ def _n_living(table):
     return total
 
 
-def living(table: Any) -> NDArray[np.int64]:
-    """The positions of the key table that are not removed."""
-    return _living(key_table(table))
+def living(table: Any, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
+    """The positions of the key table from `start` to `stop` that are not removed."""
+    end = len(table.keys) if stop is None else min(stop, len(table.keys))
+    return _living(key_table(table), start, end)
 
 
 @njit(nogil=True, cache=True)
-def _living(table):
-    positions = np.empty(len(table.keys), np.int64)
+def _living(table, start, stop):
+    positions = np.empty(stop - start, np.int64)
     n_living = 0
-    for position in range(len(table.keys)):
+    for position in range(start, stop):
         if not is_removed(table, position):
             positions[n_living] = position
             n_living += 1

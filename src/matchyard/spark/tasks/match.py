@@ -5,7 +5,6 @@ Spark pickles them by name (the package is installed on the workers), with a Nam
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,6 @@ import pyarrow.compute as pc
 from matchyard.errors import ParseError
 from matchyard.spark.tasks.job import Batches, MatchJob, open_for, with_version
 from matchyard.spark.tasks.rows import Layout
-
-# "event 0 is null", "event 0 has a name twice", "document 0 at line 2, column 1: mismatched tag"
-_NUMBERED = re.compile(r"(?:event|document) 0 (?:is |at )?")
 
 
 def match_replicated(job: MatchJob, batches: Batches) -> Batches:
@@ -50,42 +46,13 @@ def sift(
     index: Any, job: MatchJob, ids: list[pa.Array], events: pa.Array
 ) -> tuple[pa.Array, pa.Array]:
     """A mask of the readable events, and the reasons of the others; an error unless `keep_bad`."""
-    bad = _bad_rows(index, events, 0)
+    bad = index.bad_events(events)
     if not job.keep_bad:
-        row, reason = bad[0]
+        row, reason = next(iter(bad.items()))
         named = ", ".join(str(column[row].as_py()) for column in ids)
         raise ParseError(
             f"event {named}: {reason}; bad='keep' sets such events aside with the reason"
         )
     good = np.ones(len(events), bool)
-    good[[row for row, _ in bad]] = False
-    return pa.array(good), pa.array([reason for _, reason in bad], pa.string())
-
-
-def _bad_rows(index: Any, events: pa.Array, first: int) -> list[tuple[int, str]]:
-    """The bad events and their reasons, by bisection, since most events are good."""
-    try:
-        index.check(events)
-        return []
-    except ParseError as error:
-        if len(events) == 1:
-            return [(first, _reason(index, events, error))]
-    half = len(events) // 2
-    return [
-        *_bad_rows(index, events.slice(0, half), first),
-        *_bad_rows(index, events.slice(half), first + half),
-    ]
-
-
-def _reason(index: Any, event: pa.Array, error: ParseError) -> str:
-    text = str(error)
-    numbered = _NUMBERED.match(text)
-    if numbered:
-        return text[numbered.end() :]
-    try:
-        index.parse_event(event[0].as_py())
-    except ParseError as parse_error:
-        return str(parse_error)
-    except UnicodeDecodeError:
-        pass
-    return text.removeprefix("row 0 ")
+    good[list(bad)] = False
+    return pa.array(good), pa.array(list(bad.values()), pa.string())

@@ -1,0 +1,85 @@
+"""Find the events that cannot be read, each with its reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from matchyard.columns import as_arrow
+from matchyard.errors import ParseError
+from matchyard.matches import Matches, Part, end_to_end
+
+# "event 0 is null", "event 0 has a name twice", "document 0 at line 2, column 1: mismatched tag"
+_NUMBERED = re.compile(r"(?:event|document) 0 (?:is |at )?")
+
+
+def bad_events(
+    check: Callable[[Any], None], parse: Callable[[Any], Any], events: Any
+) -> dict[int, str]:
+    """The numbers of the events that `check` refuses, with the reason of each."""
+    column = as_arrow(events)
+    if not hasattr(column, "slice"):
+        column = list(column)
+    return dict(_bisect(check, parse, column, 0))
+
+
+def _bisect(
+    check: Callable[[Any], None], parse: Callable[[Any], Any], events: Any, first: int
+) -> list[tuple[int, str]]:
+    """Halve the column until the bad events are alone, since most events are good."""
+    try:
+        check(events)
+        return []
+    except ParseError as error:
+        if len(events) == 1:
+            return [(first, _reason(parse, _part(events, 0, 1), error))]
+    half = len(events) // 2
+    return [
+        *_bisect(check, parse, _part(events, 0, half), first),
+        *_bisect(check, parse, _part(events, half, len(events)), first + half),
+    ]
+
+
+def _part(events: Any, start: int, stop: int) -> Any:
+    return events[start:stop] if isinstance(events, list) else events.slice(start, stop - start)
+
+
+def without(events: Any, bad: dict[int, str]) -> Any:
+    """The good events of a column."""
+    column = as_arrow(events)
+    if not hasattr(column, "filter"):
+        return [event for number, event in enumerate(column) if number not in bad]
+    good = np.ones(len(column), bool)
+    good[list(bad)] = False
+    return column.filter(pa.array(good))
+
+
+def with_gaps(matches: Matches, bad: dict[int, str]) -> Matches:
+    """The matches of good events, with an empty list for each bad event."""
+    part = end_to_end(matches.parts)
+    counts = np.diff(part.event_start)
+    good = np.ones(len(counts) + len(bad), bool)
+    good[list(bad)] = False
+    spread = np.zeros(len(good) + 1, np.int64)
+    spread[1:][good] = counts
+    whole = Part(np.cumsum(spread), part.keys, part.candidates, part.encode_s)
+    return Matches([whole], matches.key_names, bad)
+
+
+def _reason(parse: Callable[[Any], Any], event: Any, error: ParseError) -> str:
+    text = str(error)
+    numbered = _NUMBERED.match(text)
+    if numbered:
+        return text[numbered.end() :]
+    value = event[0]
+    try:
+        parse(value.as_py() if isinstance(value, pa.Scalar) else value)
+    except ParseError as parse_error:
+        return str(parse_error)
+    except UnicodeDecodeError:
+        pass
+    return text.removeprefix("row 0 ")

@@ -1,0 +1,163 @@
+"""The verbs that look at an index: what it holds, and how large it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from matchyard.engine import Configured
+from matchyard.index import held_subscriptions
+from matchyard.index.segment import Segment
+from matchyard.index.state import State
+from matchyard.kernels.strings import n_bytes
+from matchyard.threads.interrupts import interruptible
+
+
+class Estimate(NamedTuple):
+    """The memory that a build would need."""
+
+    subscriptions: int
+    index_bytes: int  # of the finished index, keys and vocabulary included
+    build_bytes: int  # at the peak of the build
+
+
+@interruptible
+class Contents:
+    """The verbs of an index that change nothing and match nothing."""
+
+    _state: State
+
+    @property
+    def _settings(self) -> Configured:
+        return self._state.settings
+
+    @property
+    def device(self) -> str:
+        """The device: "cpu", or the cards as the user named them."""
+        return self._settings.device
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the algorithm."""
+        return self._settings.algorithm_name
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The input options and the options of the algorithm."""
+        return {**self._settings.input_options._asdict(), **self._settings.options._asdict()}
+
+    def __repr__(self) -> str:
+        staged = self._state.staged()
+        more = f", {staged:,} staged changes" if staged else ""
+        return (
+            f"<{type(self).__name__}: {len(self)} subscriptions{more}, algorithm {self.algorithm}>"
+        )
+
+    def __len__(self) -> int:
+        """The number of subscriptions that matching sees."""
+        snapshot = self._state.visible()
+        return sum(segment.n_living() for segment in snapshot.segments)
+
+    def __bool__(self) -> bool:
+        """True, also for an empty index."""
+        return True
+
+    def __contains__(self, key: Any) -> bool:
+        """True if the key has a subscription that matching sees. Looks through all keys."""
+        return held_subscriptions.has_key(self._state.visible(), self._state.find(key))
+
+    def __getitem__(self, key: Any) -> list[Any]:
+        """The subscriptions of a key as values; KeyError if it has none."""
+        values = self.subscriptions(key)
+        if not values:
+            raise KeyError(key)
+        return values
+
+    __iter__ = None  # keys, or pairs? `items` says which
+
+    def subscriptions(self, key: Any, text: bool = False) -> list[Any]:
+        """The subscriptions of a key that matching sees, as values of the engine's language or as text.
+        Looks through all keys.
+
+        >>> import matchyard as my
+        >>> index = my.PredicateIndex().add("temp > 30", key=1).consolidate()
+        >>> index.subscriptions(1, text=True), 1 in index, index.subscriptions(2)
+        (['temp > 30'], True, [])
+        """
+        snapshot = self._state.visible()
+        held_subscriptions.check_values(snapshot, self._settings, "read back")
+        values = held_subscriptions.of_key(snapshot, self._state.find(key))
+        return (
+            [self._settings.engine.language.format(value) for value in values] if text else values
+        )
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Each (key, subscription) that matching sees now; later changes are not in it. Some
+        subscriptions are decoded at a time, so that any index can be gone through.
+
+        >>> import matchyard as my
+        >>> list(my.TagIndex().add("jazz", key=1).consolidate().items())
+        [(1, frozenset({'jazz'}))]
+        """
+        snapshot = self._state.visible()
+        held_subscriptions.check_values(snapshot, self._settings, "read back")
+        return held_subscriptions.items(snapshot)
+
+    def info(self) -> dict[str, Any]:
+        """Settings and sizes, as plain values."""
+        segments = self._state.visible().segments
+        return {
+            "engine": self._settings.engine.name,
+            "algorithm": self.algorithm,
+            "device": self.device,
+            "options": self.options,
+            "subscriptions": sum(segment.n_living() for segment in segments),
+            "distinct": sum(len(t.key_start) - 1 for s in segments for t in s.tables),
+            "names": sum(segment.vocabulary.n_names for segment in segments),
+            "keys": self._state.keys.kind,
+            "segments": len(segments),
+            "tables": sum(len(segment.tables) for segment in segments),
+            "index_bytes": sum(segment.n_bytes for segment in segments),
+            "key_bytes": sum(t.keys.nbytes for s in segments for t in s.tables),
+            "staged": self._state.staged(),
+        }
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of the vocabulary and of each array of the tables; their sum is `index_bytes`."""
+        sizes: dict[str, int] = {"vocabulary": 0}
+        for segment in self._state.snapshot.segments:
+            sizes["vocabulary"] += n_bytes(segment.vocabulary)
+            for table in segment.tables:
+                for name, array in table._asdict().items():
+                    sizes[name] = sizes.get(name, 0) + array.nbytes
+        return sizes
+
+    def _estimate(
+        self, subscriptions: int | None, parts_each: float, name_share: float
+    ) -> Estimate:
+        """See `estimate` of the kinds of index; `parts_each` is the parts per subscription."""
+        encoder = self._settings.engine.encoder
+        if subscriptions is None:
+            n_rows, n_parts, n_names = self._state.staged_sizes()
+            for segment in self._state.snapshot.segments:
+                more_parts, more_names = encoder.sizes(segment.vocabulary)
+                n_rows += segment.n_keys
+                n_parts, n_names = n_parts + more_parts, n_names + more_names
+        else:
+            n_rows, n_parts = subscriptions, int(subscriptions * parts_each)
+            n_names = int(subscriptions * name_share)
+        algorithm, options = self._settings.algorithm, self._settings.options
+        table = algorithm.estimate(n_rows, n_parts, n_names, options)
+        vocabulary, staged, sorting = encoder.estimate(n_rows, n_parts, n_names)
+        finished = table + 8 * n_rows + vocabulary
+        return Estimate(n_rows, finished, staged + max(sorting, finished))
+
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments that matching sees."""
+        return self._state.visible().segments
+
+    def key_names(self) -> pa.Array | None:
+        """The string keys by number; None if keys are integers."""
+        return self._state.keys.names()
