@@ -66,6 +66,9 @@ class Abilities(NamedTuple):
     # match_unique(table, batch, workspace, options): `match` with each key once per event. The
     # table has no removals.
     match_unique: Callable[[Any, Any, Any, Any], Part] | None = None
+    # match_one(table, vocabulary, event, workspace, options, input_options): the keys of one event, as
+    # a list. None if the event is not of a plain form; then `match` reads it, and refuses bad ones.
+    match_one: Callable[[Any, Any, Any, Any, Any, Any], list[int] | None] | None = None
     # forward(table, batch, way, workspace, options): the next interfaces of each event, once each;
     # `way` has its tree and its incoming interface. The table has no removals.
     forward: Callable[[Any, Any, Any, Any, Any], Part] | None = None
@@ -241,7 +244,11 @@ class OnCard:
         return self._on_cpu.workspace(table, options)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("match_unique", "forward"):  # the CPU's would not take a GPU's workspace
+        if name in (
+            "match_unique",
+            "match_one",
+            "forward",
+        ):  # the CPU's would not take a GPU's workspace
             return getattr(self._on_gpu, name)
         return getattr(self._on_cpu, name)
 

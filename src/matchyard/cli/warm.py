@@ -124,6 +124,7 @@ def use_once(engine: str, algorithm: str) -> None:
                     with suppress(my.UsageError):  # e.g. an algorithm that takes no arrays
                         index.match(events)
                         index.match_unique(events)
+                index.match_one(sample.forms[0][0])
                 index.explain(sample.forms[0][0], keys[0])
                 index.remove(keys[0])
                 index.consolidate().match(sample.forms[0])

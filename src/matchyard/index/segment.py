@@ -130,6 +130,25 @@ class Segment:
             match = self.settings.abilities.match_unique or match
         return self.ask(column, match)
 
+    def match_one(self, event: Any) -> list[int] | None:
+        """The keys of one event; None if it has to be matched as a batch."""
+        settings, workspaces = self.settings, self.workspaces
+        find = settings.abilities.match_one
+        if find is None:
+            return None
+        borrowed, keys = workspaces.borrow(), []
+        try:
+            for table, (_, space) in zip(self.tables, borrowed, strict=True):
+                some = find(
+                    table, self.vocabulary, event, space, settings.options, settings.input_options
+                )
+                if some is None:
+                    return None
+                keys += some
+        finally:
+            workspaces.give_back(borrowed)
+        return keys
+
     @property
     def has_removals(self) -> bool:
         """True if keys of the tables are removed."""

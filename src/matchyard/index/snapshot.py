@@ -20,6 +20,7 @@ from matchyard.index.segment import CHUNK, LEAST, Segment, join, unique
 from matchyard.matches import Matches, Part
 from matchyard.threads.pools import pool
 
+_FEW = 16  # keys whose names are looked up one by one
 _STEPS = 2  # per thread at least, so that a slow thread does not hold up the others
 
 
@@ -49,6 +50,20 @@ class Snapshot(NamedTuple):
 
     def _chunk(self) -> int:
         return max((segment.launch for segment in self.segments), default=CHUNK)
+
+    def match_one(self, event: Any) -> list[Any] | None:
+        """The keys of one event; None if it has to be matched as a batch, which refuses bad events."""
+        numbers: list[int] = []
+        for segment in self.segments:
+            some = segment.match_one(event)
+            if some is None:
+                return None
+            numbers += some
+        if not self.segments or self.key_names is None:
+            return numbers if self.segments else None
+        if len(numbers) > _FEW:
+            return self.named(np.array(numbers, np.int64))
+        return [self.key_names[number].as_py() for number in numbers]
 
     def match(self, column: Any, threads: int) -> Matches:
         """The keys per event of a column of events."""

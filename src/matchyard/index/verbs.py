@@ -164,7 +164,11 @@ class Index(Contents):
         >>> my.TagIndex().add("jazz", key=1).consolidate().match_one("jazz oslo")
         [1]
         """
-        keys: list[Any] = self.match([event])[0]
+        if not self.live:
+            self._state.changes.warn_once()
+        keys = self._state.visible().match_one(event)
+        if keys is None:
+            keys = self.match([event])[0]
         return keys
 
     def match_unique(self, events: Any, threads: int | None = None, bad: str = "raise") -> Matches:

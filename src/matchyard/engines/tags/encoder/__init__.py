@@ -22,7 +22,15 @@ from matchyard.engines.tags.encoder.encoder import (
     subscription_column,
     texts,
 )
-from matchyard.engines.tags.encoder.intake import VALUES, Column, Options, check, column, fold
+from matchyard.engines.tags.encoder.intake import (
+    VALUES,
+    Column,
+    Options,
+    check,
+    column,
+    fold,
+    one_event,
+)
 from matchyard.engines.tags.encoder.layout import Batch, Vocabulary
 from matchyard.engines.tags.encoder.staging import Staging, count, merge, merge_counts
 from matchyard.kernels.inspection import inspect_names as inspect
@@ -30,7 +38,7 @@ from matchyard.kernels.inspection import inspect_names as inspect
 __all__ = [
     "VALUES", "Batch", "Column", "Options", "Staging", "Vocabulary", "accept", "check", "column",
     "count", "decode", "encode", "encode_known", "encode_some", "estimate", "fold", "inspect",
-    "is_known", "keep", "kind", "layout", "merge", "merge_counts", "n_ids", "names_of", "parse",
+    "is_known", "keep", "kind", "layout", "merge", "merge_counts", "n_ids", "names_of", "one_event", "parse",
     "parse_column", "parse_event", "rarest", "read_event", "sign", "signatures", "sizes",
     "subscription_column", "texts",
 ]  # fmt: skip

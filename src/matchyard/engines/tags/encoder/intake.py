@@ -150,6 +150,22 @@ def _from_python(values: Sequence[Any], options: Options) -> Column:
     return _normalized(built, options)
 
 
+def one_event(event: Any, options: Options) -> tuple[bytes, list[int]] | None:
+    """The tags of one event as ASCII bytes laid end to end, and their lengths; None if it takes more to
+    read the event, or if it is bad."""
+    if type(event) is str:
+        event = event.split()
+    elif type(event) not in _PLAIN:
+        return None
+    if len(event) > options.max_tags or options.casefold or options.normalize:
+        return None
+    try:
+        text = "".join(event)
+    except TypeError:
+        return None
+    return (text.encode(), [*map(len, event)]) if text.isascii() else None
+
+
 def _ends(lengths: Iterable[int], n_texts: int) -> NDArray[np.int64]:
     """The ends of texts of the given lengths, after a 0."""
     ends = np.zeros(n_texts + 1, np.int64)
