@@ -22,7 +22,12 @@ from matchyard.engines.predicates.encoder.encoder import (
     subscription_column,
     texts,
 )
-from matchyard.engines.predicates.encoder.events.intake import column
+from matchyard.engines.predicates.encoder.events.intake import column, one_text
+from matchyard.engines.predicates.encoder.events.one_event import (
+    encode_one,
+    given_arrays,
+    one_room,
+)
 from matchyard.engines.predicates.encoder.layout import Batch, Column, Filters, Vocabulary
 from matchyard.engines.predicates.encoder.subscriptions.intake import (
     VALUES,
@@ -35,8 +40,10 @@ from matchyard.engines.predicates.encoder.subscriptions.vocabulary import inspec
 
 __all__ = [
     "VALUES", "Batch", "Column", "Filters", "Options", "Staging", "Subscriptions", "Vocabulary",
-    "accept", "check", "column", "count", "decode", "encode", "encode_known", "encode_some",
-    "estimate", "inspect", "keep", "kind", "layout", "merge", "merge_counts", "n_ids", "names_of",
+    "accept", "check", "column", "count", "decode", "encode", "encode_known", "encode_one",
+    "encode_some",
+    "estimate", "given_arrays", "inspect", "keep", "kind", "layout", "merge", "merge_counts", "n_ids", "names_of",
+    "one_room", "one_text",
     "parse", "parse_column", "parse_event", "rarest", "read_event", "sizes", "subscription_column",
     "texts",
 ]  # fmt: skip

@@ -31,7 +31,7 @@ from matchyard.matches import Part
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _OTHER_ODD = np.uint64(0xC2B2AE3D27D4EB4F)
-_NARROW = 1 << 30  # codes up to this size are kept in 32 bits
+NARROW = 1 << 30  # codes up to this size are kept in 32 bits
 
 
 class Stored(NamedTuple):
@@ -111,7 +111,7 @@ def store(distinct_rows: Distinct, order: NDArray[np.int64] | None = None) -> St
 def _fits(ends, unbounded):
     """True if all codes fit into 32 bits."""
     for end in ends:
-        if (end > _NARROW or end < -_NARROW) and end != unbounded:
+        if (end > NARROW or end < -NARROW) and end != unbounded:
             return False
     return True
 
@@ -158,7 +158,7 @@ def narrowed(table: Any, batch: Batch) -> Batch:
     """The batch with codes that compare as before with a table of 32 bits."""
     if table.low.dtype == np.int64:
         return batch
-    return batch._replace(codes=np.clip(batch.codes, -2 * _NARROW + 1, 2 * _NARROW - 2))
+    return batch._replace(codes=np.clip(batch.codes, -2 * NARROW + 1, 2 * NARROW - 2))
 
 
 def subscriptions(table: Any, rows: NDArray[np.int64]) -> Filters:
@@ -198,7 +198,7 @@ def finish(
 ) -> Part:
     """From the filters that matched each event to the keys, each predicate once."""
     if len(table.filter_row):
-        hit_start, hits = _rows_of(table.filter_row, hit_start, hits)
+        hit_start, hits = rows_of(table.filter_row, hit_start, hits)
     event_start, keys = key_table.gather(table, hit_start, hits)
     return Part(event_start, keys, candidates)
 
@@ -350,7 +350,7 @@ def _first_equal(filters):
 
 
 @njit(nogil=True, cache=True)
-def _rows_of(filter_row, hit_start, hits):
+def rows_of(filter_row, hit_start, hits):
     """Rows instead of filters, each once per event."""
     start = np.empty(len(hit_start), np.int64)
     rows = np.empty(hit_start[-1], np.int32)

@@ -19,24 +19,19 @@ from numpy.typing import NDArray
 from matchyard.engines.predicates.algorithms.shared import stored_filters
 from matchyard.engines.predicates.algorithms.shared.exact_check import no_slots
 from matchyard.engines.predicates.algorithms.tiles import bits as bitmaps
-from matchyard.engines.predicates.algorithms.tiles import sweep_build
+from matchyard.engines.predicates.algorithms.tiles import one_event, sweep_build
 from matchyard.engines.predicates.algorithms.tiles.bits import TILE, block_bits, no_bits, tile_bits
 from matchyard.engines.predicates.algorithms.tiles.cells import (
     MAX_BIT_SLOTS,
     MAX_CELLS,
     Cells,
     Shares,
-    cell_of,
     cut_cells,
     likelihood,
     piece_cells,
     share_matched,
 )
-from matchyard.engines.predicates.algorithms.tiles.filing import (
-    describe,
-    order_filters,
-    term_position,
-)
+from matchyard.engines.predicates.algorithms.tiles.filing import describe, order_filters
 from matchyard.engines.predicates.algorithms.tiles.sweep import Bits, sweep
 from matchyard.engines.predicates.algorithms.tiles.sweep_build import (
     are_too_deep,
@@ -44,16 +39,17 @@ from matchyard.engines.predicates.algorithms.tiles.sweep_build import (
     lists,
     no_lists,
 )
-from matchyard.engines.predicates.algorithms.tiles.walk import ONE, select, verify
+from matchyard.engines.predicates.algorithms.tiles.visits import point_bit, presence_bit, visit
+from matchyard.engines.predicates.algorithms.tiles.walk import select, verify
 from matchyard.engines.predicates.encoder.layout import Batch, Filters, Vocabulary
 from matchyard.errors import UsageError
 from matchyard.kernels import csr
-from matchyard.kernels.hashing import mix64
 from matchyard.kernels.inspection import Inspection
 from matchyard.matches import Part
 
 DEVICES = ("cpu", "gpu")
 SUPPORTS = "predicates"
+match_one = one_event.match_one
 
 
 class Options(NamedTuple):
@@ -119,6 +115,7 @@ class Workspace:
         self.bits = Bits()
         self.interfaces: NDArray[np.int32] | None = None  # see `_interfaces`, when first needed
         self.marked = np.empty(0, np.int64)
+        self.scratch: one_event.Scratch | None = None  # for single events, when first needed
 
 
 def check(options: Options) -> None:
@@ -236,7 +233,7 @@ def _match(table: Table, batch: Batch, workspace: Workspace, interfaces: NDArray
     n_events = batch.n_rows
     cells = np.zeros((n_events, len(table.bound_start) - 1), np.uint8)
     signatures = np.zeros(n_events, np.uint64)
-    posting, event = _visit(table, batch, cells, signatures, workspace.seen, workspace.n_seen)
+    posting, event = visit(table, batch, cells, signatures, workspace.seen, workspace.n_seen)
     if len(table.tile_start):
         workspace.n_seen += n_events
         visits = posting, event
@@ -277,16 +274,6 @@ def estimate(n_subscriptions: int, n_constraints: int, n_names: int, options: Op
     return stored_filters.estimate(n_subscriptions, n_constraints) + 8 * n_subscriptions + bits
 
 
-@njit(nogil=True, cache=True, forceinline=True)
-def _presence_bit(slot):
-    return ONE << np.uint64(slot & 63)
-
-
-@njit(nogil=True, cache=True, forceinline=True)
-def _point_bit(slot, code):
-    return ONE << (mix64(np.uint64(code) ^ np.uint64(slot) << np.uint64(40)) >> np.uint64(58))
-
-
 @njit(nogil=True, cache=True)
 def _sign(table, slots, is_point):
     signatures = np.zeros(len(table.filter_start) - 1, np.uint64)
@@ -296,51 +283,7 @@ def _sign(table, slots, is_point):
                 continue
             if is_point[c]:
                 piece = table.piece_start[c] if len(table.piece_start) else c
-                signatures[f] |= _point_bit(slots[c], np.int64(table.low[piece]))
+                signatures[f] |= point_bit(slots[c], np.int64(table.low[piece]))
             else:
-                signatures[f] |= _presence_bit(slots[c])
+                signatures[f] |= presence_bit(slots[c])
     return signatures
-
-
-class _TermTable(NamedTuple):
-    slots: NDArray[np.int32]
-    codes: NDArray[np.int64]
-
-
-@njit(nogil=True, cache=True)
-def _visit(table, batch, cells, signatures, seen, n_seen):
-    """The postings that each event visits, and its cells and signature."""
-    terms = _TermTable(table.term_slots, table.term_codes)
-    n_events = len(batch.event_start) - 1
-    has_unfiled = table.posting_start[1] > 0
-    postings = np.empty(n_events + 2 * len(batch.slots), np.int32)
-    events = np.empty(n_events + 2 * len(batch.slots), np.int32)
-    end = 0
-    for event in range(n_events):
-        if has_unfiled:
-            postings[end], events[end] = 0, event
-            end += 1
-        last_slot = -1
-        for entry in range(batch.event_start[event], batch.event_start[event + 1]):
-            slot, code = batch.slots[entry], batch.codes[entry]
-            if slot >= len(table.slot_posting):
-                break
-            is_first = slot != last_slot
-            last_slot = slot
-            bit = table.slot_bit[slot]
-            if bit >= 0:
-                start, stop = table.bound_start[bit], table.bound_start[bit + 1]
-                cell = cell_of(table.bounds, start, stop, code) if is_first else stop - start + 2
-                cells[event, bit] = cell
-            signatures[event] |= _presence_bit(slot) | _point_bit(slot, code)
-            if is_first and table.slot_posting[slot] >= 0:
-                postings[end], events[end] = table.slot_posting[slot], event
-                end += 1
-            position = term_position(terms, slot, code)
-            if terms.slots[position] >= 0:
-                posting = table.term_postings[position]
-                if seen[posting] != n_seen + event:
-                    seen[posting] = n_seen + event
-                    postings[end], events[end] = posting, event
-                    end += 1
-    return postings[:end], events[:end]

@@ -65,10 +65,10 @@ def encode(column: Column, vocabulary: Vocabulary) -> Batch:
     # The kernel takes arrays one by one: a call with tuples would cost more than a small event.
     names, texts = vocabulary.names, vocabulary.texts
     given = (*column[:6], *names[:3], *texts[:3], *vocabulary[2:])
-    event_start, slots, codes, elements, unfolded = _encode(*given, _NO_FOLDS, _NO_BYTES)
+    event_start, slots, codes, elements, unfolded = encode_arrays(*given, _NO_FOLDS, _NO_BYTES)
     if len(unfolded):
         folds = case_folds(column, np.unique(unfolded))
-        event_start, slots, codes, elements, _ = _encode(*given, *folds)
+        event_start, slots, codes, elements, _ = encode_arrays(*given, *folds)
     return Batch(event_start, slots, codes, elements, column.element_parent, column.element_array)
 
 
@@ -185,7 +185,7 @@ def _most_attributes(row_start):
 
 
 @njit(nogil=True, cache=True)
-def _encode(
+def encode_arrays(
     row_start, attributes, name_start, name_parent, name_text, text,
     names_table, names_start, names_text, texts_table, texts_start, texts_text,
     slot_start, kinds, modes, domain_start, domain, domain_rest, gram_slots, gram_patterns,

@@ -113,6 +113,22 @@ def _from_python(events: Sequence[Any], depth: int) -> Column:
     return _from_parts([_as_bytes(event, row) for row, event in enumerate(events)], depth)
 
 
+def one_text(event: Any) -> bytes | None:
+    """The JSON text of one event; None if it takes more to read the event, or if it is bad."""
+    kind = type(event)
+    try:
+        if kind is dict:
+            text: str = _JSON.encode(event)
+            if text.count("{") > 1 or set(map(type, event)) - {str}:
+                _check_names(event, 0)
+            return text.encode()
+        if kind is str:
+            return str.encode(event)
+    except Exception:  # classes of users may fail in any way; a batch says what is wrong
+        return None
+    return event if kind is bytes else None
+
+
 def _from_dicts(events: Sequence[dict[Any, Any]], depth: int) -> Column:
     """Write all events as one text; if that fails, one by one, for the number of the wrong event."""
     try:

@@ -1,3 +1,3 @@
 """A scanner of JSON text that writes arrays instead of objects. Read `scanner` first."""
 
-__all__ = ["decimals", "scanner"]
+__all__ = ["decimals", "faults", "name_tree", "scanner"]
