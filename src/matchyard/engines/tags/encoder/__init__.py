@@ -19,10 +19,17 @@ from matchyard.engines.tags.encoder.encoder import (
     read_event,
     sign,
     sizes,
-    subscription_column,
     texts,
 )
-from matchyard.engines.tags.encoder.intake import VALUES, Column, Options, check, column, fold
+from matchyard.engines.tags.encoder.intake import (
+    VALUES,
+    Column,
+    Options,
+    check,
+    column,
+    fold,
+    subscription_column,
+)
 from matchyard.engines.tags.encoder.layout import Batch, Vocabulary
 from matchyard.engines.tags.encoder.staging import Staging, count, merge, merge_counts
 from matchyard.kernels.inspection import inspect_names as inspect
