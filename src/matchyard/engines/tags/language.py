@@ -16,12 +16,23 @@ _EXPECTED = 'a set of strings such as {"jazz", "live"} or text such as "jazz liv
 
 
 def parse(value: Any) -> Tags:
-    """Parse a collection of strings, or a text, as the tags of a subscription.
+    """Parse a collection of strings, or a text, as the tags of a subscription. Blank text is an error:
+    the empty set matches every event, and few mean that when they write nothing.
 
     >>> sorted(parse("jazz live"))
     ['jazz', 'live']
     """
     tags = parse_event(value)
+    if not tags and isinstance(value, str):
+        raise ParseError.of(
+            'not a set of tags: column {column}: found {found}; expected {expected}, e.g. "{example}"; '
+            "the empty set, which matches every event, is a value such as set() or []",
+            line=1,
+            column=1,
+            found="the end",
+            expected="a tag",
+            example="jazz oslo",
+        )
     return tags
 
 

@@ -91,7 +91,7 @@ def column(values: Any, options: Options) -> Column:
 
 
 def subscription_column(values: Any, options: Options) -> Column:
-    """The column of subscriptions in any form that users give."""
+    """The column of subscriptions in any form that users give; refuses blank text."""
     return _column(values, options, parse)
 
 
@@ -217,6 +217,7 @@ def _from_arrow(values: pa.Array, options: Options, parse: Parse) -> Column:
         # Splitting "" gives one empty tag instead of none.
         blank = pc.and_(pc.equal(lists, 1), pc.equal(pc.list_element(values, 0), ""))
         if pc.any(blank).as_py():
+            _parsed("", pc.index(blank, True).as_py(), parse)
             values = pc.if_else(blank, pa.scalar([], values.type), values)
     if pa.types.is_null(values.type) and len(values) == 0:
         values = pa.array([], pa.list_(pa.string()))
