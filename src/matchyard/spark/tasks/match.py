@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from matchyard.errors import ParseError
 from matchyard.spark.tasks.job import Batches, MatchJob, open_for, with_version
+from matchyard.spark.tasks.notes import noted
 from matchyard.spark.tasks.rows import Layout
 
 # "event 0 is null", "event 0 has a name twice", "document 0 at line 2, column 1: mismatched tag"
@@ -52,24 +53,23 @@ def sift(
     """A mask of the readable events, and the reasons of the others; an error unless `keep_bad`."""
     bad = _bad_rows(index, events, 0)
     if not job.keep_bad:
-        row, reason = bad[0]
+        row, error = bad[0]
         named = ", ".join(str(column[row].as_py()) for column in ids)
-        raise ParseError(
-            f"event {named}: {reason}; bad='keep' sets such events aside with the reason"
-        )
+        advice = "bad='keep' sets such events aside with the reason"
+        raise noted(error.saying(f"event {named}: {error}; {advice}"))
     good = np.ones(len(events), bool)
     good[[row for row, _ in bad]] = False
-    return pa.array(good), pa.array([reason for _, reason in bad], pa.string())
+    return pa.array(good), pa.array([str(error) for _, error in bad], pa.string())
 
 
-def _bad_rows(index: Any, events: pa.Array, first: int) -> list[tuple[int, str]]:
-    """The bad events and their reasons, by bisection, since most events are good."""
+def _bad_rows(index: Any, events: pa.Array, first: int) -> list[tuple[int, ParseError]]:
+    """The bad events and their errors, by bisection, since most events are good."""
     try:
         index.check(events)
         return []
     except ParseError as error:
         if len(events) == 1:
-            return [(first, _reason(index, events, error))]
+            return [(first, _unnumbered(index, events, error))]
     half = len(events) // 2
     return [
         *_bad_rows(index, events.slice(0, half), first),
@@ -77,15 +77,16 @@ def _bad_rows(index: Any, events: pa.Array, first: int) -> list[tuple[int, str]]
     ]
 
 
-def _reason(index: Any, event: pa.Array, error: ParseError) -> str:
+def _unnumbered(index: Any, event: pa.Array, error: ParseError) -> ParseError:
+    """The error of an event without its number, since Spark's rows have none."""
     text = str(error)
     numbered = _NUMBERED.match(text)
     if numbered:
-        return text[numbered.end() :]
+        return error.saying(text[numbered.end() :])
     try:
         index.parse_event(event[0].as_py())
     except ParseError as parse_error:
-        return str(parse_error)
+        return parse_error
     except UnicodeDecodeError:
         pass
-    return text.removeprefix("row 0 ")
+    return error.saying(text.removeprefix("row 0 "))
