@@ -12,21 +12,30 @@ from matchyard.errors import ParseError, UsageError, shorten
 _SINGLE = (str, bytes, set, frozenset, dict)  # iterable, but not columns
 
 
-def refuse_single(values: Any, what: str, expected: str, *kinds: type[Any]) -> None:
+def refuse_single(values: Any, what: str, expected: str, example: str, *kinds: type[Any]) -> None:
     """Refuse a single value, or a table of several columns, in place of a column.
 
-    >>> refuse_single("jazz live", "tag sets", 'expected a list, e.g. [{"jazz", "live"}]')
+    >>> refuse_single("jazz live", "tag sets", 'a list, e.g. [{"jazz", "live"}]', "jazz live")
     Traceback (most recent call last):
         ...
     matchyard.errors.ParseError: not a column of tag sets, but one str: 'jazz live'; expected a list, \
 e.g. [{"jazz", "live"}]
     """
     if isinstance(values, (*_SINGLE, *kinds)):
-        raise ParseError(
-            f"not a column of {what}, but one {type(values).__name__}: {shorten(values)}; {expected}"
+        raise ParseError.of(
+            "not a column of {what}, but {found}; expected {expected}",
+            what=what,
+            found=f"one {type(values).__name__}: {shorten(values)}",
+            expected=expected,
+            example=example,
         )
     if hasattr(values, "columns") or isinstance(values, pa.RecordBatch | pa.Table):
-        raise ParseError(f"not a column, but a table of columns; pass one of them; {expected}")
+        raise ParseError.of(
+            "not a column, but {found}; pass one of them; expected {expected}",
+            found="a table of columns",
+            expected=expected,
+            example=example,
+        )
 
 
 def as_arrow(values: Any) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 
 class MatchyardError(Exception):
@@ -24,13 +25,72 @@ class EventError(UsageError):
     def __str__(self) -> str:
         return self.message.format(event=self.event)
 
-    def counted_from(self, first: int) -> EventError:
+    def counted_from(self, first: int) -> Self:
         """A copy with `first`, the number of the chunk's first event, added to `event`."""
-        return EventError(self.message, self.event + first)
+        counted = copy(self)
+        counted.event += first
+        counted.args = (counted.message, counted.event)
+        return counted
 
 
 class ParseError(MatchyardError, ValueError):
-    """A subscription or event that the engine's language does not allow."""
+    """A subscription or event that the engine's language does not allow.
+
+    `line` and `column` count from 1; both are None if the value is not text, or the place is not
+    known. `found` is the text at the column, or names what was found. `expected` names what belongs
+    there. `example` is a subscription or event that the engine takes.
+    """
+
+    line: int | None = None
+    column: int | None = None
+    found: str | None = None
+    expected: str | None = None
+    example: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        message: str,
+        /,
+        *,
+        found: str | None,
+        expected: str | None,
+        example: str | None,
+        line: int | None = None,
+        column: int | None = None,
+        **said: Any,
+    ) -> Self:
+        """Compose an error: `{found}` in the message is this field, and so on; `said` has the other
+        values of the message.
+
+        >>> ParseError.of("{found}; expected {expected}", found="5", expected="text", example="a")
+        ParseError('5; expected text')
+        """
+        names = {"found": found, "expected": expected, "example": example, "column": column}
+        error = cls._made(message.format(**names, **said), line, column, said)
+        error.found, error.expected, error.example = found, expected, example
+        return error
+
+    @classmethod
+    def _made(
+        cls, message: str, line: int | None, column: int | None, said: dict[str, Any]
+    ) -> Self:
+        """The error at its place, without the other fields. A kind of error that has more takes them
+        from `said`."""
+        error = cls(message)
+        error.line, error.column = line, column
+        return error
+
+    def saying(self, message: str) -> ParseError:
+        """An error with the same fields and another message, such as one that names the row."""
+        error = ParseError(message)
+        error.line, error.column = self.line, self.column
+        error.found, error.expected, error.example = self.found, self.expected, self.example
+        return error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the message and the fields as they are, without `__init__`."""
+        return _restored, (type(self), self.args, self.__dict__)
 
 
 class JsonError(EventError, ParseError):
@@ -40,28 +100,31 @@ class JsonError(EventError, ParseError):
         super().__init__(f"event {{event}} {_plain(reason)}", event)
         self.reason = reason
 
-    def __reduce__(self) -> tuple[type[JsonError], tuple[str, int]]:
-        return JsonError, (self.reason, self.event)
-
-    def counted_from(self, first: int) -> JsonError:
-        """A copy with `first`, the number of the chunk's first event, added to `event`."""
-        return JsonError(self.reason, self.event + first)
+    @classmethod
+    def _made(
+        cls, message: str, line: int | None, column: int | None, said: dict[str, Any]
+    ) -> Self:
+        error = cls(message, said["event"])
+        error.line, error.column = line, column
+        return error
 
 
 class XmlError(EventError, ParseError):
     """A document that is not XML or exceeds a limit; its line and column count from 1."""
+
+    line: int
+    column: int
 
     def __init__(self, reason: str, line: int, column: int, event: int = 0) -> None:
         message = f"document {{event}} at line {line}, column {column}: {_plain(reason)}"
         super().__init__(message, event)
         self.reason, self.line, self.column = reason, line, column
 
-    def __reduce__(self) -> tuple[type[XmlError], tuple[str, int, int, int]]:
-        return XmlError, (self.reason, self.line, self.column, self.event)
-
-    def counted_from(self, first: int) -> XmlError:
-        """A copy with `first`, the number of the chunk's first event, added to `event`."""
-        return XmlError(self.reason, self.line, self.column, self.event + first)
+    @classmethod
+    def _made(
+        cls, message: str, line: int | None, column: int | None, said: dict[str, Any]
+    ) -> Self:
+        return cls(message, line or 1, column or 1)
 
 
 class StorageError(MatchyardError, OSError):
@@ -87,6 +150,21 @@ def forget_locals(error: BaseException | None) -> None:
 def _plain(reason: str) -> str:
     """Escape braces, so that `format` leaves the text as it is."""
     return reason.replace("{", "{{").replace("}", "}}")
+
+
+def _restored(kind: type[ParseError], args: tuple[Any, ...], state: dict[str, Any]) -> ParseError:
+    error: ParseError = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
+
+def place_after(text: str) -> tuple[int, int]:
+    """The line and the column, from 1, of the character that follows a text.
+
+    >>> place_after("a = 1 and" + chr(10) + "  b ")
+    (2, 5)
+    """
+    return text.count("\n") + 1, len(text) - text.rfind("\n")
 
 
 def shorten(value: Any) -> str:

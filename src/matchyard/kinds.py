@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from matchyard.errors import ParseError, UsageError, XmlError
+from matchyard.errors import UsageError, XmlError
 from matchyard.forwarding import Way, next_interfaces_of
 from matchyard.index.contents import Estimate
 from matchyard.index.segment import Segment, unique
@@ -208,6 +208,6 @@ class TwigIndex(Index):
                     batch, n_bytes = [], 0
         except XmlError as error:  # its position is one in the file, not in a document
             where = f"line {error.line}, column {error.column}"
-            raise ParseError(f"{where}: {error.reason}") from None
+            raise error.saying(f"{where}: {error.reason}") from None
         if batch:
             yield batch

@@ -65,11 +65,11 @@ class Matches(Sequence[list[Any]]):
         self,
         parts: Sequence[Part],
         key_names: pa.Array | None = None,
-        bad: dict[int, str] | None = None,
+        bad: dict[int, Any] | None = None,
     ) -> None:
         self.parts = tuple(parts)
         self.key_names = key_names  # names by id if keys are strings
-        self.bad = bad or {}  # the reasons of events that could not be read, by number
+        self.bad = bad or {}  # the ParseError of each event that could not be read, by number
 
     @cached_property
     def event_start(self) -> NDArray[np.int64]:

@@ -44,6 +44,18 @@ def test_text_that_a_terminal_obeys_is_escaped_and_other_text_is_not():
     assert shown("\udcff\u2066") == "\\udcff\\u2066"
 
 
+def test_blank_tags_are_no_subscription_but_an_empty_list_is(run, tmp_path):
+    subscriptions, path = tmp_path / "s.jsonl", tmp_path / "b.index"
+    subscriptions.write_text('{"tags": "jazz", "key": 1}\n{"tags": " ", "key": 2}\n')
+    code, _, told = run("build", "tags", subscriptions, "-o", path)
+    assert code == 1
+    assert "line 2: not a set of tags: column 1: found the end; expected a tag" in told
+    assert not path.exists()
+    subscriptions.write_text('{"tags": "jazz", "key": 1}\n{"tags": [], "key": 2}\n')
+    assert run("build", "tags", subscriptions, "-o", path)[0] == 0
+    assert my.open(path).match(["", "jazz"]).to_lists() == [[2], [2, 1]]
+
+
 def test_what_a_stream_cannot_encode_is_escaped_too():
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     say("é\nb\x1b", stream)

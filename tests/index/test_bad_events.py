@@ -32,8 +32,9 @@ def test_bad_events_match_nothing_and_are_named(
         matches = find(events, bad="keep")
         assert matches.to_lists() == [[1], [], [], [], [1]]
         assert matches.bad.keys() == bad.keys()
-        assert all(reason.startswith(bad[number]) for number, reason in matches.bad.items())
-        assert matches.bad == index.bad_events(events)
+        assert all(str(error).startswith(bad[number]) for number, error in matches.bad.items())
+        assert all(isinstance(error, my.ParseError) for error in matches.bad.values())
+        assert str(matches.bad) == str(index.bad_events(events))
     assert index.match(events[:1], bad="keep").bad == {}
 
 

@@ -107,6 +107,15 @@ def test_what_is_wrong_with_a_file_is_told_by_line(tmp_path: Path, text: str, re
         topology(tmp_path / "network")
 
 
+def test_an_error_of_a_line_has_its_fields(tmp_path: Path) -> None:
+    (tmp_path / "network").write_text("a b\n\n  a b -1\n")
+    with pytest.raises(my.ParseError) as caught:
+        topology(tmp_path / "network")
+    error = caught.value
+    assert (error.line, error.column, error.found) == (3, 3, "a b -1")
+    assert (error.expected, error.example) == ("two nodes and a weight above 0", "a b 2.5")
+
+
 def test_files_that_are_no_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "cut").write_bytes(gzip.compress(b"1 2\n" * 1000)[:-9])
     (tmp_path / "binary").write_bytes(b"\xff\xfe1 2")

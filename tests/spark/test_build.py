@@ -125,6 +125,15 @@ def test_bad_subscriptions_stop_the_build_and_publish_nothing(spark, index):
         ms.build(subscriptions(spark, [["a"], None], [1, 7]), index)
     with pytest.raises(my.ParseError, match="of key 'eve' has a tag that is null; expected tags"):
         ms.build(subscriptions(spark, [["a"], ["a", None]], ["ada", "eve"]), index)
+    with pytest.raises(
+        my.ParseError, match=r"^a subscription of key 7: not a set of tags"
+    ) as caught:
+        ms.build(spark.createDataFrame([("a", 1), (" ", 7)], ["tags", "key"]), index)
+    assert (caught.value.column, caught.value.found, caught.value.example) == (
+        1,
+        "the end",
+        "jazz oslo",
+    )
     with pytest.raises(my.UsageError, match="keys are null"):
         ms.build(subscriptions(spark, [["a"], ["b"]], [1, None]).coalesce(1), index)
     assert answers(index) == before

@@ -29,10 +29,10 @@ Split = Callable[[Any], Iterator[list[bytes]]]  # the documents in an open XML f
 
 
 class Unread(NamedTuple):
-    """A line that is not JSON, and the reason."""
+    """A line that is not JSON, and its error."""
 
     text: str
-    reason: str
+    error: ParseError
 
 
 def format_of(path: str, given: str | None) -> str:
@@ -79,7 +79,13 @@ def read(
         else:
             yield from _read_arrow(path)
     except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
-        raise ParseError(f"{path}: not a readable {kind} file: {error}") from None
+        raise ParseError.of(
+            "{path}: not {expected}: {found}",
+            path=path,
+            found=str(error),
+            expected=f"a readable {kind} file",
+            example=None,  # a file of any engine
+        ) from None
 
 
 def _read_lines(path: str, batch: int) -> Iterator[list[Any]]:
@@ -129,7 +135,7 @@ def _read_xml(path: str, split: Split | None) -> Iterator[pa.Table]:
         try:
             yield from map(_documents, split(stream))
         except ParseError as error:
-            raise ParseError(f"{path}: {error}") from None
+            raise error.saying(f"{path}: {error}") from None
 
 
 def _documents(documents: list[bytes]) -> pa.Table:
@@ -140,7 +146,19 @@ def _parsed(line: bytes, number: int) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
-        return Unread(line.decode(errors="replace"), f"line {number} is not JSON: {error}")
+        text = line.decode(errors="replace")
+        at = error.pos if isinstance(error, json.JSONDecodeError) else 0
+        fault = ParseError.of(
+            "line {number} is not JSON: {reason}",
+            number=number,
+            reason=error,
+            line=number,
+            column=at + 1,
+            found=text[at : at + 40].rstrip() or "the end",
+            expected="JSON",
+            example=None,  # a line of any engine
+        )
+        return Unread(text, fault)
 
 
 @contextmanager
@@ -217,8 +235,12 @@ class Writer:
         try:
             self._writer.write_table(table.cast(self._schema))
         except (pa.ArrowInvalid, ValueError) as error:
-            raise ParseError(
-                f"{self._path}: rows of another kind than the first: {error}"
+            raise ParseError.of(
+                "{path}: rows of another kind than the first: {found}",
+                path=self._path,
+                found=str(error),
+                expected="rows of one kind",
+                example=None,
             ) from None
 
     def _open(self, schema: pa.Schema) -> None:

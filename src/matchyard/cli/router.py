@@ -169,8 +169,16 @@ def _lines() -> Iterator[tuple[list[str], str]]:
             notification = json.loads(text)
             yield [str(tag) for tag in notification["tags"]], str(notification.get("payload", ""))
         except (ValueError, KeyError, TypeError) as error:
-            raise ParseError(
-                f'line {number}: {error!r}; expected tags, or {{"tags": ["jazz"], "payload": "tonight"}}'
+            example = '{"tags": ["jazz"], "payload": "tonight"}'
+            raise ParseError.of(
+                "line {number}: {reason!r}; expected {expected}",
+                number=number,
+                reason=error,
+                line=number,
+                column=error.colno if isinstance(error, json.JSONDecodeError) else 1,
+                found=text[:40],
+                expected=f"tags, or {example}",
+                example=example,
             ) from None
 
 

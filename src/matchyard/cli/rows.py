@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from matchyard.matches import Matches
 
 Batch = tuple[Any, Any, int]  # values, the names of their rows, and the number of the first row
 Parse = Callable[[Any], Any]
+_NO_FIELD = "line {number} has no {expected}; found: {found}"
 
 
 def rows_of(
@@ -63,7 +64,7 @@ def located(path: str, first: int) -> Iterator[None]:
         yield
     except ParseError as error:
         where = f"{path}, rows counted from {first}" if first else path
-        raise ParseError(f"{where}: {error}") from None
+        raise error.saying(f"{where}: {error}") from None
 
 
 def _from_table(
@@ -71,15 +72,28 @@ def _from_table(
 ) -> tuple[Any, Any]:
     columns = table.column_names
     if field is not None and field not in columns:
-        raise ParseError(f"{path}: no column {field!r}; found: {', '.join(columns)}")
+        message = "{path}: no {expected}; found: {found}"
+        raise _missing(message, "column", field, columns, path=path)
     if name_field in columns:
         names = table[name_field]
     elif need_key:
-        raise ParseError(f"{path}: no column {name_field!r}; found: {', '.join(columns)}")
+        message = "{path}: no {expected}; found: {found}"
+        raise _missing(message, "column", name_field, columns, path=path)
     else:
         names = pa.array(np.arange(first, first + len(table)))
     values = table.to_struct_array() if field is None else table[field]
     return values.combine_chunks(), names
+
+
+def _missing(message: str, kind: str, name: str, there: Iterable[str], **said: Any) -> ParseError:
+    """The error that a column or field is not there."""
+    return ParseError.of(
+        message,
+        found=", ".join(there),
+        expected=f"{kind} {name!r}",
+        example=None,  # a row of any engine
+        **said,
+    )
 
 
 def _good_of_table(
@@ -147,22 +161,26 @@ def _from_line(
     number: int,
 ) -> tuple[Any, Any]:
     if isinstance(row, formats.Unread):
-        raise ParseError(row.reason)
+        raise row.error
     name = number
     if isinstance(row, dict):
         if field is not None and field not in row:
-            raise ParseError(f"line {line} has no field {field!r}; found: {', '.join(row)}")
+            raise _missing(_NO_FIELD, "field", field, row, number=line)
         if need_key and name_field not in row:
-            raise ParseError(f"line {line} has no field {name_field!r}; found: {', '.join(row)}")
+            raise _missing(_NO_FIELD, "field", name_field, row, number=line)
         row, name = row if field is None else row[field], row.get(name_field, number)
     elif need_key:
-        raise ParseError(
-            f'line {line} has no key; expected e.g. {{"{field}": …, "{name_field}": 7}}'
+        raise ParseError.of(
+            "line {number} has {found}; expected e.g. {expected}",
+            number=line,
+            found="no key",
+            expected=f'{{"{field}": …, "{name_field}": 7}}',
+            example=None,  # a row of any engine
         )
     try:
         return parse(row), name
     except ParseError as error:
-        raise ParseError(f"line {line}: {error}") from None
+        raise error.saying(f"line {line}: {error}") from None
 
 
 def as_table(values: pa.Array, ids: Any, field: str | None) -> pa.Table:

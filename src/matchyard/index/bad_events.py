@@ -1,4 +1,4 @@
-"""Find the events that cannot be read, each with its reason."""
+"""Find the events that cannot be read, each with its error."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _NUMBERED = re.compile(r"(?:event|document) 0 (?:is |at )?")
 
 def bad_events(
     check: Callable[[Any], None], parse: Callable[[Any], Any], events: Any
-) -> dict[int, str]:
-    """The numbers of the events that `check` refuses, with the reason of each."""
+) -> dict[int, ParseError]:
+    """The numbers of the events that `check` refuses, with the error of each."""
     column = as_arrow(events)
     if not hasattr(column, "slice"):
         column = list(column)
@@ -29,14 +29,14 @@ def bad_events(
 
 def _bisect(
     check: Callable[[Any], None], parse: Callable[[Any], Any], events: Any, first: int
-) -> list[tuple[int, str]]:
+) -> list[tuple[int, ParseError]]:
     """Halve the column until the bad events are alone, since most events are good."""
     try:
         check(events)
         return []
     except ParseError as error:
         if len(events) == 1:
-            return [(first, _reason(parse, _part(events, 0, 1), error))]
+            return [(first, _unnumbered(parse, _part(events, 0, 1), error))]
     half = len(events) // 2
     return [
         *_bisect(check, parse, _part(events, 0, half), first),
@@ -48,7 +48,7 @@ def _part(events: Any, start: int, stop: int) -> Any:
     return events[start:stop] if isinstance(events, list) else events.slice(start, stop - start)
 
 
-def without(events: Any, bad: dict[int, str]) -> Any:
+def without(events: Any, bad: dict[int, ParseError]) -> Any:
     """The good events of a column."""
     column = as_arrow(events)
     if not hasattr(column, "filter"):
@@ -58,7 +58,7 @@ def without(events: Any, bad: dict[int, str]) -> Any:
     return column.filter(pa.array(good))
 
 
-def with_gaps(matches: Matches, bad: dict[int, str]) -> Matches:
+def with_gaps(matches: Matches, bad: dict[int, ParseError]) -> Matches:
     """The matches of good events, with an empty list for each bad event."""
     part = end_to_end(matches.parts)
     counts = np.diff(part.event_start)
@@ -70,16 +70,17 @@ def with_gaps(matches: Matches, bad: dict[int, str]) -> Matches:
     return Matches([whole], matches.key_names, bad)
 
 
-def _reason(parse: Callable[[Any], Any], event: Any, error: ParseError) -> str:
+def _unnumbered(parse: Callable[[Any], Any], event: Any, error: ParseError) -> ParseError:
+    """The error of an event without its number, which is the event's in a column of one."""
     text = str(error)
     numbered = _NUMBERED.match(text)
     if numbered:
-        return text[numbered.end() :]
+        return error.saying(text[numbered.end() :])
     value = event[0]
     try:
         parse(value.as_py() if isinstance(value, pa.Scalar) else value)
     except ParseError as parse_error:
-        return str(parse_error)
+        return parse_error
     except UnicodeDecodeError:
         pass
-    return text.removeprefix("row 0 ")
+    return error.saying(text.removeprefix("row 0 "))

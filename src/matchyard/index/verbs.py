@@ -148,7 +148,7 @@ class Index(Contents):
         """The keys per event; a key occurs once for each of its matching subscriptions.
 
         An event that cannot be read raises a ParseError. With `bad="keep"` it matches nothing, and
-        `matches.bad` has its number and the reason.
+        `matches.bad` has its number and the error.
 
         >>> import matchyard as my
         >>> index = my.TagIndex().add("jazz", key=1).add("live", key=1).consolidate()
@@ -271,8 +271,8 @@ class Index(Contents):
         for segment in self._readable(snapshot).segments:  # some limits depend on the vocabulary
             segment.check(column.rows(0, column.n_rows))
 
-    def bad_events(self, events: Any) -> dict[int, str]:
-        """The events of a column that cannot be read: the reason of each, by its number.
+    def bad_events(self, events: Any) -> dict[int, ParseError]:
+        """The events of a column that cannot be read: the error of each, by its number.
 
         >>> import matchyard as my
         >>> sorted(my.PredicateIndex().bad_events(['{"a": 1}', '{"a": ']))

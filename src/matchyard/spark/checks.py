@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 
 from matchyard import errors
 from matchyard.errors import MatchyardError, UsageError
+from matchyard.spark.tasks.notes import NOTE, told
 
 _TOLD = r"matchyard\.errors\.(\w+): (.*?)(?:\n\s*\n|\n\s+at |\s+SQLSTATE: |\Z)"  # followed by Spark's own text
 
@@ -185,4 +186,5 @@ def plain_errors() -> Iterator[None]:
         kind = getattr(errors, parsed[1], None) if parsed else None
         if parsed is None or kind is None or not issubclass(kind, MatchyardError):
             raise
-        raise kind(parsed[2].strip()) from None
+        text, _, note = parsed[2].strip().partition(f"\n{NOTE}")
+        raise (told(text, note) if kind is errors.ParseError else kind(text)) from None

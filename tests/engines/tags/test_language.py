@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import matchyard as my
 from matchyard.engines.tags.encoder import Options, column
-from matchyard.engines.tags.language import format, parse
+from matchyard.engines.tags.language import format, parse, parse_event
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ def test_text_and_collections_mean_the_same_set(value: Any) -> None:
     assert parse(format(parse(value))) == {"jazz", "live"}
 
 
-def test_blank_text_is_the_empty_set() -> None:
-    assert parse("") == parse(" \n") == parse([]) == frozenset()
+def test_a_blank_event_is_the_empty_set() -> None:
+    assert parse_event("") == parse_event(" \n") == parse_event([]) == parse([]) == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,3 @@
 """Functions that run in Spark workers."""
 
-__all__ = ["build", "job", "match", "records", "rows", "shards"]
+__all__ = ["build", "job", "match", "notes", "records", "rows", "shards"]

@@ -16,6 +16,7 @@ from pyspark import TaskContext
 
 from matchyard import shards
 from matchyard.errors import ParseError
+from matchyard.spark.tasks.notes import noted
 
 Batches = Iterator[pa.RecordBatch]
 _FLUSH_ROWS = 1 << 19  # subscriptions counted together in one batch of counts
@@ -51,7 +52,7 @@ def _counted(batches: list[pa.RecordBatch], plan: shards.Plan) -> Batches:
     try:
         counts = shards.count(rows.column(0), plan)
     except ParseError as error:
-        raise _named(error, rows, plan) from None
+        raise noted(_named(error, rows, plan)) from None
     for batch in counts.to_batches():
         yield _counts(batch["name"].cast(pa.string()), batch["count"], np.zeros(len(batch)))
 
@@ -63,7 +64,8 @@ def _named(error: ParseError, rows: pa.Table, plan: shards.Plan) -> ParseError:
             shards.count(rows.column(0).slice(row, 1), plan)
         except ParseError as reparsed:
             reason = str(reparsed).removeprefix("row 0")  # "row 0 is null", "row 0: column 3: …"
-            return ParseError(f"a subscription of key {rows.column(2)[row].as_py()!r}{reason}")
+            key = rows.column(2)[row].as_py()
+            return reparsed.saying(f"a subscription of key {key!r}{reason}")
     return error
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from matchyard.errors import ParseError
 from matchyard.spark.tasks.job import Batches, MatchJob, open_for, with_version
+from matchyard.spark.tasks.notes import noted
 from matchyard.spark.tasks.rows import Layout
 
 
@@ -48,11 +49,10 @@ def sift(
     """A mask of the readable events, and the reasons of the others; an error unless `keep_bad`."""
     bad = index.bad_events(events)
     if not job.keep_bad:
-        row, reason = next(iter(bad.items()))
+        row, error = next(iter(bad.items()))
         named = ", ".join(str(column[row].as_py()) for column in ids)
-        raise ParseError(
-            f"event {named}: {reason}; bad='keep' sets such events aside with the reason"
-        )
+        advice = "bad='keep' sets such events aside with the reason"
+        raise noted(error.saying(f"event {named}: {error}; {advice}"))
     good = np.ones(len(events), bool)
     good[list(bad)] = False
-    return pa.array(good), pa.array(list(bad.values()), pa.string())
+    return pa.array(good), pa.array([str(error) for error in bad.values()], pa.string())

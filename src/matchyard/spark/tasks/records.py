@@ -14,6 +14,7 @@ import pyarrow as pa
 
 import matchyard as my
 from matchyard.errors import ParseError, UsageError
+from matchyard.spark.tasks.notes import noted
 
 Batches = Iterator[pa.RecordBatch]
 _HANDED_ON = 1 << 22  # bytes of documents in one batch; the last document may exceed it
@@ -41,7 +42,7 @@ def _split(
         yield from reader.records(file, record, _HANDED_ON)
     except ParseError as error:
         name = ", ".join(str(column[0].as_py()) for column in kept) or "a file"
-        raise ParseError(f"{name}: {error}") from None
+        raise noted(error.saying(f"{name}: {error}")) from None
 
 
 def _rows(

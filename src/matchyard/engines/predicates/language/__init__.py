@@ -14,6 +14,6 @@ from matchyard.engines.predicates.language.normal_form import MAX_FILTERS, MAX_T
 
 __all__ = [
     "MAX_FILTERS", "MAX_TESTS", "Constraint", "Event", "Filter", "Predicate", "Subscription",
-    "Test", "alternatives", "canonical", "events", "field", "format",
+    "Test", "alternatives", "canonical", "events", "examples", "field", "format",
     "formatting", "make_test", "model", "normal_form", "parse", "parse_event", "successor",
 ]  # fmt: skip

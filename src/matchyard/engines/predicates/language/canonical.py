@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from matchyard.engines.predicates.language.examples import PREDICATE
 from matchyard.engines.predicates.language.model import Constraint, Test
 from matchyard.errors import ParseError, shorten
 
@@ -49,16 +50,21 @@ def make_test(op: str, value: Any) -> Test:
 def check_operator(op: str) -> None:
     """Refuse an unknown operator."""
     if op not in _MAKERS:
-        raise ParseError(f"no operator {op!r}; expected one of: {', '.join(_MAKERS)}")
+        known = f"one of: {', '.join(_MAKERS)}"
+        raise refused("no operator {found}; expected {expected}", repr(op), known)
 
 
 def check_name(name: Any) -> str:
     """The name of an attribute; refuses anything but text."""
     if not isinstance(name, str):
-        raise ParseError(
-            f"not a name: {shorten(name)}; expected text such as 'temp' or 'detail.temp'"
-        )
+        names = "text such as 'temp' or 'detail.temp'"
+        raise refused("not a name: {found}; expected {expected}", shorten(name), names)
     return _text(name)
+
+
+def refused(message: str, found: str, expected: str, **said: Any) -> ParseError:
+    """The error of a part of a predicate; `said` has values of the message."""
+    return ParseError.of(message, found=found, expected=expected, example=PREDICATE, **said)
 
 
 def scalar(value: Any) -> Any:
@@ -72,14 +78,15 @@ def scalar(value: Any) -> Any:
     if isinstance(value, int):
         if -_BELOW <= value < _LIMIT:
             return int(value)
-        raise ParseError(
-            f"the integer {shorten(value)} has more than 64 bits; expected -2^63 … 2^64 - 1"
-        )
+        message = "the integer {found} has more than 64 bits; expected {expected}"
+        raise refused(message, shorten(value), "-2^63 … 2^64 - 1")
     if isinstance(value, float):
         if math.isnan(value):
-            raise ParseError("nan compares with nothing; expected a number such as 30 or inf")
+            message = "{found} compares with nothing; expected {expected}"
+            raise refused(message, "nan", "a number such as 30 or inf")
         return int(value) if value.is_integer() and -_BELOW <= value < _BELOW else float(value)
-    raise ParseError(f"not a value: {shorten(value)}; expected a number, text, true, false or null")
+    message = "not a value: {found}; expected {expected}"
+    raise refused(message, shorten(value), "a number, text, true, false or null")
 
 
 def nearest(value: Any) -> Any:
@@ -146,17 +153,16 @@ def _text(value: str) -> str:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise ParseError(
-                f"half of a surrogate pair in {shorten(value)}; expected text"
-            ) from None
+            message = "half of a surrogate pair in {found}; expected {expected}"
+            raise refused(message, shorten(value), "text") from None
     return str(value)
 
 
 def _string(op: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise ParseError(
-            f"{_said(op)} takes text, not {_literal(value)}; for example {_said(op, EXAMPLES)}"
-        )
+        message = "{op} takes {expected}, not {found}; for example {such}"
+        such = _said(op, EXAMPLES)
+        raise refused(message, _literal(value), "text", op=_said(op), such=such)
     return _text(value)
 
 
@@ -186,17 +192,17 @@ def _equal(op: str, value: Any) -> Test:
 def _unequal(op: str, value: Any) -> Test:
     value = scalar(value)
     if value is None:
-        raise ParseError("!= null holds for no value; expected not (x = null), or x exists")
+        message = "!= {found} holds for no value; expected {expected}"
+        raise refused(message, "null", "not (x = null), or x exists")
     return Test("=", not value) if isinstance(value, bool) else Test("!=", value)
 
 
 def _ordered(op: str, value: Any) -> Any:
     value = scalar(value)
     if value is None or isinstance(value, bool):
-        raise ParseError(
-            f"{op} takes a number or text, not {_literal(value)}; for example {op} "
-            + ("[1, 9]" if op == "in" else "30")
-        )
+        message = "{op} takes {expected}, not {found}; for example {op} {such}"
+        such = "[1, 9]" if op == "in" else "30"
+        raise refused(message, _literal(value), "a number or text", op=op, such=such)
     return value
 
 
@@ -206,20 +212,20 @@ def _compare(op: str, value: Any) -> Test:
 
 def _between(op: str, value: Any) -> Test:
     if not isinstance(value, tuple) or len(value) != 4:
-        raise ParseError(
-            f"not an interval: {shorten(value)}; expected (low, is_open, high, is_open)"
-        )
+        message = "not an interval: {found}; expected {expected}"
+        raise refused(message, shorten(value), "(low, is_open, high, is_open)")
     low, high = _ordered("in", value[0]), _ordered("in", value[2])
     low_open, high_open = bool(value[1]), bool(value[3])
     if isinstance(low, str) != isinstance(high, str):
-        raise ParseError(
-            f"{shorten(low)} and {shorten(high)} are of different types; expected two numbers or two texts"
-        )
+        message = "{found} are of different types; expected {expected}"
+        both = f"{shorten(low)} and {shorten(high)}"
+        raise refused(message, both, "two numbers or two texts")
     if low > high or (low == high and (low_open or high_open)):
         ends = (
             f"{'(' if low_open else '['}{shorten(low)}, {shorten(high)}{')' if high_open else ']'}"
         )
-        raise ParseError(f"no value lies in {ends}; expected the lower end first, such as [1, 9]")
+        message = "no value lies in {found}; expected {expected}"
+        raise refused(message, ends, "the lower end first, such as [1, 9]")
     if low == high:
         return Test("=", low)
     if isinstance(low, str) and high_open and not low_open and successor(low) == high:
@@ -245,9 +251,8 @@ def _pattern(value: Any) -> str:
     legal = _WILDCARD.match(value)
     if legal is None or legal.end() != len(value):
         end = legal.end() if legal else 0
-        raise ParseError(
-            rf"a \ at position {end + 1} of the wildcard {shorten(value)}; expected \* or \\"
-        )
+        message = r"a \ at position {position} of the wildcard {found}; expected {expected}"
+        raise refused(message, shorten(value), r"\* or \\", position=end + 1)
     return re.sub(r"(\\.)|\*+", lambda run: run[1] or "*", value, flags=re.DOTALL)
 
 
@@ -263,9 +268,8 @@ def _cidr(op: str, value: Any) -> Test:
             raise ValueError
         return Test(op, str(ip_network(text, strict=False)))
     except ValueError:
-        raise ParseError(
-            f"not a network: {shorten(text)}; expected one such as 10.0.0.0/8"
-        ) from None
+        message = "not a network: {found}; expected {expected}"
+        raise refused(message, shorten(text), "one such as 10.0.0.0/8") from None
 
 
 def _exists(op: str, value: Any) -> Test:
@@ -275,7 +279,7 @@ def _exists(op: str, value: Any) -> Test:
 def _several(op: str, value: Any) -> Sequence[Any]:
     values = value if isinstance(value, (tuple, list, set, frozenset)) else (value,)
     if not values:
-        raise ParseError(f"{op} takes at least one value")
+        raise refused("{op} takes {expected}", "none", "at least one value", op=op)
     return tuple(values)
 
 
@@ -293,7 +297,8 @@ def _none_of(op: str, value: Any) -> Test:
     if kind == "ignore-case":
         return Test(op, tuple(sorted({text.casefold() for text in texts})))
     if "" in texts:
-        raise ParseError(f'every text has the {kind} ""; expected one of at least one character')
+        message = "every text has the {kind} {found}; expected {expected}"
+        raise refused(message, '""', "one of at least one character", kind=kind)
     if kind == "prefix":
         return Test(op, _without_longer(texts))
     turned = _without_longer(sorted(text[::-1] for text in texts))
@@ -326,7 +331,8 @@ def alternatives(name: str, tests: Iterable[Test]) -> list[Constraint]:
     if len(tests) == 1 and tests[0].op != "except":
         return [Constraint(name, (tests[0],))]
     if not tests:
-        raise ParseError(f"no test on {name!r}; expected at least one, such as > 30")
+        message = "{found} on {name!r}; expected {expected}"
+        raise refused(message, "no test", "at least one, such as > 30", name=name)
     if any(test.op == "exists" for test in tests):
         return [Constraint(name, (Test("exists", None),))]
     alone = {sort_key(t): t for test in tests for t in _expand(test) if t.op in ALONE}

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from matchyard.engines.conditions import And, Not, Or
-from matchyard.engines.predicates.language.canonical import check_name, make_test
+from matchyard.engines.predicates.language.canonical import check_name, make_test, refused
 from matchyard.engines.predicates.language.formatting import format_predicate
 from matchyard.engines.predicates.language.model import Constraint, Test
 from matchyard.engines.predicates.language.normal_form import Condition, constrain, normalise
@@ -153,9 +153,9 @@ class Field:
         """The tests of an expression; refuses one that has other fields."""
         condition = expression.condition
         if not isinstance(condition, Constraint) or condition.name != self.name:
-            raise ParseError(
-                f"not a test of {self.name!r}: {expression!r}; expected one such as {self!r} > 30"
-            )
+            message = "not a test of {name!r}: {found}; expected {expected}"
+            such = f"one such as {self!r} > 30"
+            raise refused(message, repr(expression), such, name=self.name)
         return condition.tests
 
     def _where(self, op: str, value: Any) -> Expression:
@@ -175,13 +175,13 @@ def field(name: str) -> Field:
 def _collection(values: Iterable[Any]) -> tuple[Any, ...]:
     """Several values; refuses a text, which would become its characters."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise ParseError(
-            f"not a collection of values: {shorten(values)}; expected one such as [1, 2]"
-        )
+        message = "not a collection of values: {found}; expected {expected}"
+        raise refused(message, shorten(values), "one such as [1, 2]")
     try:
         return tuple(values)
     except Exception as error:
-        raise ParseError(f"not a collection of values: {shorten(error)}") from error
+        message = "not a collection of values: {found}"
+        raise refused(message, shorten(error), "one such as [1, 2]") from error
 
 
 def _parts(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from matchyard.engines.predicates.language.canonical import refused
 from matchyard.engines.predicates.language.events import check_event, finite, read_json, whole
 from matchyard.engines.predicates.language.expressions import Expression, Field
 from matchyard.engines.predicates.language.formatting import format_predicate
@@ -24,8 +25,8 @@ from matchyard.engines.predicates.language.normal_form import (
     normalise,
 )
 from matchyard.engines.predicates.language.patterns_json import once, parse_rule
-from matchyard.engines.predicates.language.text import EXAMPLE, parse_text
-from matchyard.errors import MatchyardError, ParseError, shorten
+from matchyard.engines.predicates.language.text import parse_text
+from matchyard.errors import MatchyardError, shorten
 
 Subscription = Predicate
 Event = dict[str, Any]
@@ -68,14 +69,14 @@ def _condition(value: Any) -> Condition:
         if isinstance(value, (dict, Predicate, Filter, Constraint)):
             return _of_object(value)
     except RecursionError:
-        raise ParseError(f"not a predicate: nested too deeply; {EXAMPLE}") from None
+        message = "not a predicate: {found}; for example: {example}"
+        fewer = "fewer conditions within each other"
+        raise refused(message, "nested too deeply", fewer) from None
     if isinstance(value, Field):
-        raise ParseError(
-            f"not a predicate: {value!r}; expected a comparison, such as {value!r} > 30"
-        )
-    raise ParseError(
-        f"not a predicate: {shorten(value)}; expected text, a pattern or an expression, {EXAMPLE}"
-    )
+        message = "not a predicate: {found}; expected {expected}"
+        raise refused(message, repr(value), f"a comparison, such as {value!r} > 30")
+    message = "not a predicate: {found}; expected {expected}, for example: {example}"
+    raise refused(message, shorten(value), "text, a pattern or an expression")
 
 
 def _of_object(value: Any) -> Condition:
@@ -85,15 +86,23 @@ def _of_object(value: Any) -> Condition:
     except (MatchyardError, RecursionError):
         raise
     except Exception as error:
-        raise ParseError(
-            f"not a predicate: {shorten(value)} cannot be read: {type(error).__name__}:"
-            f" {shorten(error)}; {EXAMPLE}"
+        raise refused(
+            "not a predicate: {found} cannot be read: {kind}: {reason}; for example: {example}",
+            shorten(value),
+            "text, a pattern or an expression",
+            kind=type(error).__name__,
+            reason=shorten(error),
         ) from error
 
 
 def _rule(text: str) -> dict[str, Any]:
-    example = 'for example {"area": ["north"]}'
     rule: dict[str, Any] = read_json(
-        text, "a pattern", example, parse_float=finite, parse_int=whole, pairs=once
+        text,
+        "a pattern",
+        "for example {example}",
+        '{"area": ["north"]}',
+        parse_float=finite,
+        parse_int=whole,
+        pairs=once,
     )
     return rule

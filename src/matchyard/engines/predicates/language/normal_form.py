@@ -20,13 +20,16 @@ from matchyard.engines.predicates.language.canonical import (
     check_name,
     constraint_key,
     make_test,
+    refused,
 )
 from matchyard.engines.predicates.language.model import Constraint, Filter, Kept, Predicate, Test
-from matchyard.errors import ParseError, shorten
+from matchyard.errors import shorten
 
 MAX_FILTERS = 16_384  # of one predicate, unless an option says otherwise
 MAX_TESTS = 65_536  # in the filters that `or` inside `and` multiplies; likewise
 _STEPS = 16  # times `max_tests` that intermediate filters may have in all
+_FLATTER = "fewer conditions within each other"
+_FEWER = "fewer alternatives, several subscriptions, or a higher limit"
 _COUNTED = 10**15  # messages do not print larger numbers, which may have thousands of digits
 Group: TypeAlias = tuple[Constraint, ...]
 Ranks: TypeAlias = tuple[int, ...]
@@ -47,7 +50,8 @@ def condition_of(value: Predicate | Filter | Constraint) -> Condition:
     if isinstance(value, Constraint):
         for test in value.tests:
             if not isinstance(test, Test):
-                raise ParseError(f"not a test: {shorten(test)}; expected one such as Test('>', 30)")
+                message = "not a test: {found}; expected {expected}"
+                raise refused(message, shorten(test), "one such as Test('>', 30)")
         return constrain(check_name(value.name), [make_test(*test) for test in value.tests])
     if isinstance(value, Filter):
         fails = [Not(And(tuple(map(condition_of, group)))) for group in value.fails]
@@ -67,9 +71,8 @@ def normalise(
     try:
         return _Expansion(condition, max_filters, max_tests).predicate()
     except RecursionError:
-        raise ParseError(
-            "not a predicate: nested too deeply; expected fewer conditions within each other"
-        ) from None
+        message = "not a predicate: {found}; expected {expected}"
+        raise refused(message, "nested too deeply", _FLATTER) from None
 
 
 def in_order(constraints: Sequence[Constraint]) -> Group:
@@ -199,26 +202,31 @@ class _Expansion:
 
     def _check_filters(self, n_filters: int) -> None:
         if n_filters > self.max_filters:
-            raise ParseError(
-                f"the predicate expands to {_told(n_filters)} filters, more than"
-                f" max_filters={self.max_filters}; {_ADVICE}"
+            raise refused(
+                "the predicate expands to {found}, more than max_filters={limit}; expected {expected}",
+                f"{_told(n_filters)} filters",
+                _FEWER,
+                limit=self.max_filters,
             )
 
     def _check_tests(self, n_tests: int) -> None:
         self.n_made += n_tests
         if n_tests > self.max_tests:
-            raise ParseError(
-                f"the predicate expands to {_told(n_tests)} tests, more than"
-                f" max_tests={self.max_tests}; {_ADVICE}"
+            raise refused(
+                "the predicate expands to {found}, more than max_tests={limit}; expected {expected}",
+                f"{_told(n_tests)} tests",
+                _FEWER,
+                limit=self.max_tests,
             )
         if self.n_made > _STEPS * self.max_tests:
-            raise ParseError(
-                f"expanding the predicate step by step makes {self.n_made} tests, more than"
-                f" {_STEPS} times max_tests={self.max_tests}; {_ADVICE}"
+            raise refused(
+                "expanding the predicate step by step makes {found}, more than"
+                " {times} times max_tests={limit}; expected {expected}",
+                f"{self.n_made} tests",
+                _FEWER,
+                times=_STEPS,
+                limit=self.max_tests,
             )
-
-
-_ADVICE = "expected fewer alternatives, several subscriptions, or a higher limit"
 
 
 def _told(number: int) -> str:

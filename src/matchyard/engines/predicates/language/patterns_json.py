@@ -16,11 +16,12 @@ from typing import Any, NoReturn
 
 from matchyard.engines.conditions import And, Not, Or
 from matchyard.engines.predicates.language.canonical import EXAMPLES, check_name, make_test
+from matchyard.engines.predicates.language.examples import PATTERN
 from matchyard.engines.predicates.language.model import Constraint, Test
 from matchyard.engines.predicates.language.normal_form import Condition, constrain
 from matchyard.errors import ParseError, shorten
 
-_EXAMPLE = 'for example: {"area": ["north"], "temp": [{"numeric": [">", 30]}]}'
+_BARE = "{found}; expected {expected}"  # a message without the word "found"
 _NUMERIC = ("=", "<", "<=", ">", ">=")
 _COMPARE = (*_NUMERIC, "!=")
 _MAX_DEPTH = 100
@@ -38,8 +39,25 @@ def parse_rule(rule: dict[str, Any]) -> Condition:
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def _fail(path: str, message: str) -> NoReturn:
-    raise ParseError(f"not a pattern: {f'{path}: ' if path else ''}{message}; {_EXAMPLE}")
+def _fail(
+    path: str,
+    found: str | None,
+    expected: str | None,
+    message: str = "found {found}; expected {expected}",
+    **said: Any,
+) -> NoReturn:
+    raise ParseError.of(
+        "not a pattern: {path}" + message + "; for example: {example}",
+        path=f"{path}: " if path else "",
+        found=found,
+        expected=expected,
+        example=PATTERN,
+        **said,
+    )
+
+
+def _fail_of(path: str, error: ParseError) -> NoReturn:
+    _fail(path, error.found, error.expected, "{reason}", reason=error)
 
 
 def _shown(value: Any) -> str:
@@ -57,22 +75,29 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(fields) < len(pairs):
         n_times = Counter(key for key, _ in pairs)
         twice = next(key for key in n_times if n_times[key] > 1)
-        raise ValueError(f"the key {_shown(twice)} twice in an object; expected each key once")
+        raise ParseError.of(
+            "{found} in an object; expected {expected}",
+            found=f"the key {_shown(twice)} twice",
+            expected="each key once",
+            example=PATTERN,
+        )
     return fields
 
 
 def _object(rule: dict[str, Any], name: str, path: str, depth: int) -> list[Condition]:
     """The conditions on the fields of an object; `name` ends in a dot unless it is empty."""
     if not rule:
-        _fail(path, 'an object without fields; expected at least one (the text "true" matches all)')
+        at_least = 'at least one (the text "true" matches all)'
+        _fail(path, "an object without fields", at_least, _BARE)
     if depth > _MAX_DEPTH:
-        _fail(path[:40], f"more than {_MAX_DEPTH} objects within each other")
+        what = f"{_MAX_DEPTH} objects within each other"
+        _fail(path[:40], f"more than {what}", f"at most {what}", "{found}")
     parts: list[Condition] = []
     for key, value in rule.items():
         if type(value) is list and type(key) is str and key[:1] != "$":
             parts.append(_field(value, name + key, path + key))
         elif not isinstance(key, str):
-            _fail(path.rstrip("."), f"the key {_shown(key)}; expected text")
+            _fail(path.rstrip("."), f"the key {_shown(key)}", "text", _BARE)
         elif key in ("$or", "$and"):
             parts.append(_combined(key, value, name, path, depth))
         elif key == "$not":
@@ -82,22 +107,20 @@ def _object(rule: dict[str, Any], name: str, path: str, depth: int) -> list[Cond
         elif isinstance(value, (list, tuple)):
             parts.append(_field(list(value), name + key, path + key))
         else:
-            _fail(
-                path + key,
-                f"found {_shown(value)}; expected a list of values, such as [{_shown(value)}]",
-            )
+            _fail(path + key, _shown(value), f"a list of values, such as [{_shown(value)}]")
     return parts
 
 
 def _inner(value: Any, name: str, path: str, depth: int) -> Condition:
     if not isinstance(value, dict):
-        _fail(path, f"found {_shown(value)}; expected an object")
+        _fail(path, _shown(value), "an object")
     for key in value:
         if isinstance(key, str) and key in _OPERATORS:
             _fail(
                 f"{path}.{key}",
-                "an operator without a field; expected a field with it, such as"
-                f' {{"temp": [{{"{key}": …}}]}}; an attribute of that name is asked for as text',
+                "an operator without a field",
+                f'a field with it, such as {{"temp": [{{"{key}": …}}]}}',
+                f"{_BARE}; an attribute of that name is asked for as text",
             )
     parts = _object(value, name, f"{path}.", depth + 1)
     return parts[0] if len(parts) == 1 else And(tuple(parts))
@@ -105,7 +128,7 @@ def _inner(value: Any, name: str, path: str, depth: int) -> Condition:
 
 def _combined(key: str, value: Any, name: str, path: str, depth: int) -> Condition:
     if not isinstance(value, (list, tuple)) or not value:
-        _fail(f"{path}{key}", f"found {_shown(value)}; expected a list of objects")
+        _fail(f"{path}{key}", _shown(value), "a list of objects")
     parts = tuple(
         _inner(one, name, f"{path}{key}[{position}]", depth) for position, one in enumerate(value)
     )
@@ -115,7 +138,7 @@ def _combined(key: str, value: Any, name: str, path: str, depth: int) -> Conditi
 def _field(values: list[Any], name: str, path: str) -> Condition:
     """One of the values of a list."""
     if not values:
-        _fail(path, 'an empty list; expected at least one value, such as ["north"]')
+        _fail(path, "an empty list", 'at least one value, such as ["north"]', _BARE)
     tests: list[Test] = []
     may_be_absent = False
     for position, value in enumerate(values):
@@ -139,11 +162,12 @@ def _field(values: list[Any], name: str, path: str) -> Condition:
 def _operator(value: dict[str, Any], path: str) -> Test:
     """`{"prefix": "ab"}` and the like."""
     if len(value) != 1:
-        _fail(path, f"an object with {len(value)} keys; expected one operator")
+        _fail(path, f"an object with {len(value)} keys", "one operator", _BARE)
     [(op, operand)] = value.items()
     make = _OPERATORS.get(op) if isinstance(op, str) else None
     if make is None:
-        _fail(path, f"no operator {_shown(op)}; expected one of: {', '.join(_OPERATORS)}")
+        known = f"one of: {', '.join(_OPERATORS)}"
+        _fail(path, _shown(op), known, f"no operator {_BARE}")
     return make(operand, f"{path}.{op}")
 
 
@@ -151,7 +175,7 @@ def _numeric(operand: Any, path: str) -> Test:
     """Comparisons with numbers."""
     for value in operand[1::2] if isinstance(operand, (list, tuple)) else ():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            _fail(path, f"found {_shown(value)}; expected a number")
+            _fail(path, _shown(value), "a number")
     return _compared(operand, path, _NUMERIC)
 
 
@@ -162,23 +186,17 @@ def _compare(operand: Any, path: str) -> Test:
 
 def _compared(operand: Any, path: str, known: tuple[str, ...]) -> Test:
     if not isinstance(operand, (list, tuple)) or len(operand) not in (2, 4):
-        _fail(
-            path,
-            f'found {_shown(operand)}; expected one or two comparisons, such as [">=", 1, "<", 9]',
-        )
+        _fail(path, _shown(operand), 'one or two comparisons, such as [">=", 1, "<", 9]')
     for op in operand[::2]:
         if not isinstance(op, str) or op not in known:
-            _fail(path, f"no comparison {_shown(op)}; expected one of: {', '.join(known)}")
+            _fail(path, _shown(op), f"one of: {', '.join(known)}", f"no comparison {_BARE}")
     if len(operand) == 2:
         return _test(operand[0], operand[1], path)
     low_op, low, high_op, high = operand
     if low_op[0] == "<":
         low_op, low, high_op, high = high_op, high, low_op, low
     if low_op[0] != ">" or high_op[0] != "<":
-        _fail(
-            path,
-            f'found {_shown(operand)}; expected a lower and an upper end, such as [">=", 1, "<", 9]',
-        )
+        _fail(path, _shown(operand), 'a lower and an upper end, such as [">=", 1, "<", 9]')
     return _test("between", (low, low_op == ">", high, high_op == "<"), path)
 
 
@@ -188,10 +206,7 @@ def _cased(op: str) -> Callable[[Any, str], Test]:
     def make(operand: Any, path: str) -> Test:
         if isinstance(operand, dict):
             if list(operand) != ["equals-ignore-case"]:
-                _fail(
-                    path,
-                    f'found {_shown(operand)}; expected text or {{"equals-ignore-case": text}}',
-                )
+                _fail(path, _shown(operand), 'text or {"equals-ignore-case": text}')
             return _test(f"{op} ignore-case", operand["equals-ignore-case"], path)
         return _test(op, operand, path)
 
@@ -204,7 +219,7 @@ def _plain(op: str) -> Callable[[Any, str], Test]:
 
 def _exists(operand: Any, path: str) -> Test:
     if operand is not True:  # `_field` handles false
-        _fail(path, f"found {_shown(operand)}; expected true or false")
+        _fail(path, _shown(operand), "true or false")
     return Test("exists", None)
 
 
@@ -213,13 +228,11 @@ def _anything_but(operand: Any, path: str) -> Test:
     if isinstance(operand, dict):
         kind = next(iter(operand), None)
         if len(operand) != 1 or not isinstance(kind, str) or kind not in _NONE_OF:
-            _fail(
-                path, f"found {_shown(operand)}; expected values, or one of: {', '.join(_NONE_OF)}"
-            )
+            _fail(path, _shown(operand), f"values, or one of: {', '.join(_NONE_OF)}")
         op, operand, path = _NONE_OF[kind], operand[kind], f"{path}.{kind}"
     values = operand if isinstance(operand, (list, tuple)) else [operand]
     if not values:
-        _fail(path, "an empty list; expected at least one value")
+        _fail(path, "an empty list", "at least one value", _BARE)
     return _test(op, tuple(values), path)
 
 
@@ -239,23 +252,20 @@ _OPERATORS: dict[str, Callable[[Any, str], Test]] = {
 
 def _test(op: str, value: Any, path: str) -> Test:
     if op == "=" and not isinstance(value, _SCALARS):
-        _fail(path, f"found {_shown(value)}; expected a value or an operator")
+        _fail(path, _shown(value), "a value or an operator")
     kind = op.removeprefix("not ").removesuffix("ignore-case").rstrip()
     if kind in _OF_TEXT:
         for one in value if op.startswith("not ") else (value,):
             if not isinstance(one, str):
-                _fail(
-                    path,
-                    f'found {_shown(one)}; expected text, such as "{EXAMPLES.get(kind, "ab")}"',
-                )
+                _fail(path, _shown(one), f'text, such as "{EXAMPLES.get(kind, "ab")}"')
     try:
         return make_test(op, value)
     except ParseError as error:
-        _fail(path, str(error))
+        _fail_of(path, error)
 
 
 def _checked(check: Callable[[Any], Any], value: Any, path: str) -> Any:
     try:
         return check(value)
     except ParseError as error:
-        _fail(path, str(error))
+        _fail_of(path, error)

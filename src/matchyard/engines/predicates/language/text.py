@@ -18,10 +18,11 @@ import re
 from typing import Any, NoReturn
 
 from matchyard.engines.conditions import And, Not, Or
-from matchyard.engines.predicates.language.canonical import check_name, make_test
+from matchyard.engines.predicates.language.canonical import check_name, make_test, refused
+from matchyard.engines.predicates.language.examples import PREDICATE
 from matchyard.engines.predicates.language.model import Constraint, Test
 from matchyard.engines.predicates.language.normal_form import Condition, constrain
-from matchyard.errors import ParseError
+from matchyard.errors import ParseError, place_after
 
 _IDENTIFIER = r"[^\W\d]\w*(?:[.-]\w+)*"
 _TOKEN = re.compile(
@@ -44,7 +45,8 @@ RESERVED = frozenset({"and", "or", "not", "exists", "true", "false"})  # no name
 _MAX_DEPTH = 100
 _OPERATOR = "an operator such as = or in"
 _VALUE = 'a value such as 30 or "north"'
-EXAMPLE = 'for example: area = "north" and temp > 30 or wind > 20'
+_LONGEST = 40  # characters of a text in an error
+EXAMPLE = f"for example: {PREDICATE}"
 
 
 def parse_text(text: str) -> Condition:
@@ -141,7 +143,7 @@ class _Parser:
             try:
                 return check_name(name)
             except ParseError as error:
-                raise self.error(self.at - 1, str(error)) from None
+                raise self.placed(self.at - 1, error, self.piece(self.at - 1)) from None
         self.at += 1
         return token
 
@@ -291,7 +293,7 @@ class _Parser:
         try:
             return make_test(op, value)
         except ParseError as error:
-            raise self.error(at, str(error)) from None
+            raise self.placed(at, error, self.piece(at)) from None
 
     def expect(self, token: str, expected: str) -> None:
         if self.tokens[self.at] != token:
@@ -300,25 +302,39 @@ class _Parser:
 
     def fail(self, at: int, expected: str) -> NoReturn:
         token = self.tokens[at]
-        seen = (
-            f"found {token if len(token) <= 40 else token[:39] + '…'}" if token else "it ends here"
+        found = _shorten(token) if token else "the end"
+        message = (
+            "found {found}; expected {expected}" if token else "it ends here; expected {expected}"
         )
         if token in ('"', "'", "`"):
-            seen += ", which is not closed"
-        raise self.error(at, f"{seen}; expected {expected}")
+            message = "found {found}, which is not closed; expected {expected}"
+        raise self.placed(at, refused(message, found, expected), found)
 
-    def error(self, at: int, message: str) -> ParseError:
-        """The message with the line of the text and a caret below the token."""
+    def piece(self, at: int) -> str:
+        """The text from a token to the last one that was read."""
+        tokens = list(_TOKEN.finditer(self.text))
+        return _shorten(self.text[tokens[at].start(1) : tokens[self.at - 1].end(1)])
+
+    def placed(self, at: int, error: ParseError, found: str) -> ParseError:
+        """The error with the line of the text and a caret below the token."""
         starts = [token.start(1) for token in _TOKEN.finditer(self.text)]
         offset = starts[at] if at < len(starts) else len(self.text.rstrip())
-        before = self.text[:offset].split("\n")
-        column, whole = len(before[-1]), self.text.split("\n")[len(before) - 1]
-        from_column = max(0, column - 60)
-        line = whole[from_column : column + 40].replace("\t", " ")
-        where = (
-            f"column {column + 1}"
-            if len(before) == 1
-            else f"line {len(before)}, column {column + 1}"
+        line, column = place_after(self.text[:offset])
+        whole = self.text.split("\n")[line - 1]
+        from_column = max(0, column - 61)
+        return ParseError.of(
+            "not a predicate: {where}: {reason}\n  {shown}\n  {caret}\nfor example: {example}",
+            where=f"column {column}" if line == 1 else f"line {line}, column {column}",
+            reason=error,
+            shown=whole[from_column : column + 39].replace("\t", " "),
+            caret=" " * (column - 1 - from_column) + "^",
+            line=line,
+            column=column,
+            found=found,
+            expected=error.expected,
+            example=PREDICATE,
         )
-        caret = " " * (column - from_column) + "^"
-        return ParseError(f"not a predicate: {where}: {message}\n  {line}\n  {caret}\n{EXAMPLE}")
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -19,7 +19,6 @@ from matchyard.engines.tags.encoder.encoder import (
     read_event,
     sign,
     sizes,
-    subscription_column,
     texts,
 )
 from matchyard.engines.tags.encoder.intake import (
@@ -30,6 +29,7 @@ from matchyard.engines.tags.encoder.intake import (
     column,
     fold,
     one_event,
+    subscription_column,
 )
 from matchyard.engines.tags.encoder.layout import Batch, Vocabulary
 from matchyard.engines.tags.encoder.staging import Staging, count, merge, merge_counts

@@ -18,7 +18,6 @@ from matchyard.engines.tags import language
 from matchyard.engines.tags.encoder.intake import (
     Column,
     Options,
-    column,
     fold,
     kind_of,
 )
@@ -29,15 +28,18 @@ from matchyard.kernels.bitset import n_words_for
 from matchyard.kernels.csr import ragged
 from matchyard.kernels.strings import BLOCK, Interner, find_block, find_names
 
-subscription_column = column  # both are sets of tags
-
 
 def parse(value: Any, options: Options) -> frozenset[str]:
     """Parse one subscription and fold its tags as the options say."""
     return fold(language.parse(value), options)
 
 
-parse_event = read_event = parse
+def parse_event(value: Any, options: Options) -> frozenset[str]:
+    """Parse one event and fold its tags as the options say."""
+    return fold(language.parse_event(value), options)
+
+
+read_event = parse_event  # for the oracle
 
 
 def parse_column(values: Any, options: Options) -> list[frozenset[str]]:

@@ -6,8 +6,8 @@ Users give lists, NumPy, Arrow, pandas or polars columns; a row is a set of tags
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +15,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from matchyard.columns import as_arrow, first_null, refuse_single
-from matchyard.engines.tags.language import parse
+from matchyard.engines.tags.language import EXAMPLE, parse, parse_event
 from matchyard.errors import ParseError, UsageError
 from matchyard.kernels.strings import string_buffers
 
-_EXAMPLE = 'expected tags, e.g. ["jazz", "live"]'
+_TAGS = 'tags, e.g. ["jazz", "live"]'
 _FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 _NO_SIGNATURES = np.zeros((1 << 40, 0), np.uint64)  # takes no memory
 _PLAIN = (set, frozenset, list, tuple)
 VALUES = "tag sets"  # the kind of columns and batches that hold tags
+Parse: TypeAlias = Callable[[Any], frozenset[str]]  # of one value, which is a text or a set
 
 
 class Options(NamedTuple):
@@ -85,18 +86,27 @@ def check(options: Options) -> None:
 
 
 def column(values: Any, options: Options) -> Column:
-    """The column of tag sets in any form that users give."""
+    """The column of events in any form that users give."""
+    return _column(values, options, parse_event)
+
+
+def subscription_column(values: Any, options: Options) -> Column:
+    """The column of subscriptions in any form that users give; refuses blank text."""
+    return _column(values, options, parse)
+
+
+def _column(values: Any, options: Options, parse: Parse) -> Column:
     if isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype == np.uint64:
         return _bare(values)
     if isinstance(values, Iterator):
         values = list(values)
     if isinstance(values, list | tuple):
-        return _from_python(values, options)
+        return _from_python(values, options, parse)
     try:
         rows = _as_arrow(values)
     except pa.ArrowException:  # Arrow does not know sets, for example
-        return _from_python(list(values), options)
-    built = _from_arrow(rows, options)
+        return _from_python(list(values), options, parse)
+    built = _from_arrow(rows, options, parse)
     lengths = np.diff(built.row_start)
     if len(lengths) and lengths.max() > options.max_tags:
         _refuse_length(int(lengths.argmax()), int(lengths.max()), options)
@@ -104,8 +114,13 @@ def column(values: Any, options: Options) -> Column:
 
 
 def _refuse_length(row: int, n_tags: int, options: Options) -> None:
-    raise ParseError(
-        f'row {row} has {n_tags} tags; the limit is {options.max_tags} (option "max_tags")'
+    raise ParseError.of(
+        'row {row} has {found}; the limit is {limit} (option "max_tags")',
+        row=row,
+        limit=options.max_tags,
+        found=f"{n_tags} tags",
+        expected=f"at most {options.max_tags} tags",
+        example=EXAMPLE,
     )
 
 
@@ -119,13 +134,13 @@ def no_signatures(n_rows: int) -> NDArray[np.uint64]:
     return _NO_SIGNATURES[:n_rows]
 
 
-def _from_python(values: Sequence[Any], options: Options) -> Column:
+def _from_python(values: Sequence[Any], options: Options, parse: Parse) -> Column:
     """The column of Python values. Sets and lists are joined without a check; if the join fails,
     each row is parsed to find the wrong one."""
     tags: list[str] = []
     ends = [0]
     for row, value in enumerate(values):
-        row_tags = value if type(value) in _PLAIN else _parsed(value, row)
+        row_tags = value if type(value) in _PLAIN else _parsed(value, row, parse)
         if len(row_tags) > options.max_tags:
             _refuse_length(row, len(row_tags), options)
         tags.extend(row_tags)
@@ -134,10 +149,10 @@ def _from_python(values: Sequence[Any], options: Options) -> Column:
         data = "".join(tags).encode()
     except TypeError:
         for row, value in enumerate(values):
-            _parsed(value, row)
+            _parsed(value, row, parse)
         raise
-    except UnicodeEncodeError as error:
-        raise ParseError(f"a tag is not valid Unicode: {error.object!r}; {_EXAMPLE}") from None
+    except UnicodeEncodeError:
+        raise _not_unicode(tags) from None
     text_start = _ends(map(len, tags), len(tags))
     if len(data) != text_start[-1]:  # some tag is not plain ASCII
         text_start = _ends((len(tag.encode()) for tag in tags), len(tags))
@@ -173,15 +188,28 @@ def _ends(lengths: Iterable[int], n_texts: int) -> NDArray[np.int64]:
     return ends
 
 
-def _parsed(value: Any, row: int) -> frozenset[str]:
+def _parsed(value: Any, row: int, parse: Parse) -> frozenset[str]:
     try:
         return parse(value)
     except ParseError as error:
-        raise ParseError(f"row {row}: {error}") from None
+        raise error.saying(f"row {row}: {error}") from None
+
+
+def _refused(message: str, found: str, **said: Any) -> ParseError:
+    """The error with this message, and what was expected instead."""
+    return ParseError.of(
+        f"{message}; expected {{expected}}", found=found, expected=_TAGS, example=EXAMPLE, **said
+    )
+
+
+def _not_unicode(tags: Iterable[str]) -> ParseError:
+    """The error of the first tag with half a character."""
+    tag = next(tag for tag in tags if any("\ud800" <= letter <= "\udfff" for letter in tag))
+    return _refused("a tag is not valid Unicode: {found}", repr(tag))
 
 
 def _as_arrow(values: Any) -> pa.Array:
-    refuse_single(values, VALUES, 'expected a list of tag sets, e.g. [{"jazz", "live"}]')
+    refuse_single(values, VALUES, 'a list of tag sets, e.g. [{"jazz", "live"}]', EXAMPLE)
     values = as_arrow(values)
     if not isinstance(values, pa.Array):
         try:
@@ -189,11 +217,11 @@ def _as_arrow(values: Any) -> pa.Array:
         except pa.ArrowException:
             raise
         except (TypeError, UnicodeEncodeError) as error:
-            raise ParseError(f"not a column of tag sets: {error}; {_EXAMPLE}") from None
+            raise _refused("not a column of tag sets: {found}", str(error)) from None
     return values
 
 
-def _from_arrow(values: pa.Array, options: Options) -> Column:
+def _from_arrow(values: pa.Array, options: Options, parse: Parse) -> Column:
     if pa.types.is_dictionary(values.type):  # categories
         values = values.cast(values.type.value_type)
     if pa.types.is_string_view(values.type):
@@ -205,11 +233,12 @@ def _from_arrow(values: pa.Array, options: Options) -> Column:
         # Splitting "" gives one empty tag instead of none.
         blank = pc.and_(pc.equal(lists, 1), pc.equal(pc.list_element(values, 0), ""))
         if pc.any(blank).as_py():
+            _parsed("", pc.index(blank, True).as_py(), parse)
             values = pc.if_else(blank, pa.scalar([], values.type), values)
     if pa.types.is_null(values.type) and len(values) == 0:
         values = pa.array([], pa.list_(pa.string()))
     if not (pa.types.is_list(values.type) or pa.types.is_large_list(values.type)):
-        raise ParseError(f"not a column of tag sets: its type is {values.type}; {_EXAMPLE}")
+        raise _refused("not a column of tag sets: its type is {found}", str(values.type))
     _refuse_nulls(values)
     offsets = values.offsets.to_numpy().astype(np.int64)
     words = values.values.slice(offsets[0], offsets[-1] - offsets[0])
@@ -218,11 +247,11 @@ def _from_arrow(values: pa.Array, options: Options) -> Column:
     if pa.types.is_dictionary(words.type) or pa.types.is_string_view(words.type):
         words = words.cast(pa.large_string())
     if not (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
-        raise ParseError(f"not a column of tag sets: its tags are {words.type}; {_EXAMPLE}")
+        raise _refused("not a column of tag sets: its tags are {found}", str(words.type))
     if words.null_count:
         position = pc.index(pc.is_null(words), True).as_py()
         row = int(np.searchsorted(offsets - offsets[0], position, side="right")) - 1
-        raise ParseError(f"row {row} has a tag that is null; {_EXAMPLE}")
+        raise _refused("row {row} has a tag that is {found}", "null", row=row)
     text_start, text = string_buffers(words, widen=False)
     built = Column(offsets - offsets[0], text_start, text, no_signatures(len(values)))
     return _normalized(built, options)
@@ -231,7 +260,7 @@ def _from_arrow(values: pa.Array, options: Options) -> Column:
 def _refuse_nulls(values: pa.Array) -> None:
     row = first_null(values)
     if row >= 0:
-        raise ParseError(f"row {row} is null; {_EXAMPLE}")
+        raise _refused("row {row} is {found}", "null", row=row)
 
 
 def _normalized(built: Column, options: Options) -> Column:
@@ -246,7 +275,7 @@ def _normalized(built: Column, options: Options) -> Column:
     try:
         names = [_folded(name, options) for name in words.dictionary.to_pylist()]
     except UnicodeDecodeError as error:
-        raise ParseError(f"a tag is not valid UTF-8: {error.object!r}; {_EXAMPLE}") from None
+        raise _refused("a tag is not valid UTF-8: {found}", repr(error.object)) from None
     text_start, text = string_buffers(pa.array(names, pa.large_string()).take(words.indices))
     return built._replace(text_start=text_start, text=text)
 
@@ -266,13 +295,17 @@ def fold(tags: frozenset[str], options: Options) -> frozenset[str]:
     """Fold the tags of one parsed set. Refuses every set that `column` would refuse later, together
     with all sets staged beside it."""
     if len(tags) > options.max_tags:
-        raise ParseError(
-            f'{len(tags)} tags in one set; the limit is {options.max_tags} (option "max_tags")'
+        raise ParseError.of(
+            '{found} in one set; the limit is {limit} (option "max_tags")',
+            limit=options.max_tags,
+            found=f"{len(tags)} tags",
+            expected=f"at most {options.max_tags} tags",
+            example=EXAMPLE,
         )
     try:
         "".join(tags).encode()
-    except UnicodeEncodeError as error:
-        raise ParseError(f"a tag is not valid Unicode: {error.object!r}; {_EXAMPLE}") from None
+    except UnicodeEncodeError:
+        raise _not_unicode(tags) from None
     if not (options.casefold or options.normalize):
         return tags
     return frozenset(_folded(tag, options) for tag in tags)

@@ -31,7 +31,7 @@ from matchyard.engines.twigs.encoder.subscriptions.intake import (
 )
 from matchyard.engines.twigs.language.options import REFUSE, Options
 from matchyard.engines.twigs.oracle.elements import Read, read
-from matchyard.errors import ParseError, XmlError
+from matchyard.errors import XmlError
 
 _MOST_SIGNALS = 1 << 22  # of a batch to match; the document that reaches the limit is complete
 _NO_NAMES = Staging().take()[1]  # an empty vocabulary is enough to check a document
@@ -85,7 +85,7 @@ def parse_event(value: Any, options: Options) -> language.Document:
         encode(column([document], options), _NO_NAMES)
     except XmlError as error:
         where = f"the document at line {error.line}, column {error.column}"
-        raise ParseError(f"{where}: {error.reason}") from None
+        raise error.saying(f"{where}: {error.reason}") from None
     return document
 
 

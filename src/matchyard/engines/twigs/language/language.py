@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from matchyard.engines.twigs.language.formatting import format_twig
-from matchyard.engines.twigs.language.model import Twig
+from matchyard.engines.twigs.language.model import TWIG, Twig
 from matchyard.engines.twigs.language.normal_form import MAX_TREES, normalise, twig_of
 from matchyard.engines.twigs.language.xpath import parse_text
-from matchyard.engines.twigs.language.xpath_tokens import EXAMPLE
 from matchyard.errors import ParseError
 
 Subscription = Twig
@@ -30,7 +29,12 @@ def parse(value: Any, max_trees: int = MAX_TREES) -> Twig:
         return twig_of(parse_text(value), max_trees)
     if isinstance(value, Twig):
         return normalise(value, max_trees)
-    raise ParseError(f"not a twig: {value!r:.80}; expected text, {EXAMPLE}")
+    raise ParseError.of(
+        "not a twig: {found}; expected {expected}, for example: {example}",
+        found=f"{value!r:.80}",
+        expected="text",
+        example=TWIG,
+    )
 
 
 def parse_event(value: Any) -> Document:
@@ -43,7 +47,12 @@ def parse_event(value: Any) -> Document:
         return value
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
-    raise ParseError(f"not a document: {value!r:.80}; expected XML as bytes or text, such as <a/>")
+    raise ParseError.of(
+        "not a document: {found}; expected {expected}, such as {example}",
+        found=f"{value!r:.80}",
+        expected="XML as bytes or text",
+        example="<a/>",
+    )
 
 
 def format(twig: Twig) -> str:

@@ -6,11 +6,12 @@ import math
 import re
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from matchyard.errors import ParseError
 
 ANY = "*"  # the name of a node that any element has
+TWIG = '/dblp/article[author = "Ada"][@year > 1990]//title'  # an example, for errors
 DOCUMENT = -1  # the parent of the top nodes of a tree
 _FIRST = (
     r"A-Z_a-z\xC0-\xD6\xD8-\xF6\xF8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C-\u200D\u2070-\u218F"
@@ -33,6 +34,14 @@ class TwigError(ParseError):
     def __init__(self, message: str, part: str = "syntax") -> None:
         super().__init__(message, part)
         self.message, self.part = message, part
+
+    @classmethod
+    def _made(
+        cls, message: str, line: int | None, column: int | None, said: dict[str, Any]
+    ) -> Self:
+        error = cls(message, said["part"])
+        error.line, error.column = line, column
+        return error
 
     def __str__(self) -> str:
         return self.message

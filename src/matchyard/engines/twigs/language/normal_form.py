@@ -23,6 +23,7 @@ from matchyard.engines.twigs.language.model import (
     ANY,
     HALF,
     ROOT,
+    TWIG,
     Axis,
     Comparison,
     Node,
@@ -77,7 +78,8 @@ def normalise(twig: Twig, max_trees: int = MAX_TREES) -> Twig:
     _check_nodes(len(trees), _n_nodes(trees), max_trees)
     for node in (node for tree in trees for node in tree):
         if isinstance(node.name, Test):
-            raise TwigError(f"not a twig: {node.name} at the top; expected it below an element")
+            message = "not a twig: {found} at the top; expected {expected}"
+            raise _refused(message, str(node.name), "it below an element")
     return _in_order(trees)
 
 
@@ -178,7 +180,11 @@ def _nesting(node: Node) -> int:
 
 def _listed(parts: Any, what: str) -> tuple[Any, ...]:
     if not isinstance(parts, tuple | list):
-        raise TwigError(f"not {what}: {parts!r:.80}; expected a tuple of Nodes, or of such tuples")
+        message, nodes = (
+            "not {what}: {found}; expected {expected}",
+            "a tuple of Nodes, or of such tuples",
+        )
+        raise _refused(message, f"{parts!r:.80}", nodes, what=what)
     return tuple(parts)
 
 
@@ -187,21 +193,31 @@ def _member(kind: type[Member], value: Any) -> Member:
         return kind(value)
     except ValueError:
         known = ", ".join(f"{kind.__name__}.{one.name}" for one in kind)
-        raise TwigError(f"not one of {known}: {value!r:.80}") from None
+        message = "not {expected}: {found}"
+        raise _refused(message, f"{value!r:.80}", f"one of {known}") from None
+
+
+def _refused(
+    message: str, found: str, expected: str, part: str = "syntax", **said: Any
+) -> TwigError:
+    return TwigError.of(message, part=part, found=found, expected=expected, example=TWIG, **said)
 
 
 def _checked(node: Any, depth: int) -> Node:
     """Check a node and sort its children; a top node has depth 1."""
     if not isinstance(node, Node):
-        raise TwigError(f"not a node of a twig: {node!r:.80}; expected a Node")
+        raise _refused(
+            "not a node of a twig: {found}; expected {expected}", f"{node!r:.80}", "a Node"
+        )
     if depth > MAX_STEPS:
         _fail_of_depth()
     if isinstance(node.name, Test):
         if node.children or node.axis != Axis.CHILD:
-            raise TwigError(f"{node.name} has children or an axis; a test is of its parent")
+            message = "{found} has children or an axis; a test is of its parent"
+            raise _refused(message, str(node.name), "a test without children, on the axis CHILD")
         return Node(Axis.CHILD, _checked_test(node.name), bool(node.is_negated))
     if not isinstance(node.name, str) or not (node.name == ANY or is_name(node.name)):
-        raise TwigError(f"not the name of an element: {node.name!r:.80}")
+        raise _refused("not {expected}: {found}", f"{node.name!r:.80}", "the name of an element")
     listed = _listed(node.children, f"the children of {node.name!r:.80}")
     children = _sorted({_checked(child, depth + 1) for child in listed})
     return Node(_member(Axis, node.axis), node.name, bool(node.is_negated), children)
@@ -211,20 +227,24 @@ def _checked_test(test: Test) -> Test:
     source, how = _member(Source, test.source), _member(Comparison, test.comparison)
     operand = test.operand
     if (source == Source.ATTRIBUTE) != (test.attribute is not None):
-        raise TwigError(f"{test}: Source.ATTRIBUTE, and nothing else, has the name of an attribute")
+        rule = "Source.ATTRIBUTE, and nothing else, has the name of an attribute"
+        raise _refused("{found}: {expected}", str(test), rule)
     attribute = test.attribute
     if attribute is not None and not (isinstance(attribute, str) and is_name(attribute)):
-        raise TwigError(f"not the name of an attribute: {attribute!r:.80}")
+        raise _refused("not {expected}: {found}", f"{attribute!r:.80}", "the name of an attribute")
     if how == Comparison.EXISTS:
         if source == Source.VALUE or operand is not None:
-            raise TwigError(f"{test}: only attributes and texts can be absent, without an operand")
+            rule = "only attributes and texts can be absent, without an operand"
+            raise _refused("{found}: {rule}", str(test), "a comparison with an operand", rule=rule)
         return Test(source, test.attribute, how, None)
     if how in (Comparison.EQUAL, Comparison.UNEQUAL):
         if not isinstance(operand, str) or HALF.search(operand):
-            raise TwigError(f"{test}: EQUAL and UNEQUAL compare with text, not {operand!r}")
+            message = "{test}: EQUAL and UNEQUAL compare with {expected}, not {found}"
+            raise _refused(message, repr(operand), "text", test=test)
         return Test(source, test.attribute, how, operand)
     if isinstance(operand, bool) or not isinstance(operand, (int, float)):
-        raise TwigError(f"{test}: {how.name} compares with a number, not {operand!r}")
+        message = "{test}: {how} compares with {expected}, not {found}"
+        raise _refused(message, repr(operand), "a number", test=test, how=how.name)
     return Test(source, test.attribute, how, finite(operand))
 
 
@@ -235,14 +255,16 @@ def finite(number: float) -> float:
     except OverflowError:
         value = math.inf
     if not math.isfinite(value):
-        raise TwigError(f"not a number that a double can hold: {number!r:.40}")
+        double = "a number that a double can hold"
+        raise _refused("not {expected}: {found}", f"{number!r:.40}", double)
     return value + 0.0
 
 
 def _check_count(n_trees: int, limit: int) -> None:
     if n_trees > limit:
-        raise TwigError(
-            f"not a twig: its alternatives (or, |) stand for more than {limit} trees; expected "
+        raise _refused(
+            "not a twig: its alternatives (or, |) stand for {found}; expected {expected}",
+            f"more than {limit} trees",
             "fewer, or a higher option max_trees",
             "limit",
         )
@@ -251,16 +273,18 @@ def _check_count(n_trees: int, limit: int) -> None:
 def _check_nodes(n_trees: int, n_nodes: int, limit: int) -> None:
     most = max(_LEAST_NODES, _NODES_EACH * limit)
     if n_trees > 1 and n_nodes > most:
-        raise TwigError(
-            f"not a twig: its alternatives (or, |) stand for {n_trees} trees of {n_nodes} nodes in "
-            f"all; expected at most {most}, or a higher option max_trees",
+        raise _refused(
+            "not a twig: its alternatives (or, |) stand for {found}; expected {expected}",
+            f"{n_trees} trees of {n_nodes} nodes in all",
+            f"at most {most}, or a higher option max_trees",
             "limit",
         )
 
 
 def _fail_of_depth() -> None:
-    raise TwigError(
-        f"not a twig: nested too deeply; expected at most {MAX_STEPS} steps below each other and "
-        f"{MAX_NESTING} brackets within each other",
+    raise _refused(
+        "not a twig: {found}; expected {expected}",
+        "nested too deeply",
+        f"at most {MAX_STEPS} steps below each other and {MAX_NESTING} brackets within each other",
         "limit",
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from matchyard.engines.twigs.language.model import HALF, WORD, TwigError
+from matchyard.engines.twigs.language.model import HALF, TWIG, WORD, TwigError
+from matchyard.errors import place_after
 
-EXAMPLE = 'for example: /dblp/article[author = "Ada"][@year > 1990]//title'
+EXAMPLE = f"for example: {TWIG}"
 _TOKEN = re.compile(
     rf"""[ \t\r\n]*(
         "(?:[^"]|"")*" | '(?:[^']|'')*' | [0-9]+(?:\.[0-9]*)? | \.[0-9]+
@@ -31,6 +32,22 @@ UNSUPPORTED = {
 }
 
 
+_INSTEAD = {
+    "arithmetic": "a path, a text or a number",
+    "axis": "one of the axes child, descendant and attribute",
+    "comparison": "a path on one side, and a text or a number on the other",
+    "constant": "a path or a comparison",
+    "document": "an element first",
+    "function": "not() or text()",
+    "group": "a comparison, and, or, or the end",
+    "node": "the name of an element, @ and a name, or text()",
+    "position": "a condition",
+    "predicate": "the name of an element or * before it",
+    "variable": "a text or a number",
+    "wildcard": "a whole name",
+}
+
+
 class Tokens:
     """The tokens of a text and the current position; tokens after the last one are empty."""
 
@@ -40,7 +57,8 @@ class Tokens:
         self.at = 0
         half = HALF.search(text)
         if half is not None:
-            raise self._error_at(half.start(), f"found {half[0]!r}, half a character", "syntax")
+            message, found = "found {found}, half a character", repr(half[0])
+            raise self._error_at(half.start(), message, "syntax", found, "whole characters")
 
     @property
     def token(self) -> str:
@@ -64,34 +82,45 @@ class Tokens:
     def unsupported(self, part: str, at: int | None = None) -> NoReturn:
         """Raise the error that a token is from an unsupported part of XPath."""
         at = self.at if at is None else at
-        raise self._error(at, f"found {_shorten(self.all[at])}; {UNSUPPORTED[part]}", part)
+        message = f"found {{found}}; {UNSUPPORTED[part]}"
+        raise self._error(at, message, part, _shorten(self.all[at]), _INSTEAD[part])
 
     def fail(self, expected: str, at: int | None = None, part: str = "syntax") -> NoReturn:
         """Raise the error that something else was expected."""
         at = self.at if at is None else at
         token = self.all[at]
-        seen = f"found {_shorten(token)}" if token else "it ends here"
+        seen = "found {found}" if token else "it ends here"
         if token in ('"', "'"):
             seen += ", which is not closed"
-        raise self._error(at, f"{seen}; expected {expected}", part)
+        found = _shorten(token) if token else "the end"
+        raise self._error(at, f"{seen}; expected {{expected}}", part, found, expected)
 
-    def _error(self, at: int, message: str, part: str) -> TwigError:
+    def _error(self, at: int, message: str, part: str, found: str, expected: str) -> TwigError:
         """The message with the line of the text and a caret below the token."""
         starts = [token.start(1) for token in _TOKEN.finditer(self.text)]
         end = len(self.text.rstrip(" \t\r\n"))
-        return self._error_at(starts[at] if at < len(starts) else end, message, part)
+        position = starts[at] if at < len(starts) else end
+        return self._error_at(position, message, part, found, expected)
 
-    def _error_at(self, position: int, message: str, part: str) -> TwigError:
-        before = self.text[:position].split("\n")
-        column, whole = len(before[-1]), self.text.split("\n")[len(before) - 1]
-        from_column = max(0, column - 60)
-        line = re.sub(r"\s", " ", whole[from_column : column + 40])
-        line = HALF.sub("\ufffd", line)
-        where = f"column {column + 1}"
-        if len(before) > 1:
-            where = f"line {len(before)}, {where}"
-        caret = " " * (column - from_column) + "^"
-        return TwigError(f"not a twig: {where}: {message}\n  {line}\n  {caret}\n{EXAMPLE}", part)
+    def _error_at(
+        self, position: int, message: str, part: str, found: str, expected: str
+    ) -> TwigError:
+        line, column = place_after(self.text[:position])
+        whole = self.text.split("\n")[line - 1]
+        from_column = max(0, column - 61)
+        shown = re.sub(r"\s", " ", whole[from_column : column + 39])
+        return TwigError.of(
+            f"not a twig: {{where}}: {message}\n  {{shown}}\n  {{caret}}\nfor example: {{example}}",
+            where=f"column {column}" if line == 1 else f"line {line}, column {column}",
+            shown=HALF.sub("\ufffd", shown),
+            caret=" " * (column - 1 - from_column) + "^",
+            part=part,
+            line=line,
+            column=column,
+            found=found,
+            expected=expected,
+            example=TWIG,
+        )
 
 
 def _shorten(token: str) -> str:

@@ -21,6 +21,9 @@ Signal = tuple[str, str] | tuple[str, str, dict[str, str]]
 
 _TAG = re.compile(r"""<(?:"[^"]*"|'[^']*'|[^"'>])*>|&[^;]*;""")
 _LITERAL = re.compile(r""" "[^"]*" | '[^']*' """, re.VERBOSE)
+_PIECE = re.compile(r"[<&]?[^<>&;\s]{1,39}[>;]?|.", re.DOTALL)  # of a malformed document
+_DECLARED = "an entity that the document declares"
+EXAMPLE = "<a><b/></a>"
 _TAG_BYTES = 256  # are decoded first; most tags are shorter
 
 
@@ -110,8 +113,14 @@ class _Reader:
         """Read the whole document."""
         limit = self._options.max_document_bytes
         if len(self._data) > limit:
-            raise XmlError(
-                f'{len(self._data)} bytes; the limit is {limit} (option "max_document_bytes")', 1, 1
+            raise XmlError.of(
+                '{found}; the limit is {limit} (option "max_document_bytes")',
+                limit=limit,
+                line=1,
+                column=1,
+                found=f"{len(self._data)} bytes",
+                expected=f"at most {limit} bytes",
+                example=EXAMPLE,
             )
         self.feed(is_final=True)
 
@@ -120,23 +129,40 @@ class _Reader:
         try:
             self._parser.Parse(self._data, is_final)
         except expat.ExpatError as error:
-            reason = expat.ErrorString(error.code)
-            raise XmlError(reason, error.lineno, error.offset + 1) from None
+            raise XmlError.of(
+                "{reason}",
+                reason=expat.ErrorString(error.code),
+                line=error.lineno,
+                column=error.offset + 1,
+                found=self._piece(),
+                expected="well-formed XML",
+                example=EXAMPLE,
+            ) from None
         except (ValueError, LookupError) as error:  # an encoding that Python does not know
             if isinstance(error, XmlError):
                 raise
-            raise self._refused(f"cannot be decoded: {error}") from None
+            message = "cannot be decoded: {found}"
+            raise self._refused(message, str(error), "an encoding that is known") from None
 
-    def _refused(self, reason: str) -> XmlError:
-        line, column = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber
-        return XmlError(reason, line, column + 1)
+    def _refused(self, message: str, found: str, expected: str, **said: Any) -> XmlError:
+        return XmlError.of(
+            message,
+            line=self._parser.CurrentLineNumber,
+            column=self._parser.CurrentColumnNumber + 1,
+            found=found,
+            expected=expected,
+            example=EXAMPLE,
+            **said,
+        )
 
     def _open(self, name: str, attributes: dict[str, str]) -> None:
         self._end_text()
         self.n_open += 1
         if self.n_open > self._options.max_depth:
             limit = self._options.max_depth
-            raise self._refused(f'more than {limit} elements in each other (option "max_depth")')
+            what = f"{limit} elements in each other"
+            message = '{found} (option "max_depth")'
+            raise self._refused(message, f"more than {what}", f"at most {what}")
         if attributes:
             self._count(sum(len(value.encode()) for value in attributes.values()))
             # If a DTD might define them, expat skips undefined entities in attributes silently.
@@ -160,8 +186,10 @@ class _Reader:
         if self._n_delivered > limit + len(self._data):
             raise self._refused_size(f"entities expand to more than {limit} bytes")
 
-    def _refused_size(self, reason: str) -> XmlError:
-        return self._refused(f'{reason} (option "max_entity_expansion")')
+    def _refused_size(self, found: str) -> XmlError:
+        limit = self._options.max_entity_expansion
+        message = '{found} (option "max_entity_expansion")'
+        return self._refused(message, found, f"at most {limit} bytes of entities")
 
     def _end_text(self, *_: Any) -> None:
         if self._text:
@@ -177,7 +205,7 @@ class _Reader:
             try:
                 self.entities.declare(name, value, value is None and notation is None)
             except NestingError as error:
-                raise self._refused(str(error)) from None
+                raise self._refused("{found}", str(error), "fewer entities in each other") from None
 
     def _declare_attribute(self, element: str, name: str, kind: str, value: Any, *_: Any) -> None:
         """Refuse undefined entities in defaults, which expat skips if a DTD might define them."""
@@ -199,8 +227,8 @@ class _Reader:
             raise self._undefined(name)
 
     def _refuse_external(self, *where: str | None) -> int:
-        reason = f"an external entity, {where[-2]!r}, which is not fetched"
-        raise self._refused(f'{reason} (option "undefined_entities")')
+        message = '{found}, which is not fetched (option "undefined_entities")'
+        raise self._refused(message, f"an external entity, {where[-2]!r}", _DECLARED)
 
     def _refuse_undefined_in(self, text: str) -> None:
         name = self.entities.undefined(text)
@@ -235,4 +263,12 @@ class _Reader:
         return find_encoding(self._data[:LONGEST_DECLARATION]).name
 
     def _undefined(self, name: str) -> XmlError:
-        return self._refused(f'undefined entity {name!r} (option "undefined_entities")')
+        message = 'undefined entity {found} (option "undefined_entities")'
+        return self._refused(message, repr(name), _DECLARED)
+
+    def _piece(self) -> str | None:
+        """The piece of the document that expat is at; None if the encoding is not known."""
+        try:
+            return self._read_on(_PIECE) or "the end"
+        except (LookupError, UnicodeError):
+            return None

@@ -25,10 +25,13 @@ from matchyard.engines.predicates.encoder.events.tables import (
 from matchyard.engines.predicates.encoder.json.scanner import NO_OFFSETS, read_json
 from matchyard.engines.predicates.encoder.layout import Column
 from matchyard.engines.predicates.language.canonical import nearest
-from matchyard.errors import JsonError, ParseError, shorten
+from matchyard.errors import JsonError, ParseError, place_after, shorten
 from matchyard.kernels.strings import string_buffers
 
-_EXAMPLE = 'expected an object, e.g. {"area": "north", "temp": 31.5}'
+_EXAMPLE = '{"area": "north", "temp": 31.5}'
+_OBJECT = f"an object, e.g. {_EXAMPLE}"
+_LIST = "a list of objects"
+_VALUES = "numbers, text, true, false, null, objects and arrays"
 _BYTES = (bytes, bytearray, memoryview)
 _LISTS = (list, tuple)
 _TIMES = "mM"  # of NumPy, which makes integers of some and objects of others
@@ -85,7 +88,19 @@ def _sliceable(events: Any) -> Any:
         values = events.tolist()
         if isinstance(values, list):  # an array without dimensions has none
             return values
-    raise ParseError(f"not a column of events, but {_shown(events)}; expected a list of objects")
+    message = "not a column of events, but {found}; expected {expected}"
+    raise ParseError.of(message, found=_shown(events), expected=_LIST, example=_EXAMPLE)
+
+
+def _refused(row: int, message: str, found: str, expected: str = _OBJECT, **said: Any) -> JsonError:
+    return JsonError.of(
+        message, event=row, found=found, expected=expected, example=_EXAMPLE, **said
+    )
+
+
+def _not_a_table(found: str) -> ParseError:
+    message = "not a table of events: {found}"
+    return ParseError.of(message, found=found, expected=_LIST, example=_EXAMPLE)
 
 
 def _shown(value: Any) -> str:
@@ -110,7 +125,16 @@ def _from_python(events: Sequence[Any], depth: int) -> Column:
         return _from_dicts(events, depth)
     if kinds <= {bytes}:
         return _from_parts(events, depth)
-    return _from_parts([_as_bytes(event, row) for row, event in enumerate(events)], depth)
+    try:
+        return _from_parts([_as_bytes(event, row) for row, event in enumerate(events)], depth)
+    except JsonError as error:
+        raise _without_place(error) if isinstance(events[error.event], dict) else error from None
+
+
+def _without_place(error: JsonError) -> JsonError:
+    """The error of an event that was no text: users have not seen the JSON of it."""
+    error.line = error.column = None
+    return error
 
 
 def one_text(event: Any) -> bytes | None:
@@ -130,6 +154,13 @@ def one_text(event: Any) -> bytes | None:
 
 
 def _from_dicts(events: Sequence[dict[Any, Any]], depth: int) -> Column:
+    try:
+        return _from_written(events, depth)
+    except JsonError as error:
+        raise _without_place(error) from None
+
+
+def _from_written(events: Sequence[dict[Any, Any]], depth: int) -> Column:
     """Write all events as one text; if that fails, one by one, for the number of the wrong event."""
     try:
         data = _JSON.encode(events)
@@ -150,7 +181,7 @@ def _check_names(value: Any, row: int) -> None:
     if isinstance(value, dict):
         for name, inner in value.items():
             if not isinstance(name, str):
-                raise JsonError(f"has a name that is no text: {_shown(name)}", row)
+                raise _refused(row, "has a name that is no text: {found}", _shown(name), "text")
             if isinstance(inner, _NESTED):
                 _check_names(inner, row)
     elif isinstance(value, np.ndarray):
@@ -171,19 +202,21 @@ def _as_bytes(event: Any, row: int) -> bytes:
             return str.encode(event)
     except UnicodeEncodeError as error:
         near = error.object[max(0, error.start - 20) : error.end + 20]
-        raise JsonError(f"has text that is not Unicode: {near!r}", row) from None
+        line, column = place_after(event[: error.start]) if isinstance(event, str) else (None, None)
+        message = "has text that is not Unicode: {found}"
+        raise _refused(row, message, repr(near), "Unicode", line=line, column=column) from None
     except RecursionError:
-        raise JsonError("is nested too deep, or within itself", row) from None
+        raise _refused(row, "is {found}", "nested too deep, or within itself") from None
     except TypeError as error:
-        expected = "expected numbers, text, true, false, null, objects and arrays"
-        raise JsonError(f"has a value that is not JSON: {error}; {expected}", row) from None
+        message = "has a value that is not JSON: {found}; expected {expected}"
+        raise _refused(row, message, str(error), _VALUES) from None
     except ParseError:
         raise
     except Exception as error:
-        raise JsonError(f"cannot be written as JSON: {error}", row) from error
+        raise _refused(row, "cannot be written as JSON: {found}", str(error)) from error
     if isinstance(event, _BYTES):
         return bytes(event)
-    raise JsonError(f"is no object: {_shown(event)}; {_EXAMPLE}", row)
+    raise _refused(row, "is no object: {found}; expected {expected}", _shown(event))
 
 
 def _encoded(event: dict[Any, Any]) -> str:
@@ -218,10 +251,10 @@ def _as_table(events: Any) -> pa.Table:
             return events.to_arrow()
         return _from_pandas(events)
     except RecursionError:
-        raise ParseError("not a table of events: a value nested too deep, or in itself") from None
+        raise _not_a_table("a value nested too deep, or in itself") from None
     except Exception as error:  # of pandas, of Arrow, or of a class of users
         reasons = "; ".join(map(str, error.args))  # of pandas: what, and in which column
-        raise ParseError(f"not a table of events: {reasons}") from None
+        raise _not_a_table(reasons) from None
 
 
 def _from_pandas(events: Any) -> pa.Table:
@@ -251,7 +284,7 @@ def _from_arrow(events: pa.Array | pa.ChunkedArray, depth: int) -> Column:
     kind = events.type
     row = first_null(events)
     if row >= 0:
-        raise JsonError(f"is null; {_EXAMPLE}", row)
+        raise _refused(row, "is {found}; expected {expected}", "null")
     if pa.types.is_struct(kind):
         names = [field.name for field in kind]
         column = from_table(names, events.flatten(), len(events))
@@ -274,7 +307,8 @@ def _json_buffers(events: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64
     elif pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
         events = events.cast(pa.large_binary())
     else:
-        raise ParseError(f"not a column of events: its type is {kind}; {_EXAMPLE}")
+        message = "not a column of events: its type is {found}; expected {expected}"
+        raise ParseError.of(message, found=str(kind), expected=_OBJECT, example=_EXAMPLE)
     start, text = string_buffers(events)
     # Only the slice's own text: where it has escapes, all of it is copied.
     return text[start[0] : start[-1]], start - start[0]

@@ -25,11 +25,13 @@ from matchyard.engines.predicates.encoder.layout import (
     WHERE,
     Column,
 )
+from matchyard.engines.predicates.language.examples import EVENT
 from matchyard.errors import JsonError, ParseError
 from matchyard.kernels.strings import Interner, string_buffers
 
 NESTED = None  # the table has lists: Python reads such events
 _NO_TEXT = np.empty(0, np.uint8)
+_ONCE = "each name once"
 
 
 class _Values(NamedTuple):
@@ -80,7 +82,8 @@ def from_map(events: pa.Array) -> Column | None:
     """The events of a column of maps from names to values, or NESTED."""
     named = events.type.key_type
     if not (pa.types.is_string(named) or pa.types.is_large_string(named)):
-        raise ParseError(f"not a column of events: its names are {named}; expected text")
+        message = "not a column of events: its names are {found}; expected {expected}"
+        raise ParseError.of(message, found=str(named), expected="text", example=EVENT)
     if _is_nested(events.type.item_type) or pa.types.is_struct(events.type.item_type):
         return NESTED
     offsets = np.asarray(events.offsets).astype(np.int64)
@@ -92,7 +95,9 @@ def from_map(events: pa.Array) -> Column | None:
     pairs = np.sort(rows << 32 | names)
     if np.any(pairs[1:] == pairs[:-1]):
         row = int(pairs[np.flatnonzero(pairs[1:] == pairs[:-1])[0]] >> 32)
-        raise JsonError("has a name twice", row)
+        raise JsonError.of(
+            "has {found}", event=row, found="a name twice", expected=_ONCE, example=EVENT
+        )
     kept = np.ones(len(keys), np.bool_) if items.is_there is None else items.is_there
     n_before = np.zeros(len(keys) + 1, np.int64)
     np.cumsum(kept, out=n_before[1:])
@@ -107,7 +112,8 @@ def read_rows(rows: pa.Table | pa.Array) -> list[dict[str, Any]]:
     try:
         return [_without_nulls(row) for row in rows.to_pylist(maps_as_pydicts="strict")]
     except (KeyError, ValueError, pa.ArrowException) as error:  # as of a name twice in a struct
-        raise ParseError(f"not a column of events: {error}") from None
+        message = "not a column of events: {found}"
+        raise ParseError.of(message, found=str(error), expected=_ONCE, example=EVENT) from None
 
 
 def _without_nulls(value: Any) -> Any:
@@ -131,7 +137,8 @@ def _is_packed(kind: pa.DataType) -> bool:
 def _fields(names: Sequence[str], arrays: Sequence[pa.Array]) -> Any:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ParseError(f"two columns have the name {twice!r}; expected each name once")
+        message = "two columns have the name {found}; expected {expected}"
+        raise ParseError.of(message, found=repr(twice), expected=_ONCE, example=EVENT)
     for name, array in zip(names, arrays):
         if pa.types.is_struct(array.type):
             inner = [f"{name}.{field.name}" for field in array.type]
@@ -196,7 +203,13 @@ def _texts(
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.large_string())
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
-        raise ParseError(f"{what} is of type {array.type}; expected numbers, text, true or false")
+        raise ParseError.of(
+            "{what} is of type {found}; expected {expected}",
+            what=what,
+            found=str(array.type),
+            expected="numbers, text, true or false",
+            example=EVENT,
+        )
     start, text = string_buffers(array)
     return start[:-1] - start[0], np.diff(start), text[start[0] : start[-1]]
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchyard.engines.predicates.language.events import foreign_encoding
-from matchyard.errors import JsonError
+from matchyard.errors import JsonError, place_after
 
 NO_FAULT = 0
 # Not faults of the text: the scanner needs a larger buffer.
@@ -27,7 +27,9 @@ _MESSAGES = {
     NOT_UTF8: "these bytes are not UTF-8",
     DEEP: 'nested deeper than {limit} levels (option "max_depth")',
 }
-_EXAMPLE = 'e.g. {"area": "north", "temp": 31.5}'
+_EXPECTED = (OBJECT, NAME, COLON, COMMA, NO_VALUE, TRAILING)  # their messages say what
+_EXAMPLE = '{"area": "north", "temp": 31.5}'
+_OBJECT = f"an object, e.g. {_EXAMPLE}"
 
 
 def refuse(
@@ -38,8 +40,19 @@ def refuse(
     message = message or _MESSAGES[fault].format(limit=limit)
     near = bytes(text[max(start, position - 20) : min(end, position + 20)])
     seen = "the end" if position >= end else repr(bytes(text[position : position + 1]))[1:]
-    return JsonError(
-        f"is not JSON at byte {position - start}: {message}; found {seen} "
-        f"in {near.decode(errors='replace')!r}; expected an object, {_EXAMPLE}",
-        event,
+    at = bytes(text[position : min(end, position + 4)]).decode(errors="replace")[:1]
+    line, column = place_after(bytes(text[start:position]).decode(errors="replace"))
+    return JsonError.of(
+        "is not JSON at byte {byte}: {message}; found {seen} in {near!r}; expected {object}",
+        byte=position - start,
+        message=message,
+        seen=seen,
+        near=near.decode(errors="replace"),
+        object=_OBJECT,
+        event=event,
+        line=line,
+        column=column,
+        found=at if at.isprintable() and at not in ("", "\ufffd") else seen,
+        expected=message.removeprefix("expected ") if fault in _EXPECTED else _OBJECT,
+        example=_EXAMPLE,
     )

@@ -17,17 +17,18 @@ from numpy.typing import NDArray
 
 from matchyard.engines.predicates.encoder.layout import Kind
 from matchyard.engines.predicates.encoder.subscriptions.arrow_operands import (
-    EXAMPLE,
     Operand,
     distinct,
     is_text,
     nulls,
     read_operand,
+    refused,
 )
 from matchyard.engines.predicates.encoder.subscriptions.coding import pair_of
 from matchyard.engines.predicates.encoder.subscriptions.operators import write_constraint
 from matchyard.engines.predicates.encoder.subscriptions.pieces import HIGH, OPEN, Form, Pieces
 from matchyard.engines.predicates.language.canonical import alternatives, check_operator, make_test
+from matchyard.engines.predicates.language.examples import PREDICATE
 from matchyard.errors import ParseError
 from matchyard.kernels.csr import ragged
 
@@ -55,14 +56,19 @@ def from_lists(values: pa.Array) -> tuple[Pieces, pa.Array, pa.Array]:
     if pa.types.is_null(inner.type) and len(inner) == 0:
         inner = pa.array([], pa.struct([("name", pa.string()), ("op", pa.string())]))
     if not pa.types.is_struct(inner.type):
-        raise ParseError(f"not a column of predicates: its lists are of {inner.type}; {EXAMPLE}")
+        raise refused("not a column of predicates: its lists are of {found}", str(inner.type))
     rows = _Rows(row_start, filter_start)
     rows.refuse(nulls(inner), "null instead of a constraint")
     members = map(_plain, inner.flatten())
     fields = dict(zip((field.name for field in inner.type), members, strict=True))
     for name in fields:
         if name not in _FIELDS:
-            raise ParseError(f"constraints have no {name!r}; expected {', '.join(_FIELDS)}")
+            raise ParseError.of(
+                "constraints have no {found}; expected {expected}",
+                found=repr(name),
+                expected=", ".join(_FIELDS),
+                example=PREDICATE,
+            )
     names, name_ids = distinct(_required(fields, "name", rows))
     built, texts = _pieces(fields, rows)
     if len(built.kinds) != len(inner):
@@ -83,32 +89,32 @@ class _Rows:
     def refuse(self, wrong: NDArray[np.bool_], what: str) -> None:
         """Raise an error for the first constraint that is wrong, if any."""
         if wrong.any():
-            self.fail(int(wrong.argmax()), f"{what}; {EXAMPLE}")
+            self.fail(int(wrong.argmax()), refused("{found}", what))
 
     def refuse_empty(self, constraint: int) -> None:
         """Raise an error for an empty interval; -1 means that there is none."""
         if constraint >= 0:
-            self.fail(constraint, f"no value lies between the ends of 'between'; {EXAMPLE}")
+            self.fail(constraint, refused("{found}", "no value lies between the ends of 'between'"))
 
     def check_operator(self, constraint: int, op: str) -> None:
         """Raise an error if `op` is not an operator."""
         try:
             check_operator(op)
         except ParseError as error:
-            self.fail(constraint, str(error))
+            self.fail(constraint, error)
 
-    def fail(self, constraint: int, what: str) -> NoReturn:
-        """Raise an error for a constraint."""
+    def fail(self, constraint: int, error: ParseError) -> NoReturn:
+        """Raise the error of a constraint with its row."""
         at = int(np.searchsorted(self._filter_start, constraint, side="right")) - 1
         row = int(np.searchsorted(self._row_start, at, side="right")) - 1
-        raise ParseError(f"row {row}: {what}")
+        raise error.saying(f"row {row}: {error}")
 
 
 def _unpack(values: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
     """Offsets and members of a list column."""
     if values.null_count:
         row = pc.index(pc.is_null(values), True).as_py()
-        raise ParseError(f"row {row} is null; {EXAMPLE}")
+        raise refused("row {row} is {found}", "null", row=row)
     if pa.types.is_fixed_size_list(values.type):
         offsets = (values.offset + np.arange(len(values) + 1)) * values.type.list_size
     else:
@@ -126,10 +132,10 @@ def _plain(values: pa.Array) -> pa.Array:
 
 def _required(fields: dict[str, pa.Array], name: str, rows: _Rows) -> pa.Array:
     if name not in fields:
-        raise ParseError(f"constraints without {name!r}; {EXAMPLE}")
+        raise refused("{found}", f"constraints without {name!r}")
     texts = fields[name]
     if not is_text(texts.type):
-        raise ParseError(f"{name!r} is of type {texts.type}, not text; {EXAMPLE}")
+        raise refused("{name!r} is of type {found}, not text", str(texts.type), name=name)
     rows.refuse(nulls(texts), f"a constraint whose {name!r} is null")
     return texts
 
@@ -202,7 +208,8 @@ def _refuse_values(
         constraint_at = int(wrong.argmax())
         op = op_names[op_ids[constraint_at]]
         rows.check_operator(constraint_at, op)
-        rows.fail(constraint_at, f"{op!r} takes text in a column, not a number; {EXAMPLE}")
+        message = "{op!r} takes text in a column, not {found}"
+        rows.fail(constraint_at, refused(message, "a number", op=op))
     is_between = comparison == _BETWEEN
     if is_between.any():
         rows.refuse(
@@ -254,7 +261,7 @@ def _templates(
             try:
                 test = make_test(op, _compared(op, constraint_at, value, high))
             except ParseError as error:
-                rows.fail(constraint_at, str(error))
+                rows.fail(constraint_at, error)
             pieces = write_constraint(alternatives("", [test])[0].tests, text_id)
             counts.append(len(pieces))
             words.extend(word for piece in pieces for word in piece)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +10,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from matchyard.engines.predicates.encoder.subscriptions.pieces import Form
+from matchyard.engines.predicates.language.examples import PREDICATE
 from matchyard.errors import ParseError
 
-EXAMPLE = "expected constraints, e.g. [{'name': 'temp', 'op': '>', 'value': 30}]"
+_CONSTRAINTS = "constraints, e.g. [{'name': 'temp', 'op': '>', 'value': 30}]"
+
+
+def refused(message: str, found: str, **said: Any) -> ParseError:
+    """The error of a column with this message, and what was expected instead."""
+    whole = f"{message}; expected {{expected}}"
+    return ParseError.of(whole, found=found, expected=_CONSTRAINTS, example=PREDICATE, **said)
 
 
 class Operand(NamedTuple):
@@ -28,7 +35,7 @@ def read_operand(fields: dict[str, pa.Array], name: str, n_constraints: int) -> 
     """The operands in a field; the texts of `value` may have their own field."""
     values, texts = fields.get(name), fields.get("text") if name == "value" else None
     if texts is not None and not (is_text(texts.type) or pa.types.is_null(texts.type)):
-        raise ParseError(f"'text' is of type {texts.type}, not text; {EXAMPLE}")
+        raise refused("'text' is of type {found}, not text", str(texts.type))
     forms, words = np.zeros(n_constraints, np.uint8), np.zeros(n_constraints, np.int64)
     ids, others = np.full(n_constraints, -1, np.int32), pa.array([], pa.large_string())
     if values is not None and is_text(values.type):
@@ -42,7 +49,7 @@ def read_operand(fields: dict[str, pa.Array], name: str, n_constraints: int) -> 
         forms, words = _numbers(values, name)
     if texts is not None and not pa.types.is_null(texts.type):
         if len(others):
-            raise ParseError(f"'value' is bool, and there is 'text' beside it; {EXAMPLE}")
+            raise refused("'value' is {found}", "bool, and there is 'text' beside it")
         others, ids = distinct(texts)
         forms[ids >= 0] = Form.NONE  # a text counts more than a number beside it
     return Operand(forms, words, ids, others)
@@ -51,9 +58,8 @@ def read_operand(fields: dict[str, pa.Array], name: str, n_constraints: int) -> 
 def _numbers(values: pa.Array, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Forms and words of a column of numbers."""
     if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
-        raise ParseError(
-            f"{name!r} is of type {values.type}; expected numbers, text or bool; {EXAMPLE}"
-        )
+        message = "{name!r} is of type {found}; expected numbers, text or bool"
+        raise refused(message, str(values.type), name=name)
     plain = (values.fill_null(0) if values.null_count else values).to_numpy()
     if pa.types.is_floating(values.type):
         words = plain.astype(np.float64, copy=False).view(

@@ -28,7 +28,8 @@ from matchyard.kernels.strings import Interner, Names
 
 VALUES = "predicates"  # the only kind of columns and batches
 _MOST_GROUPS = int(np.iinfo(np.int16).max)
-_EXAMPLE = "expected predicates, e.g. ['temp > 30 and area = \"north\"']"
+_EXAMPLE = 'temp > 30 and area = "north"'
+_PREDICATES = f"predicates, e.g. ['{_EXAMPLE}']"
 
 
 class Subscriptions(NamedTuple):
@@ -60,8 +61,13 @@ def subscription_column(values: Any, max_filters: int, max_tests: int) -> Subscr
         n_filters = np.diff(column.pieces.row_start)
         if n_filters.max(initial=0) > max_filters:
             row = int(n_filters.argmax())
-            raise ParseError(
-                f"row {row} has {n_filters[row]} filters, more than max_filters={max_filters}"
+            raise ParseError.of(
+                "row {row} has {found}, more than max_filters={limit}",
+                row=row,
+                limit=max_filters,
+                found=f"{n_filters[row]} filters",
+                expected=f"at most {max_filters} filters",
+                example=_EXAMPLE,
             )
         return column
     return _from_python(values, max_filters, max_tests)
@@ -69,27 +75,43 @@ def subscription_column(values: Any, max_filters: int, max_tests: int) -> Subscr
 
 def _as_rows(values: Any) -> Any:
     """A column as a list, or as Arrow where its rows are lists of constraints."""
-    refuse_single(values, "predicates", _EXAMPLE)
+    refuse_single(values, "predicates", _PREDICATES, _EXAMPLE)
     values = as_arrow(values)
     if isinstance(values, pa.Array):
         if pa.types.is_struct(values.type) and any(
             field.name == "op" and is_text(field.type) for field in values.type
         ):
-            raise ParseError("rows of one constraint; expected a list of constraints per row")
+            raise ParseError.of(
+                "{found}; expected {expected}",
+                found="rows of one constraint",
+                expected="a list of constraints per row",
+                example=_EXAMPLE,
+            )
         return values if is_list(values.type) else values.to_pylist()
     if not isinstance(values, Iterable):
-        raise ParseError(f"not a column of predicates, but {shorten(values)}; {_EXAMPLE}")
+        raise _not_a_column(values)
     try:
         return list(values)
     except TypeError:  # an array without dimensions
-        raise ParseError(f"not a column of predicates, but {shorten(values)}; {_EXAMPLE}") from None
+        raise _not_a_column(values) from None
+
+
+def _not_a_column(values: Any) -> ParseError:
+    message = "not a column of predicates, but {found}; expected {expected}"
+    return ParseError.of(message, found=shorten(values), expected=_PREDICATES, example=_EXAMPLE)
 
 
 def checked(predicate: Predicate) -> Predicate:
     """The predicate, unless one of its filters has more negated groups than can be numbered."""
     most = max((len(one.fails) for one in predicate.filters), default=0)
     if most > _MOST_GROUPS:
-        raise ParseError(f"{most} negated groups in a filter; the limit is {_MOST_GROUPS}")
+        raise ParseError.of(
+            "{found} in a filter; the limit is {limit}",
+            limit=_MOST_GROUPS,
+            found=f"{most} negated groups",
+            expected=f"at most {_MOST_GROUPS} negated groups",
+            example=_EXAMPLE,
+        )
     return predicate
 
 
@@ -97,15 +119,19 @@ def _from_python(values: Sequence[Any], max_filters: int, max_tests: int) -> Sub
     writer = Writer()
     for row, value in enumerate(values):
         if isinstance(value, list | tuple) and value and isinstance(value[0], dict):
-            raise ParseError(
-                f"row {row} is a list of objects: {shorten(value)}; expected predicates; lists of "
-                "constraints are taken as an Arrow column, pyarrow.array(rows)"
+            raise ParseError.of(
+                "row {row} is a list of objects: {found}; expected {expected}; lists of "
+                "constraints are taken as an Arrow column, pyarrow.array(rows)",
+                row=row,
+                found=shorten(value),
+                expected="predicates",
+                example=_EXAMPLE,
             )
         try:
             is_kept = type(value) is Kept and len(value.filters) <= max_filters
             writer.add(checked(value if is_kept else parse(value, max_filters, max_tests)))
         except ParseError as error:
-            raise ParseError(f"row {row}: {error}") from None
+            raise error.saying(f"row {row}: {error}") from None
     return writer.subscriptions()
 
 

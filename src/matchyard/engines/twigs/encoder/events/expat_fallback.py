@@ -7,7 +7,7 @@ from array import array
 from matchyard.engines.twigs.encoder.events.value_tests import Values
 from matchyard.engines.twigs.encoder.layout import CLOSE, Vocabulary
 from matchyard.engines.twigs.language.options import DEFAULTS, Options
-from matchyard.engines.twigs.xml.expat import signals
+from matchyard.engines.twigs.xml.expat import EXAMPLE, signals
 from matchyard.errors import XmlError
 
 
@@ -48,9 +48,12 @@ def encode(
 
 
 def _too_many_hits(options: Options) -> XmlError:
-    return XmlError(
-        f"its attributes and texts satisfy tests of subscriptions more than {options.max_value_hits} "
-        'times (option "max_value_hits")',
-        1,
-        1,
+    limit = options.max_value_hits
+    return XmlError.of(
+        'its attributes and texts satisfy tests of subscriptions {found} (option "max_value_hits")',
+        line=1,
+        column=1,
+        found=f"more than {limit} times",
+        expected=f"at most {limit} times",
+        example=EXAMPLE,
     )

@@ -16,11 +16,11 @@ from matchyard.engines.twigs.encoder.events.value_tests import Values
 from matchyard.engines.twigs.encoder.layout import Batch, Vocabulary
 from matchyard.engines.twigs.encoder.scanner.scanner import ALL_SIGNALS, ASK, Scanned, joined, scan
 from matchyard.engines.twigs.language.options import REFUSE, SCAN, Options
-from matchyard.engines.twigs.xml.expat import Text, as_bytes
+from matchyard.engines.twigs.xml.expat import EXAMPLE, Text, as_bytes
 from matchyard.errors import ParseError, XmlError
 from matchyard.kernels.strings import string_buffers
 
-_EXAMPLE = 'expected XML as text or bytes, e.g. "<a><b/></a>"'
+_XML = f'XML as text or bytes, e.g. "{EXAMPLE}"'
 _BYTES = (bytes, bytearray, memoryview)
 
 
@@ -57,13 +57,19 @@ def column(values: Any, options: Options) -> Column:
         values = list(values)
     if isinstance(values, list | tuple):
         return _from_python(values, options)
-    refuse_single(values, "documents", _EXAMPLE)
+    refuse_single(values, "documents", _XML, EXAMPLE)
     values = as_arrow(values)
     if isinstance(values, pa.Array):
         return _from_arrow(values, options)
     if hasattr(values, "tolist"):  # NumPy and pandas
         return _from_python(values.tolist(), options)
-    raise ParseError(f"not a column of documents, but {type(values).__name__}; {_EXAMPLE}")
+    raise _refused("not a column of documents, but {found}", type(values).__name__)
+
+
+def _refused(message: str, found: str, **said: Any) -> ParseError:
+    """The error with this message, and what was expected instead."""
+    whole = f"{message}; expected {{expected}}"
+    return ParseError.of(whole, found=found, expected=_XML, example=EXAMPLE, **said)
 
 
 def _from_python(values: Sequence[Any], options: Options) -> Column:
@@ -78,14 +84,14 @@ def _as_bytes(value: Any, row: int) -> bytes:
         return as_bytes(value)
     if isinstance(value, _BYTES):
         return bytes(value)
-    raise ParseError(f"document {row} is {type(value).__name__}; {_EXAMPLE}")
+    raise _refused("document {row} is {found}", type(value).__name__, row=row)
 
 
 def _from_arrow(values: pa.Array, options: Options) -> Column:
     values = decoded(values)
     kind, row = values.type, first_null(values)
     if row >= 0:
-        raise ParseError(f"document {row} is null; {_EXAMPLE}")
+        raise _refused("document {row} is {found}", "null", row=row)
     if pa.types.is_null(kind) and len(values) == 0:
         return _from_python([], options)
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
@@ -94,7 +100,7 @@ def _from_arrow(values: pa.Array, options: Options) -> Column:
     elif pa.types.is_fixed_size_binary(kind) or kind == pa.binary_view():
         values = values.cast(pa.large_binary())
     elif not (is_text or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
-        raise ParseError(f"not a column of documents: its type is {kind}; {_EXAMPLE}")
+        raise _refused("not a column of documents: its type is {found}", str(kind))
     start, text = string_buffers(values)
     return Column(start, text, np.full(len(values), is_text), options)
 

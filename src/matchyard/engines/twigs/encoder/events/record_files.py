@@ -13,7 +13,7 @@ import codecs
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -43,10 +43,12 @@ from matchyard.engines.twigs.xml.encodings import (
     Encoding,
     find_encoding,
 )
+from matchyard.engines.twigs.xml.expat import EXAMPLE
 from matchyard.errors import UsageError, XmlError
 
 BUFFER_BYTES = 1 << 20
 _OPEN = -1  # the markup does not end within the buffer
+_SHOWN = 40  # bytes of markup in an error
 _LONGEST_START = 9  # bytes that tell which markup a `<` starts: `<![CDATA[`
 _ENDS = tuple(np.frombuffer(word, np.uint8) for word in (b"-->", b"]]>", b"?>"))
 _COMMENT_END, _CDATA_END, _INSTRUCTION_END = _ENDS
@@ -92,12 +94,31 @@ def records(
         where = _after_bytes(where, data[: part.n_done])
         data = data[part.n_done :]
         if len(data) > max_document_bytes:
-            limit = f'the limit is {max_document_bytes} (option "max_document_bytes")'
-            raise XmlError(f"a record of more than {len(data)} bytes; {limit}", *where)
+            message = '{found}; the limit is {limit} (option "max_document_bytes")'
+            found, limit = f"a record of more than {len(data)} bytes", max_document_bytes
+            raise _refused(where, message, found, f"at most {limit} bytes", limit=limit)
     if not has_root:
-        raise XmlError("the file has no element", *where)
+        raise _refused(where, "the file has no element", "the end", "an element")
     if data:
-        raise XmlError("the file ends within the markup that starts here", *where)
+        message = "the file ends within the markup that starts here"
+        found = data[:_SHOWN].decode(errors="replace").split("\n")[0]
+        raise _refused(where, message, found, "markup that ends")
+
+
+def _refused(
+    where: tuple[int, int], message: str, found: str, expected: str, **said: Any
+) -> XmlError:
+    """The error at a place of the file."""
+    line, column = where
+    return XmlError.of(
+        message,
+        line=line,
+        column=column,
+        found=found,
+        expected=expected,
+        example=EXAMPLE,
+        **said,
+    )
 
 
 def _next_chunk(chunks: Iterator[bytes], n_bytes: int) -> bytes:
@@ -146,14 +167,16 @@ def _utf8(file: BinaryIO, buffer_bytes: int) -> Iterator[bytes]:
                 yield decoded
         decoder.decode(b"", final=True)
     except UnicodeError as error:
-        raise XmlError(f"the file is not {encoding}: {error}", 1, 1) from None
+        message = "the file is not {expected}: {found}"
+        raise _refused((1, 1), message, str(error), encoding) from None
 
 
 def _encoding(start: bytes) -> Encoding:
     try:
         return find_encoding(start)
     except (LookupError, UnicodeError) as error:
-        raise XmlError(f"cannot be decoded: {error}", 1, 1) from None
+        message = "cannot be decoded: {found}"
+        raise _refused((1, 1), message, str(error), "an encoding that is known") from None
 
 
 def _declarations(head: bytes) -> bytes:

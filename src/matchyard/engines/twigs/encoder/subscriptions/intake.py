@@ -29,7 +29,8 @@ from matchyard.kernels.csr import ragged
 from matchyard.kernels.strings import Interner
 
 VALUES = "twigs"  # the kind of columns and batches: there is only one
-_EXAMPLE = "expected twigs, e.g. ['//article[@year > 1990]/title']"
+_EXAMPLE = "//article[@year > 1990]/title"
+_TWIGS = f"twigs, e.g. ['{_EXAMPLE}']"
 
 
 class Subscriptions(NamedTuple):
@@ -56,7 +57,7 @@ def subscription_column(values: Any, max_trees: int) -> Subscriptions:
         try:
             writer.add(parse(value, max_trees))
         except ParseError as error:
-            raise ParseError(f"row {row}: {error}") from None
+            raise error.saying(f"row {row}: {error}") from None
     return writer.subscriptions()
 
 
@@ -65,12 +66,13 @@ def _as_rows(values: Any) -> Sequence[Any]:
         return values
     if isinstance(values, Iterator):
         return list(values)
-    refuse_single(values, "twigs", _EXAMPLE, Twig)
+    refuse_single(values, "twigs", _TWIGS, _EXAMPLE, Twig)
     values = as_arrow(values)
     if isinstance(values, pa.Array):
         return listed(values)
     if not isinstance(values, Iterable):
-        raise ParseError(f"not a column of twigs, but {values!r:.80}; {_EXAMPLE}")
+        message = "not a column of twigs, but {found}; expected {expected}"
+        raise ParseError.of(message, found=f"{values!r:.80}", expected=_TWIGS, example=_EXAMPLE)
     return list(values)
 
 
@@ -84,7 +86,13 @@ def listed(values: pa.Array | pa.ChunkedArray) -> list[Any]:
             try:
                 rows.append(value.as_py())
             except UnicodeDecodeError as error:
-                raise ParseError(f"row {row} is no UTF-8: {error}; {_EXAMPLE}") from None
+                raise ParseError.of(
+                    "row {row} is no UTF-8: {found}; expected {expected}",
+                    row=row,
+                    found=str(error),
+                    expected=_TWIGS,
+                    example=_EXAMPLE,
+                ) from None
     return rows
 
 
