@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from matchyard.kernels.compiler import code_cache, levels
-from tests.kernels.compiler.probe import Probe, n_hits, probe_in
-
-
-@pytest.fixture
-def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Probe]:
-    monkeypatch.setattr("numba.core.config.CACHE_DIR", "")
-    with probe_in(tmp_path) as made:
-        yield made
+from tests.kernels.compiler.probe import Probe, n_hits
 
 
 def test_a_kernel_is_loaded_by_the_next_process(probe: Probe) -> None:

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from numba import njit
 from numba.core.caching import FunctionCache
 
-from tests.kernels.compiler.probe import Probe, n_hits, probe_in
-
-
-@pytest.fixture
-def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Probe]:
-    monkeypatch.setattr("numba.core.config.CACHE_DIR", "")
-    with probe_in(tmp_path) as made:
-        yield made
+from tests.kernels.compiler.probe import Probe, n_hits
 
 
 def test_a_function_is_called_by_python_before_and_after_by_a_kernel(probe: Probe) -> None:
