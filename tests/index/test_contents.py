@@ -114,8 +114,9 @@ def test_a_match_after_an_addition_that_it_does_not_see_warns_once() -> None:
     assert index.match(["jazz"])[0] == []  # told once
     assert index.consolidate().match(["jazz"])[0] == [1]
     index.add("rock", key=2)
-    with pytest.warns(my.StagedWarning):
-        index.match(["rock"])
+    with pytest.warns(my.StagedWarning) as told:
+        index.match_one("rock")
+    assert told[0].filename == __file__
 
 
 def test_other_threads_and_live_indexes_are_not_warned() -> None:

@@ -53,14 +53,16 @@ class Snapshot(NamedTuple):
 
     def match_one(self, event: Any) -> list[Any] | None:
         """The keys of one event; None if it has to be matched as a batch, which refuses bad events."""
+        if not self.segments:
+            return None
         numbers: list[int] = []
         for segment in self.segments:
             some = segment.match_one(event)
             if some is None:
                 return None
             numbers += some
-        if not self.segments or self.key_names is None:
-            return numbers if self.segments else None
+        if self.key_names is None:
+            return numbers
         if len(numbers) > _FEW:
             return self.named(np.array(numbers, np.int64))
         return [self.key_names[number].as_py() for number in numbers]

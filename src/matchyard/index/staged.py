@@ -60,15 +60,16 @@ class Changes:
         self._flush()
         self._staging.add(column, keys)
 
-    def warn_once(self) -> None:
-        """Warn a thread that matches after its own additions, which it does not see yet."""
+    def warn_once(self, n_calls: int) -> None:
+        """Warn a thread that matches after its own additions, which it does not see yet. The warning
+        is of the place that is `n_calls` above."""
         if self._unseen_by == get_ident():
             self._unseen_by = None
             warnings.warn(
                 f"match does not see {self.n_added:,} staged additions: call consolidate() after adding, "
                 "or create the index with live=True",
                 StagedWarning,
-                stacklevel=5,
+                stacklevel=n_calls + 1,
             )
 
     def remove_key(self, key: int) -> None:

@@ -165,7 +165,7 @@ class Index(Contents):
         [1]
         """
         if not self.live:
-            self._state.changes.warn_once()
+            self._state.changes.warn_once(3)
         keys = self._state.visible().match_one(event)
         if keys is None:
             keys = self.match([event])[0]
@@ -194,7 +194,7 @@ class Index(Contents):
         if bad not in ("raise", "keep"):
             raise UsageError(f"bad must be 'raise' or 'keep', not {bad!r}")
         if not self.live:
-            self._state.changes.warn_once()
+            self._state.changes.warn_once(4)
         snapshot = self._readable(self._state.visible())
         try:
             return ask(snapshot, self._column(events), threads)
