@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from llvmlite.binding import Linkage
 from numba import njit
 from numba.core.caching import FunctionCache
 
@@ -24,6 +25,17 @@ def test_a_loaded_kernel_can_be_linked_into_a_new_one(probe: Probe) -> None:
     assert (module.twice(5), n_hits(module.twice)) == (7, 1)
     assert (module.thrice(5), n_hits(module.thrice)) == (8, 0)
     assert module.twice(5) == 7
+
+
+def test_a_kernel_shares_no_function_with_others(probe: Probe) -> None:
+    """Two kernels of two processes may have functions of one name that differ: sort and argsort."""
+    kernel = probe.load().thrice
+    assert kernel(5) == 8
+    (compiled,) = kernel.overloads.values()
+    functions = [one for one in compiled.library._final_module.functions if not one.is_declaration]
+    shared = {one.name for one in functions if one.linkage != Linkage.internal}
+    description = compiled.fndesc
+    assert shared == {description.llvm_func_name, description.llvm_cpython_wrapper_name}
 
 
 def test_errors_of_callees_keep_their_text(probe: Probe) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -108,6 +108,19 @@ def _link(library: Any) -> None:
     library._finalized = True
 
 
+def _hide_callees(library: Any, description: Any) -> None:
+    """Make the functions within a kernel its own.
+
+    The name of a function has a number that counts the functions of a process, and LLVM takes two
+    functions of one name for the same. Two kernels from the files of two processes could thus share a
+    function that is not the same in both: Numba's sort and argsort have names and types in common.
+    """
+    kept = (description.llvm_func_name, description.llvm_cpython_wrapper_name)
+    for function in library._final_module.functions:
+        if not function.is_declaration and function.name not in kept:
+            function.linkage = "internal"
+
+
 def _set_environments(library: Any) -> None:
     """Give each function within a kernel its environment: the constants of its error messages."""
     library.environments = []  # the machine code has the addresses: keep them alive with it
@@ -143,7 +156,7 @@ def compile_callees_for_linking() -> None:
     context_kind: Any = CPUContext
     compile_one, add_overload = dispatcher.compile, dispatcher.add_overload
     make_executable = context_kind.get_executable
-    add_library = library_kind.add_linking_library
+    add_library, optimize = library_kind.add_linking_library, library_kind._optimize_final_module
 
     @functools.wraps(compile_one)
     def compile_at_depth(function: Any, signature: Any) -> Any:
@@ -162,10 +175,10 @@ def compile_callees_for_linking() -> None:
                 if collects:
                     gc.enable()
 
-    def for_kernels_alone(make_wrapper: Any) -> Any:
+    def unless(is_needless: Callable[[], bool], make_wrapper: Any) -> Any:
         @functools.wraps(make_wrapper)
         def make(*given: Any, **named: Any) -> None:
-            if not _is_for_linking():
+            if not is_needless():
                 make_wrapper(*given, **named)
 
         return make
@@ -175,9 +188,17 @@ def compile_callees_for_linking() -> None:
         if _is_for_linking():
             _link(library)
             return _Callee()
+        if _Compilation.is_ours:
+            library.kernel = description
         executable = make_executable(context, library, description, environment)
         _set_environments(library)
         return executable
+
+    @functools.wraps(optimize)
+    def optimize_own(library: Any) -> None:
+        if getattr(library, "kernel", None) is not None:
+            _hide_callees(library, library.kernel)
+        optimize(library)
 
     @functools.wraps(add_library)
     def add_callee(library: Any, callee: Any) -> None:
@@ -196,5 +217,7 @@ def compile_callees_for_linking() -> None:
     dispatcher.compile, dispatcher.add_overload = compile_at_depth, add_without_executable
     context_kind.get_executable = executable_of_kernel
     library_kind.add_linking_library = add_callee
-    for wrapper in ("create_cpython_wrapper", "create_cfunc_wrapper"):
-        setattr(context_kind, wrapper, for_kernels_alone(getattr(context_kind, wrapper)))
+    library_kind._optimize_final_module = optimize_own
+    for_python, for_c = context_kind.create_cpython_wrapper, context_kind.create_cfunc_wrapper
+    context_kind.create_cpython_wrapper = unless(_is_for_linking, for_python)
+    context_kind.create_cfunc_wrapper = unless(lambda: _Compilation.is_ours, for_c)
