@@ -58,6 +58,29 @@ class Algorithm(Protocol):
         """Bytes of a table without keys; `n_parts` counts all tags, constraints or nodes."""
 
 
+class Finder(Protocol):
+    """Finds the keys of one event at a time, in one table and for one thread."""
+
+    keys: NDArray[np.int64]  # of the last event
+    counts: NDArray[np.int64]  # [1] its candidates
+
+    def __init__(self, table: Any, vocabulary: Any, options: Any, input_options: Any) -> None: ...
+
+    def find(self, event: Any) -> int:
+        """Find the keys of an event as the encoder's `Reader` read it; returns how many there are. Less
+        than 0: the event has to be matched as a batch."""
+
+
+class Reader(Protocol):
+    """Reads one event at a time, for one thread."""
+
+    def __init__(self, options: Any) -> None: ...
+
+    def read(self, event: Any) -> Any:
+        """The event in the form that finders take. None if it is not plain or if it is bad: then it has
+        to be matched as a batch, which refuses bad events."""
+
+
 class Abilities(NamedTuple):
     """The optional names of an algorithm module; None for each that the module lacks."""
 
@@ -66,9 +89,8 @@ class Abilities(NamedTuple):
     # match_unique(table, batch, workspace, options): `match` with each key once per event. The
     # table has no removals.
     match_unique: Callable[[Any, Any, Any, Any], Part] | None = None
-    # match_one(table, vocabulary, event, workspace, options, input_options): the keys of one event, as
-    # a list. None if the event is not of a plain form; then `match` reads it, and refuses bad ones.
-    match_one: Callable[[Any, Any, Any, Any, Any, Any], list[int] | None] | None = None
+    # Finder(table, vocabulary, options, input_options): finds the keys of one event at a time.
+    Finder: type[Finder] | None = None
     # forward(table, batch, way, workspace, options): the next interfaces of each event, once each;
     # `way` has its tree and its incoming interface. The table has no removals.
     forward: Callable[[Any, Any, Any, Any, Any], Part] | None = None
@@ -105,6 +127,7 @@ class Encoder(Protocol):
     Vocabulary: type[Any]
     Column: type[Any]
     Batch: type[Any]
+    Reader: type[Reader]
     Staging: type[Any]  # collects subscriptions until they are compiled
 
     def check(self, options: Any) -> None:
@@ -246,7 +269,7 @@ class OnCard:
     def __getattr__(self, name: str) -> Any:
         if name in (
             "match_unique",
-            "match_one",
+            "Finder",
             "forward",
         ):  # the CPU's would not take a GPU's workspace
             return getattr(self._on_gpu, name)

@@ -42,7 +42,8 @@ def test_a_debugger_sees_the_lines_of_kernels() -> None:
 
     sys.settrace(trace)
     try:
-        assert cases.build([["a"]], [7], "rarest").match([["a", "b"]]).to_lists() == [[7]]
+        index = cases.build([["a"]], [7], "rarest")
+        assert index.match([["a", "b"], ["c"]]).to_lists() == [[7], []]
     finally:
         sys.settrace(None)
     assert {"rarest._select", "hashing.xxh64", "hashing.mix64"} <= seen

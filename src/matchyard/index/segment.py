@@ -52,6 +52,7 @@ class Segment:
         self.settings, self.vocabulary = settings, freeze(vocabulary)
         self.tables = tuple(freeze(table) for table in cut(settings, vocabulary, tables))
         self.workspaces = Workspaces(settings, self.tables)
+        self._finders: list[list[Any]] = []  # of single events, those that no thread is using
         self._found_each: float | None = None  # keys per event of the last match
 
     def _with(self, tables: Sequence[Any]) -> Segment:
@@ -59,7 +60,7 @@ class Segment:
         not keep changes from becoming visible."""
         segment = copy(self)
         segment.tables = tuple(freeze(table) for table in tables)
-        segment.workspaces = self.workspaces.of(segment.tables)
+        segment.workspaces, segment._finders = self.workspaces.of(segment.tables), []
         return segment
 
     @classmethod
@@ -130,24 +131,30 @@ class Segment:
             match = self.settings.abilities.match_unique or match
         return self.ask(column, match)
 
-    def match_one(self, event: Any) -> list[int] | None:
-        """The keys of one event; None if it has to be matched as a batch."""
-        settings, workspaces = self.settings, self.workspaces
-        find = settings.abilities.match_one
-        if find is None:
-            return None
-        borrowed, keys = workspaces.borrow(), []
+    def find_one(self, event: Any) -> tuple[list[int], int] | None:
+        """The keys of one event, which the encoder's `Reader` has read, and the number of candidates;
+        None if it has to be matched as a batch."""
+        try:  # `pop` is atomic: two threads never get the same finders
+            finders = self._finders.pop()
+        except IndexError:
+            finders = self._new_finders()
+        keys: list[int] = []
+        candidates = 0
         try:
-            for table, (_, space) in zip(self.tables, borrowed, strict=True):
-                some = find(
-                    table, self.vocabulary, event, space, settings.options, settings.input_options
-                )
-                if some is None:
+            for finder in finders:
+                n_keys = finder.find(event)
+                if n_keys < 0:
                     return None
-                keys += some
+                keys += finder.keys[:n_keys].tolist()
+                candidates += int(finder.counts[0])
         finally:
-            workspaces.give_back(borrowed)
-        return keys
+            self._finders.append(finders)
+        return keys, candidates
+
+    def _new_finders(self) -> list[Any]:
+        settings: Any = self.settings
+        make, options = settings.abilities.Finder, (settings.options, settings.input_options)
+        return [make(table, self.vocabulary, *options) for table in self.tables]
 
     @property
     def has_removals(self) -> bool:

@@ -32,9 +32,14 @@ class Snapshot(NamedTuple):
 
     def named(self, numbers: NDArray[np.int64]) -> list[Any]:
         """The keys with these numbers."""
-        if self.key_names is None:
-            return list(numbers.tolist())
-        return list(self.key_names.take(pa.array(numbers)).to_pylist())
+        return list(numbers.tolist()) if self.key_names is None else self.names(numbers)
+
+    def names(self, numbers: Any) -> list[Any]:
+        """The string keys with these numbers."""
+        names: Any = self.key_names
+        if len(numbers) <= _FEW:
+            return [names[number].as_py() for number in numbers]
+        return list(names.take(pa.array(numbers, pa.int64())).to_pylist())
 
     def kind(self) -> str | None:
         """The kind of the subscriptions; None without any, or if they could be of any kind."""
@@ -51,21 +56,20 @@ class Snapshot(NamedTuple):
     def _chunk(self) -> int:
         return max((segment.launch for segment in self.segments), default=CHUNK)
 
-    def match_one(self, event: Any) -> list[Any] | None:
-        """The keys of one event; None if it has to be matched as a batch, which refuses bad events."""
-        if not self.segments:
-            return None
+    def find_one(self, event: Any) -> tuple[list[int], int] | None:
+        """The numbers of the keys of one event, which the encoder's `Reader` has read, and the number of
+        candidates; None if it has to be matched as a batch."""
+        if len(self.segments) == 1:
+            return self.segments[0].find_one(event)
         numbers: list[int] = []
+        candidates = 0
         for segment in self.segments:
-            some = segment.match_one(event)
+            some = segment.find_one(event)
             if some is None:
                 return None
-            numbers += some
-        if self.key_names is None:
-            return numbers
-        if len(numbers) > _FEW:
-            return self.named(np.array(numbers, np.int64))
-        return [self.key_names[number].as_py() for number in numbers]
+            numbers += some[0]
+            candidates += some[1]
+        return numbers, candidates
 
     def match(self, column: Any, threads: int) -> Matches:
         """The keys per event of a column of events."""

@@ -18,6 +18,7 @@ from matchyard.engine import Configured
 from matchyard.errors import UsageError
 from matchyard.gpu.devices import is_gpu
 from matchyard.index.keys import Keys
+from matchyard.index.readers import Readers
 from matchyard.index.segment import Removals, Rows, Segment
 from matchyard.index.snapshot import Snapshot
 from matchyard.index.staged import Changes
@@ -46,6 +47,7 @@ class State:
         self.keys = Keys()
         self.changes = Changes(settings)
         self.snapshot = Snapshot((), None)
+        self.readers = Readers(settings)
         self._kind: str | None = None  # of the subscriptions; the first one decides
         self._is_in_hand = False  # True while a consolidation holds the staged changes
         self._start_fresh()
@@ -141,6 +143,7 @@ class State:
             was_on_card, before = is_gpu(self.settings.device), self.snapshot.segments
             after = [Segment(settings, segment.vocabulary, segment.tables) for segment in before]
             self.settings = settings  # only now: a card may refuse the segments
+            self.readers = Readers(settings)
             self.snapshot = self.snapshot._replace(segments=tuple(after))
         for segment in before if was_on_card else ():
             if is_gpu(settings.device):  # `close` would later free the new copies, too

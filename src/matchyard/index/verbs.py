@@ -27,7 +27,7 @@ from matchyard.index.segment import Segment
 from matchyard.index.snapshot import Snapshot
 from matchyard.index.state import State
 from matchyard.index.stream import Stream
-from matchyard.matches import Matches
+from matchyard.matches import Matches, Part
 from matchyard.storage import versions
 from matchyard.threads.interrupts import interruptible
 
@@ -164,12 +164,15 @@ class Index(Contents):
         >>> my.TagIndex().add("jazz", key=1).consolidate().match_one("jazz oslo")
         [1]
         """
-        if not self.live:
-            self._state.changes.warn_once(3)
-        keys = self._state.visible().match_one(event)
-        if keys is None:
-            keys = self.match([event])[0]
-        return keys
+        state = self._state
+        if not state.live:
+            state.changes.warn_once(3)
+        snapshot = state.visible()
+        found = state.readers.find_one(snapshot, event)
+        if found is None:
+            keys: list[Any] = self._match([event], 1, Snapshot.match)[0]
+            return keys
+        return found[0] if snapshot.key_names is None else snapshot.names(found[0])
 
     def match_unique(self, events: Any, threads: int | None = None, bad: str = "raise") -> Matches:
         """Match, with each key at most once per event.
@@ -195,7 +198,12 @@ class Index(Contents):
             raise UsageError(f"bad must be 'raise' or 'keep', not {bad!r}")
         if not self.live:
             self._state.changes.warn_once(4)
-        snapshot = self._readable(self._state.visible())
+        snapshot = self._state.visible()
+        if ask is Snapshot.match and type(events) is list and len(events) == 1:
+            found = self._state.readers.find_one(snapshot, events[0])
+            if found is not None:
+                return Matches((_part_of_one(*found),), snapshot.key_names)
+        snapshot = self._readable(snapshot)
         try:
             return ask(snapshot, self._column(events), threads)
         except ParseError:
@@ -339,3 +347,8 @@ class Index(Contents):
         )
         index._state.show(Keys.load(saved.key_names, has_keys), segments)
         return index
+
+
+def _part_of_one(keys: list[int], candidates: int) -> Part:
+    """The matches of one event."""
+    return Part(np.array([0, len(keys)]), np.array(keys, np.int64), candidates)

@@ -5,5 +5,5 @@ from matchyard.kernels import compiler as compiler
 
 __all__ = [
     "bits", "bitset", "compiler", "csr", "equal_rows", "geo", "growing", "hashing", "inspection", "intrinsics",
-    "key_table", "network", "random", "routing", "search", "sorting", "strings", "subset", "subset_build",
+    "key_table", "network", "prepared", "random", "routing", "search", "sorting", "strings", "subset", "subset_build",
 ]  # fmt: skip

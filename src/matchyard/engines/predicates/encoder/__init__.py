@@ -22,12 +22,8 @@ from matchyard.engines.predicates.encoder.encoder import (
     subscription_column,
     texts,
 )
-from matchyard.engines.predicates.encoder.events.intake import column, one_text
-from matchyard.engines.predicates.encoder.events.one_event import (
-    encode_one,
-    given_arrays,
-    one_room,
-)
+from matchyard.engines.predicates.encoder.events.intake import column
+from matchyard.engines.predicates.encoder.events.one_event import Reader, encode_one, given
 from matchyard.engines.predicates.encoder.layout import Batch, Column, Filters, Vocabulary
 from matchyard.engines.predicates.encoder.subscriptions.intake import (
     VALUES,
@@ -39,11 +35,9 @@ from matchyard.engines.predicates.encoder.subscriptions.travelling import count,
 from matchyard.engines.predicates.encoder.subscriptions.vocabulary import inspect
 
 __all__ = [
-    "VALUES", "Batch", "Column", "Filters", "Options", "Staging", "Subscriptions", "Vocabulary",
-    "accept", "check", "column", "count", "decode", "encode", "encode_known", "encode_one",
-    "encode_some",
-    "estimate", "given_arrays", "inspect", "keep", "kind", "layout", "merge", "merge_counts", "n_ids", "names_of",
-    "one_room", "one_text",
-    "parse", "parse_column", "parse_event", "rarest", "read_event", "sizes", "subscription_column",
-    "texts",
+    "VALUES", "Batch", "Column", "Filters", "Options", "Reader", "Staging", "Subscriptions",
+    "Vocabulary", "accept", "check", "column", "count", "decode", "encode", "encode_known",
+    "encode_one", "encode_some", "estimate", "given", "inspect", "keep", "kind", "layout", "merge",
+    "merge_counts", "n_ids", "names_of", "parse", "parse_column", "parse_event", "rarest", "read_event",
+    "sizes", "subscription_column", "texts",
 ]  # fmt: skip

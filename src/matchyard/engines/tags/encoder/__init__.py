@@ -28,17 +28,17 @@ from matchyard.engines.tags.encoder.intake import (
     check,
     column,
     fold,
-    one_event,
     subscription_column,
 )
 from matchyard.engines.tags.encoder.layout import Batch, Vocabulary
+from matchyard.engines.tags.encoder.one_event import Reader, encode_one, new_room
 from matchyard.engines.tags.encoder.staging import Staging, count, merge, merge_counts
 from matchyard.kernels.inspection import inspect_names as inspect
 
 __all__ = [
-    "VALUES", "Batch", "Column", "Options", "Staging", "Vocabulary", "accept", "check", "column",
-    "count", "decode", "encode", "encode_known", "encode_some", "estimate", "fold", "inspect",
-    "is_known", "keep", "kind", "layout", "merge", "merge_counts", "n_ids", "names_of", "one_event", "parse",
+    "VALUES", "Batch", "Column", "Options", "Reader", "Staging", "Vocabulary", "accept", "check",
+    "column", "count", "decode", "encode", "encode_known", "encode_one", "encode_some", "estimate", "fold",
+    "inspect", "is_known", "keep", "kind", "layout", "merge", "merge_counts", "n_ids", "names_of", "new_room", "parse",
     "parse_column", "parse_event", "rarest", "read_event", "sign", "signatures", "sizes",
     "subscription_column", "texts",
 ]  # fmt: skip

@@ -22,7 +22,7 @@ from matchyard.kernels.strings import string_buffers
 _TAGS = 'tags, e.g. ["jazz", "live"]'
 _FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 _NO_SIGNATURES = np.zeros((1 << 40, 0), np.uint64)  # takes no memory
-_PLAIN = (set, frozenset, list, tuple)
+PLAIN = (set, frozenset, list, tuple)  # types of tag sets that need no conversion
 VALUES = "tag sets"  # the kind of columns and batches that hold tags
 Parse: TypeAlias = Callable[[Any], frozenset[str]]  # of one value, which is a text or a set
 
@@ -140,7 +140,7 @@ def _from_python(values: Sequence[Any], options: Options, parse: Parse) -> Colum
     tags: list[str] = []
     ends = [0]
     for row, value in enumerate(values):
-        row_tags = value if type(value) in _PLAIN else _parsed(value, row, parse)
+        row_tags = value if type(value) in PLAIN else _parsed(value, row, parse)
         if len(row_tags) > options.max_tags:
             _refuse_length(row, len(row_tags), options)
         tags.extend(row_tags)
@@ -163,22 +163,6 @@ def _from_python(values: Sequence[Any], options: Options, parse: Parse) -> Colum
         no_signatures(len(values)),
     )
     return _normalized(built, options)
-
-
-def one_event(event: Any, options: Options) -> tuple[bytes, list[int]] | None:
-    """The tags of one event as ASCII bytes laid end to end, and their lengths; None if it takes more to
-    read the event, or if it is bad."""
-    if type(event) is str:
-        event = event.split()
-    elif type(event) not in _PLAIN:
-        return None
-    if len(event) > options.max_tags or options.casefold or options.normalize:
-        return None
-    try:
-        text = "".join(event)
-    except TypeError:
-        return None
-    return (text.encode(), [*map(len, event)]) if text.isascii() else None
 
 
 def _ends(lengths: Iterable[int], n_texts: int) -> NDArray[np.int64]:

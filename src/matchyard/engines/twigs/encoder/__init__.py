@@ -23,8 +23,9 @@ from matchyard.engines.twigs.encoder.encoder import (
     subscription_column,
     texts,
 )
-from matchyard.engines.twigs.encoder.events.intake import Column
+from matchyard.engines.twigs.encoder.events.intake import Column, Reader
 from matchyard.engines.twigs.encoder.layout import Batch, Twigs, Vocabulary
+from matchyard.engines.twigs.encoder.scanner.one_document import encode_one, given
 from matchyard.engines.twigs.encoder.subscriptions.intake import (
     VALUES,
     Staging,
@@ -35,9 +36,9 @@ from matchyard.engines.twigs.encoder.subscriptions.vocabulary import inspect, me
 from matchyard.engines.twigs.language.options import Options, check
 
 __all__ = [
-    "VALUES", "Batch", "Column", "Options", "Staging", "Subscriptions", "Twigs", "Vocabulary",
-    "accept", "check", "column", "count", "decode", "encode", "encode_known", "encode_some",
-    "estimate", "inspect", "keep", "kind", "layout", "merge", "merge_counts", "n_ids", "names_of",
-    "parse", "parse_column", "parse_event", "rarest", "read_event", "records", "sizes",
-    "subscription_column", "texts",
+    "VALUES", "Batch", "Column", "Options", "Reader", "Staging", "Subscriptions", "Twigs",
+    "Vocabulary", "accept", "check", "column", "count", "decode", "encode", "encode_known",
+    "encode_one", "encode_some", "estimate", "given", "inspect", "keep", "kind", "layout", "merge",
+    "merge_counts", "n_ids", "names_of", "parse", "parse_column", "parse_event", "rarest", "read_event",
+    "records", "sizes", "subscription_column", "texts",
 ]  # fmt: skip

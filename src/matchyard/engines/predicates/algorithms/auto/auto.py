@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from matchyard.engines.predicates.algorithms.tiles.tiles import (
     SUPPORTS,
+    Finder,
     Table,
     Workspace,
     check,
@@ -17,7 +18,6 @@ from matchyard.engines.predicates.algorithms.tiles.tiles import (
     estimate,
     inspect,
     match,
-    match_one,
     match_unique,
     subscriptions,
     workspace,
@@ -27,6 +27,7 @@ __all__ = [
     "DEVICES",
     "SMALL",
     "SUPPORTS",
+    "Finder",
     "Options",
     "Table",
     "Workspace",
@@ -35,7 +36,6 @@ __all__ = [
     "estimate",
     "inspect",
     "match",
-    "match_one",
     "match_unique",
     "subscriptions",
     "workspace",

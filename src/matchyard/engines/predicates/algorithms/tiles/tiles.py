@@ -49,7 +49,7 @@ from matchyard.matches import Part
 
 DEVICES = ("cpu", "gpu")
 SUPPORTS = "predicates"
-match_one = one_event.match_one
+Finder = one_event.Finder
 
 
 class Options(NamedTuple):
@@ -115,7 +115,6 @@ class Workspace:
         self.bits = Bits()
         self.interfaces: NDArray[np.int32] | None = None  # see `_interfaces`, when first needed
         self.marked = np.empty(0, np.int64)
-        self.scratch: one_event.Scratch | None = None  # for single events, when first needed
 
 
 def check(options: Options) -> None:

@@ -38,7 +38,7 @@ _NUMBER, _OTHER = int(Kind.NUMBER), int(Kind.OTHER)
 _TEXT, _FIRST_PATTERN = int(Kind.TEXT), int(Kind.PATTERN)
 _DOT = np.uint8(46)
 _NAME = 256  # bytes of the buffer for most dotted names
-_UNASKED = -2  # a name of the column that is not looked up yet
+UNASKED = -2  # in `name_of`: a name of the column that is not looked up yet
 _NO_FOLDS = np.empty((0, 2), np.int64)
 _NO_BYTES = np.empty(0, np.uint8)
 _LOW_32 = 0xFFFFFFFF
@@ -64,7 +64,8 @@ def encode(column: Column, vocabulary: Vocabulary) -> Batch:
     """The events as entries over the slots of the vocabulary."""
     # The kernel takes arrays one by one: a call with tuples would cost more than a small event.
     names, texts = vocabulary.names, vocabulary.texts
-    given = (*column[:6], *names[:3], *texts[:3], *vocabulary[2:])
+    name_of = np.full(len(column.name_start) - 1, UNASKED, np.int64)
+    given = (*column[:6], *names[:3], *texts[:3], *vocabulary[2:], name_of)
     event_start, slots, codes, elements, unfolded = encode_arrays(*given, _NO_FOLDS, _NO_BYTES)
     if len(unfolded):
         folds = case_folds(column, np.unique(unfolded))
@@ -189,11 +190,12 @@ def encode_arrays(
     row_start, attributes, name_start, name_parent, name_text, text,
     names_table, names_start, names_text, texts_table, texts_start, texts_text,
     slot_start, kinds, modes, domain_start, domain, domain_rest, gram_slots, gram_patterns,
-    folds, fold_text,
+    name_of, folds, fold_text,
 ):  # fmt: skip
     """(event_start, slots, codes, elements, attributes whose texts Python has to fold).
 
-    If there are such attributes, the entries are incomplete.
+    If there are such attributes, the entries are incomplete. `name_of` gets the id of each name of the
+    column that occurs, or -1.
     """
     tree = _NameTree(name_start, name_parent, name_text)
     names = _Texts(names_table, names_start, names_text)
@@ -201,8 +203,7 @@ def encode_arrays(
     n_events = len(row_start) - 1
     event_start = np.zeros(n_events + 1, np.int64)
     order = np.empty(_most_attributes(row_start), np.int64)
-    name_of, dotted = np.full(len(name_start) - 1, _UNASKED, np.int64), np.empty(_NAME, np.uint8)
-    longest = np.zeros(1, np.int64)
+    dotted, longest = np.empty(_NAME, np.uint8), np.zeros(1, np.int64)
     room = 2 * (row_start[-1] - row_start[0]) + 16
     slots, codes = np.empty(room, np.int32), np.empty(room, np.int64)
     elements = np.empty(room, np.int32)
@@ -214,7 +215,7 @@ def encode_arrays(
         n_known = 0
         for i in range(first, end):
             node = attributes[i, WHERE] >> 32
-            if name_of[node] == _UNASKED:
+            if name_of[node] == UNASKED:
                 name_of[node] = _look_up(node, tree, names, dotted, longest)
             if name_of[node] >= 0:
                 order[n_known] = (name_of[node] << 32) | (i - first)

@@ -7,23 +7,23 @@ and only the survivors get the exact check. See `matchyard.kernels.subset` for t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.engines.tags.encoder import one_event
+from matchyard.engines.tags.algorithms.rarest import one_event
 from matchyard.engines.tags.encoder.layout import Batch, Vocabulary
 from matchyard.errors import UsageError
 from matchyard.kernels import csr, key_table, subset
 from matchyard.kernels.inspection import Inspection
-from matchyard.kernels.strings import BLOCK, find_block
 from matchyard.kernels.subset_build import build, join_offsets
 from matchyard.kernels.subset_build import join as join_parts
 from matchyard.matches import Part
 
 DEVICES = ("cpu", "gpu")
+Finder = one_event.Finder
 _FEW = 256  # up to so many keys, the kernel that selects rows also copies keys
 
 
@@ -153,34 +153,6 @@ def match(table: Table, batch: Batch, workspace: Workspace, options: Options) ->
     return Part(event_start, key_table.fill(table, hit_start, workspace.hits, n_keys), candidates)
 
 
-def match_one(
-    table: Table,
-    vocabulary: Vocabulary,
-    event: Any,
-    workspace: Workspace,
-    options: Options,
-    input_options: Any,
-) -> list[int] | None:
-    """The keys of one event, with one call of a kernel."""
-    read = one_event(event, input_options)
-    if read is None:
-        return None
-    text, lengths = read
-    n_keys = _match_one(
-        vocabulary,
-        table,
-        np.frombuffer(text, np.uint8),
-        np.array(lengths, np.int64),
-        options.leaf,
-        workspace.hits,
-        workspace.few_keys,
-    )
-    if n_keys > _FEW:
-        return None
-    keys: list[int] = workspace.few_keys[:n_keys].tolist()
-    return keys
-
-
 def locate(
     table: Table, batch: Batch, workspace: Workspace, options: Options
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -215,30 +187,6 @@ def estimate(n_subscriptions: int, n_tags: int, n_names: int, options: Options) 
     """Bytes of the table without keys, if all subscriptions differ."""
     per_row = 8 + 4 + 4  # signature, id_start, key_start
     return per_row * n_subscriptions + 4 * max(0, n_tags - n_subscriptions) + 4 * n_names
-
-
-@njit(nogil=True, cache=True)
-def _match_one(names, table, text, lengths, leaf, hits, few_keys):
-    """Encode an event, find the rows and copy their keys if they are few; returns how many there are."""
-    n_tags, n_known = len(lengths), 0
-    text_start = np.empty(n_tags + 1, np.int64)
-    text_start[0] = 0
-    for i in range(n_tags):
-        text_start[i + 1] = text_start[i] + lengths[i]
-    codes, ids = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64)
-    tag_start, tags = np.zeros(2, np.int64), np.empty(n_tags, np.int32)
-    for first in range(0, n_tags, BLOCK):
-        for i in range(find_block(names, text, text_start, first, codes, ids)):
-            if ids[i] >= 0:
-                tags[n_known] = ids[i]
-                n_known += 1
-    tag_start[1] = n_known
-    hit_start, event_start = np.empty(2, np.int64), np.empty(2, np.int64)
-    hits, _ = subset.select(table, tag_start, tags, leaf, hits, hit_start)
-    n_keys = key_table.count(table, hit_start, hits, event_start)
-    if n_keys <= len(few_keys):
-        key_table.copy_keys(table, hit_start, hits, few_keys)
-    return n_keys
 
 
 @njit(nogil=True, cache=True)

@@ -14,6 +14,7 @@ from matchyard.columns import as_arrow, decoded, first_null, refuse_single
 from matchyard.engines.twigs.encoder.events import expat_fallback
 from matchyard.engines.twigs.encoder.events.value_tests import Values
 from matchyard.engines.twigs.encoder.layout import Batch, Vocabulary
+from matchyard.engines.twigs.encoder.scanner.one_document import MOST_BYTES
 from matchyard.engines.twigs.encoder.scanner.scanner import ALL_SIGNALS, ASK, Scanned, joined, scan
 from matchyard.engines.twigs.language.options import REFUSE, SCAN, Options
 from matchyard.engines.twigs.xml.expat import EXAMPLE, Text, as_bytes
@@ -103,6 +104,22 @@ def _from_arrow(values: pa.Array, options: Options) -> Column:
         raise _refused("not a column of documents: its type is {found}", str(kind))
     start, text = string_buffers(values)
     return Column(start, text, np.full(len(values), is_text), options)
+
+
+class Reader:
+    """Reads documents one at a time."""
+
+    def __init__(self, options: Options) -> None:
+        self._most = min(MOST_BYTES, options.max_document_bytes) if options.parser == SCAN else -1
+
+    def read(self, document: Any) -> bytes | None:
+        """The bytes of a document; None if it has to be matched as a batch."""
+        kind = type(document)
+        if kind is str:
+            document = document.encode(errors="surrogatepass")  # expat refuses half characters
+        elif kind is not bytes:
+            return None
+        return document if len(document) <= self._most else None
 
 
 def encode(column: Column, vocabulary: Vocabulary, most_signals: int = ALL_SIGNALS) -> Batch:

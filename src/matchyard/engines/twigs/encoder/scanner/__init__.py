@@ -3,4 +3,4 @@
 Read `scanner.py` first, then `document.py`.
 """
 
-__all__ = ["characters", "markup", "scanner"]
+__all__ = ["characters", "markup", "one_document", "scanner"]

@@ -153,7 +153,7 @@ class Rewriting:
 
 
 @njit(nogil=True, cache=True)
-def _find_root(text, position, end):
+def find_root(text, position, end):
     """The position of the root element or a code; true if the document is standalone; and, for
     SUBSET, the end of its declarations."""
     if is_next(text, position, end, MARK):
@@ -177,12 +177,12 @@ def _find_root(text, position, end):
 
 @njit(nogil=True, cache=True)
 def _find_all(text, start, end, max_bytes, root, is_alone, subset_end):
-    """Find all roots by `_find_root`; returns an upper bound of the signals of elements."""
+    """Find all roots by `find_root`; returns an upper bound of the signals of elements."""
     n_brackets = 0
     for i in range(len(start)):
         if end[i] - start[i] > max_bytes:
             root[i], is_alone[i], subset_end[i] = REFUSED, False, 0
         else:
-            root[i], is_alone[i], subset_end[i] = _find_root(text, start[i], end[i])
+            root[i], is_alone[i], subset_end[i] = find_root(text, start[i], end[i])
             n_brackets += count_brackets(text, start[i], end[i])
     return n_brackets

@@ -128,10 +128,11 @@ def _scan(
     """Scan documents; returns them and the references to entities with markup. Entities of plain
     text may add `expansion` bytes to a document."""
     n_documents, n_tests = len(start), len(vocabulary.source)
-    settings = _settings(vocabulary, options, expansion)
+    settings = settings_of(vocabulary, options, expansion)
     n_references = int(np.sum(end - start)) // _PER_REFERENCE + 64 if roots.entities else 0
-    room = _room(settings, start, end, n_references)
-    lookups = _lookups(vocabulary)
+    longest = int(np.max(end - start, initial=0))
+    room = new_room(settings, longest, n_references)
+    lookups = lookups_of(vocabulary)
     signals = np.empty(roots.n_brackets + (roots.n_brackets // 2 if n_tests else 0) + 4, np.int32)
     signal_start, depth = np.zeros(n_documents + 1, np.int64), np.empty(n_documents, np.int64)
     first = 0
@@ -149,7 +150,7 @@ def _scan(
         signals = grown
 
 
-def _lookups(vocabulary: Vocabulary) -> Lookups:
+def lookups_of(vocabulary: Vocabulary) -> Lookups:
     """The vocabulary in arrays of fixed types, so that kernels are compiled once."""
 
     def widened(names: Names) -> Names:
@@ -163,16 +164,15 @@ def _lookups(vocabulary: Vocabulary) -> Lookups:
     )
 
 
-def _settings(vocabulary: Vocabulary, options: Options, expansion: int) -> Settings:
+def settings_of(vocabulary: Vocabulary, options: Options, expansion: int) -> Settings:
     has = [bool((vocabulary.source == source).any()) for source in Source]
     return Settings(options.max_depth, expansion, options.max_value_hits, *has)
 
 
-def _room(
-    settings: Settings, start: NDArray[np.int64], end: NDArray[np.int64], n_references: int
-) -> Room:
+def new_room(settings: Settings, n_bytes: int, n_references: int) -> Room:
+    """Memory to scan documents of at most `n_bytes`."""
     needs_texts = any(settings[-len(Source) :])
-    longest = int(np.max(end - start, initial=0)) + settings.max_entity_expansion + SLACK
+    longest = n_bytes + settings.max_entity_expansion + SLACK
     return Room(
         np.zeros(4 << CACHE_BITS, np.uint64),
         np.zeros(4 << CACHE_BITS, np.uint64),
