@@ -277,7 +277,7 @@ def test_an_index_that_cannot_be_moved_stays_what_it_was(monkeypatch: pytest.Mon
     def refused(*_: object) -> None:
         raise my.DeviceError("no room")
 
-    monkeypatch.setattr("matchyard.index.state.Segment", refused)
+    monkeypatch.setattr("matchyard.index.segment.Segment.moved", refused)
     monkeypatch.setattr(
         "matchyard.index.verbs.configure",
         lambda *_: configure("tags", "rarest", options | {"leaf": 7}),

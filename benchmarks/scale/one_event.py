@@ -60,14 +60,16 @@ def predicates(workload: str, size: int) -> Case:
 
 
 def mixed_rules(n_rules: int, seed: int = 1) -> tuple[list[str], Callable[[], dict[str, Any]]]:
-    """Rules with all kinds of operators over 20 attributes, three constraints each, and a source of
-    events with all attributes."""
+    """Rules with all kinds of operators over 20 attributes, three constraints each, one of them an
+    equality; and a source of events with all attributes."""
     random_state = random.Random(seed)
     words = [f"{a}{b}" for a in ("north", "south", "east", "west") for b in range(50)]
 
-    def constraint(number: int) -> str:
+    def constraint(number: int, is_equality: bool) -> str:
         name, word = f"a{number}", random_state.choice(words)
         low = random_state.randrange(1000)
+        if is_equality:
+            return f'{name} = "{word}"' if number % 2 else f"{name} = {low}"
         return random_state.choice(
             [
                 f'{name} = "{word}"', f'{name} = "{word}"', f'{name} in {{"{word}", "other"}}',
@@ -82,7 +84,10 @@ def mixed_rules(n_rules: int, seed: int = 1) -> tuple[list[str], Callable[[], di
         )  # fmt: skip
 
     rules = [
-        " and ".join(map(constraint, sorted(random_state.sample(range(20), 3))))
+        " and ".join(
+            constraint(number, is_equality=i == 0)
+            for i, number in enumerate(random_state.sample(range(20), 3))
+        )
         for _ in range(n_rules)
     ]
 

@@ -211,6 +211,7 @@ class Engine(NamedTuple):
     oracle: ModuleType
     encoder: Encoder
     workload: ModuleType
+    recent: ModuleType  # the comparison with few subscriptions of a live index
     algorithms: tuple[str, ...]
     default: str
 
@@ -226,11 +227,12 @@ def find_engine(name: str) -> Engine:
     if name not in ENGINES:
         raise UsageError(f"no engine {name!r}; expected one of: {', '.join(ENGINES)}")
     package = _load(f"matchyard.engines.{name}")
-    language, oracle, encoder, workload = (
+    language, oracle, encoder, workload, recent = (
         _load(f"matchyard.engines.{name}.{part}")
-        for part in ("language", "oracle", "encoder", "workload")
+        for part in ("language", "oracle", "encoder", "workload", "algorithms.shared.recent")
     )
-    return Engine(name, language, oracle, encoder, workload, package.ALGORITHMS, package.DEFAULT)
+    names = package.ALGORITHMS, package.DEFAULT
+    return Engine(name, language, oracle, encoder, workload, recent, *names)
 
 
 def find_algorithm(engine: Engine, name: str | None, device: str = "cpu") -> Algorithm:
@@ -300,6 +302,12 @@ class Configured(NamedTuple):
         self.engine.encoder.accept(column, *self._signature_bits())
         if self.abilities.accept is not None:
             self.abilities.accept(column, self.options)
+
+    @property
+    def takes_bare_signatures(self) -> bool:
+        """True if events may be signatures without tags."""
+        bits = self._signature_bits()
+        return bool(bits) and bool(bits[2])
 
     def _signature_bits(self) -> tuple[Any, ...]:
         find = self.abilities.signature_bits

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from matchyard.errors import UsageError, XmlError
 from matchyard.forwarding import Way, next_interfaces_of
 from matchyard.index.contents import Estimate
-from matchyard.index.segment import Segment, unique
+from matchyard.index.segment import unique
 from matchyard.index.verbs import Index
 from matchyard.matches import Matches, Part
 from matchyard.storage.object_store import open_stream
@@ -59,14 +59,14 @@ class TagIndex(Index):
 
         way = Way(tree, incoming)
 
-        def next_of(segment: Segment, rows: Any, first: int) -> Part:
-            return _interfaces(segment, rows, way.rows(first, first + rows.n_rows))
+        def next_of(source: Any, rows: Any, first: int) -> Part:
+            return _interfaces(source, rows, way.rows(first, first + rows.n_rows))
 
         return self._match(
             events,
             threads,
             lambda snapshot, column, threads: snapshot.in_steps(
-                column, threads, next_of, unique if len(snapshot.segments) > 1 else None
+                column, threads, next_of, unique if len(snapshot.sources) > 1 else None
             ),
         )
 
@@ -105,15 +105,15 @@ class TagIndex(Index):
         return n_partitions, n_sets / max(1, column.n_rows)
 
 
-def _interfaces(segment: Segment, rows: Any, way: Way) -> Part:
+def _interfaces(source: Any, rows: Any, way: Way) -> Part:
     """The next interfaces of events, found by the algorithm's own `forward` where possible."""
-    forward = segment.settings.abilities.forward
-    if forward is None or segment.has_removals:
-        return next_interfaces_of(segment.match(rows), way)
-    part = segment.ask(
+    forward = source.settings.abilities.forward
+    if forward is None or source.has_removals:
+        return next_interfaces_of(source.match(rows), way)
+    part: Part = source.ask(
         rows, lambda table, batch, space, options: forward(table, batch, way, space, options)
     )
-    return part if len(segment.tables) == 1 else unique(part)
+    return part if len(source.tables) == 1 else unique(part)
 
 
 class PredicateIndex(Index):

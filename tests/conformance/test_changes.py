@@ -104,6 +104,26 @@ class Changing(RuleBasedStateMachine):
     def match(self, data: st.DataObject, unique: bool) -> None:
         self.check(data.draw(st.lists(self.events, max_size=4)), unique)
 
+    @rule(data=st.data())
+    def match_one(self, data: st.DataObject) -> None:
+        event = data.draw(self.events)
+        rows, keys = [row for row, _ in self.visible], [key for _, key in self.visible]
+        (want,) = expected(rows, keys, [event], self.case.engine)
+        assert Counter(self.index.match_one(event)) == want
+
+    @rule(data=st.data())
+    def replace(self, data: st.DataObject) -> None:
+        row, key = data.draw(self.subscriptions), data.draw(self.keys)
+        self.index.replace(key, row)
+        self.rows = [one for one in self.rows if one[1] != key] + [(self.parse(row), key)]
+        self.changed()
+
+    @rule()
+    def list_all(self) -> None:
+        assert Counter((key, row) for key, row in self.index.items()) == Counter(
+            (key, row) for row, key in self.visible
+        )
+
     def check(self, asked: list[Any], unique: bool) -> None:
         rows, keys = [row for row, _ in self.visible], [key for _, key in self.visible]
         want = expected(rows, keys, asked, self.case.engine)
@@ -117,9 +137,8 @@ class Changing(RuleBasedStateMachine):
         assert len(self.index) == len(self.visible)
 
     def teardown(self) -> None:
-        if self.index._state.background is not None:
-            self.index._state.background.join()
-            self.index.match([])  # raises what went wrong there
+        self.index._state.builds.wait()
+        self.index.match([])  # raises what went wrong there
         self.folder.cleanup()
 
 
@@ -129,8 +148,10 @@ every_way = pytest.mark.parametrize("live", ["staged", "live", "background"])
 
 def run(live: str, monkeypatch: pytest.MonkeyPatch, **chosen: Any) -> None:
     """Some orders of changes, with what is chosen about them."""
-    if live == "background":  # consolidate after nearly every change, and fold sides early
-        monkeypatch.setattr("matchyard.index.state._SIDE_LEAST", 1)
+    if live == "background":  # little room for recent additions, merge and fold after a few changes
+        monkeypatch.setattr("matchyard.index.state.MOST", 3)
+        monkeypatch.setattr("matchyard.index.builds._MERGE_AT", 2)
+        monkeypatch.setattr("matchyard.index.builds._SIDE_LEAST", 3)
         monkeypatch.setattr("matchyard.index.state._MAX_SIDES", 2)
     kind = type("Machine", (Changing,), {"live": live != "staged", **chosen})
     run_state_machine_as_test(kind, settings=settings(max_examples=8, stateful_step_count=16))

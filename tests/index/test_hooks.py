@@ -66,11 +66,13 @@ def test_unique_matches_come_from_the_algorithm_until_something_is_removed(
     assert asked == [2]
     assert sorted(index.match(["a b"])[0]) == sorted(KEYS)
     assert asked == [2]
-    index.add("b", 9)  # two segments, each of which may know a key that the other has too
+    index.add_many(["b"], [9])  # two segments, each of which may know a key that the other has too
     assert sorted(index.match_unique(["a b"])[0]) == [1, 2, 9]
     assert asked == [2, 1, 1]
-    assert sorted(index.remove(9).match_unique(["a b"])[0]) == [1, 2]
-    assert asked == [2, 1, 1]
+    assert sorted(index.remove(2).match_unique(["a b"])[0]) == [1, 9]  # all of a key: no matter
+    assert asked == [2, 1, 1, 1, 1]
+    assert sorted(index.remove(9, "b").match_unique(["a b"])[0]) == [1]
+    assert asked == [2, 1, 1, 1, 1, 1]
 
 
 def test_what_an_algorithm_cannot_hold_is_refused_when_it_is_added(

@@ -40,7 +40,7 @@ def pause_in_compile(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, 
     compile_at_once = Segment.compile.__func__
 
     def compile_slowly(cls: Any, settings: Any, parts: Any, *more: Any) -> Segment:
-        if threading.current_thread().name == "matchyard-consolidate":
+        if threading.current_thread().name == "matchyard-fold":
             begun.set()
             assert may_end.wait(30)
         return compile_at_once(cls, settings, parts, *more)
@@ -52,11 +52,11 @@ def pause_in_compile(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, 
 def test_a_live_index_shows_every_change_while_it_consolidates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("matchyard.index.state._SIDE_LEAST", 1)
+    monkeypatch.setattr("matchyard.index.builds._SIDE_LEAST", 1)
     index = my.TagIndex(live=True).add_many(["a"] * 3, [1, 2, 3]).consolidate()
     begun, may_end = pause_in_compile(monkeypatch)
-    with index._state.build_lock:  # the consolidation waits until more is staged
-        index.add("a", 4).add("a", 5)
+    with index._state.builds.fold_lock:  # the consolidation waits until more is staged
+        index.add_many(["a", "a"], [4, 5])
         assert sorted(index.match(["a"])[0]) == [1, 2, 3, 4, 5]
         index.add("a", 6).remove(1).remove(4, "a")
     assert begun.wait(30)
@@ -64,20 +64,20 @@ def test_a_live_index_shows_every_change_while_it_consolidates(
     index.remove(2).add("a", 7)
     assert sorted(index.match(["a"])[0]) == [3, 5, 6, 7]
     may_end.set()
-    assert index._state.background is not None
-    index._state.background.join()
+    assert "fold" in index._state.builds.background
+    index._state.builds.wait()
     assert sorted(index.match(["a"])[0]) == [3, 5, 6, 7]
 
 
 def test_a_consolidation_that_fails_in_the_background_is_raised_by_the_next_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("matchyard.index.state._SIDE_LEAST", 1)
+    monkeypatch.setattr("matchyard.index.builds._SIDE_LEAST", 1)
     index = my.TagIndex(live=True).add("a", 1).consolidate()
     monkeypatch.setattr(Segment, "living", lambda segment: 1 / 0)
     index.add_many(["a"] * 5, range(5)).match(["a"])
-    assert index._state.background is not None
-    index._state.background.join()
+    assert "fold" in index._state.builds.background
+    index._state.builds.wait()
     monkeypatch.undo()
     with pytest.raises(ZeroDivisionError):
         index.match(["a"])

@@ -31,7 +31,8 @@ def test_a_build_that_fails_loses_nothing(monkeypatch: pytest.MonkeyPatch, live:
         broken.setattr(algorithm, "compile", fail)
         with pytest.raises(Broken):
             index.consolidate()
-        assert sorted(index._state.snapshot.match(column_of(["a b"]), 1)[0]) == [1, 2]
+        shown = [2, 3, 4] if live else [1, 2]  # few changes are shown without a build
+        assert sorted(index._state.snapshot.match(column_of(["a b"]), 1)[0]) == shown
         index.add("b", 6)
     index.consolidate()
     assert sorted(index.match(["a b"])[0]) == [2, 3, 4, 6]

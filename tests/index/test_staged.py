@@ -32,11 +32,13 @@ def test_too_many_negations_are_refused_when_they_are_added() -> None:
     assert len(index.consolidate()) == 1
 
 
-@pytest.mark.parametrize("live", [False, True])
-@pytest.mark.parametrize("where", ["Segment.remove", "cut"])
+@pytest.mark.parametrize(
+    ("where", "live"),
+    [("Segment.remove", False), ("Segment.bury", True), ("cut", False), ("cut", True)],
+)
 def test_changes_stay_staged_where_a_card_is_gone(where: str, live: bool, monkeypatch: Any) -> None:
     index = my.TagIndex(live=live).add("jazz", key=1).add("rock", key=2).consolidate()
-    index.add("blues", key=3).remove(1)
+    index.add_many(["blues"], [3]).remove(1)
 
     def fail(*_: Any) -> Any:
         raise my.DeviceError("the card is gone")
@@ -56,7 +58,7 @@ def test_removals_are_kept_where_rows_are_too_many(
     where: str, live: bool, monkeypatch: Any
 ) -> None:
     index = my.TagIndex(live=live).add("jazz", key=1).add("rock", key=2).consolidate()
-    index.add("blues", key=3).remove(1)
+    index.add_many(["blues"], [3]).remove(1)
 
     def fail(*_: Any) -> Any:
         raise MemoryError

@@ -189,9 +189,9 @@ def test_signals_in_quick_succession_lose_nothing() -> None:
 def test_kernels_box_their_results_without_a_step_of_the_interpreter() -> None:
     look_up: Any = serialize._numba_unpickle
     index = my.TagIndex().add("a", 1).consolidate()
-    index.match(["a"])
+    index.match(["a", "b"])
     before = look_up.cache_info()
-    index.match(["a"])
+    index.match(["a", "b"])
     after = look_up.cache_info()
     assert after.hits > before.hits
     assert after.misses == before.misses
@@ -216,7 +216,7 @@ def test_what_a_signal_raises_in_a_kernel_is_what_a_verb_raises(
     with monkeypatch.context() as broken:
         broken.setattr(index._settings.algorithm, "match", fail)
         with pytest.raises(type(raised)) as caught:
-            index.match(["a"])
+            index.match(["a", "b"])
     assert caught.value is raised
     assert index.match(["a"])[0] == [1]
     other = SystemError("unknown opcode")

@@ -57,8 +57,7 @@ class Contents:
 
     def __len__(self) -> int:
         """The number of subscriptions that matching sees."""
-        snapshot = self._state.visible()
-        return sum(segment.n_living() for segment in snapshot.segments)
+        return self._state.visible().n_living()
 
     def __bool__(self) -> bool:
         """True, also for an empty index."""
@@ -107,13 +106,15 @@ class Contents:
 
     def info(self) -> dict[str, Any]:
         """Settings and sizes, as plain values."""
-        segments = self._state.visible().segments
+        snapshot = self._state.visible()
+        segments, recent = snapshot.segments, snapshot.recent
         return {
             "engine": self._settings.engine.name,
             "algorithm": self.algorithm,
             "device": self.device,
             "options": self.options,
-            "subscriptions": sum(segment.n_living() for segment in segments),
+            "subscriptions": snapshot.n_living(),
+            "recent": 0 if recent is None else recent.n_living,
             "distinct": sum(len(t.key_start) - 1 for s in segments for t in s.tables),
             "names": sum(segment.vocabulary.n_names for segment in segments),
             "keys": self._state.keys.kind,

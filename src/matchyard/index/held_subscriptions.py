@@ -26,12 +26,16 @@ def of_key(snapshot: Snapshot, number: int | None) -> list[Any]:
     """The subscriptions of the key with this number, as values."""
     if number is None:
         return []
-    return [value for segment in snapshot.segments for value in segment.find(number)]
+    values = [value for segment in snapshot.segments for value in segment.find(number)]
+    return values + [value for value, key in snapshot.recent_rows() if key == number]
 
 
 def has_key(snapshot: Snapshot, number: int | None) -> bool:
     """True if the key with this number has a subscription."""
-    return number is not None and any(segment.has(number) for segment in snapshot.segments)
+    if number is None:
+        return False
+    is_recent = any(key == number for _, key in snapshot.recent_rows())
+    return is_recent or any(segment.has(number) for segment in snapshot.segments)
 
 
 def items(snapshot: Snapshot) -> Iterator[tuple[Any, Any]]:
@@ -39,7 +43,7 @@ def items(snapshot: Snapshot) -> Iterator[tuple[Any, Any]]:
     for segment in snapshot.segments:
         for table in segment.tables:
             for first in range(0, len(table.keys), _STEP):
-                positions = key_table.living(table, first, first + _STEP)
+                positions = segment.positions(table, first, first + _STEP)
                 rows, place = np.unique(
                     key_table.rows_at(table.key_start, positions), return_inverse=True
                 )
@@ -47,6 +51,8 @@ def items(snapshot: Snapshot) -> Iterator[tuple[Any, Any]]:
                 keys = snapshot.named(table.keys[positions])
                 for key, at in zip(keys, place.tolist(), strict=True):
                     yield key, values[at]
+    for value, number in snapshot.recent_rows():
+        yield snapshot.named(np.array([number]))[0], value
 
 
 def explain(

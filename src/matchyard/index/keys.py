@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from matchyard.columns import as_arrow
 from matchyard.errors import UsageError
-from matchyard.kernels.strings import Interner, Names, find_names, rank_names
+from matchyard.kernels.strings import Interner, Names, find_names, find_one, rank_names
 
 _EXPECTED = "expected 64-bit integers or strings, the same kind throughout an index"
 _LIMIT = 1 << 63
@@ -25,6 +25,7 @@ class Keys:
         self.kind = "none"  # then "int" or "str", decided by the first key
         self._known: Names | None = None  # names of a saved index, mapped from disk…
         self._growing: Interner | None = None  # …and copied here when names are added
+        self._column: pa.Array | None = None  # of the names, as long as none is added
 
     @classmethod
     def load(cls, names: Names | None, has_keys: bool) -> Keys:
@@ -44,9 +45,9 @@ class Keys:
     def number(self, key: Any) -> int:
         """The number of one key; a new string gets the next number."""
         if isinstance(key, str):
-            _bytes(key)
+            name = _bytes(key)
             self._expect("str", key)
-            return int(self._intern(pa.array([key], pa.large_string()))[0])
+            return int(self._grown().add([name])[0])
         number = _integer(key)
         self._expect("int", key)
         return number
@@ -54,10 +55,10 @@ class Keys:
     def find(self, key: Any) -> int | None:
         """The number of a key, or None if no subscription of the index can have the key."""
         if isinstance(key, str):
-            _bytes(key)
+            name = _bytes(key)
             if self.kind != "str":
                 return None
-            number = int(find_names(self._names(), pa.array([key], pa.large_string()))[0])
+            number = find_one(self._names(), name)
             return None if number < 0 else number
         number = _integer(key)
         return number if self.kind == "int" else None
@@ -71,12 +72,12 @@ class Keys:
             self._expect("int", column[0].as_py())
             return _integers(column)
         self._expect("str", column[0].as_py())
-        return self._intern(column).astype(np.int64)
+        return self._grown().intern_arrow(column).astype(np.int64)
 
-    def _intern(self, names: pa.Array) -> NDArray[np.int32]:
+    def _grown(self) -> Interner:
         if self._growing is None:
             self._growing, self._known = Interner(self._known), None
-        return self._growing.intern_arrow(names)
+        return self._growing
 
     def _names(self) -> Names:
         if self._known is not None:
@@ -96,7 +97,12 @@ class Keys:
 
     def names(self) -> pa.Array | None:
         """The names of string keys by number, as an Arrow column."""
-        return self._names().to_arrow() if self.kind == "str" else None
+        if self.kind != "str":
+            return None
+        names = self._growing or self._known
+        if names is None or self._column is None or len(self._column) != names.n_names:
+            self._column = self._names().to_arrow()
+        return self._column
 
 
 def _bytes(key: str) -> bytes:

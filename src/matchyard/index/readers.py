@@ -13,22 +13,22 @@ class Readers:
     for one event, the steps of a batch cost more than the match."""
 
     def __init__(self, settings: Configured) -> None:
-        has_finders = settings.abilities.Finder is not None
-        self._make = settings.engine.encoder.Reader if has_finders else None
-        self._options = settings.input_options
-        self._free: list[Any] = []
+        self._settings, self._is_able = settings, settings.abilities.Finder is not None
+        self._free: list[tuple[Any, Any]] = []
 
     def find_one(self, snapshot: Snapshot, event: Any) -> tuple[list[int], int] | None:
         """The numbers of the keys of an event, and the number of candidates; None if the event has to be
         matched as a batch, which refuses bad events."""
-        if self._make is None or not snapshot.segments:
+        if not (self._is_able and (snapshot.segments or snapshot.recent)):
             return None
         try:  # `pop` is atomic: two threads never get the same reader
-            reader = self._free.pop()
+            lent = self._free.pop()
         except IndexError:
-            reader = self._make(self._options)
+            engine, options = self._settings.engine, self._settings.input_options
+            lent = engine.encoder.Reader(options), engine.recent.Finder(options)
+        reader, recent_finder = lent
         try:
             read = reader.read(event)
-            return None if read is None else snapshot.find_one(read)
+            return None if read is None else snapshot.find_one(read, recent_finder)
         finally:
-            self._free.append(reader)
+            self._free.append(lent)

@@ -1,12 +1,14 @@
 """A segment: a vocabulary with its compiled tables. Its arrays never change.
 
-Removals make a new segment with the same tables and more tombstones in their key tables.
+Removals make a new segment with the same tables and more tombstones: in their key tables, or, for the keys of a
+live index, in a set that all versions of the segment share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from itertools import count
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from matchyard.engine import Configured
 from matchyard.errors import EventError, StorageError
 from matchyard.index.placement import ask_cards, cut
+from matchyard.index.tombstones import Tombstones
 from matchyard.index.workspaces import IN_TURNS, Workspaces
 from matchyard.kernels import csr, key_table
 from matchyard.kernels.strings import freeze, n_bytes
@@ -25,6 +28,7 @@ _KEPT_BYTES = 1 << 30  # of rows; a larger build frees its rows early, and loses
 CHUNK = 4096  # events per step of a thread: enough to share the work, small enough for the cache
 _MOST_KEYS = 1 << 26  # keys that a step should find at most: results of gigabytes are slow to join
 LEAST = 256  # events per step at least: sharing fewer among threads costs more than it saves
+_numbers = count()
 
 
 class Rows(NamedTuple):
@@ -52,8 +56,16 @@ class Segment:
         self.settings, self.vocabulary = settings, freeze(vocabulary)
         self.tables = tuple(freeze(table) for table in cut(settings, vocabulary, tables))
         self.workspaces = Workspaces(settings, self.tables)
+        self.tombstones, self.version = Tombstones(), 0  # the tombstones up to this version count
+        self.number = next(_numbers)  # the same for all versions
         self._finders: list[list[Any]] = []  # of single events, those that no thread is using
         self._found_each: float | None = None  # keys per event of the last match
+
+    def moved(self, settings: Configured) -> Segment:
+        """The same segment on another device."""
+        segment = Segment(settings, self.vocabulary, self.tables)
+        segment.tombstones, segment.version = self.tombstones, self.version
+        return segment
 
     def _with(self, tables: Sequence[Any]) -> Segment:
         """The same segment with other removals in its tables. This asks no card: a failed card must
@@ -103,17 +115,29 @@ class Segment:
     @property
     def n_tombstones(self) -> int:
         """The number of keys and pairs removed since the tables were compiled."""
-        return sum(
+        return self.tombstones.n_keys + sum(
             len(csr.hash_set_values(gone))
             for table in self.tables
             for gone in (table.removed_keys, table.removed_at)
+            if len(gone)
         )
 
     def n_living(self) -> int:
         """The number of subscriptions that are not removed."""
         if not self.n_tombstones:
             return self.n_keys
-        return sum(key_table.n_living(table) for table in self.tables)
+        return sum(len(self.positions(table)) for table in self.tables)
+
+    def positions(self, table: Any, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
+        """The positions of a key table from `start` to `stop` that are not removed."""
+        positions = key_table.living(table, start, stop)
+        return self._seen(table, positions)
+
+    def _seen(self, table: Any, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The positions that have no tombstone of this version."""
+        if not self.tombstones.n_keys:
+            return positions
+        return self.tombstones.living_among(table.keys, positions, self.version)
 
     @property
     def n_bytes(self) -> int:
@@ -127,9 +151,10 @@ class Segment:
     def match(self, column: Any, once: bool = False) -> Part:
         """Match events in this thread. With `once`, the algorithm may leave out repeated keys."""
         match: Callable[..., Part] = self.settings.algorithm.match
-        if once and not self.has_removals:
+        if once and not self._has_marks:
             match = self.settings.abilities.match_unique or match
-        return self.ask(column, match)
+        part = self.ask(column, match)
+        return self.tombstones.without(part, self.version) if self.tombstones.n_keys else part
 
     def find_one(self, event: Any) -> tuple[list[int], int] | None:
         """The keys of one event, which the encoder's `Reader` has read, and the number of candidates;
@@ -145,6 +170,8 @@ class Segment:
                 n_keys = finder.find(event)
                 if n_keys < 0:
                     return None
+                if self.tombstones.n_keys:
+                    n_keys = self.tombstones.first_living(finder.keys, n_keys, self.version)
                 keys += finder.keys[:n_keys].tolist()
                 candidates += int(finder.counts[0])
         finally:
@@ -157,9 +184,14 @@ class Segment:
         return [make(table, self.vocabulary, *options) for table in self.tables]
 
     @property
+    def _has_marks(self) -> bool:
+        """True if keys are marked as removed in the tables."""
+        return any(len(table.removed_keys) or len(table.removed_at) for table in self.tables)
+
+    @property
     def has_removals(self) -> bool:
         """True if keys of the tables are removed."""
-        return any(len(table.removed_keys) or len(table.removed_at) for table in self.tables)
+        return bool(self.tombstones.n_keys) or self._has_marks
 
     def ask(self, column: Any, find: Callable[[Any, Any, Any, Any], Part]) -> Part:
         """Call `find` with each table and the encoded events, and join the results."""
@@ -209,8 +241,17 @@ class Segment:
         fitting = int(_MOST_KEYS * times / max(self._found_each, 1.0))
         return min(n_events, max(LEAST, fitting))
 
+    def bury(self, keys: NDArray[np.int64], version: int) -> Segment:
+        """The same segment with the tombstones up to a version, and with more of that version. This takes as
+        long as there are keys to remove, however many subscriptions there are."""
+        if len(keys):
+            self.tombstones.add(keys, version)
+        segment = copy(self)
+        segment.version = version
+        return segment
+
     def remove(self, removals: Removals) -> Segment:
-        """The same segment with more tombstones."""
+        """The same segment with more tombstones in its tables."""
         if not removals or not self.n_keys:
             return self
         gone = self._locate(removals.pairs)
@@ -275,7 +316,7 @@ class Segment:
         """All subscriptions that are not removed, ready to be compiled again."""
         pieces = []
         for table in self.tables:
-            positions = key_table.living(table)
+            positions = self.positions(table)
             batch = self.settings.algorithm.subscriptions(
                 table, key_table.rows_at(table.key_start, positions)
             )
@@ -290,12 +331,13 @@ class Segment:
         """The subscriptions of a key, as values."""
         values = []
         for table in self.tables:
-            values += self.decoded(table, key_table.rows_at(table.key_start, _living(table, key)))
+            positions = self._seen(table, _living(table, key))
+            values += self.decoded(table, key_table.rows_at(table.key_start, positions))
         return values
 
     def has(self, key: int) -> bool:
         """True if the key has a subscription."""
-        return any(len(_living(table, key)) for table in self.tables)
+        return any(len(self._seen(table, _living(table, key))) for table in self.tables)
 
     def decoded(self, table: Any, rows: NDArray[np.int64]) -> list[Any]:
         """The subscriptions of some rows; a forged table may hold some that cannot be decoded."""

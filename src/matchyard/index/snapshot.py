@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.errors import DeviceError, EventError, forget_locals
+from matchyard.index.recent import Recent
 from matchyard.index.segment import CHUNK, LEAST, Segment, join, unique
 from matchyard.matches import Matches, Part
 from matchyard.threads.pools import pool
@@ -29,6 +30,22 @@ class Snapshot(NamedTuple):
 
     segments: tuple[Segment, ...]
     key_names: pa.Array | None
+    version: int = 0  # counts the changes of a live index
+    recent: Recent | None = None
+
+    @property
+    def sources(self) -> tuple[Segment | Recent, ...]:
+        """Everything that an event is matched with."""
+        return self.segments if self.recent is None else (*self.segments, self.recent)
+
+    def recent_rows(self) -> Iterator[tuple[Any, int]]:
+        """The recent subscriptions, with the numbers of their keys."""
+        return iter(()) if self.recent is None else self.recent.rows()
+
+    def n_living(self) -> int:
+        """The number of subscriptions."""
+        n_recent = 0 if self.recent is None else self.recent.n_living
+        return n_recent + sum(segment.n_living() for segment in self.segments)
 
     def named(self, numbers: NDArray[np.int64]) -> list[Any]:
         """The keys with these numbers."""
@@ -54,12 +71,12 @@ class Snapshot(NamedTuple):
         return None
 
     def _chunk(self) -> int:
-        return max((segment.launch for segment in self.segments), default=CHUNK)
+        return max((source.launch for source in self.sources), default=CHUNK)
 
-    def find_one(self, event: Any) -> tuple[list[int], int] | None:
+    def find_one(self, event: Any, recent_finder: Any) -> tuple[list[int], int] | None:
         """The numbers of the keys of one event, which the encoder's `Reader` has read, and the number of
         candidates; None if it has to be matched as a batch."""
-        if len(self.segments) == 1:
+        if len(self.segments) == 1 and self.recent is None:
             return self.segments[0].find_one(event)
         numbers: list[int] = []
         candidates = 0
@@ -69,35 +86,41 @@ class Snapshot(NamedTuple):
                 return None
             numbers += some[0]
             candidates += some[1]
+        if self.recent is not None:
+            n_rows = recent_finder.find(event, self.recent.checks)
+            if n_rows < 0:
+                return None
+            numbers += self.recent.keys_of(recent_finder.rows[:n_rows].tolist())
+            candidates += self.recent.n_rows
         return numbers, candidates
 
     def match(self, column: Any, threads: int) -> Matches:
         """The keys per event of a column of events."""
-        return self.in_steps(column, threads, lambda segment, rows, first: segment.match(rows))
+        return self.in_steps(column, threads, lambda source, rows, first: source.match(rows))
 
     def match_unique(self, column: Any, threads: int) -> Matches:
         """Each key once per event."""
         return self.in_steps(
-            column, threads, lambda segment, rows, first: segment.match(rows, once=True), unique
+            column, threads, lambda source, rows, first: source.match(rows, once=True), unique
         )
 
     def in_steps(
         self,
         column: Any,
         threads: int,
-        find: Callable[[Segment, Any, int], Part],
+        find: Callable[[Any, Any, int], Part],
         finish: Callable[[Part], Part] | None = None,
     ) -> Matches:
-        """Match some events at a time, with several threads. `find` gets a segment, events and the
-        number of the first event. `finish` changes the joined results of all segments."""
-        n_events = column.n_rows
+        """Match some events at a time, with several threads. `find` gets a segment or the recent
+        additions, events and the number of the first event. `finish` changes the joined results."""
+        n_events, sources = column.n_rows, self.sources
         n_steps = _STEPS * threads if threads > 1 else 1
         chunk = min(self._chunk(), max(LEAST, -(-n_events // n_steps)))
 
         def step(first: int) -> Iterator[Part]:
             last = min(first + chunk, n_events)
             while True:  # at least once: without events, the result is an empty part
-                at_once = [segment.at_once(last - first) for segment in self.segments]
+                at_once = [source.at_once(last - first) for source in sources]
                 n_rows = min(at_once, default=last - first)
                 yield part_of(first, n_rows)
                 first += n_rows
@@ -109,7 +132,7 @@ class Snapshot(NamedTuple):
             rows = column.rows(first, first + n_rows)  # this may parse them
             read_s = perf_counter() - start
             try:
-                parts = [find(segment, rows, first) for segment in self.segments]
+                parts = [find(source, rows, first) for source in sources]
             except EventError as error:
                 raise error.counted_from(first) from None
             except DeviceError as error:

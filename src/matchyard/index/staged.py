@@ -21,7 +21,7 @@ class Changes:
 
     def __init__(self, settings: Configured) -> None:
         self._settings = settings
-        self._staging = settings.engine.encoder.Staging()
+        self._columns: Any = None  # the encoder's `Staging`, when first needed
         self._pending: list[tuple[Any, int]] = []  # single additions: value and key
         # Each removed key or pair, with the number of additions before its last removal.
         self._removed_keys: dict[int, int] = {}
@@ -32,9 +32,17 @@ class Changes:
         return bool(self.n_added or self._removed_keys or self._removed_pairs)
 
     @property
+    def _staging(self) -> Any:
+        """Additions in columns."""
+        if self._columns is None:
+            self._columns = self._settings.engine.encoder.Staging()
+        return self._columns
+
+    @property
     def n_added(self) -> int:
         """The number of additions so far, including removed ones."""
-        return int(self._staging.n_rows) + len(self._pending)
+        n_rows = 0 if self._columns is None else int(self._columns.n_rows)
+        return n_rows + len(self._pending)
 
     @property
     def n_removed(self) -> int:
@@ -108,6 +116,19 @@ class Changes:
             self._removed_keys.setdefault(key, 0)
         for pair in removals.pairs:
             self._removed_pairs.setdefault(pair, 0)
+
+    def few(self, most: int) -> list[tuple[Any, int]] | None:
+        """The additions that no later removal has removed, with their keys; None if there are more than
+        `most` additions, or some came in a column."""
+        if self.n_added > len(self._pending) or len(self._pending) > most:
+            return None
+        before_key, before_pair = self._removed_keys, self._removed_pairs
+        return [
+            (value, key)
+            for number, (value, key) in enumerate(self._pending)
+            if number >= before_key.get(key, 0)
+            and not (before_pair and number < before_pair.get((value, key), 0))
+        ]
 
     def removals(self) -> Removals:
         """The removals that apply to the older subscriptions."""

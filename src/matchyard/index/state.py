@@ -1,24 +1,25 @@
-"""Turn staged changes into the next snapshot, while other threads match.
+"""The state of an index: staged changes become the next snapshot, while other threads match.
 
-A consolidation joins everything into one segment. A live index shows changes at once, in side
-segments and tombstones, and is consolidated in the background when these grow.
+A consolidation joins everything into one segment. A live index shows changes at once: few additions as recent
+rows, many as a side segment, removals as tombstones. `builds` joins these in the background.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Callable, Sequence
-from time import perf_counter
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from matchyard.engine import Configured
 from matchyard.errors import UsageError
 from matchyard.gpu.devices import is_gpu
+from matchyard.index.builds import Builds
 from matchyard.index.keys import Keys
 from matchyard.index.readers import Readers
+from matchyard.index.recent import MOST, RecentLog
 from matchyard.index.segment import Removals, Rows, Segment
 from matchyard.index.snapshot import Snapshot
 from matchyard.index.staged import Changes
@@ -26,16 +27,7 @@ from matchyard.threads.forks import start_fresh_in_child
 from matchyard.threads.interrupts import shielded
 
 _MAX_SIDES = 8  # side segments of a live index before they are folded into one
-_SIDE_SHARE = 16  # a live index consolidates when its changes pass 1/16 of the whole…
-_SIDE_LEAST = 4096  # …and this many
-
-
-_FORKED = (
-    "this process was forked while another thread consolidated, so only the parent has the changes "
-    "that were staged then; fork before or after a consolidation, or add the changes again here"
-)
-
-_log = logging.getLogger("matchyard")
+_NO_KEYS = np.empty(0, np.int64)
 
 
 class State:
@@ -43,26 +35,21 @@ class State:
 
     def __init__(self, settings: Configured, live: bool, shard_size: int) -> None:
         self.live = live
-        self.settings, self._shard_size = settings, shard_size
+        self.settings, self.shard_size = settings, shard_size
         self.keys = Keys()
         self.changes = Changes(settings)
         self.snapshot = Snapshot((), None)
         self.readers = Readers(settings)
+        self.log, self._is_log_shown = RecentLog(settings), True  # see `shown_log`
         self._kind: str | None = None  # of the subscriptions; the first one decides
-        self._is_in_hand = False  # True while a consolidation holds the staged changes
+        self.builds = Builds(self)
         self._start_fresh()
         start_fresh_in_child(self)
 
     def _start_fresh(self) -> None:
         """Make new locks and forget threads: a forked child must not inherit them in use."""
         self.lock = self._fork_lock = threading.RLock()  # staged changes and the switch
-        self.build_lock = threading.Lock()  # one consolidation at a time
-        self._since_build: list[Removals] | None = None  # removals during a consolidation
-        self._n_building = 0  # segments that the consolidation joins
-        self.background: threading.Thread | None = None
-        # Raised by the next call. A forked child lacks the thread that would finish the build.
-        self._failure: BaseException | None = UsageError(_FORKED) if self._is_in_hand else None
-        self._is_in_hand = False
+        self.builds.start_fresh()
 
     # ---------------------------------------------------------------- staging
 
@@ -139,12 +126,12 @@ class State:
         shielded(lambda: self._moved(settings))
 
     def _moved(self, settings: Configured) -> None:
-        with self.build_lock, self.lock:
+        with self.builds.fold_lock, self.builds.merge_lock, self.lock:
             was_on_card, before = is_gpu(self.settings.device), self.snapshot.segments
-            after = [Segment(settings, segment.vocabulary, segment.tables) for segment in before]
+            after = tuple(segment.moved(settings) for segment in before)
             self.settings = settings  # only now: a card may refuse the segments
             self.readers = Readers(settings)
-            self.snapshot = self.snapshot._replace(segments=tuple(after))
+            self.snapshot = self.snapshot._replace(segments=after)
         for segment in before if was_on_card else ():
             if is_gpu(settings.device):  # `close` would later free the new copies, too
                 segment.workspaces.leave()
@@ -153,141 +140,133 @@ class State:
 
     def consolidate(self) -> Segment:
         """Consolidate; return the built segment, without changes that came later."""
-        if self.live or self._failure is not None:
+        if self.live or self.builds.failure is not None:
             self._refresh()  # staged changes stay visible while the build runs
-        return shielded(lambda: self._fold(staged=not self.live))
+        return shielded(self._consolidated)
 
-    def _fold(self, staged: bool) -> Segment:
-        """Join all segments into one, with the staged changes if `staged`."""
-        with self.build_lock:
-            with self.lock:
-                removals, rows = self._take() if staged else Changes(self.settings).everything()
-                before = self.snapshot.segments
-                segments = self._without(removals, before, rows)
-                if not len(rows.keys) and len(before) == 1 and not segments[0].n_tombstones:
-                    return before[0]
-                self._since_build, self._n_building = [], len(before)
-                self._is_in_hand = staged
+    def _consolidated(self) -> Segment:
+        if self.live:
+            self.builds.merge()
+        return self.builds.fold(staged=not self.live)
 
-            def restore(lost: list[Rows]) -> None:
-                with self.lock:
-                    self._since_build, self._is_in_hand = None, False
-                    self._put_back(lost, removals)
+    # ---------------------------------------------------------------- taking changes
 
-            handed_over = [rows]
-            del rows
-            built = self._built(segments, handed_over, restore)
-            with self.lock:  # no removal may come between the last missed one and the switch
-                missed, self._since_build = self._since_build or [], None
-                self._is_in_hand = False
-                current = built
-                for later in missed:
-                    current = current.remove(later)
-                newer = self.snapshot.segments[len(before) :]
-                self.snapshot = Snapshot((current, *newer), self.keys.names())
-            return built
-
-    def _take(self) -> tuple[Removals, Rows]:
+    def take(self) -> tuple[Removals, Rows]:
         """Take out all staged changes; if that fails, they stay staged."""
         removals, rows = self.changes.everything()
         self.changes = Changes(self.settings)
         return removals, rows
 
-    def _without(
-        self, removals: Removals, segments: Sequence[Segment], rows: Rows
-    ) -> list[Segment]:
+    def without(self, removals: Removals, segments: Sequence[Segment], rows: Rows) -> list[Segment]:
         """Apply removals to segments; if that fails, stage the removals and the rows again."""
         try:
             return [segment.remove(removals) for segment in segments]
         except BaseException:
-            self._put_back([rows], removals)
+            self.put_back([rows], removals)
             raise
 
-    def _put_back(self, lost: list[Rows], removals: Removals) -> None:
+    def put_back(self, lost: list[Rows], removals: Removals) -> None:
         """Stage taken changes again: the removals also if the rows were too large to keep."""
         for rows in lost or [Changes(self.settings).take()]:
             self.changes.put_back(rows, removals)
 
-    def _built(
-        self, segments: Sequence[Segment], staged: list[Rows], restore: Callable[[list[Rows]], None]
-    ) -> Segment:
-        """Compile segments and staged rows into one segment; on failure `restore` gets the rows.
+    def removed(self, segment: Segment, removals: Removals, version: int) -> Segment:
+        """A segment of a live index without removed keys and pairs, for readers from `version` on."""
+        segment = segment.bury(removals.keys, version)
+        if not removals.pairs:
+            return segment
+        return segment.remove(Removals(_NO_KEYS, removals.pairs))
 
-        Takes the rows out of the list, so that they can be freed early.
-        """
-        start = perf_counter()
-        parts: list[Rows] = []
-        rows = staged.pop()
-        lent = [rows] if any(segment.n_keys for segment in segments) else []  # joining copies
-        try:
-            parts += [segment.living() for segment in segments if segment.n_keys]
-            if len(rows.keys) or not parts:
-                parts.append(rows)
-            del rows
-            built = Segment.compile(self.settings, parts, self._shard_size)
-        except BaseException as error:
-            kept = lent or parts
-            restore(kept)
-            outcome = "nothing has changed" if kept else "every addition is lost, too large to keep"
-            _log.warning("consolidation failed, %s: %s", outcome, error)
-            raise
-        seconds = perf_counter() - start
-        _log.info("consolidated %d subscriptions in %.2f s", built.n_keys, seconds)
-        return built
+    # ---------------------------------------------------------------- live
 
     def _refresh(self) -> Snapshot:
-        """Make staged changes of a live index visible, as a side segment and tombstones."""
+        """Make staged changes of a live index visible."""
         with self.lock:
-            if self._failure is None and not self.changes:
-                return self.snapshot
-        return shielded(self._show_changes)
-
-    def _show_changes(self) -> Snapshot:
-        with self.lock:
-            if self._failure is not None:
-                failure, self._failure = self._failure, None
+            if self.builds.failure is not None:
+                failure, self.builds.failure = self.builds.failure, None
                 raise failure
-            return self._add_side() if self.changes else self.snapshot
+            if not self.changes:
+                return self.snapshot
+            rows = None
+            if self.live and not self.settings.takes_bare_signatures:
+                rows = self.changes.few(MOST - self.log.n_rows)
+            snapshot = None if rows is None else self._show_few(rows)
+        if snapshot is None:
+            return shielded(self._show_many)
+        self.builds.give_way()
+        return snapshot
 
-    def _add_side(self) -> Snapshot:
-        removals, rows = self._take()
-        segments = self._without(removals, self.snapshot.segments, rows)
-        if len(rows.keys):
-            # Fold small neighbours, so that the number of segments grows logarithmically. Leave the
-            # base and the segments of a running consolidation alone.
-            building = self._since_build is not None
-            folded: list[Segment] = []
-            n_keys = len(rows.keys)
-            while len(segments) > (self._n_building if building else 1) and (
-                segments[-1].n_keys <= 2 * n_keys or len(segments) > _MAX_SIDES
-            ):
-                folded.insert(0, segments.pop())
-                n_keys += folded[0].n_keys
+    def _show_few(self, rows: list[tuple[Any, int]]) -> Snapshot:
+        """Show few changes. An interrupt may end this at any step: all that a reader sees changes at the
+        end, and what was begun is begun again by the next call."""
+        before, removals = self.snapshot, self.changes.removals()
+        segments, version = before.segments, before.version
+        if removals:
+            version += 1
+            segments = tuple(self.removed(segment, removals, version) for segment in segments)
+            self.builds.note(removals)
+        log = self._changed_log(removals, rows)
+        after = Snapshot(segments, self.keys.names(), version, log.seen())
+        none = Changes(self.settings)
+        # CPython looks for interrupts at calls and jumps, so not between these lines.
+        self.snapshot = after
+        self.changes = none
+        self._is_log_shown = True
+        self.builds.keep_small()
+        return after
 
-            def restore(lost: list[Rows]) -> None:  # the caller has the lock
-                self._put_back(lost, removals)
+    def shown_log(self) -> RecentLog:
+        """The log, with the rows that the snapshot has. An interrupt may have left more rows in it: then it is
+        made anew. The caller has the lock."""
+        if not self._is_log_shown:
+            self.log = RecentLog(self.settings, self.snapshot.recent_rows())
+            self.snapshot = self.snapshot._replace(recent=self.log.seen())
+            self._is_log_shown = True
+        return self.log
 
-            segments.append(self._built(folded, [rows], restore))
-        if removals and self._since_build is not None:
-            self._since_build.append(removals)
-        self.snapshot = Snapshot(tuple(segments), self.keys.names())
-        n_side = sum(segment.n_keys for segment in segments[1:])
-        n_gone = sum(segment.n_tombstones for segment in segments[:1])
-        n_base = segments[0].n_keys if segments else 0
-        if n_side + n_gone > max(_SIDE_LEAST, n_base // _SIDE_SHARE):
-            self._fold_in_background()
-        return self.snapshot
+    def _changed_log(self, removals: Removals, rows: list[tuple[Any, int]]) -> RecentLog:
+        log = self.shown_log()
+        self._is_log_shown = False
+        log.change(removals, rows)
+        return log
 
-    def _fold_in_background(self) -> None:
-        if self.background is not None and self.background.is_alive():
-            return
-
-        def work() -> None:
+    def _show_many(self) -> Snapshot:
+        with self.lock:
+            if not self.changes:
+                return self.snapshot
+            version = self.snapshot.version + 1
+            removals, rows = self.take()
             try:
-                # Leave the staged changes: the next match must see them, before this is done.
-                self._fold(staged=False)
-            except BaseException as error:
-                self._failure = error  # raised by the next call
+                segments = [
+                    self.removed(segment, removals, version) for segment in self.snapshot.segments
+                ]
+                log = self._changed_log(removals, [])
+            except BaseException:
+                self.put_back([rows], removals)
+                raise
+            if len(rows.keys):
+                segments = self._with_side(segments, removals, rows)
+            self.builds.note(removals)
+            self.snapshot = Snapshot(tuple(segments), self.keys.names(), version, log.seen())
+            self._is_log_shown = True
+            self.builds.keep_small()
+            return self.snapshot
 
-        self.background = threading.Thread(target=work, name="matchyard-consolidate", daemon=True)
-        self.background.start()
+    def _with_side(self, segments: list[Segment], removals: Removals, rows: Rows) -> list[Segment]:
+        """The segments with one more. It takes along small neighbours, so that the number of segments grows
+        logarithmically, but neither the base nor the segments of a running fold or merge."""
+        joined: list[Segment] = []
+        n_keys = len(rows.keys)
+        while (
+            len(segments) > 1
+            and not self.builds.is_joined(segments[-1])
+            and (segments[-1].n_keys <= 2 * n_keys or len(segments) > _MAX_SIDES)
+        ):
+            joined.insert(0, segments.pop())
+            n_keys += joined[0].n_keys
+
+        def restore(lost: list[Rows]) -> None:  # the caller has the lock
+            self.put_back(lost, removals)
+
+        side = self.builds.compile(joined, [rows], restore)
+        return [*segments, side.bury(_NO_KEYS, self.snapshot.version + 1)]

@@ -21,7 +21,6 @@ from numba import types
 from numba.core import cgutils
 from numba.core.typing.typeof import typeof
 from numba.extending import NativeValue, models, register_model, unbox
-from numba.np.arrayobj import populate_array
 
 from matchyard.kernels.intrinsics import intrinsic_with
 
@@ -50,18 +49,29 @@ class Prepared:
     """
 
     __slots__ = ("_numba_type_", "_words", "address", "arrays")
+    _numba_type_: PreparedType
 
-    def __init__(self, arrays: tuple[Any, ...]) -> None:
+    def __init__(self, arrays: tuple[Any, ...], like: Prepared | None = None) -> None:
+        """`like` has arrays of the same types, which then need not be looked up."""
         self.arrays = arrays
-        self._words = np.array(_words(arrays), np.int64)
-        self.address = self._words.ctypes.data
-        self._numba_type_ = PreparedType(typeof(arrays))
+        words: list[int] = []
+        _add_words(arrays, words)
+        self._words = np.array(words, np.int64)
+        self.address = _address(self._words)
+        self._numba_type_ = PreparedType(typeof(arrays)) if like is None else like._numba_type_
 
 
-def _words(arrays: Any) -> list[int]:
-    if isinstance(arrays, tuple):
-        return [word for one in arrays for word in _words(one)]
-    return [arrays.ctypes.data, *arrays.shape, *arrays.strides]
+def _add_words(arrays: Any, words: list[int]) -> None:
+    for one in arrays:
+        if isinstance(one, tuple):
+            _add_words(one, words)
+        else:
+            words += (_address(one), *one.shape, *one.strides)
+
+
+def _address(array: Any) -> int:
+    address: int = array.__array_interface__["data"][0]  # half the time of `ctypes`
+    return address
 
 
 @register_model(PreparedType)
@@ -95,16 +105,25 @@ def _load(context: Any, builder: Any, kind: Any, words: Any, at: int) -> tuple[A
     strides = [word(1 + n + i) for i in range(n)]
     if kind.layout == "C":  # known ahead: loops over it can be vector code
         strides[-1] = _WORD(item_size)
+    data = builder.inttoptr(word(0), context.get_data_type(kind.dtype).as_pointer())
+    return _array(context, builder, kind, data, shape, strides), at + 1 + 2 * n
+
+
+def _array(
+    context: Any, builder: Any, kind: Any, data: Any, shape: list[Any], strides: list[Any]
+) -> Any:
+    """An array at an address, without an owner whose references are counted."""
     array = context.make_array(kind)(context, builder)
-    populate_array(
-        array,
-        data=builder.inttoptr(word(0), context.get_data_type(kind.dtype).as_pointer()),
-        shape=cgutils.pack_array(builder, shape),
-        strides=cgutils.pack_array(builder, strides),
-        itemsize=_WORD(item_size),
-        meminfo=None,  # no reference to count
-    )
-    return array._getvalue(), at + 1 + 2 * n
+    n_items = _WORD(1)
+    for length in shape:
+        n_items = builder.mul(n_items, length, flags=["nsw"])
+    array.data, array.nitems = data, n_items
+    array.itemsize = _WORD(context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    array.shape = cgutils.pack_array(builder, shape)
+    array.strides = cgutils.pack_array(builder, strides)
+    array.meminfo = cgutils.get_null_value(array.meminfo.type)
+    array.parent = cgutils.get_null_value(array.parent.type)
+    return array._getvalue()
 
 
 @intrinsic_with(lambda prepared: prepared.arrays)
@@ -124,10 +143,6 @@ def bytes_array(typingctx: Any, data: Any) -> Any:
 
     def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
         given = context.make_array(call.args[0])(context, builder, args[0])
-        array = context.make_array(result)(context, builder)
-        populate_array(
-            array, data=given.data, shape=given.shape, strides=[_WORD(1)], itemsize=_WORD(1), meminfo=None
-        )  # fmt: skip
-        return array._getvalue()
+        return _array(context, builder, result, given.data, [given.nitems], [_WORD(1)])
 
     return result(data), generate

@@ -7,6 +7,7 @@ up together, so that their cache misses overlap.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -103,17 +104,33 @@ class Interner:
         text_start, text = string_buffers(words)
         return self.intern(text, text_start)
 
+    def add(self, names: Sequence[bytes]) -> NDArray[np.int32]:
+        """The ids of few names; new names get the next free ids. The interpreter's lock is kept: a thread that
+        gives it back waits for other threads longer than this takes."""
+        text_start = np.zeros(len(names) + 1, np.int64)
+        np.cumsum([len(name) for name in names], out=text_start[1:])
+        self._reserve(len(names), int(text_start[-1]))
+        ids = np.empty(len(names), np.int32)
+        growing = Names(self._slots, self._text_start, self._text, _UNCOUNTED)
+        _intern_few(growing, self._count, np.frombuffer(b"".join(names), np.uint8), text_start, ids)
+        return ids
+
     def find(self, name: bytes) -> int:
         """The id of one name, or a negative number."""
-        text = np.frombuffer(name, np.uint8)
-        code = np.uint64(xxh64(text, 0, len(text)))  # Numba would take a plain int for an int64
-        return int(find_name(self.names(), code, text, 0, len(text)))
+        return find_one(self.names(), name)
 
     def names(self) -> Names:
         """The names so far, as read-only views."""
         end = int(self._text_start[self.n_names])
         start, text = self._text_start[: self.n_names + 1], self._text[:end]
         return freeze(Names(self._slots, start, text, _UNCOUNTED))
+
+    def copied(self) -> Names:
+        """The names so far, in arrays of their own."""
+        names = self.names()
+        return names._replace(
+            slots=names.slots.copy(), text_start=names.text_start.copy(), text=names.text.copy()
+        )
 
     def _reserve(self, n_new: int, n_bytes: int) -> None:
         if self.n_names + n_new >= len(self._text_start):
@@ -140,6 +157,11 @@ def string_buffers(words: pa.Array, widen: bool = True) -> tuple[NDArray[Any], N
     return start.astype(np.int64) if widen else start, text
 
 
+def find_one(names: Names, name: bytes) -> int:
+    """The id of one name, or a negative number. The interpreter's lock is kept, see `Interner.add`."""
+    return int(_find_one(names, np.frombuffer(name, np.uint8)))
+
+
 def find_names(names: Names, words: pa.Array) -> NDArray[np.int64]:
     """The ids of an Arrow column of names, or UNKNOWN."""
     text_start, text = string_buffers(words)
@@ -153,7 +175,7 @@ def rank_names(names: Names, counts: NDArray[np.int64]) -> tuple[Names, NDArray[
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     rank = np.full(len(counts), -1, np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
-    text_start, text = _take(names.text_start, names.text, order)
+    text_start, text = take_names(names, order)
     if text_start[-1] < 1 << 31:
         text_start = text_start.astype(np.int32)
     slots = np.zeros(n_slots_for(len(order)), np.uint64)
@@ -184,6 +206,14 @@ def _grown(array: NDArray[Scalar], n_needed: int, n_used: int) -> NDArray[Scalar
     grown = np.empty(max(n_needed, 2 * len(array)), array.dtype)
     grown[:n_used] = array[:n_used]
     return grown
+
+
+def take_names(
+    names: Names, ids: NDArray[np.integer[Any]]
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Offsets and bytes of the names with these ids, one after the other."""
+    taken: tuple[NDArray[np.int64], NDArray[np.uint8]] = _take(names.text_start, names.text, ids)
+    return taken
 
 
 @njit(nogil=True, cache=True)
@@ -232,6 +262,11 @@ def find_name(names, code, text, start, end):
         position += 1
         if position == len(slots):
             position = 0
+
+
+@njit(cache=True)
+def _find_one(names, text):
+    return find_name(names, xxh64(text, 0, len(text)), text, 0, len(text))
 
 
 @njit(nogil=True, cache=True)
@@ -317,6 +352,11 @@ def _intern(names, count, text, text_start, ids):
                     name = n_names
                     count[0] = n_names + 1
             ids[first + i] = name
+
+
+@njit(cache=True)
+def _intern_few(names, count, text, text_start, ids):
+    _intern(names, count, text, text_start, ids)
 
 
 @njit(nogil=True, cache=True)

@@ -269,4 +269,4 @@ def test_reading_counts_as_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (segment, snapshot):
         monkeypatch.setattr(module, "perf_counter", lambda: now[0])
     index = my.PredicateIndex().add("a > 1", 1).consolidate()
-    assert index.match([{"a": 2}]).encode_s == 7
+    assert index.match([{"a": 2}, {"a": 3}]).encode_s == 7

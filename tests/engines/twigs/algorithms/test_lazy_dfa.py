@@ -68,8 +68,9 @@ def test_a_cache_keeps_to_its_limit_and_forgets() -> None:
 
 
 def test_a_cache_begins_small_and_grows_to_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lazy_dfa, "_LEAST_BYTES", 1 << 15)
-    monkeypatch.setattr(lazy_dfa, "_BYTES_EACH", 64)
+    module = "matchyard.engines.twigs.algorithms.lazy_dfa.documents"
+    monkeypatch.setattr(f"{module}._LEAST_BYTES", 1 << 15)
+    monkeypatch.setattr(f"{module}._BYTES_EACH", 64)
     rng, shape = np.random.default_rng(7), cases.Shape(any_name=0.9, descendant=0.9, n_nodes=12)
     rows = cases.random_rows(rng, 60, shape)
     documents = [cases.random_document(rng, shape._replace(n_elements=60)) for _ in range(50)]

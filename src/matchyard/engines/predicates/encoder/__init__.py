@@ -29,6 +29,7 @@ from matchyard.engines.predicates.encoder.subscriptions.intake import (
     VALUES,
     Staging,
     Subscriptions,
+    Writer,
     merge,
 )
 from matchyard.engines.predicates.encoder.subscriptions.travelling import count, merge_counts
@@ -36,8 +37,8 @@ from matchyard.engines.predicates.encoder.subscriptions.vocabulary import inspec
 
 __all__ = [
     "VALUES", "Batch", "Column", "Filters", "Options", "Reader", "Staging", "Subscriptions",
-    "Vocabulary", "accept", "check", "column", "count", "decode", "encode", "encode_known",
-    "encode_one", "encode_some", "estimate", "given", "inspect", "keep", "kind", "layout", "merge",
+    "Vocabulary", "Writer", "accept", "check", "column", "count", "decode", "encode", "encode_known",
+    "encode_one", "encode_some", "estimate", "events", "given", "inspect", "keep", "kind", "layout", "merge",
     "merge_counts", "n_ids", "names_of", "parse", "parse_column", "parse_event", "rarest", "read_event",
     "sizes", "subscription_column", "texts",
 ]  # fmt: skip

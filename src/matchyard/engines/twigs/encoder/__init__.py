@@ -25,20 +25,27 @@ from matchyard.engines.twigs.encoder.encoder import (
 )
 from matchyard.engines.twigs.encoder.events.intake import Column, Reader
 from matchyard.engines.twigs.encoder.layout import Batch, Twigs, Vocabulary
-from matchyard.engines.twigs.encoder.scanner.one_document import encode_one, given
+from matchyard.engines.twigs.encoder.scanner.one_document import (
+    Buffers,
+    Reading,
+    encode_one,
+    new_buffers,
+    reading,
+)
 from matchyard.engines.twigs.encoder.subscriptions.intake import (
     VALUES,
     Staging,
     Subscriptions,
+    Writer,
     merge,
 )
 from matchyard.engines.twigs.encoder.subscriptions.vocabulary import inspect, merge_counts
 from matchyard.engines.twigs.language.options import Options, check
 
 __all__ = [
-    "VALUES", "Batch", "Column", "Options", "Reader", "Staging", "Subscriptions", "Twigs",
-    "Vocabulary", "accept", "check", "column", "count", "decode", "encode", "encode_known",
-    "encode_one", "encode_some", "estimate", "given", "inspect", "keep", "kind", "layout", "merge",
-    "merge_counts", "n_ids", "names_of", "parse", "parse_column", "parse_event", "rarest", "read_event",
+    "VALUES", "Batch", "Buffers", "Column", "Options", "Reader", "Reading", "Staging", "Subscriptions", "Twigs",
+    "Vocabulary", "Writer", "accept", "check", "column", "count", "decode", "encode", "encode_known",
+    "encode_one", "encode_some", "estimate", "inspect", "keep", "kind", "layout", "merge",
+    "merge_counts", "n_ids", "names_of", "new_buffers", "parse", "parse_column", "parse_event", "rarest", "read_event", "reading",
     "records", "sizes", "subscription_column", "texts",
 ]  # fmt: skip

@@ -143,7 +143,7 @@ def _facts_of(node: Node) -> Facts:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Twig:
     """A document matches if one of the trees holds: all its top nodes, seen from the document.
 
@@ -151,6 +151,21 @@ class Twig:
     """
 
     trees: tuple[tuple[Node, ...], ...]
+
+    def __eq__(self, other: object) -> bool:
+        return self.trees == other.trees if isinstance(other, Twig) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.trees)
+
+
+class Kept(Twig):
+    """A twig that `parse` made: in normal form, so that nobody checks it again."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Twig(trees={self.trees!r})"
 
 
 ROOT = Node(Axis.CHILD, ANY)  # every document has it

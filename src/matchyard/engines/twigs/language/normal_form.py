@@ -26,6 +26,7 @@ from matchyard.engines.twigs.language.model import (
     TWIG,
     Axis,
     Comparison,
+    Kept,
     Node,
     Source,
     Test,
@@ -153,13 +154,13 @@ def _tests(axis: Axis, test: Test) -> list[Node]:
 
 def _in_order(trees: set[Tree]) -> Twig:
     if frozenset() in trees:
-        return Twig(((ROOT,),))
+        return Kept(((ROOT,),))
     trees = {tree | {ROOT} if all(node.is_negated for node in tree) else tree for tree in trees}
     for tree in trees:
         for node in tree:
             if node.facts.depth > MAX_STEPS or _nesting(node) > MAX_NESTING:
                 _fail_of_depth()
-    return Twig(tuple(sorted(map(_sorted, trees), key=lambda tree: list(map(_key, tree)))))
+    return Kept(tuple(sorted(map(_sorted, trees), key=lambda tree: list(map(_key, tree)))))
 
 
 def _sorted(tree: Iterable[Node]) -> tuple[Node, ...]:

@@ -44,7 +44,7 @@ _NO_BYTES = np.empty(0, np.uint8)
 _LOW_32 = 0xFFFFFFFF
 
 
-class _NameTree(NamedTuple):
+class NameTree(NamedTuple):
     """The names of a `Column`."""
 
     start: NDArray[np.int64]
@@ -52,7 +52,7 @@ class _NameTree(NamedTuple):
     text: NDArray[np.uint8]
 
 
-class _Texts(NamedTuple):
+class Texts(NamedTuple):
     """The hash table and the texts of `Names`."""
 
     table: NDArray[np.uint64]
@@ -153,7 +153,7 @@ def _write_dotted(node, tree, out):
 
 
 @njit(nogil=True, cache=True)
-def _look_up(node, tree, names, dotted, longest):
+def look_up(node, tree, names, dotted, longest):
     """The id of a node's dotted name, or -1; `longest[0]` is that of all names once it is needed."""
     length = _write_dotted(node, tree, dotted)
     if length > len(dotted):
@@ -197,9 +197,9 @@ def encode_arrays(
     If there are such attributes, the entries are incomplete. `name_of` gets the id of each name of the
     column that occurs, or -1.
     """
-    tree = _NameTree(name_start, name_parent, name_text)
-    names = _Texts(names_table, names_start, names_text)
-    texts = _Texts(texts_table, texts_start, texts_text)
+    tree = NameTree(name_start, name_parent, name_text)
+    names = Texts(names_table, names_start, names_text)
+    texts = Texts(texts_table, texts_start, texts_text)
     n_events = len(row_start) - 1
     event_start = np.zeros(n_events + 1, np.int64)
     order = np.empty(_most_attributes(row_start), np.int64)
@@ -216,7 +216,7 @@ def encode_arrays(
         for i in range(first, end):
             node = attributes[i, WHERE] >> 32
             if name_of[node] == UNASKED:
-                name_of[node] = _look_up(node, tree, names, dotted, longest)
+                name_of[node] = look_up(node, tree, names, dotted, longest)
             if name_of[node] >= 0:
                 order[n_known] = (name_of[node] << 32) | (i - first)
                 n_known += 1

@@ -226,6 +226,17 @@ def _contains(text, from_, to, data, start, end):
 
 
 @njit(nogil=True, cache=True)
+def pattern_holds(word, text_start, text, data, start, end):
+    """True if a pattern holds for data[start:end]; its word is the id of its text << 2 | flags."""
+    from_, to = text_start[word >> 2], text_start[(word >> 2) + 1]
+    if word & INVERTED:
+        return not _one_holds(text, from_, to, data, start, end)
+    if word & WILDCARD:
+        return wildcard_holds(text, from_, to, data, start, end)
+    return _contains(text, from_, to, data, start, end)
+
+
+@njit(nogil=True, cache=True)
 def _added(hits, n_hits, pattern):
     """(hits, how many) with one more; a full array loses its duplicates before it grows."""
     if n_hits == len(hits):
@@ -302,14 +313,6 @@ def find_patterns(table, listed, slot, first, coded, text_start, text, data, sta
         n_hits = _confirmed(hits, n_hits, first, coded, text_start, text, data, start, end)
     for i in range(always + 1, always + n_always):
         pattern = np.int64(listed[2 * i])
-        word = coded[first + pattern]
-        from_, to = text_start[word >> 2], text_start[(word >> 2) + 1]
-        if word & INVERTED:
-            holds = _one_holds(text, from_, to, data, start, end)
-        elif word & WILDCARD:
-            holds = wildcard_holds(text, from_, to, data, start, end)
-        else:
-            holds = _contains(text, from_, to, data, start, end)
-        if holds != (word & INVERTED > 0):
+        if pattern_holds(coded[first + pattern], text_start, text, data, start, end):
             hits, n_hits = _added(hits, n_hits, pattern)
     return hits, _distinct(hits, n_hits)

@@ -1,3 +1,3 @@
 """Predicates of any form as filters, and back. Read `intake` first, then `pieces`."""
 
-__all__ = ["decoding", "intake", "pieces", "travelling", "vocabulary"]
+__all__ = ["coding", "decoding", "intake", "pieces", "travelling", "vocabulary"]

@@ -139,8 +139,8 @@ class Writer:
     """Collects predicates one by one, and makes arrays of all at once."""
 
     def __init__(self) -> None:
-        self._names: dict[str, int] = {}
-        self._texts: dict[str, int] = {}
+        self.names: dict[str, int] = {}
+        self.texts: dict[str, int] = {}
         # Machine words: lists of Python's integers would take five times the memory.
         self._words = array("q")  # name, kind, forms, low and high of each piece
         self._groups = array("h")
@@ -164,7 +164,7 @@ class Writer:
 
     def _written(self, constraint: Constraint) -> Sequence[int]:
         name, tests = constraint
-        number = self._names.setdefault(name, len(self._names))
+        number = self.names.setdefault(name, len(self.names))
         op, value = tests[0]
         if len(tests) == 1 and op in COMPARISONS:  # as `write` does it, without lists
             kind, form, word = constant(value, self._text_id)
@@ -174,12 +174,12 @@ class Writer:
         return [word for piece in pieces for word in (number, *piece)]
 
     def _text_id(self, text: str) -> int:
-        return self._texts.setdefault(text, len(self._texts))
+        return self.texts.setdefault(text, len(self.texts))
 
-    def subscriptions(self) -> Subscriptions:
-        """All rows as arrays."""
+    def pieces(self) -> Pieces:
+        """All rows as arrays, over the ids of `names` and `texts`."""
         words = np.array(self._words, np.int64).reshape(-1, 5)
-        pieces = Pieces(
+        return Pieces(
             np.array(self._row_ends, np.int64),
             np.array(self._filter_ends, np.int64),
             np.array(self._piece_ends, np.int64),
@@ -190,10 +190,13 @@ class Writer:
             words[:, 3].copy(),
             words[:, 4].copy(),
         )
+
+    def subscriptions(self) -> Subscriptions:
+        """All rows as a column."""
         names, texts = (
-            pa.array(list(some), pa.large_string()) for some in (self._names, self._texts)
+            pa.array(list(some), pa.large_string()) for some in (self.names, self.texts)
         )
-        return Subscriptions(pieces, names, texts)
+        return Subscriptions(self.pieces(), names, texts)
 
 
 class _Staged(NamedTuple):

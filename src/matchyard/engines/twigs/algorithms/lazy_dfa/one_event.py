@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.twigs.algorithms.lazy_dfa.documents import Workspace, match_documents
-from matchyard.engines.twigs.encoder import encode_one, given
+from matchyard.engines.twigs.encoder import encode_one, new_buffers, reading
 from matchyard.engines.twigs.encoder.layout import Batch
 from matchyard.kernels import key_table
 from matchyard.kernels.prepared import Prepared, bytes_array, opened
@@ -36,7 +36,7 @@ class Finder:
     """Finds the keys of one document at a time, for one thread."""
 
     def __init__(self, table: Any, vocabulary: Any, options: Any, input_options: Any) -> None:
-        self._table, self._given = table, given(vocabulary, input_options)
+        self._arrays = reading(vocabulary, input_options), new_buffers(input_options), table
         self._small, self._workspace = options.small, Workspace(table, options)
         self.counts = np.zeros(3, np.int64)
         self._make_room(_KEYS)
@@ -53,7 +53,7 @@ class Finder:
             space.seen, limits, signals, np.zeros(1, np.int32), hits, keys, self.keys, self.counts
         )
         levels = space.levels(int(self.counts[_DEPTH]))
-        self._prepared = Prepared((self._given, self._table, space.cache, levels, scratch))
+        self._prepared = Prepared((*self._arrays, space.cache, levels, scratch))
 
     def find(self, document: bytes) -> int:
         """Write the keys of the document to `keys` and the number of candidates to `counts`; returns how
@@ -61,7 +61,7 @@ class Finder:
         while True:
             n_keys: int = _find(self._prepared, document)
             if n_keys == _NO_CACHE:
-                self._workspace.enlarge(self._table)
+                self._workspace.enlarge(self._arrays[2])
                 self._prepare()
             elif n_keys == _NO_LEVELS:
                 self._prepare()
@@ -73,9 +73,9 @@ class Finder:
 
 @njit(cache=True)
 def _find(prepared, document):
-    given, table, cache, levels, scratch = opened(prepared)
+    reading, buffers, table, cache, levels, scratch = opened(prepared)
     counts = scratch.counts
-    n_signals, depth = encode_one(bytes_array(document), given)
+    n_signals, depth = encode_one(bytes_array(document), reading, buffers)
     if depth < 0:
         return _LEFT_TO_BATCH
     if depth + 2 > len(levels.bits):
@@ -83,7 +83,7 @@ def _find(prepared, document):
         return _NO_LEVELS
     counts[_N_SEEN] += 1
     scratch.signal_start[1], scratch.depth[0] = n_signals, depth
-    batch = Batch(scratch.signal_start, given.signals, scratch.depth)
+    batch = Batch(scratch.signal_start, buffers.signals, scratch.depth)
     done, hits, candidates = match_documents(
         table, cache, batch, 0, levels, scratch.limits[0], scratch.seen, counts[_N_SEEN],
         scratch.hit_start, scratch.limits[1] != 0,

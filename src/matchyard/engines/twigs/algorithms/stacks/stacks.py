@@ -95,7 +95,11 @@ def compile(
     subscriptions: Twigs, keys: NDArray[np.int64], vocabulary: Vocabulary, options: Options
 ) -> Table:
     """Give every node a column."""
-    stored = stored_twigs.store(stored_twigs.distinct(subscriptions, keys))
+    return table_of(stored_twigs.store(stored_twigs.distinct(subscriptions, keys)))
+
+
+def table_of(stored: stored_twigs.Stored) -> Table:
+    """The columns of stored twigs."""
     prefix, personality, symbols = _columns(stored)
     is_head = (personality[:-1] & IS_NEXT == 0) & (symbols != ROOT)
     named = np.flatnonzero((symbols >= 0) | (is_head & (symbols == ANY)))
@@ -147,7 +151,7 @@ def match(table: Table, batch: Batch, workspace: None, options: Options) -> Part
     """The keys per document; candidates are the columns that signals update."""
     n_rows = int(batch.depth.max(initial=0)) + 1
     stack = np.zeros((n_rows, len(table.personality)), np.uint8)
-    hit_start, rows, n_updates = _match(table, batch, stack)
+    hit_start, rows, n_updates = match_documents(table, batch, stack)
     return stored_twigs.finish(table, hit_start, rows, n_updates)
 
 
@@ -157,7 +161,8 @@ def estimate(n_subscriptions: int, n_nodes: int, n_names: int, options: Options)
 
 
 @njit(nogil=True, cache=True)
-def _match(table, batch, stack):
+def match_documents(table, batch, stack):
+    """(hit_start, rows, updated columns) of all documents; the rows of `stack` are one more than their depth."""
     n_documents = len(batch.signal_start) - 1
     held = np.zeros(stack.shape[1], np.uint8)
     hit_start = np.zeros(n_documents + 1, np.int64)

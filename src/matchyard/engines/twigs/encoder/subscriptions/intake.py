@@ -5,6 +5,7 @@ Staged twigs have the numbers of terms as symbols. Final symbols depend on the w
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from matchyard.engines.twigs.encoder.subscriptions.vocabulary import (
     uses_all,
 )
 from matchyard.engines.twigs.language import parse
-from matchyard.engines.twigs.language.model import ANY, DOCUMENT, Node, Test, Twig
+from matchyard.engines.twigs.language.model import ANY, DOCUMENT, Kept, Node, Test, Twig
 from matchyard.errors import ParseError
 from matchyard.kernels.csr import ragged
 from matchyard.kernels.strings import Interner
@@ -55,7 +56,8 @@ def subscription_column(values: Any, max_trees: int) -> Subscriptions:
     writer = Writer()
     for row, value in enumerate(_as_rows(values)):
         try:
-            writer.add(parse(value, max_trees))
+            is_kept = type(value) is Kept and len(value.trees) <= max_trees
+            writer.add(value if is_kept else parse(value, max_trees))
         except ParseError as error:
             raise error.saying(f"row {row}: {error}") from None
     return writer.subscriptions()
@@ -100,9 +102,9 @@ class Writer:
     """Collects twigs one by one in lists, and then makes arrays of all."""
 
     def __init__(self) -> None:
-        self._terms: dict[str | Test, int] = {ANY: ANY_SYMBOL}
-        self._words: list[int] = []  # parent, axis, is it negated, and term of each node
-        self._tree_ends, self._row_ends = [0], [0]
+        self.terms: dict[str | Test, int] = {ANY: ANY_SYMBOL}
+        self._words = array("i")  # parent, axis, is it negated, and term of each node
+        self._tree_ends, self._row_ends = array("q", [0]), array("q", [0])
 
     def add(self, twig: Twig) -> None:
         """One more row."""
@@ -115,15 +117,15 @@ class Writer:
 
     def _add_node(self, node: Node, parent: int, first: int) -> None:
         number = (len(self._words) - first) // 4
-        term = self._terms.setdefault(node.name, len(self._terms) - 1)
-        self._words += (parent, node.axis, node.is_negated, term)
+        term = self.terms.setdefault(node.name, len(self.terms) - 1)
+        self._words.extend((parent, node.axis, node.is_negated, term))
         for child in node.children:
             self._add_node(child, number, first)
 
-    def subscriptions(self) -> Subscriptions:
-        """All of them as arrays."""
+    def twigs(self) -> Twigs:
+        """All of them as arrays; their symbols are numbers of terms."""
         words = np.array(self._words, np.int32).reshape(-1, 4)
-        twigs = Twigs(
+        return Twigs(
             np.array(self._row_ends, np.int64),
             np.array(self._tree_ends, np.int64),
             words[:, 0].copy(),
@@ -131,8 +133,11 @@ class Writer:
             words[:, 2].astype(np.bool_),
             words[:, 3].copy(),
         )
-        del self._terms[ANY]
-        return Subscriptions(twigs, pa.array(map(term_of, self._terms), pa.large_string()))
+
+    def subscriptions(self) -> Subscriptions:
+        """All of them as a column."""
+        terms = [term_of(name) for name in self.terms if name != ANY]
+        return Subscriptions(self.twigs(), pa.array(terms, pa.large_string()))
 
 
 class _Staged(NamedTuple):
@@ -208,7 +213,7 @@ def _words(terms: Interner) -> pa.Array:
 def _join(parts: Sequence[Twigs]) -> Twigs:
     """Concatenate parts over the same terms."""
     if not parts:
-        return Writer().subscriptions().twigs
+        return Writer().twigs()
     if len(parts) == 1:
         return parts[0]
     columns: Any = zip(*(part[2:] for part in parts), strict=True)
