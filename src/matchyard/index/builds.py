@@ -9,6 +9,7 @@ that came meanwhile are applied to the result before the switch.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -18,16 +19,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from matchyard.errors import UsageError
+from matchyard.index.keys import Keys
 from matchyard.index.recent import MOST, RecentLog
 from matchyard.index.segment import Removals, Rows, Segment
-from matchyard.index.snapshot import Snapshot
 from matchyard.index.staged import Changes
 
 if TYPE_CHECKING:
     from matchyard.index.state import State
 
 _MERGE_AT = MOST // 2  # recent additions that are merged
-_TIMES = 8  # a merge takes along side segments of up to this many times its size
+_TIMES = 4  # a merge takes along side segments of up to this many times its size
 _SIDE_SHARE = 16  # a live index is folded when its changes pass 1/16 of the whole…
 _SIDE_LEAST = 4096  # …and this many
 _FORKED = (
@@ -36,6 +37,29 @@ _FORKED = (
 )
 _A_MOMENT = 5e-5  # seconds
 _log = logging.getLogger("matchyard")
+
+
+class _Exit:
+    """The end of the process. Python would end the threads within compiled code, which aborts the process."""
+
+    has_come = False
+
+    @classmethod
+    def check(cls) -> None:
+        """Stop a build in the background if the process ends."""
+        if cls.has_come and threading.current_thread() in _running:
+            raise SystemExit
+
+    @classmethod
+    def come(cls) -> None:
+        """Wait for the threads that build."""
+        cls.has_come = True
+        for thread in list(_running):
+            thread.join()
+
+
+_running: set[threading.Thread] = set()  # threads that build in the background
+atexit.register(_Exit.come)
 
 
 class _Join:
@@ -72,9 +96,9 @@ class Builds:
         """True if a fold or merge is at work on a segment. The caller has the lock."""
         return any(segment.number in join.numbers for join in self._joins)
 
-    def fold(self, staged: bool) -> Segment:
+    def fold(self, staged: bool) -> tuple[Segment, Keys]:
         """Join all segments into one, with the staged changes if `staged`; returns the segment, without
-        changes that came later."""
+        changes that came later, and the keys that its numbers stand for."""
         state = self._state
         with self.fold_lock:
             with self.merge_lock, state.lock:  # no merge may be at work on the same segments
@@ -82,7 +106,7 @@ class Builds:
                 before = state.snapshot.segments
                 segments = state.without(removals, before, rows)
                 if not len(rows.keys) and len(before) == 1 and not segments[0].n_tombstones:
-                    return before[0]
+                    return before[0], state.keys
                 join = self._begin(before)
                 self._is_in_hand = staged
 
@@ -95,10 +119,12 @@ class Builds:
             handed_over = [rows]
             del rows
             built = self.compile(segments, handed_over, restore)
-            with state.lock:
+            with self.merge_lock, state.lock:
                 self._is_in_hand = False
-                self._finish(join, built, state.log)
-            return built
+                self._finish(join, built, state.shown_log())
+                keys = state.keys
+                state.forget_names()
+            return built, keys
 
     def merge(self) -> None:
         """Join the recent additions of a live index and small side segments into one."""
@@ -140,9 +166,8 @@ class Builds:
         segments = [one for one in snapshot.segments if one.number not in join.numbers]
         is_joined = [one.number in join.numbers for one in snapshot.segments]
         segments.insert(is_joined.index(True) if any(is_joined) else len(segments), current)
-        names = state.keys.names()
         state.log = log
-        state.snapshot = Snapshot(tuple(segments), names, snapshot.version, log.seen())
+        state.show(tuple(segments), snapshot.version)
 
     def _sides(self, n_rows: int) -> list[Segment]:
         """The last side segments that are small beside `n_rows` additions and each other."""
@@ -166,16 +191,20 @@ class Builds:
         rows = staged.pop()
         lent = [rows] if any(segment.n_keys for segment in segments) else []  # joining copies
         try:
-            parts += [segment.living() for segment in segments if segment.n_keys]
+            for segment in segments:
+                _Exit.check()
+                parts += [segment.living()] if segment.n_keys else []
             if len(rows.keys) or not parts:
                 parts.append(rows)
             del rows
+            _Exit.check()
             built = Segment.compile(state.settings, parts, state.shard_size)
         except BaseException as error:
             kept = lent or parts
             restore(kept)
             outcome = "nothing has changed" if kept else "every addition is lost, too large to keep"
-            _log.warning("consolidation failed, %s: %s", outcome, error)
+            if not _Exit.has_come:
+                _log.warning("consolidation failed, %s: %s", outcome, error)
             raise
         seconds = perf_counter() - start
         _log.info("consolidated %d subscriptions in %.2f s", built.n_keys, seconds)
@@ -210,14 +239,17 @@ class Builds:
 
     def _start(self, name: str, work: Callable[[], object]) -> None:
         running = self.background.get(name)
-        if running is not None and running.is_alive():
+        if _Exit.has_come or (running is not None and running.is_alive()):
             return
 
         def run() -> None:
+            _running.add(thread)
             try:
                 work()
             except BaseException as error:
                 self.failure = error  # raised by the next call
+            finally:
+                _running.discard(thread)
 
         thread = threading.Thread(target=run, name=f"matchyard-{name}", daemon=True)
         self.background[name] = thread

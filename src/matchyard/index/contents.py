@@ -65,7 +65,8 @@ class Contents:
 
     def __contains__(self, key: Any) -> bool:
         """True if the key has a subscription that matching sees. Looks through all keys."""
-        return held_subscriptions.has_key(self._state.visible(), self._state.find(key))
+        snapshot = self._state.visible()
+        return held_subscriptions.has_key(snapshot, self._state.find(key, snapshot))
 
     def __getitem__(self, key: Any) -> list[Any]:
         """The subscriptions of a key as values; KeyError if it has none."""
@@ -87,7 +88,7 @@ class Contents:
         """
         snapshot = self._state.visible()
         held_subscriptions.check_values(snapshot, self._settings, "read back")
-        values = held_subscriptions.of_key(snapshot, self._state.find(key))
+        values = held_subscriptions.of_key(snapshot, self._state.find(key, snapshot))
         return (
             [self._settings.engine.language.format(value) for value in values] if text else values
         )

@@ -24,6 +24,7 @@ from concurrent.futures._base import (
     PENDING,
     RUNNING,
 )
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -53,6 +54,7 @@ class Answer(Future[Any]):
     _exception: Any = None
     _is_given = False  # True: has a result or an error, even if `_state` is not FINISHED yet
     _bell: Bell | None = None  # wakes the waiting threads
+    loop: Any = None  # the event loop of `awaited`
 
     def __init__(self, event: Any) -> None:
         self._asked = [event]  # the thread that pops the event must answer it, or has cancelled it
@@ -222,8 +224,19 @@ def begin(batch: Iterable[Answer]) -> tuple[list[Answer], list[Any]]:
 
 def give(batch: Sequence[Answer], results: Iterable[Any]) -> None:
     """Set the keys or the error of each event, then call the callbacks."""
+    loops: dict[Any, list[Answer]] = {}
     for one, result in zip(batch, results):
         one._finish(result)
+        if one.loop is not None:
+            loops.setdefault(one.loop, []).append(one)
+    for loop, awaited in loops.items():  # in one call: waking a loop costs more than a match
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+            loop.call_soon_threadsafe(_wake, awaited)
     for one in batch:
         if one._done_callbacks:
             one._invoke_callbacks()
+
+
+def _wake(awaited: Iterable[Any]) -> None:
+    for answer in awaited:
+        answer.wake()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from matchyard.columns import as_arrow
 from matchyard.errors import UsageError
-from matchyard.kernels.strings import Interner, Names, find_names, find_one, rank_names
+from matchyard.kernels.strings import Interner, Names, find_names, find_one, rank_names, take_names
 
 _EXPECTED = "expected 64-bit integers or strings, the same kind throughout an index"
 _LIMIT = 1 << 63
@@ -84,6 +84,23 @@ class Keys:
             return self._known
         return (self._growing or Interner()).names()
 
+    @property
+    def n_names(self) -> int:
+        """The number of string keys, including those without a subscription."""
+        names = self._growing or self._known
+        return 0 if names is None else names.n_names
+
+    def only(self, numbers: NDArray[np.int64]) -> tuple[Keys, NDArray[np.int64]]:
+        """The string keys with these numbers, numbered anew in the same order; also returns the new number of
+        each old one, or -1."""
+        names = self._names()
+        text_start, text = take_names(names, numbers)
+        kept, rank = Keys(), np.full(names.n_names, -1, np.int64)
+        kept.kind, kept._growing = "str", Interner()
+        kept._growing.intern(text, text_start)
+        rank[numbers] = np.arange(len(numbers))
+        return kept, rank
+
     def used(self, tables: Sequence[Any]) -> tuple[Names | None, Sequence[Any]]:
         """For saving: the string keys that have a subscription, renumbered, and the tables."""
         if self.kind != "str":
@@ -99,8 +116,7 @@ class Keys:
         """The names of string keys by number, as an Arrow column."""
         if self.kind != "str":
             return None
-        names = self._growing or self._known
-        if names is None or self._column is None or len(self._column) != names.n_names:
+        if self._column is None or len(self._column) != self.n_names:
             self._column = self._names().to_arrow()
         return self._column
 

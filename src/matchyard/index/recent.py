@@ -17,7 +17,7 @@ from matchyard.engine import Configured
 from matchyard.index.segment import CHUNK, Removals, Rows
 from matchyard.matches import Part
 
-MOST = 256  # additions that are compared directly; more are compiled at once
+MOST = 512  # additions that are compared directly; more are compiled at once
 
 
 class Recent(NamedTuple):

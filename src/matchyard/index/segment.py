@@ -61,6 +61,15 @@ class Segment:
         self._finders: list[list[Any]] = []  # of single events, those that no thread is using
         self._found_each: float | None = None  # keys per event of the last match
 
+    def renumbered(self, numbers: NDArray[np.int64]) -> Segment:
+        """The same segment with other numbers of string keys."""
+        segment = self._with(
+            [table._replace(keys=numbers[table.keys], removed_keys=_mapped(table.removed_keys, numbers))
+             for table in self.tables]
+        )  # fmt: skip
+        segment.tombstones = self.tombstones.renumbered(numbers)
+        return segment
+
     def moved(self, settings: Configured) -> Segment:
         """The same segment on another device."""
         segment = Segment(settings, self.vocabulary, self.tables)
@@ -354,6 +363,14 @@ def _living(table: Any, key: int) -> NDArray[np.int64]:
     at, keyed = np.flatnonzero(table.keys == key), key_table.key_table(table)
     living: NDArray[np.int64] = at[[not key_table.is_removed(keyed, position) for position in at]]
     return living
+
+
+def _mapped(table: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A hash set of keys with other numbers."""
+    if len(table) == 0:
+        return table
+    mapped = numbers[csr.hash_set_values(table)]
+    return csr.hash_set(mapped[mapped >= 0])
 
 
 def _extended(table: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.int64]:

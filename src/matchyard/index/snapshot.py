@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.errors import DeviceError, EventError, forget_locals
+from matchyard.index.keys import Keys
 from matchyard.index.recent import Recent
 from matchyard.index.segment import CHUNK, LEAST, Segment, join, unique
 from matchyard.matches import Matches, Part
@@ -30,8 +31,9 @@ class Snapshot(NamedTuple):
 
     segments: tuple[Segment, ...]
     key_names: pa.Array | None
-    version: int = 0  # counts the changes of a live index
+    version: int = 0  # counts the removals of a live index
     recent: Recent | None = None
+    keys: Keys | None = None  # for the numbers of keys in this snapshot
 
     @property
     def sources(self) -> tuple[Segment | Recent, ...]:

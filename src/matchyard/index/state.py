@@ -27,6 +27,7 @@ from matchyard.threads.forks import start_fresh_in_child
 from matchyard.threads.interrupts import shielded
 
 _MAX_SIDES = 8  # side segments of a live index before they are folded into one
+_LEAST_NAMES = 4096  # string keys without a subscription before they are forgotten
 _NO_KEYS = np.empty(0, np.int64)
 
 
@@ -102,10 +103,10 @@ class State:
         """The snapshot that a call sees; a live index makes its staged changes visible first."""
         return self._refresh() if self.live else self.snapshot
 
-    def find(self, key: Any) -> int | None:
-        """The number of a key, or None."""
+    def find(self, key: Any, snapshot: Snapshot) -> int | None:
+        """The number of a key in a snapshot, or None."""
         with self.lock:
-            return self.keys.find(key)
+            return (snapshot.keys or self.keys).find(key)
 
     def staged(self) -> int:
         """The number of staged additions and removals."""
@@ -117,9 +118,15 @@ class State:
         with self.lock:
             return self.changes.sizes
 
-    def show(self, keys: Keys, segments: tuple[Segment, ...]) -> None:
+    def start(self, keys: Keys, segments: tuple[Segment, ...]) -> None:
         """Start with the segments of a saved index."""
-        self.keys, self.snapshot = keys, Snapshot(segments, keys.names())
+        self.keys = keys
+        self.show(segments, 0)
+
+    def show(self, segments: tuple[Segment, ...], version: int) -> None:
+        """Show segments and the recent additions, which are in the log."""
+        names, recent = self.keys.names(), self.log.seen()
+        self.snapshot = Snapshot(segments, names, version, recent, self.keys)
 
     def move(self, settings: Configured) -> None:
         """Match with other settings of the same algorithm from now on; free the memory on cards."""
@@ -138,13 +145,13 @@ class State:
             else:
                 segment.workspaces.close()
 
-    def consolidate(self) -> Segment:
-        """Consolidate; return the built segment, without changes that came later."""
+    def consolidate(self) -> tuple[Segment, Keys]:
+        """Consolidate; return the built segment, without changes that came later, and its keys."""
         if self.live or self.builds.failure is not None:
             self._refresh()  # staged changes stay visible while the build runs
         return shielded(self._consolidated)
 
-    def _consolidated(self) -> Segment:
+    def _consolidated(self) -> tuple[Segment, Keys]:
         if self.live:
             self.builds.merge()
         return self.builds.fold(staged=not self.live)
@@ -177,6 +184,24 @@ class State:
             return segment
         return segment.remove(Removals(_NO_KEYS, removals.pairs))
 
+    def forget_names(self) -> None:
+        """Forget string keys without a subscription if they are many. The caller has the locks of merges and of
+        the state."""
+        snapshot, log = self.snapshot, self.shown_log()
+        n_used = log.n_rows + sum(segment.n_keys for segment in snapshot.segments)
+        if self.changes or self.keys.n_names <= 2 * n_used + _LEAST_NAMES:
+            return
+        is_used = np.zeros(self.keys.n_names, np.bool_)
+        for segment in snapshot.segments:
+            for table in segment.tables:
+                is_used[table.keys] = True
+        is_used[[key for _, key in snapshot.recent_rows()]] = True
+        self.keys, numbers = self.keys.only(np.flatnonzero(is_used))
+        rows = ((value, int(numbers[key])) for value, key in snapshot.recent_rows())
+        self.log = RecentLog(self.settings, rows)
+        segments = tuple(segment.renumbered(numbers) for segment in snapshot.segments)
+        self.show(segments, snapshot.version)
+
     # ---------------------------------------------------------------- live
 
     def _refresh(self) -> Snapshot:
@@ -206,7 +231,7 @@ class State:
             segments = tuple(self.removed(segment, removals, version) for segment in segments)
             self.builds.note(removals)
         log = self._changed_log(removals, rows)
-        after = Snapshot(segments, self.keys.names(), version, log.seen())
+        after = Snapshot(segments, self.keys.names(), version, log.seen(), self.keys)
         none = Changes(self.settings)
         # CPython looks for interrupts at calls and jumps, so not between these lines.
         self.snapshot = after
@@ -247,7 +272,8 @@ class State:
             if len(rows.keys):
                 segments = self._with_side(segments, removals, rows)
             self.builds.note(removals)
-            self.snapshot = Snapshot(tuple(segments), self.keys.names(), version, log.seen())
+            self.log = log
+            self.show(tuple(segments), version)
             self._is_log_shown = True
             self.builds.keep_small()
             return self.snapshot

@@ -96,15 +96,37 @@ class Stream:
         """Submit an event; the future gets its keys. Waits while a full batch is pending."""
         if len(self._pending) >= self._max_batch:
             self._wait_for_room()
+        answer = Answer(event)
+        self._put(answer)
+        return answer
+
+    def _put(self, answer: Answer) -> None:
         if self._is_closed:
             raise UsageError(_CLOSED)
-        answer = Answer(event)
         self._pending.append(answer)
         if self._is_closed:
             self._refuse(answer, self._pending)
         elif len(self._pending) >= self._wanted:
             self._wake.ring()
-        return answer
+
+    async def match(self, event: Any) -> list[Any]:
+        """The keys of an event, for a task of asyncio. It does not block the event loop: any number of tasks
+        may wait. If the task is cancelled, the event is not matched, unless a worker has begun.
+
+        >>> import asyncio
+        >>> import matchyard as my
+        >>> index = my.TagIndex().add("jazz", key=1).consolidate()
+        >>> async def keys():
+        ...     async with index.stream() as stream:
+        ...         return await stream.match("jazz oslo")
+        >>> asyncio.run(keys())
+        [1]
+        """
+        from matchyard.index.awaited import Awaited
+
+        answer = Awaited(event)
+        self._put(answer)
+        return await answer.keys()
 
     def submit_many(self, events: Any) -> Future[Matches]:
         """Submit a batch of events in any form of `Index.match`; the future gets its matches. It
@@ -136,6 +158,19 @@ class Stream:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    async def __aenter__(self) -> Stream:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        from asyncio import to_thread
+
+        await to_thread(self.close)
 
     def _close(self) -> None:
         self._is_closed = True

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matchyard.kernels.tombstones import (
+    NEVER,
     copy_entries,
     first_living,
     insert,
@@ -35,6 +36,15 @@ class Tombstones:
             copy_entries(self._slots, larger)
             self._slots = larger  # in one step: readers have the old array or this one
         self.n_keys += insert(self._slots, keys, version)
+
+    def renumbered(self, numbers: NDArray[np.int64]) -> Tombstones:
+        """The same keys under other numbers; those whose number is -1 are left out."""
+        other = Tombstones()
+        is_used = self._slots[:, 1] != NEVER
+        for key, version in self._slots[is_used].tolist():
+            if 0 <= key < len(numbers) and numbers[key] >= 0:
+                other.add(numbers[key : key + 1], version)
+        return other
 
     def without(self, part: Part, version: int) -> Part:
         """The matches that readers of a version see."""

@@ -244,7 +244,7 @@ class Index(Contents):
         held_subscriptions.check_values(snapshot, settings, "explained")
         matched = self.match_one(event)
         seen = settings.engine.encoder.read_event(event, settings.input_options)
-        subscriptions = held_subscriptions.of_key(snapshot, self._state.find(key))
+        subscriptions = held_subscriptions.of_key(snapshot, self._state.find(key, snapshot))
         if not subscriptions:
             return f"key {key!r} has no subscription"
         text, is_match = held_subscriptions.explain(settings, subscriptions, seen, key)
@@ -311,11 +311,11 @@ class Index(Contents):
         >>> my.TagIndex().add("jazz", key=1).save(path)
         <TagIndex: 1 subscriptions, algorithm rarest>
         """
-        segment = self._state.consolidate()
+        segment, keys = self._state.consolidate()
         with versions.new_version(path) as folder:
             with versions.writable(folder) as local:
                 files = storage.write_vocabulary(local, "vocabulary", segment.vocabulary)
-                names, tables = self._state.keys.used(segment.tables)
+                names, tables = keys.used(segment.tables)
                 if names is not None:
                     files += storage.write_names(local, "keys", names)
                 for number, table in enumerate(tables):
@@ -345,7 +345,7 @@ class Index(Contents):
             for one in restored
             if one.tables  # none if only shards of other segments were loaded
         )
-        index._state.show(Keys.load(saved.key_names, has_keys), segments)
+        index._state.start(Keys.load(saved.key_names, has_keys), segments)
         return index
 
 
