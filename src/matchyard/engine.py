@@ -9,6 +9,7 @@ There is no registry: an engine or algorithm is called like its folder or module
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol, cast, get_type_hints
@@ -20,6 +21,7 @@ from matchyard.errors import UsageError
 from matchyard.gpu.devices import guarded, is_gpu, pick
 from matchyard.matches import Part
 from matchyard.threads.forks import loading
+from matchyard.threads.interrupts import shielded
 
 LARGEST_OPTION = 1 << 48  # kernels add and multiply options in 64 bits
 ENGINES = ("tags", "predicates", "twigs")
@@ -216,10 +218,19 @@ class Engine(NamedTuple):
     default: str
 
 
+@cache
 def _load(path: str) -> ModuleType:
-    """Import a module; a fork waits until it is loaded."""
-    with loading:
-        return import_module(path)
+    """Import a module. A fork waits until it is loaded.
+
+    Ctrl-C within an import can leave Python's import lock taken, and no other thread could import
+    anything from then on: the import is shielded.
+    """
+
+    def load() -> ModuleType:
+        with loading:
+            return import_module(path)
+
+    return shielded(load)
 
 
 def find_engine(name: str) -> Engine:

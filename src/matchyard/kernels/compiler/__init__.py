@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy.ma  # noqa: F401  # Numba takes it with the first array: no place for an import to be interrupted
 from numba.core.dispatcher import Dispatcher
 
 from matchyard.kernels.compiler.code_cache import CodeCache
