@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from llvmlite.binding import Linkage
-from numba import njit
+from numba import cfunc, njit
 from numba.core.caching import FunctionCache
 
 from tests.kernels.compiler.probe import Probe, n_hits
@@ -38,6 +38,39 @@ def test_a_kernel_shares_no_function_with_others(probe: Probe) -> None:
     assert shared == {description.llvm_func_name, description.llvm_cpython_wrapper_name}
 
 
+ONE_EVENT = """
+@njit(cache=True)
+def one(number):
+    return step(twice(number)) + step(0)
+"""
+
+
+def test_callees_are_optimised_for_batches_and_linked_as_they_are_for_one_event(
+    probe: Probe,
+) -> None:
+    probe.kernels += ONE_EVENT
+    module = probe.load()
+    assert module.one(5) == 9
+    (compiled,) = module.twice.overloads.values()
+    assert not compiled.library._finalized
+    assert len(module.step.overloads) == 1  # one version for all constants
+    assert (module.thrice(5), module.twice(5), module.one(6)) == (8, 7, 10)  # in the other order
+    module = probe.load()
+    assert (module.thrice(5), n_hits(module.thrice)) == (8, 1)
+    with pytest.raises(ValueError, match="a negative number"):
+        module.one(-7)
+    assert n_hits(module.one) == 1
+
+
+def test_a_kernel_for_batches_takes_the_callees_of_one_for_single_events(probe: Probe) -> None:
+    probe.kernels += ONE_EVENT
+    module = probe.load()
+    assert (module.one(5), module.thrice(5)) == (9, 8)
+    for function in (module.step, module.twice):
+        assert all(compiled.library._finalized for compiled in function.overloads.values())
+    assert (module.one(5), module.twice(5), module.step(5)) == (9, 7, 6)
+
+
 def test_errors_of_callees_keep_their_text(probe: Probe) -> None:
     for hits in (0, 1):
         kernel = probe.load().thrice
@@ -65,3 +98,8 @@ def test_kernels_of_other_packages_are_compiled_as_numba_does(probe: Probe) -> N
     assert (inner(5), step(5)) == (7, 6)
     with pytest.raises(ValueError, match="a negative number"):
         outer(-7)
+
+
+def test_functions_for_c_of_other_packages_are_compiled_as_numba_does(probe: Probe) -> None:
+    assert probe.load().thrice(5) == 8
+    assert cfunc("int64(int64)")(lambda number: number + 1).ctypes(3) == 4

@@ -6,7 +6,8 @@ the kernel that calls it, and does all that again there. With the patches of thi
 kernel that Python calls becomes an executable. The functions that it calls are typed, lowered and
 optimised, and translated once, within the kernel. This takes less than half the time
 (docs/decisions/0032). They are optimised before they are linked, as Numba does: some loops come out a
-tenth slower otherwise.
+tenth slower otherwise. In a kernel that keeps the interpreter's lock, which is for a single event, they are
+not: the first answer counts more there.
 
 Kernels of other packages are compiled as before.
 """
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from llvmlite.binding import Linkage
 from numba.core import sigutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
@@ -27,6 +29,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.environment import lookup_environment
 from numba.core.runtime import rtsys
 from numba.core.targetconfig import TargetConfig
+from numba.core.types.misc import unliteral
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of Numba's environments begin
 _PACKAGE = "matchyard."
@@ -41,6 +44,7 @@ class _Compilation:
 
     depth = 0  # 1: the kernel itself, more: a function that it calls
     is_ours = False  # the kernel belongs to this package
+    is_for_one = False  # it keeps the interpreter's lock
     replaced: list[Any] = []  # noqa: RUF012  # executables that Python may still call
     is_exact = False  # compile each signature that occurs, even if code for a wider one would do
 
@@ -102,10 +106,40 @@ def _link(library: Any) -> None:
     if library._finalized or library is rtsys.library:
         return
     for callee in dict.fromkeys(library._linking_libraries):
+        _link(callee)  # it may come from a kernel for one event
         library._reload_init.update(callee._reload_init)
         library._final_module.link_in(callee._get_module_for_linking(), preserve=True)
     library._optimize_final_module()
     library._finalized = True
+
+
+def _link_whole(library: Any) -> None:
+    """Link all that a kernel calls, directly or not, into its library, as it is."""
+    seen: dict[Any, None] = {}
+    waiting = list(library._linking_libraries)
+    while waiting:
+        callee = waiting.pop()
+        if callee in seen or callee is rtsys.library:
+            continue
+        seen[callee] = None
+        library._reload_init.update(callee._reload_init)
+        if not callee._finalized:  # one that is has its callees in it
+            waiting += callee._linking_libraries
+    for callee in seen:
+        library._final_module.link_in(_own_module(callee), preserve=True)
+    library._linking_libraries = [rtsys.library]
+    library.linked = list(seen)
+
+
+def _own_module(callee: Any) -> Any:
+    """The module of a callee, for linking: as Numba's `_get_module_for_linking`, also if not optimised."""
+    if callee._finalized:
+        return callee._get_module_for_linking()
+    module = callee._final_module.clone()
+    for function in module.functions:
+        if not function.is_declaration and function.linkage == Linkage.external:
+            function.linkage = "linkonce_odr"
+    return module
 
 
 def _hide_callees(library: Any, description: Any) -> None:
@@ -157,12 +191,16 @@ def compile_callees_for_linking() -> None:
     compile_one, add_overload = dispatcher.compile, dispatcher.add_overload
     make_executable = context_kind.get_executable
     add_library, optimize = library_kind.add_linking_library, library_kind._optimize_final_module
+    optimize_functions = library_kind._optimize_functions
 
     @functools.wraps(compile_one)
     def compile_at_depth(function: Any, signature: Any) -> Any:
         with global_compiler_lock:
             if _Compilation.depth == 0:
                 _Compilation.is_ours = is_ours(function)
+                _Compilation.is_for_one = not function.targetoptions.get("nogil", False)
+            elif _Compilation.is_ours and _Compilation.is_for_one:
+                signature = tuple(map(unliteral, signature))  # one version for all constants
             _forget_unfit(function, signature)
             collects = _Compilation.is_ours and gc.isenabled()
             if collects:  # a compilation makes millions of objects and hardly a circle of them
@@ -172,6 +210,8 @@ def compile_callees_for_linking() -> None:
                 return compile_one(function, signature)
             finally:
                 _Compilation.depth -= 1
+                if _Compilation.depth == 0:  # what follows may be of another package
+                    _Compilation.is_ours = _Compilation.is_for_one = False
                 if collects:
                     gc.enable()
 
@@ -186,23 +226,41 @@ def compile_callees_for_linking() -> None:
     @functools.wraps(make_executable)
     def executable_of_kernel(context: Any, library: Any, description: Any, environment: Any) -> Any:
         if _is_for_linking():
-            _link(library)
+            if not _Compilation.is_for_one:
+                _link(library)
             return _Callee()
         if _Compilation.is_ours:
             library.kernel = description
+            if _Compilation.is_for_one:
+                _link_whole(library)
         executable = make_executable(context, library, description, environment)
         _set_environments(library)
         return executable
 
     @functools.wraps(optimize)
     def optimize_own(library: Any) -> None:
+        optimize(library)  # first: LLVM would inline other calls otherwise
         if getattr(library, "kernel", None) is not None:
             _hide_callees(library, library.kernel)
-        optimize(library)
+
+    @functools.wraps(optimize_functions)
+    def optimize_defined(library: Any, module: Any) -> None:
+        """As Numba does it, but not for the functions that a module only declares: most of them."""
+        if not _Compilation.is_ours:
+            optimize_functions(library, module)
+            return
+        module.data_layout = library._codegen._data_layout
+        for function in module.functions:
+            if not function.is_declaration:
+                passes, builder = library._codegen._function_pass_manager()
+                passes.run(function, builder)
 
     @functools.wraps(add_library)
     def add_callee(library: Any, callee: Any) -> None:
-        if _Compilation.is_ours and _Compilation.depth:
+        if _Compilation.is_ours and _Compilation.is_for_one:
+            library._linking_libraries.append(callee)
+            return
+        if _Compilation.is_ours:
             _link(callee)  # Numba would make machine code of it
         add_library(library, callee)
 
@@ -218,6 +276,7 @@ def compile_callees_for_linking() -> None:
     context_kind.get_executable = executable_of_kernel
     library_kind.add_linking_library = add_callee
     library_kind._optimize_final_module = optimize_own
+    library_kind._optimize_functions = optimize_defined
     for_python, for_c = context_kind.create_cpython_wrapper, context_kind.create_cfunc_wrapper
     context_kind.create_cpython_wrapper = unless(_is_for_linking, for_python)
     context_kind.create_cfunc_wrapper = unless(lambda: _Compilation.is_ours, for_c)
