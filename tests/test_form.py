@@ -25,7 +25,8 @@ MATCHING = ("columns", "errors", "forwarding", "gpu", "kernels", "matches")
 LAYERS = {
     "errors": (),
     "columns": ("errors",),
-    "matches": (),
+    "parts": ("kernels",),
+    "matches": ("parts", "threads"),
     "forwarding": ("errors", "kernels", "matches"),
     "threads": (),
     "kernels": ("errors", "threads"),

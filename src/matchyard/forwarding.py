@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from matchyard.errors import UsageError
 from matchyard.kernels.csr import unique
-from matchyard.matches import Part
+from matchyard.kernels.growing import with_room
+from matchyard.kernels.key_table import is_removed, key_at
+from matchyard.matches import Hits, Part
 
 
 class Way(NamedTuple):
@@ -71,7 +73,34 @@ def _on_tree(event_start, keys, trees, incoming, start, kept):
     return end
 
 
+@njit(nogil=True, cache=True)
+def _hits_on_tree(table, hit_start, hits, trees, incoming, start):
+    """As `_on_tree`, from the rows that match: the keys of other trees are not written."""
+    key_start = table.key_start
+    kept, end = np.empty(256, np.int64), 0
+    for event in range(len(hit_start) - 1):
+        start[event] = end
+        for i in range(hit_start[event], hit_start[event + 1]):
+            low, high = key_start[hits[i]], key_start[hits[i] + 1]
+            kept = with_room(kept, end, end + high - low)
+            for position in range(low, high):
+                key = key_at(table, position)
+                interface = key & 0xFFFFFFFF
+                is_next = key >> 32 == trees[event] and interface != incoming[event]
+                if is_next and not is_removed(table, position):
+                    kept[end] = interface
+                    end += 1
+    start[len(hit_start) - 1] = end
+    return kept[:end]
+
+
 def next_interfaces_of(part: Part, way: Way) -> Part:
     """Replace the keys of each event by its next interfaces."""
-    event_start, keys = next_interfaces(part.event_start, part.keys, way.trees, way.incoming)
-    return part._replace(event_start=event_start, keys=keys)
+    found = part.found
+    if isinstance(found, Hits):
+        start = np.empty_like(found.start)
+        kept = _hits_on_tree(found.table, found.start, found.rows, way.trees, way.incoming, start)
+        event_start, keys = unique(start, kept)
+    else:
+        event_start, keys = next_interfaces(part.event_start, part.keys, way.trees, way.incoming)
+    return part._replace(event_start=event_start, found=keys)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from matchyard.errors import UsageError, XmlError
 from matchyard.forwarding import Way, next_interfaces_of
 from matchyard.index.contents import Estimate
-from matchyard.index.segment import unique
 from matchyard.index.verbs import Index
 from matchyard.matches import Matches, Part
 from matchyard.storage.object_store import open_stream
@@ -66,7 +65,7 @@ class TagIndex(Index):
             events,
             threads,
             lambda snapshot, column, threads: snapshot.in_steps(
-                column, threads, next_of, unique if len(snapshot.sources) > 1 else None
+                column, threads, next_of, Part.unique if len(snapshot.sources) > 1 else None
             ),
         )
 
@@ -113,7 +112,7 @@ def _interfaces(source: Any, rows: Any, way: Way) -> Part:
     part: Part = source.ask(
         rows, lambda table, batch, space, options: forward(table, batch, way, space, options)
     )
-    return part if len(source.tables) == 1 else unique(part)
+    return part if len(source.tables) == 1 else part.unique()
 
 
 class PredicateIndex(Index):

@@ -46,4 +46,4 @@ def test_a_debugger_sees_the_lines_of_kernels() -> None:
         assert index.match([["a", "b"], ["c"]]).to_lists() == [[7], []]
     finally:
         sys.settrace(None)
-    assert {"rarest._select", "hashing.xxh64", "hashing.mix64"} <= seen
+    assert {"subset.select", "hashing.xxh64", "hashing.mix64"} <= seen

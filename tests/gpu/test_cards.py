@@ -61,7 +61,7 @@ def test_threads_take_two_cards_in_turn(engine: str, algorithm: str) -> None:
 
 
 @pytest.mark.parametrize(("engine", "algorithm"), ON_CARD)
-@pytest.mark.parametrize("share", [0.8, 0.3], ids=["dealt out", "in turns"])
+@pytest.mark.parametrize("share", [0.9, 0.3], ids=["dealt out", "in turns"])
 def test_a_table_that_is_too_large_for_a_card_is_cut_and_matched_in_parts(
     engine: str, algorithm: str, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

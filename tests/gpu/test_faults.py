@@ -53,17 +53,18 @@ def test_a_fault_of_a_kernel_names_the_events_and_leaves_the_index() -> None:
 
 
 def test_an_exhausted_card_names_the_events_and_leaves_the_index() -> None:
-    index = my.TagIndex(device="gpu").add_many([["a"]] * 50_000, range(50_000)).consolidate()
-    assert len(index.match([["a"]])[0]) == 50_000
+    tags = [f"t{number}" for number in range(1000)]
+    index = my.TagIndex(device="gpu").add_many([[tag] for tag in tags], range(1000)).consolidate()
+    assert len(index.match([tags])[0]) == 1000
     pool = cupy.get_default_memory_pool()
     pool.free_all_blocks()
     pool.set_limit(size=pool.total_bytes() + (1 << 20))
     try:
         with pytest.raises(my.DeviceError, match="events 0 to 999: the GPU has too little memory"):
-            index.match([["a"]] * 1000)
+            index.match([tags] * 1000)
         assert index.match([["b"]])[0] == []  # what fits still goes
         index.move("cpu")
-        assert len(index.match([["a"]] * 2)[1]) == 50_000
+        assert len(index.match([tags] * 2)[1]) == 1000
     finally:
         pool.set_limit(size=0)
 

@@ -57,6 +57,8 @@ def test_several_segments_and_removals_make_no_difference(algorithm: str) -> Non
     for index in (on_cpu, on_gpu):
         for way in (2, 77):
             index.add("1", key=my.interface_key(0, way))
+    assert forwarded(on_gpu, events) == forwarded(on_cpu, events)  # with recent additions
+    on_gpu._state.builds.merge()
     assert len(on_gpu.segments()) > 1
     assert forwarded(on_gpu, events) == forwarded(on_cpu, events)
     for index in (on_cpu, on_gpu):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import matchyard as my
+from matchyard import parts
 from matchyard.engines.tags.algorithms.rarest import gpu as rarest_gpu
 from matchyard.engines.tags.algorithms.shared import small_batch_gpu
 from tests.cases import build, counted
@@ -74,6 +75,28 @@ def test_a_row_may_have_many_keys() -> None:
     on_cpu, on_gpu = both(rows, None, {})
     events = [["a", "b"], ["b"], ["c"], []] * 20
     assert counted(on_gpu.match(events)) == counted(on_cpu.match(events))
+
+
+@pytest.mark.parametrize("limit", [0, 4, 1 << 40])
+def test_rows_travel_instead_of_keys_if_they_have_many(
+    limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (rarest_gpu, parts):
+        monkeypatch.setattr(module, "WRITTEN_LATER", limit)
+    rows = drawn(200, 20, 3, seed=4) * 40
+    keys = my.interface_key(np.arange(8000) % 3, np.arange(8000) % 50)
+    on_cpu, on_gpu = both(rows, keys, {})
+    events = [*drawn(300, 20, 12, seed=5), [str(tag) for tag in range(1500)]]
+    found, wanted = on_gpu.match(events), on_cpu.match(events)
+    assert counted(found) == counted(wanted)
+    assert found.work == wanted.work
+    ((_, space),) = on_gpu.segments()[0].workspaces.borrow()
+    assert space.returns_rows == (limit < 1 << 40)
+    assert counted(on_gpu.match_unique(events)) == counted(on_cpu.match_unique(events))
+    way = np.arange(len(events)) % 3, np.arange(len(events)) % 7
+    assert counted(on_gpu.forward(events, *way)) == counted(on_cpu.forward(events, *way))
+    gone = [one.remove(int(keys[1])).consolidate() for one in (on_gpu, on_cpu)]
+    assert counted(gone[0].match(events)) == counted(gone[1].match(events))
 
 
 def test_a_small_result_after_a_large_one_is_right() -> None:

@@ -13,7 +13,6 @@ import pytest
 import matchyard as my
 from matchyard import storage
 from matchyard.engines.tags.algorithms.rarest import rarest
-from matchyard.kernels import csr
 from matchyard.kernels.strings import Interner, Names
 from tests.cases import build
 
@@ -56,9 +55,7 @@ def test_unique_matches_come_from_the_algorithm_until_something_is_removed(
 
     def match_unique(table: Any, batch: Any, workspace: Any, options: Any) -> Any:
         asked.append(batch.n_rows)
-        part = rarest.match(table, batch, workspace, options)
-        event_start, keys = csr.unique(part.event_start, part.keys)
-        return part._replace(event_start=event_start, keys=keys)
+        return rarest.match(table, batch, workspace, options).unique()
 
     monkeypatch.setattr(rarest, "match_unique", match_unique, raising=False)
     index = build(ROWS, KEYS, live=True)

@@ -34,13 +34,15 @@ def test_changes_are_seen_from_consolidate_on_or_at_once_when_live() -> None:
     assert live.remove(1).match(["a"])[0] == []
 
 
-def pause_in_compile(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
+def pause_in_compile(
+    monkeypatch: pytest.MonkeyPatch, only_folds: bool = True
+) -> tuple[threading.Event, threading.Event]:
     """Consolidations stop when they have begun to compile, until the second event is set."""
     begun, may_end = threading.Event(), threading.Event()
     compile_at_once = Segment.compile.__func__
 
     def compile_slowly(cls: Any, settings: Any, parts: Any, *more: Any) -> Segment:
-        if threading.current_thread().name == "matchyard-fold":
+        if not only_folds or threading.current_thread().name == "matchyard-fold":
             begun.set()
             assert may_end.wait(30)
         return compile_at_once(cls, settings, parts, *more)

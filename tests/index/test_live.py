@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import subprocess
 import sys
-import threading
+import weakref
 from collections import Counter
 from typing import Any
 
@@ -13,7 +14,6 @@ import pytest
 
 import matchyard as my
 from matchyard.engine import find_engine
-from matchyard.index import builds
 from matchyard.index.segment import Segment
 from tests.threads.test_interrupts import interrupt_at
 
@@ -27,15 +27,6 @@ RULES = {
     "predicates": ["x = 1", "x > 0", "x in [5, 9]", 'y = "z"'],
     "twigs": ["/a", "//b", "/c", "//z"],
 }
-
-
-@pytest.fixture
-def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Little room for recent additions, and joins after a few changes."""
-    monkeypatch.setattr("matchyard.index.state.MOST", 8)
-    monkeypatch.setattr(builds, "_MERGE_AT", 4)
-    monkeypatch.setattr(builds, "_SIDE_LEAST", 12)
-    monkeypatch.setattr("matchyard.index.state._LEAST_NAMES", 10)
 
 
 def found(index: Any, event: Any) -> list[Any]:
@@ -171,46 +162,26 @@ else:
 
 
 @pytest.mark.parametrize("engine", my.ENGINES)
-def test_threads_see_states_of_the_index_beside_a_writer(engine: str, cramped: None) -> None:
-    """Each answer is that of a state between the beginning and the end of its call."""
-    rules, event = RULES[engine], EVENTS[engine][0]
-    index, random_state = my.create(engine, live=True), random.Random(5)
-    index.add_many(rules, range(4))
-    rooms = find_engine(engine)
-    seen = rooms.encoder.read_event(event, rooms.encoder.Options())
-    matching = [rooms.oracle.is_match(rooms.language.parse(rule), seen) for rule in rules]
-    rows: dict[int, int] = {number: number for number in range(4)}  # key: rule
-    states = [[key for key, rule in rows.items() if matching[rule]]]
-    is_over, failures = threading.Event(), []
+def test_the_memory_of_an_index_is_free_when_it_is_dropped(engine: str, cramped: None) -> None:
+    rules, (event, _) = RULES[engine], EVENTS[engine]
+    index = my.create(engine, live=True)
+    for number in range(30):
+        found(index.add(rules[number % 4], number), event)
+        found(index.remove(number // 2), event)
+    index.consolidate()
+    index._state.builds.wait()
+    state = weakref.ref(index._state)
+    gc.disable()
+    try:
+        del index
+        assert state() is None
+    finally:
+        gc.enable()
 
-    def read() -> None:
-        while not is_over.is_set():
-            first = len(states) - 1
-            answer = sorted(index.match_one(event))
-            last = len(states) + 1  # a change may be seen before it is noted
-            if not is_over.is_set() and answer not in map(sorted, states[first:last]):
-                is_noted.wait(5)
-                if answer not in map(sorted, states[first : last + 1]):
-                    failures.append((first, last, answer))
 
-    is_noted = threading.Event()
-    readers = [threading.Thread(target=read) for _ in range(16)]
-    for reader in readers:
-        reader.start()
-    for number in range(4, 250):
-        is_noted.clear()
-        key, rule = number, random_state.randrange(4)
-        if number % 3 == 0:
-            gone = random_state.choice(list(rows))
-            index.remove(gone)
-            del rows[gone]
-        else:
-            index.add(rules[rule], key)
-            rows[key] = rule
-        states.append([key for key, rule in rows.items() if matching[rule]])
-        is_noted.set()
-        assert sorted(index.match_one(event)) == sorted(states[-1])
-    is_over.set()
-    for reader in readers:
-        reader.join()
-    assert not failures
+def test_an_estimate_counts_recent_additions() -> None:
+    index = my.TagIndex(live=True).add("a", 1)
+    before = index.estimate()
+    index.match_one("a")
+    assert index.estimate() == before
+    assert before.subscriptions == 1

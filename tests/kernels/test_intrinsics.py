@@ -16,7 +16,7 @@ from numba import njit, typeof
 import matchyard
 from matchyard.engines.predicates.encoder.json import decimals
 from matchyard.engines.twigs.encoder.scanner import vector_blocks
-from matchyard.kernels import bits, bitset, hashing
+from matchyard.kernels import bits, bitset, growing, hashing
 
 ROOM = 80  # entries of an array; the widest intrinsic reads 64 of them
 EDGES = [0, 1, 2, 3, 2**32, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1]
@@ -42,6 +42,7 @@ ARGUMENTS = {
     "bitset.lowest_one": (some_words,),
     "bitset.n_leading_zeros": (words,),
     "bitset.or_row": (rows, places, rows),
+    "growing.copy_run": (rows, places, rows, places, places),
     "hashing.prefetch": (rows, st.integers(0, 2 * ROOM)),
     "hashing.read_4": (texts, places),
     "hashing.read_8": (texts, places),
@@ -53,7 +54,7 @@ ARGUMENTS = {
     "vector_blocks.text_run": (texts, places),
     "vector_blocks.value_run": (texts, places),
 }
-MODULES = (bits, bitset, hashing, decimals, vector_blocks)
+MODULES = (bits, bitset, growing, hashing, decimals, vector_blocks)
 INTRINSICS = {
     f"{module.__name__.split('.')[-1]}.{name}": value
     for module in MODULES

@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from matchyard.errors import ParseError, UsageError
+from matchyard.kernels.json_lines import Values, integers, pair_lines, texts
 
 FORMATS = ("jsonl", "csv", "parquet", "arrow")
 XML = "xml"
@@ -222,6 +224,11 @@ class Writer:
         if self._kind == "jsonl":
             names = table.column_names
             for part in table.to_batches():
+                values = list(filter(None, map(_plain_values, part.columns)))
+                if len(part.columns) == len(values) == 2:
+                    for some in pair_lines(names, *values):
+                        self._stream.write(some)
+                    continue
                 columns = [column.to_pylist() for column in part.columns]
                 lines = (
                     json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False)
@@ -268,3 +275,18 @@ class Writer:
         self._stream.flush()
         if self._path != "-":
             self._stream.close()
+
+
+def _plain_values(column: pa.Array) -> Values | None:
+    """A column of integers or strings in the form that kernels write; None for others."""
+    if column.null_count or not len(column):
+        return None
+    if pa.types.is_integer(column.type) and column.type != pa.uint64():
+        return integers(column.cast(pa.int64()).to_numpy())
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = column.dictionary_encode()
+    if not pa.types.is_dictionary(column.type):
+        return None
+    used, numbers = np.unique(column.indices.to_numpy(), return_inverse=True)
+    names = column.dictionary.take(pa.array(used)).to_pylist()
+    return texts(numbers, [json.dumps(name, ensure_ascii=False).encode() for name in names])

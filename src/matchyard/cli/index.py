@@ -153,9 +153,10 @@ def match(
         ):
             with located(events, first):
                 matches = find(values)
-            file.write(pairs(matches, ids, arrays))
+            for table in pairs(matches, ids, arrays):
+                file.write(table)
             n_events += len(matches)
-            n_matches += matches.work.matches
+            n_matches += matches.total
             progress(f"{n_events:,} events, {n_matches:,} matches")
     summary(f"{n_events:,} events, {n_matches:,} matches")
 

@@ -17,6 +17,7 @@ from matchyard.matches import Matches
 
 Batch = tuple[Any, Any, int]  # values, the names of their rows, and the number of the first row
 Parse = Callable[[Any], Any]
+_PAIRS = 1 << 20  # of a table
 _NO_FIELD = "line {number} has no {expected}; found: {found}"
 
 
@@ -196,14 +197,24 @@ def pairs_schema(keys: str, arrays: bool) -> pa.Schema:
     return pa.schema({"event": pa.int64(), **({"keys": pa.list_(key)} if arrays else {"key": key})})
 
 
-def pairs(matches: Matches, ids: Any, arrays: bool) -> pa.Table:
-    """Convert matches to a table: a row per (event, key), or per event with its `keys`."""
+def pairs(matches: Matches, ids: Any, arrays: bool) -> Iterator[pa.Table]:
+    """Convert matches to tables of a million pairs or a little more: a row per (event, key), or per event with its
+    `keys`."""
     if not isinstance(ids, pa.Array | pa.ChunkedArray):
         ids = _named(ids)
-    if arrays:
-        return pa.table({"event": ids, "keys": matches.to_arrays()})
-    table = matches.to_arrow()
-    return pa.table({"event": ids.take(table["event"]), "key": table["key"]})
+    first, tables, n_pairs = 0, [], 0
+    for some in matches.array_batches(_PAIRS) if arrays else matches.batches(_PAIRS):
+        if arrays:
+            tables.append(pa.table({"event": ids.slice(first, len(some)), "keys": some}))
+            first += len(some)
+        else:
+            tables.append(pa.table({"event": ids.take(some["event"]), "key": some["key"]}))
+        n_pairs += len(some.values) if arrays else len(some)
+        if n_pairs >= _PAIRS:  # small tables would be small row groups of Parquet
+            yield pa.concat_tables(tables)
+            tables, n_pairs = [], 0
+    if tables:
+        yield pa.concat_tables(tables)
 
 
 def _named(ids: list[Any]) -> pa.Array:

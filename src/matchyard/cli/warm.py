@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -18,9 +19,13 @@ import typer
 
 from matchyard.cli.terminal import clear, say
 
+_MANY = 600  # subscriptions, so that tables grow
+_ALIKE = 40  # equal subscriptions, so that matches are rows
+
 
 class _Sample(NamedTuple):
-    subscriptions: list[str]
+    subscriptions: list[str]  # of all kinds
+    many: list[str]  # alike; of predicates, so that most of them match
     forms: list[Any]  # the same events, in each form that the engine takes
 
 
@@ -31,7 +36,9 @@ def _tags() -> _Sample:
     arrow = pa.array(events)
     forms: list[Any] = [[set(tags) for tags in events], [" ".join(tags) for tags in events], arrow]
     return _Sample(
-        ["jazz live", "jazz oslo", "rock"], [*forms, arrow.cast(pa.large_list(pa.large_string()))]
+        ["jazz live", "jazz oslo", "rock"],
+        [f"jazz tag{number}" for number in range(_MANY)],
+        [*forms, arrow.cast(pa.large_list(pa.large_string()))],
     )
 
 
@@ -56,6 +63,7 @@ def _predicates() -> _Sample:
             'not exists rain and temp except {1, "a"} and area except prefix {"e", "w"}',
             'site.name = "x" and tags = "a" and on = true',
         ],
+        [f"temp > {number % 40} or temp < -{number}" for number in range(_MANY)],
         [events, texts, [text.encode() for text in texts], pa.array(texts), rows, arrays],
     )
 
@@ -74,6 +82,7 @@ def _twigs() -> _Sample:
             '//article[author = "Ada" or text() = "x"][@key = "a"]',
             "/dblp/*/title | //note",
         ],
+        [f"//article/x{number}" for number in range(_MANY)],
         [texts, [text.encode() for text in texts], pa.array(texts), pa.array(texts, pa.binary())],
     )
 
@@ -116,18 +125,38 @@ def use_once(engine: str, algorithm: str) -> None:
     from matchyard.kernels.compiler import each_signature
 
     sample = SAMPLES[engine]()
-    texts = [text for text in sample.subscriptions if _is_taken(engine, algorithm, text)]
+    some, many = (
+        [text for text in texts if _is_taken(engine, algorithm, text)]
+        for texts in (sample.subscriptions, sample.many)
+    )
     with each_signature():
-        for keys in (list(range(len(texts))), texts):
-            for index in _indexes(engine, algorithm, texts, keys):
+        alike = some[:1] * _ALIKE
+        for texts, kind in product((some, many, alike), (int, str)):
+            keys = [kind(number) for number in range(len(texts))]
+            for index in _indexes(engine, algorithm, texts, keys) if texts else ():
                 for events in sample.forms:
                     with suppress(my.UsageError):  # e.g. an algorithm that takes no arrays
-                        index.match(events)
-                        index.match_unique(events)
-                index.match_one(sample.forms[0][0])
+                        _read(index.match(events))
+                        _read(index.match_unique(events))
                 index.explain(sample.forms[0][0], keys[0])
-                index.remove(keys[0])
-                index.consolidate().match(sample.forms[0])
+                _match_ways(index, sample.forms[0])
+                for key in keys[: 1 + len(keys) // 4]:
+                    index.remove(key)
+                _match_ways(index, sample.forms[0])
+                _match_ways(index.consolidate(), sample.forms[0])
+
+
+def _read(matches: Any) -> None:
+    """Read matches in all ways: keys are written when they are asked for."""
+    matches.to_arrays()
+    matches.counts(unique=True)
+    assert len(matches.keys) == matches.total
+
+
+def _match_ways(index: Any, events: Any) -> None:
+    _read(index.match([*events, *events]))
+    for event in events:
+        index.match_one(event)
 
 
 def _is_taken(engine: str, algorithm: str, text: str) -> bool:
@@ -156,3 +185,4 @@ def _indexes(engine: str, algorithm: str, texts: list[str], keys: list[Any]) -> 
         live.add(text, key)
         live.match([])
     yield live
+    yield live.add(texts[0], keys[0])  # beside what `use_once` has consolidated

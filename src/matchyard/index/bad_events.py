@@ -21,10 +21,7 @@ def bad_events(
     check: Callable[[Any], None], parse: Callable[[Any], Any], events: Any
 ) -> dict[int, ParseError]:
     """The numbers of the events that `check` refuses, with the error of each."""
-    column = as_arrow(events)
-    if not hasattr(column, "slice"):
-        column = list(column)
-    return dict(_bisect(check, parse, column, 0))
+    return dict(_bisect(check, parse, _sliceable(events), 0))
 
 
 def _bisect(
@@ -44,7 +41,14 @@ def _bisect(
     ]
 
 
+def _sliceable(events: Any) -> Any:
+    """Events of any form as a list or an Arrow column."""
+    column = as_arrow(events)
+    return column if hasattr(column, "slice") else list(column)
+
+
 def _part(events: Any, start: int, stop: int) -> Any:
+    """Some consecutive events of a list or an Arrow column."""
     return events[start:stop] if isinstance(events, list) else events.slice(start, stop - start)
 
 
@@ -66,8 +70,8 @@ def with_gaps(matches: Matches, bad: dict[int, ParseError]) -> Matches:
     good[list(bad)] = False
     spread = np.zeros(len(good) + 1, np.int64)
     spread[1:][good] = counts
-    whole = Part(np.cumsum(spread), part.keys, part.candidates, part.encode_s)
-    return Matches([whole], matches.key_names, bad)
+    whole = Part(np.cumsum(spread), part.found, part.candidates, part.encode_s)
+    return Matches([whole], matches.key_names, bad, matches.threads)
 
 
 def _unnumbered(parse: Callable[[Any], Any], event: Any, error: ParseError) -> ParseError:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from matchyard.index.state import State
 
 _MERGE_AT = MOST // 2  # recent additions that are merged
+_GIVE_WAY_AT = MOST * 3 // 4
 _TIMES = 4  # a merge takes along side segments of up to this many times its size
 _SIDE_SHARE = 16  # a live index is folded when its changes pass 1/16 of the whole…
 _SIDE_LEAST = 4096  # …and this many
@@ -74,13 +76,21 @@ class Builds:
     """The folds and merges of an index: at most one of each at a time."""
 
     def __init__(self, state: State) -> None:
-        self._state = state
+        # Weak: a circle would keep the memory of an index that is dropped.
+        self._owner = weakref.ref(state)
         self._is_in_hand = False  # True while a fold holds the staged changes
         self.start_fresh()
 
+    @property
+    def _state(self) -> State:
+        state = self._owner()
+        assert state is not None  # whoever calls has it
+        return state
+
     def start_fresh(self) -> None:
         """Make new locks and forget threads: a forked child must not inherit them in use."""
-        self.fold_lock, self.merge_lock = threading.Lock(), threading.Lock()  # taken in this order
+        self.fold_lock = threading.RLock()  # taken before the other
+        self.merge_lock = threading.RLock()
         self._joins: list[_Join] = []
         self.background: dict[str, threading.Thread] = {}
         # Raised by the next call. A forked child lacks the thread that would finish the build.
@@ -126,29 +136,52 @@ class Builds:
                 state.forget_names()
             return built, keys
 
+    def fold_whole(self) -> tuple[Segment, Keys]:
+        """As `fold`, with the recent additions of a live index: all changes up to one moment and no other."""
+        state = self._state
+        with self.fold_lock, self.merge_lock:  # no merge may take the recent additions meanwhile
+            while state.snapshot.recent is not None:
+                joined = self._join_recent(whole=True)
+                if joined is not None:
+                    return joined
+            return self.fold(staged=False)
+
     def merge(self) -> None:
         """Join the recent additions of a live index and small side segments into one."""
-        state = self._state
         with self.merge_lock:
-            with state.lock:
-                column, recent = state.shown_log().column(), state.snapshot.recent
-                if recent is None:
-                    return
-                segments = self._sides(recent.n_rows)
-                join = self._begin(segments)
+            self._join_recent(whole=False)
 
-            def restore(lost: list[Rows]) -> None:
-                with state.lock:
-                    self._joins.remove(join)
+    def _join_recent(self, whole: bool) -> tuple[Segment, Keys] | None:
+        """Join the recent additions with all segments, or else with small ones. None if there are no additions, or
+        if their log was made anew meanwhile: see `State.shown_log`. The caller has the lock of merges."""
+        state = self._state
+        with state.lock:
+            column, recent = state.shown_log().column(), state.snapshot.recent
+            if recent is None:
+                return None
+            segments = state.snapshot.segments if whole else self._sides(recent.n_rows)
+            join = self._begin(segments)
 
-            built = self.compile(segments, [recent.staged(column)], restore)
+        def restore(lost: list[Rows]) -> None:
             with state.lock:
-                now = state.snapshot.recent
-                if now is None or now.values is not recent.values:  # see `State.shown_log`
-                    self._joins.remove(join)
-                    return
-                left = RecentLog(state.settings, now.rows(recent.n_rows))
-                self._finish(join, built, left)
+                self._joins.remove(join)
+
+        try:
+            rows = [recent.staged(column)]
+        except BaseException:
+            restore([])
+            raise
+        built = self.compile(segments, rows, restore)
+        with state.lock:
+            now = state.snapshot.recent
+            if now is None or now.values is not recent.values:
+                self._joins.remove(join)
+                return None
+            self._finish(join, built, RecentLog(state.settings, now.rows(recent.n_rows)))
+            keys = state.keys
+            if whole:
+                state.forget_names()
+            return built, keys
 
     def _begin(self, segments: Sequence[Segment]) -> _Join:
         join = _Join(segments)
@@ -231,10 +264,10 @@ class Builds:
             self.merge()
 
     def give_way(self) -> None:
-        """Let a running merge go on for a moment. Python gives the interpreter to a waiting thread only after
-        5 ms, and a merge, which gives it back often, would take longer than the next additions to come."""
+        """Let a running merge go on for a moment if there is little room for more additions. Python gives the
+        interpreter to a waiting thread only after 5 ms, and a merge gives it back often."""
         merge = self.background.get("merge")
-        if merge is not None and merge.is_alive():
+        if merge is not None and merge.is_alive() and self._state.log.n_rows > _GIVE_WAY_AT:
             sleep(_A_MOMENT)
 
     def _start(self, name: str, work: Callable[[], object]) -> None:
@@ -244,8 +277,10 @@ class Builds:
 
         def run() -> None:
             _running.add(thread)
+            state = self._owner()  # kept until the work is done
             try:
-                work()
+                if state is not None:
+                    work()
             except BaseException as error:
                 self.failure = error  # raised by the next call
             finally:

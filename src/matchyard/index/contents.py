@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from matchyard.engine import Configured
@@ -136,14 +137,23 @@ class Contents:
                     sizes[name] = sizes.get(name, 0) + array.nbytes
         return sizes
 
+    def texts(self, subscriptions: Any) -> pa.Array:
+        """Subscriptions in the text form of the engine, as an Arrow column."""
+        encoder, staging = self._settings.engine.encoder, self._settings.engine.encoder.Staging()
+        column = encoder.subscription_column(subscriptions, self._settings.input_options)
+        staging.add(column, np.arange(column.n_rows))
+        batch, vocabulary, keys = staging.take()
+        return encoder.texts(batch, 0, len(keys), vocabulary)
+
     def _estimate(
         self, subscriptions: int | None, parts_each: float, name_share: float
     ) -> Estimate:
         """See `estimate` of the kinds of index; `parts_each` is the parts per subscription."""
         encoder = self._settings.engine.encoder
         if subscriptions is None:
-            n_rows, n_parts, n_names = self._state.staged_sizes()
-            for segment in self._state.snapshot.segments:
+            snapshot = self._state.snapshot
+            n_rows, n_parts, n_names = self._state.staged_sizes(snapshot.recent_rows())
+            for segment in snapshot.segments:
                 more_parts, more_names = encoder.sizes(segment.vocabulary)
                 n_rows += segment.n_keys
                 n_parts, n_names = n_parts + more_parts, n_names + more_names

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from matchyard.columns import as_arrow
 from matchyard.errors import UsageError
+from matchyard.kernels.key_table import narrowed
 from matchyard.kernels.strings import Interner, Names, find_names, find_one, rank_names, take_names
 
 _EXPECTED = "expected 64-bit integers or strings, the same kind throughout an index"
@@ -110,7 +111,7 @@ class Keys:
         for table in tables:
             counts += np.bincount(table.keys, minlength=names.n_names)
         kept, numbers = rank_names(names, counts)
-        return kept, [table._replace(keys=numbers[table.keys].astype(np.int64)) for table in tables]
+        return kept, [table._replace(keys=narrowed(numbers[table.keys])) for table in tables]
 
     def names(self) -> pa.Array | None:
         """The names of string keys by number, as an Arrow column."""

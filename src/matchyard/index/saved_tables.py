@@ -62,8 +62,6 @@ def _table(
         raise StorageError(
             f"{saved.folder}/{place} lacks or adds arrays of {settings.algorithm_name}: {odd}"
         )
-    if saved.manifest["format"] >= 3 and arrays["keys"].dtype == np.int32:
-        arrays = {**arrays, "keys": arrays["keys"].astype(np.int64)}  # kernels take 64 bits
     table = kind(**arrays)
     look = Inspection(table, f"{saved.folder}/{place}", saved.is_thorough)
     settings.algorithm.inspect(look, table, vocabulary, settings.options)

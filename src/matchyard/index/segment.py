@@ -22,7 +22,7 @@ from matchyard.index.tombstones import Tombstones
 from matchyard.index.workspaces import IN_TURNS, Workspaces
 from matchyard.kernels import csr, key_table
 from matchyard.kernels.strings import freeze, n_bytes
-from matchyard.matches import Part
+from matchyard.matches import Part, end_to_end, join
 
 _KEPT_BYTES = 1 << 30  # of rows; a larger build frees its rows early, and loses them if it fails
 CHUNK = 4096  # events per step of a thread: enough to share the work, small enough for the cache
@@ -64,7 +64,7 @@ class Segment:
     def renumbered(self, numbers: NDArray[np.int64]) -> Segment:
         """The same segment with other numbers of string keys."""
         segment = self._with(
-            [table._replace(keys=numbers[table.keys], removed_keys=_mapped(table.removed_keys, numbers))
+            [table._replace(keys=key_table.narrowed(numbers[table.keys]), removed_keys=_mapped(table.removed_keys, numbers))
              for table in self.tables]
         )  # fmt: skip
         segment.tombstones = self.tombstones.renumbered(numbers)
@@ -108,6 +108,7 @@ class Segment:
         try:
             while shards:  # hand each over, so that it can be freed early
                 some = keys[shard_size * len(tables) : shard_size * (len(tables) + 1)]
+                some = key_table.narrowed(some)
                 tables.append(
                     settings.algorithm.compile(shards.pop(0), some, vocabulary, settings.options)
                 )
@@ -168,6 +169,8 @@ class Segment:
     def find_one(self, event: Any) -> tuple[list[int], int] | None:
         """The keys of one event, which the encoder's `Reader` has read, and the number of candidates;
         None if it has to be matched as a batch."""
+        if self.settings.abilities.Finder is None:  # moved to a card while the event was read
+            return None
         try:  # `pop` is atomic: two threads never get the same finders
             finders = self._finders.pop()
         except IndexError:
@@ -190,7 +193,7 @@ class Segment:
     def _new_finders(self) -> list[Any]:
         settings: Any = self.settings
         make, options = settings.abilities.Finder, (settings.options, settings.input_options)
-        return [make(table, self.vocabulary, *options) for table in self.tables]
+        return [make(key_table.in_words(table), self.vocabulary, *options) for table in self.tables]
 
     @property
     def _has_marks(self) -> bool:
@@ -213,10 +216,10 @@ class Segment:
             first += n_rows
             if first >= column.n_rows:
                 break
-        joined = parts[0] if len(parts) == 1 else in_order(parts)
+        joined = parts[0] if len(parts) == 1 else end_to_end(parts)
         if column.n_rows:
-            self._found_each = len(joined.keys) / column.n_rows
-        return Part(joined.event_start, joined.keys, joined.candidates, encode_s)
+            self._found_each = joined.n_keys / column.n_rows
+        return joined._replace(encode_s=encode_s)
 
     def _encode_from(self, column: Any, first: int) -> tuple[Any, int]:
         """Encode events from `first` on; return the batch and their number. Not a generator: Python
@@ -311,7 +314,8 @@ class Segment:
         make = self.settings.abilities.locate_workspace or self.settings.algorithm.workspace
         located = []
         for table in self.tables:
-            start, rows = locate(table, batch, make(table, options), options)
+            searched = key_table.in_words(table)
+            start, rows = locate(searched, batch, make(searched, options), options)
             numbers = np.repeat(np.arange(len(pairs)), np.diff(start))
             rows, numbers = rows[known[numbers]], numbers[known[numbers]]
             first = table.key_start[rows].astype(np.int64)
@@ -377,29 +381,3 @@ def _extended(table: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.i
     if len(more) == 0:
         return table
     return csr.hash_set(np.concatenate([csr.hash_set_values(table), more]))
-
-
-def unique(part: Part) -> Part:
-    """Keep each key once per event."""
-    event_start, keys = csr.unique(part.event_start, part.keys)
-    return part._replace(event_start=event_start, keys=keys)
-
-
-def in_order(parts: Sequence[Part]) -> Part:
-    """Join the results for consecutive events."""
-    counts = [np.diff(part.event_start) for part in parts]
-    event_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))])
-    keys = np.concatenate([part.keys for part in parts])
-    return Part(event_start, keys, sum(part.candidates for part in parts))
-
-
-def join(parts: Sequence[Part], n_events: int) -> Part:
-    """Join the results of several tables for the same events, event by event."""
-    if not parts:
-        return Part(np.zeros(n_events + 1, np.int64), np.empty(0, np.int64))
-    joined = parts[0]
-    for part in parts[1:]:
-        start, keys = csr.interleave(joined.event_start, joined.keys, part.event_start, part.keys)
-        candidates = joined.candidates + part.candidates
-        joined = Part(start, keys, candidates, joined.encode_s + part.encode_s)
-    return joined

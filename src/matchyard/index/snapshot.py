@@ -6,7 +6,7 @@ subscriptions that were added since, and removals as tombstones in the older one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from matchyard.errors import DeviceError, EventError, forget_locals
 from matchyard.index.keys import Keys
 from matchyard.index.recent import Recent
-from matchyard.index.segment import CHUNK, LEAST, Segment, join, unique
-from matchyard.matches import Matches, Part
+from matchyard.index.segment import CHUNK, LEAST, Segment
+from matchyard.matches import Matches, Part, join
 from matchyard.threads.pools import pool
 
 _FEW = 16  # keys whose names are looked up one by one
@@ -103,7 +103,7 @@ class Snapshot(NamedTuple):
     def match_unique(self, column: Any, threads: int) -> Matches:
         """Each key once per event."""
         return self.in_steps(
-            column, threads, lambda source, rows, first: source.match(rows, once=True), unique
+            column, threads, lambda source, rows, first: source.match(rows, once=True), Part.unique
         )
 
     def in_steps(
@@ -146,11 +146,10 @@ class Snapshot(NamedTuple):
             return finish(part) if finish else part
 
         if n_events <= min(chunk, LEAST):
-            return Matches((part_of(0, n_events),), self.key_names)
-        if n_events <= chunk:
-            return Matches(list(step(0)), self.key_names)
+            return Matches((part_of(0, n_events),), self.key_names, threads=threads)
         starts = range(0, n_events, chunk)
-        if threads == 1:
-            return Matches(list(chain.from_iterable(map(step, starts))), self.key_names)
-        steps = pool(threads).map(lambda first: list(step(first)), starts)
-        return Matches(list(chain.from_iterable(steps)), self.key_names)
+        if threads == 1 or n_events <= chunk:
+            steps: Iterable[Iterable[Part]] = map(step, starts)
+        else:
+            steps = pool(threads).map(lambda first: list(step(first)), starts)
+        return Matches(list(chain.from_iterable(steps)), self.key_names, threads=threads)

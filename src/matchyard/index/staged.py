@@ -26,6 +26,9 @@ class Changes:
         # Each removed key or pair, with the number of additions before its last removal.
         self._removed_keys: dict[int, int] = {}
         self._removed_pairs: dict[tuple[Any, int], int] = {}
+        self.is_touched = (
+            False  # True before the first change is staged, for readers without the lock
+        )
         self._unseen_by: int | None = None  # the thread of the last addition, until it is warned
 
     def __bool__(self) -> bool:
@@ -57,6 +60,7 @@ class Changes:
 
     def add(self, value: Any, key: int) -> None:
         """Stage one parsed subscription."""
+        self.is_touched = True
         self._unseen_by = get_ident()
         self._pending.append((value, key))
         if len(self._pending) >= _FLUSH:
@@ -64,6 +68,7 @@ class Changes:
 
     def add_column(self, column: Any, keys: NDArray[np.int64]) -> None:
         """Stage many subscriptions."""
+        self.is_touched = True
         self._unseen_by = get_ident()
         self._flush()
         self._staging.add(column, keys)
@@ -82,10 +87,12 @@ class Changes:
 
     def remove_key(self, key: int) -> None:
         """Remove all subscriptions of the key."""
+        self.is_touched = True
         self._removed_keys[key] = self.n_added
 
     def remove_pair(self, value: Any, key: int) -> None:
         """Remove all copies of one parsed subscription of the key."""
+        self.is_touched = True
         self._removed_pairs[value, key] = self.n_added
 
     def _flush(self) -> None:
@@ -105,6 +112,7 @@ class Changes:
 
     def put_back(self, rows: Rows, removals: Removals) -> None:
         """Stage the changes of a failed build again, before all newer changes."""
+        self.is_touched = True
         self._flush()
         self._staging.put_back(*rows)
         n_rows = len(rows.keys)

@@ -7,7 +7,8 @@ rows, many as a side segment, removals as tombstones. `builds` joins these in th
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from matchyard.threads.forks import start_fresh_in_child
 from matchyard.threads.interrupts import shielded
 
 _MAX_SIDES = 8  # side segments of a live index before they are folded into one
+_A_MOMENT = 5e-5  # seconds
 _LEAST_NAMES = 4096  # string keys without a subscription before they are forgotten
 _NO_KEYS = np.empty(0, np.int64)
 
@@ -50,6 +52,7 @@ class State:
     def _start_fresh(self) -> None:
         """Make new locks and forget threads: a forked child must not inherit them in use."""
         self.lock = self._fork_lock = threading.RLock()  # staged changes and the switch
+        self._shown_by = 0  # the thread that shows changes
         self.builds.start_fresh()
 
     # ---------------------------------------------------------------- staging
@@ -100,8 +103,14 @@ class State:
     # ---------------------------------------------------------------- what matching sees
 
     def visible(self) -> Snapshot:
-        """The snapshot that a call sees; a live index makes its staged changes visible first."""
-        return self._refresh() if self.live else self.snapshot
+        """The snapshot that a call sees; a live index makes its staged changes visible first.
+
+        Without changes there is no lock: threads that wait for one slow each other down by a factor of four.
+        The order of the questions counts: a thread that shows changes says so before it takes them out, and
+        says that it is done after they are shown.
+        """
+        is_behind = self.changes.is_touched or self._shown_by or self.builds.failure is not None
+        return self._refresh() if self.live and is_behind else self.snapshot
 
     def find(self, key: Any, snapshot: Snapshot) -> int | None:
         """The number of a key in a snapshot, or None."""
@@ -113,10 +122,13 @@ class State:
         with self.lock:
             return self.changes.n_added + self.changes.n_removed
 
-    def staged_sizes(self) -> tuple[int, int, int]:
-        """The numbers of staged subscriptions, their parts and their names."""
+    def staged_sizes(self, recent: Iterable[tuple[Any, int]]) -> tuple[int, ...]:
+        """The numbers of staged and recent subscriptions, their parts and their names."""
+        not_staged = Changes(self.settings)
+        for value, key in recent:
+            not_staged.add(value, key)
         with self.lock:
-            return self.changes.sizes
+            return tuple(map(sum, zip(self.changes.sizes, not_staged.sizes, strict=True)))
 
     def start(self, keys: Keys, segments: tuple[Segment, ...]) -> None:
         """Start with the segments of a saved index."""
@@ -152,9 +164,7 @@ class State:
         return shielded(self._consolidated)
 
     def _consolidated(self) -> tuple[Segment, Keys]:
-        if self.live:
-            self.builds.merge()
-        return self.builds.fold(staged=not self.live)
+        return self.builds.fold_whole() if self.live else self.builds.fold(staged=True)
 
     # ---------------------------------------------------------------- taking changes
 
@@ -206,16 +216,26 @@ class State:
 
     def _refresh(self) -> Snapshot:
         """Make staged changes of a live index visible."""
+        me = threading.get_ident()
+        while self._shown_by not in (0, me):
+            # Threads that wait for a lock get it before they get the interpreter, one after the other, and
+            # the next change would wait for all of them. Most of these find no more changes to show.
+            sleep(_A_MOMENT)
         with self.lock:
             if self.builds.failure is not None:
                 failure, self.builds.failure = self.builds.failure, None
                 raise failure
-            if not self.changes:
+            if not self.changes:  # a refused addition may have touched them
+                self.changes = Changes(self.settings)
                 return self.snapshot
-            rows = None
-            if self.live and not self.settings.takes_bare_signatures:
-                rows = self.changes.few(MOST - self.log.n_rows)
-            snapshot = None if rows is None else self._show_few(rows)
+            before, self._shown_by = self._shown_by, me
+            try:
+                rows = None
+                if self.live and not self.settings.takes_bare_signatures:
+                    rows = self.changes.few(MOST - self.log.n_rows)
+                snapshot = None if rows is None else self._show_few(rows)
+            finally:
+                self._shown_by = before
         if snapshot is None:
             return shielded(self._show_many)
         self.builds.give_way()
@@ -257,26 +277,33 @@ class State:
 
     def _show_many(self) -> Snapshot:
         with self.lock:
-            if not self.changes:
-                return self.snapshot
-            version = self.snapshot.version + 1
-            removals, rows = self.take()
+            before, self._shown_by = self._shown_by, threading.get_ident()
             try:
-                segments = [
-                    self.removed(segment, removals, version) for segment in self.snapshot.segments
-                ]
-                log = self._changed_log(removals, [])
-            except BaseException:
-                self.put_back([rows], removals)
-                raise
-            if len(rows.keys):
-                segments = self._with_side(segments, removals, rows)
-            self.builds.note(removals)
-            self.log = log
-            self.show(tuple(segments), version)
-            self._is_log_shown = True
-            self.builds.keep_small()
+                return self._show_taken()
+            finally:
+                self._shown_by = before
+
+    def _show_taken(self) -> Snapshot:
+        if not self.changes:
             return self.snapshot
+        version = self.snapshot.version + 1
+        removals, rows = self.take()
+        try:
+            segments = [
+                self.removed(segment, removals, version) for segment in self.snapshot.segments
+            ]
+            log = self._changed_log(removals, [])
+        except BaseException:
+            self.put_back([rows], removals)
+            raise
+        if len(rows.keys):
+            segments = self._with_side(segments, removals, rows)
+        self.builds.note(removals)
+        self.log = log
+        self.show(tuple(segments), version)
+        self._is_log_shown = True
+        self.builds.keep_small()
+        return self.snapshot
 
     def _with_side(self, segments: list[Segment], removals: Removals, rows: Rows) -> list[Segment]:
         """The segments with one more. It takes along small neighbours, so that the number of segments grows

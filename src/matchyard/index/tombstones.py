@@ -35,7 +35,9 @@ class Tombstones:
             larger = new_slots(n_slots)
             copy_entries(self._slots, larger)
             self._slots = larger  # in one step: readers have the old array or this one
-        self.n_keys += insert(self._slots, keys, version)
+        before = self.n_keys
+        self.n_keys += len(keys)  # at most, in case that Ctrl-C comes after `insert`
+        self.n_keys = before + insert(self._slots, keys, version)
 
     def renumbered(self, numbers: NDArray[np.int64]) -> Tombstones:
         """The same keys under other numbers; those whose number is -1 are left out."""
@@ -49,7 +51,7 @@ class Tombstones:
     def without(self, part: Part, version: int) -> Part:
         """The matches that readers of a version see."""
         event_start, keys = keep_living(self._slots, version, part.event_start, part.keys)
-        return part._replace(event_start=event_start, keys=keys)
+        return part._replace(event_start=event_start, found=keys)
 
     def first_living(self, keys: NDArray[np.int64], n_keys: int, version: int) -> int:
         """Move the keys that readers of a version see to the front; returns how many they are."""

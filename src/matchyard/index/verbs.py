@@ -8,7 +8,7 @@ builds the next snapshot beside it and switches in one assignment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from typing import Any, TypeVar
 
@@ -22,12 +22,13 @@ from matchyard.index import held_subscriptions
 from matchyard.index.bad_events import bad_events, with_gaps, without
 from matchyard.index.contents import Contents
 from matchyard.index.keys import Keys, key_column
+from matchyard.index.pieces import matched_in_pieces
 from matchyard.index.saved_tables import restore
-from matchyard.index.segment import Segment
+from matchyard.index.segment import CHUNK, Segment
 from matchyard.index.snapshot import Snapshot
 from matchyard.index.state import State
 from matchyard.index.stream import Stream
-from matchyard.matches import Matches, Part
+from matchyard.matches import Matches, Part, Work
 from matchyard.storage import versions
 from matchyard.threads.interrupts import interruptible
 
@@ -184,6 +185,64 @@ class Index(Contents):
         """
         return self._match(events, threads, Snapshot.match_unique, bad)
 
+    def match_batches(
+        self, events: Any, size: int = CHUNK, threads: int | None = None, unique: bool = False
+    ) -> Iterator[Matches]:
+        """Match `size` events at a time, for results that are too large for memory. All batches see the index
+        as it is at the first. `events` may be an iterator.
+
+        >>> import matchyard as my
+        >>> index = my.TagIndex().add("jazz", key=1).consolidate()
+        >>> [matches.to_lists() for matches in index.match_batches(["jazz", "rock", "jazz"], 2)]
+        [[[1], []], [[1]]]
+        """
+        return self._in_batches(events, size, threads, unique)
+
+    def _in_batches(
+        self, events: Any, size: int, threads: int | None, unique: bool
+    ) -> Iterator[Matches]:
+        if size < 1:
+            raise UsageError(f"size must be at least 1, not {size}")
+        ask = Snapshot.match_unique if unique else Snapshot.match
+        threads = self._checked(threads)
+        if not self.live:
+            self._state.changes.warn_once(4)
+        snapshot = self._readable(self._state.visible())
+        return matched_in_pieces(
+            events, size, self._column, lambda column: ask(snapshot, column, threads)
+        )
+
+    def each(
+        self,
+        events: Any,
+        callback: Callable[[pa.RecordBatch], Any],
+        size: int = CHUNK,
+        threads: int | None = None,
+        unique: bool = False,
+    ) -> Work:
+        """Call a function with all pairs, in Arrow batches of at most a million pairs or one event: the columns
+        are `event` (its number) and `key`. Returns the work. One batch is in memory at a time.
+
+        >>> import matchyard as my
+        >>> index = my.TagIndex().add("jazz", key=1).consolidate()
+        >>> index.each(["rock", "jazz"], lambda batch: print(batch.to_pydict()))
+        {'event': [1], 'key': [1]}
+        Work(candidates=1, matches=1)
+        """
+        work, first = Work(0, 0), 0
+        for matches in self._in_batches(events, size, threads, unique):
+            for batch in matches.batches(first_event=first):
+                callback(batch)
+            work += matches.work
+            first += len(matches)
+        return work
+
+    def _checked(self, threads: int | None) -> int:
+        threads = self.threads if threads is None else threads
+        if threads < 1:
+            raise UsageError(f"threads must be at least 1, not {threads}")
+        return threads
+
     def _match(
         self,
         events: Any,
@@ -191,9 +250,7 @@ class Index(Contents):
         ask: Callable[[Snapshot, Any, int], Matches],
         bad: str = "raise",
     ) -> Matches:
-        threads = self.threads if threads is None else threads
-        if threads < 1:
-            raise UsageError(f"threads must be at least 1, not {threads}")
+        threads = self._checked(threads)
         if bad not in ("raise", "keep"):
             raise UsageError(f"bad must be 'raise' or 'keep', not {bad!r}")
         if not self.live:
@@ -259,14 +316,6 @@ class Index(Contents):
     def parse_column(self, values: Any) -> list[Any]:
         """Parse the subscriptions of an Arrow column, each as `parse` does."""
         return self._settings.engine.encoder.parse_column(values, self._settings.input_options)
-
-    def texts(self, subscriptions: Any) -> pa.Array:
-        """Subscriptions in the text form of the engine, as an Arrow column."""
-        encoder, staging = self._settings.engine.encoder, self._settings.engine.encoder.Staging()
-        column = encoder.subscription_column(subscriptions, self._settings.input_options)
-        staging.add(column, np.arange(column.n_rows))
-        batch, vocabulary, keys = staging.take()
-        return encoder.texts(batch, 0, len(keys), vocabulary)
 
     def parse_event(self, value: Any) -> Any:
         """Parse an event with the options of this index; raises ParseError."""

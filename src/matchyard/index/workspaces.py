@@ -12,6 +12,7 @@ from matchyard.engine import Configured
 from matchyard.gpu.devices import Card, forget_host_memory, on
 from matchyard.gpu.resident import forget
 from matchyard.index.placement import Dealing, deal
+from matchyard.kernels import key_table
 from matchyard.matches import Part
 from matchyard.threads.forks import start_fresh_in_child
 
@@ -25,6 +26,9 @@ class Workspaces:
         self, settings: Configured, tables: Sequence[Any], before: Workspaces | None = None
     ) -> None:
         self._settings, self._tables = settings, tables
+        # Kernels of the CPU take keys in words; a card has a copy of the keys.
+        on_cpu = settings.device == "cpu"
+        self._searched = [key_table.in_words(table) for table in tables] if on_cpu else tables
         self._dealing: Dealing = before._dealing if before else deal(settings, tables)
         self._is_closed: threading.Event = before._is_closed if before else threading.Event()
         self.in_turns = self._dealing.in_turns
@@ -63,7 +67,7 @@ class Workspaces:
         try:
             return [
                 self._match(match, table, batch, *one)
-                for table, one in zip(self._tables, borrowed, strict=True)
+                for table, one in zip(self._searched, borrowed, strict=True)
             ]
         finally:
             self.give_back(borrowed)
@@ -85,7 +89,7 @@ class Workspaces:
         try:
             return [
                 (card, self._make(table, card))
-                for table, card in zip(self._tables, self._dealing.rounds[number], strict=True)
+                for table, card in zip(self._searched, self._dealing.rounds[number], strict=True)
             ]
         except BaseException:
             with self._turn:

@@ -5,6 +5,6 @@ from matchyard.kernels import compiler as compiler
 
 __all__ = [
     "bits", "bitset", "compiler", "csr", "equal_rows", "geo", "growing", "hashing", "inspection", "intrinsics",
-    "key_table", "network", "prepared", "random", "routing", "search", "sorting", "strings", "subset", "subset_build",
-    "tombstones",
+    "json_lines", "key_table", "network", "prepared", "random", "routing", "search", "sorting", "strings", "subset", "subset_build",
+    "tombstones", "unique_keys",
 ]  # fmt: skip

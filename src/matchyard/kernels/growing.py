@@ -1,13 +1,30 @@
 """Buffers that grow while a kernel fills them.
 
-Kernels copy element by element: LLVM makes a `memcpy` of the loop. For an assignment to a slice Numba
-compiles a check of the lengths with its error message, which takes a second.
+Kernels copy element by element, or by `copy_run` if there are many: for an assignment to a slice Numba compiles a
+check of the lengths with its error message, which takes a second.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.core import cgutils
+from numpy.typing import NDArray
+
+from matchyard.kernels.intrinsics import intrinsic_with
+
+
+def copied(values: Any) -> NDArray[Any]:
+    """A copy of an array, `array` or bytearray. It keeps the interpreter's lock, which NumPy gives back for
+    more than 500 elements: a thread then waits for every other one.
+
+    >>> copied(bytearray(b"ab"))
+    array([97, 98], dtype=uint8)
+    """
+    kind = np.asarray(values).dtype.str  # as text: NumPy has two types for int64
+    return np.frombuffer(bytearray(values), kind)
 
 
 @njit(nogil=True, cache=True)
@@ -37,3 +54,25 @@ def put(target, at, source, start, end):
     """Copy source[start:end] to `target` from `at` on. The two do not overlap."""
     for i in range(end - start):
         target[at + i] = source[start + i]
+
+
+def _copy_run(target: Any, at: Any, source: Any, start: Any, n: Any) -> None:
+    target[at : at + n] = source[start : start + n]
+
+
+@intrinsic_with(_copy_run)
+def copy_run(typingctx: Any, target: Any, at: Any, source: Any, start: Any, n: Any) -> Any:
+    """Copy `n` elements of `source` from `start` on to `target` from `at` on, with the C library's `memcpy`: LLVM
+    leaves a loop as it is, since the two might overlap. Both are contiguous and of one type."""
+    signature = types.void(target, types.intp, source, types.intp, types.intp)
+
+    def generate(context: Any, builder: Any, call: Any, args: Any) -> Any:
+        def place(number: int) -> Any:
+            array = context.make_array(call.args[number])(context, builder, args[number])
+            return builder.gep(array.data, [args[number + 1]])
+
+        size = context.get_abi_sizeof(context.get_data_type(call.args[0].dtype))
+        cgutils.raw_memcpy(builder, place(0), place(2), args[4], size)
+        return context.get_dummy_value()
+
+    return signature, generate

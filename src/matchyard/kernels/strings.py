@@ -15,7 +15,7 @@ import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.kernels.growing import put
+from matchyard.kernels.growing import copied, put
 from matchyard.kernels.hashing import is_equal, prefetch, xxh64
 
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
@@ -129,7 +129,7 @@ class Interner:
         """The names so far, in arrays of their own."""
         names = self.names()
         return names._replace(
-            slots=names.slots.copy(), text_start=names.text_start.copy(), text=names.text.copy()
+            slots=copied(names.slots), text_start=copied(names.text_start), text=copied(names.text)
         )
 
     def _reserve(self, n_new: int, n_bytes: int) -> None:

@@ -15,6 +15,7 @@ from matchyard import storage
 from matchyard.errors import UsageError
 from matchyard.index.keys import number_keys
 from matchyard.index.verbs import Index
+from matchyard.kernels import key_table
 from matchyard.kernels.strings import Interner, Names
 from matchyard.opening import from_saved
 from matchyard.shards.plan import Plan, resolve
@@ -119,7 +120,7 @@ def write(
         raise UsageError(f"{column.n_rows} subscriptions, but {len(numbers)} keys")
     batch = engine.encoder.encode_known(column, vocabulary)
     del column, subscriptions
-    table = algorithm.compile(batch, numbers, vocabulary, options)
+    table = algorithm.compile(batch, key_table.narrowed(numbers), vocabulary, options)
     with versions.writable(folder) as local:
         return storage.write_table(local, number, table, segment, below)
 
@@ -181,7 +182,7 @@ def subscriptions(
         names = index.key_names()
         for start in range(0, len(living.keys), rows):
             stop = min(start + rows, len(living.keys))
-            keys = pa.array(living.keys[start:stop])
+            keys = pa.array(living.keys[start:stop].astype(np.int64))
             yield pa.table(
                 {
                     "subscription": encoder.texts(living.batch, start, stop, living.vocabulary),

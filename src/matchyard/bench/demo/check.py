@@ -97,7 +97,7 @@ def _apply(index: my.TagIndex, change: Change) -> None:
 def _pairs(ids: NDArray[np.int64], lengths: Any, keys: NDArray[np.int64]) -> tuple[int, int]:
     """The number of pairs, and the sum of their hashes, which does not depend on their order."""
     owners = np.repeat(ids, np.asarray(lengths)).view(np.uint64)
-    mixed = owners * np.uint64(0x9E3779B97F4A7C15) ^ keys.view(np.uint64)
+    mixed = owners * np.uint64(0x9E3779B97F4A7C15) ^ keys.astype(np.int64).view(np.uint64)
     mixed = (mixed ^ mixed >> np.uint64(29)) * np.uint64(0xBF58476D1CE4E5B9)
     return len(keys), int((mixed ^ mixed >> np.uint64(32)).sum())
 

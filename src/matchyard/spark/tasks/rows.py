@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 import matchyard as my
 from matchyard.spark.tasks.job import Batches, MatchJob
@@ -30,22 +29,22 @@ class Layout:
 
     def rows(self, ids: list[pa.Array], matches: my.Matches) -> Batches:
         """The rows of good events."""
-        if self.job.arrays:
-            for part, start in zip(matches.parts, _starts(matches)):
-                n_events = len(part.event_start) - 1
-                lists = pa.ListArray.from_arrays(
-                    pa.array(part.event_start, pa.int32()), self._keys(part.keys, matches)
+        start = 0  # the event
+        for part, first, last in matches.steps(self._PAIRS):
+            event_start = part.event_start[first : last + 1] - part.event_start[first]
+            keys = self._keys(part, first, last, matches)
+            if self.job.arrays:
+                lists = pa.ListArray.from_arrays(pa.array(event_start, pa.int32()), keys)
+                yield self._batch(
+                    [column.slice(start, last - first) for column in ids], lists, None
                 )
-                yield self._batch([c.slice(start, n_events) for c in ids], lists, None)
-            return
-        for part, start in zip(matches.parts, _starts(matches)):
-            numbers = np.arange(start, start + len(part.event_start) - 1)
-            events = np.repeat(numbers, np.diff(part.event_start))
-            for first in range(0, len(events), self._PAIRS):
-                some = slice(first, first + self._PAIRS)
-                at = pa.array(events[some])
-                keys = self._keys(part.keys[some], matches)
-                yield self._batch([column.take(at) for column in ids], keys, None)
+            else:
+                events = np.repeat(np.arange(start, start + last - first), np.diff(event_start))
+                for low in range(0, len(keys), self._PAIRS):  # an event may have more
+                    at = pa.array(events[low : low + self._PAIRS])
+                    some = keys.slice(low, self._PAIRS)
+                    yield self._batch([column.take(at) for column in ids], some, None)
+            start += last - first
 
     def bad(self, ids: list[pa.Array], reasons: pa.Array) -> Batches:
         """The rows of bad events: no key, but a reason."""
@@ -54,12 +53,13 @@ class Layout:
         kind = pa.list_(self.key) if self.job.arrays else self.key
         yield self._batch(ids, pa.nulls(len(reasons), kind), reasons)
 
-    def _keys(self, keys: NDArray[Any], matches: my.Matches) -> pa.Array:
+    def _keys(self, part: Any, first: int, last: int, matches: my.Matches) -> pa.Array:
+        """The keys of some events of a part."""
         if not self.job.string_keys:
-            return pa.array(keys.astype(np.int64, copy=False))
+            return pa.array(part.written(first, last, np.int64))
         if matches.key_names is None:  # an index without subscriptions
             return pa.array([], pa.string())
-        return matches.key_names.take(pa.array(keys)).cast(pa.string())
+        return matches.key_names.take(pa.array(part.written(first, last))).cast(pa.string())
 
     def _batch(self, ids: list[pa.Array], keys: pa.Array, reasons: pa.Array | None) -> Any:
         columns = [*ids, keys]
@@ -68,8 +68,3 @@ class Layout:
         if self.job.keep_bad:
             columns.append(pa.nulls(len(keys), pa.string()) if reasons is None else reasons)
         return pa.RecordBatch.from_arrays(columns, self.job.names)
-
-
-def _starts(matches: my.Matches) -> list[int]:
-    ends = np.cumsum([0, *(len(part.event_start) - 1 for part in matches.parts)])
-    return [int(end) for end in ends[:-1]]

@@ -59,7 +59,7 @@ class Table(NamedTuple):
     low: NDArray[np.signedinteger]
     high: NDArray[np.signedinteger]
     key_start: NDArray[np.int32]
-    keys: NDArray[np.int64]
+    keys: NDArray[np.signedinteger]
     removed_keys: NDArray[np.int64]
     removed_at: NDArray[np.int64]
 

@@ -46,6 +46,8 @@ class Model(NamedTuple):
     popular: bool  # draw the extra tags of events by popularity instead of uniformly
     extra_fewest: int
     extra_most: int
+    exponent: float = 0.9  # of Zipf's law
+    n_questions: int = 0  # an event is the tags of so many questions, not a subscription and more
 
 
 MODELS = {
@@ -53,6 +55,8 @@ MODELS = {
     "twitter-popular": Model(2_000_000, 1, 11, True, True, 2, 4),
     "peers": Model(1_000_000, 1, 9, False, True, 2, 4),
     "skew": Model(1_000, 5, 5, False, True, 4, 4),
+    # Tags of Stack Exchange: at 1 M, about 12 000 subscriptions match an event.
+    "dense": Model(1_600, 3, 5, False, True, 0, 0, 1.6, n_questions=2),
 }
 
 
@@ -78,7 +82,7 @@ class Workload:
         if extra_tags is not None:
             model = model._replace(extra_fewest=extra_tags, extra_most=extra_tags)
         self.name, self.size, self.seed, self.model = name, size, seed, model
-        self._popularity = zipf(model.n_hashtags, 0.9)
+        self._popularity = zipf(model.n_hashtags, model.exponent)
         self._first = np.cumsum(people.FIRST) / sum(people.FIRST)
         self._second = np.cumsum(people.SECOND) / sum(people.SECOND)
 
@@ -166,7 +170,7 @@ class Workload:
         model = self.model
         return _Recipe(
             self.seed, self.size, model.n_hashtags, model.fewest, model.most, model.users,
-            model.popular, model.extra_fewest, model.extra_most,
+            model.popular, model.extra_fewest, model.extra_most, model.n_questions,
             self._popularity, self._first, self._second,
         )  # fmt: skip
 
@@ -222,6 +226,7 @@ class _Recipe(NamedTuple):
     popular: bool
     extra_fewest: int
     extra_most: int
+    n_questions: int
     popularity: Zipf
     first: NDArray[np.float64]
     second: NDArray[np.float64]
@@ -296,6 +301,25 @@ def _tweets(recipe, start, stop):
 
 
 @njit(nogil=True, cache=True)
+def _questions(recipe, seed, event, row):
+    """Fill `row` with the tags of some questions, each of 1 to 5 tags and 2.2 on average; returns their number."""
+    n_tags = 0
+    own = np.empty(5, np.int64)
+    for question in range(recipe.n_questions):
+        n_wanted, n_own = 1, 0
+        for trial in range(4):
+            n_wanted += fraction(draw(seed, event, 1000 * question + 20 + trial)) < 0.3
+        for number in range(200):
+            if n_own == n_wanted:
+                break
+            tag = pick(recipe.popularity, draw(seed, event, 1000 * question + 30 + number))
+            n_own = append_new(own, n_own, tag)
+        for i in range(n_own):
+            n_tags = append_new(row, n_tags, own[i])
+    return n_tags
+
+
+@njit(nogil=True, cache=True)
 def _events(recipe, start, stop):
     seed = np.int64(recipe.seed) ^ 0xE7E7
     counts = np.zeros(stop - start, np.int64)
@@ -305,7 +329,10 @@ def _events(recipe, start, stop):
     end = 0
     for event in range(start, stop):
         source = below(draw(seed, event, 1), recipe.size)
-        n_tags, language, _ = _subscription(recipe, source, row)
+        if recipe.n_questions:
+            n_tags, language = _questions(recipe, seed, event, row), 0
+        else:
+            n_tags, language, _ = _subscription(recipe, source, row)
         span = recipe.extra_most - recipe.extra_fewest
         n_wanted = n_tags + recipe.extra_fewest + below(draw(seed, event, 2), span + 1)
         for number in range(200):

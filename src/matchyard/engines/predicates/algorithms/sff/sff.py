@@ -40,9 +40,8 @@ from matchyard.engines.predicates.algorithms.shared.counted_filters import (
 )
 from matchyard.engines.predicates.algorithms.shared.exact_check import enter, filter_holds, leave
 from matchyard.engines.predicates.encoder.layout import Batch, Filters, Vocabulary
-from matchyard.kernels import csr
 from matchyard.kernels.inspection import Inspection
-from matchyard.kernels.key_table import is_removed
+from matchyard.kernels.key_table import is_removed, key_at
 from matchyard.matches import Part
 
 DEVICES = ("cpu",)
@@ -84,7 +83,7 @@ class Table(NamedTuple):
     low: NDArray[np.signedinteger]
     high: NDArray[np.signedinteger]
     key_start: NDArray[np.int32]
-    keys: NDArray[np.int64]
+    keys: NDArray[np.signedinteger]
     removed_keys: NDArray[np.int64]
     removed_at: NDArray[np.int64]
 
@@ -162,7 +161,7 @@ def match_unique(table: Table, batch: Batch, workspace: Counters, options: Optio
     if len(table.key_interface):
         return Part(*_match_unique(table, stored_filters.narrowed(table, batch), workspace))
     part = match(table, batch, workspace, options)
-    return Part(*csr.unique(part.event_start, part.keys), part.candidates)
+    return part.unique()
 
 
 def estimate(n_subscriptions: int, n_constraints: int, n_names: int, options: Options) -> int:
@@ -312,6 +311,6 @@ def _mark(table, number, marked, event, new_keys, end):
         interface = table.key_interface[position]
         if marked[interface] != event and not is_removed(table, position):
             marked[interface] = event
-            new_keys = put(new_keys, end, table.keys[position])
+            new_keys = put(new_keys, end, key_at(table, position))
             end += 1
     return new_keys, end

@@ -21,13 +21,13 @@ from matchyard.engines.predicates.encoder.layout import (
     Mode,
     Vocabulary,
 )
-from matchyard.kernels import csr, key_table
+from matchyard.kernels import csr
 from matchyard.kernels.csr import ragged
 from matchyard.kernels.equal_rows import first_alike, grouped_keys
 from matchyard.kernels.hashing import mix64, prefetch
 from matchyard.kernels.inspection import Inspection
 from matchyard.kernels.sorting import sort_numbers
-from matchyard.matches import Part
+from matchyard.matches import Part, part_of
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _OTHER_ODD = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -45,7 +45,7 @@ class Stored(NamedTuple):
     low: NDArray[np.signedinteger]  # 32 bits where they fit: see `narrowed`
     high: NDArray[np.signedinteger]
     key_start: NDArray[np.int32]
-    keys: NDArray[np.int64]
+    keys: NDArray[np.signedinteger]
     removed_keys: NDArray[np.int64]
     removed_at: NDArray[np.int64]
 
@@ -199,8 +199,7 @@ def finish(
     """From the filters that matched each event to the keys, each predicate once."""
     if len(table.filter_row):
         hit_start, hits = rows_of(table.filter_row, hit_start, hits)
-    event_start, keys = key_table.gather(table, hit_start, hits)
-    return Part(event_start, keys, candidates)
+    return part_of(table, hit_start, hits, candidates)
 
 
 def has_few_keys(table: Any, most: int) -> bool:

@@ -230,11 +230,10 @@ def _is_dead(bits, at):
     return True
 
 
-def no_bits() -> Bits:
-    """The bits of a table that has none."""
-    return Bits(
-        np.zeros(1, np.int32), np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.uint64)
-    )
+def no_bits(n_tiles: int = 0) -> Bits:
+    """The bits of tiles that have none."""
+    starts = np.zeros(n_tiles + 1, np.int32)
+    return Bits(starts, np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.uint64))
 
 
 def block_bits(tiles: Bits, cells: Cells) -> Bits:

@@ -33,6 +33,11 @@ class Shares(NamedTuple):
     of_point: NDArray[np.float64]  # the share of a cell that one code has: of those seen in it
 
 
+def no_cells(n_slots: int) -> Cells:
+    """No slot has cells."""
+    return Cells(np.full(n_slots, -1, np.int16), np.zeros(1, np.int32), np.empty(0, np.int64))
+
+
 def cut_cells(
     table: Any, slots: NDArray[np.int32], uses: NDArray[np.int64], n_cells: int
 ) -> tuple[Cells, Shares]:

@@ -125,5 +125,5 @@ def _copy_keys(table, hits, scratch):
         hit_start, hits = rows_of(table.filter_row, hit_start, hits)
     n_keys = key_table.count(table, hit_start, hits, scratch.event_start)
     if n_keys <= len(scratch.keys):
-        key_table.copy_keys(table, hit_start, hits, scratch.keys)
+        key_table.copy_keys(table, hits, 0, hit_start[-1], scratch.keys)
     return n_keys

@@ -28,6 +28,7 @@ from matchyard.engines.predicates.algorithms.tiles.cells import (
     Shares,
     cut_cells,
     likelihood,
+    no_cells,
     piece_cells,
     share_matched,
 )
@@ -45,6 +46,7 @@ from matchyard.engines.predicates.encoder.layout import Batch, Filters, Vocabula
 from matchyard.errors import UsageError
 from matchyard.kernels import csr
 from matchyard.kernels.inspection import Inspection
+from matchyard.kernels.key_table import keys_of
 from matchyard.matches import Part
 
 DEVICES = ("cpu", "gpu")
@@ -98,7 +100,7 @@ class Table(NamedTuple):
     low: NDArray[np.signedinteger]
     high: NDArray[np.signedinteger]
     key_start: NDArray[np.int32]
-    keys: NDArray[np.int64]
+    keys: NDArray[np.signedinteger]
     removed_keys: NDArray[np.int64]
     removed_at: NDArray[np.int64]
 
@@ -173,14 +175,17 @@ def compile(
     is_plain = len(rows.filters.filter_start) - 1 <= options.small
     order = order_filters(rows.filters, n_slots, is_plain)
     stored = stored_filters.store(rows, order.filters)
-    slots, is_point = describe(stored)
+    filed = (order.posting_start, order.slot_posting, *order.terms)
     if is_plain:
-        slots[:] = -1
+        n_filters = len(stored.filter_start) - 1
+        n_tiles = -(-n_filters // TILE)
+        bits = *no_cells(n_slots), *no_bits(n_tiles), *no_bits(-(-n_tiles // 64)), *no_lists()
+        return Table._make((*filed, *bits, np.zeros(n_filters, np.uint64), *stored))
+    slots, is_point = describe(stored)
     uses = csr.count_values(slots, n_slots)
     cells, shares = cut_cells(stored, slots, uses, options.cells)
     low, high = piece_cells(stored, slots, cells)
-    filed = (order.posting_start, order.slot_posting, *order.terms)
-    if not is_plain and _is_dense(stored, slots, is_point, uses, cells, shares, low, high, options):
+    if _is_dense(stored, slots, is_point, uses, cells, shares, low, high, options):
         ends = lists(stored, slots, cells)
         unsigned = np.empty(0, np.uint64)
         return Table._make((*filed, *cells, *no_bits(), *no_bits(), *ends, unsigned, *stored))
@@ -224,7 +229,7 @@ def match_unique(table: Table, batch: Batch, workspace: Workspace, options: Opti
         workspace.interfaces, n_interfaces = _interfaces(table)
         workspace.marked = np.full(n_interfaces, -1, np.int64)
     part = _match(table, batch, workspace, workspace.interfaces)
-    return Part(*csr.unique(part.event_start, part.keys), part.candidates)
+    return part.unique()
 
 
 def _match(table: Table, batch: Batch, workspace: Workspace, interfaces: NDArray[np.int32]) -> Part:
@@ -254,7 +259,7 @@ def _match(table: Table, batch: Batch, workspace: Workspace, interfaces: NDArray
 
 def _interfaces(table: Table) -> tuple[NDArray[np.int32], int]:
     """The key of each filter, numbered, and how many keys there are; -1 where it has several."""
-    distinct, number = np.unique(table.keys, return_inverse=True)
+    distinct, number = np.unique(keys_of(table), return_inverse=True)
     of_row = np.full(len(table.key_start) - 1, -1, np.int32)
     has_one = np.diff(table.key_start) == 1
     of_row[has_one] = number[table.key_start[:-1][has_one]]

@@ -28,6 +28,7 @@ from matchyard.engines.predicates.encoder.layout import (
 from matchyard.engines.predicates.encoder.subscriptions.coding import pair_of
 from matchyard.engines.predicates.encoder.subscriptions.pieces import HIGH, OPEN, Form, Pieces
 from matchyard.kernels.bits import float_of
+from matchyard.kernels.growing import copied
 from matchyard.kernels.prepared import opened
 from matchyard.kernels.strings import Interner
 
@@ -69,7 +70,7 @@ def checks_of(names: Interner, ends: Any, text: bytes | bytearray, pieces: Piece
     """Copies of all that subscriptions are made of."""
     table, start, letters, _ = names.copied()
     of_names: Any = Texts(table, start, letters)
-    return Checks(of_names, np.array(ends, np.int64), np.array(text, np.uint8), pieces)
+    return Checks(of_names, copied(ends), copied(text), pieces)
 
 
 def with_folds(find: Callable[..., Any], column: Column) -> Any:

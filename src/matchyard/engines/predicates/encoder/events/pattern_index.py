@@ -39,6 +39,8 @@ def build(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """`gram_slots` and `gram_patterns` of a vocabulary with these slots."""
     slots = np.flatnonzero(kind >= _FIRST_KIND)
+    if not len(slots):
+        return np.zeros(2, np.int64), np.empty(0, np.int32)
     n_patterns = int(np.sum(domain_start[slots + 1] - domain_start[slots]))
     keys = np.empty(n_patterns + len(slots), np.int64)
     entries = np.empty((n_patterns + len(slots), 2), np.int32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from matchyard.engines.predicates.encoder.subscriptions.vocabulary import encode
 from matchyard.engines.predicates.language import parse
 from matchyard.engines.predicates.language.model import Constraint, Kept, Predicate
 from matchyard.errors import ParseError, shorten
+from matchyard.kernels.growing import copied
 from matchyard.kernels.strings import Interner, Names
 
 VALUES = "predicates"  # the only kind of columns and batches
@@ -135,6 +136,9 @@ def _from_python(values: Sequence[Any], max_filters: int, max_tests: int) -> Sub
     return writer.subscriptions()
 
 
+_Piece: TypeAlias = tuple[int, int, int, int, int]  # name, kind, forms, low and high
+
+
 class Writer:
     """Collects predicates one by one, and makes arrays of all at once."""
 
@@ -142,54 +146,49 @@ class Writer:
         self.names: dict[str, int] = {}
         self.texts: dict[str, int] = {}
         # Machine words: lists of Python's integers would take five times the memory.
-        self._words = array("q")  # name, kind, forms, low and high of each piece
+        self._pieces = array("i"), array("B"), array("B"), array("q"), array("q")  # see `_Piece`
         self._groups = array("h")
         self._piece_ends, self._filter_ends, self._row_ends = (array("q", [0]) for _ in range(3))
 
     def add(self, predicate: Predicate) -> None:
         """Add a row; a constraint object in many of its filters is written once."""
-        words, groups, piece_ends = self._words, self._groups, self._piece_ends
-        known: dict[int, array[int]] = {}
+        names, kinds, forms, lows, highs = self._pieces
+        groups, piece_ends = self._groups, self._piece_ends
+        known: dict[int, Sequence[_Piece]] = {}
         for holds, fails in predicate.filters:
             for group, constraints in enumerate((holds, *fails)):
                 for constraint in constraints:
                     written = known.get(id(constraint))
                     if written is None:
-                        written = known[id(constraint)] = array("q", self._written(constraint))
-                    words += written
+                        written = known[id(constraint)] = self._written(constraint)
+                    for name, kind, form, low, high in written:
+                        names.append(name)
+                        kinds.append(kind)
+                        forms.append(form)
+                        lows.append(low)
+                        highs.append(high)
                     groups.append(group)
-                    piece_ends.append(len(words) // 5)
+                    piece_ends.append(len(names))
             self._filter_ends.append(len(groups))
         self._row_ends.append(len(self._filter_ends) - 1)
 
-    def _written(self, constraint: Constraint) -> Sequence[int]:
+    def _written(self, constraint: Constraint) -> Sequence[_Piece]:
         name, tests = constraint
         number = self.names.setdefault(name, len(self.names))
         op, value = tests[0]
         if len(tests) == 1 and op in COMPARISONS:  # as `write` does it, without lists
             kind, form, word = constant(value, self._text_id)
             times, plus = COMPARISONS[op]
-            return number, kind, form * times + plus, word, word
-        pieces = write_constraint(tests, self._text_id)
-        return [word for piece in pieces for word in (number, *piece)]
+            return [(number, kind, form * times + plus, word, word)]
+        return [(number, *piece) for piece in write_constraint(tests, self._text_id)]
 
     def _text_id(self, text: str) -> int:
         return self.texts.setdefault(text, len(self.texts))
 
     def pieces(self) -> Pieces:
         """All rows as arrays, over the ids of `names` and `texts`."""
-        words = np.array(self._words, np.int64).reshape(-1, 5)
-        return Pieces(
-            np.array(self._row_ends, np.int64),
-            np.array(self._filter_ends, np.int64),
-            np.array(self._piece_ends, np.int64),
-            np.array(self._groups, np.int16),
-            words[:, 0].astype(np.int32),
-            words[:, 1].astype(np.uint8),
-            words[:, 2].astype(np.uint8),
-            words[:, 3].copy(),
-            words[:, 4].copy(),
-        )
+        ends = self._row_ends, self._filter_ends, self._piece_ends
+        return Pieces(*map(copied, (*ends, self._groups, *self._pieces)))
 
     def subscriptions(self) -> Subscriptions:
         """All rows as a column."""

@@ -23,8 +23,8 @@ from matchyard.gpu.compilation import kernel
 from matchyard.gpu.devices import guarded
 from matchyard.gpu.lanes import Lane
 from matchyard.gpu.resident import keys_on_card, on_card
-from matchyard.kernels import csr, key_table
-from matchyard.matches import Part
+from matchyard.kernels import csr
+from matchyard.matches import WRITTEN_LATER, Part, join, part_of
 
 LAUNCH = 1 << 16
 _WARPS = 4  # events per block
@@ -40,6 +40,19 @@ def _constants(room: tuple[int, int], key_bits: int) -> dict[str, int]:
 VARIANTS = tuple(_constants(room, key_bits) for room in _ROOM for key_bits in (32, 64))
 
 
+class Asked(NamedTuple):
+    """What kernels return: keys, or the numbers of rows."""
+
+    rows: Any  # the table's addresses on the card, and whether rows are returned
+    kind: np.dtype[Any]
+
+
+def has_many_keys(table: Any) -> bool:
+    """True if a subscription shares its row with more than `WRITTEN_LATER` others, on average."""
+    n_keys = np.diff(table.key_start).astype(np.float64)
+    return bool((n_keys * n_keys).sum() > WRITTEN_LATER * n_keys.sum())
+
+
 class Workspace:
     """The lane of one thread, and the table's addresses on the card."""
 
@@ -49,13 +62,19 @@ class Workspace:
         self.has_removals = bool(len(table.removed_keys) or len(table.removed_at))
         self._copies = [on_card(getattr(table, name)) for name in _POINTERS]
         self._copies.append(keys_on_card(table.keys))
-        # With removals, kernels return row numbers, which fit into 32 bits.
-        self.key_kind = np.dtype(np.int32) if self.has_removals else self._copies[-1].dtype
         addresses = [copy.data.ptr for copy in self._copies]
         leaf = min(options.leaf, np.iinfo(np.int32).max)
-        sizes = np.array([len(table.split_ids), leaf, self.has_removals, 0], np.int32)
-        rows = np.concatenate([np.array(addresses, np.uint64), sizes.view(np.uint64)])
-        self.rows = self.lane.send("rows", rows)
+
+        def asked(name: str, for_rows: bool) -> Asked:
+            sizes = np.array([len(table.split_ids), leaf, for_rows, 0], np.int32)
+            rows = np.concatenate([np.array(addresses, np.uint64), sizes.view(np.uint64)])
+            kind = np.dtype(np.int32) if for_rows else self._copies[-1].dtype
+            return Asked(self.lane.send(name, rows), kind)
+
+        # Removals are left out on the host. The keys of a row may be so many that the row travels instead.
+        self.returns_rows = self.has_removals or has_many_keys(table)
+        self.asked = asked("rows", self.returns_rows)
+        self.asked_to_forward = asked("rows_to_forward", False)
         self.room = {"interfaces": 1 << 20}  # words of results
         self.room_of_few = small_batch_gpu.ROOM  # keys
         self.found_each = 0.0  # keys per event of the last batch
@@ -71,10 +90,11 @@ def match(table: rarest.Table, batch: Batch, workspace: Workspace, options: rare
     if batch.n_rows == 0:
         return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
     with guarded("matching"), workspace.lane.stream:
-        event_start, keys, is_left, candidates = _match(batch, workspace)
-    if workspace.has_removals:
-        event_start, keys = key_table.gather(table, event_start, keys)
-    part = Part(event_start, keys, candidates)
+        event_start, found, is_left, candidates = _match(batch, workspace)
+    if workspace.returns_rows:
+        part = part_of(table, event_start, found, candidates)
+    else:
+        part = Part(event_start, found, candidates)
     return _with_rest(table, batch, workspace, options, part, is_left) if is_left.any() else part
 
 
@@ -85,7 +105,7 @@ def forward(
     if batch.n_rows == 0:
         return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
     with guarded("forwarding"), workspace.lane.stream:
-        walked = _walk(batch, workspace)
+        walked = _walk(batch, workspace, workspace.asked_to_forward)
         part = Part(*_next_interfaces(walked, way, workspace), walked.candidates)
     if not walked.is_left.any():
         return part
@@ -111,7 +131,7 @@ def _next_interfaces(
     lane, n_events = workspace.lane, len(walked.is_left)
     on_the_card = lane.send("trees", way.trees), lane.send("incoming", way.incoming)
     given = np.int32(n_events), walked.offsets, walked.keys, *on_the_card
-    constants = _constants(_ROOM[0], 8 * workspace.key_kind.itemsize)
+    constants = _constants(_ROOM[0], 8 * workspace.asked_to_forward.kind.itemsize)
 
     def run(*out: Any) -> None:
         function = kernel(__file__, "next_interfaces", constants)
@@ -129,7 +149,7 @@ def _match(
     if small_batch_gpu.are_few(batch.n_rows, workspace.found_each, small_batch_gpu.MOST_RESULTS):
         result = _match_few(batch, workspace)
     if result is None:
-        walked = _walk(batch, workspace)
+        walked = _walk(batch, workspace, workspace.asked)
         keys = workspace.lane.fetch(walked.keys)
         result = walked.event_start, keys, walked.is_left, walked.candidates
     workspace.found_each = len(result[1]) / batch.n_rows
@@ -141,18 +161,18 @@ def _match_few(
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int32], int] | None:
     """Match a small batch, again with more room if needed; None if it has too many keys."""
     lane, n_events, room = workspace.lane, batch.n_rows, workspace.room_of_few
-    function = kernel(__file__, "match_few", _constants_for(batch, workspace))
+    function = kernel(__file__, "match_few", _constants_for(batch, workspace.asked))
     while room <= small_batch_gpu.MOST_RESULTS:
         words = lane.staged("found", 3 * n_events + room)
         workspace.room_of_few = room  # after the allocation has succeeded
         events, address = small_batch_gpu.send(lane, batch), lane.address_of("found")
         lane.launch(
-            function, -(-n_events // _WARPS), 32 * _WARPS, workspace.rows, np.int32(n_events),
+            function, -(-n_events // _WARPS), 32 * _WARPS, workspace.asked.rows, np.int32(n_events),
             events.tag_start, events.tags, events.counters, address, address + 24 * n_events,
             np.int64(room),
         )  # fmt: skip
         lane.stream.synchronize()
-        per_event, out = words[: 3 * n_events], words[3 * n_events :].view(workspace.key_kind)
+        per_event, out = words[: 3 * n_events], words[3 * n_events :].view(workspace.asked.kind)
         event_start, keys, is_left, candidates = _in_order(per_event, out[:room])
         if event_start[-1] <= room:
             return event_start, keys, is_left, candidates
@@ -180,19 +200,19 @@ def _in_order(per_event, keys):
     return start, ordered, is_left, candidates
 
 
-def _constants_for(batch: Batch, workspace: Workspace) -> dict[str, int]:
+def _constants_for(batch: Batch, asked: Asked) -> dict[str, int]:
     """The constants of kernels with room for the longest event."""
     longest = int(np.diff(batch.tag_start).max())
-    return _constants(_ROOM[longest > _ROOM[0][0]], 8 * workspace.key_kind.itemsize)
+    return _constants(_ROOM[longest > _ROOM[0][0]], 8 * asked.kind.itemsize)
 
 
-def _walk(batch: Batch, workspace: Workspace) -> Found:
-    """Walk the postings twice: once to count the keys, once to write them."""
+def _walk(batch: Batch, workspace: Workspace, asked: Asked) -> Found:
+    """Walk the postings twice: once to count the keys or rows, once to write them."""
     lane, n_events = workspace.lane, batch.n_rows
-    constants = _constants_for(batch, workspace)
+    constants = _constants_for(batch, asked)
     n_blocks = -(-n_events // _WARPS)
     events = (
-        workspace.rows,
+        asked.rows,
         np.int32(n_events),
         lane.send("tag_start", batch.tag_start),
         lane.send("tags", batch.tags),
@@ -206,7 +226,7 @@ def _walk(batch: Batch, workspace: Workspace) -> Found:
     offsets[:1].fill(0)
     counts[:n_events].cumsum(out=offsets[1:])
     event_start, left = lane.fetch(offsets), lane.fetch(is_left)
-    keys = lane.empty("keys", int(event_start[-1]), workspace.key_kind)
+    keys = lane.empty("keys", int(event_start[-1]), asked.kind)
     write: Any = kernel(__file__, "write", constants)
     if len(keys):
         lane.launch(write, n_blocks, 32 * _WARPS, *events, is_left, offsets, keys)
@@ -223,8 +243,7 @@ def _with_rest(
 ) -> Part:
     """Add the matches of the events that were left to the CPU."""
     rest = _rest(table, batch, workspace, options, is_left)
-    joined = csr.interleave(part.event_start, part.keys, rest.event_start, rest.keys)
-    return Part(*joined, part.candidates + rest.candidates)
+    return join([part, rest], batch.n_rows)
 
 
 def _rest(

@@ -52,7 +52,7 @@ class Finder:
         return n_keys
 
 
-@njit(nogil=True, cache=True)
+@njit(cache=True)
 def _find(prepared, data):
     names, table, room, scratch = opened(prepared)
     n_tags = encode_one(names, bytes_array(data), room)
@@ -69,5 +69,5 @@ def _find(prepared, data):
     scratch.counts[0] = candidates
     n_keys = key_table.count(table, scratch.hit_start, hits, scratch.event_start)
     if n_keys <= len(scratch.keys):
-        key_table.copy_keys(table, scratch.hit_start, hits, scratch.keys)
+        key_table.copy_keys(table, hits, 0, scratch.hit_start[-1], scratch.keys)
     return n_keys

@@ -10,21 +10,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.tags.algorithms.rarest import one_event
 from matchyard.engines.tags.encoder.layout import Batch, Vocabulary
 from matchyard.errors import UsageError
-from matchyard.kernels import csr, key_table, subset
+from matchyard.kernels import csr, subset
 from matchyard.kernels.inspection import Inspection
 from matchyard.kernels.subset_build import build, join_offsets
 from matchyard.kernels.subset_build import join as join_parts
-from matchyard.matches import Part
+from matchyard.matches import Part, part_of
 
 DEVICES = ("cpu", "gpu")
 Finder = one_event.Finder
-_FEW = 256  # up to so many keys, the kernel that selects rows also copies keys
 
 
 class Options(NamedTuple):
@@ -49,7 +47,7 @@ class Table(NamedTuple):
     run_end: NDArray[np.int32]
     run_node: NDArray[np.int32]
     key_start: NDArray[np.int32]  # …and of the key table: see `kernels.key_table`
-    keys: NDArray[np.int64]
+    keys: NDArray[np.signedinteger]
     removed_keys: NDArray[np.int64]
     removed_at: NDArray[np.int64]
 
@@ -59,7 +57,6 @@ class Workspace:
 
     def __init__(self) -> None:
         self.hits = np.empty(4096, np.int32)
-        self.few_keys = np.empty(_FEW, np.int64)
 
 
 def check(options: Options) -> None:
@@ -144,13 +141,11 @@ def workspace(table: Table, options: Options) -> Workspace:
 
 def match(table: Table, batch: Batch, workspace: Workspace, options: Options) -> Part:
     """The keys per event."""
-    hit_start, event_start = np.empty((2, batch.n_rows + 1), np.int64)
-    workspace.hits, candidates, n_keys = _select(
-        table, batch, options.leaf, workspace.hits, hit_start, event_start, workspace.few_keys
+    hit_start = np.empty(batch.n_rows + 1, np.int64)
+    workspace.hits, candidates = subset.select(
+        table, batch.tag_start, batch.tags, options.leaf, workspace.hits, hit_start
     )
-    if n_keys <= _FEW:
-        return Part(event_start, workspace.few_keys[:n_keys].copy(), candidates)
-    return Part(event_start, key_table.fill(table, hit_start, workspace.hits, n_keys), candidates)
+    return part_of(table, hit_start, workspace.hits, candidates)
 
 
 def locate(
@@ -187,14 +182,3 @@ def estimate(n_subscriptions: int, n_tags: int, n_names: int, options: Options) 
     """Bytes of the table without keys, if all subscriptions differ."""
     per_row = 8 + 4 + 4  # signature, id_start, key_start
     return per_row * n_subscriptions + 4 * max(0, n_tags - n_subscriptions) + 4 * n_names
-
-
-@njit(nogil=True, cache=True)
-def _select(table, batch, leaf, hits, hit_start, event_start, few_keys):
-    """Find the rows, count their keys, and copy the keys if they are few: for a single event, every
-    call of a kernel costs time."""
-    hits, candidates = subset.select(table, batch.tag_start, batch.tags, leaf, hits, hit_start)
-    n_keys = key_table.count(table, hit_start, hits, event_start)
-    if n_keys <= len(few_keys):
-        key_table.copy_keys(table, hit_start, hits, few_keys)
-    return hits, candidates, n_keys

@@ -46,7 +46,7 @@ class Table(NamedTuple):
     tag_start: NDArray[np.int32]
     tags: NDArray[np.int32]
     key_start: NDArray[np.int32]
-    keys: NDArray[np.int64]
+    keys: NDArray[np.signedinteger]
     removed_keys: NDArray[np.int64]
     removed_at: NDArray[np.int64]
 

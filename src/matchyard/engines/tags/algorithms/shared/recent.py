@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from matchyard.engines.tags.encoder import Column, encode_one, new_room
-from matchyard.kernels.growing import put, with_room
+from matchyard.kernels.growing import copied, put, with_room
 from matchyard.kernels.prepared import Prepared, bytes_array, opened
 from matchyard.kernels.strings import BLOCK, Interner, Names, find_block, freeze, take_names
 from matchyard.kernels.subset import has_all, id_bits, remember, scratch_for
@@ -51,7 +51,7 @@ class Log:
 
     def checks(self) -> Prepared:
         """All sets so far, in arrays that do not change."""
-        set_start, ids = np.array(self._set_start, np.int64), np.array(self._ids, np.int32)
+        set_start, ids = copied(self._set_start), copied(self._ids)
         checks = freeze(
             Checks(self._interner.copied(), set_start, ids, _signatures(set_start, ids))
         )

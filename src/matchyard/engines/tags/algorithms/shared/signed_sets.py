@@ -17,11 +17,11 @@ from matchyard.engines.tags.algorithms.rarest import rarest
 from matchyard.engines.tags.encoder.layout import Batch, Vocabulary
 from matchyard.engines.tags.encoder.signatures import sign_sets
 from matchyard.errors import UsageError
-from matchyard.kernels import csr, key_table, subset
+from matchyard.kernels import csr, subset
 from matchyard.kernels.bitset import ONE, ZERO, count_ones, lowest_one, n_words_for
 from matchyard.kernels.inspection import Inspection
 from matchyard.kernels.strings import hash_names
-from matchyard.matches import Part
+from matchyard.matches import Part, part_of
 
 N_BITS, N_HASHES = 192, 7  # [TagMatch §3]
 MOST_BITS, MOST_HASHES = 1 << 20, 1 << 10
@@ -140,9 +140,8 @@ def finish(
     exact: bool,
 ) -> Part:
     """Do the exact check, then look up and merge the keys [TagMatch §3.4]."""
-    hits = _confirm(table, batch.tag_start, batch.tags, slot_start, slots, exact)
-    event_start, keys = key_table.gather(table, *hits)
-    return Part(event_start, keys, candidates)
+    hit_start, hits = _confirm(table, batch.tag_start, batch.tags, slot_start, slots, exact)
+    return part_of(table, hit_start, hits, candidates)
 
 
 def locate(

@@ -63,7 +63,7 @@ class Table(NamedTuple):
     is_negated: NDArray[np.bool_]
     tag: NDArray[np.int32]
     key_start: NDArray[np.int32]
-    keys: NDArray[np.int64]
+    keys: NDArray[np.signedinteger]
     removed_keys: NDArray[np.int64]
     removed_at: NDArray[np.int64]
 

@@ -93,5 +93,5 @@ def _find(prepared, document):
     counts[_CANDIDATES] = candidates
     n_keys = key_table.count(table, scratch.hit_start, hits, scratch.event_start)
     if n_keys <= len(scratch.keys):
-        key_table.copy_keys(table, scratch.hit_start, hits, scratch.keys)
+        key_table.copy_keys(table, hits, 0, scratch.hit_start[-1], scratch.keys)
     return n_keys

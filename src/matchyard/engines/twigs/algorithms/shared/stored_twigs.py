@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from matchyard.engines.twigs.encoder.layout import ANY, Twigs, Vocabulary
 from matchyard.engines.twigs.language.model import DOCUMENT, Axis
-from matchyard.kernels import csr, key_table
+from matchyard.kernels import csr
 from matchyard.kernels.equal_rows import first_alike, grouped_keys
 from matchyard.kernels.hashing import mix64
 from matchyard.kernels.inspection import Inspection
-from matchyard.matches import Part
+from matchyard.matches import Part, part_of
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -33,7 +33,7 @@ class Stored(NamedTuple):
     is_negated: NDArray[np.bool_]
     tag: NDArray[np.int32]  # the symbols; files of tables have this name
     key_start: NDArray[np.int32]
-    keys: NDArray[np.int64]
+    keys: NDArray[np.signedinteger]
     removed_keys: NDArray[np.int64]
     removed_at: NDArray[np.int64]
 
@@ -77,8 +77,7 @@ def finish(
     table: Any, hit_start: NDArray[np.int64], rows: NDArray[np.int32], candidates: int
 ) -> Part:
     """Replace the rows that match each document by their keys."""
-    event_start, keys = key_table.gather(table, hit_start, rows)
-    return Part(event_start, keys, candidates)
+    return part_of(table, hit_start, rows, candidates)
 
 
 def inspect(look: Inspection, table: Any, vocabulary: Vocabulary) -> None:
