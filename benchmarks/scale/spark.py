@@ -3,6 +3,7 @@
     python -m benchmarks.scale.spark scaling [--sizes 1M,5M,20M] [--events 1M,2M,5M]
     python -m benchmarks.scale.spark draw
     python -m benchmarks.scale.spark overhead [--sizes 100k] [--events 5M]
+    python -m benchmarks.scale.spark build [--sizes 5M,20M]
 
 `scaling` builds an index over each size of `twitter` and matches the first number of events with it;
 the smallest index gets all numbers of events. The points and the slopes of the lines through them are
@@ -13,6 +14,10 @@ in the file, if sizes were measured one by one.
 selects. It times longer and longer parts of the job: a scan, a `mapInArrow` that reads, a `mapInArrow`
 that also returns its input, and `match`; and the embedded index without Spark. Processor time is
 reported separately for the JVM and for Python.
+
+`build` builds an index over each size of `twitter` from a DataFrame, from Parquet paths, and embedded in one
+process. It prints processor seconds per million subscriptions, by phase, and compares the pairs of the three
+indexes one by one.
 
 Appends JSON lines to benchmarks/results/spark.jsonl.
 """
@@ -318,7 +323,7 @@ def show(results: dict[str, dict[str, Any]], conditions: dict[str, Any]) -> None
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["scaling", "overhead", "draw"])
+    parser.add_argument("what", choices=["scaling", "overhead", "draw", "build"])
     parser.add_argument("--sizes", help="subscriptions, e.g. 1M,5M,20M")
     parser.add_argument("--events", help="events, e.g. 1M,2M,5M")
     parser.add_argument("--cores", type=int, default=2)
@@ -327,6 +332,12 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "draw":
         draw([json.loads(line) for line in RESULTS.read_text().splitlines()])
+        return
+    if given.what == "build":
+        sizes = [number(text) for text in (given.sizes or "5M,20M").split(",")]
+        from benchmarks.scale.spark_builds import builds
+
+        builds(sizes, given.cores, given.folder)
         return
     scale = given.what == "scaling"
     sizes, events = (

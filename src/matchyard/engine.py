@@ -183,6 +183,15 @@ class Encoder(Protocol):
     def count(self, column: Any) -> Any:
         """How often each name occurs in subscriptions, as a table that travels between tasks."""
 
+    def counts(self, batch: Any, vocabulary: Any) -> Any:
+        """As `count`, of subscriptions that are a batch over a vocabulary of their own."""
+
+    def recode(self, batch: Any, vocabulary: Any, whole: Any) -> Any:
+        """The same subscriptions over another vocabulary, which has all their names."""
+
+    def concatenate(self, batches: Sequence[Any]) -> Any:
+        """Join batches of subscriptions over the same vocabulary, at least one."""
+
     def merge_counts(self, parts: Iterable[Any]) -> Any:
         """Merge the counts of many tasks into a vocabulary."""
 

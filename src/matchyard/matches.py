@@ -249,12 +249,12 @@ class Matches(Sequence[list[Any]]):
         return pa.DictionaryArray.from_arrays(pa.array(numbers), self.key_names)
 
     def _decode(self, keys: NDArray[Any]) -> list[Any]:
-        decoded: list[Any] = (
-            keys.tolist()
-            if self.key_names is None
-            else self.key_names.take(pa.array(keys)).to_pylist()
-        )
-        return decoded
+        if self.key_names is None:
+            return list(keys.tolist())
+        # From the buffer: `pa.array` imports pandas, which takes longer than a first match.
+        kind = pa.from_numpy_dtype(keys.dtype)
+        numbers = pa.Array.from_buffers(kind, len(keys), [None, pa.py_buffer(keys)])
+        return list(self.key_names.take(numbers).to_pylist())
 
 
 def _numbers(part: Part, first: int, last: int, first_event: int) -> pa.Array:

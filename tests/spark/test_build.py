@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import sys
+import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import matchyard as my
 from matchyard import shards
 from matchyard import spark as ms
+from matchyard.spark import segments
 from tests.spark.frames import EVENTS, ROWS, TAGS, changes, events, found, subscriptions, wanted
-
-STEPS = sys.modules["matchyard.spark.build"]  # as an attribute it is the function
 
 
 def answers(path, asked=EVENTS):
@@ -42,7 +42,7 @@ def test_a_build_answers_like_the_embedded_index(spark, tmp_path, n_shards):
 
 
 def test_parts_compiled_by_tasks_are_joined_to_the_table_of_one_build(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(STEPS, "_PER_TASK", 3)
+    monkeypatch.setattr(segments, "_PER_TASK", 3)
     built = ms.build(subscriptions(spark), tmp_path / "joined.index", options={"leaf": 1})
     ms.build(subscriptions(spark), tmp_path / "one.index", shards=1, options={"leaf": 1})
     assert built.shards == 1
@@ -56,9 +56,16 @@ def test_parts_compiled_by_tasks_are_joined_to_the_table_of_one_build(spark, tmp
     assert not (tmp_path / "joined.index/versions/0001/scratch").exists()
 
 
+def test_one_table_is_compiled_in_a_task_or_in_the_driver(spark, tmp_path, monkeypatch):
+    ms.build(subscriptions(spark), tmp_path / "driver.index")
+    monkeypatch.setattr(segments, "_IN_DRIVER", 0)
+    ms.build(subscriptions(spark), tmp_path / "task.index")
+    assert answers(tmp_path / "driver.index") == answers(tmp_path / "task.index")
+
+
 def test_several_joined_tables_keep_their_routes(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(STEPS, "_PER_TASK", 2)
-    monkeypatch.setattr(STEPS, "_PER_SHARD", 5)
+    monkeypatch.setattr(segments, "_PER_TASK", 2)
+    monkeypatch.setattr(segments, "_PER_SHARD", 5)
     path = tmp_path / "a.index"
     assert ms.build(subscriptions(spark), path).shards == 3
     assert found(ms.match(events(spark), path, strategy="sharded")) == wanted()
@@ -177,7 +184,7 @@ def test_changes_of_changes_are_matched_and_folded(spark, index, strategy, monke
     frame = events(spark, asked)
     assert found(ms.match(frame, index, strategy=strategy)) == wanted(rows, asked, keys)
     assert my.open(index).info()["segments"] == 3
-    monkeypatch.setattr(STEPS, "_PER_TASK", 4)  # which matters for one shard only
+    monkeypatch.setattr(segments, "_PER_TASK", 4)  # which matters for one shard only
     folded = ms.compact(index, spark=spark)
     assert (folded.version, folded.subscriptions, folded.shards) == ("0004", 14, 3)
     assert my.open(index, verify=True).info()["segments"] == 1
@@ -246,20 +253,65 @@ def test_the_subscriptions_can_be_read_back(spark, index):
     }
 
 
-@pytest.mark.parametrize("n_shards", [1, 2])
-def test_a_source_that_changes_while_it_is_read_is_noticed(spark, tmp_path, monkeypatch, n_shards):
-    marker, write = tmp_path / "changed", shards.write_names
+def write_files(folder, keys=range(14)):
+    folder.mkdir()
+    for number, (start, stop) in enumerate([(0, 5), (5, 6), (6, 6), (6, 14)]):
+        table = pa.table({"n": range(start, stop), "tags": pa.array(ROWS[start:stop], TAGS),
+                          "key": pa.array(list(keys)[start:stop])})  # fmt: skip
+        pq.write_table(table, folder / f"{number}.parquet", row_group_size=3)
+    (folder / "_SUCCESS").touch()
+    (folder / ".hidden.parquet").write_text("no Parquet")
+
+
+@pytest.mark.parametrize("n_shards", [None, 3])
+@pytest.mark.parametrize("keys", [range(14), [f"user {n % 5}" for n in range(14)]])
+def test_tasks_read_parquet_files_themselves(spark, tmp_path, n_shards, keys):
+    write_files(tmp_path / "files", keys)
+    path = tmp_path / "a.index"
+    built = ms.build(path=path, paths=str(tmp_path / "files"), shards=n_shards, spark=spark)
+    assert built.subscriptions == 14
+    assert found(ms.match(events(spark), path)) == wanted(keys=list(keys))
+    some = [str(tmp_path / "files" / f"{number}.parquet") for number in (0, 1)]
+    assert ms.build(path=path, paths=some, spark=spark).subscriptions == 6
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"paths": "nowhere"}, "nowhere does not exist"),
+        ({"paths": "files", "subscription": "words"}, "no column '`words`'"),
+        ({"paths": "files", "key": "tags"}, "keys are integers of up to 64 bits or strings"),
+        ({"paths": "empty"}, "no Parquet files"),
+        ({"paths": "broken"}, "cannot be read as Parquet"),
+        ({}, "one of them"),
+        ({"paths": "files", "path": ""}, "needs the path"),
+    ],
+)
+def test_files_that_cannot_be_built_from_are_told(spark, tmp_path, given, words):
+    write_files(tmp_path / "files")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken/a.parquet").write_text("no Parquet")
+    given = {"path": tmp_path / "a.index", "spark": spark, **given}
+    if "paths" in given:
+        given["paths"] = str(tmp_path / given["paths"])
+    with pytest.raises(my.MatchyardError, match=words):
+        ms.build(**given)
+    assert not (tmp_path / "a.index").exists()
+
+
+@pytest.mark.parametrize("n_shards", [None, 1, 2])
+def test_a_source_is_read_once(spark, tmp_path, n_shards):
+    log = tmp_path / "reads"
 
     def rows(batches):
-        last = ["live", "oslo"] if marker.exists() else ["jazz", "rock"]  # known tags, as many rows
         for _ in batches:
+            with log.open("a") as file:
+                file.write("read\n")
+            last = [f"tag {random.random()}"]  # another one each time
             yield pa.record_batch({"tags": pa.array([*ROWS, last], TAGS), "key": range(15)})
 
-    def write_late(*given):
-        marker.touch()
-        return write(*given)
-
-    monkeypatch.setattr(shards, "write_names", write_late)
     frame = spark.range(0, 1, 1, 1).mapInArrow(rows, "tags array<string>, key bigint")
-    with pytest.raises(my.UsageError, match="gave other rows when it was read again"):
-        ms.build(frame, tmp_path / "a.index", shards=n_shards)
+    assert ms.build(frame, tmp_path / "a.index", shards=n_shards).subscriptions == 15
+    assert log.read_text() == "read\n"
+    assert found(ms.match(events(spark), tmp_path / "a.index")) == wanted()

@@ -7,34 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from pyarrow import fs
 
 import matchyard as my
 from matchyard import shards
 from matchyard.storage import object_store, versions
-
-
-@pytest.fixture(scope="module")
-def store():
-    """A server that speaks S3, on loopback."""
-    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"{host}:{port}"
-    server.stop()
-
-
-@pytest.fixture
-def address(store, tmp_path, monkeypatch):
-    """The address of an index that is not there yet, and an empty cache."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    monkeypatch.setenv("MATCHYARD_CACHE", str(tmp_path / "cache"))
-    query = f"scheme=http&endpoint_override={store}&region=us-east-1&allow_bucket_creation=true"
-    bucket = tmp_path.name.replace("_", "-").lower()
-    files, _ = fs.FileSystem.from_uri(f"s3://{bucket}?{query}")
-    files.create_dir(bucket)
-    return f"s3://{bucket}/music.index?{query}"
 
 
 def cached() -> set[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numba import njit
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from matchyard.errors import UsageError
 from matchyard.kernels.hashing import mix64
 
+Ragged = TypeVar("Ragged", bound=tuple[Any, ...])
 FREE = np.int64(np.iinfo(np.int64).min)  # a free slot of a hash set
 LARGEST_OFFSET = (1 << 31) - 1  # offsets in tables have 32 bits
 
@@ -29,6 +31,24 @@ def ragged(counts):
     for row in range(len(counts)):
         start[row + 1] = start[row] + counts[row]
     return start
+
+
+def concatenated(parts: Sequence[Ragged], n_levels: int) -> Ragged:
+    """Join tuples of arrays, of which the first `n_levels` are offsets into the level below each; all begin
+    with 0."""
+    if len(parts) == 1:
+        return parts[0]
+    starts: list[Any] = []
+    for level in range(n_levels):
+        start = np.empty(1 + sum(len(part[level]) - 1 for part in parts), np.int64)
+        start[0] = row = end = 0
+        for part in parts:
+            n_rows = len(part[level]) - 1
+            np.add(part[level][1:], end, out=start[row + 1 : row + 1 + n_rows])
+            row, end = row + n_rows, end + int(part[level][-1])
+        starts.append(start)
+    rest = zip(*(part[n_levels:] for part in parts), strict=True)
+    return type(parts[0])(*starts, *map(np.concatenate, rest))
 
 
 @njit(nogil=True, cache=True)

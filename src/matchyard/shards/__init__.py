@@ -26,9 +26,10 @@ event visits only the shards that hold one of its names: see `Routes`.
 [1, 3]
 """
 
-from matchyard.shards.append import Carried, carry
+from matchyard.shards.append import Carried, applied_in, carry
 from matchyard.shards.plan import Plan, plan_of
 from matchyard.shards.routes import Routes, cut, open_routes, write_routes
+from matchyard.shards.staged_parts import Part, compiled, deal, merged, sampled, stage
 from matchyard.shards.steps import (
     can_join,
     count,
@@ -45,19 +46,26 @@ from matchyard.shards.steps import (
     write,
     write_key_names,
     write_names,
+    write_table,
 )
 from matchyard.storage import File
+from matchyard.storage.leases import Held, hold, release, renew, retain
+from matchyard.storage.object_store import open_file as opened
+from matchyard.storage.object_store import parquet_files
 from matchyard.storage.versions import (
     adopt,
     current_version,
+    hold_current,
     manifest_of,
     new_version,
     version_of_batch,
 )
 
 __all__ = [
-    "Carried", "File", "Plan", "Routes", "adopt", "can_join", "carry", "count", "current_version",
-    "cut", "join", "manifest_of", "merge", "merge_keys", "n_ids", "new_version", "open_names",
-    "open_routes", "open_shards", "plan_of", "publish", "rarest", "scratch", "subscriptions",
-    "version_of_batch", "write", "write_key_names", "write_names", "write_routes",
+    "Carried", "File", "Held", "Part", "Plan", "Routes", "adopt", "applied_in", "can_join", "carry",
+    "compiled", "count", "current_version", "cut", "deal", "hold", "hold_current", "join",
+    "manifest_of", "merge", "merge_keys", "merged", "n_ids", "new_version", "open_names",
+    "open_routes", "open_shards", "opened", "parquet_files", "plan_of", "publish", "rarest",
+    "release", "renew", "retain", "sampled", "scratch", "stage", "subscriptions",
+    "version_of_batch", "write", "write_key_names", "write_names", "write_routes", "write_table",
 ]  # fmt: skip

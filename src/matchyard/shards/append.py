@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ class Carried(NamedTuple):
     segments: list[int]  # the number of shards of each segment
     key_names: Names | None
     has_keys: bool  # True if there are keys, including removed ones
+    applied: dict[str, int]  # the last change of each source of changes
 
 
 def carry(path: AnyPath, folder: Any, removed: pa.Table | None = None) -> Carried:
@@ -65,7 +67,13 @@ def carry(path: AnyPath, folder: Any, removed: pa.Table | None = None) -> Carrie
         list(counts),
         saved.key_names,
         any(len(table.keys) for segment in index.segments() for table in segment.tables),
+        applied_in(saved.manifest),
     )
+
+
+def applied_in(manifest: Mapping[str, Any]) -> dict[str, int]:
+    """The last change of each source of changes that a version has."""
+    return dict(manifest.get("applied", {}))  # formats 1 and 2 have none
 
 
 def _removals(index: Index, removed: pa.Table | None, key_names: Names | None) -> Removals:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +121,13 @@ def write(
     batch = engine.encoder.encode_known(column, vocabulary)
     del column, subscriptions
     table = algorithm.compile(batch, key_table.narrowed(numbers), vocabulary, options)
+    return write_table(folder, number, table, segment, below)
+
+
+def write_table(
+    folder: Any, number: int, table: Any, segment: int = 0, below: str = ""
+) -> list[File]:
+    """Write the table of shard `number` into a version that is being made."""
     with versions.writable(folder) as local:
         return storage.write_table(local, number, table, segment, below)
 
@@ -144,17 +151,21 @@ def join(
         }
         tables.append(algorithm.Table(**arrays))
     table = algorithm.join(tables, options)  # type: ignore[attr-defined]
-    with versions.writable(folder) as to:
-        return storage.write_table(to, number, table, segment)
+    return write_table(folder, number, table, segment)
 
 
 def publish(
-    path: AnyPath, folder: Any, files: Sequence[File], plan: Plan, segments: Sequence[int]
+    path: AnyPath,
+    folder: Any,
+    files: Sequence[File],
+    plan: Plan,
+    segments: Sequence[int],
+    applied: Mapping[str, int] | None = None,
 ) -> str:
-    """Make the written files the current version, with so many shards per segment; return its
-    number."""
+    """Make the written files the current version, with so many shards per segment and with these
+    changes applied; return its number."""
     engine, name, _, reading, options, *_ = resolve(plan)
-    settings = storage.describe(engine.name, name, reading, options, segments)
+    settings = storage.describe(engine.name, name, reading, options, segments, applied)
     return versions.publish(path, folder, settings, [File(*file) for file in files])
 
 

@@ -1,6 +1,8 @@
 """Matching in Apache Spark, classic and Connect: `pip install 'matchyard[spark]'`.
 
 build, append, compact      subscriptions ─▶ an index, compiled in Spark's tasks
+changes, follow_changes     a feed of inserts, updates and deletes ─▶ what to append; as a stream
+retain                      how many old versions stay, and for how long
 match, register             events ─▶ (event, key), batch or streaming; in SQL
 records                     large XML files ─▶ a document per element of one name
 to_files, Progress          write the rows of a stream to files; report its progress
@@ -17,8 +19,10 @@ from matchyard.errors import UsageError as _UsageError
 if _find_spec("pyspark") is None:
     raise _UsageError("Spark needs PySpark: pip install 'matchyard[spark]'")
 
+from matchyard.shards import retain
 from matchyard.spark import workloads
 from matchyard.spark.build import Built, append, build, compact, subscriptions
+from matchyard.spark.changes import changes, follow_changes
 from matchyard.spark.match import match
 from matchyard.spark.records import records
 from matchyard.spark.session import session
@@ -26,6 +30,6 @@ from matchyard.spark.sql import register
 from matchyard.spark.stream import Progress, Sample, to_files
 
 __all__ = [
-    "Built", "Progress", "Sample", "append", "build", "compact", "geo", "match", "records",
-    "register", "session", "subscriptions", "to_files", "workloads",
+    "Built", "Progress", "Sample", "append", "build", "changes", "compact", "follow_changes", "geo",
+    "match", "records", "register", "retain", "session", "subscriptions", "to_files", "workloads",
 ]  # fmt: skip

@@ -28,6 +28,7 @@ from matchyard import shards
 from matchyard.errors import DeviceError, UsageError
 from matchyard.spark.checks import carried, check_choice, column_of, event_of, place_of
 from matchyard.spark.devices import DEVICES
+from matchyard.spark.leases import keeping
 from matchyard.spark.tasks.job import MatchJob
 from matchyard.spark.tasks.match import match_replicated
 from matchyard.spark.tasks.shards import match_shards, merge_shards, route
@@ -65,6 +66,9 @@ def match(
     Events of predicates are a column of structs, maps or JSON, or several columns by a list of
     their names, or with None the whole row. Events of twigs are XML, as text or as bytes.
 
+    A batch plan keeps the version of the index that is current now, whatever is published before it
+    runs: see `matchyard.spark.leases`.
+
     Returns the columns `id` with `key`, one row per match (`output="pairs"`), or with `keys`, one
     row per event (`"arrays"`: far cheaper for many matches). Lazy, like any transformation. The
     columns `id` are copied and not interpreted: two events with equal ids are two events.
@@ -85,8 +89,8 @@ def match(
     """
     _check_choices(strategy, output, bad, device)
     path = place_of(index)
-    current = shards.current_version(path)
-    manifest = shards.manifest_of(path, current)
+    use = shards.hold_current(path)
+    manifest = shards.manifest_of(path, use.version)
     _check_runs_on(device, manifest)
     if follow and not events.isStreaming:
         raise UsageError("follow is for streams: a batch job has one version, the current one")
@@ -101,7 +105,7 @@ def match(
     )
     job = MatchJob(
         path,
-        current,
+        use.version,
         streaming=events.isStreaming,
         follow=bool(follow),
         record=place_of(follow) if isinstance(follow, str) else None,
@@ -125,7 +129,8 @@ def match(
     else:
         matched = _sharded(selected, job, sum(manifest["segments"]), schema, len(ids))
     if not events.isStreaming:
-        return matched
+        return keeping(matched, use)
+    shards.release(use)  # streams record their versions themselves
     observed = _observed(matched, job)
     return observed if version else observed.drop("version")
 

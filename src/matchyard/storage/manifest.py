@@ -65,15 +65,21 @@ def shard_folder(number: int, segment: int = 0) -> str:
 
 
 def describe(
-    engine: str, algorithm: str, input_options: Any, options: Any, segments: Sequence[int]
+    engine: str,
+    algorithm: str,
+    input_options: Any,
+    options: Any,
+    segments: Sequence[int],
+    applied: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
-    """The fields of a manifest except the files; `segments` has the number of shards of each."""
+    """The fields of a manifest except the files; `segments` has the number of shards of each, `applied`
+    the last change of each source of changes."""
     return {
         "engine": engine,
         "algorithm": algorithm,
         "options": {**input_options._asdict(), **options._asdict()},
         "segments": list(segments),
-        "applied": {},
+        "applied": dict(applied or {}),
     }
 
 

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyarrow import ArrowException
 from pyarrow.fs import (
@@ -100,8 +100,15 @@ class Remote:
             raise StorageError(f"{self.below(name)} has more than {most} bytes: it is damaged")
         return data
 
+    def content(self, name: str) -> Any:
+        """The bytes of a file of any size."""
+        with self._files.open_input_file(self._at(name)) as source:
+            return source.read_buffer()
+
     def write(self, name: str, data: bytes) -> None:
         """Write one file, completely or not at all."""
+        if "/" in name:
+            self._files.create_dir(self._at(str(PurePosixPath(name).parent)), recursive=True)
         with self._files.open_output_stream(self._at(name)) as target:
             target.write(data)
 
@@ -134,6 +141,13 @@ class Remote:
         except (FileNotFoundError, OSError):
             return
 
+    def remove_file(self, name: str) -> None:
+        """Remove a file if it exists."""
+        try:
+            self._files.delete_file(self._at(name))
+        except OSError:
+            return
+
     # ---------------------------------------------------------------- reading
 
     def manifest(self, version: str) -> tuple[dict[str, Any], bytes]:
@@ -141,7 +155,10 @@ class Remote:
         try:
             data = self.read(f"versions/{version}/manifest.json", MANIFEST_BYTES)
         except FileNotFoundError:
-            raise StorageError(f"{self.address} has no version {version}") from None
+            raise StorageError(
+                f"{self.address} has no version {version}: it was removed or never existed; "
+                f"the current one is {self._current()}"
+            ) from None
         return parse_manifest(data, self.below(f"versions/{version}")), data
 
     def fetch(self, version: str, shards: Collection[int] | None = None) -> Path:
@@ -239,7 +256,7 @@ class Remote:
                 self._at(f"versions/{version}/{file.name}"), target._at(file.name)
             )
 
-    def publish(self, folder: str, keep: int) -> str:
+    def publish(self, folder: str) -> str:
         """Make a written folder the current version; returns its number."""
         name = folder[len(self.below("").partition("?")[0]) :].partition("?")[0]
         base, current = name.rpartition("/")[2].split("-")[1], self._current()
@@ -249,17 +266,18 @@ class Remote:
                 "now: another writer was faster, build again"
             )
         number = int(current)
-        versions = {file.split("/")[1] for file in self.names("versions")}
-        numbers = sorted(int(version) for version in versions if is_version(version))
-        for left in [old for old in numbers if old > number]:  # left by a killed writer
-            self.remove(f"versions/{left:04}")
+        for left in [old for old in self.versions() if int(old) > number]:  # of a killed writer
+            self.remove(f"versions/{left}")
         version = f"{number + 1:04}"
         written = [(old, f"versions/{version}{old[len(name) :]}") for old in self.names(name)]
         self.move_all(written)
         self.write("CURRENT", f"{version}\n".encode())
-        for stale in [old for old in numbers if old <= number][: -(keep - 1)]:
-            self.remove(f"versions/{stale:04}")
         return version
+
+    def versions(self) -> list[str]:
+        """The numbers of all versions, oldest first."""
+        folders = {file.split("/")[1] for file in self.names("versions")}
+        return sorted((name for name in folders if is_version(name)), key=int)
 
     def _current(self) -> str:
         try:
@@ -275,16 +293,64 @@ class Remote:
 def open_stream(path: str) -> Iterator[Any]:
     """Open a file at a path or address for reading; its name's ending selects the decompression."""
     try:
-        if path.startswith("file:"):  # Spark writes one slash after it
-            files, name = LocalFileSystem(), f"/{path.removeprefix('file:').lstrip('/')}"
-        elif not is_remote(path):
-            files, name = LocalFileSystem(), path
-        else:  # Spark's schemes for S3
-            files, name = _file_system(re.sub("^s3[an]://", "s3://", path))
+        files, name = _files_at(path)
         with files.open_input_stream(name) as stream:
             yield stream
     except (OSError, ArrowException) as error:
         raise StorageError(f"{path} cannot be read: {error}") from None
+
+
+@contextmanager
+def open_file(path: str) -> Iterator[Any]:
+    """Open a file at a path or address for reading at any place."""
+    try:
+        files, name = _files_at(path)
+        with files.open_input_file(name) as file:
+            yield file
+    except FileNotFoundError:
+        raise StorageError(f"{path} does not exist") from None
+
+
+class Found(NamedTuple):
+    """A file at a path or address."""
+
+    path: str
+    n_bytes: int
+
+
+def parquet_files(path: str) -> list[Found]:
+    """The Parquet files at a path or address, which may be a folder; as Spark does, without those whose names
+    begin with `_` or `.`."""
+    files, name = _files_at(path)
+    try:
+        info = files.get_file_info(name)
+        if info.type == FileType.NotFound:
+            raise StorageError(f"{path} does not exist")
+        if info.type == FileType.File:
+            return [Found(path, info.size)]
+        below = files.get_file_info(FileSelector(name, recursive=True))
+    except (OSError, ArrowException) as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(f"{path} cannot be read: {error}") from None
+    begin, mark, query = path.partition("?")
+    start = name.rstrip("/")
+    found = []
+    for entry in sorted(below, key=lambda entry: entry.path):
+        rest = entry.path[entry.path.index(start) + len(start) :].lstrip("/")
+        hidden = any(part.startswith(("_", ".")) for part in rest.split("/"))
+        if entry.type == FileType.File and not hidden and entry.size:
+            found.append(Found(f"{begin.rstrip('/')}/{rest}{mark}{query}", entry.size))
+    return found
+
+
+def _files_at(path: str) -> tuple[Any, str]:
+    """The file system of a path or address, and the name there."""
+    if path.startswith("file:"):  # Spark writes one slash after it
+        return LocalFileSystem(), f"/{path.removeprefix('file:').lstrip('/')}"
+    if not is_remote(path):
+        return LocalFileSystem(), path
+    return _file_system(re.sub("^s3[an]://", "s3://", path))  # Spark's schemes for S3
 
 
 def _file_system(address: str) -> tuple[Any, str]:

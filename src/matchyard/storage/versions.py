@@ -1,8 +1,8 @@
 """Versions of a saved index: immutable folders, and one file that names the current one.
 
 A version is written beside the others, made durable, and published by replacing CURRENT. A reader
-sees the old version or the new one, never a mixture. The two newest versions stay, and so do the
-versions that a stream may need again: see `version_of_batch`. A path with a scheme, such as
+sees the old version or the new one, never a mixture. The newest versions stay (`leases.Retention`), and so
+do those that a reader has leased or that a stream may need again: see `version_of_batch`. A path with a scheme, such as
 `s3://…`, means an index in an object store (`matchyard.storage.object_store`).
 """
 
@@ -18,6 +18,9 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from matchyard.errors import StorageError, UsageError
 from matchyard.storage import (
     Contents,
@@ -30,13 +33,13 @@ from matchyard.storage import (
     sync_folder,
     write_manifest,
 )
+from matchyard.storage.leases import Held, hold, leased, release, retention_of, take
 from matchyard.storage.object_store import CURRENT_BYTES, Remote, is_remote, local_path, open_lock
 from matchyard.storage.stream_records import NAMELESS, forget_batches, in_use, is_first, version_in
 
 AnyPath = str | os.PathLike[str]
 _log = logging.getLogger("matchyard")
 SCRATCH = "scratch/"  # a folder of an unfinished version; it is not published
-_KEEP = 2  # versions that stay on disk: the current one, and its predecessor for late readers
 
 try:
     import fcntl
@@ -121,6 +124,15 @@ def version_folder(path: AnyPath, version: str, shards: Collection[int] | None =
             f"the current one is {current_version(path)}"
         )
     return folder
+
+
+def hold_current(path: AnyPath) -> Held:
+    """The current version, with a lease: writers keep it."""
+    while True:
+        use = hold(os.fspath(path), current_version(path))
+        if current_version(path) == use.version:  # a writer that comes later sees the lease
+            return use
+        release(use)
 
 
 # -------------------------------------------------------------------- writing
@@ -240,6 +252,14 @@ def readable(folder: Any, files: Sequence[File]) -> Path:
     return Remote(folder).fetch_files(files)
 
 
+def scratch_bytes(folder: Any, name: str) -> NDArray[np.uint8]:
+    """The content of a file of an unfinished version: mapped, or fetched from an object store. It can be
+    changed in memory."""
+    if is_remote(folder):
+        return np.frombuffer(bytearray(Remote(folder).content(name)), np.uint8)
+    return np.memmap(local_path(folder) / name, np.uint8, "c")
+
+
 def adopt(folder: Any, files: Sequence[File]) -> list[File]:
     """Move files from a task's scratch folder into the version; return them with new names."""
     adopted = [file._replace(name=file.name.split("/", 2)[2]) for file in files]
@@ -274,7 +294,9 @@ def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequ
         write_manifest(local, settings, files)
     if is_remote(path):
         Remote(folder).remove(SCRATCH)
-        return Remote(path).publish(str(folder), _KEEP)
+        version = Remote(path).publish(str(folder))
+        _tidy(path, version)
+        return version
     root, folder = local_path(path), local_path(folder)
     shutil.rmtree(folder / SCRATCH, ignore_errors=True)
     for below in [folder, *(entry for entry in folder.rglob("*") if entry.is_dir())]:
@@ -291,31 +313,46 @@ def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequ
         os.fsync(file.fileno())
     os.replace(line, root / "CURRENT")
     sync_folder(root)
-    _remove_old(root, older[: -(_KEEP - 1)])
+    _tidy(path, version)
     return version
 
 
-def _remove_old(root: Path, versions: Sequence[Path]) -> None:
-    """Remove versions that no stream may need again.
+def _tidy(path: AnyPath, version: str) -> None:
+    """Remove the versions before a new one that nobody needs any more."""
+    try:
+        keep, seconds = retention_of(path)
+        remote = Remote(path) if is_remote(path) else None
+        numbers = remote.versions() if remote else [at.name for at in _versions(local_path(path))]
+        older = [number for number in numbers if int(number) < int(version)]
+        if seconds and older:
+            take(path, older[-1], "retained", seconds)
+        stale = older[: max(0, len(older) - (keep - 1))]
+        if remote is None:
+            _remove_old(local_path(path), stale)
+            return
+        for number in set(stale) - leased(path):
+            remote.remove(f"versions/{number}")
+    except (OSError, ValueError) as error:  # the new version is published nevertheless
+        _log.warning("old versions of %s stay: %s", path, error)
 
-    Versions are hidden before the records of streams are read again. A task records its version
+
+def _remove_old(root: Path, versions: Sequence[str]) -> None:
+    """Remove versions without a lease that no stream may need again.
+
+    Versions are hidden before leases and records of streams are read again. A task records its version
     before it looks for the folder. So either the writer or the task notices the other.
     """
-    try:
-        needed = in_use(root)
-        hidden = [
-            (version, version.rename(version.with_name(f".old-{version.name}")))
-            for version in versions
-            if version.name not in needed
-        ]
-        needed = in_use(root)
-        for version, folder in hidden:
-            if version.name in needed:
-                folder.rename(version)
-            else:
-                shutil.rmtree(folder, ignore_errors=True)
-    except (OSError, ValueError) as error:  # the new version is published nevertheless
-        _log.warning("old versions of %s stay: %s", root, error)
+    folders = root / "versions"
+    needed = in_use(root) | leased(root)
+    hidden = [number for number in versions if number not in needed]
+    for number in hidden:
+        (folders / number).rename(folders / f".old-{number}")
+    needed = in_use(root) | leased(root)
+    for number in hidden:
+        if number in needed:
+            (folders / f".old-{number}").rename(folders / number)
+        else:
+            shutil.rmtree(folders / f".old-{number}", ignore_errors=True)
 
 
 # -------------------------------------------------------------------- streams

@@ -44,7 +44,7 @@ class MatchJob(NamedTuple):
 def with_version(job: MatchJob, batches: Batches) -> tuple[str, Batches]:
     """The version for all tasks of a micro-batch, and the batches without the column of its moment."""
     if not job.streaming:
-        return job.version, batches
+        return job.version, _renewing(job, batches)
     context = TaskContext.get()
     stream = context.getLocalProperty("sql.streaming.queryId")
     batch = context.getLocalProperty("streaming.sql.batchId")
@@ -61,6 +61,12 @@ def with_version(job: MatchJob, batches: Batches) -> tuple[str, Batches]:
         raise UsageError("follow=True works in a running stream, and this task is not part of one")
     version = _version_of(job, "", first.column(-2)[0].as_py())
     return version, (_without_stamp(one) for one in chain([first], batches))
+
+
+def _renewing(job: MatchJob, batches: Batches) -> Batches:
+    for batch in batches:
+        shards.renew(job.path, job.version)
+        yield batch
 
 
 def _version_of(job: MatchJob, stream: str, batch: int) -> str:
@@ -109,6 +115,8 @@ def open_index(path: str, version: str, device: str, shard: int | None = None) -
 
 def open_for(job: MatchJob, version: str, shard: int | None = None) -> Any:
     """The same, refused if its keys have another type than the plan."""
+    if not job.streaming:
+        shards.renew(job.path, version)
     index = open_index(job.path, version, job.device, shard)
     if index.info()["keys"] == ("int" if job.string_keys else "str"):
         raise UsageError(

@@ -4,6 +4,7 @@ from matchyard.engines.predicates.encoder.encoder import (
     Options,
     accept,
     check,
+    concatenate,
     decode,
     encode,
     encode_known,
@@ -18,6 +19,7 @@ from matchyard.engines.predicates.encoder.encoder import (
     parse_event,
     rarest,
     read_event,
+    recode,
     sizes,
     subscription_column,
     texts,
@@ -32,13 +34,17 @@ from matchyard.engines.predicates.encoder.subscriptions.intake import (
     Writer,
     merge,
 )
-from matchyard.engines.predicates.encoder.subscriptions.travelling import count, merge_counts
+from matchyard.engines.predicates.encoder.subscriptions.travelling import (
+    count,
+    counts,
+    merge_counts,
+)
 from matchyard.engines.predicates.encoder.subscriptions.vocabulary import inspect
 
 __all__ = [
     "VALUES", "Batch", "Column", "Filters", "Options", "Reader", "Staging", "Subscriptions",
-    "Vocabulary", "Writer", "accept", "check", "column", "count", "decode", "encode", "encode_known",
+    "Vocabulary", "Writer", "accept", "check", "column", "concatenate", "count", "counts", "decode", "encode", "encode_known",
     "encode_one", "encode_some", "estimate", "events", "given", "inspect", "keep", "kind", "layout", "merge",
     "merge_counts", "n_ids", "names_of", "parse", "parse_column", "parse_event", "rarest", "read_event",
-    "sizes", "subscription_column", "texts",
+    "recode", "sizes", "subscription_column", "texts",
 ]  # fmt: skip

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,10 +26,12 @@ from matchyard.engines.predicates.encoder.subscriptions.intake import (
     VALUES,
     Staging,
     Subscriptions,
+    as_column,
 )
 from matchyard.engines.predicates.encoder.subscriptions.pieces import renumber
 from matchyard.engines.predicates.encoder.subscriptions.vocabulary import code
 from matchyard.errors import UsageError
+from matchyard.kernels.csr import concatenated
 from matchyard.kernels.strings import find_names
 
 _MOST_LEVELS = 4096  # the scanner allocates a stack of `max_depth` levels
@@ -74,6 +77,16 @@ def encode_known(column: Subscriptions, vocabulary: Vocabulary) -> Filters:
     names = find_names(vocabulary.names, column.names).astype(np.int32)
     texts = find_names(vocabulary.texts, column.texts).astype(np.int32)
     return code(renumber(column.pieces, names, texts), vocabulary, is_checked=True)
+
+
+def recode(filters: Filters, vocabulary: Vocabulary, whole: Vocabulary) -> Filters:
+    """The same filters over another vocabulary, which has all their names, texts and constants."""
+    return encode_known(as_column(filters, vocabulary), whole)
+
+
+def concatenate(parts: Sequence[Filters]) -> Filters:
+    """Join filters over the same vocabulary."""
+    return concatenated(parts, 3)
 
 
 def accept(column: Subscriptions, *bits: Any) -> None:

@@ -32,13 +32,21 @@ from matchyard.engines.tags.encoder.intake import (
 )
 from matchyard.engines.tags.encoder.layout import Batch, Vocabulary
 from matchyard.engines.tags.encoder.one_event import Reader, encode_one, new_room
-from matchyard.engines.tags.encoder.staging import Staging, count, merge, merge_counts
+from matchyard.engines.tags.encoder.staging import (
+    Staging,
+    concatenate,
+    count,
+    counts,
+    merge,
+    merge_counts,
+    recode,
+)
 from matchyard.kernels.inspection import inspect_names as inspect
 
 __all__ = [
     "VALUES", "Batch", "Column", "Options", "Reader", "Staging", "Vocabulary", "accept", "check",
-    "column", "count", "decode", "encode", "encode_known", "encode_one", "encode_some", "estimate", "fold",
+    "column", "concatenate", "count", "counts", "decode", "encode", "encode_known", "encode_one", "encode_some", "estimate", "fold",
     "inspect", "is_known", "keep", "kind", "layout", "merge", "merge_counts", "n_ids", "names_of", "new_room", "parse",
-    "parse_column", "parse_event", "rarest", "read_event", "sign", "signatures", "sizes",
+    "parse_column", "parse_event", "rarest", "read_event", "recode", "sign", "signatures", "sizes",
     "subscription_column", "texts",
 ]  # fmt: skip

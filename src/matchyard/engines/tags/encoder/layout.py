@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from matchyard.kernels.csr import take_rows
 from matchyard.kernels.strings import Names
 
 Vocabulary = Names
@@ -30,3 +31,8 @@ class Batch(NamedTuple):
     def rows(self, start: int, stop: int) -> Batch:
         """Some consecutive rows, without copying the tags."""
         return Batch(self.tag_start[start : stop + 1], self.tags, self.signatures[start:stop])
+
+    def take(self, rows: NDArray[np.int64]) -> Batch:
+        """A copy of some sets, in the given order."""
+        tag_start, tags = take_rows(self.tag_start, self.tags, rows)
+        return Batch(tag_start, tags, self.signatures[rows])

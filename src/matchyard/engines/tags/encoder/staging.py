@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from matchyard.engines.tags.encoder.intake import Column, no_signatures
 from matchyard.engines.tags.encoder.layout import Batch, Vocabulary
 from matchyard.errors import UsageError
-from matchyard.kernels.csr import count_values
-from matchyard.kernels.strings import Interner, rank_names
+from matchyard.kernels.csr import concatenated, count_values
+from matchyard.kernels.strings import Interner, find_names, rank_names
 
 
 class Piece(NamedTuple):
@@ -121,21 +121,33 @@ def merge(parts: Sequence[tuple[Batch, Vocabulary]]) -> tuple[Batch, Vocabulary]
         for batch, more in parts[1:]:
             new_ids = interner.intern(more.text, more.text_start.astype(np.int64))
             batches.append(batch._replace(tags=new_ids[batch.tags]))
-        joined, names = _concatenate(batches), interner.names()
+        joined, names = concatenate(batches), interner.names()
     vocabulary, rank = rank_names(names, count_values(joined.tags, names.n_names))
     _renumber(joined.tags, rank)
     return joined, vocabulary
 
 
-def _concatenate(batches: list[Batch]) -> Batch:
-    starts, end = [np.zeros(1, np.int64)], 0
-    for batch in batches:
-        starts.append(batch.tag_start[1:] + end)
-        end += int(batch.tag_start[-1])
-    n_rows = sum(batch.n_rows for batch in batches)
-    signatures = _join_signatures([batch.signatures for batch in batches], n_rows, end)
-    tags = np.concatenate([batch.tags[: batch.tag_start[-1]] for batch in batches])
-    return Batch(np.concatenate(starts), tags, signatures)
+def concatenate(batches: Sequence[Batch]) -> Batch:
+    """Join batches over the same vocabulary."""
+    unsigned = [
+        Batch(batch.tag_start, batch.tags[: batch.tag_start[-1]], no_signatures(batch.n_rows))
+        for batch in batches
+    ]
+    joined = concatenated(unsigned, 1)
+    signatures = [batch.signatures for batch in batches]
+    return joined._replace(signatures=_join_signatures(signatures, joined.n_rows, len(joined.tags)))
+
+
+def counts(batch: Batch, vocabulary: Vocabulary) -> pa.Table:
+    """The tags of a batch: a table with the columns `name` and `count`."""
+    numbers = count_values(batch.tags, vocabulary.n_names)
+    return pa.table({"name": vocabulary.to_arrow().cast(pa.large_string()), "count": numbers})
+
+
+def recode(batch: Batch, vocabulary: Vocabulary, whole: Vocabulary) -> Batch:
+    """The same sets over another vocabulary, which has all their tags."""
+    ids = find_names(whole, vocabulary.to_arrow()).astype(np.int32)
+    return batch._replace(tags=ids[batch.tags])
 
 
 def count(column: Column) -> pa.Table:
@@ -143,7 +155,7 @@ def count(column: Column) -> pa.Table:
     staging = Staging()
     staging.add(column, np.zeros(column.n_rows, np.int64))
     batch, names, _ = staging.take()
-    return pa.table({"name": names.to_arrow(), "count": count_values(batch.tags, names.n_names)})
+    return counts(batch, names)
 
 
 def merge_counts(parts: Iterable[pa.Table]) -> Vocabulary:

@@ -4,6 +4,7 @@ from matchyard.engines.twigs.encoder.encoder import (
     accept,
     column,
     count,
+    counts,
     decode,
     encode,
     encode_known,
@@ -18,6 +19,7 @@ from matchyard.engines.twigs.encoder.encoder import (
     parse_event,
     rarest,
     read_event,
+    recode,
     records,
     sizes,
     subscription_column,
@@ -37,6 +39,7 @@ from matchyard.engines.twigs.encoder.subscriptions.intake import (
     Staging,
     Subscriptions,
     Writer,
+    concatenate,
     merge,
 )
 from matchyard.engines.twigs.encoder.subscriptions.vocabulary import inspect, merge_counts
@@ -44,8 +47,8 @@ from matchyard.engines.twigs.language.options import Options, check
 
 __all__ = [
     "VALUES", "Batch", "Buffers", "Column", "Options", "Reader", "Reading", "Staging", "Subscriptions", "Twigs",
-    "Vocabulary", "Writer", "accept", "check", "column", "count", "decode", "encode", "encode_known",
+    "Vocabulary", "Writer", "accept", "check", "column", "concatenate", "count", "counts", "decode", "encode", "encode_known",
     "encode_one", "encode_some", "estimate", "inspect", "keep", "kind", "layout", "merge",
     "merge_counts", "n_ids", "names_of", "new_buffers", "parse", "parse_column", "parse_event", "rarest", "read_event", "reading",
-    "records", "sizes", "subscription_column", "texts",
+    "recode", "records", "sizes", "subscription_column", "texts",
 ]  # fmt: skip

@@ -29,6 +29,7 @@ from matchyard.engines.twigs.encoder.subscriptions.intake import (
     Staging,
     Subscriptions,
 )
+from matchyard.engines.twigs.encoder.subscriptions.terms import terms_of
 from matchyard.engines.twigs.language.options import REFUSE, Options
 from matchyard.engines.twigs.oracle.elements import Read, read
 from matchyard.errors import XmlError
@@ -128,6 +129,16 @@ def texts(twigs: Twigs, start: int, stop: int, vocabulary: Vocabulary) -> pa.Arr
 def count(column: Subscriptions) -> pa.Table:
     """Count the terms of a part of the subscriptions: columns `name` and `count`."""
     return vocabularies.count(column.twigs, column.terms)
+
+
+def counts(twigs: Twigs, vocabulary: Vocabulary) -> pa.Table:
+    """Count the terms of encoded twigs: columns `name` and `count`."""
+    return vocabularies.count(vocabularies.over_terms(twigs), terms_of(vocabulary))
+
+
+def recode(twigs: Twigs, vocabulary: Vocabulary, whole: Vocabulary) -> Twigs:
+    """The same twigs over another vocabulary, which has all their terms."""
+    return vocabularies.encode_known(vocabularies.over_terms(twigs), terms_of(vocabulary), whole)
 
 
 def rarest(twigs: Twigs) -> NDArray[np.int64]:

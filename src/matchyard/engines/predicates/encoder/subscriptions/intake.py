@@ -275,6 +275,14 @@ def merge(parts: Sequence[tuple[Filters, Vocabulary]]) -> tuple[Filters, Vocabul
     return encode(join(joined), names.names(), texts.names())
 
 
+def as_column(filters: Filters, vocabulary: Vocabulary) -> Subscriptions:
+    """Encoded filters as a column again."""
+    names, texts = (
+        some.to_arrow().cast(pa.large_string()) for some in (vocabulary.names, vocabulary.texts)
+    )
+    return Subscriptions(read(filters, vocabulary), names, texts)
+
+
 def _uses_all(filters: Filters, vocabulary: Vocabulary) -> bool:
     """True if the vocabulary counts as many pieces as there are: no row was removed."""
     return len(filters.slots) == int(vocabulary.names.counts().sum())

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from matchyard.kernels.csr import ragged
+from matchyard.kernels.csr import concatenated
 from matchyard.kernels.strings import freeze
 
 
@@ -65,21 +65,7 @@ def no_pieces() -> Pieces:
 
 def join(parts: Sequence[Pieces]) -> Pieces:
     """All subscriptions of several parts over the same names and texts, in order."""
-    if len(parts) == 1:
-        return parts[0]
-    if not parts:
-        return no_pieces()
-    return Pieces(
-        _join_starts([part.row_start for part in parts]),
-        _join_starts([part.filter_start for part in parts]),
-        _join_starts([part.piece_start for part in parts]),
-        *(np.concatenate(arrays) for arrays in zip(*(part[3:] for part in parts), strict=True)),
-    )
-
-
-def _join_starts(starts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    counts = np.concatenate([np.diff(start) for start in starts])
-    return np.asarray(ragged(counts), np.int64)
+    return concatenated(parts, 3) if parts else no_pieces()
 
 
 def renumber(pieces: Pieces, names: NDArray[np.int32], texts: NDArray[np.int32]) -> Pieces:

@@ -20,11 +20,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from matchyard.engines.predicates import language
-from matchyard.engines.predicates.encoder.layout import Vocabulary
+from matchyard.engines.predicates.encoder.layout import Filters, Vocabulary
 from matchyard.engines.predicates.encoder.subscriptions.decoding import decode_rows
 from matchyard.engines.predicates.encoder.subscriptions.intake import (
     Staging,
     Subscriptions,
+    as_column,
     subscription_column,
 )
 from matchyard.engines.predicates.encoder.subscriptions.pieces import HIGH, Form, Pieces
@@ -41,6 +42,11 @@ def count(column: Subscriptions) -> pa.Table:
     if (sizes > 1).any():
         tables.append(_count_others(column, np.flatnonzero(sizes > 1)))
     return pa.concat_tables(tables)
+
+
+def counts(filters: Filters, vocabulary: Vocabulary) -> pa.Table:
+    """As `count`, of encoded filters."""
+    return count(as_column(filters, vocabulary))
 
 
 def _count_single(column: Subscriptions, constraints: NDArray[np.int64]) -> pa.Table:

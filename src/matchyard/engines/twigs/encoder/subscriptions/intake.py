@@ -26,7 +26,7 @@ from matchyard.engines.twigs.encoder.subscriptions.vocabulary import (
 from matchyard.engines.twigs.language import parse
 from matchyard.engines.twigs.language.model import ANY, DOCUMENT, Kept, Node, Test, Twig
 from matchyard.errors import ParseError
-from matchyard.kernels.csr import ragged
+from matchyard.kernels.csr import concatenated
 from matchyard.kernels.strings import Interner
 
 VALUES = "twigs"  # the kind of columns and batches: there is only one
@@ -190,7 +190,7 @@ class Staging:
 
     def take(self) -> tuple[Twigs, Vocabulary, NDArray[np.int64]]:
         """Remove all staged subscriptions and return them over a vocabulary of their own."""
-        joined = _join([some.twigs for some in self._staged])
+        joined = concatenate([some.twigs for some in self._staged])
         twigs, vocabulary = encode(joined, _words(self._terms))
         keys = [some.keys for some in self._staged]
         self.__init__()  # type: ignore[misc]
@@ -203,26 +203,15 @@ def merge(parts: Sequence[tuple[Twigs, Vocabulary]]) -> tuple[Twigs, Vocabulary]
         return parts[0]
     terms = Interner()
     joined = [renumber(twigs, intern_terms(terms, vocabulary)) for twigs, vocabulary in parts]
-    return encode(_join(joined), _words(terms))
+    return encode(concatenate(joined), _words(terms))
 
 
 def _words(terms: Interner) -> pa.Array:
     return terms.names().to_arrow().cast(pa.large_string())
 
 
-def _join(parts: Sequence[Twigs]) -> Twigs:
-    """Concatenate parts over the same terms."""
+def concatenate(parts: Sequence[Twigs]) -> Twigs:
+    """Join parts over the same terms or symbols."""
     if not parts:
         return Writer().twigs()
-    if len(parts) == 1:
-        return parts[0]
-    columns: Any = zip(*(part[2:] for part in parts), strict=True)
-    return Twigs(
-        _join_starts([part.row_start for part in parts]),
-        _join_starts([part.tree_start for part in parts]),
-        *(np.concatenate(arrays) for arrays in columns),
-    )
-
-
-def _join_starts(starts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.asarray(ragged(np.concatenate([np.diff(start) for start in starts])), np.int64)
+    return concatenated(parts, 2)

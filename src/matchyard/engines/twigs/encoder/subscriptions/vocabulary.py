@@ -125,6 +125,12 @@ def intern_terms(interner: Interner, vocabulary: Vocabulary) -> NDArray[np.int32
     return np.concatenate([np.zeros(1, np.int32), ids])
 
 
+def over_terms(twigs: Twigs) -> Twigs:
+    """Twigs over the terms of their vocabulary, in place of its symbols: symbol 0 has no term."""
+    symbols = twigs.symbol
+    return twigs._replace(symbol=np.where(symbols == ANY, ANY, symbols - np.int32(1)))
+
+
 def encode_known(twigs: Twigs, terms: pa.Array, vocabulary: Vocabulary) -> Twigs:
     """Translate twigs over terms to a vocabulary, which must have all these terms."""
     ids = pc.index_in(terms, terms_of(vocabulary))

@@ -1,0 +1,251 @@
+"""Subscriptions on their way through a distributed build: numbers in scratch files.
+
+    every task     stage(…)        reads its rows once: a part with a vocabulary of its own
+    the driver     merged(…)       one vocabulary, and one number for each string key
+    every task     deal(…)         the rows of a part, over that vocabulary, by shard
+    every task     compiled(…)     the table of one shard
+
+A part is one file of arrays in the scratch folder of its task. Only its description travels, so a task that
+runs twice does no harm: the driver goes on with the parts that it was told of.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, get_type_hints
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matchyard.errors import UsageError
+from matchyard.index.keys import key_column
+from matchyard.kernels import key_table
+from matchyard.kernels.strings import Interner, Names, find_names
+from matchyard.shards.plan import Plan, resolve
+from matchyard.storage import versions
+
+_PART_ROWS = 1 << 22  # of a part; a task with more rows writes several
+_BLOCKS = 64  # of consecutive rows of a part, in a sample
+_NO_KEYS = "a key is null; keys are integers of up to 64 bits or strings"
+
+
+class Part(NamedTuple):
+    """A file of arrays, and what is in it."""
+
+    name: str  # below the folder of the new version
+    n_rows: int
+    string_keys: bool
+    shard: int  # -1: rows of all shards, over a vocabulary of their own
+    arrays: list[tuple[str, list[int], int]]  # type, shape and place in the file of each
+
+    def to_json(self) -> str:
+        """The description as text."""
+        return json.dumps(self)
+
+    @staticmethod
+    def of_json(text: str) -> Part:
+        """The description from text."""
+        return Part(*json.loads(text))
+
+
+class _Content(NamedTuple):
+    batch: Any
+    keys: NDArray[np.int64]  # numbers of `key_names`, if keys are strings
+    vocabulary: Any
+    key_names: Any  # Names
+    counts: Any  # the names of the vocabulary and how often they occur, as bytes of an Arrow file
+
+
+def stage(folder: Any, rows: Iterable[tuple[Any, Any]], plan: Plan, below: str) -> Iterator[Part]:
+    """Write columns of subscriptions and keys as parts, below a scratch folder."""
+    settings = resolve(plan)
+    encoder, options = settings.engine.encoder, settings.input_options
+    staging, interner = encoder.Staging(), Interner()
+    is_string = False
+    n_parts = 0
+
+    def written() -> Part:
+        batch, vocabulary, keys = staging.take()
+        names = interner.names()
+        counts = pa.BufferOutputStream()
+        table = encoder.counts(batch, vocabulary)
+        with pa.ipc.new_file(counts, table.schema) as file:
+            file.write_table(table)
+        content = _Content(
+            batch, keys, vocabulary, names, np.frombuffer(counts.getvalue(), np.uint8)
+        )
+        return _write(folder, f"{below}part{n_parts}", content, is_string, -1)
+
+    for subscriptions, keys in rows:
+        column = encoder.subscription_column(subscriptions, options)
+        settings.accept(column)
+        names = key_column(keys)
+        if names.null_count:
+            raise UsageError(_NO_KEYS)
+        if len(names) != column.n_rows:
+            raise UsageError(f"{column.n_rows} subscriptions, but {len(names)} keys")
+        is_string = pa.types.is_large_string(names.type)
+        numbers = interner.intern_arrow(names) if is_string else names.cast(pa.int64()).to_numpy()
+        staging.add(column, np.asarray(numbers, np.int64))
+        if staging.n_rows >= _PART_ROWS:
+            yield written()
+            staging, interner, n_parts = encoder.Staging(), Interner(), n_parts + 1
+    if staging.n_rows:
+        yield written()
+
+
+def merged(
+    folder: Any, parts: Sequence[Part], plan: Plan, known: Names | None = None
+) -> tuple[Any, Names | None]:
+    """The vocabulary of all parts, and the names of their string keys; known names keep their numbers."""
+    encoder = resolve(plan).engine.encoder
+    tables = (pa.ipc.open_file(_read(folder, part, plan).counts).read_all() for part in parts)
+    vocabulary = encoder.merge_counts(tables)
+    if known is None and not any(part.string_keys for part in parts):
+        return vocabulary, None
+    names = Interner(known)
+    for part in parts:
+        names.intern_arrow(_read(folder, part, plan).key_names.to_arrow())
+    return vocabulary, names.names()
+
+
+def sampled(folder: Any, parts: Sequence[Part], vocabulary: Any, plan: Plan, n_rows: int) -> Any:
+    """How many subscriptions are filed under each rarest name, in a sample of about so many rows: as `cut` takes it."""
+    encoder = resolve(plan).engine.encoder
+    n_filed = np.zeros(int(encoder.n_ids(vocabulary)) + 1, np.int64)
+    total = max(1, sum(part.n_rows for part in parts))
+    for part in parts:
+        content = _read(folder, part, plan)
+        rows = _spread(part.n_rows, -(-n_rows * part.n_rows // total))
+        batch = encoder.recode(content.batch.take(rows), content.vocabulary, vocabulary)
+        n_filed += np.bincount(encoder.rarest(batch) + 1, minlength=len(n_filed))
+    return n_filed
+
+
+def _spread(n_rows: int, n_wanted: int) -> NDArray[np.int64]:
+    """About so many rows, in blocks that are spread over all."""
+    if n_wanted >= n_rows:
+        return np.arange(n_rows)
+    size = -(-n_wanted // _BLOCKS)
+    firsts = np.arange(_BLOCKS) * (n_rows - size) // max(1, _BLOCKS - 1)
+    return np.unique((firsts[:, None] + np.arange(size)).ravel())
+
+
+def deal(
+    folder: Any,
+    part: Part,
+    vocabulary: Any,
+    key_names: Names | None,
+    routes: NDArray[np.int32],
+    plan: Plan,
+    below: str,
+) -> tuple[list[Part], NDArray[np.bool_]]:
+    """The rows of a part over the vocabulary of all, a part for each shard; and which rarest names they
+    have."""
+    encoder = resolve(plan).engine.encoder
+    batch, keys = _over_all(_read(folder, part, plan), part, vocabulary, key_names, encoder)
+    rarest = 1 + encoder.rarest(batch)
+    is_filed = np.zeros(len(routes), np.bool_)
+    is_filed[rarest] = True
+    shards = routes[rarest]
+    order = np.argsort(shards, kind="stable")
+    ends = np.searchsorted(shards[order], np.arange(int(routes.max(initial=0)) + 2))
+    none = Interner().names()
+    dealt = []
+    for shard in range(len(ends) - 1):
+        rows = order[ends[shard] : ends[shard + 1]]
+        if len(rows):
+            content = _Content(batch.take(rows), keys[rows], (), none, np.empty(0, np.uint8))
+            dealt.append(_write(folder, f"{below}shard{shard}", content, part.string_keys, shard))
+    return dealt, is_filed
+
+
+def compiled(
+    folder: Any, parts: Sequence[Part], vocabulary: Any, key_names: Names | None, plan: Plan
+) -> Any:
+    """The table of some parts, of one shard or of all."""
+    engine, _, algorithm, _, options, *_ = resolve(plan)
+    encoder = engine.encoder
+    batches, keys = [], [np.empty(0, np.int64)]
+    for part in parts:
+        content = _read(folder, part, plan)
+        batch, numbers = content.batch, content.keys
+        if part.shard < 0:
+            batch, numbers = _over_all(content, part, vocabulary, key_names, encoder)
+        batches.append(batch)
+        keys.append(numbers)
+    batch = encoder.concatenate(batches) if batches else encoder.Staging().take()[0]
+    del batches
+    numbers = key_table.narrowed(np.concatenate(keys))
+    return algorithm.compile(batch, numbers, vocabulary, options)
+
+
+def _over_all(
+    content: _Content, part: Part, vocabulary: Any, key_names: Names | None, encoder: Any
+) -> tuple[Any, NDArray[np.int64]]:
+    """The rows of a part over the vocabulary and the key numbers of all parts."""
+    batch = encoder.recode(content.batch, content.vocabulary, vocabulary)
+    if not part.string_keys:
+        return batch, content.keys
+    assert key_names is not None  # `merged` has them
+    return batch, find_names(key_names, content.key_names.to_arrow())[content.keys]
+
+
+# -------------------------------------------------------------------- files
+
+
+def _leaves(arrays: Any) -> Iterator[NDArray[Any]]:
+    if isinstance(arrays, tuple):
+        for one in arrays:
+            yield from _leaves(one)
+    else:
+        yield np.ascontiguousarray(arrays)
+
+
+def _grown(kind: Any, leaves: Iterator[NDArray[Any]]) -> Any:
+    """The inverse of `_leaves`, for a NamedTuple of arrays or of such tuples."""
+    hints = get_type_hints(kind)
+    return kind(
+        *(
+            _grown(hint, leaves)
+            if isinstance(hint, type) and issubclass(hint, tuple)
+            else next(leaves)
+            for hint in (hints[name] for name in kind._fields)
+        )
+    )
+
+
+def _write(folder: Any, name: str, content: _Content, string_keys: bool, shard: int) -> Part:
+    arrays, at = [], 0
+    with versions.writable(folder) as local:
+        (local / name).parent.mkdir(parents=True, exist_ok=True)
+        with (local / name).open("wb") as file:
+            for leaf in _leaves(content):
+                arrays.append((leaf.dtype.str, list(leaf.shape), at))
+                file.write(leaf.reshape(-1).view(np.uint8).data)
+                at += leaf.nbytes
+                file.write(b"\0" * (-at % 64))
+                at += -at % 64
+            file.write(b"\0" * 64)  # no empty file: it could not be mapped
+    return Part(name, len(content.keys), string_keys, shard, arrays)
+
+
+def _read(folder: Any, part: Part, plan: Plan) -> _Content:
+    data = versions.scratch_bytes(folder, part.name)
+    leaves = iter(
+        [
+            np.frombuffer(data, kind, int(np.prod(shape)), at).reshape(shape)
+            for kind, shape, at in part.arrays
+        ]
+    )
+    encoder = resolve(plan).engine.encoder
+    batch = _grown(_batch_type(encoder), leaves)
+    keys = next(leaves)
+    vocabulary = _grown(encoder.Vocabulary, leaves) if part.shard < 0 else ()
+    return _Content(batch, keys, vocabulary, _grown(Names, leaves), next(leaves))
+
+
+def _batch_type(encoder: Any) -> Any:
+    return type(encoder.Staging().take()[0])

@@ -1,0 +1,161 @@
+"""Feeds of changes: net what was inserted, updated and deleted, and keep an index up with a stream of it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from matchyard import shards
+from matchyard.errors import UsageError
+from matchyard.spark.build import append, compact
+from matchyard.spark.checks import check_subscriptions, column_of, key_type, place_of, plain_errors
+from matchyard.spark.tasks.changes import DELETE, INSERT, REPLACE, net_changes
+
+_log = logging.getLogger("matchyard")
+# Words of Delta's and Iceberg's change feeds, of Debezium (c, u, d, and r for a snapshot) and of people.
+_OPERATIONS = {
+    INSERT: ("insert", "create", "add", "c", "r", "i", "update_postimage", "update_after"),
+    REPLACE: ("update", "replace", "upsert", "u"),
+    DELETE: ("delete", "remove", "d", "update_preimage", "update_before"),
+}
+
+
+def changes(
+    feed: DataFrame,
+    path: str | os.PathLike[str],
+    subscription: str = "tags",
+    key: str = "key",
+    op: str = "op",
+    order: str | Sequence[str] = "order",
+) -> DataFrame:
+    """What a feed of changes comes to, for `append`: columns `subscription`, `key` and `change`.
+
+    The column `op` says what happened; all words may be written in capitals, too:
+
+    * insert (also c, r, update_postimage): the key gets the subscription.
+    * delete (also d, update_preimage): it loses every copy of it, or without a subscription (null) all
+      that it has.
+    * update (also u, upsert): it has this subscription and no other.
+
+    The columns `order` say when: changes of a key count in this order, however the rows lie, and those of
+    one moment in the order delete, update, insert. `path` is the index, whose language
+    says when two subscriptions are the same.
+    """
+    place = place_of(path)
+    plan = shards.plan_of(shards.manifest_of(place, shards.current_version(place)))
+    check_subscriptions(feed, subscription, plan.engine)
+    names = [order] if isinstance(order, str) else list(order)
+    moments = [column_of(feed, name, "order of changes") for name in names]
+    if not moments:
+        raise UsageError("changes need an order: name the column with the number of their commit")
+    kind, keys = feed.select(F.col(subscription)).schema[0].dataType, key_type(feed, key)
+    rows = feed.select(
+        F.col(key).cast(keys).alias("key"),
+        F.col(subscription).alias("subscription"),
+        _operation(feed, op, key, moments).alias("operation"),
+        *(moment.alias(f"_moment{number}") for number, moment in enumerate(moments)),
+    )
+    in_order = ["key", *(f"_moment{number}" for number in range(len(moments))), "operation"]
+    sorted_rows = rows.repartition("key").sortWithinPartitions(*in_order)
+    schema = T.StructType(
+        [
+            T.StructField("subscription", kind),
+            T.StructField("key", keys),
+            T.StructField("change", T.StringType()),
+        ]
+    )
+    selected = sorted_rows.select("key", "subscription", "operation")
+    return selected.mapInArrow(partial(net_changes, plan), schema)
+
+
+def _operation(feed: DataFrame, op: str, key: str, moments: Sequence[Column]) -> Column:
+    """The number of an operation; an error if it is unknown, or if a change has no key or order."""
+    word = F.lower(column_of(feed, op, "operations").cast("string"))
+    number = F.lit(None).cast("int")
+    for code, words in _OPERATIONS.items():
+        number = F.when(word.isin(*words), F.lit(code)).otherwise(number)
+    known = ", ".join(words[0] for words in _OPERATIONS.values())
+    text = F.coalesce(F.col(key).cast("string"), F.lit("null"))
+    is_unordered = moments[0].isNull()
+    for moment in moments[1:]:
+        is_unordered = is_unordered | moment.isNull()
+    failed = (
+        F.when(F.col(key).isNull(), F.lit("a change has no key"))
+        .when(is_unordered, F.concat(F.lit("a change of key "), text, F.lit(" has no order")))
+        .when(
+            number.isNull(),
+            F.concat(
+                F.lit("a change of key "), text, F.lit(" is "),
+                F.coalesce(word, F.lit("null")), F.lit(f"; expected one of: {known}"),
+            ),
+        )
+    )  # fmt: skip
+    said = F.concat(F.lit("matchyard.errors.UsageError: "), failed)
+    return F.when(failed.isNotNull(), F.raise_error(said).cast("int")).otherwise(number)
+
+
+def follow_changes(
+    stream: DataFrame,
+    path: str | os.PathLike[str],
+    checkpoint: str | os.PathLike[str],
+    subscription: str = "tags",
+    key: str = "key",
+    op: str = "op",
+    order: str | Sequence[str] = "order",
+    segments: int = 16,
+    trigger: Mapping[str, Any] | None = None,
+    name: str | None = None,
+) -> Any:
+    """Keep an index up with a stream of changes; returns the running query.
+
+    Each micro-batch becomes a version, once: if the driver dies after it was published, the batch that runs
+    again changes nothing. The columns are those of `changes`. An index of more than `segments` segments
+    is compacted, so that matching has at most one more than that to visit. `checkpoint` is
+    Spark's folder for the state of the stream; `trigger` is for Spark, such as `{"availableNow": True}`.
+    """
+    place = place_of(path)
+    if segments < 1:
+        raise UsageError(f"segments must be at least 1, not {segments}")
+    shards.current_version(place)  # refuse a missing index before anything runs
+    asked = {"subscription": subscription, "key": key, "op": op, "order": order}
+
+    def apply(batch: DataFrame, number: int) -> None:
+        apply_changes(batch, place, number, segments, asked)
+
+    writer = stream.writeStream.foreachBatch(apply).option(
+        "checkpointLocation", os.fspath(checkpoint)
+    )
+    if name is not None:
+        writer = writer.queryName(name)
+    if trigger is not None:
+        writer = writer.trigger(**trigger)
+    return writer.start()
+
+
+def apply_changes(
+    batch: DataFrame, path: str, number: int, segments: int, columns: Mapping[str, Any]
+) -> None:
+    """Apply one micro-batch of changes, unless it is applied already; compact if there are many segments."""
+    transaction = (_query_of(batch), number)
+    with plain_errors():
+        netted = changes(batch, path, **columns)
+        made = append(netted, path, "subscription", "key", transaction=transaction)
+        counts = shards.manifest_of(path, made.version)["segments"]
+        if len(counts) > segments:
+            compact(path, spark=batch.sparkSession)
+            _log.info("%s: %d segments became one", path, len(counts))
+
+
+def _query_of(batch: DataFrame) -> str:
+    """The id of the streaming query that a micro-batch belongs to; it survives restarts."""
+    name: str | None = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+    if name is None:
+        raise UsageError("changes are followed in a running stream, and this is none")
+    return name

@@ -1,0 +1,114 @@
+"""Where the subscriptions of a build come from: a DataFrame, Parquet files, or an index itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from matchyard import shards
+from matchyard.errors import StorageError, UsageError
+from matchyard.spark.checks import check_subscriptions, key_type
+from matchyard.spark.tasks.sources import (
+    Piece,
+    Reader,
+    rows_of_files,
+    rows_of_frame,
+    rows_of_shards,
+)
+
+_TASK_BYTES = 1 << 29  # of Parquet files that one task reads, if there are more than cores
+
+
+class Source(NamedTuple):
+    """Rows that tasks read once: a DataFrame, and the function that makes subscriptions and keys of it."""
+
+    work: DataFrame  # the rows themselves, or numbers that say what to read
+    read: Reader
+    string_keys: bool
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
+        return self.work.sparkSession
+
+
+def frame_source(frame: DataFrame, subscription: str, key: str, engine: str) -> Source:
+    """The rows of a DataFrame."""
+    check_subscriptions(frame, subscription, engine)
+    kind = key_type(frame, key)
+    rows = frame.select(
+        F.col(subscription).alias("subscription"), F.col(key).cast(kind).alias("key")
+    )
+    return Source(rows, rows_of_frame, isinstance(kind, T.StringType))
+
+
+def parquet_source(
+    paths: Sequence[str], subscription: str, key: str, engine: str, spark: SparkSession
+) -> Source:
+    """The rows of Parquet files, which tasks read themselves."""
+    files = [file for path in paths for file in shards.parquet_files(path)]
+    if not files:
+        raise UsageError(f"no Parquet files at {', '.join(paths)}")
+    with shards.opened(files[0].path) as first:
+        try:
+            schema = pq.read_schema(first)
+        except (OSError, ValueError) as error:
+            raise StorageError(f"{files[0].path} cannot be read as Parquet: {error}") from None
+    empty = spark.createDataFrame([], from_arrow_schema(schema))
+    like = frame_source(empty, f"`{subscription}`", f"`{key}`", engine)
+    work = _dealt(files, n_cores(spark))
+    read = partial(rows_of_files, work, subscription, key, like.string_keys)
+    return Source(spark.range(0, len(work), 1, len(work)), read, like.string_keys)
+
+
+def index_source(path: str, version: str, spark: SparkSession) -> Source:
+    """The subscriptions of a version."""
+    manifest = shards.manifest_of(path, version)
+    n_shards = max(1, sum(manifest["segments"]))
+    string_keys = any(file[0] == "keys.arrow" for file in manifest["files"])
+    read = partial(rows_of_shards, path, version, sum(manifest["segments"]))
+    return Source(spark.range(0, n_shards, 1, n_shards), read, string_keys)
+
+
+def n_cores(spark: SparkSession) -> int:
+    """The number of tasks that run at once, as far as it is known."""
+    try:
+        return max(1, int(spark.sparkContext.defaultParallelism))
+    except (PySparkException, AttributeError):  # over Connect
+        return max(1, os.cpu_count() or 1)
+
+
+def _dealt(files: Sequence[Any], n_tasks: int) -> list[list[Piece]]:
+    """Files, or groups of their rows if there are few files, dealt out to tasks by size."""
+    pieces = [Piece(file.path, None, file.n_bytes) for file in files]
+    if len(pieces) < 4 * n_tasks:
+        pieces = [piece for file in files for piece in _groups(file.path)]
+    n_bins = max(n_tasks, -(-sum(piece.n_bytes for piece in pieces) // _TASK_BYTES))
+    bins: list[list[Piece]] = [[] for _ in range(max(1, min(n_bins, len(pieces))))]
+    sizes = [0] * len(bins)
+    for piece in sorted(pieces, key=lambda piece: -piece.n_bytes):
+        smallest = sizes.index(min(sizes))
+        bins[smallest].append(piece)
+        sizes[smallest] += piece.n_bytes
+    return bins
+
+
+def _groups(path: str) -> list[Piece]:
+    with shards.opened(path) as file:
+        try:
+            footer = pq.ParquetFile(file).metadata
+        except (OSError, ValueError) as error:
+            raise StorageError(f"{path} cannot be read as Parquet: {error}") from None
+        return [
+            Piece(path, number, footer.row_group(number).total_byte_size)
+            for number in range(footer.num_row_groups)
+        ]

@@ -1,0 +1,74 @@
+"""Readers of subscriptions in tasks: Arrow batches of work ─▶ tables of `subscription` and `key`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from matchyard import shards
+from matchyard.errors import StorageError
+
+Batches = Iterator[pa.RecordBatch]
+Reader = Callable[[Batches], Iterator[pa.Table]]
+_TOGETHER = 1 << 16  # rows that are staged at once
+
+
+class Piece(NamedTuple):
+    """A Parquet file, or one of its groups of rows."""
+
+    path: str
+    group: int | None
+    n_bytes: int
+
+
+def rows_of_frame(batches: Batches) -> Iterator[pa.Table]:
+    """The rows themselves, many at a time."""
+    waiting: list[pa.RecordBatch] = []
+    n_rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        n_rows += len(batch)
+        if n_rows >= _TOGETHER:
+            yield pa.Table.from_batches(waiting)
+            waiting, n_rows = [], 0
+    if n_rows:
+        yield pa.Table.from_batches(waiting)
+
+
+def rows_of_files(
+    work: list[list[Piece]], subscription: str, key: str, string_keys: bool, batches: Batches
+) -> Iterator[pa.Table]:
+    """The rows of the Parquet files of this task."""
+    kind = pa.string() if string_keys else pa.int64()
+    for number in _numbers(batches):
+        for path, group, _ in work[number]:
+            with shards.opened(path) as file:
+                try:
+                    source = pq.ParquetFile(file)
+                    groups = None if group is None else [group]
+                    read = source.iter_batches(_TOGETHER, groups, [subscription, key])
+                    for rows in read:
+                        keys = rows.column(key).cast(kind)
+                        yield pa.table({"subscription": rows.column(subscription), "key": keys})
+                except (OSError, pa.ArrowException, KeyError) as error:
+                    if isinstance(error, StorageError):
+                        raise
+                    raise StorageError(
+                        f"{path} cannot be read, or has no columns {subscription!r} and {key!r} like "
+                        f"the first file: {error}"
+                    ) from None
+
+
+def rows_of_shards(path: str, version: str, n_shards: int, batches: Batches) -> Iterator[pa.Table]:
+    """The living subscriptions of the shards of this task."""
+    for number in _numbers(batches):
+        if number < n_shards:
+            yield from shards.subscriptions(path, version, number)
+
+
+def _numbers(batches: Batches) -> Iterator[int]:
+    for batch in batches:
+        yield from batch.column(0).to_pylist()

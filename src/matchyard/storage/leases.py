@@ -1,0 +1,204 @@
+"""Leases: a reader says that it needs a version for a while, and writers keep the version.
+
+    leases/VERSION-HOLDER      a file with the second at which the lease runs out
+
+A process renews the leases that it holds. If it crashes, its leases run out. A reader takes its lease and then
+looks whether its version is still the current one; a writer switches to a new version and then reads
+the leases. So one of them always notices the other. Clocks may differ by much less than `LEASE_S`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from matchyard.errors import StorageError, UsageError
+from matchyard.storage import Contents, is_version
+from matchyard.storage.object_store import Remote, is_remote, local_path
+
+LEASE_S = 3600.0  # how long a version stays after its reader was last seen
+_RENEW_S = LEASE_S / 6
+_LEASE_BYTES = 64  # a longer file is damaged
+_RETENTION_BYTES = 256
+_log = logging.getLogger("matchyard")
+
+
+class Retention(NamedTuple):
+    """The versions that stay: the newest ones, and those that were current within the last seconds."""
+
+    versions: int = 2  # the current one, and its predecessor for late readers
+    seconds: float = 0.0
+
+
+def retain(path: Any, versions: int = 2, seconds: float = 0.0) -> None:
+    """Say how many versions of an index stay, and for how long the others do. All writers of the index obey.
+
+    >>> path = tempfile.mkdtemp()
+    >>> retain(path, versions=5, seconds=86400)
+    >>> retention_of(path)
+    Retention(versions=5, seconds=86400.0)
+    """
+    if versions < 1 or not 0 <= seconds < 1 << 40:
+        raise UsageError(
+            f"versions must be at least 1 and seconds at least 0, not {versions} and {seconds}"
+        )
+    _write(
+        path, "retention.json", json.dumps({"versions": int(versions), "seconds": float(seconds)})
+    )
+
+
+def retention_of(path: Any) -> Retention:
+    """The versions of an index that stay."""
+    try:
+        text = _read(path, "retention.json", _RETENTION_BYTES)
+    except FileNotFoundError:
+        return Retention()
+    try:
+        settings = json.loads(text)
+        kept = Retention(int(settings["versions"]), float(settings["seconds"]))
+    except (ValueError, KeyError, TypeError):
+        raise StorageError(
+            f"{path}/retention.json is damaged: it says {text[:60]!r}; "
+            'expected e.g. {"versions": 2, "seconds": 0}'
+        ) from None
+    return kept._replace(versions=max(1, kept.versions))
+
+
+def take(path: Any, version: str, holder: str, seconds: float = LEASE_S) -> None:
+    """Write a lease, or prolong it."""
+    _write(path, f"leases/{version}-{holder}", f"{time.time() + seconds:.0f}\n")
+
+
+def leased(path: Any) -> set[str]:
+    """The versions with a lease. Leases that ran out long ago are removed."""
+    versions, now = set(), time.time()
+    for name in _names(path):
+        version = name.partition("-")[0]
+        if not is_version(version):
+            continue
+        try:
+            ends = float(_read(path, f"leases/{name}", _LEASE_BYTES))
+        except FileNotFoundError:  # another writer has removed it
+            continue
+        except (ValueError, StorageError):
+            ends = 0.0  # damaged: leases are written in one step
+        if ends >= now:
+            versions.add(version)
+        elif ends < now - LEASE_S:  # its holder may be about to renew it
+            _remove(path, f"leases/{name}")
+    return versions
+
+
+# -------------------------------------------------------------------- of this process
+
+
+class Held:
+    """One use of a version by this process."""
+
+    __slots__ = ("path", "version")
+
+    def __init__(self, path: str, version: str) -> None:
+        self.path, self.version = path, version
+
+
+class _Process:
+    """The leases of this process, and the thread that renews them."""
+
+    id = 0  # a forked child begins anew
+    holder = ""
+    held: set[Held] = set()  # noqa: RUF012
+    seen: dict[tuple[str, str], float] = {}  # noqa: RUF012  # when a lease was last written
+    renewer: threading.Thread | None = None
+
+
+def hold(path: str, version: str) -> Held:
+    """Keep a version until `release`, and for an hour after it. Readers that may not write to the index have
+    no lease."""
+    _begin()
+    use = Held(path, version)
+    _Process.held.add(use)
+    renew(path, version)
+    if _Process.renewer is None:
+        _Process.renewer = threading.Thread(target=_renew_all, daemon=True, name="leases")
+        _Process.renewer.start()
+    return use
+
+
+def release(use: Held) -> None:
+    """Renew a lease no longer. One call of C code: finalizers may call it at any time."""
+    _Process.held.discard(use)
+
+
+def renew(path: str, version: str) -> None:
+    """Write the lease of this process, unless it was written a short while ago."""
+    _begin()
+    what, now = (path, version), time.monotonic()
+    if now - _Process.seen.get(what, -LEASE_S) < _RENEW_S:
+        return
+    _Process.seen[what] = now
+    try:
+        take(path, version, _Process.holder)
+    except (OSError, StorageError) as error:
+        _log.info("no lease of version %s of %s: %s", version, path, error)
+
+
+def _begin() -> None:
+    if _Process.id != os.getpid():
+        _Process.id, _Process.holder = os.getpid(), uuid.uuid4().hex[:16]
+        _Process.held, _Process.seen, _Process.renewer = set(), {}, None
+
+
+def _renew_all() -> None:
+    while True:
+        time.sleep(_RENEW_S)
+        for path, version in {(use.path, use.version) for use in list(_Process.held)}:
+            renew(path, version)
+
+
+# -------------------------------------------------------------------- files
+
+
+def _write(path: Any, name: str, text: str) -> None:
+    if is_remote(path):
+        Remote(path).write(name, text.encode())
+        return
+    folder, _, last = name.rpartition("/")
+    file = Contents(local_path(path)).folder(folder) / last
+    file.parent.mkdir(exist_ok=True)
+    descriptor, draft = tempfile.mkstemp(prefix=".", dir=file.parent)
+    try:
+        with os.fdopen(descriptor, "w") as target:
+            os.fchmod(descriptor, 0o644)  # other users' writers read it, too
+            target.write(text)
+        os.replace(draft, file)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
+
+
+def _read(path: Any, name: str, most: int) -> str:
+    folder = Remote(path) if is_remote(path) else Contents(local_path(path))
+    return folder.read(name, most).decode(errors="replace")
+
+
+def _names(path: Any) -> list[str]:
+    if is_remote(path):
+        return [name.removeprefix("leases/") for name in Remote(path).names("leases")]
+    try:
+        return os.listdir(local_path(path) / "leases")
+    except FileNotFoundError:
+        return []
+
+
+def _remove(path: Any, name: str) -> None:
+    if is_remote(path):
+        Remote(path).remove_file(name)
+    else:
+        (local_path(path) / name).unlink(missing_ok=True)

@@ -1,0 +1,186 @@
+"""Feeds of changes: netted by the order of their commits, and applied exactly once."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import matchyard as my
+from matchyard import shards
+from matchyard.spark import append, build, changes, compact, follow_changes, match
+from tests.spark.frames import TAGS, found, subscriptions
+
+WORDS = {"insert": "insert", "delete": "DELETE", "update": "u"}
+FEED = pa.schema([("key", pa.int64()), ("tags", TAGS), ("op", pa.string()), ("at", pa.int64())])
+Change = tuple[int, int, str, tuple[str, ...] | None]  # at, key, op, tags
+
+
+def feed(rows: list[Change]) -> pa.Table:
+    return pa.table(
+        {
+            "key": [row[1] for row in rows],
+            "tags": pa.array([None if row[3] is None else list(row[3]) for row in rows], TAGS),
+            "op": [WORDS[row[2]] for row in rows],
+            "at": [row[0] for row in rows],
+        },
+        FEED,
+    )
+
+
+def applied(rows: list[Change], held: Counter[Any] | None = None) -> Counter[Any]:
+    """What a plain table has after the changes, one after the other: pairs of key and tags."""
+    table = Counter(held or ())
+    ranks = {"delete": 0, "update": 1, "insert": 2}
+    for _, key, op, tags in sorted(rows, key=lambda row: (row[0], ranks[row[2]])):
+        value = None if tags is None else frozenset(tags)
+        if op == "update" or tags is None:
+            table = Counter({pair: n for pair, n in table.items() if pair[0] != key})
+        elif op == "delete":
+            table.pop((key, value), None)
+        if op != "delete":
+            table[key, value] += 1
+    return table
+
+
+def in_index(path: Any) -> Counter[Any]:
+    return Counter((key, frozenset(tags)) for key, tags in my.open(path).items())
+
+
+def drawn(seed: int, n_changes: int, n_keys: int) -> list[Change]:
+    rng = random.Random(seed)
+    rows: list[Change] = []
+    for _ in range(n_changes):
+        op = rng.choice(["insert", "insert", "delete", "update"])
+        tags = tuple(rng.choice("abc") for _ in range(rng.randrange(3)))
+        nothing = op == "delete" and rng.random() < 0.3
+        rows.append(
+            (rng.randrange(n_changes // 2), rng.randrange(n_keys), op, None if nothing else tags)
+        )
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_feed_is_netted_by_the_order_of_its_commits(spark, tmp_path, seed):
+    path = tmp_path / "a.index"
+    rows = [["a"], ["b", "c"], ["a"], []]
+    build(subscriptions(spark, rows, [0, 1, 2, 2]), path)
+    held = in_index(path)
+    drawn_rows = drawn(seed, 200, 60)
+    netted = changes(spark.createDataFrame(feed(drawn_rows)), path, order="at")
+    append(netted, path, "subscription")
+    assert in_index(path) == applied(drawn_rows, held)
+
+
+def test_two_texts_of_one_meaning_are_the_same_subscription(spark, tmp_path):
+    path = tmp_path / "a.index"
+    build(subscriptions(spark, [["a"]], [1]), path)
+    rows: list[Change] = [(1, 7, "insert", ("b", "c")), (2, 7, "delete", ("c", "b", "c"))]
+    netted = changes(spark.createDataFrame(feed(rows[::-1])), path, order="at")
+    assert [tuple(row) for row in netted.select("key", "change").collect()] == [(7, "remove")]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ((1, 5, "insert", "x", "order"), "a change of key 5 has no order"),
+        ((1, 5, "merge", "x", "op"), "a change of key 5 is merge; expected one of: insert, update, delete"),
+        ((1, None, "insert", "x", "key"), "a change has no key"),
+    ],
+)  # fmt: skip
+def test_a_change_that_says_nothing_is_told(spark, tmp_path, row, words):
+    path = tmp_path / "a.index"
+    build(subscriptions(spark, [["a"]], [1]), path)
+    at, key, op, tag, what = row
+    table = pa.table(
+        {"key": pa.array([key], pa.int64()), "tags": pa.array([[tag]], TAGS), "op": [op],
+         "at": pa.array([None if what == "order" else at], pa.int64())}
+    )  # fmt: skip
+    netted = changes(spark.createDataFrame(table), path, order="at")
+    with pytest.raises(my.UsageError, match=words):
+        append(netted, path, "subscription")
+    assert in_index(path) == {(1, frozenset("a")): 1}
+
+
+def test_a_transaction_is_applied_once(spark, tmp_path):
+    path = tmp_path / "a.index"
+    build(subscriptions(spark, [["a"]], [1]), path)
+    rows = spark.createDataFrame(feed([(1, 2, "insert", ("b",))]))
+    first = append(changes(rows, path, order="at"), path, "subscription", transaction=("orders", 0))
+    again = append(changes(rows, path, order="at"), path, "subscription", transaction=("orders", 0))
+    assert (first.version, again.version, again.subscriptions) == ("0002", "0002", 0)
+    compact(path)
+    append(changes(rows, path, order="at"), path, "subscription", transaction=("orders", 0))
+    assert shards.current_version(path) == "0003"
+    assert in_index(path)[2, frozenset("b")] == 1
+    append(changes(rows, path, order="at"), path, "subscription", transaction=("orders", 1))
+    append(changes(rows, path, order="at"), path, "subscription", transaction=("others", 0))
+    assert in_index(path)[2, frozenset("b")] == 3
+    for wrong in ((7, 1), ("orders", -1), ("orders", True)):
+        with pytest.raises(my.UsageError, match="of a transaction is"):
+            append(rows, path, transaction=wrong, change="op")
+
+
+def test_a_stream_of_changes_keeps_an_index_up(spark, tmp_path):
+    path, folder = tmp_path / "a.index", tmp_path / "feed"
+    folder.mkdir()
+    build(spark.createDataFrame([], "tags array<string>, key bigint"), path)
+    rows = drawn(5, 240, 20)
+    rows = [
+        (at * 10 + number, *row)
+        for number, (at, *row) in enumerate(sorted(rows, key=lambda r: r[0]))
+    ]  # type: ignore[misc]
+
+    def follow() -> None:
+        stream = (
+            spark.readStream.schema("key bigint, tags array<string>, op string, at bigint")
+            .option("maxFilesPerTrigger", 1)
+            .parquet(str(folder))
+        )
+        query = follow_changes(
+            stream, path, tmp_path / "state", order="at", segments=2, trigger={"availableNow": True}
+        )
+        query.awaitTermination()
+
+    def write(numbers: range) -> None:
+        for number in numbers:
+            table = feed(rows[number * 40 : (number + 1) * 40])
+            pq.write_table(table, folder / f"{number}.parquet")
+            os.utime(
+                folder / f"{number}.parquet", (1e9 + number,) * 2
+            )  # Spark takes the oldest first
+
+    write(range(3))
+    follow()
+    assert in_index(path) == applied(rows[:120])
+    commits = tmp_path / "state" / "commits"
+    newest = max(int(entry.name) for entry in commits.iterdir() if entry.name.isdigit())
+    for left in (commits / str(newest), commits / f".{newest}.crc"):
+        left.unlink(missing_ok=True)  # as if the driver had died before Spark noted the batch
+    write(range(3, 6))
+    follow()
+    assert in_index(path) == applied(rows)
+    manifest = shards.manifest_of(path, shards.current_version(path))
+    assert len(manifest["segments"]) <= 3
+
+
+def test_a_batch_plan_keeps_its_version_whatever_is_published(spark, tmp_path):
+    path = tmp_path / "a.index"
+    build(subscriptions(spark, [["a"]], [1]), path)
+    events = spark.createDataFrame(pa.table({"id": [0], "tags": pa.array([["a", "b"]], TAGS)}))
+    plan = match(events, path)
+    derived = match(events, path).select("id", "key")
+    for number in range(10):
+        append(
+            spark.createDataFrame(
+                pa.table({"key": [number], "tags": pa.array([["b"]], TAGS), "change": ["add"]})
+            ),
+            path,
+        )
+    assert found(plan) == found(derived) == {(0, 1): 1}
+    assert len(match(events, path).collect()) == 11

@@ -1,0 +1,153 @@
+"""Leases and retention: which old versions stay, in a folder and in an object store."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import matchyard as my
+from matchyard import shards
+from matchyard.storage import leases, versions
+from matchyard.storage.object_store import Remote, is_remote
+
+
+@pytest.fixture(params=["folder", "store"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return (
+        str(tmp_path / "a.index")
+        if request.param == "folder"
+        else request.getfixturevalue("address")
+    )
+
+
+def publish(path: str, n_times: int) -> None:
+    for _ in range(n_times):
+        my.TagIndex().add("jazz", 1).save(path)
+
+
+def kept(path: str) -> list[str]:
+    if is_remote(path):
+        return Remote(path).versions()
+    return sorted(os.listdir(Path(path) / "versions"))
+
+
+def test_a_leased_version_stays_until_its_lease_runs_out(path, monkeypatch):
+    publish(path, 1)
+    use = shards.hold_current(path)
+    publish(path, 4)
+    assert kept(path) == ["0001", "0004", "0005"]
+    assert my.open(path, version="0001").match(["jazz"])[0] == [1]
+    shards.release(use)
+    publish(path, 1)
+    assert kept(path) == ["0001", "0005", "0006"]  # plans that were derived still need it
+    late = time.time() + leases.LEASE_S + 1
+    monkeypatch.setattr(leases.time, "time", lambda: late)
+    publish(path, 1)
+    assert kept(path) == ["0006", "0007"]
+    monkeypatch.setattr(leases.time, "time", lambda: late + leases.LEASE_S)
+    assert leases.leased(path) == set()
+    assert leases._names(path) == []
+
+
+def test_versions_stay_by_number_and_by_time(path, monkeypatch):
+    publish(path, 1)
+    shards.retain(path, versions=3)
+    publish(path, 4)
+    assert kept(path) == ["0003", "0004", "0005"]
+    shards.retain(path, versions=1, seconds=100)
+    publish(path, 2)
+    assert kept(path) == ["0005", "0006", "0007"]
+    late = time.time() + 101
+    monkeypatch.setattr(leases.time, "time", lambda: late)
+    publish(path, 1)
+    assert kept(path) == ["0007", "0008"]
+    for wrong in ({"versions": 0}, {"seconds": -1.0}):
+        with pytest.raises(my.UsageError, match="at least"):
+            shards.retain(path, **wrong)
+
+
+def test_a_version_that_is_gone_is_named(path):
+    publish(path, 4)
+    with pytest.raises(my.StorageError, match=r"has no version 0001.* the current one is 0004"):
+        shards.manifest_of(path, "0001")
+
+
+def test_damage_costs_the_lease_and_not_the_index(tmp_path, caplog):
+    path = tmp_path / "a.index"
+    publish(path, 1)
+    (path / "leases").mkdir()
+    (path / "leases" / "0001-x").write_text("soon")
+    (path / "leases" / "other").write_text("1")
+    (path / "leases" / "0001-y").write_text("9" * 100)
+    (path / "retention.json").write_text("[]")
+    publish(path, 3)
+    assert my.open(path).match(["jazz"])[0] == [1]
+    assert "retention.json is damaged" in caplog.text
+    assert len(kept(path)) == 4
+    (path / "retention.json").unlink()
+    publish(path, 1)
+    assert kept(path) == ["0004", "0005"]
+
+
+def test_a_lease_does_not_leave_the_index(tmp_path):
+    path = tmp_path / "a.index"
+    publish(path, 1)
+    (tmp_path / "elsewhere").mkdir()
+    (path / "leases").symlink_to(tmp_path / "elsewhere")
+    shards.release(shards.hold_current(path))  # reading goes on without a lease
+    assert os.listdir(tmp_path / "elsewhere") == []
+
+
+def test_a_reader_that_may_not_write_has_no_lease_and_reads(tmp_path, monkeypatch):
+    path = tmp_path / "a.index"
+    publish(path, 1)
+
+    def refuse(*given: Any) -> None:
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(leases, "_write", refuse)
+    assert versions.hold_current(path).version == "0001"
+
+
+def test_a_version_that_is_replaced_while_it_is_leased_is_left(tmp_path, monkeypatch):
+    path = tmp_path / "a.index"
+    publish(path, 1)
+    take = leases.take
+    published = []
+
+    def take_late(*given: Any) -> None:
+        take(*given)
+        if not published:
+            published.append(True)
+            publish(path, 3)
+
+    monkeypatch.setattr(leases, "take", take_late)
+    assert shards.hold_current(path).version == "0004"
+
+
+def test_a_forked_child_holds_leases_of_its_own(tmp_path):
+    path = tmp_path / "a.index"
+    publish(path, 1)
+    shards.hold_current(path)
+    child = os.fork()
+    if child == 0:
+        shards.hold_current(path)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert len(leases._names(path)) == 2
+
+
+def test_leases_are_renewed(tmp_path, monkeypatch):
+    path = str(tmp_path / "a.index")
+    publish(path, 1)
+    monkeypatch.setattr(leases, "_RENEW_S", 0.0)
+    shards.hold(path, "0001")
+    [name] = leases._names(path)
+    file = Path(path) / "leases" / name
+    file.write_text("0\n")
+    shards.renew(path, "0001")
+    assert float(file.read_text()) > time.time() + leases.LEASE_S / 2
