@@ -43,7 +43,7 @@ from rich.table import Table
 import matchyard as my
 from matchyard.bench.compare import machine, spark_jobs
 from matchyard.bench.compare.report import short
-from matchyard.spark import build, match, session
+from matchyard.spark import build, match, match_files, session
 
 RESULTS = Path(__file__).parents[1] / "results" / "spark.jsonl"
 PLOT = RESULTS.with_name("spark_scaling.png")
@@ -275,6 +275,11 @@ def in_spark(spark: Any, files: str, place: Path) -> dict[str, Callable[[], Any]
         ),
         "match to pairs": lambda: write_nowhere(match(events(), place)),
         "match to arrays": lambda: write_nowhere(match(events(), place, output="arrays")),
+        "copy of Parquet": lambda: events().write.mode("overwrite").parquet(f"{place}.copied"),
+        "match, write Parquet": lambda: (
+            match(events(), place).write.mode("overwrite").parquet(f"{place}.matched")
+        ),
+        "match_files": lambda: match_files(files, place, f"{place}.files", overwrite=True),
     }
 
 

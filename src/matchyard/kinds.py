@@ -14,7 +14,7 @@ from matchyard.forwarding import Way, next_interfaces_of
 from matchyard.index.contents import Estimate
 from matchyard.index.verbs import Index
 from matchyard.matches import Matches, Part
-from matchyard.storage.object_store import open_stream
+from matchyard.storage.file_places import open_stream
 
 
 class TagIndex(Index):

@@ -12,7 +12,7 @@ import pytest
 import matchyard as my
 from matchyard import storage
 from matchyard.engine import find_engine
-from matchyard.storage import files, object_store
+from matchyard.storage import file_places, files
 from tests.golden import make
 from tests.torture import inputs
 from tests.torture.arena import seeded
@@ -119,4 +119,4 @@ def test_the_cache_of_object_stores_takes_no_more_than_was_promised(
     with pytest.raises(my.StorageError, match=r"ids\.npy is damaged: its size is not \d+ bytes"):
         my.open(f"local://{path}")
     assert json.loads((version_of(path) / "manifest.json").read_text())["format"] == 3
-    assert object_store.is_remote(f"local://{path}")
+    assert file_places.is_remote(f"local://{path}")

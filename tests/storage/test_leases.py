@@ -12,7 +12,8 @@ import pytest
 import matchyard as my
 from matchyard import shards
 from matchyard.storage import leases, versions
-from matchyard.storage.object_store import Remote, is_remote
+from matchyard.storage.file_places import is_remote
+from matchyard.storage.object_store import Remote
 
 
 @pytest.fixture(params=["folder", "store"])

@@ -10,7 +10,7 @@ import pytest
 
 import matchyard as my
 from matchyard import shards
-from matchyard.storage import object_store, versions
+from matchyard.storage import file_places, object_store, versions
 
 
 def cached() -> set[str]:
@@ -136,7 +136,7 @@ def test_addresses_that_lead_nowhere_are_named(address):
 def test_a_path_may_be_written_as_an_address(tmp_path):
     my.TagIndex().add("jazz", 1).save(f"file://{tmp_path}/a.index")
     assert json.loads((tmp_path / "a.index/versions/0001/manifest.json").read_text())["format"] == 3
-    assert Path(object_store.local_path(f"file://{tmp_path}")) == tmp_path
+    assert Path(file_places.local_path(f"file://{tmp_path}")) == tmp_path
 
 
 def test_a_stream_needs_a_folder_to_say_which_version_came_first(address, tmp_path):

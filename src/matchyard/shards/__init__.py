@@ -49,9 +49,15 @@ from matchyard.shards.steps import (
     write_table,
 )
 from matchyard.storage import File
+from matchyard.storage.file_places import create_file as created
+from matchyard.storage.file_places import (
+    exists,
+    parquet_files,
+    publish_files,
+    remove_folder,
+)
+from matchyard.storage.file_places import open_file as opened
 from matchyard.storage.leases import Held, hold, release, renew, retain
-from matchyard.storage.object_store import open_file as opened
-from matchyard.storage.object_store import parquet_files
 from matchyard.storage.versions import (
     adopt,
     current_version,
@@ -63,9 +69,10 @@ from matchyard.storage.versions import (
 
 __all__ = [
     "Carried", "File", "Held", "Part", "Plan", "Routes", "adopt", "applied_in", "can_join", "carry",
-    "compiled", "count", "current_version", "cut", "deal", "hold", "hold_current", "join",
-    "manifest_of", "merge", "merge_keys", "merged", "n_ids", "new_version", "open_names",
-    "open_routes", "open_shards", "opened", "parquet_files", "plan_of", "publish", "rarest",
-    "release", "renew", "retain", "sampled", "scratch", "stage", "subscriptions",
-    "version_of_batch", "write", "write_key_names", "write_names", "write_routes", "write_table",
+    "compiled", "count", "created", "current_version", "cut", "deal", "exists", "hold",
+    "hold_current", "join", "manifest_of", "merge", "merge_keys", "merged", "n_ids", "new_version",
+    "open_names", "open_routes", "open_shards", "opened", "parquet_files", "plan_of", "publish",
+    "publish_files", "rarest", "release", "remove_folder", "renew", "retain",
+    "sampled", "scratch", "stage", "subscriptions", "version_of_batch", "write", "write_key_names",
+    "write_names", "write_routes", "write_table",
 ]  # fmt: skip

@@ -4,6 +4,7 @@ build, append, compact      subscriptions ─▶ an index, compiled in Spark's t
 changes, follow_changes     a feed of inserts, updates and deletes ─▶ what to append; as a stream
 retain                      how many old versions stay, and for how long
 match, register             events ─▶ (event, key), batch or streaming; in SQL
+match_files                 Parquet files of events ─▶ Parquet files of matches, in workers alone
 records                     large XML files ─▶ a document per element of one name
 to_files, Progress          write the rows of a stream to files; report its progress
 workloads                   subscriptions and events for trials
@@ -24,12 +25,13 @@ from matchyard.spark import workloads
 from matchyard.spark.build import Built, append, build, compact, subscriptions
 from matchyard.spark.changes import changes, follow_changes
 from matchyard.spark.match import match
+from matchyard.spark.match_files import Matched, match_files
 from matchyard.spark.records import records
 from matchyard.spark.session import session
 from matchyard.spark.sql import register
 from matchyard.spark.stream import Progress, Sample, to_files
 
 __all__ = [
-    "Built", "Progress", "Sample", "append", "build", "changes", "compact", "follow_changes", "geo",
-    "match", "records", "register", "retain", "session", "subscriptions", "to_files", "workloads",
+    "Built", "Matched", "Progress", "Sample", "append", "build", "changes", "compact", "follow_changes", "geo",
+    "match", "match_files", "records", "register", "retain", "session", "subscriptions", "to_files", "workloads",
 ]  # fmt: skip

@@ -91,7 +91,7 @@ def match(
     path = place_of(index)
     use = shards.hold_current(path)
     manifest = shards.manifest_of(path, use.version)
-    _check_runs_on(device, manifest)
+    check_runs_on(device, manifest)
     if follow and not events.isStreaming:
         raise UsageError("follow is for streams: a batch job has one version, the current one")
     asked = event_of(events, event, manifest["engine"])
@@ -100,7 +100,7 @@ def match(
     string_keys = any(file[0] == "keys.arrow" for file in manifest["files"])
     # The metrics of a stream include its version, so the column is there even if not asked for.
     with_version = version or events.isStreaming
-    schema = _result_schema(
+    schema = result_schema(
         events.select(*ids).schema, string_keys, output, with_version, bad == "keep"
     )
     job = MatchJob(
@@ -142,7 +142,7 @@ def _check_choices(strategy: str, output: str, bad: str, device: str) -> None:
     check_choice("device", device, DEVICES)
 
 
-def _result_schema(
+def result_schema(
     ids: T.StructType, string_keys: bool, output: str, with_version: bool, keep_bad: bool
 ) -> T.StructType:
     """The columns of the result: names of the event, key or keys, version, reason."""
@@ -180,7 +180,7 @@ def _select_events(
     return events.select(*named, *moment, event.alias("_event"))
 
 
-def _check_runs_on(device: str, manifest: dict[str, Any]) -> None:
+def check_runs_on(device: str, manifest: dict[str, Any]) -> None:
     """Refuse a GPU for an index whose algorithm has no kernels, before anything runs."""
     engine, algorithm = manifest["engine"], manifest["algorithm"]
     known = my.algorithms(engine, "gpu")

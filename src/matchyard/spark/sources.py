@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -55,6 +56,22 @@ def parquet_source(
     paths: Sequence[str], subscription: str, key: str, engine: str, spark: SparkSession
 ) -> Source:
     """The rows of Parquet files, which tasks read themselves."""
+    work, _, empty = parquet_work(paths, spark)
+    like = frame_source(empty, f"`{subscription}`", f"`{key}`", engine)
+    read = partial(rows_of_files, work, subscription, key, like.string_keys)
+    return Source(spark.range(0, len(work), 1, len(work)), read, like.string_keys)
+
+
+class ParquetWork(NamedTuple):
+    """Parquet files of one schema."""
+
+    pieces: list[list[Piece]]  # what each task reads
+    schema: pa.Schema
+    like: DataFrame  # an empty one, with the columns of the files
+
+
+def parquet_work(paths: Sequence[str], spark: SparkSession) -> ParquetWork:
+    """The Parquet files at some paths, dealt out to tasks."""
     files = [file for path in paths for file in shards.parquet_files(path)]
     if not files:
         raise UsageError(f"no Parquet files at {', '.join(paths)}")
@@ -63,11 +80,8 @@ def parquet_source(
             schema = pq.read_schema(first)
         except (OSError, ValueError) as error:
             raise StorageError(f"{files[0].path} cannot be read as Parquet: {error}") from None
-    empty = spark.createDataFrame([], from_arrow_schema(schema))
-    like = frame_source(empty, f"`{subscription}`", f"`{key}`", engine)
-    work = _dealt(files, n_cores(spark))
-    read = partial(rows_of_files, work, subscription, key, like.string_keys)
-    return Source(spark.range(0, len(work), 1, len(work)), read, like.string_keys)
+    like = spark.createDataFrame([], from_arrow_schema(schema))
+    return ParquetWork(_dealt(files, n_cores(spark)), schema, like)
 
 
 def index_source(path: str, version: str, spark: SparkSession) -> Source:

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 from matchyard.errors import StorageError, UsageError
 from matchyard.storage import Contents, is_version
-from matchyard.storage.object_store import Remote, is_remote, local_path
+from matchyard.storage.file_places import is_remote, local_path
+from matchyard.storage.object_store import Remote
 
 LEASE_S = 3600.0  # how long a version stays after its reader was last seen
 _RENEW_S = LEASE_S / 6

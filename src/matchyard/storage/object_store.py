@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
 import stat
 import tempfile
@@ -17,20 +16,13 @@ import uuid
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
-from pyarrow import ArrowException
-from pyarrow.fs import (
-    FileSelector,
-    FileSystem,
-    FileType,
-    FSSpecHandler,
-    LocalFileSystem,
-    PyFileSystem,
-)
+from pyarrow.fs import FileSelector, FileType
 
-from matchyard.errors import StorageError, UsageError
+from matchyard.errors import StorageError
 from matchyard.storage import MANIFEST_BYTES, File, is_version, needed, parse_manifest
+from matchyard.storage.file_places import file_system, path_text
 
 try:
     import fcntl
@@ -40,31 +32,6 @@ except ImportError:  # not a POSIX system: a file may be fetched twice there
 CURRENT_BYTES = 64  # a longer file CURRENT is damaged
 _CACHED_VERSIONS = 2  # of one index, on one machine
 _CACHED_DRAFTS = 16  # vocabularies and routes of unpublished versions
-
-
-def is_remote(path: Any) -> bool:
-    """True if the path has a scheme other than `file`."""
-    scheme, separator, _ = path_text(path).partition("://")
-    return bool(separator) and scheme != "file"
-
-
-def local_path(path: Any) -> Path:
-    """A path of this machine; it may be written as `file://…`."""
-    return Path(path_text(path).removeprefix("file://"))
-
-
-def path_text(path: Any) -> str:
-    """A path or address as a string; refuses strings that no file system takes."""
-    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
-    if not isinstance(text, str) or not text:
-        raise UsageError(f"not a path: {path!r}; expected a string or a Path, e.g. 'music.index'")
-    try:
-        is_name = b"\0" not in os.fsencode(text)
-    except UnicodeEncodeError:
-        is_name = False
-    if not is_name:
-        raise UsageError(f"not a path: {text!r} has a character that no file name can have")
-    return text
 
 
 def cache_folder() -> Path:
@@ -80,7 +47,7 @@ class Remote:
 
     def __init__(self, address: Any) -> None:
         self.address = path_text(address)
-        self._files, self._root = _file_system(self.address)
+        self._files, self._root = file_system(self.address)
 
     def below(self, name: str) -> str:
         """The address of a file or folder below this folder."""
@@ -287,89 +254,6 @@ class Remote:
         if not is_version(version):
             raise StorageError(f"{self.below('CURRENT')} is damaged: it says {version!r}")
         return version
-
-
-@contextmanager
-def open_stream(path: str) -> Iterator[Any]:
-    """Open a file at a path or address for reading; its name's ending selects the decompression."""
-    try:
-        files, name = _files_at(path)
-        with files.open_input_stream(name) as stream:
-            yield stream
-    except (OSError, ArrowException) as error:
-        raise StorageError(f"{path} cannot be read: {error}") from None
-
-
-@contextmanager
-def open_file(path: str) -> Iterator[Any]:
-    """Open a file at a path or address for reading at any place."""
-    try:
-        files, name = _files_at(path)
-        with files.open_input_file(name) as file:
-            yield file
-    except FileNotFoundError:
-        raise StorageError(f"{path} does not exist") from None
-
-
-class Found(NamedTuple):
-    """A file at a path or address."""
-
-    path: str
-    n_bytes: int
-
-
-def parquet_files(path: str) -> list[Found]:
-    """The Parquet files at a path or address, which may be a folder; as Spark does, without those whose names
-    begin with `_` or `.`."""
-    files, name = _files_at(path)
-    try:
-        info = files.get_file_info(name)
-        if info.type == FileType.NotFound:
-            raise StorageError(f"{path} does not exist")
-        if info.type == FileType.File:
-            return [Found(path, info.size)]
-        below = files.get_file_info(FileSelector(name, recursive=True))
-    except (OSError, ArrowException) as error:
-        if isinstance(error, StorageError):
-            raise
-        raise StorageError(f"{path} cannot be read: {error}") from None
-    begin, mark, query = path.partition("?")
-    start = name.rstrip("/")
-    found = []
-    for entry in sorted(below, key=lambda entry: entry.path):
-        rest = entry.path[entry.path.index(start) + len(start) :].lstrip("/")
-        hidden = any(part.startswith(("_", ".")) for part in rest.split("/"))
-        if entry.type == FileType.File and not hidden and entry.size:
-            found.append(Found(f"{begin.rstrip('/')}/{rest}{mark}{query}", entry.size))
-    return found
-
-
-def _files_at(path: str) -> tuple[Any, str]:
-    """The file system of a path or address, and the name there."""
-    if path.startswith("file:"):  # Spark writes one slash after it
-        return LocalFileSystem(), f"/{path.removeprefix('file:').lstrip('/')}"
-    if not is_remote(path):
-        return LocalFileSystem(), path
-    return _file_system(re.sub("^s3[an]://", "s3://", path))  # Spark's schemes for S3
-
-
-def _file_system(address: str) -> tuple[Any, str]:
-    try:
-        files, root = FileSystem.from_uri(address)
-        return files, root.rstrip("/")
-    except ArrowException as error:
-        reason = error
-    try:
-        from fsspec.core import url_to_fs
-    except ImportError:
-        raise StorageError(
-            f"{address}: {reason}; other stores are reached through fsspec, which is not installed"
-        ) from None
-    try:
-        files, root = url_to_fs(address)
-    except (ValueError, ImportError) as error:
-        raise StorageError(f"{address} cannot be reached: {error}") from None
-    return PyFileSystem(FSSpecHandler(files)), root.rstrip("/")
 
 
 def _place(path: Path, data: bytes) -> None:

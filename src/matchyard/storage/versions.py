@@ -33,8 +33,9 @@ from matchyard.storage import (
     sync_folder,
     write_manifest,
 )
+from matchyard.storage.file_places import is_remote, local_path
 from matchyard.storage.leases import Held, hold, leased, release, retention_of, take
-from matchyard.storage.object_store import CURRENT_BYTES, Remote, is_remote, local_path, open_lock
+from matchyard.storage.object_store import CURRENT_BYTES, Remote, open_lock
 from matchyard.storage.stream_records import NAMELESS, forget_batches, in_use, is_first, version_in
 
 AnyPath = str | os.PathLike[str]

@@ -20,10 +20,12 @@ class Layout:
     def __init__(self, job: MatchJob, version: str) -> None:
         self.job, self.version = job, int(version)
         self.step = 4096  # events matched at once
+        self.n_pairs = 0  # so far
         self.key = pa.string() if job.string_keys else pa.int64()
 
     def learn(self, n_events: int, n_pairs: int) -> None:
         """Set the next step to the number of events that should give about `_PAIRS` pairs."""
+        self.n_pairs += n_pairs
         fitting = int(n_events * self._PAIRS / max(1, n_pairs))
         self.step = max(self._LEAST, min(fitting, self._MOST))
 

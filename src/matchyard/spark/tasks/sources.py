@@ -44,22 +44,27 @@ def rows_of_files(
     """The rows of the Parquet files of this task."""
     kind = pa.string() if string_keys else pa.int64()
     for number in _numbers(batches):
-        for path, group, _ in work[number]:
-            with shards.opened(path) as file:
-                try:
-                    source = pq.ParquetFile(file)
-                    groups = None if group is None else [group]
-                    read = source.iter_batches(_TOGETHER, groups, [subscription, key])
-                    for rows in read:
-                        keys = rows.column(key).cast(kind)
-                        yield pa.table({"subscription": rows.column(subscription), "key": keys})
-                except (OSError, pa.ArrowException, KeyError) as error:
-                    if isinstance(error, StorageError):
-                        raise
+        for rows in read_pieces(work[number], [subscription, key], _TOGETHER):
+            keys = rows.column(key).cast(kind)
+            yield pa.table({"subscription": rows.column(subscription), "key": keys})
+
+
+def read_pieces(pieces: list[Piece], columns: list[str], n_rows: int) -> Batches:
+    """Some columns of Parquet files, so many rows at a time."""
+    for path, group, _ in pieces:
+        with shards.opened(path) as file:
+            try:
+                source = pq.ParquetFile(file)
+                missing = set(columns) - set(source.schema_arrow.names)
+                if missing:
                     raise StorageError(
-                        f"{path} cannot be read, or has no columns {subscription!r} and {key!r} like "
-                        f"the first file: {error}"
-                    ) from None
+                        f"{path} has no column {min(missing)!r}, as the first file has"
+                    )
+                yield from source.iter_batches(n_rows, None if group is None else [group], columns)
+            except (OSError, pa.ArrowException) as error:
+                if isinstance(error, StorageError):
+                    raise
+                raise StorageError(f"{path} cannot be read as Parquet: {error}") from None
 
 
 def rows_of_shards(path: str, version: str, n_shards: int, batches: Batches) -> Iterator[pa.Table]:

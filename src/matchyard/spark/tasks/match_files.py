@@ -1,0 +1,69 @@
+"""The task of `match_files`: Parquet files in, one Parquet file out, for `DataFrame.mapInArrow`."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from matchyard import shards
+from matchyard.spark.tasks.job import Batches, MatchJob, open_for
+from matchyard.spark.tasks.match import matched
+from matchyard.spark.tasks.rows import Layout
+from matchyard.spark.tasks.sources import Piece, read_pieces
+
+MATCHED = "file string, events bigint, matches bigint, bad bigint"
+_ROWS = 1 << 16  # events read at once
+
+
+class FilesJob(NamedTuple):
+    """The files of a match, and where its results go."""
+
+    match: MatchJob
+    work: list[list[Piece]]  # of each task
+    ids: list[str]
+    columns: list[str]  # of the event
+    is_column: bool  # the event is one column, not a struct of several
+    folder: str  # for the files of tasks
+    schema: pa.Schema  # of these files
+
+
+def match_pieces(job: FilesJob, batches: Batches) -> Batches:
+    """Match the files of this task; a row with the name of the file that was written, and its figures."""
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield _matched(job, number)
+
+
+def _matched(job: FilesJob, number: int) -> pa.RecordBatch:
+    index = open_for(job.match, job.match.version)
+    layout = Layout(job.match, job.match.version)
+    name = f"{job.folder}/part-{number:05}-{uuid.uuid4().hex}.parquet"
+    n_events = n_bad = 0
+    texts = [field.name for field in job.schema if field.type == pa.string()]
+    with (
+        shards.created(name) as file,
+        pq.ParquetWriter(file, job.schema, use_dictionary=texts) as writer,
+    ):
+        for ids, events in _events(job, number):
+            shards.renew(job.match.path, job.match.version)
+            n_events += len(events)
+            for rows in matched(index, layout, ids, events):
+                writer.write_batch(rows.cast(job.schema))
+                if job.match.keep_bad:
+                    n_bad += len(rows) - rows.column("reason").null_count
+    return pa.RecordBatch.from_pylist(
+        [{"file": name, "events": n_events, "matches": layout.n_pairs, "bad": n_bad}]
+    )
+
+
+def _events(job: FilesJob, number: int) -> Iterator[tuple[list[pa.Array], pa.Array]]:
+    """The names and events of the files of a task, some at a time."""
+    wanted = list(dict.fromkeys([*job.ids, *job.columns]))
+    for rows in read_pieces(job.work[number], wanted, _ROWS):
+        columns = [rows.column(name) for name in job.columns]
+        event = columns[0] if job.is_column else pa.StructArray.from_arrays(columns, job.columns)
+        yield [rows.column(name) for name in job.ids], event

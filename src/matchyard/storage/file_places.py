@@ -1,0 +1,186 @@
+"""Files and folders at a path or an address: read, write, list, publish."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyarrow import ArrowException
+from pyarrow.fs import (
+    FileSelector,
+    FileSystem,
+    FileType,
+    FSSpecHandler,
+    LocalFileSystem,
+    PyFileSystem,
+)
+
+from matchyard.errors import StorageError, UsageError
+
+
+def is_remote(path: Any) -> bool:
+    """True if the path has a scheme other than `file`."""
+    scheme, separator, _ = path_text(path).partition("://")
+    return bool(separator) and scheme != "file"
+
+
+def local_path(path: Any) -> Path:
+    """A path of this machine; it may be written as `file://…`."""
+    return Path(path_text(path).removeprefix("file://"))
+
+
+def path_text(path: Any) -> str:
+    """A path or address as a string; refuses strings that no file system takes."""
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(text, str) or not text:
+        raise UsageError(f"not a path: {path!r}; expected a string or a Path, e.g. 'music.index'")
+    try:
+        is_name = b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        is_name = False
+    if not is_name:
+        raise UsageError(f"not a path: {text!r} has a character that no file name can have")
+    return text
+
+
+@contextmanager
+def open_stream(path: str) -> Iterator[Any]:
+    """Open a file at a path or address for reading; its name's ending selects the decompression."""
+    try:
+        files, name = _files_at(path)
+        with files.open_input_stream(name) as stream:
+            yield stream
+    except (OSError, ArrowException) as error:
+        raise StorageError(f"{path} cannot be read: {error}") from None
+
+
+@contextmanager
+def open_file(path: str) -> Iterator[Any]:
+    """Open a file at a path or address for reading at any place."""
+    try:
+        files, name = _files_at(path)
+        with files.open_input_file(name) as file:
+            yield file
+    except FileNotFoundError:
+        raise StorageError(f"{path} does not exist") from None
+
+
+@contextmanager
+def create_file(path: str) -> Iterator[Any]:
+    """Create a file at a path or address, and the folder that it is in."""
+    files, name = _files_at(path)
+    try:
+        files.create_dir(name.rpartition("/")[0], recursive=True)
+        with files.open_output_stream(name) as file:
+            yield file
+    except (OSError, ArrowException) as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(f"{path} cannot be written: {error}") from None
+
+
+def exists(path: str) -> bool:
+    """True if there is a file or a folder that is not empty."""
+    files, name = _files_at(path)
+    info = files.get_file_info(name)
+    if info.type == FileType.Directory:
+        return bool(files.get_file_info(FileSelector(name)))
+    return bool(info.type != FileType.NotFound)
+
+
+def remove_folder(path: str) -> None:
+    """Remove a folder if it exists."""
+    files, name = _files_at(path)
+    try:
+        files.delete_dir(name)
+    except OSError:
+        return
+
+
+def publish_files(written: Sequence[str], whole: str, target: str) -> None:
+    """Make files the content of a folder, with `_SUCCESS`, in place of what is there. `whole` is a new folder
+    on the same file system, in which they are collected."""
+    files, folder = _files_at(whole)
+    _, end = _files_at(target)
+    files.create_dir(folder, recursive=True)
+    for path in written:
+        _, name = _files_at(path)
+        files.move(name, f"{folder}/{name.rpartition('/')[2]}")
+    is_store = is_remote(target)  # which has no folders that could be renamed
+    remove_folder(target)
+    if not is_store:
+        with files.open_output_stream(f"{folder}/_SUCCESS"):
+            pass
+        files.move(folder, end)
+        return
+    for path in written:
+        last = _files_at(path)[1].rpartition("/")[2]
+        files.move(f"{folder}/{last}", f"{end}/{last}")
+    with files.open_output_stream(f"{end}/_SUCCESS"):
+        pass
+
+
+class Found(NamedTuple):
+    """A file at a path or address."""
+
+    path: str
+    n_bytes: int
+
+
+def parquet_files(path: str) -> list[Found]:
+    """The Parquet files at a path or address, which may be a folder; as Spark does, without those whose names
+    begin with `_` or `.`."""
+    files, name = _files_at(path)
+    try:
+        info = files.get_file_info(name)
+        if info.type == FileType.NotFound:
+            raise StorageError(f"{path} does not exist")
+        if info.type == FileType.File:
+            return [Found(path, info.size)]
+        below = files.get_file_info(FileSelector(name, recursive=True))
+    except (OSError, ArrowException) as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(f"{path} cannot be read: {error}") from None
+    begin, mark, query = path.partition("?")
+    start = name.rstrip("/")
+    found = []
+    for entry in sorted(below, key=lambda entry: entry.path):
+        rest = entry.path[entry.path.index(start) + len(start) :].lstrip("/")
+        hidden = any(part.startswith(("_", ".")) for part in rest.split("/"))
+        if entry.type == FileType.File and not hidden and entry.size:
+            found.append(Found(f"{begin.rstrip('/')}/{rest}{mark}{query}", entry.size))
+    return found
+
+
+def _files_at(path: str) -> tuple[Any, str]:
+    """The file system of a path or address, and the name there."""
+    if path.startswith("file:"):  # Spark writes one slash after it
+        return LocalFileSystem(), f"/{path.removeprefix('file:').lstrip('/')}"
+    if not is_remote(path):
+        return LocalFileSystem(), path
+    return file_system(re.sub("^s3[an]://", "s3://", path))  # Spark's schemes for S3
+
+
+def file_system(address: str) -> tuple[Any, str]:
+    """The file system of an address, and the name there."""
+    try:
+        files, root = FileSystem.from_uri(address)
+        return files, root.rstrip("/")
+    except ArrowException as error:
+        reason = error
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise StorageError(
+            f"{address}: {reason}; other stores are reached through fsspec, which is not installed"
+        ) from None
+    try:
+        files, root = url_to_fs(address)
+    except (ValueError, ImportError) as error:
+        raise StorageError(f"{address} cannot be reached: {error}") from None
+    return PyFileSystem(FSSpecHandler(files)), root.rstrip("/")

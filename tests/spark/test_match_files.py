@@ -1,0 +1,133 @@
+"""Parquet files in, Parquet files out: as `match`, and whole or not at all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import matchyard as my
+from matchyard import spark as ms
+from matchyard.storage import file_places
+from tests.spark.frames import EVENTS, TAGS, events, found, subscriptions, wanted
+
+
+@pytest.fixture
+def index(spark, tmp_path):
+    path = tmp_path / "a.index"
+    ms.build(subscriptions(spark), path)
+    return path
+
+
+@pytest.fixture
+def files(tmp_path):
+    folder = tmp_path / "events"
+    folder.mkdir()
+    for number, (start, stop) in enumerate([(0, 3), (3, 4), (4, 8)]):
+        rows = {"id": range(start, stop), "tags": pa.array(EVENTS[start:stop], TAGS)}
+        pq.write_table(pa.table(rows), folder / f"{number}.parquet", row_group_size=2)
+    return folder
+
+
+def entries(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def pairs(spark: Any, folder: Any) -> Counter[Any]:
+    return found(spark.read.parquet(str(folder)))
+
+
+@pytest.mark.parametrize("form", ["pairs", "arrays"])
+@pytest.mark.parametrize("unique", [False, True])
+def test_files_are_matched_as_dataframes_are(spark, tmp_path, index, files, form, unique):
+    out = tmp_path / "out"
+    done = ms.match_files(str(files), index, out, form=form, unique=unique, version=True)
+    assert pairs(spark, out) == wanted(unique=unique)
+    asked = ms.match(events(spark), index, output=form, unique=unique, version=True)
+    read = spark.read.parquet(str(out))
+    assert read.schema.simpleString() == asked.schema.simpleString()
+    assert read.count() == asked.count()
+    assert (done.version, done.events, done.matches) == (
+        "0001",
+        8,
+        sum(wanted(unique=unique).values()),
+    )
+    assert entries(tmp_path) == ["a.index", "events", "out"]  # nothing is left over
+    assert "_SUCCESS" in entries(out)
+
+
+def test_a_folder_is_replaced_only_if_asked(spark, tmp_path, index, files):
+    out = tmp_path / "out"
+    ms.match_files(str(files), index, out)
+    with pytest.raises(my.UsageError, match="exists already"):
+        ms.match_files(str(files), index, out)
+    ms.match_files(str(files), index, out, overwrite=True)
+    assert pairs(spark, out) == wanted()
+
+
+def test_events_of_several_columns_and_of_whole_rows(spark, tmp_path):
+    rules = spark.createDataFrame(
+        [("temp < 0", "frost"), ("wind > 20", "storm")], "rule string, id string"
+    )
+    ms.build(rules, tmp_path / "w.index", engine="predicates", subscription="rule", key="id")
+    table = pa.table({"id": [1, 2], "temp": [-3.5, 4.0], "wind": [25, None]})
+    pq.write_table(table, tmp_path / "e.parquet")
+    for number, event in enumerate((["temp", "wind"], None)):
+        out = tmp_path / f"out{number}"
+        ms.match_files(str(tmp_path / "e.parquet"), tmp_path / "w.index", out, event=event)
+        assert pairs(spark, out) == {(1, "frost"): 1, (1, "storm"): 1}
+
+
+def test_bad_events_are_kept_or_end_the_job_and_leave_nothing(spark, tmp_path, index):
+    tags = pa.array([["jazz"], None], TAGS)
+    pq.write_table(pa.table({"id": [1, 2], "tags": tags}), tmp_path / "e.parquet")
+    out = tmp_path / "out"
+    with pytest.raises(my.ParseError, match="event 2"):
+        ms.match_files(str(tmp_path / "e.parquet"), index, out)
+    assert entries(tmp_path) == ["a.index", "e.parquet"]
+    done = ms.match_files(str(tmp_path / "e.parquet"), index, out, bad="keep")
+    assert done.bad == 1
+    rows = spark.read.parquet(str(out)).where("reason is not null").collect()
+    assert [(row.id, row.key) for row in rows] == [(2, None)]
+
+
+def test_a_task_that_fails_and_runs_again_writes_nothing_twice(
+    spark, tmp_path, index, files, monkeypatch
+):
+    out = tmp_path / "out"
+    publish = file_places.publish_files
+
+    def publish_some(written, whole, target):
+        folder = file_places.local_path(written[0]).parent
+        (folder / "part-00000-lost.parquet").write_bytes(b"half")  # of a task that was killed
+        publish(written, whole, target)
+
+    monkeypatch.setattr(ms.match_files.__globals__["shards"], "publish_files", publish_some)
+    ms.match_files(str(files), index, out)
+    assert pairs(spark, out) == wanted()
+    assert entries(tmp_path) == ["a.index", "events", "out"]
+
+
+def test_no_matches_are_an_empty_folder(spark, tmp_path, index):
+    pq.write_table(
+        pa.table({"id": [1], "tags": pa.array([["unheard"]], TAGS)}), tmp_path / "e.parquet"
+    )
+    ms.build(subscriptions(spark, [["jazz"]], [1]), index)
+    done = ms.match_files(str(tmp_path / "e.parquet"), index, tmp_path / "out")
+    assert (done.events, done.matches) == (1, 0)
+    assert pairs(spark, tmp_path / "out") == {}
+    assert "_SUCCESS" in entries(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [({"event": "words"}, "no column 'words'"), ({"id": "name"}, "no column '`name`'"),
+     ({"form": "rows"}, "form is 'rows'"), ({"bad": "drop"}, "bad is 'drop'")],
+)  # fmt: skip
+def test_wrong_arguments_are_told_before_anything_runs(tmp_path, index, files, given, words):
+    with pytest.raises(my.UsageError, match=words):
+        ms.match_files(str(files), index, tmp_path / "out", **given)
+    assert not (tmp_path / "out").exists()
