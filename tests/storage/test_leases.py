@@ -110,7 +110,7 @@ def test_a_reader_that_may_not_write_has_no_lease_and_reads(tmp_path, monkeypatc
     def refuse(*given: Any) -> None:
         raise PermissionError("read-only")
 
-    monkeypatch.setattr(leases, "_write", refuse)
+    monkeypatch.setattr(leases, "write_small", refuse)
     assert versions.hold_current(path).version == "0001"
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import matchyard as my
-from matchyard.storage import stream_records, versions
+from matchyard import shards
+from matchyard.storage import retention, stream_records, versions
 from matchyard.storage.versions import version_of_batch
 
 
@@ -73,7 +75,7 @@ def test_versions_of_the_last_two_batches_are_kept(index):
 
 def test_a_version_that_a_task_takes_while_it_is_removed_comes_back(index, monkeypatch):
     """Between hiding old versions and removing them, the records are looked at once more."""
-    look, looks = versions.in_use, []
+    look, looks = retention.in_use, []
 
     def look_late(root):
         looks.append(look(root))
@@ -83,7 +85,7 @@ def test_a_version_that_a_task_takes_while_it_is_removed_comes_back(index, monke
         return looks[-1]
 
     publish(index)
-    monkeypatch.setattr(versions, "in_use", look_late)
+    monkeypatch.setattr(retention, "in_use", look_late)
     publish(index)
     assert looks == [set(), {"0001"}]
     assert kept(index) == ["0001", "0002", "0003"]
@@ -152,3 +154,24 @@ def test_a_version_that_is_gone_is_named(index):
     publish(index, 3)
     with pytest.raises(my.StorageError, match=r"has no version 0001: .* the current one is 0004"):
         my.open(index, version="0001")
+
+
+def test_a_writer_that_waits_while_a_first_version_fails_goes_on(tmp_path):
+    path = tmp_path / "a.index"
+    with ThreadPoolExecutor(1) as pool:
+        with versions.new_version(path):
+            waiting = pool.submit(my.TagIndex().add("jazz", 1).save, path)
+            time.sleep(
+                0.2
+            )  # it waits for the lock, which the first writer removes: nothing is published
+        waiting.result(60)
+    assert my.open(path).match(["jazz"])[0] == [1]
+
+
+def test_a_first_version_that_fails_leaves_nothing_but_what_was_there(tmp_path):
+    path = tmp_path / "a.index"
+    shards.retain(path, versions=3)
+    with pytest.raises(KeyError), versions.new_version(path):
+        raise KeyError
+    assert [entry.name for entry in path.iterdir()] == ["retention.json"]
+    my.TagIndex().add("jazz", 1).save(path)

@@ -57,7 +57,8 @@ from matchyard.storage.file_places import (
     remove_folder,
 )
 from matchyard.storage.file_places import open_file as opened
-from matchyard.storage.leases import Held, hold, release, renew, retain
+from matchyard.storage.leases import Held, hold, release, renew
+from matchyard.storage.retention import retain
 from matchyard.storage.versions import (
     adopt,
     current_version,

@@ -3,11 +3,13 @@
 build, append, compact      subscriptions ─▶ an index, compiled in Spark's tasks
 changes, follow_changes     a feed of inserts, updates and deletes ─▶ what to append; as a stream
 retain                      how many old versions stay, and for how long
-match, register             events ─▶ (event, key), batch or streaming; in SQL
+match                       events ─▶ (event, key), batch or streaming
+register, register_function the same in SQL, as a table function and as a scalar one
 match_files                 Parquet files of events ─▶ Parquet files of matches, in workers alone
 records                     large XML files ─▶ a document per element of one name
 to_files, Progress          write the rows of a stream to files; report its progress
 workloads                   subscriptions and events for trials
+plain_errors                errors of tasks as themselves, without Spark's stack traces
 session                     the running Spark session, or a new local one, Java included
 routing                     cost of trees, tables of routers; needs SciPy, and is imported by name
 geo                         scenarios of multicast in meshes ─▶ their outcomes; likewise
@@ -24,14 +26,34 @@ from matchyard.shards import retain
 from matchyard.spark import workloads
 from matchyard.spark.build import Built, append, build, compact, subscriptions
 from matchyard.spark.changes import changes, follow_changes
+from matchyard.spark.checks import plain_errors
 from matchyard.spark.match import match
 from matchyard.spark.match_files import Matched, match_files
 from matchyard.spark.records import records
 from matchyard.spark.session import session
-from matchyard.spark.sql import register
+from matchyard.spark.sql import register, register_function
 from matchyard.spark.stream import Progress, Sample, to_files
 
 __all__ = [
-    "Built", "Matched", "Progress", "Sample", "append", "build", "changes", "compact", "follow_changes", "geo",
-    "match", "match_files", "records", "register", "retain", "session", "subscriptions", "to_files", "workloads",
+    "Built",
+    "Matched",
+    "Progress",
+    "Sample",
+    "append",
+    "build",
+    "changes",
+    "compact",
+    "follow_changes",
+    "geo",
+    "match",
+    "match_files",
+    "plain_errors",
+    "records",
+    "register",
+    "register_function",
+    "retain",
+    "session",
+    "subscriptions",
+    "to_files",
+    "workloads",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ from matchyard.errors import UsageError
 from matchyard.geo import Mesh, Rule, Way, uniform
 from matchyard.geo.scenario import TREES, WORKLOADS, Outcome, Scenario, run
 from matchyard.spark.checks import carried, check_choice, plain_errors
-from matchyard.spark.session import find_session
+from matchyard.spark.session import by_number, find_session
 from matchyard.spark.watch import collect
 
 __all__ = ["collect", "scenarios", "simulate"]
@@ -103,14 +103,13 @@ def _deal(frame: DataFrame, n_rows: int) -> DataFrame:
     cost = path_cost * F.col("runs") * F.col("requests") * F.col("size")
     # Sort by all sortable columns: a stage that is run again has to deal the rows as before.
     order: Sequence[Column | str] = [cost.desc(), *names]
-    return (
+    numbered = (
         frame.repartition(1)
         .sortWithinPartitions(*order)
         .withColumn(_TASK, F.monotonically_increasing_id() % _MOST_TASKS)
         .withColumn(_TASK, F.col(_TASK).cast("int"))
-        .repartitionById(max(1, min(n_rows, _MOST_TASKS)), F.col(_TASK))
-        .drop(_TASK)
     )
+    return by_number(numbered, max(1, min(n_rows, _MOST_TASKS)), F.col(_TASK)).drop(_TASK)
 
 
 def _is_plain(field: T.StructField) -> bool:

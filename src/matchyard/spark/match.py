@@ -19,7 +19,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -29,6 +29,7 @@ from matchyard.errors import DeviceError, UsageError
 from matchyard.spark.checks import carried, check_choice, column_of, event_of, place_of
 from matchyard.spark.devices import DEVICES
 from matchyard.spark.leases import keeping
+from matchyard.spark.session import by_number
 from matchyard.spark.tasks.job import MatchJob
 from matchyard.spark.tasks.match import match_replicated
 from matchyard.spark.tasks.shards import match_shards, merge_shards, route
@@ -60,6 +61,7 @@ def match(
     worker_memory: int | None = None,
     explain: bool = False,
     device: str = "auto",
+    observe: str | Observation | None = None,
 ) -> DataFrame:
     """Match the column `event` of a DataFrame with an index at a path or address.
 
@@ -86,6 +88,8 @@ def match(
       a row without a key, and adds a column `reason`, which is null for good events.
     * `device`: "auto" matches on the GPU that Spark gives a task, and else on the CPU; "cpu" always
       on the CPU; with "gpu", a task without a usable GPU ends the job with the reason.
+    * `observe`: Spark's metrics of a batch job, by a name or an `Observation`: the numbers of `matches` and of
+      `bad` events. Streams have them anyway: see `Progress`.
     """
     _check_choices(strategy, output, bad, device)
     path = place_of(index)
@@ -129,6 +133,8 @@ def match(
     else:
         matched = _sharded(selected, job, sum(manifest["segments"]), schema, len(ids))
     if not events.isStreaming:
+        if observe is not None:
+            matched = matched.observe(observe, *_metrics(job))
         return keeping(matched, use)
     shards.release(use)  # streams record their versions themselves
     observed = _observed(matched, job)
@@ -230,7 +236,7 @@ def _routed(events: DataFrame, job: MatchJob, n_shards: int) -> DataFrame:
     ]
     sent = events.mapInArrow(partial(route, job), T.StructType(fields))
     # A later version may have more shards: a task then matches several, one after the other.
-    return sent.repartitionById(n_shards, F.col("_shard") % n_shards)
+    return by_number(sent, n_shards, F.col("_shard") % n_shards)
 
 
 def _hashable(field: T.StructField) -> list[Column]:
@@ -245,17 +251,18 @@ def _hashable(field: T.StructField) -> list[Column]:
     ]
 
 
-def _observed(matched: DataFrame, job: MatchJob) -> DataFrame:
-    """Count the matches of a stream, for `Progress`."""
+def _metrics(job: MatchJob) -> list[Column]:
+    """The numbers of matches and of bad events."""
     n_keys = F.greatest(F.size("keys"), F.lit(0)) if job.arrays else F.lit(1)
     if job.keep_bad:
         n_keys = F.when(F.col("reason").isNull(), n_keys)
-    metrics = {
-        "matches": F.coalesce(F.sum(n_keys), F.lit(0)),
-        "version": F.max("version"),
-        "bad": F.count("reason") if job.keep_bad else F.count(F.lit(None)),
-    }
-    columns = [column.alias(name) for name, column in metrics.items()]
+    n_bad = F.count("reason") if job.keep_bad else F.count(F.lit(None))
+    return [F.coalesce(F.sum(n_keys), F.lit(0)).alias("matches"), n_bad.alias("bad")]
+
+
+def _observed(matched: DataFrame, job: MatchJob) -> DataFrame:
+    """Count the matches of a stream, for `Progress`."""
+    columns = [*_metrics(job), F.max("version").alias("version")]
     # A query may call `match` twice, and Spark requires different names of observations.
     return matched.observe(f"{METRICS}:{next(_observations)}:{job.path}", *columns)
 

@@ -17,7 +17,7 @@ from matchyard.errors import UsageError
 from matchyard.spark.java import find_java
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 LOOPBACK = "127.0.0.1"
 MOST_MEMORY_GIB = 8  # of the driver; matching happens in Python workers, outside the driver
@@ -65,6 +65,14 @@ def session(
         # Connect sets these on the server, then warns that it cannot change them any more.
         warnings.filterwarnings("ignore", "Failed to set", UserWarning)
         return builder.config(map=settings).getOrCreate()
+
+
+def by_number(frame: DataFrame, n_partitions: int, number: Column) -> DataFrame:
+    """Rows in the partition of their number. Before Spark 4.1, a partition may get the rows of several
+    numbers, and another one none."""
+    if hasattr(frame, "repartitionById"):
+        return frame.repartitionById(n_partitions, number)
+    return frame.repartition(n_partitions, number)
 
 
 def find_session(spark: SparkSession | None = None) -> SparkSession:

@@ -9,7 +9,6 @@ the leases. So one of them always notices the other. Clocks may differ by much l
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import tempfile
@@ -17,9 +16,9 @@ import threading
 import time
 import uuid
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from matchyard.errors import StorageError, UsageError
+from matchyard.errors import StorageError
 from matchyard.storage import Contents, is_version
 from matchyard.storage.file_places import is_remote, local_path
 from matchyard.storage.object_store import Remote
@@ -27,54 +26,12 @@ from matchyard.storage.object_store import Remote
 LEASE_S = 3600.0  # how long a version stays after its reader was last seen
 _RENEW_S = LEASE_S / 6
 _LEASE_BYTES = 64  # a longer file is damaged
-_RETENTION_BYTES = 256
 _log = logging.getLogger("matchyard")
-
-
-class Retention(NamedTuple):
-    """The versions that stay: the newest ones, and those that were current within the last seconds."""
-
-    versions: int = 2  # the current one, and its predecessor for late readers
-    seconds: float = 0.0
-
-
-def retain(path: Any, versions: int = 2, seconds: float = 0.0) -> None:
-    """Say how many versions of an index stay, and for how long the others do. All writers of the index obey.
-
-    >>> path = tempfile.mkdtemp()
-    >>> retain(path, versions=5, seconds=86400)
-    >>> retention_of(path)
-    Retention(versions=5, seconds=86400.0)
-    """
-    if versions < 1 or not 0 <= seconds < 1 << 40:
-        raise UsageError(
-            f"versions must be at least 1 and seconds at least 0, not {versions} and {seconds}"
-        )
-    _write(
-        path, "retention.json", json.dumps({"versions": int(versions), "seconds": float(seconds)})
-    )
-
-
-def retention_of(path: Any) -> Retention:
-    """The versions of an index that stay."""
-    try:
-        text = _read(path, "retention.json", _RETENTION_BYTES)
-    except FileNotFoundError:
-        return Retention()
-    try:
-        settings = json.loads(text)
-        kept = Retention(int(settings["versions"]), float(settings["seconds"]))
-    except (ValueError, KeyError, TypeError):
-        raise StorageError(
-            f"{path}/retention.json is damaged: it says {text[:60]!r}; "
-            'expected e.g. {"versions": 2, "seconds": 0}'
-        ) from None
-    return kept._replace(versions=max(1, kept.versions))
 
 
 def take(path: Any, version: str, holder: str, seconds: float = LEASE_S) -> None:
     """Write a lease, or prolong it."""
-    _write(path, f"leases/{version}-{holder}", f"{time.time() + seconds:.0f}\n")
+    write_small(path, f"leases/{version}-{holder}", f"{time.time() + seconds:.0f}\n")
 
 
 def leased(path: Any) -> set[str]:
@@ -85,7 +42,7 @@ def leased(path: Any) -> set[str]:
         if not is_version(version):
             continue
         try:
-            ends = float(_read(path, f"leases/{name}", _LEASE_BYTES))
+            ends = float(read_small(path, f"leases/{name}", _LEASE_BYTES))
         except FileNotFoundError:  # another writer has removed it
             continue
         except (ValueError, StorageError):
@@ -166,7 +123,8 @@ def _renew_all() -> None:
 # -------------------------------------------------------------------- files
 
 
-def _write(path: Any, name: str, text: str) -> None:
+def write_small(path: Any, name: str, text: str) -> None:
+    """Write a small file of an index in one step."""
     if is_remote(path):
         Remote(path).write(name, text.encode())
         return
@@ -184,7 +142,8 @@ def _write(path: Any, name: str, text: str) -> None:
         raise
 
 
-def _read(path: Any, name: str, most: int) -> str:
+def read_small(path: Any, name: str, most: int) -> str:
+    """Read a small file of an index, of at most so many bytes."""
     folder = Remote(path) if is_remote(path) else Contents(local_path(path))
     return folder.read(name, most).decode(errors="replace")
 

@@ -1,8 +1,8 @@
 """Versions of a saved index: immutable folders, and one file that names the current one.
 
 A version is written beside the others, made durable, and published by replacing CURRENT. A reader
-sees the old version or the new one, never a mixture. The newest versions stay (`leases.Retention`), and so
-do those that a reader has leased or that a stream may need again: see `version_of_batch`. A path with a scheme, such as
+sees the old version or the new one, never a mixture. The newest versions stay (`retention`), and so
+do those that a reader has leased or that a stream may need again: see `version_of_batch` and `retention`. A path with a scheme, such as
 `s3://…`, means an index in an object store (`matchyard.storage.object_store`).
 """
 
@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +34,10 @@ from matchyard.storage import (
     write_manifest,
 )
 from matchyard.storage.file_places import is_remote, local_path
-from matchyard.storage.leases import Held, hold, leased, release, retention_of, take
+from matchyard.storage.leases import Held, hold, release
 from matchyard.storage.object_store import CURRENT_BYTES, Remote, open_lock
-from matchyard.storage.stream_records import NAMELESS, forget_batches, in_use, is_first, version_in
+from matchyard.storage.retention import tidy, version_folders
+from matchyard.storage.stream_records import NAMELESS, forget_batches, is_first, version_in
 
 AnyPath = str | os.PathLike[str]
 _log = logging.getLogger("matchyard")
@@ -189,6 +190,13 @@ class _LockedVersion:
         self._root = root
 
     def __enter__(self) -> Path:
+        while True:
+            folder = self._locked()
+            if folder is not None:
+                return folder
+
+    def _locked(self) -> Path | None:
+        """The folder of the next version; None if a writer that failed has removed the lock meanwhile."""
         root = self._root
         if root.exists() and not (root / "CURRENT").exists() and not _is_unfinished(root):
             raise StorageError(f"{root} exists and is not a Matchyard index; choose another path")
@@ -201,9 +209,13 @@ class _LockedVersion:
             self._lock.close()
             raise
 
-    def _begin(self, root: Path, versions: Path) -> Path:
+    def _begin(self, root: Path, versions: Path) -> Path | None:
         if fcntl is not None:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
+        lock = root / ".lock"
+        if not lock.exists() or not os.path.samestat(os.stat(lock), os.fstat(self._lock.fileno())):
+            self._lock.close()
+            return None
         left = [folder for name in (".writing-*", ".old-*") for folder in versions.glob(name)]
         for stale in [*left, *_unpublished(root)]:
             shutil.rmtree(stale, ignore_errors=True)
@@ -214,25 +226,28 @@ class _LockedVersion:
     def __exit__(self, *raised: object) -> None:
         try:
             shutil.rmtree(self._folder, ignore_errors=True)
+            if not (self._root / "CURRENT").exists():  # a failed first version leaves nothing
+                self._leave_nothing()
         finally:
             self._lock.close()
+
+    def _leave_nothing(self) -> None:
+        with suppress(OSError):  # a folder with other files stays
+            (self._root / "versions").rmdir()
+            (self._root / ".lock").unlink()
+            self._root.rmdir()
 
 
 def _is_unfinished(root: Path) -> bool:
     """True if the folder is empty, or has only the leftovers of a killed first save."""
-    left = {"versions", ".lock", "CURRENT.new"}
+    left = {"versions", ".lock", "CURRENT.new", "leases", "retention.json"}
     return root.is_dir() and {entry.name for entry in root.iterdir()} <= left
 
 
 def _unpublished(root: Path) -> list[Path]:
     """Versions that were renamed into place but never became the current one."""
     current = int(current_version(root)) if (root / "CURRENT").exists() else 0
-    return [path for path in _versions(root) if int(path.name) > current]
-
-
-def _versions(root: Path) -> list[Path]:
-    folders = (path for path in (root / "versions").iterdir() if is_version(path.name))
-    return sorted(folders, key=lambda path: int(path.name))
+    return [path for path in version_folders(root) if int(path.name) > current]
 
 
 @contextmanager
@@ -296,13 +311,13 @@ def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequ
     if is_remote(path):
         Remote(folder).remove(SCRATCH)
         version = Remote(path).publish(str(folder))
-        _tidy(path, version)
+        tidy(path, version)
         return version
     root, folder = local_path(path), local_path(folder)
     shutil.rmtree(folder / SCRATCH, ignore_errors=True)
     for below in [folder, *(entry for entry in folder.rglob("*") if entry.is_dir())]:
         sync_folder(below)
-    older = _versions(root)
+    older = version_folders(root)
     version = f"{int(older[-1].name) + 1 if older else 1:04}"
     folder.rename(root / "versions" / version)
     sync_folder(root / "versions")
@@ -314,46 +329,8 @@ def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequ
         os.fsync(file.fileno())
     os.replace(line, root / "CURRENT")
     sync_folder(root)
-    _tidy(path, version)
+    tidy(path, version)
     return version
-
-
-def _tidy(path: AnyPath, version: str) -> None:
-    """Remove the versions before a new one that nobody needs any more."""
-    try:
-        keep, seconds = retention_of(path)
-        remote = Remote(path) if is_remote(path) else None
-        numbers = remote.versions() if remote else [at.name for at in _versions(local_path(path))]
-        older = [number for number in numbers if int(number) < int(version)]
-        if seconds and older:
-            take(path, older[-1], "retained", seconds)
-        stale = older[: max(0, len(older) - (keep - 1))]
-        if remote is None:
-            _remove_old(local_path(path), stale)
-            return
-        for number in set(stale) - leased(path):
-            remote.remove(f"versions/{number}")
-    except (OSError, ValueError) as error:  # the new version is published nevertheless
-        _log.warning("old versions of %s stay: %s", path, error)
-
-
-def _remove_old(root: Path, versions: Sequence[str]) -> None:
-    """Remove versions without a lease that no stream may need again.
-
-    Versions are hidden before leases and records of streams are read again. A task records its version
-    before it looks for the folder. So either the writer or the task notices the other.
-    """
-    folders = root / "versions"
-    needed = in_use(root) | leased(root)
-    hidden = [number for number in versions if number not in needed]
-    for number in hidden:
-        (folders / number).rename(folders / f".old-{number}")
-    needed = in_use(root) | leased(root)
-    for number in hidden:
-        if number in needed:
-            (folders / f".old-{number}").rename(folders / number)
-        else:
-            shutil.rmtree(folders / f".old-{number}", ignore_errors=True)
 
 
 # -------------------------------------------------------------------- streams

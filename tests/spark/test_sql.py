@@ -1,0 +1,85 @@
+"""Matching in SQL: a scalar function that is bound to versions, and one version for each query."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import Observation
+
+import matchyard as my
+from matchyard import spark as ms
+from matchyard.storage import leases
+from tests.spark.frames import EVENTS, TAGS, events, found, subscriptions, wanted
+
+
+@pytest.fixture
+def index(spark, tmp_path):
+    path = tmp_path / "a.index"
+    ms.build(subscriptions(spark), path)
+    return path
+
+
+def test_a_scalar_function_returns_the_keys_of_its_version(spark, tmp_path, index):
+    ms.register_function({"music": index}, spark)
+    events(spark, [*EVENTS, None]).createOrReplaceTempView("tagged")
+    for _ in range(4):
+        my.TagIndex().add("jazz", 99).save(index)  # later versions
+    asked = spark.sql("SELECT id, matches('music', tags) AS keys FROM tagged")
+    rows = {row.id: row["keys"] for row in asked.collect()}
+    assert rows.pop(len(EVENTS)) is None  # a null event
+    assert found(asked.where("id < 8")) == wanted()
+    assert sorted(rows) == list(range(8))
+    assert leases.leased(index) == {"0001"}
+    wrong = spark.sql("SELECT matches('films', tags) FROM tagged")
+    with (
+        pytest.raises(my.UsageError, match="the index is films; expected one of: music"),
+        ms.plain_errors(),
+    ):
+        wrong.collect()
+
+
+def test_scalar_functions_of_structs_and_string_keys(spark, tmp_path):
+    rules = spark.createDataFrame(
+        [("temp < 0", "frost"), ("wind > 20", "storm")], "rule string, id string"
+    )
+    ms.build(rules, tmp_path / "w.index", engine="predicates", subscription="rule", key="id")
+    ms.register_function({"weather": tmp_path / "w.index"}, spark, "alarms")
+    row = spark.sql(
+        "SELECT alarms('weather', named_struct('temp', -1, 'wind', 25)) AS keys"
+    ).first()
+    assert sorted(row["keys"]) == ["frost", "storm"]
+    ms.build(subscriptions(spark), tmp_path / "a.index")
+    with pytest.raises(my.UsageError, match="bigint or string, found some of both"):
+        ms.register_function({"w": tmp_path / "w.index", "a": tmp_path / "a.index"}, spark)
+
+
+def test_a_query_has_one_version_whatever_is_published_meanwhile(spark, tmp_path):
+    path = str(tmp_path / "a.index")
+    my.TagIndex().add("jazz", 0).save(path)
+
+    def rows(batches):
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield pa.record_batch({"id": [number], "tags": pa.array([["jazz"]], TAGS)})
+                my.TagIndex().add("jazz", number + 1).save(path)
+
+    ms.register(spark)
+    frame = spark.range(0, 8, 1, 4).mapInArrow(rows, "id bigint, tags array<string>")
+    frame.createOrReplaceTempView("slow")
+    found_keys = spark.sql(f"SELECT key FROM matchyard_match(TABLE(slow), '{path}')").collect()
+    assert len(found_keys) == 8
+    assert len({row.key for row in found_keys}) == 1
+
+
+def test_a_batch_job_is_observed(spark, index):
+    asked = Observation("matched")
+    tagged = events(spark, [*EVENTS, None])
+    ms.match(tagged, index, bad="keep", observe=asked).collect()
+    assert asked.get == {"matches": sum(wanted().values()), "bad": 1}
+
+
+@pytest.mark.parametrize("rows", [[["jazz"], None], [["jazz"], [None]]])
+def test_a_first_build_that_fails_leaves_nothing(spark, tmp_path, rows):
+    with pytest.raises(my.ParseError, match="a subscription of key 1"):
+        ms.build(subscriptions(spark, rows), tmp_path / "a.index")
+    assert not (tmp_path / "a.index").exists()
