@@ -1,6 +1,6 @@
 """Match all convertible Sigma rules with all recorded Windows events: speed, and a check of every answer.
 
-    python -m benchmarks.scale.sigma [--every N] [--loop-events N]
+    python -m benchmarks.scale.sigma [--every N] [--loop-events N] [--spark]
 
 Builds an index of the rules, matches all events (or every N-th) with one thread, and compares every
 pair of an event and a rule with the oracle of the engine. There are 891 million pairs. The oracle is
@@ -10,6 +10,9 @@ answers cover all pairs). Then two loops over the rules in plain Python match a 
 the oracle itself, and a Python function for each rule (`benchmarks.shared.python_functions`), which is
 faster. Their matches are compared, too.
 
+`--spark` also matches all events in Spark, from Parquet files to Parquet files, and compares these pairs with the
+ones that the oracle has confirmed.
+
 Times are processor time of the one thread. Exits with an error and the first differences if there are
 any; otherwise appends a JSON line to benchmarks/results/sigma.jsonl.
 """
@@ -18,6 +21,7 @@ import argparse
 import json
 import statistics
 import sys
+import tempfile
 import time
 from itertools import islice, pairwise
 from pathlib import Path
@@ -25,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from benchmarks.shared import python_functions
 from benchmarks.shared.judge import Judge
 
@@ -120,6 +125,35 @@ def loops(texts: list[str], events: pa.Array, matches: Any, n_events: int) -> di
     return rates
 
 
+def in_spark(index: my.PredicateIndex, events: pa.Array, matches: Any) -> dict[str, float]:
+    """Match in Spark, and compare every pair."""
+    from matchyard.spark import match_files, session
+
+    spark = session(cores=2)
+    with tempfile.TemporaryDirectory() as folder:
+        index.save(f"{folder}/index")
+        table = pa.table({"id": np.arange(len(events)), "event": events})
+        for number, start in enumerate(range(0, len(events), 1 << 15)):
+            pq.write_table(table.slice(start, 1 << 15), f"{folder}/{number}.parquet")
+        files = [f"{folder}/{number}.parquet" for number in range(number + 1)]
+        for _ in range(2):  # the first pass starts workers
+            done = match_files(
+                files,
+                f"{folder}/index",
+                f"{folder}/out",
+                event="event",
+                overwrite=True,
+                spark=spark,
+            )
+        pairs = pq.read_table(f"{folder}/out").sort_by([("id", "ascending"), ("key", "ascending")])
+    spark.stop()
+    expected = matches.to_arrow().sort_by([("event", "ascending"), ("key", "ascending")])
+    for name, other in (("id", "event"), ("key", "key")):
+        if not np.array_equal(pairs[name].to_numpy(), expected[other].to_numpy()):
+            sys.exit("the pairs of Spark are others")
+    return {"spark_s": done.seconds, "spark_matches": done.matches}
+
+
 def summary(values: dict[str, Any]) -> list[tuple[str, str]]:
     """The results in words."""
     n_events, fast = values["events"], values["events"] / values["match_s"]
@@ -146,6 +180,7 @@ def summary(values: dict[str, Any]) -> list[tuple[str, str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--every", type=int, default=1, help="take every N-th event")
+    parser.add_argument("--spark", action="store_true", help="match in Spark, too")
     parser.add_argument("--loop-events", type=int, default=2000, help="events of the Python loops")
     given = parser.parse_args()
     source: Any = my.workload("predicates", "sigma", sys.maxsize)
@@ -159,6 +194,10 @@ def main() -> None:
         "build_s": build_s, "match_s": match_s, **measure_stages(index, events),
         **compare(texts, events, matches), **loops(texts, events, matches, given.loop_events),
     }  # fmt: skip
+    if given.spark:
+        values |= in_spark(index, events, matches)
+        rate = len(events) / values["spark_s"]
+        print(f"in Spark: {values['spark_matches']:,} pairs, the same ones; {rate:,.0f} events/s")
     for name, what in summary(values):
         print(f"{name:<28}{what}")
     with RESULTS.open("a") as file:

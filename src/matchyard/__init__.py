@@ -15,6 +15,7 @@ from typing import Any as _Any
 from matchyard.threads.forks import loading as _loading
 
 if _TYPE_CHECKING:
+    from matchyard.detections import sigma
     from matchyard.engine import ENGINES
     from matchyard.engines.predicates.language import field
     from matchyard.errors import (
@@ -57,6 +58,7 @@ _HOMES = {
     "field": "engines.predicates.language",
     "interface_key": "forwarding",
     "open": "opening",
+    "sigma": "detections",
     "topology": "networks",
     "workload": "opening",
 }
@@ -64,7 +66,7 @@ _HOMES = {
 __all__ = [
     "ENGINES", "DeviceError", "Estimate", "Index", "Matches", "MatchyardError", "Network",
     "ParseError", "PredicateIndex", "StagedWarning", "StorageError", "TagIndex", "TwigIndex", "UsageError", "Work",
-    "__version__", "algorithms", "create", "field", "interface_key", "open", "topology", "workload",
+    "__version__", "algorithms", "create", "field", "interface_key", "open", "sigma", "topology", "workload",
 ]  # fmt: skip
 
 

@@ -54,10 +54,16 @@ def build(
     ] = None,
     format: Format = None,
 ) -> None:
-    """Build an index from a file of subscriptions and save it."""
+    """Build an index from a file of subscriptions and save it.
+
+    With the engine sigma, from a folder or archive of Sigma rules; the keys are their ids.
+    """
     import matchyard as my
     from matchyard.cli.rows import located, rows_of
 
+    if engine == "sigma":
+        build_sigma(subscriptions, output, bad)
+        return
     index = my.create(engine, algorithm, read_options(option))
     done = 0
     column = column or index.subscription_column
@@ -77,6 +83,26 @@ def build(
         f"{output}: {facts['subscriptions']:,} subscriptions, {facts['distinct']:,} distinct, "
         f"{facts['names']:,} names, {facts['index_bytes'] / 1e6:,.1f} MB"
     )
+
+
+def build_sigma(rules: str, output: Path, bad: Path | None) -> None:
+    """Build an index of Sigma rules, and say which ones are left out, by reason."""
+    import json
+    from collections import Counter
+
+    import matchyard as my
+
+    found = my.sigma(rules)
+    progress("compiling")
+    found.save(output)
+    if bad is not None:
+        lines = [json.dumps(rule._asdict(), ensure_ascii=False) + "\n" for rule in found.left]
+        bad.write_text("".join(lines))
+    summary(f"{output}: {len(found.rules):,} rules, described in {output}/rules.parquet")
+    reasons = Counter(rule.reason.partition(" %")[0] for rule in found.left)
+    if reasons:
+        told = ", ".join(f"{reason} {n:,}" for reason, n in reasons.most_common())
+        summary(f"{len(found.left):,} rules are not supported: {told}")
 
 
 def match(

@@ -1,3 +1,6 @@
 """Functions that run in Spark workers."""
 
-__all__ = ["build", "job", "match", "notes", "records", "rows", "shards"]
+__all__ = [
+    "build", "changes", "job", "match", "match_files", "notes", "records", "rows", "shards",
+    "sources",
+]  # fmt: skip

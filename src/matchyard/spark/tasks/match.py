@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from matchyard import shards
 from matchyard.errors import ParseError
-from matchyard.spark.tasks.job import Batches, MatchJob, open_for, with_version
+from matchyard.spark.tasks.job import Batches, MatchJob, open_for, open_index, with_version
 from matchyard.spark.tasks.notes import noted
 from matchyard.spark.tasks.rows import Layout
 
@@ -41,6 +42,18 @@ def matched(index: Any, layout: Layout, ids: list[pa.Array], events: pa.Array) -
             names, matches = [column.filter(good) for column in names], find(some.filter(good))
         yield from layout.rows(names, matches)
         layout.learn(len(some), matches.work.matches)
+
+
+def explain_rows(
+    path: str, version: str, event: int, key: int, into: str, batches: Batches
+) -> Batches:
+    """Add a column with the reasons of pairs, given the numbers of their columns."""
+    index = open_index(path, version, "cpu")
+    for batch in batches:
+        shards.renew(path, version)
+        pairs = zip(batch.column(event).to_pylist(), batch.column(key).to_pylist(), strict=True)
+        why = [None if None in pair else index.explain(*pair) for pair in pairs]
+        yield batch.append_column(into, pa.array(why, pa.string()))
 
 
 def sift(

@@ -7,6 +7,7 @@ Windows events of the Security-Datasets.
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from matchyard.engines.predicates.workload import sigma
+from matchyard.engines.predicates.language import sigma
 from matchyard.engines.predicates.workload.draws import draw_fractions, draw_names
 from matchyard.engines.predicates.workload.generated import Workload, constraints
 from matchyard.engines.workloads import path_of
@@ -160,7 +161,8 @@ def _windows(path: Path) -> pa.Array:
 
 @cache
 def _rules(path: Path) -> tuple[list[sigma.Rule], dict[str, int]]:
-    return sigma.read(path)
+    rules, left = sigma.read(path)
+    return rules, dict(Counter(rule.reason for rule in left).most_common())
 
 
 class Detections(Workload):

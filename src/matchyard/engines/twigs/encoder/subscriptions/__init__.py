@@ -1,3 +1,3 @@
 """Encode twigs of any form as numbers, and decode them. Read `terms.py` first."""
 
-__all__ = ["decoding", "intake", "vocabulary"]
+__all__ = ["decoding", "intake", "terms", "vocabulary"]

@@ -1,10 +1,11 @@
 """Sigma detection rules as predicates: the part of their language that has the same meaning here.
 
 Selections of fields, lists, `contains`, `startswith`, `endswith`, `all`, `windash`, `cased`, `cidr`,
-`exists`, comparisons and wildcards are mapped; so are conditions with `and`, `or`, `not` and `1 of`
-or `all of` selections. Texts match whatever their case, as Sigma says. A number is matched by its
-text, too, since logs write numbers as texts; `null` is an attribute that is null or absent. What a
-rule says about its log source is left out. Other rules are counted by what is missing (`REASONS`).
+`exists`, comparisons, wildcards and `base64`, `base64offset` and `wide` are mapped; so are regular expressions that
+find few texts, placeholders whose values are given, and conditions with `and`, `or`, `not` and `1 of` or `all of`
+selections. Texts match whatever their case, as Sigma says. A number is matched by its text, too, since
+logs write numbers as texts; `null` is an attribute that is null or absent. What a rule says about its
+log source is left out. For other rules there is a reason.
 """
 
 from __future__ import annotations
@@ -12,25 +13,25 @@ from __future__ import annotations
 import json
 import re
 import tarfile
-from collections import Counter
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from importlib import import_module
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from matchyard.engines.predicates.language.finite_patterns import finite
 from matchyard.errors import UsageError
 
-REASONS = {
-    "re": "regular expression",
-    "expand": "placeholder",
-    "base64": "encoded value",
-    "base64offset": "encoded value",
-    "wide": "encoded value",
-    "utf16": "encoded value",
-    "fieldref": "comparison of two fields",
+_REASONS = {"fieldref": "comparison of two fields"}
+_ENCODINGS = {
+    "wide": "utf-16-le",
+    "utf16le": "utf-16-le",
+    "utf16be": "utf-16-be",
+    "utf16": "utf-16",
 }
+_PLACEHOLDER = re.compile(r"%([^%\s]+)%")
 _AFFIXES = {"contains": ("*", "*"), "startswith": ("", "*"), "endswith": ("*", "")}
 _COMPARISONS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 _DASH = re.compile(r"\B[-/]\b")
@@ -46,48 +47,106 @@ class Rule(NamedTuple):
 
     title: str
     text: str  # in the language of predicates
+    id: str
+    level: str
+    status: str
+    tags: tuple[str, ...]
+    file: str
+
+
+class Left(NamedTuple):
+    """A rule that was not mapped."""
+
+    title: str
+    reason: str
+    id: str
+    file: str
 
 
 class Unmapped(Exception):
     """A rule needs something that predicates do not have."""
 
 
-def read(path: Path) -> tuple[list[Rule], dict[str, int]]:
-    """The rules of an archive that map, in order of their titles, and the others by reason."""
-    rules, unmapped = [], Counter[str]()
-    for document in _documents(path):
+Placeholders = Mapping[str, Sequence[str]]
+
+
+def read(path: Path, placeholders: Placeholders | None = None) -> tuple[list[Rule], list[Left]]:
+    """The rules of a folder, a file or an archive that map, in order of their titles, and the others."""
+    rules, left = [], []
+    for file, document in _documents(path):
+        title, number = str(document.get("title", file)), str(document.get("id", file))
         try:
-            rules.append(Rule(str(document["title"]), translate(document["detection"])))
+            if "broken" in document:
+                raise Unmapped(document["broken"])
+            if "detection" not in document:
+                raise Unmapped("correlation of rules")
+            text = translate(document["detection"], placeholders)
         except Unmapped as reason:
-            unmapped[str(reason)] += 1
-    return sorted(rules), dict(unmapped.most_common())
+            left.append(Left(title, str(reason), number, file))
+            continue
+        tags = tuple(map(str, document.get("tags") or ()))
+        level, status = (str(document.get(name, "")) for name in ("level", "status"))
+        rules.append(Rule(title, text, number, level, status, tags, file))
+    return sorted(rules), sorted(left)
 
 
-def _documents(path: Path) -> Iterator[dict[str, Any]]:
+def _documents(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The documents of YAML files, each with the name of its file; a broken file has the field `broken`."""
     try:
         yaml = import_module("yaml")
     except ImportError:
         raise UsageError(
-            "Sigma rules are YAML: install PyYAML, e.g. pip install 'matchyard[bench]'"
+            "Sigma rules are YAML: install PyYAML, e.g. pip install 'matchyard[sigma]'"
         ) from None
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    with tarfile.open(path) as archive:
-        for member in archive:
-            file = archive.extractfile(member) if member.name.endswith(".yml") else None
-            for document in yaml.load_all(file.read(), loader) if file else ():
-                if isinstance(document, dict) and "detection" in document:
-                    yield document
+    for name, content in _files(path):
+        try:
+            for document in yaml.load_all(content, loader):
+                if isinstance(document, dict) and {"detection", "correlation"} & set(document):
+                    yield name, document
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            yield name, {"broken": f"no YAML: {str(error).splitlines()[0]}"}
 
 
-def translate(detection: dict[str, Any]) -> str:
+def _files(path: Path) -> Iterator[tuple[str, bytes]]:
+    if path.is_dir():
+        for file in sorted(path.rglob("*.y*ml")):
+            yield str(file.relative_to(path)), file.read_bytes()
+    elif path.suffix in (".yml", ".yaml"):
+        yield path.name, path.read_bytes()
+    elif path.exists():
+        try:
+            with tarfile.open(path) as archive:
+                for member in archive:
+                    content = (
+                        archive.extractfile(member)
+                        if member.name.endswith((".yml", ".yaml"))
+                        else None
+                    )
+                    if content is not None:
+                        yield member.name, content.read()
+        except tarfile.TarError as error:
+            raise UsageError(
+                f"{path} is no folder, YAML file or archive of rules: {error}"
+            ) from None
+    else:
+        raise UsageError(f"{path} does not exist; expected a folder of Sigma rules")
+
+
+def translate(detection: Any, placeholders: Placeholders | None = None) -> str:
     """The text of a rule's detection.
 
     >>> translate({"a": {"Image|endswith": ["cmd.exe", "sh.exe"]}, "condition": "a"})
     'Image in {suffix "cmd.exe" ignoring case, suffix "sh.exe" ignoring case}'
     """
-    conditions = detection["condition"]
+    conditions = detection.get("condition") if isinstance(detection, dict) else None
+    if not conditions or not all(
+        isinstance(one, str)
+        for one in ([conditions] if isinstance(conditions, str) else conditions)
+    ):
+        raise Unmapped("no condition")
     parts = [
-        _Condition(condition, detection).read()
+        _Condition(condition, detection, placeholders or {}).read()
         for condition in (conditions if isinstance(conditions, list) else [conditions])
     ]
     return _join(" or ", parts)
@@ -96,9 +155,10 @@ def translate(detection: dict[str, Any]) -> str:
 class _Condition:
     """A condition on selections, such as `selection and not 1 of filter_*`."""
 
-    def __init__(self, text: str, detection: dict[str, Any]) -> None:
+    def __init__(self, text: str, detection: dict[str, Any], placeholders: Placeholders) -> None:
         if "|" in text:
             raise Unmapped("aggregation")
+        self._placeholders = placeholders
         self._tokens, self._at, self._detection = _TOKEN.findall(text), 0, detection
 
     def read(self) -> str:
@@ -166,9 +226,9 @@ class _Condition:
             self._fail()
         detection = self._detection[name]
         maps = detection if isinstance(detection, list) else [detection]
-        if not all(isinstance(one, dict) for one in maps):
+        if not maps or not all(isinstance(one, dict) and one for one in maps):
             raise Unmapped("keywords")
-        return _join(" or ", [_map(one) for one in maps])
+        return _join(" or ", [_map(one, self._placeholders) for one in maps])
 
 
 def _join(word: str, parts: list[str]) -> str:
@@ -179,27 +239,49 @@ def _not(part: str) -> str:
     return f"not ({part})"
 
 
-def _map(fields: dict[str, Any]) -> str:
-    return _join(" and ", [_field(*key.split("|"), value=value) for key, value in fields.items()])
+def _map(fields: dict[str, Any], placeholders: Placeholders) -> str:
+    parts = [
+        _field(*str(key).split("|"), value=value, placeholders=placeholders)
+        for key, value in fields.items()
+    ]
+    return _join(" and ", parts)
 
 
-def _field(name: str, *modifiers: str, value: Any) -> str:
+_KNOWN = {
+    *_AFFIXES, *_COMPARISONS, *_ENCODINGS, "all", "base64", "base64offset", "cased", "cidr", "exists",
+    "expand", "i", "re", "windash",
+}  # fmt: skip
+
+
+def _field(name: str, *modifiers: str, value: Any, placeholders: Placeholders) -> str:
     """The condition that a field with its modifiers stands for."""
     if not name:
         raise Unmapped("keywords")
     for modifier in modifiers:
-        if modifier in REASONS:
-            raise Unmapped(REASONS[modifier])
-        if modifier not in (*_AFFIXES, *_COMPARISONS, "all", "windash", "cased", "cidr", "exists"):
-            raise Unmapped(f"modifier {modifier!r}")
+        if modifier not in _KNOWN:
+            raise Unmapped(_REASONS.get(modifier, f"modifier {modifier!r}"))
     name = _quoted_name(name)
     if "exists" in modifiers:
         exists = f"exists {name}"
         return exists if value else _not(exists)
     values = value if isinstance(value, list) else [value]
+    if "expand" in modifiers:
+        values = [one for text in values for one in _expanded(str(text), placeholders)]
     if "all" in modifiers:
         return _join(" and ", [_one_of(name, modifiers, [one]) for one in values])
     return _one_of(name, modifiers, values)
+
+
+def _expanded(text: str, placeholders: Placeholders) -> Iterator[str]:
+    """A text with each value of its placeholder."""
+    found = _PLACEHOLDER.search(text)
+    if found is None:
+        yield text
+        return
+    if found[1] not in placeholders:
+        raise Unmapped(f"placeholder %{found[1]}%")
+    for value in placeholders[found[1]]:
+        yield from _expanded(text[: found.start()] + str(value) + text[found.end() :], placeholders)
 
 
 def _quoted_name(name: str) -> str:
@@ -233,13 +315,46 @@ def _tests(modifiers: tuple[str, ...], value: Any) -> Iterator[str]:
     if "cidr" in modifiers:
         yield f"cidr {json.dumps(value)}"
         return
+    if "re" in modifiers:
+        yield from _of_regex(str(value), "i" in modifiers)
+        return
     is_plain = not set(modifiers) & set(_AFFIXES)
     if not isinstance(value, str) or (is_plain and re.fullmatch(r"0|[1-9][0-9]{0,17}", value)):
         yield str(value).lower()  # a number, true or false
     before, after = next((_AFFIXES[m] for m in modifiers if m in _AFFIXES), ("", ""))
     text = value if isinstance(value, str) else str(value).lower()
+    if any(modifier in (*_ENCODINGS, "base64", "base64offset") for modifier in modifiers):
+        for encoded in _encoded(text, modifiers):
+            yield _match(f"{before}{encoded}{after}", "cased" in modifiers)
+        return
     for variant in _variants(text) if "windash" in modifiers else [text]:
         yield _match(f"{before}{_protect(variant, after)}{after}", "cased" in modifiers)
+
+
+def _encoded(text: str, modifiers: tuple[str, ...]) -> Iterator[str]:
+    """A text as it is found within what was encoded: at any of three places, for `base64offset`."""
+    if not {"base64", "base64offset"} & set(modifiers) or len(_split(text)) > 1:
+        raise Unmapped("encoded value")
+    [literal] = _split(text)
+    coding = next((_ENCODINGS[one] for one in modifiers if one in _ENCODINGS), "utf-8")
+    data = literal.encode(coding)
+    if "base64" in modifiers:
+        yield b64encode(data).decode()
+        return
+    for shift, start in enumerate((0, 2, 3)):
+        end = (None, -3, -2)[(len(data) + shift) % 3]
+        yield b64encode(b" " * shift + data).decode()[start:end]
+
+
+def _of_regex(pattern: str, ignores_case: bool) -> Iterator[str]:
+    """The tests for the texts that a regular expression finds, if they are few."""
+    found = finite(pattern)
+    if found is None:
+        raise Unmapped("regular expression")
+    for text in found.texts:
+        escaped = re.sub(r"([*?\\])", r"\\\1", text)
+        whole = f"{'' if found.at_start else '*'}{escaped}{'' if found.at_end else '*'}"
+        yield _match(whole, not (ignores_case or found.ignores_case))
 
 
 def _protect(text: str, after: str) -> str:

@@ -1,0 +1,77 @@
+"""What a build reads: a DataFrame once, Parquet files in the tasks."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import matchyard as my
+from matchyard import spark as ms
+from tests.spark.frames import ROWS, TAGS, events, found, wanted
+
+
+def write_files(folder, keys=range(14)):
+    folder.mkdir()
+    for number, (start, stop) in enumerate([(0, 5), (5, 6), (6, 6), (6, 14)]):
+        table = pa.table({"n": range(start, stop), "tags": pa.array(ROWS[start:stop], TAGS),
+                          "key": pa.array(list(keys)[start:stop])})  # fmt: skip
+        pq.write_table(table, folder / f"{number}.parquet", row_group_size=3)
+    (folder / "_SUCCESS").touch()
+    (folder / ".hidden.parquet").write_text("no Parquet")
+
+
+@pytest.mark.parametrize("n_shards", [None, 3])
+@pytest.mark.parametrize("keys", [range(14), [f"user {n % 5}" for n in range(14)]])
+def test_tasks_read_parquet_files_themselves(spark, tmp_path, n_shards, keys):
+    write_files(tmp_path / "files", keys)
+    path = tmp_path / "a.index"
+    built = ms.build(path=path, paths=str(tmp_path / "files"), shards=n_shards, spark=spark)
+    assert built.subscriptions == 14
+    assert found(ms.match(events(spark), path)) == wanted(keys=list(keys))
+    some = [str(tmp_path / "files" / f"{number}.parquet") for number in (0, 1)]
+    assert ms.build(path=path, paths=some, spark=spark).subscriptions == 6
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"paths": "nowhere"}, "nowhere does not exist"),
+        ({"paths": "files", "subscription": "words"}, "no column '`words`'"),
+        ({"paths": "files", "key": "tags"}, "keys are integers of up to 64 bits or strings"),
+        ({"paths": "empty"}, "no Parquet files"),
+        ({"paths": "broken"}, "cannot be read as Parquet"),
+        ({}, "one of them"),
+        ({"paths": "files", "path": ""}, "needs the path"),
+    ],
+)
+def test_files_that_cannot_be_built_from_are_told(spark, tmp_path, given, words):
+    write_files(tmp_path / "files")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken/a.parquet").write_text("no Parquet")
+    given = {"path": tmp_path / "a.index", "spark": spark, **given}
+    if "paths" in given:
+        given["paths"] = str(tmp_path / given["paths"])
+    with pytest.raises(my.MatchyardError, match=words):
+        ms.build(**given)
+    assert not (tmp_path / "a.index").exists()
+
+
+@pytest.mark.parametrize("n_shards", [None, 1, 2])
+def test_a_source_is_read_once(spark, tmp_path, n_shards):
+    log = tmp_path / "reads"
+
+    def rows(batches):
+        for _ in batches:
+            with log.open("a") as file:
+                file.write("read\n")
+            last = [f"tag {random.random()}"]  # another one each time
+            yield pa.record_batch({"tags": pa.array([*ROWS, last], TAGS), "key": range(15)})
+
+    frame = spark.range(0, 1, 1, 1).mapInArrow(rows, "tags array<string>, key bigint")
+    assert ms.build(frame, tmp_path / "a.index", shards=n_shards).subscriptions == 15
+    assert log.read_text() == "read\n"
+    assert found(ms.match(events(spark), tmp_path / "a.index")) == wanted()

@@ -1,0 +1,154 @@
+"""Sigma rules: read from folders and archives, matched by their ids, listed if they cannot be."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import matchyard as my
+from matchyard.cli import app
+from matchyard.engines.predicates.language.finite_patterns import finite
+
+WHOAMI = """
+title: Who am I
+id: 7ef7
+level: high
+tags: [attack.discovery, attack.t1033]
+detection:
+  selection: {Image|endswith: '\\whoami.exe'}
+  filter: {User|contains: SYSTEM}
+  condition: selection and not filter
+"""
+KEYWORDS = "title: Words\nid: 0001\ndetection: {keywords: [mimikatz], condition: keywords}\n"
+CORRELATION = "title: Many\nid: 0002\ncorrelation: {type: event_count}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "rules/windows").mkdir(parents=True)
+    (tmp_path / "rules/windows/whoami.yml").write_text(WHOAMI)
+    (tmp_path / "rules/words.yaml").write_text(KEYWORDS + "---\n" + CORRELATION)
+    (tmp_path / "rules/broken.yml").write_text("title: [")
+    (tmp_path / "rules/README.md").write_text("no rule")
+    (tmp_path / "rules/other.yml").write_text("a: 1")
+    return tmp_path / "rules"
+
+
+def test_rules_are_matched_by_their_ids_and_the_others_are_listed(folder: Path) -> None:
+    found = my.sigma(folder)
+    index = found.index()
+    assert index.match_one({"Image": r"C:\Windows\System32\WHOAMI.exe", "User": "ada"}) == ["7ef7"]
+    assert index.match_one({"Image": r"C:\whoami.exe", "User": "NT AUTHORITY\\SYSTEM"}) == []
+    left = {rule.id: rule.reason.partition(":")[0] for rule in found.left}
+    assert left == {"1": "keywords", "2": "correlation of rules", "broken.yml": "no YAML"}
+    [row] = found.table().to_pylist()
+    assert (row["title"], row["level"], row["file"]) == ("Who am I", "high", "windows/whoami.yml")
+    assert row["tags"] == ["attack.discovery", "attack.t1033"]
+
+
+def test_an_archive_and_one_file_are_read_like_a_folder(folder: Path, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "rules.tar.gz", "w:gz") as archive:
+        archive.add(folder, "rules")
+    assert [rule.id for rule in my.sigma(tmp_path / "rules.tar.gz").rules] == ["7ef7"]
+    assert [rule.id for rule in my.sigma(folder / "windows/whoami.yml").rules] == ["7ef7"]
+    for wrong, words in (
+        (tmp_path / "nowhere", "does not exist"),
+        (folder / "README.md", "is no folder"),
+    ):
+        with pytest.raises(my.UsageError, match=words):
+            my.sigma(wrong)
+
+
+def test_the_command_line_builds_from_rules(folder: Path, tmp_path: Path) -> None:
+    out, bad = tmp_path / "detect.index", tmp_path / "left.jsonl"
+    done = CliRunner().invoke(
+        app, ["build", "sigma", str(folder), "-o", str(out), "--bad", str(bad)]
+    )
+    assert done.exit_code == 0, done.output
+    assert "1 rules" in done.output
+    assert "3 rules are not supported" in done.output
+    assert my.open(out).match_one({"Image": "\\whoami.exe"}) == ["7ef7"]
+    assert pq.read_table(out / "rules.parquet")["title"].to_pylist() == ["Who am I"]
+    assert len([json.loads(line) for line in bad.read_text().splitlines()]) == 3
+
+
+def rule(selection: dict[str, Any]) -> dict[str, Any]:
+    return {"title": "t", "id": "1", "detection": {"s": selection, "condition": "s"}}
+
+
+def index_of(tmp_path: Path, selection: dict[str, Any], **given: Any) -> my.PredicateIndex:
+    (tmp_path / "rule.yml").write_text(json.dumps(rule(selection)))
+    return my.sigma(tmp_path / "rule.yml", **given).index()
+
+
+def test_placeholders_get_their_values(tmp_path: Path) -> None:
+    selection = {"Host|expand": "%Hosts%-%Sites%"}
+    assert my.sigma.__name__ == "sigma"
+    (tmp_path / "rule.yml").write_text(json.dumps(rule(selection)))
+    assert my.sigma(tmp_path / "rule.yml").left[0].reason == "placeholder %Hosts%"
+    values = {"Hosts": ["a", "b"], "Sites": ["x"]}
+    index = index_of(tmp_path, selection, placeholders=values)
+    assert [index.match_one({"Host": host}) for host in ("a-x", "B-X", "c-x")] == [["1"], ["1"], []]
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
+@pytest.mark.parametrize("modifiers", ["base64offset|contains", "wide|base64offset|contains"])
+def test_encoded_values_are_found_at_any_place(tmp_path: Path, before: str, modifiers: str) -> None:
+    index = index_of(tmp_path, {f"c|{modifiers}": "IEX (New"})
+    coding = "utf-16-le" if "wide" in modifiers else "utf-8"
+    text = base64.b64encode(f"{before}IEX (New-Object x)".encode(coding)).decode()
+    assert index.match_one({"c": f"powershell {text}"}) == ["1"]
+    assert index.match_one({"c": f"powershell {text[::-1]}"}) == []
+
+
+_PIECES = st.sampled_from(
+    [
+        "a",
+        "b",
+        "[ab]",
+        r"\.",
+        "a?",
+        "(a|bc)",
+        "b{1,2}",
+        r"\d",
+        "a+",
+        ".*",
+        "^",
+        "$",
+        r"\s",
+        "[^a]",
+        "x*",
+    ]
+)
+
+
+@given(
+    st.lists(_PIECES, min_size=1, max_size=4), st.lists(st.sampled_from("abcx.1 \n"), max_size=6)
+)
+def test_a_finite_pattern_finds_what_the_regular_expression_finds(
+    pieces: list[str], text: list[str]
+) -> None:
+    pattern, value = "".join(pieces), "".join(text)
+    found = finite(pattern)
+    if found is None:
+        return
+
+    def is_at(one: str) -> bool:
+        if found.at_start and found.at_end:
+            return value == one
+        if found.at_start or found.at_end:
+            return value.startswith(one) if found.at_start else value.endswith(one)
+        return one in value
+
+    expected = re.search(pattern.replace("$", r"\Z"), value, re.ASCII) is not None
+    assert any(map(is_at, found.texts)) == expected
