@@ -1,4 +1,4 @@
-"""The code on the pages about services and results runs."""
+"""The code on the pages about services, results and Sigma rules runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("name", ["service.md", "results.md"])
+@pytest.mark.parametrize("name", ["service.md", "results.md", "sigma.md"])
 def test_the_code_on_the_page_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

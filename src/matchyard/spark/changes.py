@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -126,12 +128,12 @@ def follow_changes(
     shards.current_version(place)  # refuse a missing index before anything runs
     asked = {"subscription": subscription, "key": key, "op": op, "order": order}
 
-    def apply(batch: DataFrame, number: int) -> None:
-        apply_changes(batch, place, number, segments, asked)
+    state = place_of(checkpoint)
 
-    writer = stream.writeStream.foreachBatch(apply).option(
-        "checkpointLocation", os.fspath(checkpoint)
-    )
+    def apply(batch: DataFrame, number: int) -> None:
+        apply_changes(batch, place, (_query_of(batch, state), number), segments, asked)
+
+    writer = stream.writeStream.foreachBatch(apply).option("checkpointLocation", state)
     if name is not None:
         writer = writer.queryName(name)
     if trigger is not None:
@@ -140,10 +142,13 @@ def follow_changes(
 
 
 def apply_changes(
-    batch: DataFrame, path: str, number: int, segments: int, columns: Mapping[str, Any]
+    batch: DataFrame,
+    path: str,
+    transaction: tuple[str, int],
+    segments: int,
+    columns: Mapping[str, Any],
 ) -> None:
     """Apply one micro-batch of changes, unless it is applied already; compact if there are many segments."""
-    transaction = (_query_of(batch), number)
     with plain_errors():
         netted = changes(batch, path, **columns)
         made = append(netted, path, "subscription", "key", transaction=transaction)
@@ -153,9 +158,13 @@ def apply_changes(
             _log.info("%s: %d segments became one", path, len(counts))
 
 
-def _query_of(batch: DataFrame) -> str:
+def _query_of(batch: DataFrame, checkpoint: str) -> str:
     """The id of the streaming query that a micro-batch belongs to; it survives restarts."""
-    name: str | None = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-    if name is None:
-        raise UsageError("changes are followed in a running stream, and this is none")
-    return name
+    try:
+        name = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        if name is not None:
+            return str(name)
+    except (PySparkException, AttributeError):  # over Connect
+        pass
+    with shards.opened(f"{checkpoint}/metadata") as file:  # Spark writes it before the first batch
+        return str(json.loads(file.read())["id"])
