@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test torture lint bench wheels lock clean
+.PHONY: help install demo test torture lint bench wheels spark-versions lock clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 install: $(READY)  ## make the environment in .venv, with the locked versions of everything
 
@@ -41,10 +41,19 @@ bench: install  ## compare the algorithms on the standard workloads
 wheels: install  ## build a wheel with compiled kernels, for this Python and kind of machine, into dist/
 	$(BIN)/python release/wheels.py
 
+spark-versions: install  ## run the tests of Spark on 4.0, 4.1 and the newest, each in .venvs/ (SPARKS=, TESTS=)
+	$(BIN)/python -m pip freeze --exclude pyspark --exclude-editable > $(VENV)/others.txt
+	for spark in $(or $(SPARKS),4.0 4.1 4); do \
+	  $(PYTHON) -m venv .venvs/spark-$$spark && \
+	  .venvs/spark-$$spark/bin/python -m pip install --quiet -r $(VENV)/others.txt "pyspark[connect]==$$spark.*" && \
+	  .venvs/spark-$$spark/bin/python -m pip install --quiet --no-deps --no-build-isolation -e . && \
+	  .venvs/spark-$$spark/bin/python -m pytest --slow $(or $(TESTS),tests/spark) || exit 1; \
+	done
+
 lock: install  ## renew requirements.lock from pyproject.toml
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra network --extra plot --extra spark --group dev --generate-hashes --quiet --no-header --no-emit-index-url --no-emit-find-links -o requirements.lock
 
 clean:  ## remove the environment and everything that was built
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache demo
+	rm -rf $(VENV) .venvs dist build .pytest_cache .mypy_cache .ruff_cache demo
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -4,6 +4,7 @@ build, append, compact      subscriptions ─▶ an index, compiled in Spark's t
 changes, follow_changes     a feed of inserts, updates and deletes ─▶ what to append; as a stream
 retain                      how many old versions stay, and for how long
 match                       events ─▶ (event, key), batch or streaming
+evaluate                    what an index makes of events: counts, scores, differences, a page
 explain                     why an event matches a key, as one more column
 register, register_function the same in SQL, as a table function and as a scalar one
 match_files                 Parquet files of events ─▶ Parquet files of matches, in workers alone
@@ -28,6 +29,7 @@ from matchyard.spark import workloads
 from matchyard.spark.build import Built, append, build, compact, subscriptions
 from matchyard.spark.changes import changes, follow_changes
 from matchyard.spark.checks import plain_errors
+from matchyard.spark.evaluation import Evaluation, evaluate
 from matchyard.spark.explanations import explain
 from matchyard.spark.match import match
 from matchyard.spark.match_files import Matched, match_files
@@ -37,7 +39,8 @@ from matchyard.spark.sql import register, register_function
 from matchyard.spark.stream import Progress, Sample, to_files
 
 __all__ = [
-    "Built", "Matched", "Progress", "Sample", "append", "build", "changes", "compact", "explain",
-    "follow_changes", "geo", "match", "match_files", "plain_errors", "records", "register",
-    "register_function", "retain", "session", "subscriptions", "to_files", "workloads",
+    "Built", "Evaluation", "Matched", "Progress", "Sample", "append", "build", "changes", "compact",
+    "evaluate", "explain", "follow_changes", "geo", "match", "match_files", "plain_errors",
+    "records", "register", "register_function", "retain", "session", "subscriptions", "to_files",
+    "workloads",
 ]  # fmt: skip

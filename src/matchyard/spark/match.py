@@ -62,6 +62,7 @@ def match(
     explain: bool = False,
     device: str = "auto",
     observe: str | Observation | None = None,
+    at: str | None = None,
 ) -> DataFrame:
     """Match the column `event` of a DataFrame with an index at a path or address.
 
@@ -90,14 +91,17 @@ def match(
       on the CPU; with "gpu", a task without a usable GPU ends the job with the reason.
     * `observe`: Spark's metrics of a batch job, by a name or an `Observation`: the numbers of `matches` and of
       `bad` events. Streams have them anyway: see `Progress`.
+    * `at`: the number of a version to match with, such as "0003", instead of the current one.
     """
     _check_choices(strategy, output, bad, device)
     path = place_of(index)
-    use = shards.hold_current(path)
+    use = shards.hold_current(path) if at is None else shards.hold(path, at)
     manifest = shards.manifest_of(path, use.version)
     check_runs_on(device, manifest)
     if follow and not events.isStreaming:
         raise UsageError("follow is for streams: a batch job has one version, the current one")
+    if follow and at is not None:
+        raise UsageError("a stream follows versions or stays at one: follow or at")
     asked = event_of(events, event, manifest["engine"])
     names = [id] if isinstance(id, str) else list(id)
     ids = [column_of(events, name, "names of events") for name in names]

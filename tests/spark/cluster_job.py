@@ -1,0 +1,79 @@
+"""A job on a cluster, for `test_cluster.py`: build, match in both ways and stream; prints what it finds as JSON.
+
+python cluster_job.py MASTER FOLDER WHAT
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+import matchyard.spark as ms
+
+CONFIG = {
+    "spark.executor.memory": "1g",
+    "spark.executor.cores": "1",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.default.parallelism": "4",
+    "spark.task.maxFailures": "8",
+}
+
+
+def slow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows as they are; the first attempt at partition 1 takes long, so that Spark starts another one."""
+    context = TaskContext.get()
+    if context.partitionId() == 1 and context.attemptNumber() == 0:
+        time.sleep(40)
+    yield from batches
+
+
+def pairs(frame: Any) -> list[list[int]]:
+    return sorted([row.id, row.key] for row in frame.collect())
+
+
+def main(master: str, folder: Path, what: str) -> None:
+    config = {**CONFIG, "spark.master": master}
+    if what == "speculation":
+        config |= {
+            "spark.speculation": "true",
+            "spark.speculation.interval": "500ms",
+            "spark.speculation.minTaskRuntime": "1s",
+            "spark.speculation.multiplier": "1.1",
+            "spark.speculation.quantile": "0.5",
+        }
+    spark = ms.session(name=what, config=config)
+    rows = spark.read.parquet(str(folder / "subscriptions")).repartition(4)
+    if what == "speculation":
+        rows = rows.mapInArrow(slow, rows.schema)
+    index = str(folder / "a.index")
+    built = ms.build(rows, index, shards=4)
+    events = spark.read.parquet(str(folder / "events"))
+    found: dict[str, Any] = {"subscriptions": built.subscriptions}
+    found["replicated"] = pairs(ms.match(events, index, strategy="replicated"))
+    if what == "everything":
+        found["sharded"] = pairs(ms.match(events, index, strategy="sharded"))
+        ms.match_files(str(folder / "events"), index, folder / "files", overwrite=True, spark=spark)
+        found["files"] = pairs(spark.read.parquet(str(folder / "files")))
+        stream = spark.readStream.schema(events.schema).parquet(str(folder / "events"))
+        query = (
+            ms.match(stream, index, follow=True)
+            .writeStream.foreachBatch(ms.to_files(str(folder / "streamed")))
+            .option("checkpointLocation", str(folder / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        found["streamed"] = pairs(spark.read.parquet(str(folder / "streamed")))
+    spark.stop()
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])

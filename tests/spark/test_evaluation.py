@@ -1,0 +1,64 @@
+"""An index is evaluated: counts, scores against a truth, two versions, and one page."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import matchyard as my
+from matchyard import spark as ms
+from tests.spark.frames import EVENTS, ROWS, TAGS, changes, events, subscriptions, wanted
+
+
+@pytest.fixture
+def index(spark, tmp_path):
+    path = tmp_path / "a.index"
+    ms.build(subscriptions(spark), path)
+    return path
+
+
+def test_what_an_index_makes_of_events_is_counted(spark, index):
+    found = ms.evaluate(events(spark, [*EVENTS, None]), index, nearly=0.8)
+    per_event = [
+        sum(n for (event, _), n in wanted(unique=True).items() if event == e) for e in range(8)
+    ]
+    assert found.summary["events"] == found.events == 9
+    assert (found.summary["bad"], found.summary["unmatched"]) == (1, per_event.count(0))
+    assert found.summary["pairs"] == sum(per_event)
+    assert found.summary["most matches of an event"] == max(per_event)
+    counts = {row.key: row.events for row in found.per_key.collect()}
+    asked = wanted(unique=True)
+    assert counts == {key: sum(k == key for _, k in asked) for key in {k for _, k in asked}}
+    assert {row.key for row in found.silent.collect()} == set(range(len(ROWS))) - set(counts)
+    assert [row.key for row in found.loud.collect()] == [3]  # the empty set
+    assert [row.id for row in found.bad.collect()] == [8]
+    found.close()
+
+
+def test_scores_and_differences_from_a_truth(spark, index, tmp_path):
+    right = [(event, key) for event, key in wanted(unique=True)]
+    truth = spark.createDataFrame([*right[1:], (0, 12)], "id bigint, key bigint")
+    found = ms.evaluate(events(spark), index, truth=truth)
+    assert found.scores["missing"] == found.scores["extra"] == 1
+    assert found.scores["recall"] == pytest.approx(1 - 1 / len(right))
+    rows = {(row.id, row.key, row.difference) for row in found.differences.collect()}
+    assert rows == {(*right[0], "extra"), (0, 12, "missing")}
+    page = found.page(tmp_path / "page.html").read_text()
+    assert "Differences from the truth: 2" in page
+    assert page.count("<table>") >= 4
+    with pytest.raises(my.UsageError, match="the truth has no column 'key'"):
+        ms.evaluate(events(spark), index, truth=truth.select("id"))
+
+
+def test_two_versions_are_compared_on_the_same_events(spark, index):
+    ms.append(changes(spark, [("add", 50, ["rock"]), ("remove", 4, None)]), index)
+    tagged = spark.createDataFrame(
+        pa.table({"n": [1, 2], "tags": pa.array([["rock"], ["oslo"]], TAGS)})
+    )
+    found = ms.evaluate(tagged, index, id="n", before="0001")
+    rows = {(row.id, row.key, row.difference) for row in found.changed.collect()}
+    assert rows == {(1, 50, "new"), (2, 4, "gone")}
+    with pytest.raises(my.UsageError, match="nearly is a share"):
+        ms.evaluate(tagged, index, id="n", nearly=0)
+    with pytest.raises(my.StorageError, match="has no version 0009"):
+        ms.match(tagged, index, id="n", at="0009")
