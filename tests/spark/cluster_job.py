@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,14 @@ CONFIG = {
 }
 
 
-def slow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def slow(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows as they are; the first attempt at partition 1 takes long, so that Spark starts another one."""
     context = TaskContext.get()
-    if context.partitionId() == 1 and context.attemptNumber() == 0:
-        time.sleep(40)
+    if context.partitionId() == 1:
+        with Path(folder, "attempts").open("a") as file:
+            file.write(f"{context.attemptNumber()}\n")
+        if context.attemptNumber() == 0:
+            time.sleep(40)
     yield from batches
 
 
@@ -51,7 +55,7 @@ def main(master: str, folder: Path, what: str) -> None:
     spark = ms.session(name=what, config=config)
     rows = spark.read.parquet(str(folder / "subscriptions")).repartition(4)
     if what == "speculation":
-        rows = rows.mapInArrow(slow, rows.schema)
+        rows = rows.mapInArrow(partial(slow, str(folder)), rows.schema)
     index = str(folder / "a.index")
     built = ms.build(rows, index, shards=4)
     events = spark.read.parquet(str(folder / "events"))

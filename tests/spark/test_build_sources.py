@@ -39,7 +39,7 @@ def test_tasks_read_parquet_files_themselves(spark, tmp_path, n_shards, keys):
     ("given", "words"),
     [
         ({"paths": "nowhere"}, "nowhere does not exist"),
-        ({"paths": "files", "subscription": "words"}, "no column '`words`'"),
+        ({"paths": "files", "subscription": "words"}, "no column 'words'"),
         ({"paths": "files", "key": "tags"}, "keys are integers of up to 64 bits or strings"),
         ({"paths": "empty"}, "no Parquet files"),
         ({"paths": "broken"}, "cannot be read as Parquet"),
@@ -58,6 +58,14 @@ def test_files_that_cannot_be_built_from_are_told(spark, tmp_path, given, words)
     with pytest.raises(my.MatchyardError, match=words):
         ms.build(**given)
     assert not (tmp_path / "a.index").exists()
+
+
+def test_keys_of_another_type_than_in_the_first_file_are_refused(spark, tmp_path):
+    for number, keys in enumerate(([1], ["7"])):
+        table = pa.table({"tags": pa.array([["a"]], TAGS), "key": keys})
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    with pytest.raises(my.StorageError, match=r"1.parquet has keys of another type"):
+        ms.build(path=tmp_path / "a.index", paths=str(tmp_path), spark=spark)
 
 
 @pytest.mark.parametrize("n_shards", [None, 1, 2])

@@ -111,11 +111,8 @@ def test_a_worker_killed_during_a_build(data, tmp_path):
 def test_speculative_copies_of_tasks_do_no_harm(data, tmp_path):
     folder = fresh(data, tmp_path)
     with running(tmp_path / "cluster") as cluster:
-        start_s = time.monotonic()
         assert result(start(cluster, folder, "speculation"), cluster)["replicated"] == data[1]
-        assert time.monotonic() - start_s < 300
-        log = "".join(file.read_text() for file in (cluster.folder / "work").rglob("stderr"))
-    assert "executor killed" in log.lower() or "another attempt succeeded" in log.lower()
+    assert sorted((folder / "attempts").read_text().split()) == ["0", "1"]
     assert left_over(folder) == ["0001"]
 
 

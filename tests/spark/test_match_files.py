@@ -59,6 +59,30 @@ def test_files_are_matched_as_dataframes_are(spark, tmp_path, index, files, form
     assert "_SUCCESS" in entries(out)
 
 
+def test_an_output_never_replaces_its_input_or_a_file(tmp_path, index, files):
+    before = entries(files)
+    for output in (files, files / "out", tmp_path, index, index / "out"):
+        with pytest.raises(my.UsageError, match="lie within each other"):
+            ms.match_files(str(files), index, output, overwrite=True)
+    (tmp_path / "file").touch()
+    with pytest.raises(my.UsageError, match="is a file"):
+        ms.match_files(str(files), index, tmp_path / "file", overwrite=True)
+    assert entries(files) == before
+
+
+def test_columns_are_found_in_capitals_with_dots_and_beside_odd_types(spark, tmp_path, index):
+    folder = tmp_path / "what?x y"
+    folder.mkdir()
+    table = pa.table(
+        {"i.d": [7], "Tags": pa.array([["jazz"]], TAGS), "odd": pa.array([1.0], pa.float16())}
+    )
+    pq.write_table(table, folder / "0.parquet")
+    ms.match_files(str(folder), index, tmp_path / "ou?t", event="TAGS", id="i.d", spark=spark)
+    rows = pq.read_table(tmp_path / "ou?t").to_pylist()
+    assert sorted(row["key"] for row in rows) == [0, 3, 6]
+    assert {row["i.d"] for row in rows} == {7}
+
+
 def test_a_folder_is_replaced_only_if_asked(spark, tmp_path, index, files):
     out = tmp_path / "out"
     ms.match_files(str(files), index, out)
@@ -124,7 +148,7 @@ def test_no_matches_are_an_empty_folder(spark, tmp_path, index):
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [({"event": "words"}, "no column 'words'"), ({"id": "name"}, "no column '`name`'"),
+    [({"event": "words"}, "no column 'words'"), ({"id": "name"}, "no column 'name'"),
      ({"form": "rows"}, "form is 'rows'"), ({"bad": "drop"}, "bad is 'drop'")],
 )  # fmt: skip
 def test_wrong_arguments_are_told_before_anything_runs(tmp_path, index, files, given, words):

@@ -63,3 +63,14 @@ def test_alerts_are_explained(spark, tmp_path):
     assert rows["{"].why is None
     with pytest.raises(my.UsageError, match="a column 'key' already"):
         ms.explain(found, tmp_path / "a.index", event="line", into="key")
+
+
+def test_reasons_see_structs_and_maps_as_matching_does(spark, tmp_path):
+    rules = spark.createDataFrame([("not exists y", "a")], "rule string, key string")
+    ms.build(rules, tmp_path / "a.index", engine="predicates", subscription="rule")
+    for event in ("named_struct('x', 1, 'y', cast(null as int))", "map('x', 1, 'y', null)"):
+        events = spark.sql(f"SELECT 1 AS `i.d`, {event} AS `e.v`")
+        found = ms.match(events, tmp_path / "a.index", event="`e.v`", id=["`i.d`", "`e.v`"])
+        [row] = ms.explain(found, tmp_path / "a.index", event="e.v").collect()
+        assert row.key == "a"
+        assert not row.why.startswith("no match")

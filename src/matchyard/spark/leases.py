@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pyspark.sql import DataFrame
 
 from matchyard import shards
 
 
+@contextmanager
+def planning(path: str, at: str | None = None) -> Iterator[shards.Held]:
+    """Hold the current version or the given one while a plan is made; release it if that fails."""
+    use = shards.hold_current(path) if at is None else shards.hold_version(path, at)
+    try:
+        yield use
+    except BaseException:
+        shards.release(use)
+        raise
+
+
 def keeping(frame: DataFrame, use: shards.Held) -> DataFrame:
     """A DataFrame that holds a version as long as it exists.
 
-    Spark has no list of the DataFrames that are derived from it. Their version stays for an hour after this
-    one is gone, and for an hour after each task that uses it.
+    Spark has no list of the DataFrames that are derived from it. Their version stays for at least an hour after
+    this one is gone, and for an hour after each task that uses it.
     """
     weakref.finalize(frame, shards.release, use).atexit = False
     return frame

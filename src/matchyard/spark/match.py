@@ -28,7 +28,7 @@ from matchyard import shards
 from matchyard.errors import DeviceError, UsageError
 from matchyard.spark.checks import carried, check_choice, column_of, event_of, place_of
 from matchyard.spark.devices import DEVICES
-from matchyard.spark.leases import keeping
+from matchyard.spark.leases import keeping, planning
 from matchyard.spark.session import by_number
 from matchyard.spark.tasks.job import MatchJob
 from matchyard.spark.tasks.match import match_replicated
@@ -95,54 +95,54 @@ def match(
     """
     _check_choices(strategy, output, bad, device)
     path = place_of(index)
-    use = shards.hold_current(path) if at is None else shards.hold(path, at)
-    manifest = shards.manifest_of(path, use.version)
-    check_runs_on(device, manifest)
-    if follow and not events.isStreaming:
-        raise UsageError("follow is for streams: a batch job has one version, the current one")
-    if follow and at is not None:
-        raise UsageError("a stream follows versions or stays at one: follow or at")
-    asked = event_of(events, event, manifest["engine"])
-    names = [id] if isinstance(id, str) else list(id)
-    ids = [column_of(events, name, "names of events") for name in names]
-    string_keys = any(file[0] == "keys.arrow" for file in manifest["files"])
-    # The metrics of a stream include its version, so the column is there even if not asked for.
-    with_version = version or events.isStreaming
-    schema = result_schema(
-        events.select(*ids).schema, string_keys, output, with_version, bad == "keep"
-    )
-    job = MatchJob(
-        path,
-        use.version,
-        streaming=events.isStreaming,
-        follow=bool(follow),
-        record=place_of(follow) if isinstance(follow, str) else None,
-        # Over Connect, tasks of foreachBatch do not know their batch, but the moment at which it began.
-        stamped=bool(follow) and type(events).__module__.startswith("pyspark.sql.connect"),
-        names=schema.fieldNames(),
-        merged=False,
-        every=False,
-        unique=unique,
-        arrays=output == "arrays",
-        keep_bad=bad == "keep",
-        with_version=with_version,
-        string_keys=string_keys,
-        device=device,
-    )
-    choice = choose(manifest, strategy, worker_memory, events.sparkSession)
-    _announce(choice, explain)
-    selected = _select_events(events, ids, asked, job)
-    if choice.strategy == "replicated":
-        matched = selected.mapInArrow(partial(match_replicated, job), schema)
-    else:
-        matched = _sharded(selected, job, sum(manifest["segments"]), schema, len(ids))
-    if not events.isStreaming:
-        if observe is not None:
-            matched = matched.observe(observe, *_metrics(job))
-        return keeping(matched, use)
-    shards.release(use)  # streams record their versions themselves
-    observed = _observed(matched, job)
-    return observed if version else observed.drop("version")
+    with planning(path, at) as use:
+        manifest = shards.manifest_of(path, use.version)
+        check_runs_on(device, manifest)
+        if follow and not events.isStreaming:
+            raise UsageError("follow is for streams: a batch job has one version, the current one")
+        if follow and at is not None:
+            raise UsageError("a stream follows versions or stays at one: follow or at")
+        asked = event_of(events, event, manifest["engine"])
+        names = [id] if isinstance(id, str) else list(id)
+        ids = [column_of(events, name, "names of events") for name in names]
+        string_keys = shards.has_string_keys(manifest)
+        # The metrics of a stream include its version, so the column is there even if not asked for.
+        with_version = version or events.isStreaming
+        schema = result_schema(
+            events.select(*ids).schema, string_keys, output, with_version, bad == "keep"
+        )
+        job = MatchJob(
+            path,
+            use.version,
+            streaming=events.isStreaming,
+            follow=bool(follow),
+            record=place_of(follow) if isinstance(follow, str) else None,
+            # Over Connect, tasks of foreachBatch do not know their batch, but the moment at which it began.
+            stamped=bool(follow) and type(events).__module__.startswith("pyspark.sql.connect"),
+            names=schema.fieldNames(),
+            merged=False,
+            every=False,
+            unique=unique,
+            arrays=output == "arrays",
+            keep_bad=bad == "keep",
+            with_version=with_version,
+            string_keys=string_keys,
+            device=device,
+        )
+        choice = choose(manifest, strategy, worker_memory, events.sparkSession)
+        _announce(choice, explain)
+        selected = _select_events(events, ids, asked, job)
+        if choice.strategy == "replicated":
+            matched = selected.mapInArrow(partial(match_replicated, job), schema)
+        else:
+            matched = _sharded(selected, job, sum(manifest["segments"]), schema, len(ids))
+        if not events.isStreaming:
+            if observe is not None:
+                matched = matched.observe(observe, *_metrics(job))
+            return keeping(matched, use)
+        shards.release(use)  # streams record their versions themselves
+        observed = _observed(matched, job)
+        return observed if version else observed.drop("version")
 
 
 def _check_choices(strategy: str, output: str, bad: str, device: str) -> None:

@@ -21,12 +21,12 @@ from pyspark.sql import SparkSession
 
 from matchyard import shards
 from matchyard.errors import UsageError
-from matchyard.spark.checks import check_choice, column_of, event_of, place_of, plain_errors
+from matchyard.spark.checks import check_choice, event_of, place_of, plain_errors
 from matchyard.spark.devices import DEVICES
-from matchyard.spark.leases import keeping
+from matchyard.spark.leases import keeping, planning
 from matchyard.spark.match import check_runs_on, result_schema
 from matchyard.spark.session import find_session
-from matchyard.spark.sources import parquet_work
+from matchyard.spark.sources import ParquetWork, parquet_work
 from matchyard.spark.tasks.job import MatchJob
 from matchyard.spark.tasks.match_files import MATCHED, FilesJob, match_pieces
 
@@ -59,8 +59,9 @@ def match_files(
     """Match Parquet files with an index, and write the matches as Parquet files to a folder.
 
     Workers read and write the files themselves: this takes less than half the time of `match` between Spark's
-    own reading and writing. `events` are paths or addresses of files and folders. Columns and options are
-    those of `match`; `form` is its `output`. Every worker maps the whole index.
+    own reading and writing. `events` are paths or addresses of files and folders. Columns are those of the
+    files, not fields of structs; the options mean what they mean for `match`, and `form` is its `output`. Every
+    worker maps the whole index.
 
     The folder must not exist. With `overwrite` it is replaced, so a job that runs again writes nothing twice.
     """
@@ -68,40 +69,30 @@ def match_files(
     check_choice("bad", bad, ("raise", "keep"))
     check_choice("device", device, DEVICES)
     session = find_session(spark)
-    target = place_of(output)
-    if shards.exists(target) and not overwrite:
-        raise UsageError(f"{target} exists already: choose another folder, or overwrite=True")
-    start = time.perf_counter()
-    path = place_of(index)
-    use = shards.hold_current(path)
-    manifest = shards.manifest_of(path, use.version)
-    check_runs_on(device, manifest)
+    path, target = place_of(index), place_of(output)
     places = [place_of(one) for one in ([events] if isinstance(events, str) else events)]
-    work, columns, like = parquet_work(places, session)
-    event_of(like, event, manifest["engine"])
-    names = [id] if isinstance(id, str) else list(id)
-    ids = like.select(*(column_of(like, f"`{name}`", "names of events") for name in names)).schema
-    string_keys = any(file[0] == "keys.arrow" for file in manifest["files"])
-    schema = result_schema(ids, string_keys, form, version, bad == "keep")
-    job = MatchJob(
-        path, use.version, streaming=False, follow=False, record=None, stamped=False,
-        names=schema.fieldNames(), merged=False, every=form == "arrays", unique=unique,
-        arrays=form == "arrays", keep_bad=bad == "keep", with_version=version,
-        string_keys=string_keys, device=device,
-    )  # fmt: skip
-    scratch = _beside(target)
-    asked = like.columns if event is None else [event] if isinstance(event, str) else list(event)
-    written_as = _arrow_schema([columns.field(name) for name in names], job)
-    files_job = FilesJob(
-        job, work, names, asked, isinstance(event, str), f"{scratch}/tasks", written_as
-    )
+    _check_target(target, [path, *places], overwrite)
+    start = time.perf_counter()
+    with planning(path) as use:
+        files_job, scratch = _planned(
+            use,
+            parquet_work(places, session),
+            target,
+            event,
+            id,
+            unique,
+            form,
+            version,
+            bad,
+            device,
+        )
+        run = session.range(0, len(files_job.work), 1, len(files_job.work))
+        done = keeping(run.mapInArrow(partial(match_pieces, files_job), MATCHED), use)
     try:
         with plain_errors():
-            run = session.range(0, len(work), 1, len(work))
-            done = keeping(run.mapInArrow(partial(match_pieces, files_job), MATCHED), use)
             rows = done.toArrow().to_pylist()
         written = [row["file"] for row in rows]
-        shards.publish_files(written, f"{scratch}/whole", target)
+        shards.publish_files(written, shards.below(scratch, "whole"), target)
     finally:
         shards.remove_folder(scratch)
     n_events, n_matches, n_bad = (
@@ -111,6 +102,56 @@ def match_files(
     return Matched(use.version, n_events, n_matches, n_bad, len(written), seconds)
 
 
+def _check_target(target: str, others: Sequence[str], overwrite: bool) -> None:
+    """Refuse an output that is there already, or that shares a folder with the events or the index."""
+    for other in others:
+        if shards.is_within(target, other) or shards.is_within(other, target):
+            raise UsageError(f"the output {target} and {other} lie within each other")
+    if shards.is_file(target):
+        raise UsageError(f"{target} is a file; expected a folder, which may not be there yet")
+    if shards.exists(target) and not overwrite:
+        raise UsageError(f"{target} exists already: choose another folder, or overwrite=True")
+
+
+def _planned(
+    use: shards.Held,
+    work: ParquetWork,
+    target: str,
+    event: str | Sequence[str] | None,
+    id: str | Sequence[str],
+    unique: bool,
+    form: str,
+    version: bool,
+    bad: str,
+    device: str,
+) -> tuple[FilesJob, str]:
+    """The job of the tasks, and the folder that they write to."""
+    manifest = shards.manifest_of(use.path, use.version)
+    check_runs_on(device, manifest)
+    given = (
+        work.schema.names if event is None else [event] if isinstance(event, str) else list(event)
+    )
+    asked = [work.column(name, "events") for name in given]
+    names = [work.column(n, "names of events") for n in ([id] if isinstance(id, str) else id)]
+    like = work.like([*asked, *names])
+    quoted = [f"`{name}`" for name in asked]
+    event_of(like, quoted[0] if isinstance(event, str) else quoted, manifest["engine"])
+    string_keys = shards.has_string_keys(manifest)
+    ids = like.select(*(f"`{name}`" for name in names)).schema
+    schema = result_schema(ids, string_keys, form, version, bad == "keep")
+    job = MatchJob(
+        use.path, use.version, streaming=False, follow=False, record=None, stamped=False,
+        names=schema.fieldNames(), merged=False, every=form == "arrays", unique=unique,
+        arrays=form == "arrays", keep_bad=bad == "keep", with_version=version,
+        string_keys=string_keys, device=device,
+    )  # fmt: skip
+    written_as = _arrow_schema([work.schema.field(name) for name in names], job)
+    last = target.partition("?")[0].rstrip("/").rpartition("/")[2]
+    scratch = shards.beside(target, f".{last}.writing-{uuid.uuid4().hex[:12]}")
+    is_column, folder = isinstance(event, str), shards.below(scratch, "tasks")
+    return FilesJob(job, work.pieces, names, asked, is_column, folder, written_as), scratch
+
+
 def _arrow_schema(ids: list[pa.Field], job: MatchJob) -> pa.Schema:
     """The columns of the files, in the order of `result_schema`."""
     key = pa.string() if job.string_keys else pa.int64()
@@ -118,10 +159,3 @@ def _arrow_schema(ids: list[pa.Field], job: MatchJob) -> pa.Schema:
     kinds += [pa.int64()] * job.with_version + [pa.string()] * job.keep_bad
     rest = zip(job.names[len(ids) :], kinds, strict=True)
     return pa.schema([*ids, *(pa.field(name, kind) for name, kind in rest)])
-
-
-def _beside(target: str) -> str:
-    """A hidden folder beside the output, on the same file system."""
-    begin, mark, query = target.partition("?")
-    folder, _, name = begin.rstrip("/").rpartition("/")
-    return f"{folder}/.{name}.writing-{uuid.uuid4().hex[:12]}{mark}{query}"

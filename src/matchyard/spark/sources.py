@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PySparkTypeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -56,7 +56,10 @@ def parquet_source(
     paths: Sequence[str], subscription: str, key: str, engine: str, spark: SparkSession
 ) -> Source:
     """The rows of Parquet files, which tasks read themselves."""
-    work, _, empty = parquet_work(paths, spark)
+    found = parquet_work(paths, spark)
+    subscription = found.column(subscription, "subscriptions")
+    key = found.column(key, "keys")
+    empty, work = found.like([subscription, key]), found.pieces
     like = frame_source(empty, f"`{subscription}`", f"`{key}`", engine)
     read = partial(rows_of_files, work, subscription, key, like.string_keys)
     return Source(spark.range(0, len(work), 1, len(work)), read, like.string_keys)
@@ -67,7 +70,29 @@ class ParquetWork(NamedTuple):
 
     pieces: list[list[Piece]]  # what each task reads
     schema: pa.Schema
-    like: DataFrame  # an empty one, with the columns of the files
+    spark: SparkSession
+
+    def column(self, name: str, what: str) -> str:
+        """A column by its name, in capitals or not, as in Spark."""
+        plain = name[1:-1] if name[:1] == name[-1:] == "`" else name
+        names = self.schema.names
+        found = [one for one in names if one == plain] or [
+            one for one in names if one.lower() == plain.lower()
+        ]
+        if len(found) != 1:
+            raise UsageError(
+                f"no column {plain!r} for the {what}; found: {', '.join(names)} (fields of structs "
+                "cannot be named here)"
+            )
+        return str(found[0])
+
+    def like(self, names: Sequence[str]) -> DataFrame:
+        """An empty DataFrame with some of the columns."""
+        schema = pa.schema([self.schema.field(name) for name in dict.fromkeys(names)])
+        try:
+            return self.spark.createDataFrame([], from_arrow_schema(schema))
+        except PySparkTypeError as error:
+            raise UsageError(f"Spark has no such type of column: {error}") from None
 
 
 def parquet_work(paths: Sequence[str], spark: SparkSession) -> ParquetWork:
@@ -80,15 +105,14 @@ def parquet_work(paths: Sequence[str], spark: SparkSession) -> ParquetWork:
             schema = pq.read_schema(first)
         except (OSError, ValueError) as error:
             raise StorageError(f"{files[0].path} cannot be read as Parquet: {error}") from None
-    like = spark.createDataFrame([], from_arrow_schema(schema))
-    return ParquetWork(_dealt(files, n_cores(spark)), schema, like)
+    return ParquetWork(_dealt(files, n_cores(spark)), schema, spark)
 
 
 def index_source(path: str, version: str, spark: SparkSession) -> Source:
     """The subscriptions of a version."""
     manifest = shards.manifest_of(path, version)
     n_shards = max(1, sum(manifest["segments"]))
-    string_keys = any(file[0] == "keys.arrow" for file in manifest["files"])
+    string_keys = shards.has_string_keys(manifest)
     read = partial(rows_of_shards, path, version, sum(manifest["segments"]))
     return Source(spark.range(0, n_shards, 1, n_shards), read, string_keys)
 

@@ -52,7 +52,9 @@ def register(
         if kind not in _KINDS:
             raise UsageError(f"{what} is {kind!r}; expected 'bigint' or 'string'")
     schema = T.StructType([T.StructField("id", _KINDS[id]), T.StructField("key", _KINDS[key])])
-    rows = partial(_match_rows, f"sql-{uuid.uuid4().hex[:16]}", id, key == "string", unique, device)
+    rows = partial(
+        _match_rows, f"{shards.OF_SQL}{uuid.uuid4().hex[:16]}", id, key == "string", unique, device
+    )
     if hasattr(F, "arrow_udtf"):
 
         class Match:
@@ -156,13 +158,14 @@ def register_function(
     bound, kinds = {}, set()
     for label, place in indexes.items():
         use = shards.hold_current(place_of(place))
-        _held.append(use)
+        shards.release(use)  # the lease lasts until all are known to fit together
         bound[label] = (use.path, use.version)
-        files = shards.manifest_of(use.path, use.version)["files"]
-        kinds.add("string" if any(file[0] == "keys.arrow" for file in files) else "bigint")
+        manifest = shards.manifest_of(use.path, use.version)
+        kinds.add("string" if shards.has_string_keys(manifest) else "bigint")
     if len(kinds) != 1:
         found = "some of both" if kinds else "no index"
         raise UsageError(f"the keys of the indexes must be bigint or string, found {found}")
+    _held.extend(shards.hold_version(*one) for one in bound.values())
     [kind] = kinds
     find = partial(_keys_of, bound, kind == "string", unique, device)
     if hasattr(F, "arrow_udf"):

@@ -77,10 +77,16 @@ def create_file(path: str) -> Iterator[Any]:
         files.create_dir(name.rpartition("/")[0], recursive=True)
         with files.open_output_stream(name) as file:
             yield file
+    except StorageError:
+        raise
     except (OSError, ArrowException) as error:
-        if isinstance(error, StorageError):
-            raise
         raise StorageError(f"{path} cannot be written: {error}") from None
+
+
+def is_file(path: str) -> bool:
+    """True if there is a file, and not a folder."""
+    files, name = _files_at(path)
+    return bool(files.get_file_info(name).type == FileType.File)
 
 
 def exists(path: str) -> bool:
@@ -101,6 +107,29 @@ def remove_folder(path: str) -> None:
         return
 
 
+def below(path: str, name: str) -> str:
+    """The path or address of a file below a folder; an address may end in a query."""
+    begin, mark, query = path.partition("?") if is_remote(path) else (path, "", "")
+    return f"{begin.rstrip('/')}/{name}{mark}{query}"
+
+
+def beside(path: str, name: str) -> str:
+    """The path or address of a file or folder beside another one."""
+    begin, mark, query = path.partition("?") if is_remote(path) else (path, "", "")
+    return f"{begin.rstrip('/').rpartition('/')[0]}/{name}{mark}{query}"
+
+
+def is_within(path: str, other: str) -> bool:
+    """True if a path or address is another one or lies below it."""
+    ends = []
+    for one in (path, other):
+        if is_remote(one):
+            ends.append(one.partition("?")[0].rstrip("/"))
+        else:
+            ends.append(os.path.realpath(_files_at(one)[1]))
+    return ends[0] == ends[1] or ends[0].startswith(f"{ends[1]}/")
+
+
 def publish_files(written: Sequence[str], whole: str, target: str) -> None:
     """Make files the content of a folder, with `_SUCCESS`, in place of what is there. `whole` is a new folder
     on the same file system, in which they are collected."""
@@ -110,13 +139,19 @@ def publish_files(written: Sequence[str], whole: str, target: str) -> None:
     for path in written:
         _, name = _files_at(path)
         files.move(name, f"{folder}/{name.rpartition('/')[2]}")
-    is_store = is_remote(target)  # which has no folders that could be renamed
-    remove_folder(target)
-    if not is_store:
+    if not is_remote(target):
         with files.open_output_stream(f"{folder}/_SUCCESS"):
             pass
-        files.move(folder, end)
+        try:
+            if exists(target):
+                files.move(end, f"{folder}.before")  # it is removed with the scratch folder
+            else:
+                remove_folder(target)
+            files.move(folder, end)
+        except OSError as error:
+            raise StorageError(f"{target} cannot be written: {error}") from None
         return
+    remove_folder(target)  # a store has no folders that could be renamed
     for path in written:
         last = _files_at(path)[1].rpartition("/")[2]
         files.move(f"{folder}/{last}", f"{end}/{last}")
@@ -141,19 +176,21 @@ def parquet_files(path: str) -> list[Found]:
             raise StorageError(f"{path} does not exist")
         if info.type == FileType.File:
             return [Found(path, info.size)]
-        below = files.get_file_info(FileSelector(name, recursive=True))
+        entries = files.get_file_info(FileSelector(name, recursive=True))
     except (OSError, ArrowException) as error:
         if isinstance(error, StorageError):
             raise
         raise StorageError(f"{path} cannot be read: {error}") from None
-    begin, mark, query = path.partition("?")
     start = name.rstrip("/")
     found = []
-    for entry in sorted(below, key=lambda entry: entry.path):
+    for entry in sorted(entries, key=lambda entry: entry.path):
         rest = entry.path[entry.path.index(start) + len(start) :].lstrip("/")
-        hidden = any(part.startswith(("_", ".")) for part in rest.split("/"))
+        hidden = any(
+            part.startswith(".") or (part.startswith("_") and "=" not in part)
+            for part in rest.split("/")
+        )
         if entry.type == FileType.File and not hidden and entry.size:
-            found.append(Found(f"{begin.rstrip('/')}/{rest}{mark}{query}", entry.size))
+            found.append(Found(below(path, rest), entry.size))
     return found
 
 

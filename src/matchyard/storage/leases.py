@@ -23,8 +23,8 @@ from matchyard.storage import Contents, is_version
 from matchyard.storage.file_places import is_remote, local_path
 from matchyard.storage.object_store import Remote
 
-LEASE_S = 3600.0  # how long a version stays after its reader was last seen
-_RENEW_S = LEASE_S / 6
+LEASE_S = 5400.0  # so that a version stays for an hour after its reader was last seen
+_RENEW_S = 600.0
 _LEASE_BYTES = 64  # a longer file is damaged
 _log = logging.getLogger("matchyard")
 
@@ -77,11 +77,12 @@ class _Process:
 
 
 def hold(path: str, version: str) -> Held:
-    """Keep a version until `release`, and for an hour after it. Readers that may not write to the index have
-    no lease."""
+    """Keep a version until `release`, and for at least an hour after it. Readers that may not write to the
+    index have no lease."""
     _begin()
     use = Held(path, version)
     _Process.held.add(use)
+    _Process.seen.pop((path, version), None)  # another index may have been built at this path
     renew(path, version)
     if _Process.renewer is None:
         _Process.renewer = threading.Thread(target=_renew_all, daemon=True, name="leases")
@@ -90,7 +91,7 @@ def hold(path: str, version: str) -> Held:
 
 
 def release(use: Held) -> None:
-    """Renew a lease no longer. One call of C code: finalizers may call it at any time."""
+    """Renew a lease no longer. Finalizers may call this at any time: `discard` is one step."""
     _Process.held.discard(use)
 
 
@@ -98,12 +99,12 @@ def renew(path: str, version: str) -> None:
     """Write the lease of this process, unless it was written a short while ago."""
     _begin()
     what, now = (path, version), time.monotonic()
-    if now - _Process.seen.get(what, -LEASE_S) < _RENEW_S:
+    if now - _Process.seen.get(what, -LEASE_S) < _RENEW_S / 2:
         return
-    _Process.seen[what] = now
     try:
         take(path, version, _Process.holder)
-    except (OSError, StorageError) as error:
+        _Process.seen[what] = now
+    except Exception as error:  # of any store: a reader goes on without a lease
         _log.info("no lease of version %s of %s: %s", version, path, error)
 
 

@@ -30,11 +30,15 @@ class Retention(NamedTuple):
 def retain(path: Any, versions: int = 2, seconds: float = 0.0) -> None:
     """Say how many versions of an index stay, and for how long the others do. All writers of the index obey.
 
-    >>> path = tempfile.mkdtemp()
+    >>> import matchyard as my
+    >>> path = tempfile.mkdtemp() + "/music.index"
+    >>> _ = my.TagIndex().save(path)
     >>> retain(path, versions=5, seconds=86400)
     >>> retention_of(path)
     Retention(versions=5, seconds=86400.0)
     """
+    if not is_remote(path) and not (local_path(path) / "CURRENT").exists():
+        raise UsageError(f"{path} is no index: it has no file CURRENT")
     if versions < 1 or not 0 <= seconds < 1 << 40:
         raise UsageError(
             f"versions must be at least 1 and seconds at least 0, not {versions} and {seconds}"

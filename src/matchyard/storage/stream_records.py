@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ _BATCHES_KEPT = 100  # records per stream: as many batches as Spark remembers
 _STREAM_FORGOTTEN_S = 7 * 86400.0  # a stream that has not run for so long keeps no version
 NAMELESS = "batches"  # the folder for streams whose names tasks do not know
 _NAMELESS_KEPT_S = 3600.0
+OF_SQL = "sql-"  # how the names of queries begin, which do not run again
 
 
 def version_in(record: Path) -> str:
@@ -65,6 +67,12 @@ def in_use(root: Path) -> set[str]:
     versions: set[str] = set()
     for stream in (entry for entry in (root / "streams").glob("*") if entry.is_dir()):
         batches = _recorded(stream)
+        if stream.name.startswith(OF_SQL):
+            fresh = [b for b in batches if time.time() - b.stat().st_mtime < _NAMELESS_KEPT_S]
+            versions |= {version_in(batch) for batch in fresh}
+            if not fresh:
+                shutil.rmtree(stream, ignore_errors=True)
+            continue
         if not batches or time.time() - batches[-1].stat().st_mtime > _STREAM_FORGOTTEN_S:
             continue
         asked = batches[-2:]

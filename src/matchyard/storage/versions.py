@@ -1,8 +1,8 @@
 """Versions of a saved index: immutable folders, and one file that names the current one.
 
 A version is written beside the others, made durable, and published by replacing CURRENT. A reader
-sees the old version or the new one, never a mixture. The newest versions stay (`retention`), and so
-do those that a reader has leased or that a stream may need again: see `version_of_batch` and `retention`. A path with a scheme, such as
+sees the old version or the new one, never a mixture. `retention` says which old versions stay, also
+those that readers have leased or that a stream may need again (`version_of_batch`). A path with a scheme, such as
 `s3://…`, means an index in an object store (`matchyard.storage.object_store`).
 """
 
@@ -126,6 +126,18 @@ def version_folder(path: AnyPath, version: str, shards: Collection[int] | None =
             f"the current one is {current_version(path)}"
         )
     return folder
+
+
+def hold_version(path: AnyPath, version: str) -> Held:
+    """A version, with a lease; an error if it is not there."""
+    manifest_of(path, version)
+    use = hold(os.fspath(path), version)
+    try:
+        manifest_of(path, version)  # a writer that comes later sees the lease
+    except BaseException:
+        release(use)
+        raise
+    return use
 
 
 def hold_current(path: AnyPath) -> Held:

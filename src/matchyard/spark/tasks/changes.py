@@ -79,17 +79,17 @@ def _of_key(
     """Rows of one key: subscriptions to remove, one row if all are to be removed, and rows to add."""
     removed: dict[Any, int] = {}
     wiped: list[int] = []
-    added: list[tuple[Any, int]] = []
+    added: dict[Any, list[int]] = {}
     for row in rows:
         value = _value(index, keys, subscriptions, row)
         if operation[row] == REPLACE or value is None:
-            removed, wiped, added = {}, [row], []
+            removed, wiped, added = {}, [row], {}
         elif operation[row] == DELETE:
             removed[value] = row
-            added = [pair for pair in added if pair[0] != value]
+            added.pop(value, None)
         if operation[row] != DELETE:
-            added.append((value, row))
-    return list(removed.values()), wiped, [row for _, row in added]
+            added.setdefault(value, []).append(row)
+    return list(removed.values()), wiped, [row for some in added.values() for row in some]
 
 
 def _value(index: Any, keys: pa.Array, subscriptions: pa.Array, row: int) -> Any:

@@ -51,9 +51,23 @@ def explain_rows(
     index = open_index(path, version, "cpu")
     for batch in batches:
         shards.renew(path, version)
-        pairs = zip(batch.column(event).to_pylist(), batch.column(key).to_pylist(), strict=True)
-        why = [None if None in pair else index.explain(*pair) for pair in pairs]
-        yield batch.append_column(into, pa.array(why, pa.string()))
+        column = batch.column(event)
+        events = column.to_pylist(maps_as_pydicts="strict")
+        if pa.types.is_struct(column.type) or pa.types.is_map(column.type):
+            events = [_without_nulls(one) for one in events]
+        pairs = zip(events, batch.column(key).to_pylist(), strict=True)
+        why = [
+            None if one is None or name is None else index.explain(one, name) for one, name in pairs
+        ]
+        names = [*batch.schema.names, into]
+        yield pa.RecordBatch.from_arrays([*batch.columns, pa.array(why, pa.string())], names)
+
+
+def _without_nulls(value: Any) -> Any:
+    """An event as `match` sees it: null fields of structs and entries of maps are absent."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(one) for name, one in value.items() if one is not None}
+    return value
 
 
 def sift(

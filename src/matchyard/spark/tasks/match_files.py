@@ -41,7 +41,7 @@ def match_pieces(job: FilesJob, batches: Batches) -> Batches:
 def _matched(job: FilesJob, number: int) -> pa.RecordBatch:
     index = open_for(job.match, job.match.version)
     layout = Layout(job.match, job.match.version)
-    name = f"{job.folder}/part-{number:05}-{uuid.uuid4().hex}.parquet"
+    name = shards.below(job.folder, f"part-{number:05}-{uuid.uuid4().hex}.parquet")
     n_events = n_bad = 0
     texts = [field.name for field in job.schema if field.type == pa.string()]
     with (

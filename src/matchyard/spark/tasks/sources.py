@@ -44,9 +44,18 @@ def rows_of_files(
     """The rows of the Parquet files of this task."""
     kind = pa.string() if string_keys else pa.int64()
     for number in _numbers(batches):
-        for rows in read_pieces(work[number], [subscription, key], _TOGETHER):
-            keys = rows.column(key).cast(kind)
-            yield pa.table({"subscription": rows.column(subscription), "key": keys})
+        for piece in work[number]:
+            for rows in read_pieces([piece], [subscription, key], _TOGETHER):
+                keys = rows.column(key)
+                if pa.types.is_integer(keys.type) == string_keys:
+                    raise StorageError(f"{piece.path} has keys of another type than the first file")
+                try:
+                    keys = keys.cast(kind)
+                except pa.ArrowInvalid as error:
+                    raise StorageError(
+                        f"{piece.path} has keys that are no {kind}: {error}"
+                    ) from None
+                yield pa.table({"subscription": rows.column(subscription), "key": keys})
 
 
 def read_pieces(pieces: list[Piece], columns: list[str], n_rows: int) -> Batches:
@@ -58,12 +67,12 @@ def read_pieces(pieces: list[Piece], columns: list[str], n_rows: int) -> Batches
                 missing = set(columns) - set(source.schema_arrow.names)
                 if missing:
                     raise StorageError(
-                        f"{path} has no column {min(missing)!r}, as the first file has"
+                        f"{path} has no column {min(missing)!r}, which the first file has"
                     )
                 yield from source.iter_batches(n_rows, None if group is None else [group], columns)
+            except StorageError:
+                raise
             except (OSError, pa.ArrowException) as error:
-                if isinstance(error, StorageError):
-                    raise
                 raise StorageError(f"{path} cannot be read as Parquet: {error}") from None
 
 

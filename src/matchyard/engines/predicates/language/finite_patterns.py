@@ -1,8 +1,8 @@
 """The texts that a regular expression can find, if they are few.
 
-A pattern that is searched for finds a text that contains one of them, or begins or ends with one. What repeats without
-end at the margin of the pattern may as well occur as rarely as it must: `a.*` finds what `a` finds. Classes are those
-of ASCII.
+A pattern that is searched for finds every text that contains one of them, or begins or ends with one (`^`, `$`). A
+repetition at the beginning or the end of a pattern counts with its least number: `ab*` finds what `a` finds. Classes
+such as `\\d` are those of ASCII.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 _MOST = 256  # texts of one pattern
+_LONGEST = 4096  # characters of a text
 _DIGITS = "0123456789"
 _WORD = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_" + _DIGITS
 _CLASSES = {"CATEGORY_DIGIT": _DIGITS, "CATEGORY_SPACE": " \t\n\r\f\v", "CATEGORY_WORD": _WORD}
@@ -63,7 +64,7 @@ def _is(item: Any, kind: str, what: str) -> bool:
 
 
 def _least(item: Any) -> Any:
-    """A repetition as rare as it may be."""
+    """A repetition with its least number of times."""
     if str(item[0]) in ("MAX_REPEAT", "MIN_REPEAT"):
         least, _, what = item[1]
         return item[0], (least, least, what)
@@ -75,6 +76,8 @@ def _texts(items: Sequence[Any]) -> list[str] | None:
     for item in items:
         more = _of_item(str(item[0]), item[1])
         if more is None or len(texts) * len(more) > _MOST:
+            return None
+        if max(map(len, texts)) + max(map(len, more), default=0) > _LONGEST:
             return None
         texts = [begin + end for begin, end in product(texts, more)]
     return texts
@@ -96,7 +99,7 @@ def _of_item(kind: str, what: Any) -> list[str] | None:
         if not isinstance(most, int) or most > _MOST:
             return None
         one, texts = _texts(list(inner)), []
-        if one is None or len(one) ** most > _MOST:
+        if one is None or len(one) ** most > _MOST or most * max(map(len, one)) > _LONGEST:
             return None
         for times in range(least, most + 1):
             texts += ["".join(some) for some in product(one, repeat=times)]

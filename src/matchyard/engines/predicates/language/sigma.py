@@ -13,16 +13,19 @@ from __future__ import annotations
 import json
 import re
 import tarfile
+import zlib
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from importlib import import_module
 from itertools import product
+from lzma import LZMAError
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from matchyard.engines.predicates.language.finite_patterns import finite
-from matchyard.errors import UsageError
+from matchyard.engines.predicates.language.language import parse
+from matchyard.errors import ParseError, UsageError
 
 _REASONS = {"fieldref": "comparison of two fields"}
 _ENCODINGS = {
@@ -74,24 +77,41 @@ def read(path: Path, placeholders: Placeholders | None = None) -> tuple[list[Rul
     """The rules of a folder, a file or an archive that map, in order of their titles, and the others."""
     rules, left = [], []
     for file, document in _documents(path):
-        title, number = str(document.get("title", file)), str(document.get("id", file))
+        if isinstance(document, str):
+            left.append(Left(file, document, file, file))
+            continue
+        title, number = (str(document.get(name) or file) for name in ("title", "id"))
         try:
-            if "broken" in document:
-                raise Unmapped(document["broken"])
             if "detection" not in document:
                 raise Unmapped("correlation of rules")
             text = translate(document["detection"], placeholders)
-        except Unmapped as reason:
+            parse(text)
+        except (Unmapped, ParseError) as reason:
             left.append(Left(title, str(reason), number, file))
             continue
-        tags = tuple(map(str, document.get("tags") or ()))
-        level, status = (str(document.get(name, "")) for name in ("level", "status"))
+        except (
+            TypeError,
+            ValueError,
+            AttributeError,
+            RecursionError,
+        ) as error:  # nothing like a rule
+            left.append(Left(title, f"no rule: {error}", number, file))
+            continue
+        level, status = (str(document.get(name) or "") for name in ("level", "status"))
+        tags = tuple(map(str, _listed(document.get("tags"))))
         rules.append(Rule(title, text, number, level, status, tags, file))
     return sorted(rules), sorted(left)
 
 
-def _documents(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The documents of YAML files, each with the name of its file; a broken file has the field `broken`."""
+def _listed(value: Any) -> list[Any]:
+    """A list as it is, and one value as a list; nothing for null."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _documents(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    """The documents of YAML files, each with the name of its file; of a broken file, the reason."""
     try:
         yaml = import_module("yaml")
     except ImportError:
@@ -105,14 +125,15 @@ def _documents(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 if isinstance(document, dict) and {"detection", "correlation"} & set(document):
                     yield name, document
         except (yaml.YAMLError, ValueError, RecursionError) as error:
-            yield name, {"broken": f"no YAML: {str(error).splitlines()[0]}"}
+            yield name, f"no YAML: {str(error).splitlines()[0]}"
 
 
 def _files(path: Path) -> Iterator[tuple[str, bytes]]:
     if path.is_dir():
-        for file in sorted(path.rglob("*.y*ml")):
-            yield str(file.relative_to(path)), file.read_bytes()
-    elif path.suffix in (".yml", ".yaml"):
+        for file in sorted([*path.rglob("*.yml"), *path.rglob("*.yaml")]):
+            if file.is_file():
+                yield str(file.relative_to(path)), file.read_bytes()
+    elif path.suffix in (".yml", ".yaml") and path.is_file():
         yield path.name, path.read_bytes()
     elif path.exists():
         try:
@@ -125,7 +146,7 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
                     )
                     if content is not None:
                         yield member.name, content.read()
-        except tarfile.TarError as error:
+        except (tarfile.TarError, EOFError, OSError, LZMAError, zlib.error) as error:
             raise UsageError(
                 f"{path} is no folder, YAML file or archive of rules: {error}"
             ) from None
@@ -139,16 +160,13 @@ def translate(detection: Any, placeholders: Placeholders | None = None) -> str:
     >>> translate({"a": {"Image|endswith": ["cmd.exe", "sh.exe"]}, "condition": "a"})
     'Image in {suffix "cmd.exe" ignoring case, suffix "sh.exe" ignoring case}'
     """
-    conditions = detection.get("condition") if isinstance(detection, dict) else None
-    if not conditions or not all(
-        isinstance(one, str)
-        for one in ([conditions] if isinstance(conditions, str) else conditions)
-    ):
+    if not isinstance(detection, dict):
+        raise Unmapped("no detection")
+    conditions = _listed(detection.get("condition"))
+    if not conditions or not all(isinstance(one, str) for one in conditions):
         raise Unmapped("no condition")
-    parts = [
-        _Condition(condition, detection, placeholders or {}).read()
-        for condition in (conditions if isinstance(conditions, list) else [conditions])
-    ]
+    selections = {str(name): what for name, what in detection.items()}
+    parts = [_Condition(one, selections, placeholders or {}).read() for one in conditions]
     return _join(" or ", parts)
 
 
@@ -212,7 +230,7 @@ class _Condition:
         if how_many not in ("1", "any", "all"):
             raise Unmapped("several of the selections")
         names = [name for name in self._detection if name not in ("condition", "timeframe")]
-        if pattern == "them":
+        if pattern.lower() == "them":
             names = [name for name in names if not name.startswith("_")]
         else:
             names = [name for name in names if fnmatchcase(name, pattern)]
@@ -263,11 +281,13 @@ def _field(name: str, *modifiers: str, value: Any, placeholders: Placeholders) -
     name = _quoted_name(name)
     if "exists" in modifiers:
         exists = f"exists {name}"
-        return exists if value else _not(exists)
-    values = value if isinstance(value, list) else [value]
+        return exists if value and str(value).lower() not in ("false", "no") else _not(exists)
+    values = list(value) if isinstance(value, list) else [value]
+    if not all(one is None or isinstance(one, str | int | float) for one in values):
+        raise Unmapped("value that is neither text nor number")
     if "expand" in modifiers:
         values = [one for text in values for one in _expanded(str(text), placeholders)]
-    if "all" in modifiers:
+    if "all" in modifiers and values:
         return _join(" and ", [_one_of(name, modifiers, [one]) for one in values])
     return _one_of(name, modifiers, values)
 
@@ -280,8 +300,9 @@ def _expanded(text: str, placeholders: Placeholders) -> Iterator[str]:
         return
     if found[1] not in placeholders:
         raise Unmapped(f"placeholder %{found[1]}%")
-    for value in placeholders[found[1]]:
-        yield from _expanded(text[: found.start()] + str(value) + text[found.end() :], placeholders)
+    for rest in _expanded(text[found.end() :], placeholders):
+        for value in _listed(placeholders[found[1]]):
+            yield f"{text[: found.start()]}{value}{rest}"
 
 
 def _quoted_name(name: str) -> str:
