@@ -29,8 +29,7 @@ from matchyard.spark import workloads
 from matchyard.spark.build import Built, append, build, compact, subscriptions
 from matchyard.spark.changes import changes, follow_changes
 from matchyard.spark.checks import plain_errors
-from matchyard.spark.evaluation import Evaluation, evaluate
-from matchyard.spark.explanations import explain
+from matchyard.spark.evaluation import Evaluation, evaluate, explain
 from matchyard.spark.match import match
 from matchyard.spark.match_files import Matched, match_files
 from matchyard.spark.records import records

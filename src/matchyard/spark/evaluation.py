@@ -1,4 +1,4 @@
-"""evaluate: what an index makes of events, as DataFrames and as one page.
+"""evaluate and explain: what an index makes of events, as DataFrames and as one page; and why.
 
 matched, unmatched and bad events · matches per event and per key · subscriptions that match nothing or nearly
 everything · comparison with a table of truth · comparison of two versions
@@ -9,18 +9,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from matchyard import shards
 from matchyard.errors import UsageError
 from matchyard.spark.build import subscriptions
 from matchyard.spark.checks import place_of, plain_errors
+from matchyard.spark.leases import keeping, planning
 from matchyard.spark.match import match
+from matchyard.spark.tasks.match import explain_rows
 
 _QUANTILES = (0.5, 0.9, 0.99, 1.0)
 _SHOWN = 20  # rows of a table on the page
@@ -163,6 +167,38 @@ def _differences(pairs: DataFrame, others: DataFrame, here: str, there: str) -> 
     columns = [F.coalesce(f"l.{name}", f"r.{name}").alias(name) for name in ("id", "key")]
     found = joined.select(*columns, which.alias("difference")).where("difference is not null")
     return found.orderBy("difference", "id", "key")
+
+
+# -------------------------------------------------------------------- reasons
+
+
+def explain(
+    pairs: DataFrame, index: str | os.PathLike[str], event: str, key: str = "key", into: str = "why"
+) -> DataFrame:
+    """Add a column with the reason why an event matches a key, or why it does not; null if one of them is
+    null.
+
+    >>> alerts = match(lines, "rules.index", event="line", id=["id", "line"])  # doctest: +SKIP
+    >>> explain(alerts, "rules.index", event="line")  # doctest: +SKIP
+
+    It asks the oracle in plain Python, row by row: meant for the few rows that somebody reads. The reason is
+    that of the version which is current now.
+    """
+    if into in pairs.columns:
+        raise UsageError(f"there is a column {into!r} already: name another one, into=…")
+    of_event, of_key = _number_of(pairs, event, "events"), _number_of(pairs, key, "keys")
+    with planning(place_of(index)) as use:
+        task = partial(explain_rows, use.path, use.version, of_event, of_key, into)
+        schema = T.StructType([*pairs.schema.fields, T.StructField(into, T.StringType())])
+        plain = pairs.toDF(*(f"_{number}" for number in range(len(pairs.columns))))
+        return keeping(plain.mapInArrow(task, schema), use)
+
+
+def _number_of(pairs: DataFrame, name: str, what: str) -> int:
+    names = [one for one in pairs.columns if one.lower() == name.lower()]
+    if len(names) != 1:
+        raise UsageError(f"no column {name!r} for the {what}; found: {', '.join(pairs.columns)}")
+    return int(pairs.columns.index(names[0]))
 
 
 # -------------------------------------------------------------------- the page
