@@ -30,6 +30,7 @@ class Retention(NamedTuple):
 def retain(path: Any, versions: int = 2, seconds: float = 0.0) -> None:
     """Say how many versions of an index stay, and for how long the others do. All writers of the index obey.
 
+    >>> import tempfile
     >>> import matchyard as my
     >>> path = tempfile.mkdtemp() + "/music.index"
     >>> _ = my.TagIndex().save(path)
