@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import types as T
 
 import matchyard as my
 import matchyard.spark as ms
@@ -37,6 +36,9 @@ class Task:
     @property
     def addresses(self) -> list[str]:
         return self._addresses
+
+    def getLocalProperty(self, name):
+        return None  # it belongs to no query
 
 
 @pytest.fixture(autouse=True)
@@ -181,9 +183,8 @@ def test_the_table_function_asks_for_the_same(task, on_cards, tmp_path):
     path, _ = saved(tmp_path)
     task("0")
     rows = pa.record_batch({"id": pa.array([0]), "tags": pa.array([["jazz"]])})
-    kind = T.StructType([T.StructField(name, T.LongType()) for name in ("id", "key")])
     for on in ("auto", "cpu"):
-        assert list(sql.match_rows(rows, path, kind, False, False, on))
+        assert list(sql.match_rows("query", "bigint", False, False, on, rows, path))
     assert [where for where, *_ in on_cards] == ["gpu", "cpu"]
 
 

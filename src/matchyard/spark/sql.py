@@ -53,7 +53,7 @@ def register(
             raise UsageError(f"{what} is {kind!r}; expected 'bigint' or 'string'")
     schema = T.StructType([T.StructField("id", _KINDS[id]), T.StructField("key", _KINDS[key])])
     rows = partial(
-        _match_rows, f"{shards.OF_SQL}{uuid.uuid4().hex[:16]}", id, key == "string", unique, device
+        match_rows, f"{shards.OF_SQL}{uuid.uuid4().hex[:16]}", id, key == "string", unique, device
     )
     if hasattr(F, "arrow_udtf"):
 
@@ -93,7 +93,7 @@ def register(
     find_session(spark).udtf.register(name, function)
 
 
-def _match_rows(
+def match_rows(
     query: str,
     id: str,
     string_keys: bool,
