@@ -40,20 +40,22 @@ class Cluster:
         }
         self.processes: list[subprocess.Popen[bytes]] = []
         master = "org.apache.spark.deploy.master.Master"
-        self._start("master", master, "--host", LOOPBACK, "--port", "0", "--webui-port", "0")
+        self._start("master", LOOPBACK, master, "--port", "0")
         self.url = self._said("master", r"Starting Spark master at (spark://\S+)")
         for number in range(2):
             worker = "org.apache.spark.deploy.worker.Worker"
             name = f"worker{number}"
-            self._start(name, worker, "--host", LOOPBACK, "--webui-port", "0", "--cores", "1",
-                        "--memory", "2g", self.url)  # fmt: skip
+            # Spark starts no second copy of a task on the same host.
+            host = f"127.0.0.{2 + number}"
+            self._start(name, host, worker, "--cores", "1", "--memory", "2g", self.url)
             self._said(name, r"Successfully registered with master ()")
 
-    def _start(self, name: str, *command: str) -> None:
+    def _start(self, name: str, host: str, kind: str, *options: str) -> None:
+        command = [str(self.home / "bin/spark-class"), kind, "--host", host, "--webui-port", "0"]
         with (self.folder / f"{name}.log").open("wb") as log:
             started = subprocess.Popen(
-                [str(self.home / "bin/spark-class"), *command],
-                stdout=log, stderr=log, env=self.environment, start_new_session=True,
+                [*command, *options], stdout=log, stderr=log, start_new_session=True,
+                env={**self.environment, "SPARK_LOCAL_IP": host},
             )  # fmt: skip
         self.processes.append(started)
 
