@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 WORKLOADS = (
-    "tags: twitter, twitter-popular, peers, skew, active-web, blog-posts, video, short-messages, "
+    "tags: twitter, twitter-popular, peers, skew, dense, active-web, blog-posts, video, short-messages, "
     "bittorrent, icn, congress or ego-twitter; predicates: hem, ccm, ccm-zipf, json-eq, json-range, "
     "sigma or kdd; twigs: dblp, dtd or docbook."
 )
