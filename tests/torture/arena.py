@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -13,6 +14,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -144,6 +146,18 @@ def _outcomes(read: int, child: int, patience_s: float, n_jobs: int) -> Iterator
     _, status = os.waitpid(child, 0)
     if n_done < n_jobs:
         yield f"crashed: the process ended with status {status}"
+
+
+@contextmanager
+def without_collector_callbacks() -> Iterator[None]:
+    """Run without the callbacks of the garbage collector. Python ignores what a signal raises in
+    them, and those of test tools (Hypothesis measures collections) are written in Python."""
+    callbacks = gc.callbacks[:]
+    gc.callbacks.clear()
+    try:
+        yield
+    finally:
+        gc.callbacks.extend(callbacks)
 
 
 def split(outcome: str) -> tuple[str, str]:

@@ -3,7 +3,6 @@ moment must give a child that can match."""
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -17,7 +16,7 @@ from typing import Any
 
 import matchyard as my
 from tests.torture import inputs
-from tests.torture.arena import Clock, Tally, describe, seeded
+from tests.torture.arena import Clock, Tally, describe, seeded, without_collector_callbacks
 
 
 def run(seed: int, seconds: float, least: int = 0) -> list[Tally]:
@@ -32,11 +31,11 @@ def _interrupts(seed: int, seconds: float, least: int) -> Tally:
     threading.excepthook = lambda told: errors.append(f"in a thread: {told.exc_value!r}")
     sys.unraisablehook = lambda told: errors.extend(_told(told))
     before = signal.signal(signal.SIGALRM, _raise)
-    # Python ignores what is raised in these, and those of test tools are written in Python.
-    collecting = gc.callbacks[:]
-    gc.callbacks.clear()
     try:
-        with tempfile.TemporaryDirectory(prefix="signals-") as folder:
+        with (
+            tempfile.TemporaryDirectory(prefix="signals-") as folder,
+            without_collector_callbacks(),
+        ):
             benches = [_Bench(engine, Path(folder), random) for engine in my.ENGINES]
             while clock.goes_on():
                 bench = random.choice(benches)
@@ -54,7 +53,6 @@ def _interrupts(seed: int, seconds: float, least: int) -> Tally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         threading.excepthook, sys.unraisablehook = hook, unraisable
-        gc.callbacks.extend(collecting)
     return tally
 
 
