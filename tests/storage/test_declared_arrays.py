@@ -12,6 +12,7 @@ import pytest
 import matchyard as my
 from matchyard import shards
 from matchyard.kernels.inspection import Inspection
+from tests.cases import staged
 from tests.torture.rewriting import (
     array_bytes,
     copy,
@@ -139,13 +140,14 @@ def test_every_array_of_every_table_is_looked_at() -> None:
 
 def test_routes_that_lead_nowhere_are_refused(tmp_path: Path) -> None:
     plan, path = shards.Plan(), tmp_path / "an.index"
-    vocabulary = shards.merge([shards.count(ROWS, plan)], plan)
     for routes in (np.array([7, 0, 0, 0], np.int32), np.zeros(2, np.int32), np.zeros(4, np.int64)):
         with shards.new_version(path) as folder:
+            [parts], vocabulary, _ = staged(folder, plan, (ROWS, [1, 2, 3, 4, 5]))
+            table = shards.compiled(folder, parts, vocabulary, None, plan)
             written = shards.write_names(folder, vocabulary)
             written += shards.write_routes(folder, routes)
             for number in range(2):
-                written += shards.write(folder, number, ROWS, [1, 2, 3, 4, 5], vocabulary, plan)
+                written += shards.write_table(folder, number, table)
             version = shards.publish(path, folder, written, plan, [2])
         with pytest.raises(my.StorageError, match=r"routes\.npy"):
             shards.Routes(path, version)

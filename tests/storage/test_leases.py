@@ -66,7 +66,10 @@ def test_versions_stay_by_number_and_by_time(path, monkeypatch):
     monkeypatch.setattr(leases.time, "time", lambda: late)
     publish(path, 1)
     assert kept(path) == ["0007", "0008"]
-    for wrong in ({"versions": 0}, {"seconds": -1.0}):
+    shards.retain(path, versions=1)  # what was to stay for 100 seconds may go
+    publish(path, 1)
+    assert kept(path) == ["0009"]
+    for wrong in ({"versions": 0}, {"versions": 2.5}, {"versions": "3"}, {"seconds": -1.0}):
         with pytest.raises(my.UsageError, match="at least"):
             shards.retain(path, **wrong)
 
@@ -152,3 +155,21 @@ def test_leases_are_renewed(tmp_path, monkeypatch):
     file.write_text("0\n")
     shards.renew(path, "0001")
     assert float(file.read_text()) > time.time() + leases.LEASE_S / 2
+
+
+def test_queries_in_sql_that_run_side_by_side_keep_their_records(tmp_path, monkeypatch):
+    path = tmp_path / "a.index"
+    publish(path, 1)
+    query = f"{shards.OF_SQL}abc"
+    assert versions.version_of_batch(path, query, 5) == "0001"
+    publish(path, 1)
+    for number in range(6, 120):
+        versions.version_of_batch(path, query, number)
+    assert versions.version_of_batch(path, query, 5) == "0001"
+    record = path / "streams" / query / "000000005"
+    os.utime(record, (time.time() - 3000,) * 2)
+    versions.version_of_batch(path, query, 5)  # a task of a long query
+    assert record.stat().st_mtime > time.time() - 100
+    os.utime(record, (time.time() - 4000,) * 2)
+    versions.version_of_batch(path, query, 120)
+    assert not record.exists()

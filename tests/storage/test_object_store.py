@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 
 import pytest
 
 import matchyard as my
 from matchyard import shards
 from matchyard.storage import file_places, object_store, versions
+from tests.cases import staged
 
 
 def cached() -> set[str]:
@@ -53,13 +57,12 @@ def test_files_are_fetched_once_and_those_of_old_versions_forgotten(address, mon
 
 def test_some_shards_need_only_their_files(address):
     plan, parts = shards.Plan(), [([["a"]], [1]), ([["b"]], [2]), ([["c"]], [3])]
-    vocabulary = shards.merge([shards.count(tags, plan) for tags, _ in parts], plan)
     with shards.new_version(address) as folder:
+        by_task, vocabulary, _ = staged(folder, plan, *parts)
         files = shards.write_names(folder, vocabulary)
-        for number, (tags, keys) in enumerate(parts):
-            written = shards.write(
-                folder, number, tags, keys, vocabulary, plan, below=shards.scratch()
-            )
+        for number, some in enumerate(by_task):
+            table = shards.compiled(folder, some, vocabulary, None, plan)
+            written = shards.write_table(folder, number, table, below=shards.scratch())
             files += shards.adopt(folder, written)
         shards.publish(address, folder, files, plan, [3])
     assert not [name for name in object_store.Remote(address).names() if "scratch" in name]
@@ -147,3 +150,44 @@ def test_a_stream_needs_a_folder_to_say_which_version_came_first(address, tmp_pa
     my.TagIndex().add("jazz", 2).save(address)
     assert versions.version_of_batch(address, "stream", 0, tmp_path) == "0001"
     assert versions.version_of_batch(address, "stream", 1, tmp_path) == "0002"
+
+
+def test_of_two_writers_at_a_time_at_most_one_publishes(address, monkeypatch):
+    my.TagIndex().add("jazz", 1).save(address)
+    move_all, meet = object_store.Remote.move_all, Barrier(2, timeout=0.5)
+
+    def slow_move(self, names):
+        with suppress(BrokenBarrierError):
+            meet.wait()  # until the other writer is here, too, or has been refused
+        move_all(self, names)
+
+    def save(key):
+        try:
+            my.TagIndex().add("jazz", key).save(address)
+        except my.StorageError as error:
+            assert "another writer" in str(error)  # noqa: PT017
+            return None
+        return key
+
+    with monkeypatch.context() as patch, ThreadPoolExecutor(2) as pool:
+        patch.setattr(object_store.Remote, "move_all", slow_move)
+        saved = [key for key in pool.map(save, [2, 3]) if key is not None]
+    assert len(saved) <= 1
+    assert my.open(address).match(["jazz"])[0] == (saved or [1])
+    assert not object_store.Remote(address).names("claims")
+    my.TagIndex().add("jazz", 4).save(address)
+    assert my.open(address).match(["jazz"])[0] == [4]
+
+
+def test_the_claim_of_a_killed_writer_is_in_the_way_for_a_while(address):
+    my.TagIndex().add("jazz", 1).save(address)
+    place = object_store.Remote(address)
+    place.write("claims/killed", f"{time.time() + 60:.0f}\n".encode())
+    with pytest.raises(
+        my.StorageError, match=r"another writer is publishing .* remove claims/kill"
+    ):
+        my.TagIndex().add("jazz", 2).save(address)
+    place.write("claims/killed", f"{time.time() - 1:.0f}\n".encode())
+    my.TagIndex().add("jazz", 2).save(address)
+    assert my.open(address).match(["jazz"])[0] == [2]
+    assert not place.names("claims")

@@ -119,6 +119,11 @@ def beside(path: str, name: str) -> str:
     return f"{begin.rstrip('/').rpartition('/')[0]}/{name}{mark}{query}"
 
 
+def without_links(path: str) -> str:
+    """A path without symbolic links; an address as it is."""
+    return path if is_remote(path) else os.path.realpath(_files_at(path)[1])
+
+
 def is_within(path: str, other: str) -> bool:
     """True if a path or address is another one or lies below it."""
     ends = []
@@ -126,7 +131,7 @@ def is_within(path: str, other: str) -> bool:
         if is_remote(one):
             ends.append(one.partition("?")[0].rstrip("/"))
         else:
-            ends.append(os.path.realpath(_files_at(one)[1]))
+            ends.append(without_links(one))
     return ends[0] == ends[1] or ends[0].startswith(f"{ends[1]}/")
 
 
@@ -142,14 +147,7 @@ def publish_files(written: Sequence[str], whole: str, target: str) -> None:
     if not is_remote(target):
         with files.open_output_stream(f"{folder}/_SUCCESS"):
             pass
-        try:
-            if exists(target):
-                files.move(end, f"{folder}.before")  # it is removed with the scratch folder
-            else:
-                remove_folder(target)
-            files.move(folder, end)
-        except OSError as error:
-            raise StorageError(f"{target} cannot be written: {error}") from None
+        _replace_folder(files, folder, end)
         return
     remove_folder(target)  # a store has no folders that could be renamed
     for path in written:
@@ -157,6 +155,24 @@ def publish_files(written: Sequence[str], whole: str, target: str) -> None:
         files.move(f"{folder}/{last}", f"{end}/{last}")
     with files.open_output_stream(f"{end}/_SUCCESS"):
         pass
+
+
+def _replace_folder(files: Any, folder: str, target: str) -> None:
+    """Rename a folder to the target; what was there stays unless that succeeds."""
+    before = f"{folder}.before"  # it is removed with the scratch folder
+    try:
+        if exists(target):
+            files.move(target, before)
+        else:
+            remove_folder(target)
+        try:
+            files.move(folder, target)
+        except BaseException:
+            if exists(before) and not exists(target):
+                files.move(before, target)
+            raise
+    except OSError as error:
+        raise StorageError(f"{target} cannot be written: {error}") from None
 
 
 class Found(NamedTuple):

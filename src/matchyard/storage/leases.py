@@ -15,6 +15,8 @@ import tempfile
 import threading
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from matchyard.storage.object_store import Remote
 LEASE_S = 5400.0  # so that a version stays for an hour after its reader was last seen
 _RENEW_S = 600.0
 _LEASE_BYTES = 64  # a longer file is damaged
+_REQUESTS = 16  # leases of an object store that are read at a time
 _log = logging.getLogger("matchyard")
 
 
@@ -36,22 +39,41 @@ def take(path: Any, version: str, holder: str, seconds: float = LEASE_S) -> None
 
 def leased(path: Any) -> set[str]:
     """The versions with a lease. Leases that ran out long ago are removed."""
+    names = [name for name in _names(path) if is_version(name.partition("-")[0])]
     versions, now = set(), time.time()
-    for name in _names(path):
-        version = name.partition("-")[0]
-        if not is_version(version):
-            continue
-        try:
-            ends = float(read_small(path, f"leases/{name}", _LEASE_BYTES))
-        except FileNotFoundError:  # another writer has removed it
-            continue
-        except (ValueError, StorageError):
-            ends = 0.0  # damaged: leases are written in one step
+    for name, ends in zip(names, _ends(path, names), strict=True):
         if ends >= now:
-            versions.add(version)
+            versions.add(name.partition("-")[0])
         elif ends < now - LEASE_S:  # its holder may be about to renew it
             _remove(path, f"leases/{name}")
     return versions
+
+
+def shorten(path: Any, holder: str, seconds: float) -> None:
+    """Let the leases of a holder run out within so many seconds."""
+    for name in _names(path):
+        version, _, its_holder = name.partition("-")
+        if its_holder != holder:
+            continue
+        if not seconds:
+            _remove(path, f"leases/{name}")
+        elif _end(path, name) > time.time() + seconds:
+            take(path, version, holder, seconds)
+
+
+def _ends(path: Any, names: list[str]) -> list[float]:
+    """The second at which each lease runs out. In an object store, where each is a request, several at a time."""
+    if len(names) < 2 or not is_remote(path):
+        return [_end(path, name) for name in names]
+    with ThreadPoolExecutor(min(_REQUESTS, len(names)), "leases") as pool:
+        return list(pool.map(partial(_end, path), names))
+
+
+def _end(path: Any, name: str) -> float:
+    try:
+        return float(read_small(path, f"leases/{name}", _LEASE_BYTES))
+    except (FileNotFoundError, ValueError, StorageError):
+        return 0.0  # removed by another writer, or damaged: leases are written in one step
 
 
 # -------------------------------------------------------------------- of this process

@@ -83,6 +83,11 @@ def describe(
     }
 
 
+def applied_in(manifest: Mapping[str, Any]) -> dict[str, int]:
+    """The last change of each source of changes that a version has."""
+    return dict(manifest.get("applied", {}))  # formats 1 and 2 have none
+
+
 def compose(settings: Mapping[str, Any], files: Sequence[File]) -> bytes:
     """The manifest of a version in the current format."""
     manifest = {"format": FORMAT, **settings, "files": [list(file) for file in files]}

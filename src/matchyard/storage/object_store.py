@@ -12,9 +12,10 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 import uuid
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -31,6 +32,7 @@ except ImportError:  # not a POSIX system: a file may be fetched twice there
 
 CURRENT_BYTES = 64  # a longer file CURRENT is damaged
 _CACHED_VERSIONS = 2  # of one index, on one machine
+_CLAIM_S = 3600.0  # for moving the files of a version, and how long a killed writer is in the way
 _CACHED_DRAFTS = 16  # vocabularies and routes of unpublished versions
 
 
@@ -226,20 +228,47 @@ class Remote:
     def publish(self, folder: str) -> str:
         """Make a written folder the current version; returns its number."""
         name = folder[len(self.below("").partition("?")[0]) :].partition("?")[0]
-        base, current = name.rpartition("/")[2].split("-")[1], self._current()
-        if base != current:
-            raise StorageError(
-                f"{self.address} was at version {base} when this one was begun and is at {current} "
-                "now: another writer was faster, build again"
-            )
-        number = int(current)
-        for left in [old for old in self.versions() if int(old) > number]:  # of a killed writer
-            self.remove(f"versions/{left}")
-        version = f"{number + 1:04}"
-        written = [(old, f"versions/{version}{old[len(name) :]}") for old in self.names(name)]
-        self.move_all(written)
-        self.write("CURRENT", f"{version}\n".encode())
-        return version
+        base = name.rpartition("/")[2].split("-")[1]
+        with self._claimed():
+            current = self._current()
+            if base != current:
+                raise StorageError(
+                    f"{self.address} was at version {base} when this one was begun and is at {current} "
+                    "now: another writer was faster, build again"
+                )
+            number = int(current)
+            for left in [old for old in self.versions() if int(old) > number]:  # of a killed writer
+                self.remove(f"versions/{left}")
+            version = f"{number + 1:04}"
+            written = [(old, f"versions/{version}{old[len(name) :]}") for old in self.names(name)]
+            self.move_all(written)
+            self.write("CURRENT", f"{version}\n".encode())
+            return version
+
+    @contextmanager
+    def _claimed(self) -> Iterator[None]:
+        """Publish alone, or not at all: of two writers at a time, one or both are refused.
+
+        A writer claims the index, then looks for other claims, then reads CURRENT. A writer that does not see
+        the claim of another one, because that has published and taken its claim back, sees its version.
+        """
+        claim = f"claims/{uuid.uuid4().hex[:16]}"
+        self.write(claim, f"{time.time() + _CLAIM_S:.0f}\n".encode())
+        try:
+            for other in self.names("claims"):
+                if other == claim:
+                    continue
+                with suppress(FileNotFoundError):  # it is done
+                    ends = _seconds(self.read(other, CURRENT_BYTES))
+                    if ends >= time.time():
+                        raise StorageError(
+                            f"another writer is publishing to {self.address}: build again (if that "
+                            f"writer was killed, from {time.ctime(ends)} on, or remove {other})"
+                        )
+                    self.remove_file(other)
+            yield
+        finally:
+            self.remove_file(claim)
 
     def versions(self) -> list[str]:
         """The numbers of all versions, oldest first."""
@@ -254,6 +283,13 @@ class Remote:
         if not is_version(version):
             raise StorageError(f"{self.below('CURRENT')} is damaged: it says {version!r}")
         return version
+
+
+def _seconds(data: bytes) -> float:
+    try:
+        return float(data)
+    except ValueError:
+        return 0.0
 
 
 def _place(path: Path, data: bytes) -> None:

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 from matchyard.errors import StorageError, UsageError
 from matchyard.storage import is_version
 from matchyard.storage.file_places import is_remote, local_path
-from matchyard.storage.leases import leased, read_small, take, write_small
+from matchyard.storage.leases import leased, read_small, shorten, take, write_small
 from matchyard.storage.object_store import Remote
 from matchyard.storage.stream_records import in_use
 
+_RETAINED = "retained"  # holds the leases of versions that were current within the last seconds
 _BYTES = 256  # a longer file is damaged
 _log = logging.getLogger("matchyard")
 
@@ -40,13 +41,15 @@ def retain(path: Any, versions: int = 2, seconds: float = 0.0) -> None:
     """
     if not is_remote(path) and not (local_path(path) / "CURRENT").exists():
         raise UsageError(f"{path} is no index: it has no file CURRENT")
-    if versions < 1 or not 0 <= seconds < 1 << 40:
+    if not hasattr(versions, "__index__") or versions < 1 or not 0 <= seconds < 1 << 40:
         raise UsageError(
-            f"versions must be at least 1 and seconds at least 0, not {versions} and {seconds}"
+            "versions must be an integer from 1 on and seconds at least 0, not "
+            f"{versions!r} and {seconds!r}"
         )
     write_small(
         path, "retention.json", json.dumps({"versions": int(versions), "seconds": float(seconds)})
     )
+    shorten(path, _RETAINED, seconds)
 
 
 def retention_of(path: Any) -> Retention:
@@ -82,7 +85,7 @@ def tidy(path: Any, version: str) -> None:
         )
         older = [number for number in numbers if int(number) < int(version)]
         if seconds and older:
-            take(path, older[-1], "retained", seconds)
+            take(path, older[-1], _RETAINED, seconds)
         stale = older[: max(0, len(older) - (keep - 1))]
         if remote is None:
             _remove_old(local_path(path), stale)

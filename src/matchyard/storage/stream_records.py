@@ -44,14 +44,28 @@ def is_first(file: Path, version: str) -> bool:
     return True
 
 
-def forget_batches(folder: Path, batch: int, by_number: bool) -> None:
+def forget_batches(folder: Path, stream: str, batch: int) -> None:
     """Remove records of batches that Spark does not run again."""
-    if by_number:
+    is_sql = stream.startswith(OF_SQL)  # its queries run side by side: their numbers say nothing
+    if stream and not is_sql:
         (folder / f"{batch - _BATCHES_KEPT:09}").unlink(missing_ok=True)
         return
     for old in _recorded(folder)[:-_BATCHES_KEPT]:
-        if time.time() - old.stat().st_mtime > _STREAM_FORGOTTEN_S:
+        try:
+            age_s = time.time() - old.stat().st_mtime
+        except FileNotFoundError:  # another task has removed it
+            continue
+        if age_s > (_NAMELESS_KEPT_S if is_sql else _STREAM_FORGOTTEN_S):
             old.unlink(missing_ok=True)
+
+
+def keep_record(file: Path) -> None:
+    """Note that a query in SQL still runs, now and then: its version stays for an hour from now."""
+    try:
+        if time.time() - file.stat().st_mtime > _NAMELESS_KEPT_S / 12:
+            os.utime(file)
+    except OSError:  # a worker that may only read
+        return
 
 
 def _recorded(stream: Path) -> list[Path]:

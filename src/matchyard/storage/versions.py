@@ -37,7 +37,14 @@ from matchyard.storage.file_places import is_remote, local_path
 from matchyard.storage.leases import Held, hold, release
 from matchyard.storage.object_store import CURRENT_BYTES, Remote, open_lock
 from matchyard.storage.retention import tidy, version_folders
-from matchyard.storage.stream_records import NAMELESS, forget_batches, is_first, version_in
+from matchyard.storage.stream_records import (
+    NAMELESS,
+    OF_SQL,
+    forget_batches,
+    is_first,
+    keep_record,
+    version_in,
+)
 
 AnyPath = str | os.PathLike[str]
 _log = logging.getLogger("matchyard")
@@ -380,5 +387,7 @@ def version_of_batch(
                 if version is not None:
                     raise StorageError(f"{path} has no version {version}: it was removed")
                 continue
-            forget_batches(folder, batch, by_number=bool(stream))
+            forget_batches(folder, stream, batch)
+    if stream.startswith(OF_SQL):
+        keep_record(file)
     return version_in(file)
