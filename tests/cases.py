@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 import matchyard as my
+from matchyard import shards
 from matchyard.engine import find_algorithm, find_engine
 
 PIVOTS = ("balanced", "frequent", "prefix")
@@ -102,6 +103,14 @@ def expected(
         Counter(key for subscription, key in stored if oracle.is_match(subscription, event))
         for event in seen
     ]
+
+
+def staged(
+    folder: Any, plan: shards.Plan, *tasks: tuple[Any, Any]
+) -> tuple[list[list[shards.Part]], Any, Any]:
+    """The rows and keys of several tasks, staged: the parts of each, the vocabulary, the key names."""
+    parts = [list(shards.stage(folder, [rows], plan, shards.scratch())) for rows in tasks]
+    return parts, *shards.merged(folder, [one for some in parts for one in some], plan)
 
 
 def counted(matches: Sequence[list[Any]]) -> list[Counter[Any]]:

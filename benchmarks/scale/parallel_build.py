@@ -160,7 +160,7 @@ def _write_vocabulary(job: Job, version: Any) -> tuple[list[shards.File], int]:
     ranked = used[np.argsort(-uses[used], kind="stable")]
     words = job.source().words(ranked + lowest)
     counted = pa.table({"name": words, "count": uses[ranked]})
-    vocabulary = shards.merge([counted], job.plan)
+    vocabulary = encoder.merge_counts([counted])
     if not vocabulary.to_arrow().equals(words.cast(vocabulary.to_arrow().type)):
         raise my.UsageError("the vocabulary changed the order of names that were already ranked")
     ids = np.full(len(uses), -1, np.int32)

@@ -162,9 +162,6 @@ class Encoder(Protocol):
     def encode_some(self, column: Any, vocabulary: Any, *bits: Any) -> tuple[Any, int]:
         """Encode as many of the first events as memory allows; return the batch and how many."""
 
-    def encode_known(self, column: Any, vocabulary: Any) -> Any:
-        """Encode subscriptions whose names are all in the vocabulary, as a batch."""
-
     def decode(self, batch: Any, row: int, vocabulary: Any) -> Any:
         """Decode one subscription of a batch into a value of the engine's language."""
 
@@ -180,11 +177,8 @@ class Encoder(Protocol):
     def keep(self, batch: Any, rows: NDArray[np.bool_]) -> Any:
         """The rows of a batch that a mask selects."""
 
-    def count(self, column: Any) -> Any:
-        """How often each name occurs in subscriptions, as a table that travels between tasks."""
-
     def counts(self, batch: Any, vocabulary: Any) -> Any:
-        """As `count`, of subscriptions that are a batch over a vocabulary of their own."""
+        """How often each name occurs in a batch, as a table that travels between tasks."""
 
     def recode(self, batch: Any, vocabulary: Any, whole: Any) -> Any:
         """The same subscriptions over another vocabulary, which has all their names."""

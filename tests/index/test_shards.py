@@ -12,6 +12,7 @@ import pytest
 
 import matchyard as my
 from matchyard import shards
+from tests.cases import staged
 
 PARTS = [
     ([{"jazz"}, {"live", "jazz"}, set()], [1, 2, 3]),
@@ -22,14 +23,16 @@ PARTS = [
 EVENTS = [{"jazz", "oslo"}, {"rock", "live", "jazz"}, {"unheard"}, set()]
 
 
-def built(path, plan, parts, key_names=None):
-    vocabulary = shards.merge([shards.count(tags, plan) for tags, _ in parts], plan)
+def built(path, plan, tasks):
     with shards.new_version(path) as folder:
+        parts, vocabulary, key_names = staged(folder, plan, *tasks)
         files = shards.write_names(folder, vocabulary, key_names)
-        for number, (tags, keys) in enumerate(parts):
-            files += shards.write(folder, number, tags, keys, vocabulary, plan, key_names)
+        for number, some in enumerate(parts):
+            some = [shards.Part.of_json(part.to_json()) for part in some]
+            table = shards.compiled(folder, some, vocabulary, key_names, plan)
+            files += shards.write_table(folder, number, table)
         files = json.loads(json.dumps(files))  # what a task returns must travel
-        shards.publish(path, folder, files, plan, [len(parts)])
+        shards.publish(path, folder, files, plan, [len(tasks)])
     return my.open(path, verify=True)
 
 
@@ -48,10 +51,19 @@ def test_shards_answer_like_one_table(tmp_path, algorithm):
 
 def test_shards_number_string_keys_alike(tmp_path):
     parts = [([{"a"}, {"b"}], ["ada", "bob"]), ([{"a", "b"}], ["ada"])]
-    names = shards.merge_keys([pa.array(keys) for _, keys in parts])
-    index = built(tmp_path / "a.index", shards.Plan(), parts, names)
+    index = built(tmp_path / "a.index", shards.Plan(), parts)
     assert sorted(index.match([{"a", "b"}])[0]) == ["ada", "ada", "bob"]
     assert index.match_unique([{"a"}])[0] == ["ada"]
+
+
+def test_keys_stay_strings_if_the_last_rows_are_none(tmp_path):
+    none = pa.array([], pa.list_(pa.string())), pa.array([], pa.string())
+    with shards.new_version(tmp_path / "a.index") as folder:
+        rows = [([{"a"}], ["ada"]), none]
+        [part] = shards.stage(folder, rows, PLAN, shards.scratch())
+        _, key_names = shards.merged(folder, [part], PLAN)
+    assert part.string_keys
+    assert key_names.name(0) == "ada"
 
 
 def test_an_index_of_shards_can_be_changed_and_saved_as_one(tmp_path):
@@ -62,50 +74,61 @@ def test_an_index_of_shards_can_be_changed_and_saved_as_one(tmp_path):
     assert sorted(again.match([{"jazz", "live"}])[0]) == [1, 3, 6, 9]
 
 
-def test_the_vocabulary_is_ranked_over_all_parts():
-    plan = shards.Plan()
-    vocabulary = shards.merge([shards.count(tags, plan) for tags, _ in PARTS], plan)
+def test_the_vocabulary_is_ranked_over_all_parts(tmp_path):
+    with shards.new_version(tmp_path / "a.index") as folder:
+        _, vocabulary, _ = staged(folder, shards.Plan(), *PARTS)
     assert vocabulary.name(0) == "jazz"
     assert vocabulary.counts().tolist() == sorted(vocabulary.counts().tolist(), reverse=True)
     assert vocabulary.counts()[0] == 4
 
 
-def test_what_was_not_counted_is_refused(tmp_path):
-    plan = shards.Plan()
-    vocabulary = shards.merge([shards.count([{"jazz"}], plan)], plan)
-    with shards.new_version(tmp_path / "a.index") as folder:
-        with pytest.raises(my.UsageError, match="tag 'rock' is not in the vocabulary"):
-            shards.write(folder, 0, [{"rock"}], [1], vocabulary, plan)
-        with pytest.raises(my.UsageError, match="1 subscriptions, but 2 keys"):
-            shards.write(folder, 0, [{"jazz"}], [1, 2], vocabulary, plan)
-        with pytest.raises(my.UsageError, match="string keys need their numbers"):
-            shards.write(folder, 0, [{"jazz"}], ["ada"], vocabulary, plan)
-        names = shards.merge_keys([pa.array(["bob"])])
-        with pytest.raises(my.UsageError, match="key 'ada' has no number"):
-            shards.write(folder, 0, [{"jazz"}], ["ada"], vocabulary, plan, names)
+@pytest.mark.parametrize(("keys", "reason"), [
+    ([1, 2], "1 subscriptions, but 2 keys"),
+    ([None], "1 keys are null"),
+    (np.array([2**64 - 1], np.uint64), "not keys: Integer value 18446744073709551615"),
+    ([1.5], "not keys: a column of double"),
+])  # fmt: skip
+def test_keys_that_do_not_fit_are_refused(keys, reason, tmp_path):
+    refused = pytest.raises(my.UsageError, match=reason)
+    with shards.new_version(tmp_path / "a.index") as folder, refused:
+        staged(folder, shards.Plan(), ([{"jazz"}], keys))
+
+
+@pytest.mark.parametrize(("plan", "rows", "kind", "reason"), [
+    (shards.Plan(), [["jazz"], None], my.ParseError, "row 1 is null; expected tags"),
+    (shards.Plan("predicates"), ["x = 1", "x >"], my.ParseError, "row 1: not a predicate"),
+    (shards.Plan("predicates", "hem"), ["x = 1", 'x contains "a"'], my.UsageError, "hem takes one"),
+    (shards.Plan("twigs"), ["//a", "//["], my.ParseError, "row 1"),
+], ids=["tags", "predicates", "hem", "twigs"])  # fmt: skip
+def test_a_check_raises_what_staging_would_raise(plan, rows, kind, reason, tmp_path):
+    shards.check(rows[:1], plan)
+    with pytest.raises(kind, match=reason) as checked:
+        shards.check(pa.array(rows), plan)
+    with shards.new_version(tmp_path / "a.index") as folder, pytest.raises(kind) as caught:
+        staged(folder, plan, (pa.array(rows), [1, 2]))
+    assert str(checked.value) == str(caught.value)
 
 
 PLAN = shards.Plan()
 
 
-def dealt_out(rows, n_shards, plan=PLAN):
-    """Rows in shards by their rarest names, as Spark does it: vocabulary, routes, parts."""
-    vocabulary = shards.merge([shards.count(rows, plan)], plan)
-    rarest = shards.rarest(rows, vocabulary, plan)
-    n_filed = np.bincount(rarest + 1, minlength=vocabulary.n_names + 1)
+def dealt_out(folder, rows, n_shards, plan=PLAN):
+    """Rows in shards by their rarest names, as Spark does it: the files of names, routes, tables."""
+    [[part]], vocabulary, _ = staged(folder, plan, (rows, range(len(rows))))
+    n_filed = shards.sampled(folder, [part], vocabulary, plan, len(rows))
     routes = shards.cut(n_filed, n_shards)
-    parts = [
-        [number for number, name in enumerate(rarest) if routes[1 + name] == shard]
-        for shard in range(n_shards)
-    ]
-    return vocabulary, routes, parts
+    dealt, _ = shards.deal(folder, part, vocabulary, None, routes, plan, shards.scratch())
+    by_shard = [[one for one in dealt if one.shard == shard] for shard in range(n_shards)]
+    tables = [shards.compiled(folder, some, vocabulary, None, plan) for some in by_shard]
+    return shards.write_names(folder, vocabulary), routes, tables
 
 
-def test_ranges_of_rarest_names_hold_about_as_many_subscriptions_each():
+def test_ranges_of_rarest_names_hold_about_as_many_subscriptions_each(tmp_path):
     rows, _ = my.workload("tags", "peers", 5000).subscriptions(0, 5000)
-    _, routes, parts = dealt_out(rows, 8)
-    assert sorted(row for part in parts for row in part) == list(range(5000))
-    assert max(map(len, parts)) < 1.2 * 5000 / 8
+    with shards.new_version(tmp_path / "a.index") as folder:
+        _, routes, tables = dealt_out(folder, rows, 8)
+    assert sorted(key for table in tables for key in table.keys) == list(range(5000))
+    assert max(len(table.keys) for table in tables) < 1.2 * 5000 / 8
     used = routes[routes >= 0]
     assert (np.diff(used) >= 0).all()  # ranges
 
@@ -119,14 +142,12 @@ def test_joined_shards_are_the_table_of_one_build(tmp_path, leaf):
         ["jazz"],
         [],
     ]
-    vocabulary, _, parts = dealt_out(rows, 5, plan)
     with shards.new_version(tmp_path / "a.index") as folder:
-        files = shards.write_names(folder, vocabulary)
+        files, _, tables = dealt_out(folder, rows, 5, plan)
         written = [
-            shards.write(folder, n, [rows[row] for row in part], part, vocabulary, plan,
-                         below=shards.scratch())
-            for n, part in enumerate(parts)
-        ]  # fmt: skip
+            shards.write_table(folder, n, table, below=shards.scratch())
+            for n, table in enumerate(tables)
+        ]
         files += shards.join(folder, 0, written, plan)
         shards.publish(tmp_path / "a.index", folder, files, plan, [1])
     joined = my.open(tmp_path / "a.index", verify=True)
@@ -142,12 +163,12 @@ def test_joined_shards_are_the_table_of_one_build(tmp_path, leaf):
 def test_routes_lead_to_every_shard_that_can_match(tmp_path):
     rows = [*my.workload("tags", "peers", 2000).subscriptions(0, 2000)[0].to_pylist(), []]
     plan = shards.Plan()
-    vocabulary, routes, parts = dealt_out(rows, 6)
     path = tmp_path / "a.index"
     with shards.new_version(path) as folder:
-        files = shards.write_names(folder, vocabulary) + shards.write_routes(folder, routes)
-        for n, part in enumerate(parts):
-            files += shards.write(folder, n, [rows[row] for row in part], part, vocabulary, plan)
+        files, routes, tables = dealt_out(folder, rows, 6)
+        files += shards.write_routes(folder, routes)
+        for n, table in enumerate(tables):
+            files += shards.write_table(folder, n, table)
         shards.publish(path, folder, files, plan, [6])
     asked = my.workload("tags", "peers", 2000).events(300)
     events, places = shards.Routes(path, "0001").of(asked)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from matchyard.columns import as_arrow
 from matchyard.errors import UsageError
 from matchyard.kernels.key_table import narrowed
-from matchyard.kernels.strings import Interner, Names, find_names, find_one, rank_names, take_names
+from matchyard.kernels.strings import Interner, Names, find_one, rank_names, take_names
 
 _EXPECTED = "expected 64-bit integers or strings, the same kind throughout an index"
 _LIMIT = 1 << 63
@@ -71,7 +71,7 @@ class Keys:
             return np.empty(0, np.int64)
         if pa.types.is_integer(column.type):
             self._expect("int", column[0].as_py())
-            return _integers(column)
+            return integers(column)
         self._expect("str", column[0].as_py())
         return self._grown().intern_arrow(column).astype(np.int64)
 
@@ -170,25 +170,10 @@ def _without_objects(keys: Any) -> Any:
     return keys
 
 
-def _integers(column: pa.Array) -> NDArray[np.int64]:
+def integers(column: pa.Array) -> NDArray[np.int64]:
+    """A column of integer keys as numbers of 64 bits."""
     try:
         numbers: NDArray[np.int64] = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid as error:
         raise UsageError(f"not keys: {error}; {_EXPECTED}") from None
-    return numbers
-
-
-def number_keys(keys: Any, names: Names | None) -> NDArray[np.int64]:
-    """The numbers of keys: integers themselves, or the ids of string keys in `names`."""
-    column = key_column(keys)
-    if len(column) == 0:
-        return np.empty(0, np.int64)
-    if pa.types.is_integer(column.type):
-        return _integers(column)
-    if names is None:
-        raise UsageError("string keys need their numbers: see matchyard.shards.merge_keys")
-    numbers = find_names(names, column).astype(np.int64)
-    if (numbers < 0).any():
-        missing = column[int(np.argmin(numbers))].as_py()
-        raise UsageError(f"key {missing!r} has no number: merge_keys did not see it")
     return numbers

@@ -63,6 +63,7 @@ class Index(Contents):
         settings = configure(self.engine, algorithm, options or {}, device)
         self._state = State(settings, live, shard_size)
         self.threads = threads
+        self._applied: dict[str, int] = {}  # the last change of each source of changes
 
     @property
     def live(self) -> bool:
@@ -370,7 +371,9 @@ class Index(Contents):
                 for number, table in enumerate(tables):
                     files += storage.write_table(local, number, table)
             engine, name, _, reading, options, *_ = self._settings
-            settings = storage.describe(engine.name, name, reading, options, [len(tables)])
+            settings = storage.describe(
+                engine.name, name, reading, options, [len(tables)], self._applied
+            )
             versions.publish(path, folder, settings, files)
         return self
 
@@ -395,6 +398,7 @@ class Index(Contents):
             if one.tables  # none if only shards of other segments were loaded
         )
         index._state.start(Keys.load(saved.key_names, has_keys), segments)
+        index._applied = storage.applied_in(saved.manifest)
         return index
 
 

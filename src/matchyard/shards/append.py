@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from matchyard import storage
 from matchyard.errors import UsageError
-from matchyard.index.keys import key_column, number_keys
+from matchyard.index.keys import integers, key_column
 from matchyard.index.segment import Removals
 from matchyard.index.verbs import Index
 from matchyard.kernels.strings import Names, find_names
@@ -67,18 +67,13 @@ def carry(path: AnyPath, folder: Any, removed: pa.Table | None = None) -> Carrie
         list(counts),
         saved.key_names,
         any(len(table.keys) for segment in index.segments() for table in segment.tables),
-        applied_in(saved.manifest),
+        storage.applied_in(saved.manifest),
     )
 
 
 def has_string_keys(manifest: Mapping[str, Any]) -> bool:
     """True if the keys of a version are strings."""
     return any(file[0] == "keys.arrow" for file in manifest["files"])
-
-
-def applied_in(manifest: Mapping[str, Any]) -> dict[str, int]:
-    """The last change of each source of changes that a version has."""
-    return dict(manifest.get("applied", {}))  # formats 1 and 2 have none
 
 
 def _removals(index: Index, removed: pa.Table | None, key_names: Names | None) -> Removals:
@@ -89,7 +84,7 @@ def _removals(index: Index, removed: pa.Table | None, key_names: Names | None) -
     if pa.types.is_integer(column.type):
         if key_names is not None:
             raise UsageError("integer keys cannot be removed from an index with string keys")
-        numbers = number_keys(column, None)
+        numbers = integers(column)
         known = np.ones(len(numbers), bool)
     elif key_names is None:
         if len(index):

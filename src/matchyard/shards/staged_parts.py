@@ -19,8 +19,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from matchyard.engine import Configured
 from matchyard.errors import UsageError
-from matchyard.index.keys import key_column
+from matchyard.index.keys import integers, key_column
 from matchyard.kernels import key_table
 from matchyard.kernels.strings import Interner, Names, find_names
 from matchyard.shards.plan import Plan, resolve
@@ -28,7 +29,6 @@ from matchyard.storage import versions
 
 _PART_ROWS = 1 << 22  # of a part; a task with more rows writes several
 _BLOCKS = 64  # of consecutive rows of a part, in a sample
-_NO_KEYS = "a key is null; keys are integers of up to 64 bits or strings"
 
 
 class Part(NamedTuple):
@@ -61,7 +61,7 @@ class _Content(NamedTuple):
 def stage(folder: Any, rows: Iterable[tuple[Any, Any]], plan: Plan, below: str) -> Iterator[Part]:
     """Write columns of subscriptions and keys as parts, below a scratch folder."""
     settings = resolve(plan)
-    encoder, options = settings.engine.encoder, settings.input_options
+    encoder = settings.engine.encoder
     staging, interner = encoder.Staging(), Interner()
     is_string = False
     n_parts = 0
@@ -79,21 +79,34 @@ def stage(folder: Any, rows: Iterable[tuple[Any, Any]], plan: Plan, below: str) 
         return _write(folder, f"{below}part{n_parts}", content, is_string, -1)
 
     for subscriptions, keys in rows:
-        column = encoder.subscription_column(subscriptions, options)
-        settings.accept(column)
+        column = _accepted(subscriptions, settings)
         names = key_column(keys)
-        if names.null_count:
-            raise UsageError(_NO_KEYS)
         if len(names) != column.n_rows:
             raise UsageError(f"{column.n_rows} subscriptions, but {len(names)} keys")
+        if not len(names):
+            continue  # the type of no keys says nothing
         is_string = pa.types.is_large_string(names.type)
-        numbers = interner.intern_arrow(names) if is_string else names.cast(pa.int64()).to_numpy()
+        numbers = interner.intern_arrow(names) if is_string else integers(names)
         staging.add(column, np.asarray(numbers, np.int64))
         if staging.n_rows >= _PART_ROWS:
             yield written()
             staging, interner, n_parts = encoder.Staging(), Interner(), n_parts + 1
     if staging.n_rows:
         yield written()
+
+
+def check(subscriptions: Any, plan: Plan) -> None:
+    """Raise the error that `stage` raises for these subscriptions, if it raises one."""
+    settings = resolve(plan)
+    column = _accepted(subscriptions, settings)
+    settings.engine.encoder.Staging().add(column, np.zeros(column.n_rows, np.int64))
+
+
+def _accepted(subscriptions: Any, settings: Configured) -> Any:
+    """Subscriptions as a column that the algorithm can hold."""
+    column = settings.engine.encoder.subscription_column(subscriptions, settings.input_options)
+    settings.accept(column)
+    return column
 
 
 def merged(
@@ -150,6 +163,8 @@ def deal(
     is_filed = np.zeros(len(routes), np.bool_)
     is_filed[rarest] = True
     shards = routes[rarest]
+    if len(shards) and shards.min() < 0:
+        raise UsageError("a subscription is filed under a name without a shard: see `cut`")
     order = np.argsort(shards, kind="stable")
     ends = np.searchsorted(shards[order], np.arange(int(routes.max(initial=0)) + 2))
     none = Interner().names()

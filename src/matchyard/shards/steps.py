@@ -9,13 +9,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from matchyard import storage
-from matchyard.errors import UsageError
-from matchyard.index.keys import number_keys
 from matchyard.index.verbs import Index
-from matchyard.kernels import key_table
 from matchyard.kernels.strings import Interner, Names
 from matchyard.opening import from_saved
 from matchyard.shards.plan import Plan, resolve
@@ -23,19 +19,6 @@ from matchyard.storage import File, versions
 from matchyard.storage.versions import SCRATCH, AnyPath
 
 # -------------------------------------------------------------------- names
-
-
-def count(subscriptions: Any, plan: Plan) -> pa.Table:
-    """Count the names of some subscriptions: columns `name` and `count`."""
-    engine, _, _, reading, *_ = resolve(plan)
-    column = engine.encoder.subscription_column(subscriptions, reading)
-    counts: pa.Table = engine.encoder.count(column)
-    return counts
-
-
-def merge(counts: Iterable[pa.Table], plan: Plan) -> Any:
-    """Merge the counts of all parts into a vocabulary; names are ranked by frequency."""
-    return resolve(plan).engine.encoder.merge_counts(counts)
 
 
 def merge_keys(columns: Iterable[Any], known: Names | None = None) -> Names:
@@ -80,54 +63,18 @@ def open_names(
 # -------------------------------------------------------------------- shards
 
 
-def rarest(subscriptions: Any, vocabulary: Any, plan: Plan) -> NDArray[np.int64]:
-    """The id of the rarest name of each subscription; -1 for a subscription without names."""
-    engine, _, _, reading, *_ = resolve(plan)
-    column = engine.encoder.subscription_column(subscriptions, reading)
-    batch = engine.encoder.encode_known(column, vocabulary)
-    return np.asarray(engine.encoder.rarest(batch), np.int64)
-
-
-def n_ids(vocabulary: Any, plan: Plan) -> int:
-    """The number of ids that `rarest` can return."""
-    return int(resolve(plan).engine.encoder.n_ids(vocabulary))
-
-
 def scratch() -> str:
     """A folder for one task inside a new version; it is not published."""
     return f"{SCRATCH}{uuid.uuid4().hex}/"
 
 
-def write(
-    folder: Any,
-    number: int,
-    subscriptions: Any,
-    keys: Any,
-    vocabulary: Any,
-    plan: Plan,
-    key_names: Names | None = None,
-    segment: int = 0,
-    below: str = "",
-) -> list[File]:
-    """Compile shard `number` and write it into a version that is being made.
-
-    A task that may run twice writes below `scratch()`; `adopt` then takes the files of one run.
-    """
-    engine, _, algorithm, reading, options, *_ = resolve(plan)
-    column = engine.encoder.subscription_column(subscriptions, reading)
-    numbers = number_keys(keys, key_names)
-    if len(numbers) != column.n_rows:
-        raise UsageError(f"{column.n_rows} subscriptions, but {len(numbers)} keys")
-    batch = engine.encoder.encode_known(column, vocabulary)
-    del column, subscriptions
-    table = algorithm.compile(batch, key_table.narrowed(numbers), vocabulary, options)
-    return write_table(folder, number, table, segment, below)
-
-
 def write_table(
     folder: Any, number: int, table: Any, segment: int = 0, below: str = ""
 ) -> list[File]:
-    """Write the table of shard `number` into a version that is being made."""
+    """Write the table of shard `number` into a version that is being made.
+
+    A task that may run twice writes below `scratch()`; `adopt` then takes the files of one run.
+    """
     with versions.writable(folder) as local:
         return storage.write_table(local, number, table, segment, below)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import matchyard as my
+from matchyard.engines.tags import encoder
 from matchyard.engines.tags.encoder import Options, Staging, column, decode, encode, merge
 from tests.cases import CASES, Case, build
 
@@ -198,3 +199,21 @@ def test_columns_of_python_sets_are_read_one_by_one(wrap):
     rows = [{"jazz", "live"}, {"oslo"}]
     index = my.TagIndex().add_many(wrap(rows), [1, 2]).consolidate()
     assert index.match(wrap(rows)).to_lists() == [[1], [2]]
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 7, 60])
+def test_sets_are_the_same_over_another_vocabulary(n_rows):
+    """Of few rows only their own tags are looked up, of many rows all."""
+    parts = []
+    for shift in (0, 20):
+        staging = Staging()
+        rows = [[f"t{shift + row % 40}", f"u{row}"] for row in range(60)]
+        staging.add(column(rows, Options()), np.arange(60))
+        parts.append((rows, *staging.take()[:2]))
+    whole = encoder.merge_counts([encoder.counts(*part[1:]) for part in parts])
+    for rows, batch, vocabulary in parts:
+        some = batch.take(np.arange(n_rows)[::-1])
+        coded = encoder.recode(some, vocabulary, whole)
+        assert coded.n_rows == n_rows
+        for row in range(n_rows):
+            assert decode(coded, row, whole) == frozenset(rows[n_rows - 1 - row])

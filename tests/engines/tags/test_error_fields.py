@@ -91,7 +91,7 @@ def test_every_verb_that_takes_a_subscription_refuses_blank_text() -> None:
         lambda: index.remove(1, ""),
         lambda: index.texts([""]),
         lambda: index.parse_column(pa.array([""])),
-        lambda: shards.count(pa.array(["jazz", ""]), shards.Plan("tags")),
+        lambda: shards.check(pa.array(["jazz", ""]), shards.Plan("tags")),
     ):
         with pytest.raises(my.ParseError, match="matches every event"):
             verb()

@@ -110,8 +110,7 @@ def test_a_vocabulary_that_has_everything_codes_some_rows_as_before(
         data.draw(st.lists(st.booleans(), min_size=filters.n_rows, max_size=filters.n_rows)), bool
     )
     some = [one for one, is_kept in zip(subscriptions, kept, strict=True) if is_kept]
-    column = encoder.subscription_column(some, OPTIONS)
-    assert_same(encoder.encode_known(column, vocabulary), encoder.keep(filters, kept))
+    assert_same(encoder.recode(*coded(some), vocabulary), encoder.keep(filters, kept))
 
 
 @pytest.mark.parametrize(
@@ -124,9 +123,9 @@ def test_a_vocabulary_that_has_everything_codes_some_rows_as_before(
 )  # fmt: skip
 def test_a_vocabulary_without_a_constant_refuses_it(known: str, asked: str) -> None:
     _, vocabulary = coded([known])
-    column = encoder.subscription_column([known, asked], OPTIONS)
+    both = coded([known, asked])
     with pytest.raises(UsageError, match="row 1 has a constraint that is not in the vocabulary"):
-        encoder.encode_known(column, vocabulary)
+        encoder.recode(*both, vocabulary)
 
 
 def test_equal_predicates_have_equal_arrays_however_they_were_written() -> None:

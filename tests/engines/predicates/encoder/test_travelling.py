@@ -20,8 +20,7 @@ def whole(rows: object) -> tuple[Filters, Vocabulary]:
 
 
 def by_parts(*parts: object) -> Vocabulary:
-    counts = [encoder.count(encoder.subscription_column(part, OPTIONS)) for part in parts]
-    return encoder.merge_counts(counts)
+    return encoder.merge_counts(encoder.counts(*whole(part)) for part in parts)
 
 
 def spelled(vocabulary: Vocabulary) -> dict[str, list[object]]:
@@ -47,7 +46,7 @@ def test_parts_make_the_vocabulary_of_the_whole(rows, cut) -> None:
     found = by_parts(rows[:cut], rows[cut:])
     assert spelled(found) == spelled(wanted)
     assert found.texts.to_arrow() == wanted.texts.to_arrow()
-    known = encoder.encode_known(encoder.subscription_column(rows, OPTIONS), found)
+    known = encoder.recode(filters, wanted, found)
     assert [encoder.decode(known, row, found) for row in range(len(rows))] == [
         encoder.decode(filters, row, wanted) for row in range(len(rows))
     ]
@@ -55,7 +54,7 @@ def test_parts_make_the_vocabulary_of_the_whole(rows, cut) -> None:
 
 def test_constraints_are_counted_once_for_each_time_they_are_there() -> None:
     rows = ["x = 1 and y = 2", "x = 1", 'x in {1, "a"} or x = 1', "not (x = 1)"]
-    found = encoder.count(encoder.subscription_column(rows, OPTIONS))
+    found = encoder.counts(*whole(rows))
     assert sorted(found["count"].to_pylist()) == [1, 1, 4]
 
 
@@ -70,14 +69,8 @@ def test_names_and_texts_may_have_any_characters() -> None:
 def test_the_slot_of_a_row_does_not_depend_on_other_rows() -> None:
     rows = ["x = 1 and y = 2", "y = 3", "y = 4 and z = 1", "x = 1 or y = 2"]
     vocabulary = by_parts(rows)
-    column = encoder.subscription_column(rows, OPTIONS)
-    together = encoder.rarest(encoder.encode_known(column, vocabulary))
-    alone = [
-        encoder.rarest(
-            encoder.encode_known(encoder.subscription_column([row], OPTIONS), vocabulary)
-        )[0]
-        for row in rows
-    ]
+    together = encoder.rarest(encoder.recode(*whole(rows), vocabulary))
+    alone = [encoder.rarest(encoder.recode(*whole([row]), vocabulary))[0] for row in rows]
     assert together.tolist() == alone
 
 

@@ -41,10 +41,12 @@ def is_same(left: Any, right: Any) -> bool:
 
 def test_parts_have_the_vocabulary_of_the_whole() -> None:
     twigs, vocabulary, _ = staged(column(TEXTS))
-    parts = [column(TEXTS[200:]), column(TEXTS[:200])]
-    assert is_same(encoder.merge_counts(map(encoder.count, parts)), vocabulary)
-    assert is_same(encoder.encode_known(column(TEXTS), vocabulary), twigs)
-    merged = encoder.merge([staged(part)[:2] for part in reversed(parts)])
+    parts = [staged(column(some))[:2] for some in (TEXTS[:200], TEXTS[200:])]
+    counts = [encoder.counts(*part) for part in reversed(parts)]
+    assert is_same(encoder.merge_counts(counts), vocabulary)
+    recoded = [encoder.recode(*part, vocabulary) for part in parts]
+    assert is_same(encoder.concatenate(recoded), twigs)
+    merged = encoder.merge(parts)
     assert is_same(merged, (twigs, vocabulary))
 
 
@@ -52,7 +54,7 @@ def test_what_was_not_counted_is_refused() -> None:
     _, vocabulary, _ = staged(column(["//a[@x = 1]"]))
     for text, missing in (("//b", "b"), ("//a[@x = 2]", "03x")):
         with pytest.raises(my.UsageError, match=f"'{missing}.* is not in the vocabulary"):
-            encoder.encode_known(column([text]), vocabulary)
+            encoder.recode(*staged(column([text]))[:2], vocabulary)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from matchyard.engines.predicates.encoder.encoder import (
     concatenate,
     decode,
     encode,
-    encode_known,
     encode_some,
     estimate,
     keep,
@@ -34,16 +33,12 @@ from matchyard.engines.predicates.encoder.subscriptions.intake import (
     Writer,
     merge,
 )
-from matchyard.engines.predicates.encoder.subscriptions.travelling import (
-    count,
-    counts,
-    merge_counts,
-)
+from matchyard.engines.predicates.encoder.subscriptions.travelling import counts, merge_counts
 from matchyard.engines.predicates.encoder.subscriptions.vocabulary import inspect
 
 __all__ = [
     "VALUES", "Batch", "Column", "Filters", "Options", "Reader", "Staging", "Subscriptions",
-    "Vocabulary", "Writer", "accept", "check", "column", "concatenate", "count", "counts", "decode", "encode", "encode_known",
+    "Vocabulary", "Writer", "accept", "check", "column", "concatenate", "counts", "decode", "encode",
     "encode_one", "encode_some", "estimate", "events", "given", "inspect", "keep", "kind", "layout", "merge",
     "merge_counts", "n_ids", "names_of", "parse", "parse_column", "parse_event", "rarest", "read_event",
     "recode", "sizes", "subscription_column", "texts",

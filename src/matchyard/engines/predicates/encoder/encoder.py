@@ -72,16 +72,12 @@ def encode_some(column: Column | Unread, vocabulary: Vocabulary, *bits: Any) -> 
     return encode(column, vocabulary), column.n_rows
 
 
-def encode_known(column: Subscriptions, vocabulary: Vocabulary) -> Filters:
-    """Subscriptions as filters over a vocabulary that must have all their names and texts."""
-    names = find_names(vocabulary.names, column.names).astype(np.int32)
-    texts = find_names(vocabulary.texts, column.texts).astype(np.int32)
-    return code(renumber(column.pieces, names, texts), vocabulary, is_checked=True)
-
-
 def recode(filters: Filters, vocabulary: Vocabulary, whole: Vocabulary) -> Filters:
     """The same filters over another vocabulary, which has all their names, texts and constants."""
-    return encode_known(as_column(filters, vocabulary), whole)
+    column = as_column(filters, vocabulary)
+    names = find_names(whole.names, column.names).astype(np.int32)
+    texts = find_names(whole.texts, column.texts).astype(np.int32)
+    return code(renumber(column.pieces, names, texts), whole, is_checked=True)
 
 
 def concatenate(parts: Sequence[Filters]) -> Filters:

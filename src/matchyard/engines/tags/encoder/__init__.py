@@ -4,7 +4,6 @@ from matchyard.engines.tags.encoder.encoder import (
     accept,
     decode,
     encode,
-    encode_known,
     encode_some,
     estimate,
     is_known,
@@ -35,7 +34,6 @@ from matchyard.engines.tags.encoder.one_event import Reader, encode_one, new_roo
 from matchyard.engines.tags.encoder.staging import (
     Staging,
     concatenate,
-    count,
     counts,
     merge,
     merge_counts,
@@ -45,7 +43,7 @@ from matchyard.kernels.inspection import inspect_names as inspect
 
 __all__ = [
     "VALUES", "Batch", "Column", "Options", "Reader", "Staging", "Vocabulary", "accept", "check",
-    "column", "concatenate", "count", "counts", "decode", "encode", "encode_known", "encode_one", "encode_some", "estimate", "fold",
+    "column", "concatenate", "counts", "decode", "encode", "encode_one", "encode_some", "estimate", "fold",
     "inspect", "is_known", "keep", "kind", "layout", "merge", "merge_counts", "n_ids", "names_of", "new_room", "parse",
     "parse_column", "parse_event", "rarest", "read_event", "recode", "sign", "signatures", "sizes",
     "subscription_column", "texts",

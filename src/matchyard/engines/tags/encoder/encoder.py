@@ -26,7 +26,7 @@ from matchyard.engines.tags.encoder.signatures import add_name
 from matchyard.errors import UsageError
 from matchyard.kernels.bitset import n_words_for
 from matchyard.kernels.csr import ragged
-from matchyard.kernels.strings import BLOCK, Interner, find_block, find_names
+from matchyard.kernels.strings import BLOCK, Interner, find_block
 
 
 def parse(value: Any, options: Options) -> frozenset[str]:
@@ -108,22 +108,6 @@ def sign(column: Column, n_bits: int, n_hashes: int) -> NDArray[np.uint64]:
 def encode_some(column: Column, vocabulary: Vocabulary, *bits: Any) -> tuple[Batch, int]:
     """Encode all events at once, since they take little memory; returns their number too."""
     return encode(column, vocabulary, *bits), column.n_rows
-
-
-def encode_known(column: Column, vocabulary: Vocabulary) -> Batch:
-    """Encode subscriptions over a vocabulary that must have all of their tags."""
-    if column.signatures.shape[1]:
-        return Batch(column.row_start, np.zeros(0, np.int32), column.signatures)
-    words = pa.LargeStringArray.from_buffers(
-        len(column.text_start) - 1,
-        pa.py_buffer(column.text_start.astype(np.int64)),
-        pa.py_buffer(column.text),
-    )
-    tags = find_names(vocabulary, words)
-    if (tags < 0).any():
-        missing = words[int(np.argmin(tags))].as_py()
-        raise UsageError(f"tag {missing!r} is not in the vocabulary: it was not counted")
-    return Batch(column.row_start, tags.astype(np.int32), column.signatures)
 
 
 def is_known(column: Column, batch: Batch) -> NDArray[np.bool_]:

@@ -145,17 +145,14 @@ def counts(batch: Batch, vocabulary: Vocabulary) -> pa.Table:
 
 
 def recode(batch: Batch, vocabulary: Vocabulary, whole: Vocabulary) -> Batch:
-    """The same sets over another vocabulary, which has all their tags."""
-    ids = find_names(whole, vocabulary.to_arrow()).astype(np.int32)
-    return batch._replace(tags=ids[batch.tags])
-
-
-def count(column: Column) -> pa.Table:
-    """Count the tags of some subscriptions: a table with the columns `name` and `count`."""
-    staging = Staging()
-    staging.add(column, np.zeros(column.n_rows, np.int64))
-    batch, names, _ = staging.take()
-    return counts(batch, names)
+    """The same sets over another vocabulary, which has all their tags. Of few sets, only their own tags are
+    looked up."""
+    if len(batch.tags) >= vocabulary.n_names:
+        ids = find_names(whole, vocabulary.to_arrow()).astype(np.int32)
+        return batch._replace(tags=ids[batch.tags])
+    used, places = np.unique(batch.tags, return_inverse=True)
+    ids = find_names(whole, vocabulary.to_arrow().take(pa.array(used))).astype(np.int32)
+    return batch._replace(tags=ids[places])
 
 
 def merge_counts(parts: Iterable[pa.Table]) -> Vocabulary:

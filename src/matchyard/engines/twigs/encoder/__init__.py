@@ -3,11 +3,9 @@
 from matchyard.engines.twigs.encoder.encoder import (
     accept,
     column,
-    count,
     counts,
     decode,
     encode,
-    encode_known,
     encode_some,
     estimate,
     keep,
@@ -47,7 +45,7 @@ from matchyard.engines.twigs.language.options import Options, check
 
 __all__ = [
     "VALUES", "Batch", "Buffers", "Column", "Options", "Reader", "Reading", "Staging", "Subscriptions", "Twigs",
-    "Vocabulary", "Writer", "accept", "check", "column", "concatenate", "count", "counts", "decode", "encode", "encode_known",
+    "Vocabulary", "Writer", "accept", "check", "column", "concatenate", "counts", "decode", "encode",
     "encode_one", "encode_some", "estimate", "inspect", "keep", "kind", "layout", "merge",
     "merge_counts", "n_ids", "names_of", "new_buffers", "parse", "parse_column", "parse_event", "rarest", "read_event", "reading",
     "recode", "records", "sizes", "subscription_column", "texts",

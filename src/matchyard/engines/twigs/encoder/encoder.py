@@ -65,11 +65,6 @@ def encode_some(column: Column, vocabulary: Vocabulary, *bits: Any) -> tuple[Bat
     return batch, batch.n_rows
 
 
-def encode_known(column: Subscriptions, vocabulary: Vocabulary) -> Twigs:
-    """Subscriptions as twigs over a vocabulary, which must have all their terms."""
-    return vocabularies.encode_known(column.twigs, column.terms, vocabulary)
-
-
 def accept(column: Subscriptions, *bits: Any) -> None:
     """Accept all subscriptions: algorithms refuse tables that are too large themselves."""
 
@@ -124,11 +119,6 @@ def texts(twigs: Twigs, start: int, stop: int, vocabulary: Vocabulary) -> pa.Arr
     """The twigs of some rows as an Arrow column of text."""
     rows = decode_rows(twigs, start, stop, vocabulary)
     return pa.array([language.format(row) for row in rows], pa.string())
-
-
-def count(column: Subscriptions) -> pa.Table:
-    """Count the terms of a part of the subscriptions: columns `name` and `count`."""
-    return vocabularies.count(column.twigs, column.terms)
 
 
 def counts(twigs: Twigs, vocabulary: Vocabulary) -> pa.Table:

@@ -35,18 +35,14 @@ _N_NUMBERS = 6
 _FIELDS = ["name", "kind", "forms", "low", "high"]
 
 
-def count(column: Subscriptions) -> pa.Table:
+def counts(filters: Filters, vocabulary: Vocabulary) -> pa.Table:
     """Distinct constraints and their numbers: columns `name` and `count`."""
+    column = as_column(filters, vocabulary)
     sizes = np.diff(column.pieces.piece_start)
     tables = [_count_single(column, np.flatnonzero(sizes == 1))]
     if (sizes > 1).any():
         tables.append(_count_others(column, np.flatnonzero(sizes > 1)))
     return pa.concat_tables(tables)
-
-
-def counts(filters: Filters, vocabulary: Vocabulary) -> pa.Table:
-    """As `count`, of encoded filters."""
-    return count(as_column(filters, vocabulary))
 
 
 def _count_single(column: Subscriptions, constraints: NDArray[np.int64]) -> pa.Table:
