@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 import matchyard as my
 from matchyard import spark as ms
+from tests.spark.change_feeds import applied, drawn, feed, in_index, in_order
 from tests.spark.frames import EVENTS, TAGS, changes, events, found, subscriptions, wanted
 
 
@@ -39,6 +40,32 @@ def stream(spark: Any, index: Path, folder: Path) -> dict[str, Any]:
     }
 
 
+def followed(spark: Any, index: Path, folder: Path) -> bool:
+    """A stream of changes, the last batch of which runs twice: true if the index has each change once."""
+    (folder / "feed").mkdir()
+    rows = in_order(drawn(3, 60, 20))
+    held = in_index(index)
+    stream = (
+        spark.readStream.schema("key bigint, tags array<string>, op string, at bigint")
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(folder / "feed"))
+    )
+    for number in range(2):
+        pq.write_table(
+            feed(rows[30 * number : 30 * number + 30]), folder / f"feed/{number}.parquet"
+        )
+        query = ms.follow_changes(
+            stream, index, folder / "state", order="at", segments=1, trigger={"availableNow": True}
+        )
+        query.awaitTermination(120)
+        if query.exception() is not None:
+            raise query.exception()
+        if number == 0:  # as if the driver had died before Spark noted the batch
+            for left in (folder / "state/commits").glob("*0*"):
+                left.unlink()
+    return in_index(index) == applied(rows, held)
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     index = folder / "a.index"
@@ -62,6 +89,7 @@ def main() -> None:
         ms.append(changes(spark, [("add", 99, ["new"])]), index)
         ms.compact(index)
         given["changed"] = my.open(index).match([["new"]])[0] == [3, 99]
+        given["followed"] = followed(spark, index, folder)
         try:
             ms.build(subscriptions(spark, [None]), index)
         except my.ParseError as error:

@@ -12,6 +12,7 @@ import matchyard as my
 from matchyard import shards
 from matchyard import spark as ms
 from matchyard.spark import segments
+from matchyard.spark.tasks import build as tasks
 from tests.spark.frames import EVENTS, ROWS, TAGS, changes, events, found, subscriptions, wanted
 
 
@@ -145,6 +146,13 @@ def test_bad_subscriptions_stop_the_build_and_publish_nothing(spark, index):
     assert shards.current_version(index) == "0001"
 
 
+def test_the_row_with_the_error_is_named_after_one_that_the_algorithm_cannot_hold(tmp_path):
+    rows = pa.table({"rule": ['x contains "a"', "x >"], "key": [7, 8]})
+    task = tasks.stage(shards.Plan("predicates", "hem"), str(tmp_path), iter, [rows])
+    with pytest.raises(my.ParseError, match="a subscription of key 8: not a predicate"):
+        list(task)
+
+
 def test_changes_make_a_version_beside_the_old_one(spark, index):
     base = index / "versions/0001/shards/0000/ids.npy"
     built = ms.append(
@@ -249,3 +257,28 @@ def test_the_subscriptions_can_be_read_back(spark, index):
     assert {(row["key"], frozenset(row["subscription"])) for row in rows} == {
         (key, frozenset(row)) for key, row in enumerate(ROWS)
     }
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+def test_an_index_without_keys_takes_keys_of_either_type(spark, tmp_path, emptied):
+    path = tmp_path / "a.index"
+    if emptied:
+        ms.build(subscriptions(spark, [["a"]], ["ada"]), path)
+        ms.append(changes(spark, [("remove", "ada", None)]), path)
+        ms.compact(path)
+    else:
+        ms.build(spark.createDataFrame([], "tags array<string>, key string"), path)
+    ms.append(changes(spark, [("add", 7, ["a"])]), path)
+    assert found(ms.match(events(spark, [["a"]]), path)) == {(0, 7): 1}
+    ms.compact(path)
+    assert my.open(path).match([["a"]])[0] == [7]
+
+
+def test_a_column_whose_name_has_a_dot_is_named_with_its_quotes(spark, tmp_path):
+    rows = spark.createDataFrame([(["a"], 1)], "tags array<string>, `Key.x` int")
+    with pytest.raises(my.UsageError, match=r"write it as `Key\.x`"):
+        ms.build(rows, tmp_path / "a.index", key="Key.x")
+    ms.build(rows, tmp_path / "a.index", key="`Key.x`")
+    asked = spark.createDataFrame([(1, ["a"])], "Key int, tags array<string>")
+    with pytest.raises(my.UsageError, match="two columns of one name: Key, key"):
+        ms.match(asked, tmp_path / "a.index", id="Key")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-import random
-from collections import Counter
-from typing import Any
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,55 +17,8 @@ import pytest
 import matchyard as my
 from matchyard import shards
 from matchyard.spark import append, build, changes, compact, follow_changes, match
+from tests.spark.change_feeds import Change, applied, drawn, feed, in_index, in_order
 from tests.spark.frames import TAGS, found, subscriptions
-
-WORDS = {"insert": "insert", "delete": "DELETE", "update": "u"}
-FEED = pa.schema([("key", pa.int64()), ("tags", TAGS), ("op", pa.string()), ("at", pa.int64())])
-Change = tuple[int, int, str, tuple[str, ...] | None]  # at, key, op, tags
-
-
-def feed(rows: list[Change]) -> pa.Table:
-    return pa.table(
-        {
-            "key": [row[1] for row in rows],
-            "tags": pa.array([None if row[3] is None else list(row[3]) for row in rows], TAGS),
-            "op": [WORDS[row[2]] for row in rows],
-            "at": [row[0] for row in rows],
-        },
-        FEED,
-    )
-
-
-def applied(rows: list[Change], held: Counter[Any] | None = None) -> Counter[Any]:
-    """What a plain table has after the changes, one after the other: pairs of key and tags."""
-    table = Counter(held or ())
-    ranks = {"delete": 0, "update": 1, "insert": 2}
-    for _, key, op, tags in sorted(rows, key=lambda row: (row[0], ranks[row[2]])):
-        value = None if tags is None else frozenset(tags)
-        if op == "update" or tags is None:
-            table = Counter({pair: n for pair, n in table.items() if pair[0] != key})
-        elif op == "delete":
-            table.pop((key, value), None)
-        if op != "delete":
-            table[key, value] += 1
-    return table
-
-
-def in_index(path: Any) -> Counter[Any]:
-    return Counter((key, frozenset(tags)) for key, tags in my.open(path).items())
-
-
-def drawn(seed: int, n_changes: int, n_keys: int) -> list[Change]:
-    rng = random.Random(seed)
-    rows: list[Change] = []
-    for _ in range(n_changes):
-        op = rng.choice(["insert", "insert", "delete", "update"])
-        tags = tuple(rng.choice("abc") for _ in range(rng.randrange(3)))
-        nothing = op == "delete" and rng.random() < 0.3
-        rows.append(
-            (rng.randrange(n_changes // 2), rng.randrange(n_keys), op, None if nothing else tags)
-        )
-    return rows
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -117,11 +73,18 @@ def test_a_transaction_is_applied_once(spark, tmp_path):
     compact(path)
     append(changes(rows, path, order="at"), path, "subscription", transaction=("orders", 0))
     assert shards.current_version(path) == "0003"
+    my.open(path).add("z", 9).save(path)  # a writer of another kind forgets no transaction
+    append(changes(rows, path, order="at"), path, "subscription", transaction=("orders", 0))
+    assert shards.current_version(path) == "0004"
     assert in_index(path)[2, frozenset("b")] == 1
     append(changes(rows, path, order="at"), path, "subscription", transaction=("orders", 1))
     append(changes(rows, path, order="at"), path, "subscription", transaction=("others", 0))
     assert in_index(path)[2, frozenset("b")] == 3
-    for wrong in ((7, 1), ("orders", -1), ("orders", True)):
+    append(
+        changes(rows, path, order="at"), path, "subscription", transaction=("orders", np.int64(1))
+    )
+    assert in_index(path)[2, frozenset("b")] == 3
+    for wrong in ((7, 1), ("orders", -1), ("orders", True), ("orders", 1.5)):
         with pytest.raises(my.UsageError, match="of a transaction is"):
             append(rows, path, transaction=wrong, change="op")
 
@@ -130,11 +93,7 @@ def test_a_stream_of_changes_keeps_an_index_up(spark, tmp_path):
     path, folder = tmp_path / "a.index", tmp_path / "feed"
     folder.mkdir()
     build(spark.createDataFrame([], "tags array<string>, key bigint"), path)
-    rows = drawn(5, 240, 20)
-    rows = [
-        (at * 10 + number, *row)
-        for number, (at, *row) in enumerate(sorted(rows, key=lambda r: r[0]))
-    ]  # type: ignore[misc]
+    rows = in_order(drawn(5, 240, 20))
 
     def follow() -> None:
         stream = (
@@ -184,3 +143,33 @@ def test_a_batch_plan_keeps_its_version_whatever_is_published(spark, tmp_path):
         )
     assert found(plan) == found(derived) == {(0, 1): 1}
     assert len(match(events, path).collect()) == 11
+
+
+def held_up(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows as they are; every batch after the first waits until the file `go` exists."""
+    for batch in batches:
+        yield batch
+        Path(folder, "began").touch()
+        while not Path(folder, "go").exists():
+            time.sleep(0.02)
+
+
+def test_a_running_job_keeps_its_version_whatever_is_published(spark, tmp_path):
+    path = tmp_path / "a.index"
+    build(subscriptions(spark, [["a"]], [1]), path)
+    rows = spark.range(0, 40_000, 1, 4).selectExpr("id", "array('a', 'b') AS tags")
+    slow = rows.mapInArrow(partial(held_up, str(tmp_path)), rows.schema)
+    plan = match(slow, path, version=True).groupBy("key", "version").count()
+    with ThreadPoolExecutor(1) as pool:
+        counted = pool.submit(plan.collect)
+        while not (tmp_path / "began").exists():
+            assert not counted.done()
+            time.sleep(0.02)
+        for number in range(10):
+            my.open(path).add("b", 100 + number).save(path)
+        assert not counted.done()
+        (tmp_path / "go").touch()
+        assert [tuple(row) for row in counted.result()] == [(1, 1, 40_000)]
+    assert shards.current_version(path) == "0011"
+    versions = sorted(entry.name for entry in (path / "versions").iterdir())
+    assert versions == ["0001", "0010", "0011"]  # the job's, and the two newest

@@ -57,6 +57,7 @@ def test_build_match_stream_and_sql_run_in_connect(tmp_path) -> None:
         "stream": {"pairs": True, "versions": [1], "bad": [8]},
         "sql": True,
         "changed": True,
+        "followed": True,
     }
     assert "a subscription of key 0 is null" in error
     assert "\n" not in error

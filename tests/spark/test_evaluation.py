@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+
 import pyarrow as pa
 import pytest
 
 import matchyard as my
 from matchyard import spark as ms
+from matchyard.storage import leases
 from tests.spark.frames import EVENTS, ROWS, TAGS, changes, events, subscriptions, wanted
 
 
@@ -62,3 +65,42 @@ def test_two_versions_are_compared_on_the_same_events(spark, index):
         ms.evaluate(tagged, index, id="n", nearly=0)
     with pytest.raises(my.StorageError, match="has no version 0009"):
         ms.match(tagged, index, id="n", at="0009")
+
+
+@pytest.mark.parametrize(
+    ("schema", "row", "words"),
+    [
+        ("id bigint, key string", (0, "abc"), "column 'key' of the truth is string; .* bigint"),
+        ("id string, key bigint", ("x", 1), "column 'id' of the truth is string; .* bigint"),
+        ("id bigint, key double", (0, 1.5), "column 'key' of the truth is double"),
+    ],
+)
+def test_a_truth_of_other_types_is_refused_before_anything_runs(spark, index, schema, row, words):
+    truth = spark.createDataFrame([row], schema)
+    before = len(spark.sparkContext._jsc.getPersistentRDDs())
+    with pytest.raises(my.UsageError, match=words):
+        ms.evaluate(events(spark), index, truth=truth)
+    assert len(spark.sparkContext._jsc.getPersistentRDDs()) == before
+
+
+def test_ids_of_odd_names_and_no_events(spark, index):
+    rows = events(spark).withColumnRenamed("id", "the `id`")
+    truth = spark.createDataFrame([(0, 0)], "`the ``id``` int, key int")
+    found = ms.evaluate(rows, index, id="`the ``id```", truth=truth)
+    assert found.scores["missing"] == 0
+    found.close()
+    with pytest.raises(my.UsageError, match="one column of ids"):
+        ms.evaluate(rows, index, id=["a", "b"])
+    nothing = ms.evaluate(events(spark).limit(0), index, truth=truth.limit(0).toDF("id", "key"))
+    assert (nothing.scores["precision"], nothing.scores["recall"]) == (1.0, 1.0)
+    assert nothing.summary["events"] == 0
+    nothing.close()
+
+
+def test_an_evaluation_keeps_its_versions(spark, index):
+    found = ms.evaluate(events(spark), index)
+    gc.collect()
+    assert {use.version for use in leases._Process.held if use.path == str(index)} == {"0001"}
+    found.close()
+    gc.collect()
+    assert not [use for use in leases._Process.held if use.path == str(index)]

@@ -1,4 +1,4 @@
-"""A stream whose driver is killed again and again writes what one batch run finds, each row once."""
+"""Streams whose drivers are killed again and again: each pair is written once, each change applied once."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import matchyard as my
+from tests.spark.change_feeds import applied, drawn, feed, in_index, in_order
 from tests.spark.frames import TAGS, found
 
 PER_FILE = 20
@@ -31,21 +33,53 @@ def n_committed(folder: Path) -> int:
     return sum(entry.name.isdigit() for entry in commits.iterdir()) if commits.exists() else 0
 
 
-def write(folder: Path, rows: list[Any], numbers: range) -> None:
-    """Some of the files of events."""
+def write(folder: Path, table: Callable[[int], pa.Table], numbers: range) -> None:
+    """Some of the files that the stream reads, in the order of their numbers."""
     for number in numbers:
-        some = range(number * PER_FILE, (number + 1) * PER_FILE)
-        table = pa.table({"id": list(some), "tags": pa.array([rows[n] for n in some], TAGS)})
-        pq.write_table(table, folder / "in" / f"{number:04}.parquet")
+        file = folder / "in" / f"{number:04}.parquet"
+        pq.write_table(table(number), file)
+        os.utime(file, (1e9 + number,) * 2)  # Spark takes the oldest first
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
+def start(folder: Path, what: str) -> subprocess.Popen[bytes]:
     with (folder / "log").open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, str(JOB), str(folder)],
+            [sys.executable, str(JOB), str(folder), what],
             stdout=log, stderr=log, start_new_session=True,
             env={**os.environ, "PYTHONPATH": str(Path(my.__file__).parent.parent)},
         )  # fmt: skip
+
+
+def run(
+    folder: Path,
+    what: str,
+    table: Callable[[int], pa.Table],
+    n_files: int,
+    n_kills: int,
+    publish: Callable[[int], None],
+) -> None:
+    """Run a stream over all files to its end; kill its driver meanwhile, and publish a version after each kill."""
+    (folder / "in").mkdir()
+    write(folder, table, range(n_files - LATE))
+    chance, log = random.Random(7), folder / "log"
+    for kill in range(n_kills):
+        job = start(folder, what)
+        enough = n_committed(folder) + chance.randrange(1, 3 if n_kills < 5 else 4)
+        while n_committed(folder) < enough and job.poll() is None:
+            time.sleep(0.01)
+        time.sleep(chance.random())
+        assert job.poll() is None, f"the stream ended before kill {kill}: {log.read_text()[-2000:]}"
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+        publish(kill)
+    write(folder, table, range(n_files - LATE, n_files))
+    job = start(folder, what)
+    assert job.wait(timeout=180) == 0, log.read_text()[-4000:]
+
+
+def with_everything(folder: Path, kill: int) -> None:
+    """Publish a version with one subscription more, which matches every event."""
+    my.open(folder / "a.index").add([], EVERYTHING + kill).save(folder / "a.index")
 
 
 @pytest.mark.parametrize(
@@ -55,26 +89,15 @@ def test_killed_drivers_lose_nothing_and_repeat_nothing(spark, tmp_path, n_files
     workload = my.workload("tags", "peers", 2000)
     tags, keys = workload.subscriptions(0, 2000)
     index = my.TagIndex().add_many(tags, keys).save(tmp_path / "a.index")
-    (tmp_path / "in").mkdir()
     rows = workload.events(n_files * PER_FILE).to_pylist()
     rows[:: 10 * PER_FILE] = [None] * (n_files // 10)  # a bad event in every tenth file
-    write(tmp_path, rows, range(n_files - LATE))
 
-    chance, log = random.Random(7), tmp_path / "log"
-    for kill in range(n_kills):
-        job = start(tmp_path)
-        enough = n_committed(tmp_path) + chance.randrange(1, 3 if n_kills < 5 else 4)
-        while n_committed(tmp_path) < enough and job.poll() is None:
-            time.sleep(0.01)
-        time.sleep(chance.random())
-        assert job.poll() is None, f"the stream ended before kill {kill}: {log.read_text()[-2000:]}"
-        os.killpg(job.pid, signal.SIGKILL)
-        job.wait()
-        # From here on everything matches one subscription more: a replay must not see it.
-        my.open(tmp_path / "a.index").add([], EVERYTHING + kill).save(tmp_path / "a.index")
-    write(tmp_path, rows, range(n_files - LATE, n_files))
-    job = start(tmp_path)
-    assert job.wait(timeout=180) == 0, log.read_text()[-4000:]
+    def table(number: int) -> pa.Table:
+        some = range(number * PER_FILE, (number + 1) * PER_FILE)
+        return pa.table({"id": list(some), "tags": pa.array([rows[n] for n in some], TAGS)})
+
+    # After a kill everything matches one subscription more: a replay must not see it.
+    run(tmp_path, "match", table, n_files, n_kills, partial(with_everything, tmp_path))
 
     pairs = spark.read.parquet(str(tmp_path / "pairs"))
     version = {}  # of each event and batch
@@ -91,3 +114,21 @@ def test_killed_drivers_lose_nothing_and_repeat_nothing(spark, tmp_path, n_files
     assert found(pairs) == expected
     letters = [row.id for row in spark.read.parquet(str(tmp_path / "bad")).collect()]
     assert sorted(letters) == list(range(0, n_files * PER_FILE, 10 * PER_FILE))
+
+
+@pytest.mark.parametrize(
+    ("n_files", "n_kills"), [(40, 1), pytest.param(200, 5, marks=pytest.mark.slow)]
+)
+def test_killed_drivers_apply_each_change_once(tmp_path, n_files, n_kills):
+    """The index ends as the plain table of all changes does, and with the versions of others."""
+    my.TagIndex().add_many([["a"], ["b"], ["a", "c"]], [0, 1, 2]).save(tmp_path / "a.index")
+    held = in_index(tmp_path / "a.index")
+    rows = in_order(drawn(11, n_files * PER_FILE, 2 * n_files))
+
+    def table(number: int) -> pa.Table:
+        return feed(rows[number * PER_FILE : (number + 1) * PER_FILE])
+
+    run(tmp_path, "changes", table, n_files, n_kills, partial(with_everything, tmp_path))
+    expected = applied(rows, held)
+    expected.update((EVERYTHING + kill, frozenset()) for kill in range(n_kills))
+    assert in_index(tmp_path / "a.index") == expected

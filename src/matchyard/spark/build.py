@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from operator import index
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +17,14 @@ from pyspark.sql import types as T
 import matchyard as my
 from matchyard import shards as _shards  # functions here have a parameter of that name
 from matchyard.errors import UsageError
-from matchyard.spark.checks import check_subscriptions, column_of, key_type, place_of, plain_errors
+from matchyard.spark.checks import (
+    check_subscriptions,
+    column_of,
+    key_type,
+    place_of,
+    places_of,
+    plain_errors,
+)
 from matchyard.spark.leases import keeping, planning
 from matchyard.spark.segments import Made, make_segment
 from matchyard.spark.session import find_session
@@ -44,8 +52,9 @@ def build(
     algorithm: str | None = None,
     options: Mapping[str, Any] | None = None,
     shards: int | None = None,
-    paths: str | Sequence[str] | None = None,
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     spark: SparkSession | None = None,
+    transaction: tuple[str, int] | None = None,
 ) -> Built:
     """Compile subscriptions into an index at a path or address, and publish it in one step.
 
@@ -56,22 +65,26 @@ def build(
     With `paths` in place of a DataFrame, tasks read Parquet files and folders themselves, which takes two
     thirds of the time. Nothing but the files counts then: a filter, a partition column or a deletion vector of
     a table format is not seen.
+
+    `transaction` is the source of the subscriptions and the number of its last change that they have:
+    `append` then leaves out changes up to that number. Without it, a build forgets all transactions of
+    the versions before.
     """
     path = place_of(_named(path))
+    by_this = _applied_by(transaction)
     my.create(engine, algorithm, options)  # refuses wrong arguments before any task runs
     plan = _shards.Plan(engine, algorithm, dict(options or {}))
     if (subscriptions is None) == (paths is None):
         raise UsageError("build takes a DataFrame or paths of Parquet files: one of them")
     if paths is not None:
-        places = [place_of(one) for one in ([paths] if isinstance(paths, str) else paths)]
-        source = parquet_source(places, subscription, key, engine, find_session(spark))
+        source = parquet_source(places_of(paths), subscription, key, engine, find_session(spark))
     else:
         source = frame_source(subscriptions, subscription, key, engine)
     _check_count(shards)
     start = time.perf_counter()
     with plain_errors(), _shards.new_version(path) as folder:
         made = make_segment(source, folder, plan, 0, shards)
-        version = _shards.publish(path, folder, made.files, plan, [made.n_shards])
+        version = _shards.publish(path, folder, made.files, plan, [made.n_shards], by_this)
     return _built(version, made, start)
 
 
@@ -96,8 +109,7 @@ def append(
     of their source are there already: nothing is published.
     """
     path = place_of(path)
-    source, number = transaction or ("", 0)
-    _check_transaction(source, number)
+    by_this = _applied_by(transaction)
     engine = _shards.manifest_of(path, _shards.current_version(path))["engine"]
     rows = _rows(changes, subscription, key, engine, column_of(changes, change, "changes"))
     _check_count(shards)
@@ -105,8 +117,8 @@ def append(
     with plain_errors(), _shards.new_version(path) as folder, _persisted(rows):
         current = _shards.current_version(path)  # `new_version` locks out other publishers
         manifest = _shards.manifest_of(path, current)
-        applied = _shards.applied_in(manifest)
-        if transaction is not None and number <= applied.get(source, -1):
+        known = _shards.applied_in(manifest)
+        if any(number <= known.get(source, -1) for source, number in by_this.items()):
             n_bytes = sum(file[1] for file in manifest["files"])
             return Built(current, 0, 0, n_bytes, 0, time.perf_counter() - start)
         others = rows.where("change is null or change not in ('add', 'remove')").select("change")
@@ -118,9 +130,8 @@ def append(
         made = make_segment(added, folder, base.plan, len(base.segments), shards, base)
         files = [*base.files, *made.files]
         segments = [*base.segments, *([made.n_shards] if made.n_shards else [])]
-        if transaction is not None:
-            base.applied[source] = number
-        version = _shards.publish(path, folder, files, base.plan, segments, base.applied)
+        applied_now = {**base.applied, **by_this}
+        version = _shards.publish(path, folder, files, base.plan, segments, applied_now)
     return _built(version, made._replace(files=files), start)
 
 
@@ -142,8 +153,8 @@ def compact(
         n_before = manifest["segments"][0]
         n_shards = shards or (n_before if n_before > 1 else None)
         made = make_segment(source, folder, plan, 0, n_shards)
-        applied = _shards.applied_in(manifest)
-        version = _shards.publish(path, folder, made.files, plan, [made.n_shards], applied)
+        known = _shards.applied_in(manifest)
+        version = _shards.publish(path, folder, made.files, plan, [made.n_shards], known)
     return _built(version, made, start)
 
 
@@ -171,6 +182,12 @@ def subscriptions(
         return keeping(read, use)
 
 
+def applied(path: str | os.PathLike[str]) -> dict[str, int]:
+    """The sources of changes that an index has seen, each with the number of its last transaction."""
+    place = place_of(path)
+    return _shards.applied_in(_shards.manifest_of(place, _shards.current_version(place)))
+
+
 # -------------------------------------------------------------------- checks
 
 
@@ -195,11 +212,16 @@ def _persisted(rows: DataFrame) -> Iterator[None]:
         rows.unpersist()
 
 
-def _check_transaction(source: str, number: int) -> None:
+def _applied_by(transaction: tuple[str, int] | None) -> dict[str, int]:
+    """What a transaction adds to the applied changes of a version."""
+    if transaction is None:
+        return {}
+    source, number = transaction
     if not isinstance(source, str) or len(source) > 1024:
         raise UsageError(f"the source of a transaction is text, not {source!r:.100}")
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 1 << 63:
-        raise UsageError(f"the number of a transaction is 0 or more, not {number!r}")
+    if isinstance(number, bool) or not hasattr(number, "__index__") or not 0 <= number < 1 << 63:
+        raise UsageError(f"the number of a transaction is an integer from 0 on, not {number!r}")
+    return {source: index(number)}
 
 
 def _rows(frame: DataFrame, subscription: str, key: str, engine: str, change: Any) -> DataFrame:

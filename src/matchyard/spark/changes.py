@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 
 from matchyard import shards
 from matchyard.errors import UsageError
-from matchyard.spark.build import append, compact
+from matchyard.spark.build import append, applied, compact
 from matchyard.spark.checks import check_subscriptions, column_of, key_type, place_of, plain_errors
 from matchyard.spark.tasks.changes import DELETE, INSERT, REPLACE, net_changes
 
@@ -120,7 +120,9 @@ def follow_changes(
     Each micro-batch becomes a version, once: if the driver dies after it was published, the batch that runs
     again changes nothing. The columns are those of `changes`. An index of more than `segments` segments
     is compacted, so that matching has at most one more than that to visit. `checkpoint` is
-    Spark's folder for the state of the stream; `trigger` is for Spark, such as `{"availableNow": True}`.
+    Spark's folder for the state of the stream; `trigger` is for Spark, such as `{"availableNow": True}`. With a new
+    checkpoint all changes of the stream count again: begin with a new build then. A change that cannot be
+    read stops the stream.
     """
     place = place_of(path)
     if segments < 1:
@@ -149,6 +151,12 @@ def apply_changes(
     columns: Mapping[str, Any],
 ) -> None:
     """Apply one micro-batch of changes, unless it is applied already; compact if there are many segments."""
+    source, number = transaction
+    if number and source not in applied(path):
+        _log.warning(
+            "%s has none of the %d batches of changes before: it was built anew, or this checkpoint "
+            "belongs to another index", path, number,
+        )  # fmt: skip
     with plain_errors():
         netted = changes(batch, path, **columns)
         made = append(netted, path, "subscription", "key", transaction=transaction)

@@ -26,14 +26,25 @@ def place_of(path: str | os.PathLike[str]) -> str:
     return text if "://" in text else os.path.abspath(text)
 
 
+def places_of(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Absolute paths or addresses, of one or several."""
+    several = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return [place_of(one) for one in several]
+
+
+def quoted(name: str) -> str:
+    """The name of a column as Spark reads it, whatever is in it."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def column_of(frame: DataFrame, name: str, what: str) -> Column:
     """A column by its name; nested fields as Spark writes them."""
     try:
         frame.select(F.col(name)).schema  # noqa: B018  Connect resolves names only on access
     except AnalysisException:
-        raise UsageError(
-            f"no column {name!r} for the {what}; found: {', '.join(frame.columns)}"
-        ) from None
+        found = ", ".join(frame.columns)
+        advice = f"; write it as {quoted(name)}" if name in frame.columns else ""
+        raise UsageError(f"no column {name!r} for the {what}; found: {found}{advice}") from None
     return F.col(name)
 
 
@@ -81,7 +92,7 @@ def event_of(frame: DataFrame, event: str | Sequence[str] | None, engine: str) -
     elif engine != "predicates":
         raise UsageError(f"events of engine {engine!r} are one column, not {event!r}")
     else:
-        names = [f"`{name}`" for name in frame.columns] if event is None else list(event)
+        names = [quoted(name) for name in frame.columns] if event is None else list(event)
         columns = [column_of(frame, name, "events").alias(_plain(name)) for name in names]
         if not columns:
             raise UsageError("events of no columns: name some, or None for the whole row")
@@ -101,6 +112,9 @@ def event_of(frame: DataFrame, event: str | Sequence[str] | None, engine: str) -
 
 
 def _plain(name: str) -> str:
+    """The name of a column without quotes."""
+    if name[:1] == name[-1:] == "`" and len(name) > 1:
+        return name[1:-1].replace("``", "`")
     return name.replace("`", "")
 
 

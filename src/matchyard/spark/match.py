@@ -167,7 +167,7 @@ def result_schema(
     if keep_bad:
         fields.append(T.StructField("reason", T.StringType()))
     names = [field.name for field in fields]
-    if len(set(names)) < len(names):
+    if len({name.lower() for name in names}) < len(names):  # as Spark compares them
         raise UsageError(
             f"the result would have two columns of one name: {', '.join(names)}; rename the events'"
         )

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from matchyard import shards
 from matchyard.errors import UsageError
-from matchyard.spark.checks import check_choice, event_of, place_of, plain_errors
+from matchyard.spark.checks import check_choice, event_of, place_of, places_of, plain_errors, quoted
 from matchyard.spark.devices import DEVICES
 from matchyard.spark.leases import keeping, planning
 from matchyard.spark.match import check_runs_on, result_schema
@@ -43,7 +43,7 @@ class Matched(NamedTuple):
 
 
 def match_files(
-    events: str | Sequence[str],
+    events: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     index: str | os.PathLike[str],
     output: str | os.PathLike[str],
     event: str | Sequence[str] | None = "tags",
@@ -69,8 +69,8 @@ def match_files(
     check_choice("bad", bad, ("raise", "keep"))
     check_choice("device", device, DEVICES)
     session = find_session(spark)
-    path, target = place_of(index), place_of(output)
-    places = [place_of(one) for one in ([events] if isinstance(events, str) else events)]
+    path, target = place_of(index), shards.without_links(place_of(output))
+    places = places_of(events)
     _check_target(target, [path, *places], overwrite)
     start = time.perf_counter()
     with planning(path) as use:
@@ -134,10 +134,10 @@ def _planned(
     asked = [work.column(name, "events") for name in given]
     names = [work.column(n, "names of events") for n in ([id] if isinstance(id, str) else id)]
     like = work.like([*asked, *names])
-    quoted = [f"`{name}`" for name in asked]
-    event_of(like, quoted[0] if isinstance(event, str) else quoted, manifest["engine"])
+    columns = [quoted(name) for name in asked]
+    event_of(like, columns[0] if isinstance(event, str) else columns, manifest["engine"])
     string_keys = shards.has_string_keys(manifest)
-    ids = like.select(*(f"`{name}`" for name in names)).schema
+    ids = like.select(*map(quoted, names)).schema
     schema = result_schema(ids, string_keys, form, version, bad == "keep")
     job = MatchJob(
         use.path, use.version, streaming=False, follow=False, record=None, stamped=False,

@@ -52,6 +52,8 @@ def make_segment(
     n_rows = sum(part.n_rows for part in parts)
     known = base.key_names if base else None
     _check_keys(source.string_keys, n_rows, base)
+    if n_rows and not source.string_keys:
+        known = None  # there are no keys yet, so they may be of either type
     if base is not None and not n_rows:
         return Made(shards.write_key_names(folder, known), 0, 0, 0)
     vocabulary, key_names = shards.merged(folder, parts, plan, known)

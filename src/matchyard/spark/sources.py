@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from matchyard import shards
 from matchyard.errors import StorageError, UsageError
-from matchyard.spark.checks import check_subscriptions, key_type
+from matchyard.spark.checks import check_subscriptions, key_type, quoted
 from matchyard.spark.tasks.sources import (
     Piece,
     Reader,
@@ -27,6 +27,9 @@ from matchyard.spark.tasks.sources import (
 )
 
 _TASK_BYTES = 1 << 29  # of Parquet files that one task reads, if there are more than cores
+
+# Spark has no unsigned integers; it reads these as the next larger ones.
+_SIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64()}
 
 
 class Source(NamedTuple):
@@ -60,7 +63,7 @@ def parquet_source(
     subscription = found.column(subscription, "subscriptions")
     key = found.column(key, "keys")
     empty, work = found.like([subscription, key]), found.pieces
-    like = frame_source(empty, f"`{subscription}`", f"`{key}`", engine)
+    like = frame_source(empty, quoted(subscription), quoted(key), engine)
     read = partial(rows_of_files, work, subscription, key, like.string_keys)
     return Source(spark.range(0, len(work), 1, len(work)), read, like.string_keys)
 
@@ -74,7 +77,7 @@ class ParquetWork(NamedTuple):
 
     def column(self, name: str, what: str) -> str:
         """A column by its name, in capitals or not, as in Spark."""
-        plain = name[1:-1] if name[:1] == name[-1:] == "`" else name
+        plain = name[1:-1].replace("``", "`") if name[:1] == name[-1:] == "`" else name
         names = self.schema.names
         found = [one for one in names if one == plain] or [
             one for one in names if one.lower() == plain.lower()
@@ -88,7 +91,10 @@ class ParquetWork(NamedTuple):
 
     def like(self, names: Sequence[str]) -> DataFrame:
         """An empty DataFrame with some of the columns."""
-        schema = pa.schema([self.schema.field(name) for name in dict.fromkeys(names)])
+        fields = [self.schema.field(name) for name in dict.fromkeys(names)]
+        schema = pa.schema(
+            [field.with_type(_SIGNED.get(field.type, field.type)) for field in fields]
+        )
         try:
             return self.spark.createDataFrame([], from_arrow_schema(schema))
         except PySparkTypeError as error:

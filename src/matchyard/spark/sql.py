@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -82,7 +82,7 @@ def register(
             def terminate(self) -> Iterator[tuple[Any, Any]]:
                 if not self._rows:
                     return
-                columns = zip(*(tuple(row) for row in self._rows), strict=True)
+                columns = zip(*(map(_plain, row) for row in self._rows), strict=True)
                 names = self._rows[0].__fields__
                 batch = pa.RecordBatch.from_arrays([pa.array(list(c)) for c in columns], names)
                 self._rows = []
@@ -91,6 +91,11 @@ def register(
 
         function = F.udtf(MatchRows, returnType=schema)
     find_session(spark).udtf.register(name, function)
+
+
+def _plain(value: Any) -> Any:
+    """A struct as a dictionary, as Arrow reads it."""
+    return value.asDict(recursive=True) if isinstance(value, Row) else value
 
 
 def match_rows(

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from matchyard import shards
-from matchyard.errors import ParseError
+from matchyard.errors import ParseError, UsageError
 from matchyard.spark.tasks.notes import noted
 from matchyard.spark.tasks.sources import Batches, Reader
 
@@ -55,11 +55,15 @@ def _named(error: ParseError, rows: pa.Table, plan: shards.Plan) -> ParseError:
     """Put the key of the subscription into the error, since Spark's rows have no numbers."""
     for row in range(len(rows)):
         try:
-            shards.count(rows.column(0).slice(row, 1), plan)
+            shards.check(rows.column(0).slice(row, 1), plan)
         except ParseError as reparsed:
             reason = str(reparsed).removeprefix("row 0")  # "row 0 is null", "row 0: column 3: …"
             key = rows.column(1)[row].as_py()
+            if not reason.startswith((" ", ":")):
+                reason = f": {reason}"
             return reparsed.saying(f"a subscription of key {key!r}{reason}")
+        except UsageError:  # of the algorithm; `stage` reads all rows before it is asked
+            continue
     return error
 
 

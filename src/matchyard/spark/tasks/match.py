@@ -78,7 +78,7 @@ def sift(
     if not job.keep_bad:
         row, error = next(iter(bad.items()))
         named = ", ".join(str(column[row].as_py()) for column in ids)
-        advice = "bad='keep' sets such events aside with the reason"
+        advice = "match(…, bad='keep') sets such events aside with the reason"
         raise noted(error.saying(f"event {named}: {error}; {advice}"))
     good = np.ones(len(events), bool)
     good[list(bad)] = False

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from matchyard import shards
+from matchyard.errors import StorageError
 from matchyard.spark.tasks.job import Batches, MatchJob, open_for
 from matchyard.spark.tasks.match import matched
 from matchyard.spark.tasks.rows import Layout
@@ -63,7 +64,20 @@ def _matched(job: FilesJob, number: int) -> pa.RecordBatch:
 def _events(job: FilesJob, number: int) -> Iterator[tuple[list[pa.Array], pa.Array]]:
     """The names and events of the files of a task, some at a time."""
     wanted = list(dict.fromkeys([*job.ids, *job.columns]))
-    for rows in read_pieces(job.work[number], wanted, _ROWS):
-        columns = [rows.column(name) for name in job.columns]
-        event = columns[0] if job.is_column else pa.StructArray.from_arrays(columns, job.columns)
-        yield [rows.column(name) for name in job.ids], event
+    for piece in job.work[number]:
+        for rows in read_pieces([piece], wanted, _ROWS):
+            columns = [rows.column(name) for name in job.columns]
+            event = (
+                columns[0] if job.is_column else pa.StructArray.from_arrays(columns, job.columns)
+            )
+            yield [_as_in_first(rows, name, job, piece) for name in job.ids], event
+
+
+def _as_in_first(rows: pa.RecordBatch, name: str, job: FilesJob, piece: Piece) -> pa.Array:
+    """A column of ids in the type that it has in the first file."""
+    try:
+        return rows.column(name).cast(job.schema.field(name).type)
+    except pa.ArrowException as error:
+        raise StorageError(
+            f"{piece.path}: column {name!r} does not fit the type of the first file: {error}"
+        ) from None

@@ -7,10 +7,10 @@ everything · comparison with a table of truth · comparison of two versions
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +21,19 @@ from pyspark.sql import types as T
 from matchyard import shards
 from matchyard.errors import UsageError
 from matchyard.spark.build import subscriptions
-from matchyard.spark.checks import place_of, plain_errors
+from matchyard.spark.checks import column_of, place_of, plain_errors, quoted
+from matchyard.spark.evaluation.page import write_page
 from matchyard.spark.leases import keeping, planning
 from matchyard.spark.match import match
 from matchyard.spark.tasks.match import explain_rows
 
 _QUANTILES = (0.5, 0.9, 0.99, 1.0)
-_SHOWN = 20  # rows of a table on the page
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The answers of an index to some events. `matched` is persisted: call `close` at the end."""
+    """The answers of an index to some events. `matched` is persisted, and the versions are leased: call
+    `close` at the end."""
 
     index: str
     version: str
@@ -46,15 +47,18 @@ class Evaluation:
     scores: Mapping[str, float] | None = None  # precision, recall and counts, if there is a truth
     differences: DataFrame | None = None  # id, key, difference: missing or extra
     changed: DataFrame | None = None  # id, key, difference: between the two versions
+    held: Sequence[shards.Held] = ()  # the leases of the versions
 
     def close(self) -> None:
-        """Free the memory of the matches."""
+        """Free the memory of the matches, and the versions."""
         self.matched.unpersist()
+        for use in self.held:
+            shards.release(use)
 
     def page(self, path: str | os.PathLike[str]) -> Path:
         """Write everything on one HTML page."""
         place = Path(path)
-        place.write_text(_page(self), "utf-8")
+        place.write_text(write_page(self), "utf-8")
         return place
 
 
@@ -75,36 +79,57 @@ def evaluate(
     """
     if not 0 < nearly <= 1:
         raise UsageError(f"nearly is a share of the events, above 0 and at most 1, not {nearly}")
+    if not isinstance(id, str):
+        raise UsageError(f"events are evaluated by one column of ids, not {id!r}")
     place = place_of(index)
-    version = shards.current_version(place)
-    matched = _matched(events, place, event, id, version).persist()
-    with plain_errors():
-        counts = _summary(matched)
-    n_events = int(counts["events"])
-    pairs = _pairs(matched)
-    per_key = (
-        pairs.groupBy("key")
-        .agg(F.countDistinct("row").alias("events"))
-        .withColumn("share", F.col("events") / max(1, n_events))
-        .orderBy(F.desc("events"), "key")
-    )
-    held = subscriptions(place, version, events.sparkSession).groupBy("key")
-    silent = held.agg(F.count("*").alias("subscriptions")).join(per_key, "key", "left_anti")
-    scores, differences = (None, None) if truth is None else _compared(pairs, truth, id)
-    changed = None
-    if before is not None:
-        earlier = _pairs(_matched(events, place, event, id, before))
-        changed = _differences(pairs, earlier.select("id", "key"), "new", "gone")
-    return Evaluation(
+    held = [shards.hold_current(place)]
+    matched = None
+    try:
+        if before is not None:
+            held.append(shards.hold_version(place, before))
+        version = held[0].version
+        matched = _matched(events, place, event, id, version)
+        right = None if truth is None else _right(truth, events, id, matched.schema)
+        matched = matched.persist()
+        with plain_errors():
+            counts = _summary(matched)
+        n_events = int(counts["events"])
+        pairs = _pairs(matched)
+        per_key = (
+            pairs.groupBy("key")
+            .agg(F.countDistinct("row").alias("events"))
+            .withColumn("share", F.col("events") / max(1, n_events))
+            .orderBy(F.desc("events"), "key")
+        )
+        subscribed = subscriptions(place, version, events.sparkSession).groupBy("key")
+        silent = subscribed.agg(F.count("*").alias("subscriptions")).join(
+            per_key, "key", "left_anti"
+        )
+        scores, differences = (None, None) if right is None else _compared(pairs, right)
+        changed = None
+        if before is not None:
+            earlier = _pairs(_matched(events, place, event, id, before))
+            changed = _differences(pairs, earlier.select("id", "key"), "new", "gone")
+    except BaseException:
+        for use in held:
+            shards.release(use)
+        if matched is not None:
+            matched.unpersist()
+        raise
+    found = Evaluation(
         place, version, n_events, matched, counts,
         matched.where("reason is not null").select("id", "reason"), per_key,
         silent.orderBy("key"), per_key.where(F.col("share") >= nearly), scores, differences, changed,
+        held,
     )  # fmt: skip
+    for use in held:
+        weakref.finalize(found, shards.release, use).atexit = False
+    return found
 
 
 def _matched(events: DataFrame, place: str, event: Any, id: str, version: str) -> DataFrame:
     found = match(events, place, event, id, output="arrays", bad="keep", unique=True, at=version)
-    return found.withColumnsRenamed({id: "id"})
+    return found.toDF("id", "keys", "reason")
 
 
 def _pairs(matched: DataFrame) -> DataFrame:
@@ -134,13 +159,32 @@ def _summary(matched: DataFrame) -> dict[str, float]:
     return found
 
 
-def _compared(pairs: DataFrame, truth: DataFrame, id: str) -> tuple[dict[str, float], DataFrame]:
-    missing = {"id", "key"} - {name.replace(id, "id") for name in truth.columns}
+def _right(truth: DataFrame, events: DataFrame, id: str, matched: T.StructType) -> DataFrame:
+    """The pairs that ought to match, as columns `id` and `key` of the types of the matches."""
+    name = events.select(column_of(events, id, "names of events")).columns[0]
+    name = name if name in truth.columns else "id"
+    missing = {name, "key"} - set(truth.columns)
     if missing:
         raise UsageError(
             f"the truth has no column {min(missing)!r}; found: {', '.join(truth.columns)}"
         )
-    right = truth.withColumnsRenamed({id: "id"}).select("id", "key").distinct()
+    kinds = {name: matched["id"].dataType, "key": matched["keys"].dataType.elementType}
+    columns = []
+    for column, kind in kinds.items():
+        found = truth.schema[column].dataType
+        if type(found) is not type(kind) and not (
+            isinstance(found, T.IntegralType) and isinstance(kind, T.IntegralType)
+        ):
+            raise UsageError(
+                f"column {column!r} of the truth is {found.simpleString()}; that of the matches is "
+                f"{kind.simpleString()}: cast it"
+            )
+        columns.append(F.col(quoted(column)).cast(kind).alias("key" if column == "key" else "id"))
+    return truth.select(*columns).distinct()
+
+
+def _compared(pairs: DataFrame, right: DataFrame) -> tuple[dict[str, float], DataFrame]:
+    """Precision and recall, 1 if there is nothing that could be wrong; and the differences."""
     differences = _differences(pairs, right, "extra", "missing")
     counted = {
         row["difference"]: row["count"]
@@ -152,8 +196,8 @@ def _compared(pairs: DataFrame, truth: DataFrame, id: str) -> tuple[dict[str, fl
         "right": n_right,
         "missing": n_missing,
         "extra": n_extra,
-        "precision": n_right / max(1, n_right + n_extra),
-        "recall": n_right / max(1, n_true),
+        "precision": n_right / (n_right + n_extra) if n_right + n_extra else 1.0,
+        "recall": n_right / n_true if n_true else 1.0,
     }, differences
 
 
@@ -199,60 +243,3 @@ def _number_of(pairs: DataFrame, name: str, what: str) -> int:
     if len(names) != 1:
         raise UsageError(f"no column {name!r} for the {what}; found: {', '.join(pairs.columns)}")
     return int(pairs.columns.index(names[0]))
-
-
-# -------------------------------------------------------------------- the page
-
-_STYLE = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; margin: 0.5rem 0 1.5rem; }
-td, th { text-align: left; padding: 0.2rem 1rem 0.2rem 0; border-bottom: 1px solid #ddd; vertical-align: top; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }"""
-
-
-def _page(found: Evaluation) -> str:
-    title = f"{Path(found.index.partition('?')[0]).name}, version {int(found.version)}: {found.events:,} events"
-    parts = [f"<h1>{escape(title)}</h1>", _table(["", ""], found.summary.items())]
-    if found.scores is not None:
-        parts += ["<h2>Against the truth</h2>", _table(["", ""], found.scores.items())]
-    for head, text, frame in (
-        (
-            "Differences from the truth",
-            "missing: ought to match; extra: ought not to",
-            found.differences,
-        ),
-        (
-            "Differences from the older version",
-            "new: matches now; gone: matched before",
-            found.changed,
-        ),
-        ("Keys with the most events", "", found.per_key),
-        ("Keys that match nearly everything", "", found.loud),
-        ("Keys that match nothing", "", found.silent),
-        ("Bad events", "", found.bad),
-    ):
-        if frame is None:
-            continue
-        n_rows, rows = frame.count(), frame.limit(_SHOWN).collect()
-        parts.append(f"<h2>{head}: {n_rows:,}</h2>{f'<p>{text}</p>' if text else ''}")
-        if rows:
-            parts.append(_table(frame.columns, rows))
-        if n_rows > len(rows):
-            parts.append(f"<p>and {n_rows - len(rows):,} more</p>")
-    return (
-        f"<!doctype html><meta charset='utf-8'><title>{escape(title)}</title><style>{_STYLE}</style>"
-        + "\n".join(parts)
-    )
-
-
-def _table(columns: Sequence[str], rows: Any) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"<td class='number'>{value:,.3f}</td>"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"<td class='number'>{value:,}</td>"
-    return f"<td>{escape(str(value))}</td>"

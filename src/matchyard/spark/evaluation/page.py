@@ -1,0 +1,95 @@
+"""An evaluation as one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matchyard.spark.evaluation.evaluation import Evaluation
+
+_STYLE = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+table { border-collapse: collapse; margin: 0.5rem 0 1.5rem; }
+td, th { text-align: left; padding: 0.2rem 1.5rem 0.2rem 0; border-bottom: 1px solid #ddd; vertical-align: top; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
+.bar { display: flex; height: 1.5rem; margin: 1rem 0 0.25rem; background: #eee; }
+.bar > * { min-width: 2px; } .matched { background: #2a7f62; } .unmatched { background: #b8c4c0; } .bad { background: #c4452d; }
+.key { display: inline-block; width: 0.8rem; height: 0.8rem; margin: 0 0.3rem 0 1rem; }"""
+_SHOWN = 20  # rows of a table
+_OUTCOMES = ("matched", "unmatched", "bad")
+
+
+def write_page(found: Evaluation) -> str:
+    """Everything that an evaluation found, as HTML."""
+    title = f"{Path(found.index.partition('?')[0]).name}, version {int(found.version)}: {found.events:,} events"
+    parts = [f"<h1>{escape(title)}</h1>", _bar(found.summary), _table([], found.summary.items())]
+    if found.scores is not None:
+        parts += ["<h2>Against the truth</h2>", _table([], found.scores.items())]
+    for head, text, frame in (
+        (
+            "Differences from the truth",
+            "missing: ought to match; extra: ought not to",
+            found.differences,
+        ),
+        (
+            "Differences from the older version",
+            "new: matches now; gone: matched before",
+            found.changed,
+        ),
+        ("Keys with the most events", "", found.per_key),
+        ("Keys that match nearly everything", "", found.loud),
+        ("Keys that match nothing", "", found.silent),
+        ("Bad events", "", found.bad),
+    ):
+        if frame is None:
+            continue
+        n_rows, rows = frame.count(), frame.limit(_SHOWN).collect()
+        parts.append(f"<h2>{head}: {n_rows:,}</h2>{f'<p>{text}</p>' if text else ''}")
+        if rows:
+            parts.append(_table(frame.columns, rows))
+        if n_rows > len(rows):
+            parts.append(f"<p>and {n_rows - len(rows):,} more</p>")
+    return (
+        f"<!doctype html><meta charset='utf-8'><title>{escape(title)}</title><style>{_STYLE}</style>"
+        + "\n".join(parts)
+    )
+
+
+def _bar(summary: Mapping[str, float]) -> str:
+    """The events as one bar: matched, unmatched, bad."""
+    counts = [(name, summary[name]) for name in _OUTCOMES if summary[name]]
+    boxes = "".join(f"<span class='{name}' style='flex: {count}'></span>" for name, count in counts)
+    total = max(1, summary["events"])
+    texts = (f"<span class='key {name}'></span>{name} {n / total:.1%}" for name, n in counts)
+    return f"<div class='bar'>{boxes}</div><p>{''.join(texts)}</p>"
+
+
+def _table(columns: Sequence[str], rows: Any) -> str:
+    """A table; without columns, one of names and their values."""
+    rows = [tuple(row) for row in rows]
+    names = columns or ("", "value")
+    head = "".join(
+        f"<th{_class(name, rows[0][at] if rows else None)}>{escape(name)}</th>"
+        for at, name in enumerate(columns)
+    )
+    body = "".join(f"<tr>{''.join(map(_cell, names, row))}</tr>" for row in rows)
+    return f"<table>{f'<tr>{head}</tr>' if head else ''}{body}</table>"
+
+
+def _class(name: str, value: Any) -> str:
+    """Counts are to the right. Ids and keys are names, even if they are numbers."""
+    is_count = isinstance(value, int | float) and not isinstance(value, bool)
+    return " class='number'" if is_count and name not in ("id", "key") else ""
+
+
+def _cell(name: str, value: Any) -> str:
+    kind = _class(name, value)
+    if name == "share":
+        text = f"{value:.1%}"
+    elif kind:
+        text = f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"
+    else:
+        text = escape(str(value))
+    return f"<td{kind}>{text}</td>"
