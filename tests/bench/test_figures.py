@@ -2,9 +2,14 @@
 
 import json
 import random
+import shutil
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pytest
 from benchmarks.shared import steps
@@ -13,7 +18,7 @@ from tests.bench.figures import FIGURES, ROOT, SIZE, tiny
 import matchyard as my
 from matchyard.bench.compare import machine
 from matchyard.bench.figures import figures, plots, reproduce
-from matchyard.bench.rivals import subsets
+from matchyard.bench.rivals import postgres, subsets
 
 
 def test_figures_are_listed_as_people_count():
@@ -114,14 +119,61 @@ EVENTS = pa.array([*random_sets(2, 60, 8, "abcdefghijxyz").to_pylist(), ["x"], [
 
 @pytest.mark.parametrize("name", subsets.RIVALS)
 def test_rivals_find_what_the_index_finds(name, stored, index):
-    found, expected = subsets.RIVALS[name](*stored, 2).match(EVENTS), index.match(EVENTS)
+    if name not in subsets.usable_rivals():
+        pytest.skip(f"{name}: {postgres.missing()}")
+    rival = subsets.RIVALS[name](*stored, 2)
+    found, expected = rival.match(EVENTS), index.match(EVENTS)
+    rival.close()
     assert [sorted(keys) for keys in found] == [sorted(keys) for keys in expected]
 
 
-@pytest.mark.parametrize("dense", [1, 10_000])
-def test_inverted_index_counts_both_ways(dense, stored, index, monkeypatch):
-    monkeypatch.setattr(subsets, "_DENSE", dense)
-    subsets.check(subsets.Inverted(*stored).match(EVENTS), index.match(EVENTS))
+@pytest.mark.skipif(postgres.missing() is not None, reason="needs PostgreSQL")
+def test_postgres_uses_its_index_and_leaves_nothing():
+    tags, keys = my.workload("tags", "twitter", 20_000).subscriptions(0, 20_000)
+    rival = subsets.Gin(tags, keys, 2)
+    assert "Bitmap Index Scan on stored_tags_idx" in rival.plan()
+    assert rival.n_bytes() > 1_000_000
+    folder, process = (rival._server.close.peek()[2][n] for n in (1, 0))
+    rival.close()
+    assert process.returncode == 0
+    assert not Path(folder).exists()
+
+
+@pytest.mark.skipif(
+    postgres.missing() is not None or postgres._with_parent() == [], reason="needs PostgreSQL"
+)
+def test_a_server_ends_with_a_killed_benchmark():
+    code = "from matchyard.bench.rivals.postgres import Server; server = Server(); "
+    code += "print(server.close.peek()[2][0].pid, server._folder, flush=True); input()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    pid, folder = child.stdout.readline().split()
+    child.kill()
+    child.communicate()
+    for _ in range(100):
+        if not psutil.pid_exists(int(pid)):
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("the server runs on")
+    shutil.rmtree(folder)
+
+
+def test_a_machine_without_postgres_is_told_so(monkeypatch, capsys):
+    monkeypatch.setattr(postgres, "_programs", lambda: None)
+    assert subsets.Gin not in subsets.usable_rivals().values()
+    assert "PostgreSQL is left out: PostgreSQL is not installed" in capsys.readouterr().err
+    with pytest.raises(my.UsageError, match="apt install postgresql"):
+        subsets.Gin(pa.array([["a"]]), np.arange(1))
+
+
+def test_a_server_that_does_not_start_says_why(monkeypatch):
+    if postgres.missing() is not None:
+        pytest.skip(postgres.missing())
+    monkeypatch.setitem(postgres._SETTINGS, "shared_buffers", "nonsense")
+    with pytest.raises(my.UsageError, match=r"PostgreSQL does not start: .*shared_buffers"):
+        postgres.Server()
 
 
 @pytest.mark.parametrize("n_shards", [1, 3])
@@ -143,7 +195,7 @@ def test_race_fails_loudly_when_matches_differ(stored):
 def test_rivals_refuse_sets_without_tags():
     empty = pa.array([["a"], []], pa.list_(pa.string()))
     with pytest.raises(my.UsageError, match="without tags"):
-        subsets.Inverted(empty, np.arange(2))
+        subsets.Gin(empty, np.arange(2))
 
 
 def test_missing_duckdb_is_named(monkeypatch, stored):

@@ -29,14 +29,14 @@ def test_all_ways_find_the_pairs_of_the_embedded_index(spark: Any, tmp_path: Pat
     done = bench("--json", "--plot", str(plot))
     assert done.exit_code == 0, done.output
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [row["algorithm"] for row in rows] == list(spark_jobs.ALL)
+    assert [row["algorithm"] for row in rows] == spark_jobs.usable_ways(print)
     (embedded,) = compare("tags", "twitter", 500, n_events=100, passes=1)
     for row in rows:
         assert tuple(row) == Result._fields
         assert (row["engine"], row["form"], row["device"]) == ("spark", "parquet", "cpu")
         assert (row["checked"], row["checksum"]) == (100, embedded.checksum)
         assert row["events_per_s"] > 0
-    assert [row["events"] for row in rows] == [200, 100, 100, 100]
+    assert [row["events"] for row in rows] == [200, *[100] * (len(rows) - 1)]
     assert {row["matches"] for row in rows[1:]} == {embedded.matches}
     assert rows[0]["matches"] > embedded.matches
     assert rows[0]["build_s"] > 0
@@ -65,10 +65,12 @@ def test_subscriptions_that_are_equal_are_pairs_of_their_own(spark: Any, tmp_pat
     source = Twice("peers", 40, 1)
     inputs = spark_jobs.write_inputs(source, tmp_path, 8, 4, 2)
     found = set()
-    for name, prepare in spark_jobs.WAYS.items():
-        way = prepare(spark, inputs, tmp_path / name, 2, None).way
+    for name in ["matchyard_arrays", *spark_jobs.usable_ways(print)]:
+        prepared = spark_jobs.WAYS[name](spark, inputs, tmp_path / name, 2, None)
+        way = prepared.way
         pairs = way.collect(inputs.events)
         assert len(pairs) == way.count(inputs.events) >= 20
+        prepared.close()
         found.add(tuple(sorted(zip(pairs["id"].to_pylist(), pairs["key"].to_pylist()))))
     assert len(found) == 1
 

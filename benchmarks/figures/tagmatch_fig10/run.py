@@ -3,7 +3,7 @@
 from benchmarks.shared.steps import filled, speed, workload
 
 from matchyard.bench.figures.plots import series_of
-from matchyard.bench.rivals.subsets import RIVALS, race
+from matchyard.bench.rivals.subsets import RIVALS, race, usable_rivals
 
 
 def run(figure):
@@ -12,7 +12,7 @@ def run(figure):
         source = workload(chosen["workload"], figure.size, tags_each=n_tags)
         indexes = {name: filled(source, name) for name in ("rarest", "tagmatch")}
         stored = source.subscriptions(0, figure.size)
-        rivals = {name: kind(*stored, figure.threads) for name, kind in RIVALS.items()}
+        rivals = {name: kind(*stored, figure.threads) for name, kind in usable_rivals().items()}
         for extra in chosen["extra_tags"]:
             source = workload(chosen["workload"], figure.size, extra, n_tags)
             panel = f"{n_tags} tags per set"
@@ -25,6 +25,8 @@ def run(figure):
                 timed = race(rival, indexes["rarest"], source, chosen["pass_s"])
                 yield {"series": name, "panel": panel, "x": extra, "y": timed.events_per_s,
                        "events": timed.events}  # fmt: skip
+        for rival in rivals.values():
+            rival.close()
 
 
 def judge(figure, rows):
@@ -32,6 +34,7 @@ def judge(figure, rows):
     behind = {
         name: min(ours / theirs for ours, theirs in zip(speeds["tagmatch"], speeds[name]))
         for name in RIVALS
+        if name in speeds
     }
     operator = speeds["DuckDB list_has_all"]
     steady = max(operator) / min(operator)

@@ -142,7 +142,7 @@ def _compare_in_spark(given: BenchArguments) -> Iterator[Any]:
     return spark_jobs.compare(
         given.workload or "twitter",
         read_count(given.size or "100k"),
-        given.algorithm_names or spark_jobs.ALL,
+        given.algorithm_names or spark_jobs.usable_ways(note),
         read_threads(given.threads),
         given.seed,
         read_count(given.events or "500k"),

@@ -5,6 +5,7 @@
     explode_join      both sides exploded, joined on the tag, met tags counted per pair
     forall_join       every pair, with `forall(wanted, tag -> array_contains(given, tag))`
     duckdb            DuckDB's counting join, over the same Parquet files
+    postgres          PostgreSQL's GIN index, loaded from the same files; left out where there is none
 
 The clock covers the whole job, from Parquet files on disk to rows that are dropped. `matchyard` gets
 all events; the other ways get the first few events. All ways are checked on these, pair by pair: a key
@@ -32,12 +33,13 @@ from pyspark.sql import functions as F
 
 import matchyard as my
 from matchyard.bench.compare.harness import Result, checksum_of_pairs
-from matchyard.bench.rivals.subsets import connect
+from matchyard.bench.rivals.postgres import missing
+from matchyard.bench.rivals.subsets import Gin, connect
 from matchyard.errors import UsageError
 from matchyard.spark import build, match, session
 from matchyard.spark.session import find_session
 
-ALL = ("matchyard", "explode_join", "forall_join", "duckdb")
+ALL = ("matchyard", "explode_join", "forall_join", "duckdb", "postgres")
 FILE_ROWS = 250_000  # the most rows of a file; half of a large workload's generation chunk
 # Spark packs files into tasks of up to 128 MB: with few large tasks, cores would wait for the last.
 CONFIG = {"spark.sql.files.maxPartitionBytes": "32m"}
@@ -144,6 +146,33 @@ class InDuckDB:
         return self._database.sql(query)
 
 
+class InPostgres:
+    """`text[]` with a GIN index; the events are read from their files and sent to the server."""
+
+    def __init__(self, subscriptions: str, threads: int) -> None:
+        stored = pq.read_table(subscriptions, columns=["tags", "key"])
+        self._gin = Gin(stored["tags"].combine_chunks(), stored["key"].to_numpy(), threads)
+        self.n_bytes = self._gin.n_bytes()
+
+    def run(self, events: str) -> None:
+        """Find all pairs and drop them."""
+        self.collect(events)
+
+    def count(self, events: str) -> int:
+        """How many pairs there are."""
+        return len(self.collect(events))
+
+    def collect(self, events: str) -> pa.Table:
+        """The pairs: id and key."""
+        asked = pq.read_table(events, columns=["id", "tags"])
+        pairs = self._gin.match(asked["tags"].combine_chunks()).to_arrow()
+        return pa.table({"id": asked["id"].take(pairs["event"]), "key": pairs["key"]})
+
+    def close(self) -> None:
+        """Stop the server."""
+        self._gin.close()
+
+
 class Prepared(NamedTuple):
     """A way that is ready to be timed, and the cost of its preparation."""
 
@@ -151,6 +180,15 @@ class Prepared(NamedTuple):
     on_all: bool  # timed on all events rather than the common ones
     build_s: float = 0.0
     index_bytes: int = 0  # without keys
+    close: Callable[[], None] = lambda: None
+
+
+def usable_ways(note: Callable[[str], None]) -> Sequence[str]:
+    """All ways that this machine can run; a note tells of the others."""
+    lack = missing()
+    if lack is not None:
+        note(f"postgres is left out: {lack}")
+    return [name for name in ALL if lack is None or name != "postgres"]
 
 
 def compare(
@@ -180,6 +218,7 @@ def compare(
             progress(f"matching with {name}")
             counts = n_events if prepared.on_all else n_common, n_common
             timed = measure(prepared, inputs, passes)
+            prepared.close()
             yield _result(workload, name, threads, size, counts, prepared, timed)
 
 
@@ -273,12 +312,25 @@ def _in_duckdb(
     return Prepared(InDuckDB(inputs.subscriptions, threads), False)
 
 
+def _in_postgres(
+    spark: SparkSession,
+    inputs: Inputs,
+    folder: Path,
+    threads: int,
+    options: dict[str, Any] | None,
+) -> Prepared:
+    start = time.perf_counter()
+    way = InPostgres(inputs.subscriptions, threads)
+    return Prepared(way, False, time.perf_counter() - start, way.n_bytes, way.close)
+
+
 WAYS: dict[str, Callable[..., Prepared]] = {
     "matchyard": partial(_with_index, "pairs"),
     "matchyard_arrays": partial(_with_index, "arrays"),
     "explode_join": partial(_joined, explode_join),
     "forall_join": partial(_joined, forall_join),
     "duckdb": _in_duckdb,
+    "postgres": _in_postgres,
 }
 
 

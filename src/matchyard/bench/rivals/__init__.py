@@ -1,3 +1,3 @@
 """Programs that do the same without Matchyard."""
 
-__all__ = ["subsets", "xpath"]
+__all__ = ["postgres", "subsets", "xpath"]

@@ -2,17 +2,18 @@
 
     list      DuckDB, `list_has_all(event, subscription)`: the operator for subsets
     join      DuckDB, tags in rows: join on the tag, count, compare with the size of the set
-    inverted  postings per tag as in a PostgreSQL GIN index, counted with NumPy
+    gin       PostgreSQL, `text[]` with a GIN index and `subscription <@ event`
     sets      plain Python: every stored frozenset against every event
 
 Each rival is built from the same input as an index (an Arrow list of strings, and keys) and also
 returns `Matches`, so that both are timed over the whole job and compared match by match. Sets without
-tags are refused: two of the rivals search by tag and cannot find them.
+tags are refused: DuckDB's join searches by tag and cannot find them.
 """
 
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
@@ -23,12 +24,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from matchyard.bench.compare.harness import PASS_S, checksum
+from matchyard.bench.rivals.postgres import Server, missing
 from matchyard.errors import MatchyardError, UsageError
 from matchyard.matches import Matches, Part
 
 # Events per question: the same for all rivals and any number of shards.
 BATCH = 256
-_DENSE = 16  # from 1/16 of all sets on, counting them all is cheaper than sorting
 
 
 class Disagreement(MatchyardError):
@@ -43,13 +44,27 @@ class Rival(Protocol):
     def match(self, events: pa.Array) -> Matches:
         """The keys per event."""
 
+    def close(self) -> None:
+        """Free what it holds."""
 
-class List:
+
+class _InDuckDB:
+    """A rival whose subscriptions are in a database in memory."""
+
+    def __init__(self, subscriptions: pa.Array, threads: int) -> None:
+        _refuse_empty(subscriptions)
+        self._database = connect(threads)
+
+    def close(self) -> None:
+        """Free the database."""
+        self._database.close()
+
+
+class List(_InDuckDB):
     """DuckDB: one predicate over all pairs of event and subscription."""
 
     def __init__(self, subscriptions: pa.Array, keys: NDArray[np.int64], threads: int = 1) -> None:
-        _refuse_empty(subscriptions)
-        self._database = connect(threads)
+        super().__init__(subscriptions, threads)
         _store(self._database, "stored", pa.table({"key": keys, "tags": subscriptions}))
 
     def match(self, events: pa.Array) -> Matches:
@@ -62,12 +77,11 @@ class List:
         return _by_event(pairs, len(events))
 
 
-class Join:
+class Join(_InDuckDB):
     """DuckDB: a set matches if the number of its tags in the event is its size."""
 
     def __init__(self, subscriptions: pa.Array, keys: NDArray[np.int64], threads: int = 1) -> None:
-        _refuse_empty(subscriptions)
-        self._database = connect(threads)
+        super().__init__(subscriptions, threads)
         n_tags = pc.list_value_length(subscriptions)
         numbers = np.arange(len(keys))
         _store(self._database, "sets", pa.table({"number": numbers, "key": keys, "n_tags": n_tags}))
@@ -85,43 +99,62 @@ class Join:
         return _by_event(pairs, len(events))
 
 
-class Inverted:
-    """Postings per tag, as PostgreSQL's GIN keeps them; one event after the other."""
+class Gin:
+    """PostgreSQL: `text[]` with a GIN index, a connection per thread."""
+
+    _PAIRS = "select event, key from asked, stored where stored.tags <@ asked.tags"
 
     def __init__(self, subscriptions: pa.Array, keys: NDArray[np.int64], threads: int = 1) -> None:
         _refuse_empty(subscriptions)
-        encoded = subscriptions.flatten().dictionary_encode()
-        tags = encoded.indices.to_numpy()
-        self._keys = np.asarray(keys, np.int64)
-        self._n_tags: NDArray[np.int32] = pc.list_value_length(subscriptions).to_numpy()
-        owners = np.repeat(np.arange(len(keys), dtype=np.int32), self._n_tags)
-        self._postings: NDArray[np.int32] = owners[np.argsort(tags, kind="stable")]
-        ends = np.cumsum(np.bincount(tags, minlength=len(encoded.dictionary))).tolist()
-        names = encoded.dictionary.to_pylist()
-        self._range = {name: slice(*ends) for name, ends in zip(names, zip([0, *ends], ends))}
+        self._server = Server()
+        self._connections = [self._server.connect() for _ in range(threads)]
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="postgres")
+        with self._connections[0].cursor() as cursor:
+            table = pa.table({"key": keys, "tags": subscriptions})
+            cursor.adbc_ingest("stored", table, mode="create")
+            for statement in ("create index on stored using gin (tags)", "vacuum analyze stored"):
+                cursor.execute(statement)
 
     def match(self, events: pa.Array) -> Matches:
-        """The keys per event."""
-        keys_of_events = [self._match_one(event) for event in events.to_pylist()]
-        start = np.zeros(len(keys_of_events) + 1, np.int64)
-        np.cumsum([len(keys) for keys in keys_of_events], out=start[1:])
-        return Matches([Part(start, np.concatenate([np.empty(0, np.int64), *keys_of_events]))])
+        """The keys per event; each connection gets a run of the events."""
+        n_runs = len(self._connections)
+        ends = [len(events) * number // n_runs for number in range(n_runs + 1)]
+        found = list(
+            self._pool.map(self._ask, self._connections, [events] * n_runs, ends, ends[1:])
+        )
+        pairs = pa.concat_tables(found)
+        return _by_event({name: pairs[name].to_numpy() for name in ("event", "key")}, len(events))
 
-    def _match_one(self, event: list[str]) -> NDArray[np.int64]:
-        known = [self._postings[self._range[tag]] for tag in event if tag in self._range]
-        if not known:
-            return np.empty(0, np.int64)
-        met = np.concatenate(known)
-        if _DENSE * len(met) > len(self._n_tags):
-            counts = np.bincount(met, minlength=len(self._n_tags))
-            chosen: NDArray[Any] = np.flatnonzero(counts == self._n_tags)
-            return self._keys.take(chosen)
-        met.sort()
-        first = np.flatnonzero(np.concatenate([[True], met[1:] != met[:-1]]))
-        counts = np.diff(np.append(first, len(met)))
-        sets = met[first]
-        chosen = sets[counts == self._n_tags[sets]]
-        return self._keys.take(chosen)
+    def _ask(self, connection: Any, events: pa.Array, start: int, stop: int) -> pa.Table:
+        asked = pa.table(
+            {"event": np.arange(start, stop), "tags": events.slice(start, stop - start)}
+        )
+        with connection.cursor() as cursor:
+            cursor.adbc_ingest("asked", asked, mode="create", temporary=True)
+            pairs = cursor.execute(self._PAIRS).fetch_arrow_table()
+            cursor.execute("drop table asked")
+        return pairs
+
+    def n_bytes(self) -> int:
+        """The size of the table and its index."""
+        with self._connections[0].cursor() as cursor:
+            return int(cursor.execute("select pg_total_relation_size('stored')").fetchone()[0])
+
+    def plan(self) -> str:
+        """The way in which PostgreSQL answers."""
+        with self._connections[0].cursor() as cursor:
+            cursor.execute("create temporary table asked (event bigint, tags text[])")
+            cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})
+            lines = cursor.execute(f"explain {self._PAIRS}").fetchall()
+            cursor.execute("drop table asked")
+        return "\n".join(line for (line,) in lines)
+
+    def close(self) -> None:
+        """End the connections, the threads and the server."""
+        for connection in self._connections:
+            connection.close()
+        self._pool.shutdown()
+        self._server.close()
 
 
 class Sets:
@@ -143,6 +176,10 @@ class Sets:
             [Part(start, np.array([key for keys in keys_of_events for key in keys], np.int64))]
         )
 
+    def close(self) -> None:
+        """Free the sets."""
+        self._sets = []
+
 
 class Shards:
     """A rival with its subscriptions split into shards, a thread each; all shards get all events."""
@@ -163,16 +200,27 @@ class Shards:
         return _by_event({"event": owners, "key": keys}, len(events))
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads and the shards."""
         self._pool.shutdown()
+        for shard in self._shards:
+            shard.close()
 
 
 RIVALS: dict[str, type[Rival]] = {
     "DuckDB list_has_all": List,
     "DuckDB counting join": Join,
-    "inverted index (NumPy)": Inverted,
+    "PostgreSQL GIN": Gin,
     "Python sets": Sets,
 }
+
+
+def usable_rivals() -> dict[str, type[Rival]]:
+    """The rivals that this machine can run; says on standard error which ones it cannot."""
+    lack = missing()
+    if lack is None:
+        return RIVALS
+    print(f"PostgreSQL is left out: {lack}", file=sys.stderr)
+    return {name: kind for name, kind in RIVALS.items() if kind is not Gin}
 
 
 class Timed(NamedTuple):
