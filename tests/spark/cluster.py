@@ -22,9 +22,9 @@ LOOPBACK = "127.0.0.1"
 
 
 class Cluster:
-    """The processes of a cluster; their logs are in its folder."""
+    """The processes of a cluster; their logs are in its folder. A bare one has no Python with Matchyard."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, is_bare: bool = False) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.home = home_of_spark(folder)
@@ -35,8 +35,8 @@ class Cluster:
             "SPARK_HOME": str(self.home),
             "SPARK_LOCAL_IP": LOOPBACK,
             "SPARK_WORKER_DIR": str(folder / "work"),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYTHONPATH": os.pathsep.join(sys.path),
+            "PYSPARK_PYTHON": "/no/python" if is_bare else sys.executable,
+            "PYTHONPATH": "" if is_bare else os.pathsep.join(sys.path),
         }
         self.processes: list[subprocess.Popen[bytes]] = []
         master = "org.apache.spark.deploy.master.Master"
@@ -102,8 +102,8 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Cluster]:
-    cluster = Cluster(folder)
+def running(folder: Path, is_bare: bool = False) -> Iterator[Cluster]:
+    cluster = Cluster(folder, is_bare)
     try:
         yield cluster
     finally:

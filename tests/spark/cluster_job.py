@@ -38,6 +38,14 @@ def slow(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
     yield from batches
 
 
+def origins(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The file that the worker's Matchyard comes from."""
+    for batch in batches:
+        import matchyard
+
+        yield pa.record_batch({"origin": [matchyard.__file__] * len(batch)})
+
+
 def pairs(frame: Any) -> list[list[int]]:
     return sorted([row.id, row.key] for row in frame.collect())
 
@@ -51,6 +59,12 @@ def main(master: str, folder: Path, what: str) -> None:
             "spark.speculation.minTaskRuntime": "1s",
             "spark.speculation.multiplier": "1.1",
             "spark.speculation.quantile": "0.5",
+        }
+    if what == "packed":
+        config |= {
+            "spark.archives": f"{folder / 'environment.tar.gz'}#environment",
+            # An archive is unpacked for each application: kernels are to outlive it.
+            "spark.executorEnv.NUMBA_CACHE_DIR": str(folder / "kernels"),
         }
     spark = ms.session(name=what, config=config)
     rows = spark.read.parquet(str(folder / "subscriptions")).repartition(4)
@@ -75,6 +89,9 @@ def main(master: str, folder: Path, what: str) -> None:
         )
         query.awaitTermination()
         found["streamed"] = pairs(spark.read.parquet(str(folder / "streamed")))
+    if what == "packed":
+        rows = spark.range(4).mapInArrow(origins, "origin string").distinct().collect()
+        found["origins"] = [row.origin for row in rows]
     spark.stop()
     print(json.dumps(found))
 

@@ -16,14 +16,18 @@ import pyspark
 import pytest
 
 from matchyard.spark.java import find_java
+from tests.spark.maven import resolve
 
 KAFKA = "4.1.0"
-RESOLVE_S, START_S, STOP_S = 180, 120, 20
+START_S, STOP_S = 120, 20
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"  # any 16 bytes; a broker keeps its own in its folder
 
-# Versions of the connector and of its token provider, best first: both should be Spark's own. Where
-# Central lacks those, a mix of two older ones, which Spark does not promise to run: seen to on 4.3.0.
-CONNECTORS = [(pyspark.__version__, pyspark.__version__), ("4.2.0", "4.0.0")]
+# Versions of the connector and of its token provider, best first: both should be Spark's own, or at least of
+# its minor version. Where Central lacks those, a mix of two older ones, which Spark does not promise to run:
+# seen to on 4.3.0.
+MINOR = pyspark.__version__.rpartition(".")[0]
+OWN = [pyspark.__version__, *(f"{MINOR}.{patch}" for patch in (4, 1, 0))]
+CONNECTORS = [*((version, version) for version in dict.fromkeys(OWN)), ("4.2.0", "4.0.0")]
 CLIENT, POOL = "3.9.2", "2.13.1"  # of kafka-clients and commons-pool2, as connector 4.2 wants them
 
 _PROPERTIES = """\
@@ -84,7 +88,7 @@ def resolve_connector(folder: Path) -> Connector:
     for connector, provider in CONNECTORS:
         # All four are named, and their own dependencies left out, which Spark brings: the project
         # files of Spark name further repositories, which need not be in reach.
-        jars, problem = _resolve(
+        jars, problem = resolve(
             folder / f"connector-{connector}.xml",
             [
                 f"org.apache.spark:spark-sql-kafka-0-10_2.13:{connector}",
@@ -103,7 +107,7 @@ def resolve_connector(folder: Path) -> Connector:
 @contextmanager
 def run_broker(folder: Path) -> Iterator[Broker]:
     """A broker with its data in the folder, gone with it at the end."""
-    jars, problem = _resolve(
+    jars, problem = resolve(
         folder / "broker.xml",
         [f"org.apache.kafka:kafka_2.13:{KAFKA}", f"org.apache.kafka:kafka-tools:{KAFKA}"],
     )
@@ -130,46 +134,6 @@ def run_broker(folder: Path) -> Iterator[Broker]:
             process.kill()
             process.wait()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _resolve(pom: Path, artifacts: list[str], alone: bool = False) -> tuple[list[str], str]:
-    """Jars of these artifacts and of what they need, or none and the reason."""
-    maven = shutil.which("mvn")
-    if maven is None:
-        return [], "needs mvn (Maven) on PATH"
-    pom.write_text(_project(artifacts, alone))
-    found = pom.with_suffix(".classpath")
-    goal = ["dependency:build-classpath", f"-Dmdep.outputFile={found}"]
-    try:
-        done = subprocess.run(
-            [maven, "--batch-mode", "--quiet", "--file", str(pom), *goal],
-            capture_output=True,
-            text=True,
-            timeout=RESOLVE_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return [], f"Maven did not find {artifacts[0]} within {RESOLVE_S} s"
-    if done.returncode != 0:
-        lines = [line for line in done.stdout.splitlines() if "[ERROR]" in line]
-        return [], f"Maven did not find {artifacts[0]}: {lines[0] if lines else done.stderr}"
-    return found.read_text().strip().split(os.pathsep), ""
-
-
-def _project(artifacts: list[str], alone: bool) -> str:
-    rest = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>" if alone else ""
-    dependencies = ""
-    for artifact in artifacts:
-        group, name, version = artifact.split(":")
-        dependencies += (
-            f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
-            f"<version>{version}</version><exclusions>{rest}</exclusions></dependency>\n"
-        )
-    return (
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>\n'
-        "<groupId>matchyard</groupId><artifactId>jars</artifactId><version>1</version>\n"
-        f"<packaging>pom</packaging><dependencies>\n{dependencies}</dependencies></project>\n"
-    )
 
 
 def _free_ports(n: int) -> list[int]:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import matchyard as my
 from tests.spark.cluster import Cluster, running
 
 JOB = Path(__file__).with_name("cluster_job.py")
+ROOT = Path(__file__).parents[2]
 SIZE = 400_000
 pytestmark = pytest.mark.slow
 
@@ -41,11 +42,14 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[list[int]
     return folder, sorted(map(list, pairs))
 
 
-def start(cluster: Cluster, folder: Path, what: str) -> subprocess.Popen[bytes]:
+def start(
+    cluster: Cluster, folder: Path, what: str, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     with (cluster.folder / "driver.log").open("wb") as log:
         return subprocess.Popen(
             [sys.executable, str(JOB), cluster.url, str(folder), what],
-            stdout=subprocess.PIPE, stderr=log, env=cluster.environment, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=log, start_new_session=True,
+            env={**cluster.environment, **(environment or {})},
         )  # fmt: skip
 
 
@@ -85,6 +89,34 @@ def test_everything_works_on_a_cluster(data, tmp_path):
     assert found.pop("subscriptions") == SIZE
     assert set(found) == {"replicated", "sharded", "files", "streamed"}
     assert all(pairs == data[1] for pairs in found.values())
+
+
+def pack_environment(folder: Path) -> None:
+    """Install Matchyard's wheel into an empty environment, and pack that: the steps of docs/platforms.md."""
+
+    def run(*words: str | Path) -> None:
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT)
+    [wheel] = folder.glob("matchyard-*.whl")
+    environment = folder / "environment"
+    run(sys.executable, "-m", "venv", environment)
+    run(environment / "bin/pip", "install", "--quiet", wheel, "pandas<3", "venv-pack")
+    packed = folder / "environment.tar.gz"
+    run(environment / "bin/venv-pack", "--prefix", environment, "--output", packed)
+
+
+def test_workers_without_matchyard_get_a_packed_environment(data, tmp_path):
+    folder = fresh(data, tmp_path)
+    pack_environment(folder)
+    with running(tmp_path / "cluster", is_bare=True) as cluster:
+        packed = {"PYSPARK_PYTHON": "./environment/bin/python"}
+        job = start(cluster, folder, "packed", {**packed, "PYTHONPATH": os.pathsep.join(sys.path)})
+        found = result(job, cluster)
+    assert found["replicated"] == data[1]
+    assert all("/environment/lib/" in origin for origin in found["origins"])
+    assert any((folder / "kernels").iterdir())
 
 
 @pytest.mark.parametrize("moment", ["part*", "shard*", "shards/*/*.npy"])
