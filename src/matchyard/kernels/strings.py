@@ -237,27 +237,22 @@ def home(code, n_slots):
 
 
 @njit(nogil=True, cache=True)
-def _is_name(names, name, text, start, end):
-    begin = names.text_start[name]
-    length = end - start
-    return names.text_start[name + 1] - begin == length and is_equal(
-        names.text, begin, text, start, length
-    )
-
-
-@njit(nogil=True, cache=True)
 def find_name(names, code, text, start, end):
     """The id of one name, or the complement of the free slot for it."""
-    slots = names.slots
+    slots, name_start, name_text = names.slots, names.text_start, names.text
     position = home(code, len(slots))
     upper = code >> np.uint64(32)
+    length = end - start
     while True:
         slot = slots[position]
         if slot == np.uint64(0):
             return ~position
         if slot >> np.uint64(32) == upper:
             name = np.int64(slot & _LOW) - 1
-            if _is_name(names, name, text, start, end):
+            begin = name_start[name]
+            if name_start[name + 1] - begin == length and is_equal(
+                name_text, begin, text, start, length
+            ):
                 return name
         position += 1
         if position == len(slots):
@@ -299,19 +294,25 @@ def _likely_name(slots, code):
 def find_block(names, text, text_start, first, codes, ids):
     """Write the ids of a block of names from `first` on, or UNKNOWN; returns the number of names.
 
-    Each step runs for the whole block, so that the cache misses of a step overlap.
+    Each step runs for the whole block, so that the cache misses of a step overlap. Fields of `names` are
+    read before the loops, since each read of a field, and each call with the tuple, counts references.
     """
-    n_block = hash_block(names.slots, text, text_start, first, codes)
+    slots, name_start, name_text = names.slots, names.text_start, names.text
+    n_block = hash_block(slots, text, text_start, first, codes)
     for i in range(n_block):
-        ids[i] = _likely_name(names.slots, codes[i])
+        ids[i] = _likely_name(slots, codes[i])
         if ids[i] >= 0:
-            prefetch(names.text_start, ids[i])
+            prefetch(name_start, ids[i])
     for i in range(n_block):
         if ids[i] >= 0:
-            prefetch(names.text, names.text_start[ids[i]])
+            prefetch(name_text, name_start[ids[i]])
     for i in range(n_block):
+        if ids[i] < 0:
+            continue
         start, end = text_start[first + i], text_start[first + i + 1]
-        if ids[i] >= 0 and not _is_name(names, ids[i], text, start, end):
+        begin, length = name_start[ids[i]], end - start
+        is_same = name_start[ids[i] + 1] - begin == length
+        if not (is_same and is_equal(name_text, begin, text, start, length)):
             ids[i] = max(find_name(names, codes[i], text, start, end), UNKNOWN)
     return n_block
 

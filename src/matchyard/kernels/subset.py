@@ -169,21 +169,24 @@ def _walk(index, node, ids, limit, missing, members, mask, stack, hits, n_hits):
 @njit(nogil=True, cache=True)
 def _load_ahead(index, query_start, query_ids, query):
     """Prefetch for later queries: postings of the farthest one, then rows, then ids."""
+    # Fields are read once: in a loop, each read of a field would count references to its array.
+    posting_start, signatures = index.posting_start, index.signatures
+    id_start, stored_ids = index.id_start, index.ids
     n_queries = len(query_start) - 1
     if query + _AHEAD < n_queries:
         for i in range(query_start[query + _AHEAD], query_start[query + _AHEAD + 1]):
-            prefetch(index.posting_start, query_ids[i])
+            prefetch(posting_start, query_ids[i])
     sooner = query + _AHEAD // 2
     if sooner < n_queries:
         for i in range(query_start[sooner], query_start[sooner + 1]):
-            row = index.posting_start[query_ids[i]]
-            prefetch(index.signatures, row)
-            prefetch(index.id_start, row)
+            row = posting_start[query_ids[i]]
+            prefetch(signatures, row)
+            prefetch(id_start, row)
     soon = query + _AHEAD // 4
     if soon < n_queries:
         for i in range(query_start[soon], query_start[soon + 1]):
-            row = index.posting_start[query_ids[i]]
-            prefetch(index.ids, index.id_start[row])
+            row = posting_start[query_ids[i]]
+            prefetch(stored_ids, id_start[row])
 
 
 @njit(nogil=True, cache=True)
