@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from matchyard.errors import ParseError, UsageError, shorten
 
+_OTHER_LISTS = (pa.FixedSizeListArray, pa.ListViewArray, pa.LargeListViewArray)
 _SINGLE = (str, bytes, set, frozenset, dict)  # iterable, but not columns
 
 
@@ -39,14 +40,28 @@ e.g. [{"jazz", "live"}]
 
 
 def as_arrow(values: Any) -> Any:
-    """Convert a polars column to Arrow, and join chunks; return other values unchanged."""
+    """Convert a polars column to Arrow, join chunks, and make plain lists of other kinds of lists; return
+    other values unchanged."""
     if hasattr(values, "to_arrow"):  # polars
         values = values.to_arrow()
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
         if isinstance(values, pa.ChunkedArray):  # more than 2 GiB of text
             raise UsageError("the column is too long for 32-bit offsets; pass it in smaller pieces")
+    if isinstance(values, _OTHER_LISTS):
+        return _plain_lists(values)
     return values
+
+
+def _plain_lists(values: Any) -> pa.Array:
+    """The same lists, with offsets. (A cast of views by pyarrow 26 has one offset too few.)"""
+    from pyarrow import compute  # takes 20 ms, and few columns need it
+
+    lengths = compute.list_value_length(values).fill_null(0)
+    offsets = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    mask = values.is_null() if values.null_count else None
+    return pa.LargeListArray.from_arrays(offsets, values.flatten(), mask=mask)
 
 
 def decoded(values: pa.Array) -> pa.Array:

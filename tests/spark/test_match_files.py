@@ -191,9 +191,60 @@ def test_a_link_stays_a_link(spark, tmp_path, index, files):
 def test_ids_that_do_not_fit_the_first_file_name_their_own(tmp_path, index):
     (tmp_path / "in").mkdir()
     tags = pa.array([["jazz"]], TAGS)
-    for name, ids in (("a", pa.array([1], pa.uint32())), ("b", pa.array([1 << 40]))):
+    for name, ids in (("a", pa.array([1], pa.int32())), ("b", pa.array([1 << 40]))):
         pq.write_table(pa.table({"id": ids, "tags": tags}), tmp_path / f"in/{name}.parquet")
     with pytest.raises(my.StorageError, match=r"in/b\.parquet: column 'id' does not fit the type"):
         ms.match_files(tmp_path / "in", index, tmp_path / "out")
     (tmp_path / "in/b.parquet").unlink()
     assert ms.match_files(tmp_path / "in", index, tmp_path / "out").events == 1
+
+
+LISTS = {
+    "plain": pa.list_(pa.string()),
+    "views": pa.list_(pa.string_view()),
+    "of-two": pa.list_(pa.string(), 2),
+    "list-views": pa.list_view(pa.string()),
+    "large-views": pa.large_list_view(pa.large_string()),
+    "codes": pa.list_(pa.dictionary(pa.int32(), pa.string())),
+}
+
+
+def test_files_may_differ_in_kinds_of_lists_and_in_capitals(spark, tmp_path):
+    (tmp_path / "in").mkdir()
+    for number, (name, kind) in enumerate(LISTS.items()):
+        tags, ids = "TAGS" if number % 2 else "tags", "Id" if number % 2 else "id"
+        columns = {
+            ids: pa.array([f"{name}-0", f"{name}-1"], pa.string_view()),
+            "key": pa.array([2 * number, 2 * number + 1], pa.uint8()),
+            tags: pa.array([["jazz", "live"], ["rock", "oslo"]], kind),
+        }
+        pq.write_table(pa.table(columns), tmp_path / f"in/{number}.parquet")
+    ms.build(path=tmp_path / "an.index", paths=tmp_path / "in", spark=spark)
+    matched = ms.match_files(tmp_path / "in", tmp_path / "an.index", tmp_path / "out")
+    assert (matched.events, matched.matches) == (2 * len(LISTS), 2 * len(LISTS) ** 2)
+    pairs = {(row.id, row.key) for row in spark.read.parquet(str(tmp_path / "out")).collect()}
+    even, odd = (set(range(start, 2 * len(LISTS), 2)) for start in (0, 1))
+    assert pairs == {
+        (f"{name}-{row}", key)
+        for name in LISTS
+        for row, keys in ((0, even), (1, odd))
+        for key in keys
+    }
+
+
+def test_events_of_several_columns_may_be_views(spark, tmp_path):
+    columns = {
+        "id": [1, 2],
+        "area": pa.array(["north", "south"], pa.string_view()),
+        "units": pa.array([["u"], ["v"]], pa.list_(pa.string_view(), 1)),
+        "level": pa.array([1, 200], pa.uint8()),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "in.parquet")
+    rules = ['area = "north" and level = 1', 'units = "v" and level > 100']
+    my.PredicateIndex().add_many(rules, ["a", "b"]).save(tmp_path / "an.index")
+    ms.match_files(
+        tmp_path / "in.parquet", tmp_path / "an.index", tmp_path / "out", ["area", "units", "level"],
+        spark=spark,
+    )  # fmt: skip
+    found = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert sorted((row.id, row.key) for row in found) == [(1, "a"), (2, "b")]

@@ -28,8 +28,14 @@ from matchyard.spark.tasks.sources import (
 
 _TASK_BYTES = 1 << 29  # of Parquet files that one task reads, if there are more than cores
 
-# Spark has no unsigned integers; it reads these as the next larger ones.
-_SIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64()}
+# Spark reads unsigned integers as the next larger ones, and has no views.
+_NEAREST = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.string_view(): pa.string(),
+    pa.binary_view(): pa.binary(),
+}
 
 
 class Source(NamedTuple):
@@ -72,7 +78,7 @@ class ParquetWork(NamedTuple):
     """Parquet files of one schema."""
 
     pieces: list[list[Piece]]  # what each task reads
-    schema: pa.Schema
+    schema: pa.Schema  # of the first file, as Spark reads it
     spark: SparkSession
 
     def column(self, name: str, what: str) -> str:
@@ -91,14 +97,22 @@ class ParquetWork(NamedTuple):
 
     def like(self, names: Sequence[str]) -> DataFrame:
         """An empty DataFrame with some of the columns."""
-        fields = [self.schema.field(name) for name in dict.fromkeys(names)]
-        schema = pa.schema(
-            [field.with_type(_SIGNED.get(field.type, field.type)) for field in fields]
-        )
+        schema = pa.schema([self.schema.field(name) for name in dict.fromkeys(names)])
         try:
             return self.spark.createDataFrame([], from_arrow_schema(schema))
         except PySparkTypeError as error:
             raise UsageError(f"Spark has no such type of column: {error}") from None
+
+
+def _as_in_spark(kind: pa.DataType) -> pa.DataType:
+    """The type in which Spark reads a column of a Parquet file."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_as_in_spark(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_as_in_spark(kind.key_type), _as_in_spark(kind.item_type))
+    if hasattr(kind, "value_field"):  # a list, of fixed size, as views, or plain
+        return pa.list_(_as_in_spark(kind.value_type))
+    return _NEAREST.get(kind, kind)
 
 
 def parquet_work(paths: Sequence[str], spark: SparkSession) -> ParquetWork:
@@ -111,7 +125,8 @@ def parquet_work(paths: Sequence[str], spark: SparkSession) -> ParquetWork:
             schema = pq.read_schema(first)
         except (OSError, ValueError) as error:
             raise StorageError(f"{files[0].path} cannot be read as Parquet: {error}") from None
-    return ParquetWork(_dealt(files, n_cores(spark)), schema, spark)
+    fields = [field.with_type(_as_in_spark(field.type)) for field in schema]
+    return ParquetWork(_dealt(files, n_cores(spark)), pa.schema(fields), spark)
 
 
 def index_source(path: str, version: str, spark: SparkSession) -> Source:

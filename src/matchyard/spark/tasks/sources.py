@@ -64,16 +64,23 @@ def read_pieces(pieces: list[Piece], columns: list[str], n_rows: int) -> Batches
         with shards.opened(path) as file:
             try:
                 source = pq.ParquetFile(file)
-                missing = set(columns) - set(source.schema_arrow.names)
-                if missing:
-                    raise StorageError(
-                        f"{path} has no column {min(missing)!r}, which the first file has"
-                    )
-                yield from source.iter_batches(n_rows, None if group is None else [group], columns)
+                names = [_column_of(source.schema_arrow.names, name, path) for name in columns]
+                for rows in source.iter_batches(n_rows, None if group is None else [group], names):
+                    yield rows.select(names).rename_columns(columns)
             except StorageError:
                 raise
             except (OSError, pa.ArrowException) as error:
                 raise StorageError(f"{path} cannot be read as Parquet: {error}") from None
+
+
+def _column_of(names: list[str], name: str, path: str) -> str:
+    """The name of a column in a file, which may have it in other capitals than the first file."""
+    if name in names:
+        return name
+    alike = [one for one in names if one.lower() == name.lower()]
+    if len(alike) != 1:
+        raise StorageError(f"{path} has no column {name!r}, which the first file has")
+    return alike[0]
 
 
 def rows_of_shards(path: str, version: str, n_shards: int, batches: Batches) -> Iterator[pa.Table]:
