@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from matchyard.engines.predicates.language import sigma as language
+from matchyard.engines.predicates.language import sigma_rules as language
 from matchyard.errors import UsageError
 from matchyard.kinds import PredicateIndex
 from matchyard.storage.file_places import below, create_file

@@ -1,4 +1,4 @@
-"""The verbs that look at an index: what it holds, and how large it is."""
+"""The verbs that look at an index: what it holds, how it reads input, and how large it is."""
 
 from __future__ import annotations
 
@@ -48,6 +48,18 @@ class Contents:
     def options(self) -> dict[str, Any]:
         """The input options and the options of the algorithm."""
         return {**self._settings.input_options._asdict(), **self._settings.options._asdict()}
+
+    def parse(self, value: Any) -> Any:
+        """Parse a subscription with the options of this index; raises ParseError."""
+        return self._settings.engine.encoder.parse(value, self._settings.input_options)
+
+    def parse_column(self, values: Any) -> list[Any]:
+        """Parse the subscriptions of an Arrow column, each as `parse` does."""
+        return self._settings.engine.encoder.parse_column(values, self._settings.input_options)
+
+    def parse_event(self, value: Any) -> Any:
+        """Parse an event with the options of this index; raises ParseError."""
+        return self._settings.engine.encoder.parse_event(value, self._settings.input_options)
 
     def __repr__(self) -> str:
         staged = self._state.staged()

@@ -310,18 +310,6 @@ class Index(Contents):
             text += f"\nbut {self.algorithm} matches it: a false positive, since it is not exact"
         return text
 
-    def parse(self, value: Any) -> Any:
-        """Parse a subscription with the options of this index; raises ParseError."""
-        return self._settings.engine.encoder.parse(value, self._settings.input_options)
-
-    def parse_column(self, values: Any) -> list[Any]:
-        """Parse the subscriptions of an Arrow column, each as `parse` does."""
-        return self._settings.engine.encoder.parse_column(values, self._settings.input_options)
-
-    def parse_event(self, value: Any) -> Any:
-        """Parse an event with the options of this index; raises ParseError."""
-        return self._settings.engine.encoder.parse_event(value, self._settings.input_options)
-
     def check(self, events: Any) -> None:
         """Refuse the events that `match` would refuse, without matching."""
         snapshot = self._state.visible()

@@ -15,5 +15,6 @@ from matchyard.engines.predicates.language.normal_form import MAX_FILTERS, MAX_T
 __all__ = [
     "MAX_FILTERS", "MAX_TESTS", "Constraint", "Event", "Filter", "Predicate", "Subscription",
     "Test", "alternatives", "canonical", "events", "examples", "field", "format",
-    "formatting", "make_test", "model", "normal_form", "parse", "parse_event", "sigma", "successor",
+    "formatting", "make_test", "model", "normal_form", "parse", "parse_event", "sigma", "sigma_rules",
+    "successor",
 ]  # fmt: skip

@@ -12,20 +12,13 @@ from __future__ import annotations
 
 import json
 import re
-import tarfile
-import zlib
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from importlib import import_module
 from itertools import product
-from lzma import LZMAError
-from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from matchyard.engines.predicates.language.finite_patterns import finite
-from matchyard.engines.predicates.language.language import parse
-from matchyard.errors import ParseError, UsageError
 
 _REASONS = {"fieldref": "comparison of two fields"}
 _ENCODINGS = {
@@ -45,27 +38,6 @@ _RESERVED = ("and", "or", "not", "exists", "true", "false")
 _TOKEN = re.compile(r"\s*(\(|\)|[^\s()]+)")
 
 
-class Rule(NamedTuple):
-    """A rule that was mapped."""
-
-    title: str
-    text: str  # in the language of predicates
-    id: str
-    level: str
-    status: str
-    tags: tuple[str, ...]
-    file: str
-
-
-class Left(NamedTuple):
-    """A rule that was not mapped."""
-
-    title: str
-    reason: str
-    id: str
-    file: str
-
-
 class Unmapped(Exception):
     """A rule needs something that predicates do not have."""
 
@@ -73,85 +45,11 @@ class Unmapped(Exception):
 Placeholders = Mapping[str, Sequence[str]]
 
 
-def read(path: Path, placeholders: Placeholders | None = None) -> tuple[list[Rule], list[Left]]:
-    """The rules of a folder, a file or an archive that map, in order of their titles, and the others."""
-    rules, left = [], []
-    for file, document in _documents(path):
-        if isinstance(document, str):
-            left.append(Left(file, document, file, file))
-            continue
-        title, number = (str(document.get(name) or file) for name in ("title", "id"))
-        try:
-            if "detection" not in document:
-                raise Unmapped("correlation of rules")
-            text = translate(document["detection"], placeholders)
-            parse(text)
-        except (Unmapped, ParseError) as reason:
-            left.append(Left(title, str(reason), number, file))
-            continue
-        except (
-            TypeError,
-            ValueError,
-            AttributeError,
-            RecursionError,
-        ) as error:  # nothing like a rule
-            left.append(Left(title, f"no rule: {error}", number, file))
-            continue
-        level, status = (str(document.get(name) or "") for name in ("level", "status"))
-        tags = tuple(map(str, _listed(document.get("tags"))))
-        rules.append(Rule(title, text, number, level, status, tags, file))
-    return sorted(rules), sorted(left)
-
-
-def _listed(value: Any) -> list[Any]:
+def listed(value: Any) -> list[Any]:
     """A list as it is, and one value as a list; nothing for null."""
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _documents(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    """The documents of YAML files, each with the name of its file; of a broken file, the reason."""
-    try:
-        yaml = import_module("yaml")
-    except ImportError:
-        raise UsageError(
-            "Sigma rules are YAML: install PyYAML, e.g. pip install 'matchyard[sigma]'"
-        ) from None
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    for name, content in _files(path):
-        try:
-            for document in yaml.load_all(content, loader):
-                if isinstance(document, dict) and {"detection", "correlation"} & set(document):
-                    yield name, document
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
-            yield name, f"no YAML: {str(error).splitlines()[0]}"
-
-
-def _files(path: Path) -> Iterator[tuple[str, bytes]]:
-    if path.is_dir():
-        for file in sorted([*path.rglob("*.yml"), *path.rglob("*.yaml")]):
-            if file.is_file():
-                yield str(file.relative_to(path)), file.read_bytes()
-    elif path.suffix in (".yml", ".yaml") and path.is_file():
-        yield path.name, path.read_bytes()
-    elif path.exists():
-        try:
-            with tarfile.open(path) as archive:
-                for member in archive:
-                    content = (
-                        archive.extractfile(member)
-                        if member.name.endswith((".yml", ".yaml"))
-                        else None
-                    )
-                    if content is not None:
-                        yield member.name, content.read()
-        except (tarfile.TarError, EOFError, OSError, LZMAError, zlib.error) as error:
-            raise UsageError(
-                f"{path} is no folder, YAML file or archive of rules: {error}"
-            ) from None
-    else:
-        raise UsageError(f"{path} does not exist; expected a folder of Sigma rules")
 
 
 def translate(detection: Any, placeholders: Placeholders | None = None) -> str:
@@ -162,7 +60,7 @@ def translate(detection: Any, placeholders: Placeholders | None = None) -> str:
     """
     if not isinstance(detection, dict):
         raise Unmapped("no detection")
-    conditions = _listed(detection.get("condition"))
+    conditions = listed(detection.get("condition"))
     if not conditions or not all(isinstance(one, str) for one in conditions):
         raise Unmapped("no condition")
     selections = {str(name): what for name, what in detection.items()}
@@ -301,7 +199,7 @@ def _expanded(text: str, placeholders: Placeholders) -> Iterator[str]:
     if found[1] not in placeholders:
         raise Unmapped(f"placeholder %{found[1]}%")
     for rest in _expanded(text[found.end() :], placeholders):
-        for value in _listed(placeholders[found[1]]):
+        for value in listed(placeholders[found[1]]):
             yield f"{text[: found.start()]}{value}{rest}"
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from matchyard.engines.predicates.language import sigma
+from matchyard.engines.predicates.language import sigma_rules
 from matchyard.engines.predicates.workload.draws import draw_fractions, draw_names
 from matchyard.engines.predicates.workload.generated import Workload, constraints
 from matchyard.engines.workloads import path_of
@@ -160,8 +160,8 @@ def _windows(path: Path) -> pa.Array:
 
 
 @cache
-def _rules(path: Path) -> tuple[list[sigma.Rule], dict[str, int]]:
-    rules, left = sigma.read(path)
+def _rules(path: Path) -> tuple[list[sigma_rules.Rule], dict[str, int]]:
+    rules, left = sigma_rules.read(path)
     return rules, dict(Counter(rule.reason for rule in left).most_common())
 
 

@@ -1,0 +1,110 @@
+"""Read Sigma rules: folders, YAML files and archives ─▶ rules as predicates, and the others with reasons."""
+
+from __future__ import annotations
+
+import tarfile
+import zlib
+from collections.abc import Iterator
+from importlib import import_module
+from lzma import LZMAError
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from matchyard.engines.predicates.language.language import parse
+from matchyard.engines.predicates.language.sigma import Placeholders, Unmapped, listed, translate
+from matchyard.errors import ParseError, UsageError
+
+
+class Rule(NamedTuple):
+    """A rule that was mapped."""
+
+    title: str
+    text: str  # in the language of predicates
+    id: str
+    level: str
+    status: str
+    tags: tuple[str, ...]
+    file: str
+
+
+class Left(NamedTuple):
+    """A rule that was not mapped."""
+
+    title: str
+    reason: str
+    id: str
+    file: str
+
+
+def read(path: Path, placeholders: Placeholders | None = None) -> tuple[list[Rule], list[Left]]:
+    """The rules of a folder, a file or an archive that map, in order of their titles, and the others."""
+    rules, left = [], []
+    for file, document in _documents(path):
+        if isinstance(document, str):
+            left.append(Left(file, document, file, file))
+            continue
+        title, number = (str(document.get(name) or file) for name in ("title", "id"))
+        try:
+            if "detection" not in document:
+                raise Unmapped("correlation of rules")
+            text = translate(document["detection"], placeholders)
+            parse(text)
+        except (Unmapped, ParseError) as reason:
+            left.append(Left(title, str(reason), number, file))
+            continue
+        except (
+            TypeError,
+            ValueError,
+            AttributeError,
+            RecursionError,
+        ) as error:  # nothing like a rule
+            left.append(Left(title, f"no rule: {error}", number, file))
+            continue
+        level, status = (str(document.get(name) or "") for name in ("level", "status"))
+        tags = tuple(map(str, listed(document.get("tags"))))
+        rules.append(Rule(title, text, number, level, status, tags, file))
+    return sorted(rules), sorted(left)
+
+
+def _documents(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    """The documents of YAML files, each with the name of its file; of a broken file, the reason."""
+    try:
+        yaml = import_module("yaml")
+    except ImportError:
+        raise UsageError(
+            "Sigma rules are YAML: install PyYAML, e.g. pip install 'matchyard[sigma]'"
+        ) from None
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    for name, content in _files(path):
+        try:
+            for document in yaml.load_all(content, loader):
+                if isinstance(document, dict) and {"detection", "correlation"} & set(document):
+                    yield name, document
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            yield name, f"no YAML: {str(error).splitlines()[0]}"
+
+
+def _files(path: Path) -> Iterator[tuple[str, bytes]]:
+    if path.is_dir():
+        for file in sorted([*path.rglob("*.yml"), *path.rglob("*.yaml")]):
+            if file.is_file():
+                yield str(file.relative_to(path)), file.read_bytes()
+    elif path.suffix in (".yml", ".yaml") and path.is_file():
+        yield path.name, path.read_bytes()
+    elif path.exists():
+        try:
+            with tarfile.open(path) as archive:
+                for member in archive:
+                    content = (
+                        archive.extractfile(member)
+                        if member.name.endswith((".yml", ".yaml"))
+                        else None
+                    )
+                    if content is not None:
+                        yield member.name, content.read()
+        except (tarfile.TarError, EOFError, OSError, LZMAError, zlib.error) as error:
+            raise UsageError(
+                f"{path} is no folder, YAML file or archive of rules: {error}"
+            ) from None
+    else:
+        raise UsageError(f"{path} does not exist; expected a folder of Sigma rules")
