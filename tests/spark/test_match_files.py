@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections import Counter
 from typing import Any
 
@@ -178,6 +180,20 @@ def test_the_old_folder_stays_if_the_new_one_cannot_take_its_place(
     assert moved
     assert sorted(out.iterdir()) == before
     assert [entry.name for entry in tmp_path.iterdir() if ".writing-" in entry.name] == []
+
+
+def test_folders_of_killed_drivers_go_when_they_are_a_day_old(spark, tmp_path, index, files):
+    for name, age_h in ((".out.writing-old", 25), (".out.writing-new", 1), (".o.writing-old", 25)):
+        part = tmp_path / name / "tasks/part.parquet"
+        part.parent.mkdir(parents=True)
+        part.touch()
+        for place in (part, part.parent, part.parent.parent):
+            os.utime(place, (0, time.time() - 3600 * age_h))
+    ms.match_files(files, index, tmp_path / "out")
+    assert sorted(place.name for place in tmp_path.glob(".*")) == [
+        ".o.writing-old",
+        ".out.writing-new",
+    ]
 
 
 def test_a_link_stays_a_link(spark, tmp_path, index, files):

@@ -61,6 +61,7 @@ from matchyard.storage.file_places import (
     is_within,
     parquet_files,
     publish_files,
+    remove_abandoned,
     remove_folder,
     without_links,
 )
@@ -119,6 +120,7 @@ __all__ = [
     "publish",
     "publish_files",
     "release",
+    "remove_abandoned",
     "remove_folder",
     "renew",
     "retain",

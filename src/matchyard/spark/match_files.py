@@ -30,6 +30,10 @@ from matchyard.spark.sources import ParquetWork, parquet_work
 from matchyard.spark.tasks.job import MatchJob
 from matchyard.spark.tasks.match_files import MATCHED, FilesJob, match_pieces
 
+_ABANDONED_S = (
+    86_400.0  # after so long without a write, the folder of a job belongs to a killed driver
+)
+
 
 class Matched(NamedTuple):
     """What was written, and its figures."""
@@ -95,11 +99,18 @@ def match_files(
         shards.publish_files(written, shards.below(scratch, "whole"), target)
     finally:
         shards.remove_folder(scratch)
+        shards.remove_abandoned(target, _scratch_prefix(target), _ABANDONED_S)
     n_events, n_matches, n_bad = (
         sum(row[name] for row in rows) for name in ("events", "matches", "bad")
     )
     seconds = time.perf_counter() - start
     return Matched(use.version, n_events, n_matches, n_bad, len(written), seconds)
+
+
+def _scratch_prefix(target: str) -> str:
+    """How the names of folders begin in which files for the target are written."""
+    last = target.partition("?")[0].rstrip("/").rpartition("/")[2]
+    return f".{last}.writing-"
 
 
 def _check_target(target: str, others: Sequence[str], overwrite: bool) -> None:
@@ -146,8 +157,7 @@ def _planned(
         string_keys=string_keys, device=device,
     )  # fmt: skip
     written_as = _arrow_schema([work.schema.field(name) for name in names], job)
-    last = target.partition("?")[0].rstrip("/").rpartition("/")[2]
-    scratch = shards.beside(target, f".{last}.writing-{uuid.uuid4().hex[:12]}")
+    scratch = shards.beside(target, f"{_scratch_prefix(target)}{uuid.uuid4().hex[:12]}")
     is_column, folder = isinstance(event, str), shards.below(scratch, "tasks")
     return FilesJob(job, work.pieces, names, asked, is_column, folder, written_as), scratch
 

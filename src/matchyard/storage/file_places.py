@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,6 +105,22 @@ def remove_folder(path: str) -> None:
     try:
         files.delete_dir(name)
     except OSError:
+        return
+
+
+def remove_abandoned(path: str, prefix: str, seconds: float) -> None:
+    """Remove the folders beside a path whose names begin so and in which nothing was written for so long: those
+    of killed processes."""
+    files, name = _files_at(path)
+    try:
+        for entry in files.get_file_info(FileSelector(name.rstrip("/").rpartition("/")[0])):
+            if entry.type != FileType.Directory or not entry.base_name.startswith(prefix):
+                continue
+            inside = files.get_file_info(FileSelector(entry.path, recursive=True))
+            written = [one.mtime_ns or 0 for one in (entry, *inside)]
+            if 0 < max(written) < time.time_ns() - seconds * 1e9:
+                files.delete_dir(entry.path)
+    except (OSError, ArrowException):  # another process removes them, or this one may not
         return
 
 
