@@ -64,7 +64,10 @@ def test_keys_of_another_type_than_in_the_first_file_are_refused(spark, tmp_path
     for number, keys in enumerate(([1], ["7"])):
         table = pa.table({"tags": pa.array([["a"]], TAGS), "key": keys})
         pq.write_table(table, tmp_path / f"{number}.parquet")
-    with pytest.raises(my.StorageError, match=r"1.parquet has keys of another type"):
+    with pytest.raises(
+        my.StorageError,
+        match=r"1.parquet has column 'key' as string; in the first file it is int64",
+    ):
         ms.build(path=tmp_path / "a.index", paths=str(tmp_path), spark=spark)
 
 

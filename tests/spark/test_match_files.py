@@ -79,7 +79,7 @@ def test_columns_are_found_in_capitals_with_dots_and_beside_odd_types(spark, tmp
         {"i.d": [7], "Tags": pa.array([["jazz"]], TAGS), "odd": pa.array([1.0], pa.float16())}
     )
     pq.write_table(table, folder / "0.parquet")
-    ms.match_files(str(folder), index, tmp_path / "ou?t", event="TAGS", id="i.d", spark=spark)
+    ms.match_files(str(folder), index, tmp_path / "ou?t", event="TAGS", id="`i.d`", spark=spark)
     rows = pq.read_table(tmp_path / "ou?t").to_pylist()
     assert sorted(row["key"] for row in rows) == [0, 3, 6]
     assert {row["i.d"] for row in rows} == {7}
@@ -126,10 +126,10 @@ def test_a_task_that_fails_and_runs_again_writes_nothing_twice(
     out = tmp_path / "out"
     publish = file_places.publish_files
 
-    def publish_some(written, whole, target):
+    def publish_some(written, whole, target, overwrite):
         folder = file_places.local_path(written[0]).parent
         (folder / "part-00000-lost.parquet").write_bytes(b"half")  # of a task that was killed
-        publish(written, whole, target)
+        publish(written, whole, target, overwrite)
 
     monkeypatch.setattr(ms.match_files.__globals__["shards"], "publish_files", publish_some)
     ms.match_files(str(files), index, out)

@@ -69,7 +69,13 @@ def test_versions_stay_by_number_and_by_time(path, monkeypatch):
     shards.retain(path, versions=1)  # what was to stay for 100 seconds may go
     publish(path, 1)
     assert kept(path) == ["0009"]
-    for wrong in ({"versions": 0}, {"versions": 2.5}, {"versions": "3"}, {"seconds": -1.0}):
+    for wrong in (
+        {"versions": 0},
+        {"versions": 2.5},
+        {"versions": "3"},
+        {"seconds": -1.0},
+        {"seconds": "1"},
+    ):
         with pytest.raises(my.UsageError, match="at least"):
             shards.retain(path, **wrong)
 

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame
@@ -27,9 +28,14 @@ def place_of(path: str | os.PathLike[str]) -> str:
 
 
 def places_of(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
-    """Absolute paths or addresses, of one or several."""
+    """Absolute paths or addresses of files, of one or several. Spark writes `file:` before paths, and blanks in them as
+    %20."""
     several = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return [place_of(one) for one in several]
+    texts = [os.fspath(one) for one in several]
+    return [
+        place_of(re.sub("^/*", "/", unquote(one[5:])) if one.startswith("file:") else one)
+        for one in texts
+    ]
 
 
 def quoted(name: str) -> str:

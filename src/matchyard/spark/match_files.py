@@ -96,7 +96,7 @@ def match_files(
         with plain_errors():
             rows = done.toArrow().to_pylist()
         written = [row["file"] for row in rows]
-        shards.publish_files(written, shards.below(scratch, "whole"), target)
+        shards.publish_files(written, shards.below(scratch, "whole"), target, overwrite)
     finally:
         shards.remove_folder(scratch)
         shards.remove_abandoned(target, _scratch_prefix(target), _ABANDONED_S)
@@ -139,9 +139,13 @@ def _planned(
     """The job of the tasks, and the folder that they write to."""
     manifest = shards.manifest_of(use.path, use.version)
     check_runs_on(device, manifest)
-    given = (
-        work.schema.names if event is None else [event] if isinstance(event, str) else list(event)
-    )
+    if event is None and work.is_partitioned:
+        raise UsageError(
+            "the files lie in folders such as year=2026, whose values are not in the files: name the "
+            "columns of the event, or use match"
+        )
+    whole = [quoted(name) for name in work.schema.names]
+    given = whole if event is None else [event] if isinstance(event, str) else list(event)
     asked = [work.column(name, "events") for name in given]
     names = [work.column(n, "names of events") for n in ([id] if isinstance(id, str) else id)]
     like = work.like([*asked, *names])
@@ -159,7 +163,8 @@ def _planned(
     written_as = _arrow_schema([work.schema.field(name) for name in names], job)
     scratch = shards.beside(target, f"{_scratch_prefix(target)}{uuid.uuid4().hex[:12]}")
     is_column, folder = isinstance(event, str), shards.below(scratch, "tasks")
-    return FilesJob(job, work.pieces, names, asked, is_column, folder, written_as), scratch
+    wanted = work.part([*names, *asked])
+    return FilesJob(job, work.pieces, wanted, names, asked, is_column, folder, written_as), scratch
 
 
 def _arrow_schema(ids: list[pa.Field], job: MatchJob) -> pa.Schema:

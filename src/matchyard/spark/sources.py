@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from functools import partial
@@ -18,6 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from matchyard import shards
 from matchyard.errors import StorageError, UsageError
 from matchyard.spark.checks import check_subscriptions, key_type, quoted
+from matchyard.spark.tasks.parquet_types import parquet_file, schema_of
 from matchyard.spark.tasks.sources import (
     Piece,
     Reader,
@@ -28,14 +30,8 @@ from matchyard.spark.tasks.sources import (
 
 _TASK_BYTES = 1 << 29  # of Parquet files that one task reads, if there are more than cores
 
-# Spark reads unsigned integers as the next larger ones, and has no views.
-_NEAREST = {
-    pa.uint8(): pa.int16(),
-    pa.uint16(): pa.int32(),
-    pa.uint32(): pa.int64(),
-    pa.string_view(): pa.string(),
-    pa.binary_view(): pa.binary(),
-}
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"  # in files that Spark wrote
+_OTHERWISE = ("interval", "variant")  # types that other programs see as numbers or structs
 
 
 class Source(NamedTuple):
@@ -70,7 +66,8 @@ def parquet_source(
     key = found.column(key, "keys")
     empty, work = found.like([subscription, key]), found.pieces
     like = frame_source(empty, quoted(subscription), quoted(key), engine)
-    read = partial(rows_of_files, work, subscription, key, like.string_keys)
+    wanted = found.part([subscription, key])
+    read = partial(rows_of_files, work, wanted, subscription, key, like.string_keys)
     return Source(spark.range(0, len(work), 1, len(work)), read, like.string_keys)
 
 
@@ -79,54 +76,70 @@ class ParquetWork(NamedTuple):
 
     pieces: list[list[Piece]]  # what each task reads
     schema: pa.Schema  # of the first file, as Spark reads it
+    odd: dict[str, str]  # columns of types that Parquet files do not have by themselves
+    is_partitioned: bool  # folders have names such as year=2026, which are columns in Spark
     spark: SparkSession
 
     def column(self, name: str, what: str) -> str:
         """A column by its name, in capitals or not, as in Spark."""
-        plain = name[1:-1].replace("``", "`") if name[:1] == name[-1:] == "`" else name
-        names = self.schema.names
+        is_quoted = name[:1] == name[-1:] == "`" and len(name) > 1
+        plain = name[1:-1].replace("``", "`") if is_quoted else name
+        names = self.schema.names if is_quoted or "." not in plain else []
         found = [one for one in names if one == plain] or [
             one for one in names if one.lower() == plain.lower()
         ]
         if len(found) != 1:
             raise UsageError(
-                f"no column {plain!r} for the {what}; found: {', '.join(names)} (fields of structs "
-                "cannot be named here)"
+                f"no column {plain!r} for the {what}; found: {', '.join(self.schema.names)} (fields of "
+                "structs cannot be named here, and names with dots have to be quoted)"
             )
         return str(found[0])
 
     def like(self, names: Sequence[str]) -> DataFrame:
         """An empty DataFrame with some of the columns."""
-        schema = pa.schema([self.schema.field(name) for name in dict.fromkeys(names)])
+        schema = self.part(names)
+        for field in schema:
+            reason = self.odd.get(field.name)
+            if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+                reason = "timestamp of nanoseconds"
+            if reason is not None:
+                raise UsageError(f"column {field.name!r} is a {reason}: files cannot be read here")
         try:
             return self.spark.createDataFrame([], from_arrow_schema(schema))
         except PySparkTypeError as error:
-            raise UsageError(f"Spark has no such type of column: {error}") from None
+            raise UsageError(f"such columns cannot be read from files here: {error}") from None
 
-
-def _as_in_spark(kind: pa.DataType) -> pa.DataType:
-    """The type in which Spark reads a column of a Parquet file."""
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_as_in_spark(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(_as_in_spark(kind.key_type), _as_in_spark(kind.item_type))
-    if hasattr(kind, "value_field"):  # a list, of fixed size, as views, or plain
-        return pa.list_(_as_in_spark(kind.value_type))
-    return _NEAREST.get(kind, kind)
+    def part(self, names: Sequence[str]) -> pa.Schema:
+        """The schema of some of the columns."""
+        return pa.schema([self.schema.field(name) for name in dict.fromkeys(names)])
 
 
 def parquet_work(paths: Sequence[str], spark: SparkSession) -> ParquetWork:
     """The Parquet files at some paths, dealt out to tasks."""
-    files = [file for path in paths for file in shards.parquet_files(path)]
+    by_path = {path: shards.parquet_files(path) for path in paths}
+    files = [file for path in paths for file in by_path[path]]
     if not files:
         raise UsageError(f"no Parquet files at {', '.join(paths)}")
+    is_partitioned = any(
+        "=" in folder
+        for path, found in by_path.items()
+        for file in found
+        for folder in file.path.partition("?")[0][len(path.partition("?")[0]) :].split("/")[:-1]
+    )
     with shards.opened(files[0].path) as first:
         try:
-            schema = pq.read_schema(first)
+            source = parquet_file(first)
+            schema = schema_of(source)
         except (OSError, ValueError) as error:
             raise StorageError(f"{files[0].path} cannot be read as Parquet: {error}") from None
-    fields = [field.with_type(_as_in_spark(field.type)) for field in schema]
-    return ParquetWork(_dealt(files, n_cores(spark)), pa.schema(fields), spark)
+    known = json.loads((source.metadata.metadata or {}).get(_SPARK_SCHEMA, b'{"fields": []}'))
+    odd = {
+        field["name"]: word
+        for field in known["fields"]
+        for word in _OTHERWISE
+        if word in json.dumps(field["type"])
+    }
+    return ParquetWork(_dealt(files, n_cores(spark)), schema, odd, is_partitioned, spark)
 
 
 def index_source(path: str, version: str, spark: SparkSession) -> Source:

@@ -152,9 +152,9 @@ def is_within(path: str, other: str) -> bool:
     return ends[0] == ends[1] or ends[0].startswith(f"{ends[1]}/")
 
 
-def publish_files(written: Sequence[str], whole: str, target: str) -> None:
-    """Make files the content of a folder, with `_SUCCESS`, in place of what is there. `whole` is a new folder
-    on the same file system, in which they are collected."""
+def publish_files(written: Sequence[str], whole: str, target: str, overwrite: bool) -> None:
+    """Make files the content of a folder, with `_SUCCESS`. What is there is an error, or replaced. `whole` is a
+    new folder on the same file system, in which they are collected."""
     files, folder = _files_at(whole)
     _, end = _files_at(target)
     files.create_dir(folder, recursive=True)
@@ -164,8 +164,10 @@ def publish_files(written: Sequence[str], whole: str, target: str) -> None:
     if not is_remote(target):
         with files.open_output_stream(f"{folder}/_SUCCESS"):
             pass
-        _replace_folder(files, folder, end)
+        _replace_folder(files, folder, end, overwrite)
         return
+    if exists(target) and not overwrite:
+        raise UsageError(f"{target} has come into being meanwhile, and is left as it is")
     remove_folder(target)  # a store has no folders that could be renamed
     for path in written:
         last = _files_at(path)[1].rpartition("/")[2]
@@ -174,14 +176,13 @@ def publish_files(written: Sequence[str], whole: str, target: str) -> None:
         pass
 
 
-def _replace_folder(files: Any, folder: str, target: str) -> None:
-    """Rename a folder to the target; what was there stays unless that succeeds."""
+def _replace_folder(files: Any, folder: str, target: str, overwrite: bool) -> None:
+    """Rename a folder to the target; what was there stays unless that succeeds. Without `overwrite` only an empty
+    folder may be there: then the system refuses to rename."""
     before = f"{folder}.before"  # it is removed with the scratch folder
     try:
-        if exists(target):
+        if overwrite and exists(target):
             files.move(target, before)
-        else:
-            remove_folder(target)
         try:
             files.move(folder, target)
         except BaseException:

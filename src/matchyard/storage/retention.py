@@ -41,7 +41,8 @@ def retain(path: Any, versions: int = 2, seconds: float = 0.0) -> None:
     """
     if not is_remote(path) and not (local_path(path) / "CURRENT").exists():
         raise UsageError(f"{path} is no index: it has no file CURRENT")
-    if not hasattr(versions, "__index__") or versions < 1 or not 0 <= seconds < 1 << 40:
+    is_number = hasattr(versions, "__index__") and hasattr(seconds, "__float__")
+    if not is_number or versions < 1 or not 0 <= seconds < 1 << 40:
         raise UsageError(
             "versions must be an integer from 1 on and seconds at least 0, not "
             f"{versions!r} and {seconds!r}"

@@ -100,6 +100,8 @@ def _value(index: Any, keys: pa.Array, subscriptions: pa.Array, row: int) -> Any
         return index.parse_column(subscriptions.slice(row, 1))[0]
     except ParseError as error:
         reason = str(error).removeprefix("row 0")
+        if not reason.startswith((" ", ":")):
+            reason = f": {reason}"
         raise noted(error.saying(f"a subscription of key {keys[row].as_py()!r}{reason}")) from None
 
 

@@ -14,7 +14,7 @@ from matchyard.errors import StorageError
 from matchyard.spark.tasks.job import Batches, MatchJob, open_for
 from matchyard.spark.tasks.match import matched
 from matchyard.spark.tasks.rows import Layout
-from matchyard.spark.tasks.sources import Piece, read_pieces
+from matchyard.spark.tasks.sources import Piece, read_piece
 
 MATCHED = "file string, events bigint, matches bigint, bad bigint"
 _ROWS = 1 << 16  # events read at once
@@ -25,6 +25,7 @@ class FilesJob(NamedTuple):
 
     match: MatchJob
     work: list[list[Piece]]  # of each task
+    wanted: pa.Schema  # what is read of them
     ids: list[str]
     columns: list[str]  # of the event
     is_column: bool  # the event is one column, not a struct of several
@@ -63,9 +64,8 @@ def _matched(job: FilesJob, number: int) -> pa.RecordBatch:
 
 def _events(job: FilesJob, number: int) -> Iterator[tuple[list[pa.Array], pa.Array]]:
     """The names and events of the files of a task, some at a time."""
-    wanted = list(dict.fromkeys([*job.ids, *job.columns]))
     for piece in job.work[number]:
-        for rows in read_pieces([piece], wanted, _ROWS):
+        for rows in read_piece(piece, job.wanted, _ROWS):
             columns = [rows.column(name) for name in job.columns]
             event = (
                 columns[0] if job.is_column else pa.StructArray.from_arrays(columns, job.columns)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from matchyard import shards
 from matchyard.errors import StorageError
+from matchyard.spark.tasks.parquet_types import is_alike, parquet_file, schema_of
 
 Batches = Iterator[pa.RecordBatch]
 Reader = Callable[[Batches], Iterator[pa.Table]]
@@ -39,18 +39,20 @@ def rows_of_frame(batches: Batches) -> Iterator[pa.Table]:
 
 
 def rows_of_files(
-    work: list[list[Piece]], subscription: str, key: str, string_keys: bool, batches: Batches
+    work: list[list[Piece]],
+    wanted: pa.Schema,
+    subscription: str,
+    key: str,
+    string_keys: bool,
+    batches: Batches,
 ) -> Iterator[pa.Table]:
     """The rows of the Parquet files of this task."""
     kind = pa.string() if string_keys else pa.int64()
     for number in _numbers(batches):
         for piece in work[number]:
-            for rows in read_pieces([piece], [subscription, key], _TOGETHER):
-                keys = rows.column(key)
-                if pa.types.is_integer(keys.type) == string_keys:
-                    raise StorageError(f"{piece.path} has keys of another type than the first file")
+            for rows in read_piece(piece, wanted, _TOGETHER):
                 try:
-                    keys = keys.cast(kind)
+                    keys = rows.column(key).cast(kind)
                 except pa.ArrowInvalid as error:
                     raise StorageError(
                         f"{piece.path} has keys that are no {kind}: {error}"
@@ -58,29 +60,36 @@ def rows_of_files(
                 yield pa.table({"subscription": rows.column(subscription), "key": keys})
 
 
-def read_pieces(pieces: list[Piece], columns: list[str], n_rows: int) -> Batches:
-    """Some columns of Parquet files, so many rows at a time."""
-    for path, group, _ in pieces:
-        with shards.opened(path) as file:
-            try:
-                source = pq.ParquetFile(file)
-                names = [_column_of(source.schema_arrow.names, name, path) for name in columns]
-                for rows in source.iter_batches(n_rows, None if group is None else [group], names):
-                    yield rows.select(names).rename_columns(columns)
-            except StorageError:
-                raise
-            except (OSError, pa.ArrowException) as error:
-                raise StorageError(f"{path} cannot be read as Parquet: {error}") from None
+def read_piece(piece: Piece, wanted: pa.Schema, n_rows: int) -> Batches:
+    """Some columns of a Parquet file, so many rows at a time. They are like those of the first file, whose types
+    are given, and have the same names."""
+    path, group, _ = piece
+    with shards.opened(path) as file:
+        try:
+            source = parquet_file(file)
+            schema = schema_of(source)
+            names = [_column_of(schema, field, path) for field in wanted]
+            for rows in source.iter_batches(n_rows, None if group is None else [group], names):
+                yield rows.select(names).rename_columns(wanted.names)
+        except StorageError:
+            raise
+        except (OSError, pa.ArrowException) as error:
+            raise StorageError(f"{path} cannot be read as Parquet: {error}") from None
 
 
-def _column_of(names: list[str], name: str, path: str) -> str:
+def _column_of(schema: pa.Schema, first: pa.Field, path: str) -> str:
     """The name of a column in a file, which may have it in other capitals than the first file."""
-    if name in names:
-        return name
-    alike = [one for one in names if one.lower() == name.lower()]
-    if len(alike) != 1:
-        raise StorageError(f"{path} has no column {name!r}, which the first file has")
-    return alike[0]
+    names = [name for name in schema.names if name == first.name] or [
+        name for name in schema.names if name.lower() == first.name.lower()
+    ]
+    if len(names) != 1:
+        raise StorageError(f"{path} has no column {first.name!r}, which the first file has")
+    kind = schema.field(names[0]).type
+    if not is_alike(kind, first.type):
+        raise StorageError(
+            f"{path} has column {first.name!r} as {kind}; in the first file it is {first.type}"
+        )
+    return str(names[0])
 
 
 def rows_of_shards(path: str, version: str, n_shards: int, batches: Batches) -> Iterator[pa.Table]:
