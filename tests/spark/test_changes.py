@@ -84,9 +84,30 @@ def test_a_transaction_is_applied_once(spark, tmp_path):
         changes(rows, path, order="at"), path, "subscription", transaction=("orders", np.int64(1))
     )
     assert in_index(path)[2, frozenset("b")] == 3
-    for wrong in ((7, 1), ("orders", -1), ("orders", True), ("orders", 1.5)):
-        with pytest.raises(my.UsageError, match="of a transaction is"):
+    for wrong in ((7, 1), ("orders", -1), ("orders", True), ("orders", 1.5), "orders", ("orders",)):
+        with pytest.raises(my.UsageError, match="transaction is"):
             append(rows, path, transaction=wrong, change="op")
+
+
+def test_what_is_wrong_is_said_before_a_stream_of_changes_begins(spark, tmp_path):
+    stream = spark.readStream.format("rate").load().selectExpr("value AS key", "array('a') AS tags")
+    asked = {"stream": stream, "path": tmp_path / "a.index", "checkpoint": tmp_path / "state"}
+    with pytest.raises(my.StorageError, match="is not a Matchyard index"):
+        follow_changes(**asked)
+    build(subscriptions(spark, [["a"]], [1]), tmp_path / "a.index")
+    with pytest.raises(my.UsageError, match="no column 'order' for the order of changes"):
+        follow_changes(**asked)
+    with pytest.raises(my.UsageError, match="segments must be at least 1"):
+        follow_changes(**asked, segments=0)
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_subscription_of_a_change_that_cannot_be_read_is_told(spark, tmp_path):
+    build(subscriptions(spark, [["a"]], [1]), tmp_path / "a.index")
+    rows = spark.createDataFrame(feed([(1, 7, "insert", ("b",)), (2, 7, "insert", (None,))]))  # type: ignore[list-item]
+    netted = changes(rows, tmp_path / "a.index", order="at")
+    with pytest.raises(my.ParseError, match=r"^a subscription of key 7: not a tag: None"):
+        append(netted, tmp_path / "a.index", "subscription")
 
 
 def test_a_stream_of_changes_keeps_an_index_up(spark, tmp_path):

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 import matchyard as my
 from matchyard import spark as ms
@@ -125,6 +126,27 @@ def test_events_may_be_named_by_anything(spark, index, strategy):
     assert (row["_row"], row["_event"], row["id"], row["s"].x, row["key"]) == (7, 8, 9, [1], 3)
     assert (str(row["a b"]), row["_shard"], row["tags"]) == ("1.50", b"\xff", ["rock"])
     assert (row["t"], row["nothing"]) == (datetime(2026, 11, 15), None)
+
+
+def test_events_whose_names_have_equal_hashes_or_texts_stay_apart(spark, index):
+    """In the hour when clocks go back, two moments have one local time; 0.0 and -0.0 have one hash."""
+    ids = [
+        "named_struct('at', timestamp'2026-10-25 00:30:00Z')",
+        "named_struct('at', timestamp'2026-10-25 01:30:00Z')",
+        "named_struct('at', 0D)", "0D", "-0D", "0F", "-0F", "double('NaN')", "parse_json('1')",
+    ]  # fmt: skip
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Oslo")
+    try:
+        for one in (ids[:2], ids[3:5], ids[5:7], [ids[7]] * 2, [ids[8]] * 2):
+            query = " UNION ALL ".join(f"SELECT {id} AS id, array('rock') AS tags" for id in one)
+            matched = ms.match(spark.sql(query), index, strategy="sharded", output="arrays")
+            rows = matched.select("id", F.size("keys").alias("n")).collect()
+            wanted_ids = [row.id for row in spark.sql(query).select("id").collect()]
+            assert sorted(map(str, wanted_ids)) == sorted(str(row.id) for row in rows)
+            assert {row.n for row in rows} == {2}
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
 
 
 def test_an_index_that_is_made_anew_at_its_path_is_opened_anew(spark, tmp_path):

@@ -40,6 +40,17 @@ def test_a_scalar_function_returns_the_keys_of_its_version(spark, tmp_path, inde
         wrong.collect()
 
 
+def test_a_function_that_is_registered_again_lets_its_versions_go(spark, tmp_path, index):
+    def held():
+        return sorted(use.version for use in leases._Process.held if use.path == str(index))
+
+    for name in ("again", "other", "Again"):
+        my.TagIndex().add("jazz", 99).save(index)
+        ms.register_function({"music": index}, name=name)
+    assert held() == ["0003", "0004"]  # of `other` and the second `again`
+    assert spark.sql("SELECT again('music', array('jazz')) AS keys").first()["keys"] == [99]
+
+
 def test_scalar_functions_of_structs_and_string_keys(spark, tmp_path):
     rules = spark.createDataFrame(
         [("temp < 0", "frost"), ("wind > 20", "storm")], "rule string, id string"

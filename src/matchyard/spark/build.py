@@ -216,6 +216,8 @@ def _applied_by(transaction: tuple[str, int] | None) -> dict[str, int]:
     """What a transaction adds to the applied changes of a version."""
     if transaction is None:
         return {}
+    if not isinstance(transaction, tuple | list) or len(transaction) != 2:
+        raise UsageError(f"a transaction is a source and a number, not {transaction!r:.100}")
     source, number = transaction
     if not isinstance(source, str) or len(source) > 1024:
         raise UsageError(f"the source of a transaction is text, not {source!r:.100}")

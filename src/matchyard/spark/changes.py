@@ -127,9 +127,8 @@ def follow_changes(
     place = place_of(path)
     if segments < 1:
         raise UsageError(f"segments must be at least 1, not {segments}")
-    shards.current_version(place)  # refuse a missing index before anything runs
-    asked = {"subscription": subscription, "key": key, "op": op, "order": order}
-
+    asked: dict[str, Any] = {"subscription": subscription, "key": key, "op": op, "order": order}
+    changes(stream, place, **asked)  # refuses a missing index or column before anything runs
     state = place_of(checkpoint)
 
     def apply(batch: DataFrame, number: int) -> None:

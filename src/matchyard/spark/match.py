@@ -245,10 +245,17 @@ def _routed(events: DataFrame, job: MatchJob, n_shards: int) -> DataFrame:
 
 def _hashable(field: T.StructField) -> list[Column]:
     """Columns that distinguish values: Spark's hash ignores nulls and the boundaries of lists."""
-    column = F.col(field.name)
-    if not isinstance(field.dataType, T.ArrayType | T.MapType | T.StructType):
+    column, kind = F.col(field.name), field.dataType
+    if isinstance(kind, T.FloatType | T.DoubleType):
+        return [column.isNull(), column.cast("string")]  # the hashes of 0.0 and -0.0 are equal
+    if not isinstance(kind, T.ArrayType | T.MapType | T.StructType | T.VariantType):
         return [column.isNull(), column]
-    exact = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
+    # In UTC: in the hour when clocks go back, two moments have the same local time.
+    exact = {
+        "ignoreNullFields": "false",
+        "timeZone": "UTC",
+        "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    }
     return [
         column.isNull(),
         F.to_json(column, {**exact, "timestampNTZFormat": exact["timestampFormat"]}),

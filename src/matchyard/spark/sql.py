@@ -26,7 +26,8 @@ from matchyard.spark.tasks.rows import Layout
 _KINDS = {"bigint": T.LongType(), "string": T.StringType()}
 _ARROW = {"bigint": pa.int64(), "string": pa.string()}
 _BUFFERED = 4096  # rows that are matched together before Spark 4.1
-_held: list[shards.Held] = []  # of scalar functions, as long as this process runs
+_SESSION = "spark.matchyard.session"  # a setting that tells sessions apart
+_held: dict[tuple[str, str], list[shards.Held]] = {}  # by session and name of the scalar function
 
 
 def register(
@@ -170,8 +171,8 @@ def register_function(
     if len(kinds) != 1:
         found = "some of both" if kinds else "no index"
         raise UsageError(f"the keys of the indexes must be bigint or string, found {found}")
-    _held.extend(shards.hold_version(*one) for one in bound.values())
-    [kind] = kinds
+    session, [kind] = find_session(spark), kinds
+    _keep(session, name, [shards.hold_version(*one) for one in bound.values()])
     find = partial(_keys_of, bound, kind == "string", unique, device)
     if hasattr(F, "arrow_udf"):
 
@@ -191,7 +192,20 @@ def register_function(
 
         keys_pandas.__annotations__ = {"names": pd.Series, "events": pd.Series, "return": pd.Series}
         function = F.pandas_udf(keys_pandas, f"array<{kind}>")
-    find_session(spark).udf.register(name, function)
+    session.udf.register(name, function)
+
+
+def _keep(session: SparkSession, name: str, held: list[shards.Held]) -> None:
+    """Keep the versions of a scalar function as long as it is registered. A query that runs with the
+    function before has leases of its own."""
+    number = getattr(session, "session_id", None)  # over Connect
+    if number is None:
+        number = session.conf.get(_SESSION, None) or uuid.uuid4().hex
+        session.conf.set(_SESSION, number)
+    function = str(number), name.lower()  # as Spark compares names
+    for use in _held.pop(function, []):
+        shards.release(use)
+    _held[function] = held
 
 
 def _keys_of(
