@@ -4,8 +4,8 @@
 
 The first run builds the index from the table. Every later run applies the changes since the run before. Each change
 counts once, even if the program is killed: the index has the number of the last commit. The table needs the property
-`delta.enableChangeDataFeed`. The driver reads the changes with the package `deltalake`; for feeds of millions of changes
-take Delta's own connector for Spark and `follow_changes` (docs/spark.md).
+`delta.enableChangeDataFeed`. The driver reads the table, and later the changes, with the package `deltalake`. For tables
+that do not fit into its memory take Delta's own connector for Spark and `follow_changes` (docs/spark.md).
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ def synchronise(spark: Any, table_path: str, index: str, subscription: str, key:
     table = DeltaTable(table_path)
     if table.metadata().configuration.get("delta.enableChangeDataFeed") != "true":
         raise SystemExit(f"{table_path} has no change feed: set delta.enableChangeDataFeed to true")
+    names = [field.name for field in table.schema().fields]
+    missing = sorted({subscription, key} - set(names))
+    if missing:
+        raise SystemExit(f"{table_path} has no column {missing[0]!r}; found: {', '.join(names)}")
     source, newest = str(table.metadata().id), table.version()
     if not Path(index, "CURRENT").exists():
         rows = spark.createDataFrame(plain(table.to_pyarrow_table(columns=[subscription, key])))
@@ -40,7 +44,7 @@ def synchronise(spark: Any, table_path: str, index: str, subscription: str, key:
             spark.createDataFrame(plain(feed.select(columns))), index, subscription, key,
             op="_change_type", order="_commit_version",
         )  # fmt: skip
-        append(netted, index, "subscription", transaction=(source, newest))
+        append(netted, index, subscription, key, transaction=(source, newest))
     return newest - last
 
 
@@ -71,7 +75,7 @@ def main() -> None:
     given = parser.parse_args()
     spark = session(name="delta-changes")
     n_commits = synchronise(spark, given.table, given.index, given.subscription, given.key)
-    print(f"{given.index}: {n_commits:,} commits applied")
+    print(f"{given.index}: {n_commits:,} commit{'s' * (n_commits != 1)} applied")
     spark.stop()
 
 

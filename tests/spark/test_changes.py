@@ -29,7 +29,7 @@ def test_a_feed_is_netted_by_the_order_of_its_commits(spark, tmp_path, seed):
     held = in_index(path)
     drawn_rows = drawn(seed, 200, 60)
     netted = changes(spark.createDataFrame(feed(drawn_rows)), path, order="at")
-    append(netted, path, "subscription")
+    append(netted, path)
     assert in_index(path) == applied(drawn_rows, held)
 
 
@@ -59,7 +59,7 @@ def test_a_change_that_says_nothing_is_told(spark, tmp_path, row, words):
     )  # fmt: skip
     netted = changes(spark.createDataFrame(table), path, order="at")
     with pytest.raises(my.UsageError, match=words):
-        append(netted, path, "subscription")
+        append(netted, path)
     assert in_index(path) == {(1, frozenset("a")): 1}
 
 
@@ -67,22 +67,20 @@ def test_a_transaction_is_applied_once(spark, tmp_path):
     path = tmp_path / "a.index"
     build(subscriptions(spark, [["a"]], [1]), path)
     rows = spark.createDataFrame(feed([(1, 2, "insert", ("b",))]))
-    first = append(changes(rows, path, order="at"), path, "subscription", transaction=("orders", 0))
-    again = append(changes(rows, path, order="at"), path, "subscription", transaction=("orders", 0))
+    first = append(changes(rows, path, order="at"), path, transaction=("orders", 0))
+    again = append(changes(rows, path, order="at"), path, transaction=("orders", 0))
     assert (first.version, again.version, again.subscriptions) == ("0002", "0002", 0)
     compact(path)
-    append(changes(rows, path, order="at"), path, "subscription", transaction=("orders", 0))
+    append(changes(rows, path, order="at"), path, transaction=("orders", 0))
     assert shards.current_version(path) == "0003"
     my.open(path).add("z", 9).save(path)  # a writer of another kind forgets no transaction
-    append(changes(rows, path, order="at"), path, "subscription", transaction=("orders", 0))
+    append(changes(rows, path, order="at"), path, transaction=("orders", 0))
     assert shards.current_version(path) == "0004"
     assert in_index(path)[2, frozenset("b")] == 1
-    append(changes(rows, path, order="at"), path, "subscription", transaction=("orders", 1))
-    append(changes(rows, path, order="at"), path, "subscription", transaction=("others", 0))
+    append(changes(rows, path, order="at"), path, transaction=("orders", 1))
+    append(changes(rows, path, order="at"), path, transaction=("others", 0))
     assert in_index(path)[2, frozenset("b")] == 3
-    append(
-        changes(rows, path, order="at"), path, "subscription", transaction=("orders", np.int64(1))
-    )
+    append(changes(rows, path, order="at"), path, transaction=("orders", np.int64(1)))
     assert in_index(path)[2, frozenset("b")] == 3
     for wrong in ((7, 1), ("orders", -1), ("orders", True), ("orders", 1.5), "orders", ("orders",)):
         with pytest.raises(my.UsageError, match="transaction is"):
@@ -107,7 +105,7 @@ def test_a_subscription_of_a_change_that_cannot_be_read_is_told(spark, tmp_path)
     rows = spark.createDataFrame(feed([(1, 7, "insert", ("b",)), (2, 7, "insert", (None,))]))  # type: ignore[list-item]
     netted = changes(rows, tmp_path / "a.index", order="at")
     with pytest.raises(my.ParseError, match=r"^a subscription of key 7: not a tag: None"):
-        append(netted, tmp_path / "a.index", "subscription")
+        append(netted, tmp_path / "a.index")
 
 
 def test_a_stream_of_changes_keeps_an_index_up(spark, tmp_path):

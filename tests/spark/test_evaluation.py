@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -28,10 +29,15 @@ def test_what_an_index_makes_of_events_is_counted(spark, index):
     assert found.summary["events"] == found.events == 9
     assert (found.summary["bad"], found.summary["unmatched"]) == (1, per_event.count(0))
     assert found.summary["pairs"] == sum(per_event)
-    assert found.summary["most matches of an event"] == max(per_event)
+    quantiles = [found.summary[f"matches_per_event_{name}"] for name in ("p50", "p90", "max")]
+    assert quantiles == [sorted(per_event)[n] for n in (3, 7, 7)]
+    rows = [(row.id, row.matches) for row in found.per_event.collect()]
+    assert rows == sorted(enumerate(per_event), key=lambda row: (-row[1], row[0]))
     counts = {row.key: row.events for row in found.per_key.collect()}
     asked = wanted(unique=True)
     assert counts == {key: sum(k == key for _, k in asked) for key in {k for _, k in asked}}
+    assert found.summary["events_per_key_max"] == max(counts.values()) == 8
+    assert found.summary["events_per_key_p50"] == sorted(counts.values())[(len(counts) - 1) // 2]
     assert {row.key for row in found.silent.collect()} == set(range(len(ROWS))) - set(counts)
     assert [row.key for row in found.loud.collect()] == [3]  # the empty set
     assert [row.id for row in found.bad.collect()] == [8]
@@ -46,19 +52,23 @@ def test_scores_and_differences_from_a_truth(spark, index, tmp_path):
     assert found.scores["recall"] == pytest.approx(1 - 1 / len(right))
     rows = {(row.id, row.key, row.difference) for row in found.differences.collect()}
     assert rows == {(*right[0], "extra"), (0, 12, "missing")}
-    page = found.page(tmp_path / "page.html").read_text()
+    page = Path(found.page(tmp_path / "page.html")).read_text()
     assert "Differences from the truth: 2" in page
+    assert "Keys that at least 50% of the events match: " in page
+    found.close()
     assert page.count("<table>") >= 4
     with pytest.raises(my.UsageError, match="the truth has no column 'key'"):
         ms.evaluate(events(spark), index, truth=truth.select("id"))
 
 
-def test_two_versions_are_compared_on_the_same_events(spark, index):
+def test_two_versions_are_compared_on_the_same_events(spark, index, tmp_path):
     ms.append(changes(spark, [("add", 50, ["rock"]), ("remove", 4, None)]), index)
     tagged = spark.createDataFrame(
         pa.table({"n": [1, 2], "tags": pa.array([["rock"], ["oslo"]], TAGS)})
     )
-    found = ms.evaluate(tagged, index, id="n", before="0001")
+    found = ms.evaluate(tagged, index, id="n", before=1)
+    assert "Differences from version 1: 2" in Path(found.page(tmp_path / "page.html")).read_text()
+    assert ms.match(tagged, index, id="n", at=1, version=True).first().version == 1
     rows = {(row.id, row.key, row.difference) for row in found.changed.collect()}
     assert rows == {(1, 50, "new"), (2, 4, "gone")}
     with pytest.raises(my.UsageError, match="nearly is a share"):
@@ -95,6 +105,9 @@ def test_ids_of_odd_names_and_no_events(spark, index):
     assert (nothing.scores["precision"], nothing.scores["recall"]) == (1.0, 1.0)
     assert nothing.summary["events"] == 0
     nothing.close()
+    stream = spark.readStream.format("rate").load().selectExpr("value AS id", "array('a') AS tags")
+    with pytest.raises(my.UsageError, match="a stream is not evaluated as a whole"):
+        ms.evaluate(stream, index)
 
 
 def test_an_evaluation_keeps_its_versions(spark, index):

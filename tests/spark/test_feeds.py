@@ -57,7 +57,7 @@ def test_messages_of_debezium(spark, tmp_path):
     path = tmp_path / "a.index"
     build(subscriptions(spark, [["rock"], ["jazz"]], ["ada", "bob"]), path)
     messages = spark.createDataFrame([(line,) for line in MESSAGES], "value string")
-    append(changes(rows_of(messages), path, key="user", order="lsn"), path, "subscription")
+    append(changes(rows_of(messages), path, key="user", order="lsn"), path, key="user")
     assert in_index(path) == {("ada", frozenset({"rock"})): 1, **AFTERWARDS}
 
 
@@ -67,7 +67,7 @@ def test_messages_of_debezium_that_come_twice_or_with_a_schema(spark, tmp_path):
     wrapped = [json.dumps({"schema": {}, "payload": json.loads(line)}) for line in MESSAGES if line]
     for lines in (wrapped, MESSAGES):
         messages = spark.createDataFrame([(line,) for line in lines], "value string")
-        append(changes(rows_of(messages), path, key="user", order="lsn"), path, "subscription")
+        append(changes(rows_of(messages), path, key="user", order="lsn"), path, key="user")
         assert in_index(path) == {("ada", frozenset({"rock"})): 1, **AFTERWARDS}
 
 

@@ -14,7 +14,6 @@ from matchyard.cli.arguments import (
     AlgorithmOption,
     AsJson,
     Device,
-    Engine,
     Format,
     Threads,
     read_options,
@@ -23,9 +22,16 @@ from matchyard.cli.terminal import progress, say, summary
 
 
 def build(
-    engine: Engine,
+    engine: Annotated[
+        str,
+        typer.Argument(help="The engine: tags, predicates or twigs; or sigma, for Sigma rules."),
+    ],
     subscriptions: Annotated[
-        str, typer.Argument(help="A file of subscriptions, or - for standard input.")
+        str,
+        typer.Argument(
+            help="A file of subscriptions, or - for standard input; of Sigma rules a folder, a file or "
+            "an archive."
+        ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the index.")],
     column: Annotated[
@@ -49,20 +55,28 @@ def build(
         Path | None,
         typer.Option(
             help="A file (JSON Lines) for subscriptions that cannot be read, with the reason. Without "
-            "it, the first such subscription ends the command."
+            "it, the first such subscription ends the command. Sigma rules that are not supported never "
+            "do: they are counted by reason."
+        ),
+    ] = None,
+    product: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="For sigma: leave out the rules for logs of other products, e.g. windows; as often as "
+            "needed."
         ),
     ] = None,
     format: Format = None,
 ) -> None:
     """Build an index from a file of subscriptions and save it.
 
-    With the engine sigma, from a folder or archive of Sigma rules; the keys are their ids.
+    With sigma, the keys are the ids of the rules.
     """
     import matchyard as my
     from matchyard.cli.rows import located, rows_of
 
     if engine == "sigma":
-        build_sigma(subscriptions, output, bad)
+        build_sigma(subscriptions, output, product or [], bad)
         return
     index = my.create(engine, algorithm, read_options(option))
     done = 0
@@ -85,14 +99,14 @@ def build(
     )
 
 
-def build_sigma(rules: str, output: Path, bad: Path | None) -> None:
+def build_sigma(rules: str, output: Path, products: list[str], bad: Path | None) -> None:
     """Build an index of Sigma rules, and say which ones are left out, by reason."""
     import json
     from collections import Counter
 
     import matchyard as my
 
-    found = my.sigma(rules)
+    found = my.sigma(rules, product=products)
     progress("compiling")
     found.save(output)
     if bad is not None:

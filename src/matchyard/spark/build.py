@@ -159,7 +159,9 @@ def compact(
 
 
 def subscriptions(
-    path: str | os.PathLike[str], version: str | None = None, spark: SparkSession | None = None
+    path: str | os.PathLike[str],
+    version: str | int | None = None,
+    spark: SparkSession | None = None,
 ) -> DataFrame:
     """The subscriptions of an index as a DataFrame: columns `subscription` and `key`.
 

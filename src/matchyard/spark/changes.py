@@ -17,7 +17,15 @@ from pyspark.sql import types as T
 from matchyard import shards
 from matchyard.errors import UsageError
 from matchyard.spark.build import append, applied, compact
-from matchyard.spark.checks import check_subscriptions, column_of, key_type, place_of, plain_errors
+from matchyard.spark.checks import (
+    check_subscriptions,
+    column_of,
+    key_type,
+    place_of,
+    plain_errors,
+    quoted,
+    refuse_equal_names,
+)
 from matchyard.spark.tasks.changes import DELETE, INSERT, REPLACE, net_changes
 
 _log = logging.getLogger("matchyard")
@@ -37,18 +45,19 @@ def changes(
     op: str = "op",
     order: str | Sequence[str] = "order",
 ) -> DataFrame:
-    """What a feed of changes comes to, for `append`: columns `subscription`, `key` and `change`.
+    """The net effect of a feed of changes on each key, for `append`: the columns of subscriptions and of keys under
+    their own names, and `change`.
 
-    The column `op` says what happened; all words may be written in capitals, too:
+    The column `op` has the operations; all words may be written in capitals, too:
 
     * insert (also c, r, update_postimage): the key gets the subscription.
     * delete (also d, update_preimage): it loses every copy of it, or without a subscription (null) all
       that it has.
     * update (also u, upsert): it has this subscription and no other.
 
-    The columns `order` say when: changes of a key count in this order, however the rows lie, and those of
-    one moment in the order delete, update, insert. `path` is the index, whose language
-    says when two subscriptions are the same.
+    The columns `order` have the moments of the changes, such as the numbers of their commits. Changes of a key count
+    in this order, however the rows lie, and those of one moment in the order delete, update, insert. `path` is the
+    index, whose language defines when two subscriptions are the same.
     """
     place = place_of(path)
     plan = shards.plan_of(shards.manifest_of(place, shards.current_version(place)))
@@ -57,7 +66,8 @@ def changes(
     moments = [column_of(feed, name, "order of changes") for name in names]
     if not moments:
         raise UsageError("changes need an order: name the column with the number of their commit")
-    kind, keys = feed.select(F.col(subscription)).schema[0].dataType, key_type(feed, key)
+    keys = key_type(feed, key)
+    subscribed, named = feed.select(F.col(subscription), F.col(key)).schema
     rows = feed.select(
         F.col(key).cast(keys).alias("key"),
         F.col(subscription).alias("subscription"),
@@ -68,13 +78,14 @@ def changes(
     sorted_rows = rows.repartition("key").sortWithinPartitions(*in_order)
     schema = T.StructType(
         [
-            T.StructField("subscription", kind),
-            T.StructField("key", keys),
+            T.StructField(subscribed.name, subscribed.dataType),
+            T.StructField(named.name, keys),
             T.StructField("change", T.StringType()),
         ]
     )
+    refuse_equal_names(schema)
     selected = sorted_rows.select("key", "subscription", "operation")
-    return selected.mapInArrow(partial(net_changes, plan), schema)
+    return selected.mapInArrow(partial(net_changes, plan, schema.names), schema)
 
 
 def _operation(feed: DataFrame, op: str, key: str, moments: Sequence[Column]) -> Column:
@@ -158,7 +169,8 @@ def apply_changes(
         )  # fmt: skip
     with plain_errors():
         netted = changes(batch, path, **columns)
-        made = append(netted, path, "subscription", "key", transaction=transaction)
+        subscription, key, _ = map(quoted, netted.columns)
+        made = append(netted, path, subscription, key, transaction=transaction)
         counts = shards.manifest_of(path, made.version)["segments"]
         if len(counts) > segments:
             compact(path, spark=batch.sparkSession)

@@ -190,6 +190,15 @@ def key_type(frame: DataFrame, name: str) -> T.DataType:
     )
 
 
+def refuse_equal_names(schema: T.StructType) -> None:
+    """Refuse a result with two columns of one name, as Spark compares them."""
+    names = schema.fieldNames()
+    if len({name.lower() for name in names}) < len(names):
+        raise UsageError(
+            f"the result would have two columns of one name: {', '.join(names)}; rename yours"
+        )
+
+
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Refuse a value that is none of the choices."""
     if value not in choices:

@@ -12,7 +12,7 @@ from matchyard import shards
 
 
 @contextmanager
-def planning(path: str, at: str | None = None) -> Iterator[shards.Held]:
+def planning(path: str, at: str | int | None = None) -> Iterator[shards.Held]:
     """Hold the current version or the given one while a plan is made; release it if that fails."""
     use = shards.hold_current(path) if at is None else shards.hold_version(path, at)
     try:

@@ -26,7 +26,14 @@ from pyspark.sql import types as T
 import matchyard as my
 from matchyard import shards
 from matchyard.errors import DeviceError, UsageError
-from matchyard.spark.checks import carried, check_choice, column_of, event_of, place_of
+from matchyard.spark.checks import (
+    carried,
+    check_choice,
+    column_of,
+    event_of,
+    place_of,
+    refuse_equal_names,
+)
 from matchyard.spark.devices import DEVICES
 from matchyard.spark.leases import keeping, planning
 from matchyard.spark.session import by_number
@@ -62,7 +69,7 @@ def match(
     explain: bool = False,
     device: str = "auto",
     observe: str | Observation | None = None,
-    at: str | None = None,
+    at: str | int | None = None,
 ) -> DataFrame:
     """Match the column `event` of a DataFrame with an index at a path or address.
 
@@ -91,7 +98,7 @@ def match(
       on the CPU; with "gpu", a task without a usable GPU ends the job with the reason.
     * `observe`: Spark's metrics of a batch job, by a name or an `Observation`: the numbers of `matches` and of
       `bad` events. Streams have them anyway: see `Progress`.
-    * `at`: the number of a version to match with, such as "0003", instead of the current one.
+    * `at`: a version to match with instead of the current one, such as 3 or "0003".
     """
     _check_choices(strategy, output, bad, device)
     path = place_of(index)
@@ -166,12 +173,9 @@ def result_schema(
         fields.append(T.StructField("version", T.LongType()))
     if keep_bad:
         fields.append(T.StructField("reason", T.StringType()))
-    names = [field.name for field in fields]
-    if len({name.lower() for name in names}) < len(names):  # as Spark compares them
-        raise UsageError(
-            f"the result would have two columns of one name: {', '.join(names)}; rename the events'"
-        )
-    return T.StructType(fields)
+    schema = T.StructType(fields)
+    refuse_equal_names(schema)
+    return schema
 
 
 def _announce(choice: Choice, explain: bool) -> None:

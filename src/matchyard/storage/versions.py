@@ -118,7 +118,9 @@ def manifest_of(path: AnyPath, version: str) -> dict[str, Any]:
 def _number(version: Any) -> str:
     """Check the number of a version, since it becomes part of a path."""
     if not isinstance(version, str) or not is_version(version):
-        raise StorageError(f"not a version: {version!r}; expected its number, e.g. '0001'")
+        raise StorageError(
+            f"not a version: {version!r}; expected its name or number, e.g. '0003' or 3"
+        )
     return version
 
 
@@ -135,8 +137,9 @@ def version_folder(path: AnyPath, version: str, shards: Collection[int] | None =
     return folder
 
 
-def hold_version(path: AnyPath, version: str) -> Held:
-    """A version, with a lease; an error if it is not there."""
+def hold_version(path: AnyPath, version: str | int) -> Held:
+    """A version, by its name or number, with a lease; an error if it is not there."""
+    version = f"{version:04}" if isinstance(version, int) else version
     manifest_of(path, version)
     use = hold(os.fspath(path), version)
     try:
@@ -145,6 +148,17 @@ def hold_version(path: AnyPath, version: str) -> Held:
         release(use)
         raise
     return use
+
+
+def all_versions(path: AnyPath) -> list[str]:
+    """The names of the versions that are there, oldest first; the current one is the last."""
+    current = int(current_version(path))
+    numbers = (
+        Remote(path).versions()
+        if is_remote(path)
+        else [folder.name for folder in version_folders(local_path(path))]
+    )
+    return [number for number in numbers if int(number) <= current]
 
 
 def hold_current(path: AnyPath) -> Held:

@@ -1,4 +1,4 @@
-"""evaluate and explain: what an index makes of events, as DataFrames and as one page; and why.
+"""evaluate and explain: counts, scores and reasons of the matches of an index, as DataFrames and as one page.
 
 matched, unmatched and bad events · matches per event and per key · subscriptions that match nothing or nearly
 everything · comparison with a table of truth · comparison of two versions
@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -27,27 +27,30 @@ from matchyard.spark.leases import keeping, planning
 from matchyard.spark.match import match
 from matchyard.spark.tasks.match import explain_rows
 
-_QUANTILES = (0.5, 0.9, 0.99, 1.0)
+_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The answers of an index to some events. `matched` is persisted, and the versions are leased: call
-    `close` at the end."""
+    """The result of `evaluate`. It persists `matched` and holds leases on the versions: call `close` at the
+    end."""
 
     index: str
     version: str
+    before: str | None  # the older version that is compared
+    nearly: float
     events: int
     matched: DataFrame  # id, keys, reason: a row per event
-    summary: Mapping[str, float]  # counts, and quantiles of matches per event
+    summary: Mapping[str, float]  # counts, and quantiles of matches per event and of events per key
     bad: DataFrame  # id, reason
-    per_key: DataFrame  # key, events (that match it), share; most first
+    per_event: DataFrame  # id, matches; most first
+    per_key: DataFrame  # key, events (that match it), share; most first; keys that match something
     silent: DataFrame  # key, subscriptions: of keys that no event matches
-    loud: DataFrame  # the rows of `per_key` with nearly all events
-    scores: Mapping[str, float] | None = None  # precision, recall and counts, if there is a truth
-    differences: DataFrame | None = None  # id, key, difference: missing or extra
-    changed: DataFrame | None = None  # id, key, difference: between the two versions
-    held: Sequence[shards.Held] = ()  # the leases of the versions
+    loud: DataFrame  # the rows of `per_key` whose share is at least `nearly`
+    scores: Mapping[str, float] | None  # precision, recall and counts, if there is a truth
+    differences: DataFrame | None  # id, key, difference: missing or extra
+    changed: DataFrame | None  # id, key, difference: new or gone since the older version
+    held: Sequence[shards.Held]  # the leases of the versions
 
     def close(self) -> None:
         """Free the memory of the matches, and the versions."""
@@ -55,10 +58,11 @@ class Evaluation:
         for use in self.held:
             shards.release(use)
 
-    def page(self, path: str | os.PathLike[str]) -> Path:
-        """Write everything on one HTML page."""
-        place = Path(path)
-        place.write_text(write_page(self), "utf-8")
+    def page(self, path: str | os.PathLike[str]) -> str:
+        """Write everything on one HTML page, to a path or an address; returns it."""
+        place = place_of(path)
+        with shards.created(place) as file:
+            file.write(write_page(self).encode())
         return place
 
 
@@ -68,60 +72,71 @@ def evaluate(
     event: str | Sequence[str] | None = "tags",
     id: str = "id",
     truth: DataFrame | None = None,
-    before: str | None = None,
+    before: str | int | None = None,
     nearly: float = 0.5,
 ) -> Evaluation:
-    """Match events, and say what came out: see `Evaluation`.
+    """Match events, and count, score and compare the matches: see `Evaluation`.
 
-    `truth` has columns `id` and `key`, the pairs that ought to match: the scores compare sets of pairs. `before` is
-    the number of an older version, whose pairs are compared with those of the current one. A key is loud if at
-    least the share `nearly` of the events match it.
+    `truth` lists the expected pairs, in a column `key` and a column of ids that is named as in the events, or
+    `id`; the scores compare sets of pairs. `before` is an older version, whose pairs are compared with those of the
+    current one. A key is loud if at least the share `nearly` of the events match it.
     """
     if not 0 < nearly <= 1:
         raise UsageError(f"nearly is a share of the events, above 0 and at most 1, not {nearly}")
     if not isinstance(id, str):
         raise UsageError(f"events are evaluated by one column of ids, not {id!r}")
+    if events.isStreaming:
+        raise UsageError("a stream is not evaluated as a whole: evaluate its micro-batches")
     place = place_of(index)
-    held = [shards.hold_current(place)]
-    matched = None
-    try:
+    with ExitStack() as undo:
+        held = [shards.hold_current(place)]
+        undo.callback(shards.release, held[0])
         if before is not None:
             held.append(shards.hold_version(place, before))
-        version = held[0].version
+            undo.callback(shards.release, held[1])
+        version, *older = (use.version for use in held)
         matched = _matched(events, place, event, id, version)
-        right = None if truth is None else _right(truth, events, id, matched.schema)
-        matched = matched.persist()
-        with plain_errors():
-            counts = _summary(matched)
-        n_events = int(counts["events"])
+        expected = None if truth is None else _expected(truth, events, id, matched.schema)
+        undo.callback(matched.persist().unpersist)
+        n_keys = F.when(F.col("reason").isNull(), F.size("keys"))
         pairs = _pairs(matched)
-        per_key = (
-            pairs.groupBy("key")
-            .agg(F.countDistinct("row").alias("events"))
-            .withColumn("share", F.col("events") / max(1, n_events))
-            .orderBy(F.desc("events"), "key")
-        )
+        counted = pairs.groupBy("key").agg(F.countDistinct("row").alias("events"))
+        with plain_errors():
+            summary = _summary(matched, n_keys) | _quantiles(
+                counted, F.col("events"), "events_per_key"
+            )
+        n_events = int(summary["events"])
+        per_key = counted.withColumn("share", F.col("events") / max(1, n_events))
+        per_event = matched.select("id", n_keys.alias("matches")).where("matches is not null")
         subscribed = subscriptions(place, version, events.sparkSession).groupBy("key")
         silent = subscribed.agg(F.count("*").alias("subscriptions")).join(
-            per_key, "key", "left_anti"
+            counted, "key", "left_anti"
         )
-        scores, differences = (None, None) if right is None else _compared(pairs, right)
+        scores, differences = (None, None) if expected is None else _compared(pairs, expected)
         changed = None
-        if before is not None:
-            earlier = _pairs(_matched(events, place, event, id, before))
+        if older:
+            earlier = _pairs(_matched(events, place, event, id, older[0]))
             changed = _differences(pairs, earlier.select("id", "key"), "new", "gone")
-    except BaseException:
-        for use in held:
-            shards.release(use)
-        if matched is not None:
-            matched.unpersist()
-        raise
+        undo.pop_all()
+    per_key = per_key.orderBy(F.desc("events"), "key")
     found = Evaluation(
-        place, version, n_events, matched, counts,
-        matched.where("reason is not null").select("id", "reason"), per_key,
-        silent.orderBy("key"), per_key.where(F.col("share") >= nearly), scores, differences, changed,
-        held,
-    )  # fmt: skip
+        index=place,
+        version=version,
+        before=older[0] if older else None,
+        nearly=nearly,
+        events=n_events,
+        matched=matched,
+        summary=summary,
+        bad=matched.where("reason is not null").select("id", "reason"),
+        per_event=per_event.orderBy(F.desc("matches"), "id"),
+        per_key=per_key,
+        silent=silent.orderBy("key"),
+        loud=per_key.where(F.col("share") >= nearly),
+        scores=scores,
+        differences=differences,
+        changed=changed,
+        held=held,
+    )
     for use in held:
         weakref.finalize(found, shards.release, use).atexit = False
     return found
@@ -138,29 +153,28 @@ def _pairs(matched: DataFrame) -> DataFrame:
     return numbered.select("row", "id", F.explode("keys").alias("key"))
 
 
-def _summary(matched: DataFrame) -> dict[str, float]:
-    n_keys = F.when(F.col("reason").isNull(), F.size("keys"))
-    quantiles = F.percentile_approx(n_keys, list(_QUANTILES), 10_000)
+def _summary(matched: DataFrame, n_keys: Column) -> dict[str, float]:
     row = matched.agg(
         F.count("*").alias("events"),
         F.count(F.when(n_keys > 0, 1)).alias("matched"),
         F.count(F.when(n_keys == 0, 1)).alias("unmatched"),
         F.count("reason").alias("bad"),
         F.coalesce(F.sum(n_keys), F.lit(0)).alias("pairs"),
-        quantiles.alias("quantiles"),
     ).first()
     assert row is not None
-    found: dict[str, float] = {
-        name: row[name] for name in ("events", "matched", "unmatched", "bad", "pairs")
-    }
-    for share, value in zip(_QUANTILES, row["quantiles"] or (0,) * len(_QUANTILES), strict=True):
-        name = "most matches of an event" if share == 1 else f"matches per event, {share:.0%}"
-        found[name] = value
-    return found
+    return {**row.asDict(), **_quantiles(matched, n_keys, "matches_per_event")}
 
 
-def _right(truth: DataFrame, events: DataFrame, id: str, matched: T.StructType) -> DataFrame:
-    """The pairs that ought to match, as columns `id` and `key` of the types of the matches."""
+def _quantiles(rows: DataFrame, number: Column, name: str) -> dict[str, float]:
+    """Quantiles of a number, as `name_p50` and so on; 0 without rows."""
+    shares = list(_QUANTILES.values())
+    row = rows.agg(F.percentile_approx(number, shares, 10_000).alias("values")).first()
+    values = (row and row["values"]) or [0] * len(shares)
+    return {f"{name}_{share}": value for share, value in zip(_QUANTILES, values, strict=True)}
+
+
+def _expected(truth: DataFrame, events: DataFrame, id: str, matched: T.StructType) -> DataFrame:
+    """The pairs of the truth, as columns `id` and `key` of the types of the matches."""
     name = events.select(column_of(events, id, "names of events")).columns[0]
     name = name if name in truth.columns else "id"
     missing = {name, "key"} - set(truth.columns)
@@ -183,21 +197,25 @@ def _right(truth: DataFrame, events: DataFrame, id: str, matched: T.StructType) 
     return truth.select(*columns).distinct()
 
 
-def _compared(pairs: DataFrame, right: DataFrame) -> tuple[dict[str, float], DataFrame]:
+def _compared(pairs: DataFrame, expected: DataFrame) -> tuple[dict[str, float], DataFrame]:
     """Precision and recall, 1 if there is nothing that could be wrong; and the differences."""
-    differences = _differences(pairs, right, "extra", "missing")
+    differences = _differences(pairs, expected, "extra", "missing")
     counted = {
         row["difference"]: row["count"]
         for row in differences.groupBy("difference").count().collect()
     }
-    n_true, n_missing, n_extra = right.count(), counted.get("missing", 0), counted.get("extra", 0)
-    n_right = n_true - n_missing
+    n_expected, n_missing, n_extra = (
+        expected.count(),
+        counted.get("missing", 0),
+        counted.get("extra", 0),
+    )
+    n_right = n_expected - n_missing
     return {
         "right": n_right,
         "missing": n_missing,
         "extra": n_extra,
         "precision": n_right / (n_right + n_extra) if n_right + n_extra else 1.0,
-        "recall": n_right / n_true if n_true else 1.0,
+        "recall": n_right / n_expected if n_expected else 1.0,
     }, differences
 
 
@@ -217,7 +235,12 @@ def _differences(pairs: DataFrame, others: DataFrame, here: str, there: str) -> 
 
 
 def explain(
-    pairs: DataFrame, index: str | os.PathLike[str], event: str, key: str = "key", into: str = "why"
+    pairs: DataFrame,
+    index: str | os.PathLike[str],
+    event: str,
+    key: str = "key",
+    into: str = "why",
+    at: str | int | None = None,
 ) -> DataFrame:
     """Add a column with the reason why an event matches a key, or why it does not; null if one of them is
     null.
@@ -226,12 +249,12 @@ def explain(
     >>> explain(alerts, "rules.index", event="line")  # doctest: +SKIP
 
     It asks the oracle in plain Python, row by row: meant for the few rows that somebody reads. The reason is
-    that of the version which is current now.
+    that of the version which is current now, or of the version `at`.
     """
     if into in pairs.columns:
         raise UsageError(f"there is a column {into!r} already: name another one, into=…")
     of_event, of_key = _number_of(pairs, event, "events"), _number_of(pairs, key, "keys")
-    with planning(place_of(index)) as use:
+    with planning(place_of(index), at) as use:
         task = partial(explain_rows, use.path, use.version, of_event, of_key, into)
         schema = T.StructType([*pairs.schema.fields, T.StructField(into, T.StringType())])
         plain = pairs.toDF(*(f"_{number}" for number in range(len(pairs.columns))))

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from matchyard.spark.evaluation.evaluation import Evaluation
 
 _STYLE = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
@@ -23,26 +25,30 @@ _OUTCOMES = ("matched", "unmatched", "bad")
 
 def write_page(found: Evaluation) -> str:
     """Everything that an evaluation found, as HTML."""
-    title = f"{Path(found.index.partition('?')[0]).name}, version {int(found.version)}: {found.events:,} events"
-    parts = [f"<h1>{escape(title)}</h1>", _bar(found.summary), _table([], found.summary.items())]
+    name = Path(found.index.partition("?")[0]).name
+    title = f"{name}, version {int(found.version)}: {found.events:,} events"
+    parts = [f"<h1>{escape(title)}</h1>", _bar(found.summary)]
+    parts.append(_table([], [(told.replace("_", " "), n) for told, n in found.summary.items()]))
     if found.scores is not None:
         parts += ["<h2>Against the truth</h2>", _table([], found.scores.items())]
-    for head, text, frame in (
+    sections: list[tuple[str, str, DataFrame | None]] = [
         (
             "Differences from the truth",
-            "missing: ought to match; extra: ought not to",
+            "missing: expected, and not found; extra: found, and not expected",
             found.differences,
         ),
         (
-            "Differences from the older version",
-            "new: matches now; gone: matched before",
+            f"Differences from version {int(found.before or 0)}",
+            "new: found now; gone: found with the older version",
             found.changed,
         ),
-        ("Keys with the most events", "", found.per_key),
-        ("Keys that match nearly everything", "", found.loud),
-        ("Keys that match nothing", "", found.silent),
+        ("Events by their matches", "", found.per_event),
+        ("Keys by their events", "", found.per_key),
+        (f"Keys that at least {found.nearly:.0%} of the events match", "", found.loud),
+        ("Keys that no event matches", "", found.silent),
         ("Bad events", "", found.bad),
-    ):
+    ]
+    for head, text, frame in sections:
         if frame is None:
             continue
         n_rows, rows = frame.count(), frame.limit(_SHOWN).collect()

@@ -18,8 +18,8 @@ Batches = Iterator[pa.RecordBatch]
 DELETE, REPLACE, INSERT = range(3)  # of one moment, in this order
 
 
-def net_changes(plan: shards.Plan, batches: Batches) -> Batches:
-    """The removals and additions that a feed comes to: subscription, key, change.
+def net_changes(plan: shards.Plan, names: list[str], batches: Batches) -> Batches:
+    """The removals and additions that a feed comes to: subscription, key, change, under these names.
 
     The rows are (key, subscription, operation), all rows of a key one after the other, in the order in which
     they were made.
@@ -31,10 +31,10 @@ def net_changes(plan: shards.Plan, batches: Batches) -> Batches:
         waiting = rows if waiting is None else pa.concat_tables([waiting, rows])
         n_whole = _first_of_last_key(waiting.column(0))
         if n_whole:
-            yield from _netted(index, waiting.slice(0, n_whole))
+            yield from _netted(index, waiting.slice(0, n_whole), names)
             waiting = waiting.slice(n_whole)
     if waiting is not None and len(waiting):
-        yield from _netted(index, waiting)
+        yield from _netted(index, waiting, names)
 
 
 def _first_of_last_key(keys: pa.ChunkedArray) -> int:
@@ -45,7 +45,7 @@ def _first_of_last_key(keys: pa.ChunkedArray) -> int:
     return len(keys) - int(pc.sum(is_last).as_py() or 0)
 
 
-def _netted(index: Any, rows: pa.Table) -> Batches:
+def _netted(index: Any, rows: pa.Table, names: list[str]) -> Batches:
     keys, subscriptions, operations = (column.combine_chunks() for column in rows.columns)
     operation = np.asarray(operations)
     codes = np.asarray(keys.dictionary_encode().indices)
@@ -67,10 +67,15 @@ def _netted(index: Any, rows: pa.Table) -> Batches:
         ):
             to.append(np.array(numbers, np.int64))
     remove, wipe, add = (np.concatenate(parts) for parts in (removed, wiped, added))
-    yield _changes(keys, subscriptions, remove, "remove")
     nothing = pa.nulls(len(keys), subscriptions.type)
-    yield _changes(keys, nothing, wipe, "remove")
-    yield _changes(keys, subscriptions, add, "add")
+    for column, chosen, change in (
+        (subscriptions, remove, "remove"),
+        (nothing, wipe, "remove"),
+        (subscriptions, add, "add"),
+    ):
+        at = pa.array(chosen, pa.int64())
+        columns = [column.take(at), keys.take(at), pa.repeat(change, len(at))]
+        yield pa.RecordBatch.from_arrays(columns, names)
 
 
 def _of_key(
@@ -103,11 +108,3 @@ def _value(index: Any, keys: pa.Array, subscriptions: pa.Array, row: int) -> Any
         if not reason.startswith((" ", ":")):
             reason = f": {reason}"
         raise noted(error.saying(f"a subscription of key {keys[row].as_py()!r}{reason}")) from None
-
-
-def _changes(keys: pa.Array, subscriptions: pa.Array, rows: Any, change: str) -> pa.RecordBatch:
-    at = pa.array(rows, pa.int64())
-    return pa.RecordBatch.from_arrays(
-        [subscriptions.take(at), keys.take(at), pa.repeat(change, len(at))],
-        ["subscription", "key", "change"],
-    )

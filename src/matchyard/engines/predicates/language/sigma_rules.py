@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from importlib import import_module
+from itertools import count
 from lzma import LZMAError
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,9 @@ class Rule(NamedTuple):
     level: str
     status: str
     tags: tuple[str, ...]
+    product: str  # of its log source; these three may be empty
+    category: str
+    service: str
     file: str
 
 
@@ -36,34 +40,59 @@ class Left(NamedTuple):
     file: str
 
 
-def read(path: Path, placeholders: Placeholders | None = None) -> tuple[list[Rule], list[Left]]:
-    """The rules of a folder, a file or an archive that map, in order of their titles, and the others."""
+def read(
+    path: Path, placeholders: Placeholders | None = None, products: Sequence[str] = ()
+) -> tuple[list[Rule], list[Left]]:
+    """The rules of a folder, a file or an archive that can be mapped, in order of their titles, and the others.
+
+    If products are given, rules for logs of other products are in neither list.
+    """
     rules, left = [], []
+    files: dict[str, str] = {}  # of each id
     for file, document in _documents(path):
         if isinstance(document, str):
             left.append(Left(file, document, file, file))
             continue
-        title, number = (str(document.get(name) or file) for name in ("title", "id"))
+        title, number = str(document.get("title") or file), _id_of(document, file, files)
+        product, category, service = _texts(
+            document.get("logsource"), "product", "category", "service"
+        )
+        if products and product and product not in products:
+            continue
         try:
             if "detection" not in document:
                 raise Unmapped("correlation of rules")
             text = translate(document["detection"], placeholders)
             parse(text)
+            if number in files:
+                raise Unmapped(f"its id is that of a rule in {files[number]}")
         except (Unmapped, ParseError) as reason:
             left.append(Left(title, str(reason), number, file))
             continue
-        except (
-            TypeError,
-            ValueError,
-            AttributeError,
-            RecursionError,
-        ) as error:  # nothing like a rule
-            left.append(Left(title, f"no rule: {error}", number, file))
+        except (TypeError, ValueError, AttributeError, RecursionError) as error:
+            left.append(Left(title, f"not a rule: {error}", number, file))
             continue
-        level, status = (str(document.get(name) or "") for name in ("level", "status"))
+        files[number] = file
+        level, status = _texts(document, "level", "status")
         tags = tuple(map(str, listed(document.get("tags"))))
-        rules.append(Rule(title, text, number, level, status, tags, file))
+        rules.append(
+            Rule(title, text, number, level, status, tags, product, category, service, file)
+        )
     return sorted(rules), sorted(left)
+
+
+def _id_of(document: dict[str, Any], file: str, taken: Collection[str]) -> str:
+    """The id of a rule; without one, the name of its file, with a number if that has several rules."""
+    if document.get("id"):
+        return str(document["id"])
+    names = (f"{file}#{number}" if number else file for number in count())
+    return next(name for name in names if name not in taken)
+
+
+def _texts(fields: Any, *names: str) -> tuple[str, ...]:
+    """Some fields of a map as texts; empty where they are missing."""
+    known = fields if isinstance(fields, dict) else {}
+    return tuple(str(known.get(name) or "") for name in names)
 
 
 def _documents(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
