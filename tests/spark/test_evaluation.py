@@ -113,7 +113,7 @@ def test_ids_of_odd_names_and_no_events(spark, index):
 def test_an_evaluation_keeps_its_versions(spark, index):
     found = ms.evaluate(events(spark), index)
     gc.collect()
-    assert {use.version for use in leases._Process.held if use.path == str(index)} == {"0001"}
+    assert {use.version for use in leases._process.held if use.path == str(index)} == {"0001"}
     found.close()
     gc.collect()
-    assert not [use for use in leases._Process.held if use.path == str(index)]
+    assert not [use for use in leases._process.held if use.path == str(index)]

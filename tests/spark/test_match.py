@@ -247,11 +247,7 @@ def test_an_index_of_one_shard_is_replicated_whatever_its_size(spark, tmp_path, 
 def test_an_event_with_very_many_matches_is_handed_on_in_pieces(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(match_rows.Layout, "_PAIRS", 1000)
     index = my.TagIndex().add_many([["jazz"]] * 3500, range(3500)).save(tmp_path / "a.index")
-    job = MatchJob(
-        str(tmp_path / "a.index"), "0001", streaming=False, follow=False, record=None, stamped=False,
-        names=["id", "key"], merged=False, every=False, unique=False, arrays=False, keep_bad=False,
-        with_version=False, string_keys=False,
-    )  # fmt: skip
+    job = MatchJob(str(tmp_path / "a.index"), "0001", ["id", "key"], string_keys=False)
     batch = pa.record_batch({"id": [7, 8], "tags": pa.array([["jazz"], ["rock"]], TAGS)})
     pieces = list(match.match_replicated(job, iter([batch])))
     assert [len(piece) for piece in pieces] == [1000, 1000, 1000, 500]

@@ -215,11 +215,7 @@ def test_what_is_wrong_with_files_is_said(spark, tmp_path):
 def test_long_documents_are_sent_to_shards_in_several_batches(indexes, monkeypatch):
     monkeypatch.setattr(shard_tasks, "_SENT_BYTES", 100)
     path = str(indexes["sharded"])
-    job = MatchJob(
-        path, "0001", streaming=False, follow=False, record=None, stamped=False, names=["id", "key"],
-        merged=False, every=False, unique=False, arrays=False, keep_bad=False, with_version=False,
-        string_keys=False,
-    )  # fmt: skip
+    job = MatchJob(path, "0001", ["id", "key"], string_keys=False)
     batch = pa.record_batch({"_id0": range(len(TEXTS)), "_event": TEXTS})
     sent = list(shard_tasks.route(job, iter([batch])))
     assert len(sent) > 3

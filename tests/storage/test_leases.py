@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import pickle
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -155,12 +158,58 @@ def test_leases_are_renewed(tmp_path, monkeypatch):
     path = str(tmp_path / "a.index")
     publish(path, 1)
     monkeypatch.setattr(leases, "_RENEW_S", 0.0)
-    shards.hold_version(path, "0001")
+    lease = shards.hold_version(path, 1)
     [name] = leases._names(path)
     file = Path(path) / "leases" / name
     file.write_text("0\n")
-    shards.renew(path, "0001")
+    shards.renew(lease)
     assert float(file.read_text()) > time.time() + leases.LEASE_S / 2
+    late = time.time() + leases.LEASE_S + 100
+    file.write_text(f"{late:.0f}\n")
+    shards.renew(lease)
+    assert float(file.read_text()) == float(f"{late:.0f}")  # somebody else has renewed it
+
+
+def test_tasks_renew_the_lease_of_their_driver(tmp_path, monkeypatch):
+    path = str(tmp_path / "a.index")
+    publish(path, 1)
+    lease = shards.hold_current(path)
+    [name] = leases._names(path)
+    file = Path(path) / "leases" / name
+    file.write_text("0\n")
+    monkeypatch.setattr(leases, "_process", leases._Process(id=os.getpid()))  # as in a worker
+    shards.renew(pickle.loads(pickle.dumps(lease)))
+    assert leases._names(path) == [name]
+    assert float(file.read_text()) > time.time() + leases.LEASE_S / 2
+
+
+HOLDS = """
+import os, sys
+from matchyard import shards
+shards.hold_current(sys.argv[1])
+print(len(os.listdir(sys.argv[1] + "/leases")))
+if len(sys.argv) > 2: os._exit(0)
+"""
+
+
+def test_a_process_removes_its_leases_at_its_end_and_old_ones_at_its_start(tmp_path, monkeypatch):
+    path = str(tmp_path / "a.index")
+    publish(path, 1)
+
+    def held(*given: str) -> int:
+        """Leases while a process holds one."""
+        done = subprocess.run(
+            [sys.executable, "-c", HOLDS, path, *given], check=True, capture_output=True
+        )
+        return int(done.stdout)
+
+    assert held() == 1
+    assert leases._names(path) == []
+    assert [held("crash") for _ in range(3)] == [1, 2, 3]
+    for name in leases._names(path):
+        (Path(path) / "leases" / name).write_text(f"{time.time() - leases.LEASE_S - 1:.0f}\n")
+    assert held() == 1
+    assert leases._names(path) == []
 
 
 def test_queries_in_sql_that_run_side_by_side_keep_their_records(tmp_path, monkeypatch):

@@ -67,7 +67,7 @@ from matchyard.storage.file_places import (
 )
 from matchyard.storage.file_places import create_file as created
 from matchyard.storage.file_places import open_file as opened
-from matchyard.storage.leases import Held, release, renew
+from matchyard.storage.leases import Lease, release, renew
 from matchyard.storage.retention import retain
 from matchyard.storage.stream_records import OF_SQL
 from matchyard.storage.versions import (
@@ -84,7 +84,7 @@ __all__ = [
     "OF_SQL",
     "Carried",
     "File",
-    "Held",
+    "Lease",
     "Part",
     "Plan",
     "Routes",

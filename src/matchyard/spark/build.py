@@ -168,8 +168,8 @@ def subscriptions(
     A subscription is an array of tags, or the text of a predicate or twig.
     """
     place = place_of(path)
-    with planning(place, version) as use:
-        manifest = _shards.manifest_of(place, use.version)
+    with planning(place, version) as lease:
+        manifest = _shards.manifest_of(place, lease.version)
         n_shards = sum(manifest["segments"])
         has_names = _shards.has_string_keys(manifest)
         text, is_text = T.StringType(), manifest["engine"] != "tags"
@@ -180,8 +180,8 @@ def subscriptions(
             ]
         )
         numbers = find_session(spark).range(0, n_shards, 1, max(1, n_shards))
-        read = numbers.mapInArrow(partial(tasks.read_shards, place, use.version), schema)
-        return keeping(read, use)
+        read = numbers.mapInArrow(partial(tasks.read_shards, place, lease.version), schema)
+        return keeping(read, lease)
 
 
 def applied(path: str | os.PathLike[str]) -> dict[str, int]:

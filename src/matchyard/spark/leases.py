@@ -12,21 +12,21 @@ from matchyard import shards
 
 
 @contextmanager
-def planning(path: str, at: str | int | None = None) -> Iterator[shards.Held]:
+def planning(path: str, at: str | int | None = None) -> Iterator[shards.Lease]:
     """Hold the current version or the given one while a plan is made; release it if that fails."""
-    use = shards.hold_current(path) if at is None else shards.hold_version(path, at)
+    lease = shards.hold_current(path) if at is None else shards.hold_version(path, at)
     try:
-        yield use
+        yield lease
     except BaseException:
-        shards.release(use)
+        shards.release(lease)
         raise
 
 
-def keeping(frame: DataFrame, use: shards.Held) -> DataFrame:
+def keeping(frame: DataFrame, lease: shards.Lease) -> DataFrame:
     """A DataFrame that holds a version as long as it exists.
 
     Spark has no list of the DataFrames that are derived from it. Their version stays for at least an hour after
     this one is gone, and for an hour after each task that uses it.
     """
-    weakref.finalize(frame, shards.release, use).atexit = False
+    weakref.finalize(frame, shards.release, lease).atexit = False
     return frame

@@ -102,11 +102,13 @@ def match(
     """
     _check_choices(strategy, output, bad, device)
     path = place_of(index)
-    with planning(path, at) as use:
-        manifest = shards.manifest_of(path, use.version)
+    with planning(path, at) as lease:
+        manifest = shards.manifest_of(path, lease.version)
         check_runs_on(device, manifest)
         if follow and not events.isStreaming:
             raise UsageError("follow is for streams: a batch job has one version, the current one")
+        if observe is not None and events.isStreaming:
+            raise UsageError("observe is for batch jobs: Progress has the metrics of streams")
         if follow and at is not None:
             raise UsageError("a stream follows versions or stays at one: follow or at")
         asked = event_of(events, event, manifest["engine"])
@@ -118,22 +120,23 @@ def match(
         schema = result_schema(
             events.select(*ids).schema, string_keys, output, with_version, bad == "keep"
         )
+        is_stream = events.isStreaming
+        is_connect = type(events).__module__.startswith("pyspark.sql.connect")
         job = MatchJob(
             path,
-            use.version,
-            streaming=events.isStreaming,
+            lease.version,
+            schema.fieldNames(),
+            string_keys,
+            lease=None if is_stream else lease,
+            streaming=is_stream,
             follow=bool(follow),
             record=place_of(follow) if isinstance(follow, str) else None,
             # Over Connect, tasks of foreachBatch do not know their batch, but the moment at which it began.
-            stamped=bool(follow) and type(events).__module__.startswith("pyspark.sql.connect"),
-            names=schema.fieldNames(),
-            merged=False,
-            every=False,
+            stamped=bool(follow) and is_connect,
             unique=unique,
             arrays=output == "arrays",
             keep_bad=bad == "keep",
             with_version=with_version,
-            string_keys=string_keys,
             device=device,
         )
         choice = choose(manifest, strategy, worker_memory, events.sparkSession)
@@ -146,8 +149,8 @@ def match(
         if not events.isStreaming:
             if observe is not None:
                 matched = matched.observe(observe, *_metrics(job))
-            return keeping(matched, use)
-        shards.release(use)  # streams record their versions themselves
+            return keeping(matched, lease)
+        shards.release(lease)  # streams record their versions themselves
         observed = _observed(matched, job)
         return observed if version else observed.drop("version")
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql import types as T
 
 from matchyard import shards
 from matchyard.errors import UsageError
@@ -30,9 +31,7 @@ from matchyard.spark.sources import ParquetWork, parquet_work
 from matchyard.spark.tasks.job import MatchJob
 from matchyard.spark.tasks.match_files import MATCHED, FilesJob, match_pieces
 
-_ABANDONED_S = (
-    86_400.0  # after so long without a write, the folder of a job belongs to a killed driver
-)
+_ABANDONED_S = 86_400.0  # a folder of a job without writes for so long counts as abandoned
 
 
 class Matched(NamedTuple):
@@ -77,21 +76,31 @@ def match_files(
     places = places_of(events)
     _check_target(target, [path, *places], overwrite)
     start = time.perf_counter()
-    with planning(path) as use:
-        files_job, scratch = _planned(
-            use,
-            parquet_work(places, session),
-            target,
-            event,
-            id,
-            unique,
-            form,
-            version,
-            bad,
-            device,
+    with planning(path) as lease:
+        manifest = shards.manifest_of(path, lease.version)
+        check_runs_on(device, manifest)
+        work = parquet_work(places, session)
+        columns = _columns(work, event, id, manifest["engine"])
+        string_keys = shards.has_string_keys(manifest)
+        schema = result_schema(columns.types_of_ids, string_keys, form, version, bad == "keep")
+        job = MatchJob(
+            path, lease.version, schema.fieldNames(), string_keys, lease, every=form == "arrays",
+            arrays=form == "arrays", unique=unique, keep_bad=bad == "keep", with_version=version,
+            device=device, caller="match_files",
+        )  # fmt: skip
+        scratch = shards.beside(target, f"{_scratch_prefix(target)}{uuid.uuid4().hex[:12]}")
+        files_job = FilesJob(
+            job,
+            work=work.pieces,
+            read=work.part([*columns.ids, *columns.event]),
+            ids=columns.ids,
+            event=columns.event,
+            is_one_column=isinstance(event, str),
+            folder=shards.below(scratch, "tasks"),
+            written=_arrow_schema(work.part(columns.ids), job),
         )
-        run = session.range(0, len(files_job.work), 1, len(files_job.work))
-        done = keeping(run.mapInArrow(partial(match_pieces, files_job), MATCHED), use)
+        run = session.range(0, len(work.pieces), 1, len(work.pieces))
+        done = keeping(run.mapInArrow(partial(match_pieces, files_job), MATCHED), lease)
     try:
         with plain_errors():
             rows = done.toArrow().to_pylist()
@@ -104,7 +113,7 @@ def match_files(
         sum(row[name] for row in rows) for name in ("events", "matches", "bad")
     )
     seconds = time.perf_counter() - start
-    return Matched(use.version, n_events, n_matches, n_bad, len(written), seconds)
+    return Matched(lease.version, n_events, n_matches, n_bad, len(written), seconds)
 
 
 def _scratch_prefix(target: str) -> str:
@@ -124,50 +133,35 @@ def _check_target(target: str, others: Sequence[str], overwrite: bool) -> None:
         raise UsageError(f"{target} exists already: choose another folder, or overwrite=True")
 
 
-def _planned(
-    use: shards.Held,
-    work: ParquetWork,
-    target: str,
-    event: str | Sequence[str] | None,
-    id: str | Sequence[str],
-    unique: bool,
-    form: str,
-    version: bool,
-    bad: str,
-    device: str,
-) -> tuple[FilesJob, str]:
-    """The job of the tasks, and the folder that they write to."""
-    manifest = shards.manifest_of(use.path, use.version)
-    check_runs_on(device, manifest)
+class _Columns(NamedTuple):
+    ids: list[str]
+    event: list[str]
+    types_of_ids: T.StructType
+
+
+def _columns(
+    work: ParquetWork, event: str | Sequence[str] | None, id: str | Sequence[str], engine: str
+) -> _Columns:
+    """The names of columns as they are in the files; refused if they cannot hold events of the engine."""
     if event is None and work.is_partitioned:
         raise UsageError(
             "the files lie in folders such as year=2026, whose values are not in the files: name the "
             "columns of the event, or use match"
         )
-    whole = [quoted(name) for name in work.schema.names]
-    given = whole if event is None else [event] if isinstance(event, str) else list(event)
-    asked = [work.column(name, "events") for name in given]
-    names = [work.column(n, "names of events") for n in ([id] if isinstance(id, str) else id)]
-    like = work.like([*asked, *names])
-    columns = [quoted(name) for name in asked]
-    event_of(like, columns[0] if isinstance(event, str) else columns, manifest["engine"])
-    string_keys = shards.has_string_keys(manifest)
-    ids = like.select(*map(quoted, names)).schema
-    schema = result_schema(ids, string_keys, form, version, bad == "keep")
-    job = MatchJob(
-        use.path, use.version, streaming=False, follow=False, record=None, stamped=False,
-        names=schema.fieldNames(), merged=False, every=form == "arrays", unique=unique,
-        arrays=form == "arrays", keep_bad=bad == "keep", with_version=version,
-        string_keys=string_keys, device=device,
-    )  # fmt: skip
-    written_as = _arrow_schema([work.schema.field(name) for name in names], job)
-    scratch = shards.beside(target, f"{_scratch_prefix(target)}{uuid.uuid4().hex[:12]}")
-    is_column, folder = isinstance(event, str), shards.below(scratch, "tasks")
-    wanted = work.part([*names, *asked])
-    return FilesJob(job, work.pieces, wanted, names, asked, is_column, folder, written_as), scratch
+    named = [id] if isinstance(id, str) else id
+    if event is None:
+        asked: Sequence[str] = [quoted(name) for name in work.schema.names]
+    else:
+        asked = [event] if isinstance(event, str) else event
+    ids = [work.column(name, "ids of events") for name in named]
+    columns = [work.column(name, "events") for name in asked]
+    empty = work.empty_frame([*columns, *ids])
+    names = [quoted(name) for name in columns]
+    event_of(empty, names[0] if isinstance(event, str) else names, engine)
+    return _Columns(ids, columns, empty.select(*map(quoted, ids)).schema)
 
 
-def _arrow_schema(ids: list[pa.Field], job: MatchJob) -> pa.Schema:
+def _arrow_schema(ids: pa.Schema, job: MatchJob) -> pa.Schema:
     """The columns of the files, in the order of `result_schema`."""
     key = pa.string() if job.string_keys else pa.int64()
     kinds = [pa.list_(key) if job.arrays else key]

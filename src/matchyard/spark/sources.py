@@ -64,7 +64,7 @@ def parquet_source(
     found = parquet_work(paths, spark)
     subscription = found.column(subscription, "subscriptions")
     key = found.column(key, "keys")
-    empty, work = found.like([subscription, key]), found.pieces
+    empty, work = found.empty_frame([subscription, key]), found.pieces
     like = frame_source(empty, quoted(subscription), quoted(key), engine)
     wanted = found.part([subscription, key])
     read = partial(rows_of_files, work, wanted, subscription, key, like.string_keys)
@@ -95,7 +95,7 @@ class ParquetWork(NamedTuple):
             )
         return str(found[0])
 
-    def like(self, names: Sequence[str]) -> DataFrame:
+    def empty_frame(self, names: Sequence[str]) -> DataFrame:
         """An empty DataFrame with some of the columns."""
         schema = self.part(names)
         for field in schema:

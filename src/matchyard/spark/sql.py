@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import Row, SparkSession
@@ -23,11 +25,13 @@ from matchyard.spark.tasks.job import MatchJob, open_index
 from matchyard.spark.tasks.match import matched
 from matchyard.spark.tasks.rows import Layout
 
+Rows = Callable[[pa.RecordBatch, Any], Iterator[pa.Table]]  # of events and the path of an index
+Find = Callable[[pa.Array, pa.Array], pa.Array]  # of names of indexes and events
 _KINDS = {"bigint": T.LongType(), "string": T.StringType()}
 _ARROW = {"bigint": pa.int64(), "string": pa.string()}
 _BUFFERED = 4096  # rows that are matched together before Spark 4.1
 _SESSION = "spark.matchyard.session"  # a setting that tells sessions apart
-_held: dict[tuple[str, str], list[shards.Held]] = {}  # by session and name of the scalar function
+_held: dict[tuple[str, str], list[shards.Lease]] = {}  # by session and name of the scalar function
 
 
 def register(
@@ -56,42 +60,51 @@ def register(
     rows = partial(
         match_rows, f"{shards.OF_SQL}{uuid.uuid4().hex[:16]}", id, key == "string", unique, device
     )
-    if hasattr(F, "arrow_udtf"):
-
-        class Match:
-            """One per task."""
-
-            def eval(self, events: pa.RecordBatch, index: pa.Array) -> Iterator[pa.Table]:
-                yield from rows(events, index[0].as_py())
-
-        function = F.arrow_udtf(Match, returnType=schema)
-    else:
-
-        class MatchRows:
-            """One per task; Spark 4.0 hands over row by row."""
-
-            def __init__(self) -> None:
-                self._rows: list[Any] = []
-                self._path: Any = None
-
-            def eval(self, row: Any, index: str) -> Iterator[tuple[Any, Any]]:
-                self._path = index
-                self._rows.append(row)
-                if len(self._rows) >= _BUFFERED:
-                    yield from self.terminate()
-
-            def terminate(self) -> Iterator[tuple[Any, Any]]:
-                if not self._rows:
-                    return
-                columns = zip(*(map(_plain, row) for row in self._rows), strict=True)
-                names = self._rows[0].__fields__
-                batch = pa.RecordBatch.from_arrays([pa.array(list(c)) for c in columns], names)
-                self._rows = []
-                for table in rows(batch, self._path):
-                    yield from zip(*table.to_pydict().values(), strict=True)
-
-        function = F.udtf(MatchRows, returnType=schema)
+    function = (
+        _arrow_table_function(rows, schema)
+        if hasattr(F, "arrow_udtf")
+        else _row_table_function(rows, schema)
+    )
     find_session(spark).udtf.register(name, function)
+
+
+def _arrow_table_function(rows: Rows, schema: T.StructType) -> Any:
+    class Match:
+        """One per task."""
+
+        def eval(self, events: pa.RecordBatch, index: pa.Array) -> Iterator[pa.Table]:
+            yield from rows(events, index[0].as_py())
+
+    return F.arrow_udtf(Match, returnType=schema)
+
+
+def _row_table_function(rows: Rows, schema: T.StructType) -> Any:
+    """For Spark 4.0, which hands over row by row."""
+
+    class Match:
+        """One per task."""
+
+        def __init__(self) -> None:
+            self._rows: list[Any] = []
+            self._path: Any = None
+
+        def eval(self, row: Any, index: str) -> Iterator[tuple[Any, Any]]:
+            self._path = index
+            self._rows.append(row)
+            if len(self._rows) >= _BUFFERED:
+                yield from self.terminate()
+
+        def terminate(self) -> Iterator[tuple[Any, Any]]:
+            if not self._rows:
+                return
+            columns = zip(*(map(_plain, row) for row in self._rows), strict=True)
+            names = self._rows[0].__fields__
+            batch = pa.RecordBatch.from_arrays([pa.array(list(c)) for c in columns], names)
+            self._rows = []
+            for table in rows(batch, self._path):
+                yield from zip(*table.to_pydict().values(), strict=True)
+
+    return F.udtf(Match, returnType=schema)
 
 
 def _plain(value: Any) -> Any:
@@ -127,7 +140,8 @@ def match_rows(
         ids = events.column(0).cast(wanted)
     except pa.ArrowException as error:
         raise UsageError(f"ids are not {wanted}: {error}; see register(…, id=…)") from None
-    layout = Layout(_job(path, version, ["id", "key"], unique, string_keys, device, False), version)
+    job = MatchJob(path, version, ["id", "key"], string_keys, unique=unique, device=device)
+    layout = Layout(job, version)
     for batch in matched(index, layout, [ids], events.column(1)):
         yield pa.Table.from_batches([batch])
 
@@ -161,41 +175,50 @@ def register_function(
     or XML.
     """
     check_choice("device", device, DEVICES)
-    bound, kinds = {}, set()
-    for label, place in indexes.items():
-        use = shards.hold_current(place_of(place))
-        shards.release(use)  # the lease lasts until all are known to fit together
-        bound[label] = (use.path, use.version)
-        manifest = shards.manifest_of(use.path, use.version)
-        kinds.add("string" if shards.has_string_keys(manifest) else "bigint")
-    if len(kinds) != 1:
-        found = "some of both" if kinds else "no index"
-        raise UsageError(f"the keys of the indexes must be bigint or string, found {found}")
-    session, [kind] = find_session(spark), kinds
-    _keep(session, name, [shards.hold_version(*one) for one in bound.values()])
-    find = partial(_keys_of, bound, kind == "string", unique, device)
-    if hasattr(F, "arrow_udf"):
-
-        def keys(names: pa.Array, events: pa.Array) -> pa.Array:
-            return find(names, events)
-
-        keys.__annotations__ = {"names": pa.Array, "events": pa.Array, "return": pa.Array}
-        function: Any = F.arrow_udf(keys, f"array<{kind}>")
-    else:
-        import pandas as pd
-
-        def keys_pandas(names: Any, events: Any) -> Any:
-            column = pa.array(
-                events.to_dict("records") if hasattr(events, "columns") else list(events)
-            )
-            return pd.Series(find(pa.array(names), column).to_pylist())
-
-        keys_pandas.__annotations__ = {"names": pd.Series, "events": pd.Series, "return": pd.Series}
-        function = F.pandas_udf(keys_pandas, f"array<{kind}>")
-    session.udf.register(name, function)
+    if not isinstance(indexes, Mapping) or not indexes:
+        raise UsageError(
+            f"indexes are names with paths, e.g. {{'music': 'music.index'}}, not {indexes!r:.100}"
+        )
+    with ExitStack() as undo:
+        bound: dict[str, shards.Lease] = {}
+        for label, place in indexes.items():
+            bound[label] = shards.hold_current(place_of(place))
+            undo.callback(shards.release, bound[label])
+        are_strings = {
+            shards.has_string_keys(shards.manifest_of(lease.path, lease.version))
+            for lease in bound.values()
+        }
+        if len(are_strings) > 1:
+            raise UsageError("the keys of all indexes must be bigint, or all string")
+        session, [is_string] = find_session(spark), are_strings
+        find = partial(_keys_of, bound, is_string, unique, device)
+        make = _arrow_function if hasattr(F, "arrow_udf") else _pandas_function
+        session.udf.register(name, make(find, f"array<{'string' if is_string else 'bigint'}>"))
+        _keep(session, name, list(bound.values()))
+        undo.pop_all()
 
 
-def _keep(session: SparkSession, name: str, held: list[shards.Held]) -> None:
+def _arrow_function(find: Find, kind: str) -> Any:
+    def keys(names: pa.Array, events: pa.Array) -> pa.Array:
+        return find(names, events)
+
+    keys.__annotations__ = {"names": pa.Array, "events": pa.Array, "return": pa.Array}
+    return F.arrow_udf(keys, kind)
+
+
+def _pandas_function(find: Find, kind: str) -> Any:
+    """For Spark 4.0."""
+    import pandas as pd
+
+    def keys(names: Any, events: Any) -> Any:
+        column = pa.array(events.to_dict("records") if hasattr(events, "columns") else list(events))
+        return pd.Series(find(pa.array(names), column).to_pylist())
+
+    keys.__annotations__ = {"names": pd.Series, "events": pd.Series, "return": pd.Series}
+    return F.pandas_udf(keys, kind)
+
+
+def _keep(session: SparkSession, name: str, leases: list[shards.Lease]) -> None:
     """Keep the versions of a scalar function as long as it is registered. A query that runs with the
     function before has leases of its own."""
     number = getattr(session, "session_id", None)  # over Connect
@@ -203,20 +226,20 @@ def _keep(session: SparkSession, name: str, held: list[shards.Held]) -> None:
         number = session.conf.get(_SESSION, None) or uuid.uuid4().hex
         session.conf.set(_SESSION, number)
     function = str(number), name.lower()  # as Spark compares names
-    for use in _held.pop(function, []):
-        shards.release(use)
-    _held[function] = held
+    for lease in _held.pop(function, []):
+        shards.release(lease)
+    _held[function] = leases
 
 
 def _keys_of(
-    bound: Mapping[str, tuple[str, str]],
+    bound: Mapping[str, shards.Lease],
     string_keys: bool,
     unique: bool,
     device: str,
     names: pa.Array,
     events: pa.Array,
 ) -> pa.Array:
-    """The keys of each event; the names are one constant."""
+    """The keys of each event, null for null; the names are one constant."""
     labels = set(names.unique().to_pylist())
     if len(labels) > 1 or not labels <= set(bound):
         said = ", ".join(map(str, sorted(labels, key=str)))
@@ -224,33 +247,16 @@ def _keys_of(
     kind = pa.list_(pa.string() if string_keys else pa.int64())
     if not len(events):
         return pa.array([], kind)
-    path, version = bound[labels.pop()]
-    shards.renew(path, version)
-    index = open_index(path, version, device)
-    job = _job(path, version, ["row", "keys"], unique, string_keys, device, True)
-    known = events.is_valid()
-    rows = pa.array(range(len(events)), pa.int64()).filter(known)
-    batches = list(matched(index, Layout(job, version), [rows], events.filter(known)))
-    schema = pa.schema([("row", pa.int64()), ("keys", kind)])
-    table = pa.Table.from_batches([batch.cast(schema) for batch in batches], schema)
-    lists = table["keys"].combine_chunks()
-    at = pa.compute.index_in(
-        pa.array(range(len(events)), pa.int64()), table["row"].combine_chunks()
+    lease = bound[labels.pop()]
+    shards.renew(lease)
+    path, version = lease.path, lease.version
+    job = MatchJob(
+        path, version, ["row", "keys"], string_keys, arrays=True, unique=unique, device=device
     )
-    return lists.take(at)
-
-
-def _job(
-    path: str,
-    version: str,
-    names: list[str],
-    unique: bool,
-    string_keys: bool,
-    device: str,
-    arrays: bool,
-) -> MatchJob:
-    return MatchJob(
-        path, version, streaming=False, follow=False, record=None, stamped=False, names=names,
-        merged=False, every=arrays, unique=unique, arrays=arrays, keep_bad=False,
-        with_version=False, string_keys=string_keys, device=device,
-    )  # fmt: skip
+    is_event = np.asarray(events.is_valid())
+    rows = pa.array(np.flatnonzero(is_event))
+    layout = Layout(job, version)
+    batches = matched(open_index(path, version, device), layout, [rows], events.take(rows))
+    lists = pa.chunked_array([batch.column("keys").cast(kind) for batch in batches], kind)
+    at = pa.array(np.cumsum(is_event) - 1, mask=~is_event)
+    return lists.combine_chunks().take(at)

@@ -2,13 +2,15 @@
 
     leases/VERSION-HOLDER      a file with the second at which the lease runs out
 
-A process renews the leases that it holds. If it crashes, its leases run out. A reader takes its lease and then
+A process renews the leases that it holds, as do the tasks that run for it. At its end it removes them; if it crashes,
+they run out. A reader takes its lease and then
 looks whether its version is still the current one; a writer switches to a new version and then reads
 the leases. So one of them always notices the other. Clocks may differ by much less than `LEASE_S`.
 """
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import tempfile
@@ -16,6 +18,8 @@ import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -79,68 +83,93 @@ def _end(path: Any, name: str) -> float:
 # -------------------------------------------------------------------- of this process
 
 
-class Held:
-    """One use of a version by this process."""
+class Lease:
+    """One use of a version by a process. All its uses have one file, which its tasks on other machines renew, too."""
 
-    __slots__ = ("path", "version")
+    __slots__ = ("holder", "path", "version")
 
-    def __init__(self, path: str, version: str) -> None:
-        self.path, self.version = path, version
+    def __init__(self, path: str, version: str, holder: str) -> None:
+        self.path, self.version, self.holder = path, version, holder
+
+    @property
+    def file(self) -> tuple[str, str]:
+        """The path of the index, and the name of the lease."""
+        return self.path, f"{self.version}-{self.holder}"
 
 
+@dataclass
 class _Process:
-    """The leases of this process, and the thread that renews them."""
+    """The leases that a process holds, and the thread that renews them. A forked child begins anew."""
 
-    id = 0  # a forked child begins anew
-    holder = ""
-    held: set[Held] = set()  # noqa: RUF012
-    seen: dict[tuple[str, str], float] = {}  # noqa: RUF012  # when a lease was last written
+    id: int = field(default_factory=os.getpid)
+    holder: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
+    held: set[Lease] = field(default_factory=set)
+    written: dict[tuple[str, str], float] = field(default_factory=dict)  # when, by this process
+    tidied: set[str] = field(default_factory=set)  # indexes whose old leases it has removed
     renewer: threading.Thread | None = None
 
 
-def hold(path: str, version: str) -> Held:
+_process = _Process()
+
+
+def _this_process() -> _Process:
+    global _process
+    if _process.id != os.getpid():
+        _process = _Process()
+    return _process
+
+
+def hold(path: str, version: str) -> Lease:
     """Keep a version until `release`, and for at least an hour after it. Readers that may not write to the
     index have no lease."""
-    _begin()
-    use = Held(path, version)
-    _Process.held.add(use)
-    _Process.seen.pop((path, version), None)  # another index may have been built at this path
-    renew(path, version)
-    if _Process.renewer is None:
-        _Process.renewer = threading.Thread(target=_renew_all, daemon=True, name="leases")
-        _Process.renewer.start()
-    return use
+    process = _this_process()
+    lease = Lease(path, version, process.holder)
+    process.held.add(lease)
+    process.written.pop(lease.file, None)  # a new index may be at this path
+    renew(lease)
+    if path not in process.tidied:
+        process.tidied.add(path)
+        with suppress(Exception):  # of any store: writers remove old leases, too
+            leased(path)
+    if process.renewer is None:
+        process.renewer = threading.Thread(target=_renew_all, daemon=True, name="leases")
+        process.renewer.start()
+        atexit.register(_end_all, process)
+    return lease
 
 
-def release(use: Held) -> None:
+def release(lease: Lease) -> None:
     """Renew a lease no longer. Finalizers may call this at any time: `discard` is one step."""
-    _Process.held.discard(use)
+    _process.held.discard(lease)
 
 
-def renew(path: str, version: str) -> None:
-    """Write the lease of this process, unless it was written a short while ago."""
-    _begin()
-    what, now = (path, version), time.monotonic()
-    if now - _Process.seen.get(what, -LEASE_S) < _RENEW_S / 2:
+def renew(lease: Lease) -> None:
+    """Write a lease, unless its holder or one of its tasks wrote it a short while ago."""
+    written, now = _this_process().written, time.monotonic()
+    if now - written.get(lease.file, -LEASE_S) < _RENEW_S / 2:
         return
     try:
-        take(path, version, _Process.holder)
-        _Process.seen[what] = now
+        if is_remote(lease.path) or _end(*lease.file) < time.time() + LEASE_S - _RENEW_S:
+            take(lease.path, lease.version, lease.holder)
+        written[lease.file] = now
     except Exception as error:  # of any store: a reader goes on without a lease
-        _log.info("no lease of version %s of %s: %s", version, path, error)
-
-
-def _begin() -> None:
-    if _Process.id != os.getpid():
-        _Process.id, _Process.holder = os.getpid(), uuid.uuid4().hex[:16]
-        _Process.held, _Process.seen, _Process.renewer = set(), {}, None
+        _log.info("no lease of version %s of %s: %s", lease.version, lease.path, error)
 
 
 def _renew_all() -> None:
     while True:
         time.sleep(_RENEW_S)
-        for path, version in {(use.path, use.version) for use in list(_Process.held)}:
-            renew(path, version)
+        for lease in list(_process.held):
+            renew(lease)
+
+
+def _end_all(process: _Process) -> None:
+    """Remove the leases of a process that ends, but for those in object stores, which may not answer."""
+    if process.id == os.getpid():
+        for path, name in process.written:
+            if name.endswith(process.holder) and not is_remote(path):
+                with suppress(OSError):
+                    _remove(path, f"leases/{name}")
 
 
 # -------------------------------------------------------------------- files

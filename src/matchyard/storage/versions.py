@@ -34,7 +34,7 @@ from matchyard.storage import (
     write_manifest,
 )
 from matchyard.storage.file_places import is_remote, local_path
-from matchyard.storage.leases import Held, hold, release
+from matchyard.storage.leases import Lease, hold, release
 from matchyard.storage.object_store import CURRENT_BYTES, Remote, open_lock
 from matchyard.storage.retention import tidy, version_folders
 from matchyard.storage.stream_records import (
@@ -137,17 +137,17 @@ def version_folder(path: AnyPath, version: str, shards: Collection[int] | None =
     return folder
 
 
-def hold_version(path: AnyPath, version: str | int) -> Held:
+def hold_version(path: AnyPath, version: str | int) -> Lease:
     """A version, by its name or number, with a lease; an error if it is not there."""
     version = f"{version:04}" if isinstance(version, int) else version
     manifest_of(path, version)
-    use = hold(os.fspath(path), version)
+    lease = hold(os.fspath(path), version)
     try:
         manifest_of(path, version)  # a writer that comes later sees the lease
     except BaseException:
-        release(use)
+        release(lease)
         raise
-    return use
+    return lease
 
 
 def all_versions(path: AnyPath) -> list[str]:
@@ -161,13 +161,13 @@ def all_versions(path: AnyPath) -> list[str]:
     return [number for number in numbers if int(number) <= current]
 
 
-def hold_current(path: AnyPath) -> Held:
+def hold_current(path: AnyPath) -> Lease:
     """The current version, with a lease: writers keep it."""
     while True:
-        use = hold(os.fspath(path), current_version(path))
-        if current_version(path) == use.version:  # a writer that comes later sees the lease
-            return use
-        release(use)
+        lease = hold(os.fspath(path), current_version(path))
+        if current_version(path) == lease.version:  # a writer that comes later sees the lease
+            return lease
+        release(lease)
 
 
 # -------------------------------------------------------------------- writing

@@ -50,13 +50,13 @@ class Evaluation:
     scores: Mapping[str, float] | None  # precision, recall and counts, if there is a truth
     differences: DataFrame | None  # id, key, difference: missing or extra
     changed: DataFrame | None  # id, key, difference: new or gone since the older version
-    held: Sequence[shards.Held]  # the leases of the versions
+    leases: Sequence[shards.Lease]
 
     def close(self) -> None:
         """Free the memory of the matches, and the versions."""
         self.matched.unpersist()
-        for use in self.held:
-            shards.release(use)
+        for lease in self.leases:
+            shards.release(lease)
 
     def page(self, path: str | os.PathLike[str]) -> str:
         """Write everything on one HTML page, to a path or an address; returns it."""
@@ -89,12 +89,12 @@ def evaluate(
         raise UsageError("a stream is not evaluated as a whole: evaluate its micro-batches")
     place = place_of(index)
     with ExitStack() as undo:
-        held = [shards.hold_current(place)]
-        undo.callback(shards.release, held[0])
+        leases = [shards.hold_current(place)]
+        undo.callback(shards.release, leases[0])
         if before is not None:
-            held.append(shards.hold_version(place, before))
-            undo.callback(shards.release, held[1])
-        version, *older = (use.version for use in held)
+            leases.append(shards.hold_version(place, before))
+            undo.callback(shards.release, leases[1])
+        version, *older = (lease.version for lease in leases)
         matched = _matched(events, place, event, id, version)
         expected = None if truth is None else _expected(truth, events, id, matched.schema)
         undo.callback(matched.persist().unpersist)
@@ -135,10 +135,10 @@ def evaluate(
         scores=scores,
         differences=differences,
         changed=changed,
-        held=held,
+        leases=leases,
     )
-    for use in held:
-        weakref.finalize(found, shards.release, use).atexit = False
+    for lease in leases:
+        weakref.finalize(found, shards.release, lease).atexit = False
     return found
 
 
@@ -254,11 +254,11 @@ def explain(
     if into in pairs.columns:
         raise UsageError(f"there is a column {into!r} already: name another one, into=…")
     of_event, of_key = _number_of(pairs, event, "events"), _number_of(pairs, key, "keys")
-    with planning(place_of(index), at) as use:
-        task = partial(explain_rows, use.path, use.version, of_event, of_key, into)
+    with planning(place_of(index), at) as lease:
+        task = partial(explain_rows, lease, of_event, of_key, into)
         schema = T.StructType([*pairs.schema.fields, T.StructField(into, T.StringType())])
         plain = pairs.toDF(*(f"_{number}" for number in range(len(pairs.columns))))
-        return keeping(plain.mapInArrow(task, schema), use)
+        return keeping(plain.mapInArrow(task, schema), lease)
 
 
 def _number_of(pairs: DataFrame, name: str, what: str) -> int:

@@ -26,19 +26,23 @@ class MatchJob(NamedTuple):
 
     path: str
     version: str  # when the plan was made
-    streaming: bool
-    follow: bool  # each micro-batch uses the version that is current when it begins
-    record: str | None  # folder that records these versions, instead of the index
-    stamped: bool  # the column before the event is the moment at which its micro-batch began
     names: list[str]  # of the output columns
-    merged: bool  # shards are merged later: the first two names are hashes of the event
-    every: bool  # an event without matches has a row too
-    unique: bool
-    arrays: bool
-    keep_bad: bool
-    with_version: bool
     string_keys: bool
+    lease: shards.Lease | None = None  # of a batch job
+    streaming: bool = False
+    follow: bool = False  # each micro-batch uses the version that is current when it begins
+    record: str | None = None  # folder that records these versions, instead of the index
+    stamped: bool = (
+        False  # the column before the event is the moment at which its micro-batch began
+    )
+    merged: bool = False  # shards are merged later: the first two names are hashes of the event
+    every: bool = False  # an event without matches has a row too
+    unique: bool = False
+    arrays: bool = False
+    keep_bad: bool = False
+    with_version: bool = False
     device: str = "auto"
+    caller: str = "match"  # the function that errors advise to call otherwise
 
 
 def with_version(job: MatchJob, batches: Batches) -> tuple[str, Batches]:
@@ -65,8 +69,14 @@ def with_version(job: MatchJob, batches: Batches) -> tuple[str, Batches]:
 
 def _renewing(job: MatchJob, batches: Batches) -> Batches:
     for batch in batches:
-        shards.renew(job.path, job.version)
+        renew(job)
         yield batch
+
+
+def renew(job: MatchJob) -> None:
+    """Renew the lease of a batch job, now and then."""
+    if job.lease is not None:
+        shards.renew(job.lease)
 
 
 def _version_of(job: MatchJob, stream: str, batch: int) -> str:
@@ -115,8 +125,7 @@ def open_index(path: str, version: str, device: str, shard: int | None = None) -
 
 def open_for(job: MatchJob, version: str, shard: int | None = None) -> Any:
     """The same, refused if its keys have another type than the plan."""
-    if not job.streaming:
-        shards.renew(job.path, version)
+    renew(job)
     index = open_index(job.path, version, job.device, shard)
     if index.info()["keys"] == ("int" if job.string_keys else "str"):
         raise UsageError(

@@ -44,13 +44,11 @@ def matched(index: Any, layout: Layout, ids: list[pa.Array], events: pa.Array) -
         layout.learn(len(some), matches.work.matches)
 
 
-def explain_rows(
-    path: str, version: str, event: int, key: int, into: str, batches: Batches
-) -> Batches:
+def explain_rows(lease: shards.Lease, event: int, key: int, into: str, batches: Batches) -> Batches:
     """Add a column with the reasons of pairs, given the numbers of their columns."""
-    index = open_index(path, version, "cpu")
+    index = open_index(lease.path, lease.version, "cpu")
     for batch in batches:
-        shards.renew(path, version)
+        shards.renew(lease)
         column = batch.column(event)
         events = column.to_pylist(maps_as_pydicts="strict")
         if pa.types.is_struct(column.type) or pa.types.is_map(column.type):
@@ -78,7 +76,7 @@ def sift(
     if not job.keep_bad:
         row, error = next(iter(bad.items()))
         named = ", ".join(str(column[row].as_py()) for column in ids)
-        advice = "match(…, bad='keep') sets such events aside with the reason"
+        advice = f"{job.caller}(…, bad='keep') sets such events aside with the reason"
         raise noted(error.saying(f"event {named}: {error}; {advice}"))
     good = np.ones(len(events), bool)
     good[list(bad)] = False

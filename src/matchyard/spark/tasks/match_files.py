@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from matchyard import shards
 from matchyard.errors import StorageError
-from matchyard.spark.tasks.job import Batches, MatchJob, open_for
+from matchyard.spark.tasks.job import Batches, MatchJob, open_for, renew
 from matchyard.spark.tasks.match import matched
 from matchyard.spark.tasks.rows import Layout
 from matchyard.spark.tasks.sources import Piece, read_piece
@@ -25,12 +25,12 @@ class FilesJob(NamedTuple):
 
     match: MatchJob
     work: list[list[Piece]]  # of each task
-    wanted: pa.Schema  # what is read of them
+    read: pa.Schema  # the columns that are read
     ids: list[str]
-    columns: list[str]  # of the event
-    is_column: bool  # the event is one column, not a struct of several
+    event: list[str]  # its columns
+    is_one_column: bool  # the event is one column, not a struct of several
     folder: str  # for the files of tasks
-    schema: pa.Schema  # of these files
+    written: pa.Schema  # the columns of these files
 
 
 def match_pieces(job: FilesJob, batches: Batches) -> Batches:
@@ -45,16 +45,16 @@ def _matched(job: FilesJob, number: int) -> pa.RecordBatch:
     layout = Layout(job.match, job.match.version)
     name = shards.below(job.folder, f"part-{number:05}-{uuid.uuid4().hex}.parquet")
     n_events = n_bad = 0
-    texts = [field.name for field in job.schema if field.type == pa.string()]
+    texts = [field.name for field in job.written if field.type == pa.string()]
     with (
         shards.created(name) as file,
-        pq.ParquetWriter(file, job.schema, use_dictionary=texts) as writer,
+        pq.ParquetWriter(file, job.written, use_dictionary=texts) as writer,
     ):
         for ids, events in _events(job, number):
-            shards.renew(job.match.path, job.match.version)
+            renew(job.match)
             n_events += len(events)
             for rows in matched(index, layout, ids, events):
-                writer.write_batch(rows.cast(job.schema))
+                writer.write_batch(rows.cast(job.written))
                 if job.match.keep_bad:
                     n_bad += len(rows) - rows.column("reason").null_count
     return pa.RecordBatch.from_pylist(
@@ -63,12 +63,12 @@ def _matched(job: FilesJob, number: int) -> pa.RecordBatch:
 
 
 def _events(job: FilesJob, number: int) -> Iterator[tuple[list[pa.Array], pa.Array]]:
-    """The names and events of the files of a task, some at a time."""
+    """The ids and events of the files of a task, some at a time."""
     for piece in job.work[number]:
-        for rows in read_piece(piece, job.wanted, _ROWS):
-            columns = [rows.column(name) for name in job.columns]
+        for rows in read_piece(piece, job.read, _ROWS):
+            columns = [rows.column(name) for name in job.event]
             event = (
-                columns[0] if job.is_column else pa.StructArray.from_arrays(columns, job.columns)
+                columns[0] if job.is_one_column else pa.StructArray.from_arrays(columns, job.event)
             )
             yield [_as_in_first(rows, name, job, piece) for name in job.ids], event
 
@@ -76,7 +76,7 @@ def _events(job: FilesJob, number: int) -> Iterator[tuple[list[pa.Array], pa.Arr
 def _as_in_first(rows: pa.RecordBatch, name: str, job: FilesJob, piece: Piece) -> pa.Array:
     """A column of ids in the type that it has in the first file."""
     try:
-        return rows.column(name).cast(job.schema.field(name).type)
+        return rows.column(name).cast(job.written.field(name).type)
     except pa.ArrowException as error:
         raise StorageError(
             f"{piece.path}: column {name!r} does not fit the type of the first file: {error}"
