@@ -7,7 +7,8 @@
 Messages have to say what a row was before its change: in PostgreSQL, ALTER TABLE … REPLICA IDENTITY FULL.
 
 The program ends when all files are read; started again, it goes on where it was. Each file counts once. Debezium may send
-a message twice; the index ends the same, because the row after a change takes the place of an equal one.
+a message twice; the index ends the same, because the row after a change takes the place of equal ones. So equal rows of
+one user count as one, and go together: if your table has such rows, take its primary key as the key of the index.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ WITH_SCHEMA = f"{MESSAGE}, payload struct<{MESSAGE}>"  # as JsonConverter writes
 
 
 def rows_of(messages: Any) -> Any:
-    """Deletions of the row before and after each change, and an insertion of the row after it.
+    """Removals of the rows before and after each change, and an insertion of the row after it.
 
     The column `value` has the messages. A key may have several rows, so a change must say which row it replaces.
     """
@@ -44,7 +45,7 @@ def rows_of(messages: Any) -> Any:
     checked = message.where(F.when(problem.isNotNull(), failed).otherwise(F.lit(True)))
     sides = [
         F.struct(F.lit(what).alias("op"), row.alias("row"))
-        for what, row in (("delete", before), ("delete", after), ("insert", after))
+        for what, row in (("remove", before), ("remove", after), ("insert", after))
     ]
     changed = checked.select(lsn.alias("lsn"), F.explode(F.array(*sides)).alias("side"))
     return changed.where("side.row is not null").select("lsn", "side.op", "side.row.*")

@@ -107,4 +107,4 @@ def from_saved(
     kind = _KINDS.get(str(saved.manifest.get("engine")))
     if kind is None:
         raise StorageError(f"{path} needs the engine {saved.manifest.get('engine')!r}")
-    return kind.from_saved(saved, live, threads, device)
+    return kind.from_saved(path, saved, live, threads, device)

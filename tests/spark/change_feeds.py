@@ -11,7 +11,7 @@ import pyarrow as pa
 import matchyard as my
 from tests.spark.frames import TAGS
 
-WORDS = {"insert": "insert", "delete": "DELETE", "update": "u"}
+WORDS = {"insert": "insert", "delete": "DELETE", "update": "u", "remove": "remove"}
 FEED = pa.schema([("key", pa.int64()), ("tags", TAGS), ("op", pa.string()), ("at", pa.int64())])
 Change = tuple[int, int, str, tuple[str, ...] | None]  # at, key, op, tags
 
@@ -31,14 +31,16 @@ def feed(rows: list[Change]) -> pa.Table:
 def applied(rows: list[Change], held: Counter[Any] | None = None) -> Counter[Any]:
     """What a plain table has after the changes, one after the other: pairs of key and tags."""
     table = Counter(held or ())
-    ranks = {"delete": 0, "update": 1, "insert": 2}
+    ranks = {"remove": 0, "delete": 1, "update": 2, "insert": 3}
     for _, key, op, tags in sorted(rows, key=lambda row: (row[0], ranks[row[2]])):
         value = None if tags is None else frozenset(tags)
         if op == "update" or tags is None:
             table = Counter({pair: n for pair, n in table.items() if pair[0] != key})
-        elif op == "delete":
+        elif op == "remove":
             table.pop((key, value), None)
-        if op != "delete":
+        elif op == "delete":
+            table = +(table - Counter({(key, value): 1}))
+        if op in ("insert", "update"):
             table[key, value] += 1
     return table
 
@@ -51,9 +53,9 @@ def drawn(seed: int, n_changes: int, n_keys: int) -> list[Change]:
     rng = random.Random(seed)
     rows: list[Change] = []
     for _ in range(n_changes):
-        op = rng.choice(["insert", "insert", "delete", "update"])
+        op = rng.choice(["insert"] * 4 + ["delete"] * 3 + ["update", "remove"])
         tags = tuple(rng.choice("abc") for _ in range(rng.randrange(3)))
-        nothing = op == "delete" and rng.random() < 0.3
+        nothing = op == "delete" and rng.random() < 0.2
         rows.append(
             (rng.randrange(n_changes // 2), rng.randrange(n_keys), op, None if nothing else tags)
         )

@@ -239,7 +239,9 @@ def test_bare_signatures_cannot_be_read_back(spark, tmp_path):
 
 
 def test_changes_that_make_no_sense_are_refused(spark, index):
-    with pytest.raises(my.UsageError, match="a change is 'drop'; expected 'add' or 'remove'"):
+    with pytest.raises(
+        my.UsageError, match="a change is 'drop'; expected 'add', 'remove' or 'delete'"
+    ):
         ms.append(changes(spark, [("drop", 1, ["a"])]), index)
     with pytest.raises(
         my.UsageError, match="keys of this index are integers; those of the changes"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,8 +39,85 @@ def test_two_texts_of_one_meaning_are_the_same_subscription(spark, tmp_path):
     path = tmp_path / "a.index"
     build(subscriptions(spark, [["a"]], [1]), path)
     rows: list[Change] = [(1, 7, "insert", ("b", "c")), (2, 7, "delete", ("c", "b", "c"))]
+    assert changes(spark.createDataFrame(feed(rows[::-1])), path, order="at").collect() == []
+    rows[1] = (2, 7, "remove", ("c", "b", "c"))
     netted = changes(spark.createDataFrame(feed(rows[::-1])), path, order="at")
     assert [tuple(row) for row in netted.select("key", "change").collect()] == [(7, "remove")]
+
+
+@pytest.mark.parametrize("engine", ["tags", "predicates", "twigs"])
+@pytest.mark.parametrize("n_shards", [1, 2])
+def test_a_deletion_takes_one_of_equal_rows(spark, tmp_path, engine, n_shards):
+    one, other = {"tags": ("a b", "c"), "predicates": ("x = 1", "y = 2"), "twigs": ("//a", "//b")}[
+        engine
+    ]
+    path = tmp_path / "a.index"
+
+    def frame(*rows: tuple[str, str]) -> Any:
+        columns = [(at, text, *rest) for at, (text, *rest) in enumerate(rows)]
+        return spark.createDataFrame(
+            [(7, *row) for row in columns], "key int, at int, row string, op string"
+        )
+
+    build(
+        frame((one, ""), (one, ""), (other, "")), path, engine, subscription="row", shards=n_shards
+    )  # fmt: skip
+    append(frame((one, "add")), path, "row", change="op")
+
+    def held() -> list[str]:
+        return sorted(str(value) for _, value in my.open(path).items())
+
+    first, last = held()[0], held()[-1]
+    assert len(held()) == 4
+    for feed_rows, n_left in (
+        ([(one, "delete")], 2),
+        ([(one, "insert"), (one, "delete")], 2),
+        ([(one, "delete"), (one, "insert"), (one, "delete")], 1),
+        ([(one, "delete"), (one, "delete"), (one, "delete")], 0),
+    ):
+        netted = changes(frame(*feed_rows), path, "row", order="at")
+        append(netted, path, "row")
+        assert Counter(held()) == +Counter({first: n_left, last: 1})
+
+
+def test_keys_are_netted_across_batches_of_arrow(spark, tmp_path):
+    path = tmp_path / "a.index"
+    build(spark.createDataFrame([], "tags array<string>, key bigint"), path)
+    rows = in_order(drawn(9, 300, 5))
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(name)
+    spark.conf.set(name, 7)
+    try:
+        append(changes(spark.createDataFrame(feed(rows)), path, order="at"), path)
+    finally:
+        spark.conf.set(name, before)
+    assert in_index(path) == applied(rows)
+
+
+def test_an_unreadable_deletion_names_its_key(spark, tmp_path):
+    path = tmp_path / "a.index"
+    rules = spark.createDataFrame([(1, "x = 1")], "key int, rule string")
+    build(rules, path, "predicates", subscription="rule")
+    wrong = spark.createDataFrame(
+        [(5, "x =", "delete", 1)], "key int, rule string, op string, at int"
+    )
+    with pytest.raises(my.ParseError, match=r"^a subscription of key 5: "):
+        append(changes(wrong, path, "rule", order="at"), path, "rule")
+
+
+def test_an_index_that_was_opened_before_changes_came_is_not_saved_over_them(spark, tmp_path):
+    path = tmp_path / "a.index"
+    build(subscriptions(spark, [["a"]], [1]), path)
+    stale = my.open(path)
+    rows = spark.createDataFrame(feed([(1, 2, "insert", ("b",))]))
+    append(changes(rows, path, order="at"), path, transaction=("orders", 0))
+    with pytest.raises(
+        my.StorageError, match="'orders' up to 0, which would be lost: open it again"
+    ):
+        stale.add("z", 9).save(path)
+    stale.save(tmp_path / "b.index")
+    my.open(path).add("z", 9).save(path)
+    assert set(in_index(path)) == {(1, frozenset("a")), (2, frozenset("b")), (9, frozenset("z"))}
 
 
 @pytest.mark.parametrize(

@@ -123,9 +123,15 @@ def change(folder: str, chance: random.Random) -> None:
     """One commit: rows are inserted, updated, deleted or merged."""
     table, user = DeltaTable(folder), f"user{chance.randrange(8)}"
     tags = chance.sample("abcde", chance.randrange(1, 4))
-    what = chance.choice(["insert", "update", "delete", "merge"])
+    what = chance.choice(["insert", "equal", "row", "update", "delete", "merge"])
     if what == "insert":
         write_deltalake(folder, rows((user, chance.randrange(1 << 40), tags)), mode="append")
+    elif what == "equal":  # rows of one user with the same tags
+        some = [(user, chance.randrange(1 << 40), tags) for _ in range(3)]
+        write_deltalake(folder, rows(*some), mode="append")
+    elif what == "row":
+        there = table.to_pyarrow_table()["row"].to_pylist()
+        table.delete(f"row = {chance.choice(there)}")
     elif what == "update":
         words = ", ".join(f"'{tag}'" for tag in tags)
         table.update(predicate=f"user = '{user}'", updates={"tags": f"make_array({words})"})
@@ -164,7 +170,7 @@ def test_an_index_follows_a_delta_table(spark, tmp_path):
     assert in_index(index) == in_table(folder)
     DeltaTable(folder).optimize.z_order(["user"])
     assert follow() == 1
-    for n_commits in (1, 14):
+    for n_commits in (4, 20):
         for _ in range(n_commits):
             change(folder, chance)
         assert 0 < follow() <= n_commits  # changes of no row make no commit

@@ -272,36 +272,59 @@ class Segment:
                 removed_keys=_extended(table.removed_keys, removals.keys),
                 removed_at=_extended(table.removed_at, positions),
             )
-            for table, positions in zip(self.tables, gone, strict=True)
+            for table, (positions, _) in zip(self.tables, gone, strict=True)
         ]
         return self._with(tables)
 
-    def _locate(self, pairs: list[tuple[Any, int]]) -> list[NDArray[np.int64]]:
-        """The positions of the pairs in the key table of each table."""
+    def remove_copies(
+        self, pairs: list[tuple[Any, int]], n_copies: NDArray[np.int64]
+    ) -> tuple[Segment, NDArray[np.int64]]:
+        """The same segment without some copies of distinct pairs, at most so many of each; and how many of each
+        are still to be removed elsewhere."""
+        left, tables = n_copies.copy(), []
+        for table, (positions, numbers) in zip(self.tables, self._locate(pairs), strict=True):
+            keyed = key_table.key_table(table)
+            living = [not key_table.is_removed(keyed, position) for position in positions]
+            positions, numbers = positions[living], numbers[living]
+            order = np.argsort(numbers, kind="stable")
+            positions, numbers = positions[order], numbers[order]
+            rank = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
+            is_gone = rank < left[numbers]
+            left -= np.bincount(numbers[is_gone], minlength=len(left))
+            tables.append(
+                table._replace(removed_at=_extended(table.removed_at, positions[is_gone]))
+            )
+        return self._with(tables), left
+
+    def _locate(
+        self, pairs: list[tuple[Any, int]]
+    ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """The positions of the pairs in the key table of each table, each with the number of its pair."""
         if not pairs:
-            return [np.empty(0, np.int64) for _ in self.tables]
+            return [(np.empty(0, np.int64), np.empty(0, np.int64)) for _ in self.tables]
         if self.settings.abilities.locate is not None:
             return self._locate_by_value(pairs, self.settings.abilities.locate)
         return [self._locate_by_key(table, pairs) for table in self.tables]
 
-    def _locate_by_key(self, table: Any, pairs: list[tuple[Any, int]]) -> NDArray[np.int64]:
+    def _locate_by_key(
+        self, table: Any, pairs: list[tuple[Any, int]]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Find the pairs by decoding and comparing all subscriptions of their keys."""
-        values: dict[int, set[Any]] = {}
-        for value, key in pairs:
-            values.setdefault(key, set()).add(value)
-        positions = key_table.positions_of(
-            table.keys, csr.hash_set(np.array(list(values), np.int64))
-        )
+        number_of = {pair: number for number, pair in enumerate(pairs)}
+        wanted = np.unique(np.array([key for _, key in pairs], np.int64))
+        positions = key_table.positions_of(table.keys, csr.hash_set(wanted))
         rows, number = np.unique(key_table.rows_at(table.key_start, positions), return_inverse=True)
         stored = self.decoded(table, rows)
         keys = table.keys[positions].tolist()
-        gone = [stored[row] in values[key] for row, key in zip(number, keys, strict=True)]
-        located: NDArray[np.int64] = positions[np.array(gone, np.bool_)]
-        return located
+        found = [
+            number_of.get((stored[row], key), -1) for row, key in zip(number, keys, strict=True)
+        ]
+        numbers = np.array(found, np.int64)
+        return positions[numbers >= 0], numbers[numbers >= 0]
 
     def _locate_by_value(
         self, pairs: list[tuple[Any, int]], locate: Callable[..., tuple[Any, Any]]
-    ) -> list[NDArray[np.int64]]:
+    ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         encoder: Any = self.settings.engine.encoder
         column = encoder.subscription_column(
             [pair[0] for pair in pairs], self.settings.input_options
@@ -322,7 +345,9 @@ class Segment:
             n_keys = table.key_start[rows + 1] - first
             before = np.cumsum(n_keys) - n_keys
             positions = np.arange(n_keys.sum()) + np.repeat(first - before, n_keys)
-            located.append(positions[table.keys[positions] == np.repeat(wanted[numbers], n_keys)])
+            numbers = np.repeat(numbers, n_keys)
+            is_pair = table.keys[positions] == wanted[numbers]
+            located.append((positions[is_pair], numbers[is_pair]))
         return located
 
     def living(self) -> Rows:

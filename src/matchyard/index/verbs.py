@@ -63,7 +63,8 @@ class Index(Contents):
         settings = configure(self.engine, algorithm, options or {}, device)
         self._state = State(settings, live, shard_size)
         self.threads = threads
-        self._applied: dict[str, int] = {}  # the last change of each source of changes
+        self._opened_at: str | None = None  # the path that it was opened from…
+        self._applied: dict[str, int] = {}  # …with the last change of each source of changes
 
     @property
     def live(self) -> bool:
@@ -351,6 +352,8 @@ class Index(Contents):
         """
         segment, keys = self._state.consolidate()
         with versions.new_version(path) as folder:
+            if self._opened_at == versions.identity(path):
+                versions.refuse_stale(path, self._applied)
             with versions.writable(folder) as local:
                 files = storage.write_vocabulary(local, "vocabulary", segment.vocabulary)
                 names, tables = keys.used(segment.tables)
@@ -367,9 +370,14 @@ class Index(Contents):
 
     @classmethod
     def from_saved(
-        cls: type[Self], saved: storage.Saved, live: bool, threads: int, device: str
+        cls: type[Self],
+        path: str | PathLike[str],
+        saved: storage.Saved,
+        live: bool,
+        threads: int,
+        device: str,
     ) -> Self:
-        """The index of a version that was loaded from disk."""
+        """The index of a version that was loaded from a path."""
         engine, algorithm, options = (
             saved.manifest[name] for name in ("engine", "algorithm", "options")
         )
@@ -386,7 +394,10 @@ class Index(Contents):
             if one.tables  # none if only shards of other segments were loaded
         )
         index._state.start(Keys.load(saved.key_names, has_keys), segments)
-        index._applied = storage.applied_in(saved.manifest)
+        index._opened_at, index._applied = (
+            versions.identity(path),
+            storage.applied_in(saved.manifest),
+        )
         return index
 
 

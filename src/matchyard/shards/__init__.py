@@ -35,7 +35,7 @@ event visits only the shards that hold one of its names: see `Routes`. Otherwise
 [1, 3]
 """
 
-from matchyard.shards.append import Carried, carry, has_string_keys
+from matchyard.shards.append import Carried, carry, has_string_keys, of_key, parsed
 from matchyard.shards.plan import Plan, plan_of
 from matchyard.shards.routes import Routes, cut, open_routes, write_routes
 from matchyard.shards.staged_parts import Part, check, compiled, deal, merged, sampled, stage
@@ -58,8 +58,11 @@ from matchyard.storage.file_places import (
     beside,
     exists,
     is_file,
+    is_remote,
     is_within,
+    make_folder,
     parquet_files,
+    path_text,
     publish_files,
     remove_abandoned,
     remove_folder,
@@ -67,7 +70,7 @@ from matchyard.storage.file_places import (
 )
 from matchyard.storage.file_places import create_file as created
 from matchyard.storage.file_places import open_file as opened
-from matchyard.storage.leases import Lease, release, renew
+from matchyard.storage.leases import LEASE_S, Lease, release, renew
 from matchyard.storage.retention import retain
 from matchyard.storage.stream_records import OF_SQL
 from matchyard.storage.versions import (
@@ -81,6 +84,7 @@ from matchyard.storage.versions import (
 )
 
 __all__ = [
+    "LEASE_S",
     "OF_SQL",
     "Carried",
     "File",
@@ -105,17 +109,22 @@ __all__ = [
     "hold_current",
     "hold_version",
     "is_file",
+    "is_remote",
     "is_within",
     "join",
+    "make_folder",
     "manifest_of",
     "merge_keys",
     "merged",
     "new_version",
+    "of_key",
     "open_names",
     "open_routes",
     "open_shards",
     "opened",
     "parquet_files",
+    "parsed",
+    "path_text",
     "plan_of",
     "publish",
     "publish_files",

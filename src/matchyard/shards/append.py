@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from matchyard import storage
-from matchyard.errors import UsageError
+from matchyard.errors import ParseError, UsageError
 from matchyard.index.keys import integers, key_column
 from matchyard.index.segment import Removals
 from matchyard.index.verbs import Index
@@ -32,10 +33,13 @@ class Carried(NamedTuple):
     applied: dict[str, int]  # the last change of each source of changes
 
 
-def carry(path: AnyPath, folder: Any, removed: pa.Table | None = None) -> Carried:
+def carry(
+    path: AnyPath, folder: Any, removed: pa.Table | None = None, deleted: pa.Table | None = None
+) -> Carried:
     """Take the current version over into a new one, without removed subscriptions.
 
-    `removed` has columns `subscription` and `key`; a null removes all subscriptions of the key.
+    Both tables have columns `subscription` and `key`; a null removes all subscriptions of the key. A row of
+    `removed` removes every copy of its subscription under the key, a row of `deleted` one copy.
     Only tombstones are written; all other files are linked.
     """
     version = current_version(path)
@@ -43,17 +47,22 @@ def carry(path: AnyPath, folder: Any, removed: pa.Table | None = None) -> Carrie
     index = from_saved(path, saved)
     counts = saved.manifest["segments"]
     fresh: dict[str, File] = {}
-    removals = _removals(index, removed, saved.key_names)
-    if removals:
-        for number, segment in enumerate(index.segments()):
-            after = segment.remove(removals)
-            for shard, (old, new) in enumerate(zip(segment.tables, after.tables, strict=True)):
-                for field in ("removed_keys", "removed_at"):
-                    if getattr(old, field) is not getattr(new, field):
-                        name = f"{storage.shard_folder(shard, number)}{field}"
-                        with versions.writable(folder) as local:
-                            file = storage.write_array(local, name, getattr(new, field))
-                        fresh[file.name] = file
+    all_copies = _removals(index, removed, saved.key_names)
+    of_one = _removals(index, deleted, saved.key_names)
+    removals = Removals(np.union1d(all_copies.keys, of_one.keys), all_copies.pairs)
+    copies = Counter(of_one.pairs)
+    pairs, left = list(copies), np.array(list(copies.values()), np.int64)
+    for number, segment in enumerate(index.segments() if removals or pairs else ()):
+        after = segment.remove(removals)
+        if pairs:
+            after, left = after.remove_copies(pairs, left)
+        for shard, (old, new) in enumerate(zip(segment.tables, after.tables, strict=True)):
+            for field in ("removed_keys", "removed_at"):
+                if getattr(old, field) is not getattr(new, field):
+                    name = f"{storage.shard_folder(shard, number)}{field}"
+                    with versions.writable(folder) as local:
+                        file = storage.write_array(local, name, getattr(new, field))
+                    fresh[file.name] = file
     kept = [
         file
         for file in storage.needed(saved.manifest)
@@ -95,6 +104,28 @@ def _removals(index: Index, removed: pa.Table | None, key_names: Names | None) -
         known = numbers >= 0
     whole = np.asarray(removed["subscription"].combine_chunks().is_null())
     some = np.flatnonzero(known & ~whole)
-    parsed = index.parse_column(removed["subscription"].take(some))
-    pairs = list(zip(parsed, numbers[some].tolist(), strict=True))
+    subscriptions, keys = (removed[name].combine_chunks() for name in ("subscription", "key"))
+    values = parsed(index, subscriptions.take(some), keys.take(some))
+    pairs = list(zip(values, numbers[some].tolist(), strict=True))
     return Removals(np.unique(numbers[known & whole]), pairs)
+
+
+def parsed(index: Index, subscriptions: pa.Array, keys: pa.Array) -> list[Any]:
+    """Subscriptions as values; an error names the key."""
+    try:
+        return index.parse_column(subscriptions)
+    except ParseError:
+        for row in range(len(subscriptions)):
+            try:
+                index.parse_column(subscriptions.slice(row, 1))
+            except ParseError as error:
+                raise of_key(error, keys[row].as_py()) from None
+        raise
+
+
+def of_key(error: ParseError, key: Any) -> ParseError:
+    """The error of one row of a column, by the key of the row instead of its number."""
+    reason = str(error).removeprefix("row 0")  # "row 0 is null", "row 0: column 3: …"
+    if not reason.startswith((" ", ":")):
+        reason = f": {reason}"
+    return error.saying(f"a subscription of key {key!r}{reason}")

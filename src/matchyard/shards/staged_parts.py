@@ -25,7 +25,7 @@ from matchyard.index.keys import integers, key_column
 from matchyard.kernels import key_table
 from matchyard.kernels.strings import Interner, Names, find_names
 from matchyard.shards.plan import Plan, resolve
-from matchyard.storage import versions
+from matchyard.storage import file_below, versions
 
 _PART_ROWS = 1 << 22  # of a part; a task with more rows writes several
 _BLOCKS = 64  # of consecutive rows of a part, in a sample
@@ -114,14 +114,18 @@ def merged(
 ) -> tuple[Any, Names | None]:
     """The vocabulary of all parts, and the names of their string keys; known names keep their numbers."""
     encoder = resolve(plan).engine.encoder
-    tables = (pa.ipc.open_file(_read(folder, part, plan).counts).read_all() for part in parts)
-    vocabulary = encoder.merge_counts(tables)
-    if known is None and not any(part.string_keys for part in parts):
-        return vocabulary, None
+    has_names = known is not None or any(part.string_keys for part in parts)
     names = Interner(known)
-    for part in parts:
-        names.intern_arrow(_read(folder, part, plan).key_names.to_arrow())
-    return vocabulary, names.names()
+
+    def counts() -> Iterator[pa.Table]:
+        for part in parts:
+            key_names, table = _read_names(folder, part)
+            if has_names:
+                names.intern_arrow(key_names.to_arrow())
+            yield pa.ipc.open_file(table).read_all()
+
+    vocabulary = encoder.merge_counts(counts())
+    return vocabulary, names.names() if has_names else None
 
 
 def sampled(folder: Any, parts: Sequence[Part], vocabulary: Any, plan: Plan, n_rows: int) -> Any:
@@ -234,32 +238,42 @@ def _grown(kind: Any, leaves: Iterator[NDArray[Any]]) -> Any:
 
 def _write(folder: Any, name: str, content: _Content, string_keys: bool, shard: int) -> Part:
     arrays, at = [], 0
-    with versions.writable(folder) as local:
-        (local / name).parent.mkdir(parents=True, exist_ok=True)
-        with (local / name).open("wb") as file:
-            for leaf in _leaves(content):
-                arrays.append((leaf.dtype.str, list(leaf.shape), at))
-                file.write(leaf.reshape(-1).view(np.uint8).data)
-                at += leaf.nbytes
-                file.write(b"\0" * (-at % 64))
-                at += -at % 64
-            file.write(b"\0" * 64)  # no empty file: it could not be mapped
+    with versions.writable(folder) as local, file_below(local, name).open("wb") as file:
+        for leaf in _leaves(content):
+            arrays.append((leaf.dtype.str, list(leaf.shape), at))
+            file.write(leaf.reshape(-1).view(np.uint8).data)
+            at += leaf.nbytes
+            file.write(b"\0" * (-at % 64))
+            at += -at % 64
+        file.write(b"\0" * 64)  # no empty file: it could not be mapped
     return Part(name, len(content.keys), string_keys, shard, arrays)
 
 
 def _read(folder: Any, part: Part, plan: Plan) -> _Content:
-    data = versions.scratch_bytes(folder, part.name)
-    leaves = iter(
-        [
-            np.frombuffer(data, kind, int(np.prod(shape)), at).reshape(shape)
-            for kind, shape, at in part.arrays
-        ]
-    )
+    leaves = _read_arrays(folder, part)
     encoder = resolve(plan).engine.encoder
     batch = _grown(_batch_type(encoder), leaves)
     keys = next(leaves)
     vocabulary = _grown(encoder.Vocabulary, leaves) if part.shard < 0 else ()
     return _Content(batch, keys, vocabulary, _grown(Names, leaves), next(leaves))
+
+
+def _read_names(folder: Any, part: Part) -> tuple[Names, NDArray[np.uint8]]:
+    """The key names and the counts of a part, which are its last arrays."""
+    leaves = _read_arrays(folder, part, -len(Names._fields) - 1)
+    return _grown(Names, leaves), next(leaves)
+
+
+def _read_arrays(folder: Any, part: Part, first: int = 0) -> Iterator[NDArray[Any]]:
+    arrays = part.arrays[first:]
+    start = arrays[0][2]
+    data = versions.scratch_bytes(folder, part.name, start)
+    return iter(
+        [
+            np.frombuffer(data, kind, int(np.prod(shape)), at - start).reshape(shape)
+            for kind, shape, at in arrays
+        ]
+    )
 
 
 def _batch_type(encoder: Any) -> Any:

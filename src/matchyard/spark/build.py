@@ -99,9 +99,9 @@ def append(
 ) -> Built:
     """Publish a new version with changes, without compiling the rest again.
 
-    The column `change` is "add" or "remove". Removals are applied first, whatever the order of the
-    rows; `changes` nets a feed of changes in the order in which they were made. A removal deletes every
-    earlier copy of its subscription under the key; a null subscription deletes all earlier subscriptions of the key.
+    The column `change` is "add", "remove" (every earlier copy of the subscription under the key) or "delete"
+    (one earlier copy of it). A null subscription removes all earlier subscriptions of the key. Additions come
+    last, whatever the order of the rows; `changes` nets a feed of changes in the order in which they were made.
     Matching slows down with the number of appended segments: `compact` folds them.
 
     `transaction` is the source of the changes and their number, such as the id of a streaming query
@@ -121,11 +121,14 @@ def append(
         if any(number <= known.get(source, -1) for source, number in by_this.items()):
             n_bytes = sum(file[1] for file in manifest["files"])
             return Built(current, 0, 0, n_bytes, 0, time.perf_counter() - start)
-        others = rows.where("change is null or change not in ('add', 'remove')").select("change")
-        for (change_value,) in others.limit(1).collect():
-            raise UsageError(f"a change is {change_value!r}; expected 'add' or 'remove'")
-        removed = rows.where("change = 'remove'").select("subscription", "key").toArrow()
-        base = _shards.carry(path, folder, removed)
+        others = rows.where("change is null or change not in ('add', 'remove', 'delete')")
+        for (change_value,) in others.select("change").limit(1).collect():
+            raise UsageError(f"a change is {change_value!r}; expected 'add', 'remove' or 'delete'")
+        removed, deleted = (
+            rows.where(F.col("change") == word).select("subscription", "key").toArrow()
+            for word in ("remove", "delete")
+        )
+        base = _shards.carry(path, folder, removed, deleted)
         added = frame_source(rows.where("change = 'add'"), "subscription", "key", engine)
         made = make_segment(added, folder, base.plan, len(base.segments), shards, base)
         files = [*base.files, *made.files]

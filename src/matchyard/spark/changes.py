@@ -26,14 +26,15 @@ from matchyard.spark.checks import (
     quoted,
     refuse_equal_names,
 )
-from matchyard.spark.tasks.changes import DELETE, INSERT, REPLACE, net_changes
+from matchyard.spark.tasks.changes import DELETE, INSERT, REMOVE, REPLACE, net_changes
 
 _log = logging.getLogger("matchyard")
 # Words of Delta's and Iceberg's change feeds, of Debezium (c, u, d, and r for a snapshot) and of people.
 _OPERATIONS = {
     INSERT: ("insert", "create", "add", "c", "r", "i", "update_postimage", "update_after"),
     REPLACE: ("update", "replace", "upsert", "u"),
-    DELETE: ("delete", "remove", "d", "update_preimage", "update_before"),
+    DELETE: ("delete", "d", "update_preimage", "update_before"),
+    REMOVE: ("remove",),
 }
 
 
@@ -51,12 +52,13 @@ def changes(
     The column `op` has the operations; all words may be written in capitals, too:
 
     * insert (also c, r, update_postimage): the key gets the subscription.
-    * delete (also d, update_preimage): it loses every copy of it, or without a subscription (null) all
-      that it has.
+    * delete (also d, update_preimage): it loses one copy of it, or without a subscription (null) all that it has.
+    * remove: it loses every copy of it.
     * update (also u, upsert): it has this subscription and no other.
 
     The columns `order` have the moments of the changes, such as the numbers of their commits. Changes of a key count
-    in this order, however the rows lie, and those of one moment in the order delete, update, insert. `path` is the
+    in this order, however the rows lie, and those of one moment in the order remove, delete,
+    update, insert. `path` is the
     index, whose language defines when two subscriptions are the same.
     """
     place = place_of(path)

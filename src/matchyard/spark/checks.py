@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from urllib.parse import unquote
+from typing import Any
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame
@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 
 from matchyard import errors
 from matchyard.errors import MatchyardError, UsageError
+from matchyard.shards import is_remote, path_text
 from matchyard.spark.tasks.notes import NOTE, told
 
 _TOLD = r"matchyard\.errors\.(\w+): (.*?)(?:\n\s*\n|\n\s+at |\s+SQLSTATE: |\Z)"  # followed by Spark's own text
@@ -23,19 +24,30 @@ _TOLD = r"matchyard\.errors\.(\w+): (.*?)(?:\n\s*\n|\n\s+at |\s+SQLSTATE: |\Z)" 
 
 def place_of(path: str | os.PathLike[str]) -> str:
     """An absolute path or an address: workers may run in another folder."""
-    text = os.fspath(path)
-    return text if "://" in text else os.path.abspath(text)
+    text = path_text(path)
+    return text if is_remote(text) else os.path.abspath(text)
 
 
 def places_of(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
-    """Absolute paths or addresses of files, of one or several. Spark writes `file:` before paths, and blanks in them as
-    %20."""
+    """Absolute paths or addresses, of one or several."""
     several = [paths] if isinstance(paths, str | os.PathLike) else paths
-    texts = [os.fspath(one) for one in several]
-    return [
-        place_of(re.sub("^/*", "/", unquote(one[5:])) if one.startswith("file:") else one)
-        for one in texts
-    ]
+    if not isinstance(several, list | tuple):
+        raise UsageError(f"not a path or several: {paths!r:.100}; expected e.g. 'events/'")
+    return [place_of(one) for one in several]
+
+
+def names_of(given: str | Sequence[str], what: str) -> list[str]:
+    """The names of columns, of one or several."""
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"the {what} are a column or several, e.g. 'id', not {given!r:.100}")
+    return list(names)
+
+
+def check_frame(frame: Any, what: str) -> None:
+    """Refuse what is no DataFrame of Spark."""
+    if not isinstance(frame, DataFrame):
+        raise UsageError(f"the {what} are a DataFrame of Spark, not {type(frame).__name__}")
 
 
 def quoted(name: str) -> str:

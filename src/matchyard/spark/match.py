@@ -127,7 +127,10 @@ def match(
             lease.version,
             schema.fieldNames(),
             string_keys,
-            lease=None if is_stream else lease,
+            # Records in the index keep the versions of a stream; elsewhere its tasks need leases.
+            holder=""
+            if is_stream and not (isinstance(follow, str) or shards.is_remote(path))
+            else lease.holder,
             streaming=is_stream,
             follow=bool(follow),
             record=place_of(follow) if isinstance(follow, str) else None,
@@ -150,7 +153,10 @@ def match(
             if observe is not None:
                 matched = matched.observe(observe, *_metrics(job))
             return keeping(matched, lease)
-        shards.release(lease)  # streams record their versions themselves
+        if follow or not shards.is_remote(path):
+            shards.release(
+                lease
+            )  # streams record their versions; others keep theirs in this process
         observed = _observed(matched, job)
         return observed if version else observed.drop("version")
 

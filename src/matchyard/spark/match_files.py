@@ -84,7 +84,7 @@ def match_files(
         string_keys = shards.has_string_keys(manifest)
         schema = result_schema(columns.types_of_ids, string_keys, form, version, bad == "keep")
         job = MatchJob(
-            path, lease.version, schema.fieldNames(), string_keys, lease, every=form == "arrays",
+            path, lease.version, schema.fieldNames(), string_keys, lease.holder, every=form == "arrays",
             arrays=form == "arrays", unique=unique, keep_bad=bad == "keep", with_version=version,
             device=device, caller="match_files",
         )  # fmt: skip

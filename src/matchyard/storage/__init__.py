@@ -6,6 +6,7 @@ from matchyard.storage.files import (
     Saved,
     SavedSegment,
     Verify,
+    file_below,
     load_version,
     map_array,
     map_names,
@@ -34,7 +35,7 @@ from matchyard.storage.manifest import (
 )
 
 __all__ = [
-    "FORMAT", "MANIFEST_BYTES", "Contents", "File", "Saved", "SavedSegment", "Verify", "applied_in", "describe", "file_places",
+    "FORMAT", "MANIFEST_BYTES", "Contents", "File", "Saved", "SavedSegment", "Verify", "applied_in", "describe", "file_below", "file_places",
     "is_version", "leases", "load_version", "map_array", "map_names", "map_vocabulary", "needed",
     "object_store", "parse_manifest", "read_manifest", "restored", "retention", "segment_folder", "self_hash",
     "shard_folder", "stream_records", "sync_folder", "versions", "write_array", "write_manifest", "write_names", "write_table",

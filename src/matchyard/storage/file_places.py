@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import time
+import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
 
 from pyarrow import ArrowException
 from pyarrow.fs import (
@@ -22,20 +24,22 @@ from pyarrow.fs import (
 
 from matchyard.errors import StorageError, UsageError
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_PLAIN = "/=+,:@!$&'()*;"  # characters of names that addresses have as they are
+
 
 def is_remote(path: Any) -> bool:
-    """True if the path has a scheme other than `file`."""
-    scheme, separator, _ = path_text(path).partition("://")
-    return bool(separator) and scheme != "file"
+    """True if the path has a scheme, such as `s3://` or `dbfs:/`, other than `file`."""
+    return _SCHEME.match(path_text(path)) is not None
 
 
 def local_path(path: Any) -> Path:
-    """A path of this machine; it may be written as `file://…`."""
-    return Path(path_text(path).removeprefix("file://"))
+    """A path of this machine."""
+    return Path(path_text(path))
 
 
 def path_text(path: Any) -> str:
-    """A path or address as a string; refuses strings that no file system takes."""
+    """A path or address as a string, `file:///a%20b` as `/a b`; refuses strings that no file system takes."""
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str) or not text:
         raise UsageError(f"not a path: {path!r}; expected a string or a Path, e.g. 'music.index'")
@@ -45,6 +49,8 @@ def path_text(path: Any) -> str:
         is_name = False
     if not is_name:
         raise UsageError(f"not a path: {text!r} has a character that no file name can have")
+    if text.startswith("file:/"):  # Spark writes one slash or three
+        return f"/{unquote(text[6:]).lstrip('/')}"
     return text
 
 
@@ -71,13 +77,24 @@ def open_file(path: str) -> Iterator[Any]:
 
 
 @contextmanager
-def create_file(path: str) -> Iterator[Any]:
-    """Create a file at a path or address, and the folder that it is in."""
+def create_file(path: str, makes_folder: bool = True) -> Iterator[Any]:
+    """Write a file at a path or address, and make the folder that it is in. It has its name when it is whole;
+    an error leaves what was there, but not in an object store."""
     files, name = _files_at(path)
+    folder, _, last = name.rpartition("/")
+    draft = name if is_remote(path) else f"{folder}/.{last}-{uuid.uuid4().hex[:12]}"
     try:
-        files.create_dir(name.rpartition("/")[0], recursive=True)
-        with files.open_output_stream(name) as file:
-            yield file
+        if makes_folder or is_remote(path):
+            files.create_dir(folder, recursive=True)
+        try:
+            with files.open_output_stream(draft) as file:
+                yield file
+        except BaseException:
+            with suppress(OSError):
+                files.delete_file(draft)
+            raise
+        if draft != name:
+            files.move(draft, name)
     except StorageError:
         raise
     except (OSError, ArrowException) as error:
@@ -97,6 +114,16 @@ def exists(path: str) -> bool:
     if info.type == FileType.Directory:
         return bool(files.get_file_info(FileSelector(name)))
     return bool(info.type != FileType.NotFound)
+
+
+def make_folder(path: str) -> None:
+    """Make a folder, if it is not in an object store, which has none."""
+    if not is_remote(path):
+        files, name = _files_at(path)
+        try:
+            files.create_dir(name, recursive=True)
+        except OSError as error:
+            raise StorageError(f"{path} cannot be written: {error}") from None
 
 
 def remove_folder(path: str) -> None:
@@ -138,7 +165,7 @@ def beside(path: str, name: str) -> str:
 
 def without_links(path: str) -> str:
     """A path without symbolic links; an address as it is."""
-    return path if is_remote(path) else os.path.realpath(_files_at(path)[1])
+    return path if is_remote(path) else os.path.realpath(path_text(path))
 
 
 def is_within(path: str, other: str) -> bool:
@@ -179,16 +206,18 @@ def publish_files(written: Sequence[str], whole: str, target: str, overwrite: bo
 def _replace_folder(files: Any, folder: str, target: str, overwrite: bool) -> None:
     """Rename a folder to the target; what was there stays unless that succeeds. Without `overwrite` only an empty
     folder may be there: then the system refuses to rename."""
-    before = f"{folder}.before"  # it is removed with the scratch folder
+    start, _, last = target.rpartition("/")
+    before = f"{start}/.{last}.replaced-{uuid.uuid4().hex[:12]}"
     try:
-        if overwrite and exists(target):
-            files.move(target, before)
         try:
+            if overwrite and exists(target):
+                files.move(target, before)
             files.move(folder, target)
         except BaseException:
             if exists(before) and not exists(target):
                 files.move(before, target)
             raise
+        remove_folder(before)
     except OSError as error:
         raise StorageError(f"{target} cannot be written: {error}") from None
 
@@ -224,16 +253,16 @@ def parquet_files(path: str) -> list[Found]:
             for part in rest.split("/")
         )
         if entry.type == FileType.File and not hidden and entry.size:
-            found.append(Found(below(path, rest), entry.size))
+            # Arrow decodes addresses, and fsspec does not.
+            is_plain = not is_remote(path) or isinstance(files, PyFileSystem)
+            found.append(Found(below(path, rest if is_plain else quote(rest, _PLAIN)), entry.size))
     return found
 
 
 def _files_at(path: str) -> tuple[Any, str]:
     """The file system of a path or address, and the name there."""
-    if path.startswith("file:"):  # Spark writes one slash after it
-        return LocalFileSystem(), f"/{path.removeprefix('file:').lstrip('/')}"
     if not is_remote(path):
-        return LocalFileSystem(), path
+        return LocalFileSystem(), path_text(path)
     return file_system(re.sub("^s3[an]://", "s3://", path))  # Spark's schemes for S3
 
 

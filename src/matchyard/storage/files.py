@@ -19,6 +19,7 @@ import math
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -75,13 +76,23 @@ class Saved(NamedTuple):
 # -------------------------------------------------------------------- writing
 
 
+def file_below(folder: Path, name: str) -> Path:
+    """The path of a file, whose folders below `folder` are made. `folder` itself has to be there: a task that
+    still runs when its build has failed does not bring it back."""
+    at = folder
+    for part in name.split("/")[:-1]:
+        at /= part
+        with suppress(FileExistsError):
+            at.mkdir()
+    return folder / name
+
+
 class _Hashed(io.RawIOBase):
     """A file to write to, with the size and SHA-256 of its content."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder, self._name = folder, name
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        self._file = (folder / name).open("wb")
+        self._file = file_below(folder, name).open("wb")
         self._hash = hashlib.sha256()
         self.size_bytes = 0
 

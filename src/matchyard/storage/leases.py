@@ -36,7 +36,7 @@ _REQUESTS = 16  # leases of an object store that are read at a time
 _log = logging.getLogger("matchyard")
 
 
-def take(path: Any, version: str, holder: str, seconds: float = LEASE_S) -> None:
+def take(path: Any, version: str, holder: str, seconds: float) -> None:
     """Write a lease, or prolong it."""
     write_small(path, f"leases/{version}-{holder}", f"{time.time() + seconds:.0f}\n")
 
@@ -48,8 +48,9 @@ def leased(path: Any) -> set[str]:
     for name, ends in zip(names, _ends(path, names), strict=True):
         if ends >= now:
             versions.add(name.partition("-")[0])
-        elif ends < now - LEASE_S:  # its holder may be about to renew it
-            _remove(path, f"leases/{name}")
+        elif not ends >= now - LEASE_S:  # until then its holder may be about to renew it
+            with suppress(OSError):  # of somebody else, who may be alone in removing it
+                _remove(path, f"leases/{name}")
     return versions
 
 
@@ -143,15 +144,15 @@ def release(lease: Lease) -> None:
     _process.held.discard(lease)
 
 
-def renew(lease: Lease) -> None:
+def renew(lease: Lease, seconds: float = LEASE_S) -> None:
     """Write a lease, unless its holder or one of its tasks wrote it a short while ago."""
     written, now = _this_process().written, time.monotonic()
     if now - written.get(lease.file, -LEASE_S) < _RENEW_S / 2:
         return
+    written[lease.file] = now  # also if it fails, which is likely to happen again at once
     try:
-        if is_remote(lease.path) or _end(*lease.file) < time.time() + LEASE_S - _RENEW_S:
-            take(lease.path, lease.version, lease.holder)
-        written[lease.file] = now
+        if is_remote(lease.path) or _end(*lease.file) < time.time() + seconds - _RENEW_S:
+            take(lease.path, lease.version, lease.holder, seconds)
     except Exception as error:  # of any store: a reader goes on without a lease
         _log.info("no lease of version %s of %s: %s", lease.version, lease.path, error)
 
@@ -181,8 +182,11 @@ def write_small(path: Any, name: str, text: str) -> None:
         Remote(path).write(name, text.encode())
         return
     folder, _, last = name.rpartition("/")
-    file = Contents(local_path(path)).folder(folder) / last
-    file.parent.mkdir(exist_ok=True)
+    root = local_path(path)
+    file = Contents(root).folder(folder) / last
+    if not file.parent.exists():
+        file.parent.mkdir(exist_ok=True)
+        file.parent.chmod(root.stat().st_mode & 0o7777)  # who may write to the index may do so here
     descriptor, draft = tempfile.mkstemp(prefix=".", dir=file.parent)
     try:
         with os.fdopen(descriptor, "w") as target:

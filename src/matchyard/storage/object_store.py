@@ -19,11 +19,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pyarrow.fs import FileSelector, FileType
+from pyarrow.fs import FileSelector, FileType, PyFileSystem
 
 from matchyard.errors import StorageError
 from matchyard.storage import MANIFEST_BYTES, File, is_version, needed, parse_manifest
-from matchyard.storage.file_places import file_system, path_text
+from matchyard.storage.file_places import file_system, path_text, remove_abandoned
 
 try:
     import fcntl
@@ -33,6 +33,7 @@ except ImportError:  # not a POSIX system: a file may be fetched twice there
 CURRENT_BYTES = 64  # a longer file CURRENT is damaged
 _CACHED_VERSIONS = 2  # of one index, on one machine
 _CLAIM_S = 3600.0  # for moving the files of a version, and how long a killed writer is in the way
+_ABANDONED_S = 86_400.0  # files of a version that was not finished, without writes for so long
 _CACHED_DRAFTS = 16  # vocabularies and routes of unpublished versions
 
 
@@ -69,9 +70,14 @@ class Remote:
             raise StorageError(f"{self.below(name)} has more than {most} bytes: it is damaged")
         return data
 
-    def content(self, name: str) -> Any:
-        """The bytes of a file of any size."""
+    def has(self, name: str) -> bool:
+        """True if there is such a file."""
+        return bool(self._files.get_file_info(self._at(name)).type == FileType.File)
+
+    def content(self, name: str, start: int = 0) -> Any:
+        """The bytes of a file of any size, from one on."""
         with self._files.open_input_file(self._at(name)) as source:
+            source.seek(start)
             return source.read_buffer()
 
     def write(self, name: str, data: bytes) -> None:
@@ -90,7 +96,9 @@ class Remote:
                 shutil.copyfileobj(source, to, 1 << 22)
 
     def names(self, name: str = "") -> list[str]:
-        """The names of all files below a folder."""
+        """The names of all files below a folder, also those that others have just written."""
+        if isinstance(self._files, PyFileSystem):
+            self._files.handler.fs.invalidate_cache()
         selector = FileSelector(self._at(name), allow_not_found=True, recursive=True)
         paths = [
             info.path for info in self._files.get_file_info(selector) if info.type == FileType.File
@@ -237,6 +245,7 @@ class Remote:
                     "now: another writer was faster, build again"
                 )
             number = int(current)
+            remove_abandoned(self.below("versions/any"), ".writing-", _ABANDONED_S)
             for left in [old for old in self.versions() if int(old) > number]:  # of a killed writer
                 self.remove(f"versions/{left}")
             version = f"{number + 1:04}"

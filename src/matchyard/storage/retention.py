@@ -6,11 +6,12 @@ import json
 import logging
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from matchyard.errors import StorageError, UsageError
-from matchyard.storage import is_version
+from matchyard.storage import MANIFEST_BYTES, is_version
 from matchyard.storage.file_places import is_remote, local_path
 from matchyard.storage.leases import leased, read_small, shorten, take, write_small
 from matchyard.storage.object_store import Remote
@@ -39,7 +40,10 @@ def retain(path: Any, versions: int = 2, seconds: float = 0.0) -> None:
     >>> retention_of(path)
     Retention(versions=5, seconds=86400.0)
     """
-    if not is_remote(path) and not (local_path(path) / "CURRENT").exists():
+    has_current = (
+        Remote(path).has("CURRENT") if is_remote(path) else (local_path(path) / "CURRENT").exists()
+    )
+    if not has_current:
         raise UsageError(f"{path} is no index: it has no file CURRENT")
     is_number = hasattr(versions, "__index__") and hasattr(seconds, "__float__")
     if not is_number or versions < 1 or not 0 <= seconds < 1 << 40:
@@ -77,7 +81,7 @@ def version_folders(root: Path) -> list[Path]:
 
 
 def tidy(path: Any, version: str) -> None:
-    """Remove the versions before a new one that nobody needs any more."""
+    """Remove the versions before a new one that no rule, lease or stream keeps."""
     try:
         keep, seconds = retention_of(path)
         remote = Remote(path) if is_remote(path) else None
@@ -91,10 +95,29 @@ def tidy(path: Any, version: str) -> None:
         if remote is None:
             _remove_old(local_path(path), stale)
             return
-        for number in set(stale) - leased(path):
-            remote.remove(f"versions/{number}")
+        _remove_remote(path, remote, stale)
     except (OSError, ValueError) as error:  # the new version is published nevertheless
         _log.warning("old versions of %s stay: %s", path, error)
+
+
+def _remove_remote(path: Any, remote: Remote, versions: Sequence[str]) -> None:
+    """Remove versions of an object store without a lease.
+
+    They lose their manifests before leases are read again. A reader takes a lease before it looks for the
+    manifest. So either the writer or the reader notices the other.
+    """
+    manifests, free = {}, set(versions) - leased(path)
+    for number in free:
+        name = f"versions/{number}/manifest.json"
+        with suppress(FileNotFoundError):  # of a removal that was interrupted
+            manifests[number] = remote.read(name, MANIFEST_BYTES)
+        remote.remove_file(name)
+    needed = leased(path) if free else set()
+    for number in free:
+        if number in needed and number in manifests:
+            remote.write(f"versions/{number}/manifest.json", manifests[number])
+        elif number not in needed:
+            remote.remove(f"versions/{number}")
 
 
 def _remove_old(root: Path, versions: Sequence[str]) -> None:
@@ -108,9 +131,11 @@ def _remove_old(root: Path, versions: Sequence[str]) -> None:
     hidden = [number for number in versions if number not in needed]
     for number in hidden:
         (folders / number).rename(folders / f".old-{number}")
-    needed = in_use(root) | leased(root)
-    for number in hidden:
-        if number in needed:
+    needed = set(hidden)  # unless it is known which of them are
+    try:
+        needed = in_use(root) | leased(root)
+    finally:
+        for number in needed & set(hidden):
             (folders / f".old-{number}").rename(folders / number)
-        else:
-            shutil.rmtree(folders / f".old-{number}", ignore_errors=True)
+    for number in set(hidden) - needed:
+        shutil.rmtree(folders / f".old-{number}", ignore_errors=True)

@@ -27,13 +27,14 @@ from matchyard.storage import (
     File,
     Saved,
     Verify,
+    applied_in,
     is_version,
     load_version,
     read_manifest,
     sync_folder,
     write_manifest,
 )
-from matchyard.storage.file_places import is_remote, local_path
+from matchyard.storage.file_places import is_remote, local_path, path_text
 from matchyard.storage.leases import Lease, hold, release
 from matchyard.storage.object_store import CURRENT_BYTES, Remote, open_lock
 from matchyard.storage.retention import tidy, version_folders
@@ -231,6 +232,7 @@ class _LockedVersion:
     def _locked(self) -> Path | None:
         """The folder of the next version; None if a writer that failed has removed the lock meanwhile."""
         root = self._root
+        self._above = [above for above in root.parents if not above.exists()]
         if root.exists() and not (root / "CURRENT").exists() and not _is_unfinished(root):
             raise StorageError(f"{root} exists and is not a Matchyard index; choose another path")
         versions = Contents(root).folder("versions")
@@ -268,7 +270,8 @@ class _LockedVersion:
         with suppress(OSError):  # a folder with other files stays
             (self._root / "versions").rmdir()
             (self._root / ".lock").unlink()
-            self._root.rmdir()
+            for folder in (self._root, *self._above):
+                folder.rmdir()
 
 
 def _is_unfinished(root: Path) -> bool:
@@ -301,12 +304,12 @@ def readable(folder: Any, files: Sequence[File]) -> Path:
     return Remote(folder).fetch_files(files)
 
 
-def scratch_bytes(folder: Any, name: str) -> NDArray[np.uint8]:
-    """The content of a file of an unfinished version: mapped, or fetched from an object store. It can be
-    changed in memory."""
+def scratch_bytes(folder: Any, name: str, start: int = 0) -> NDArray[np.uint8]:
+    """The content of a file of an unfinished version from a byte on: mapped, or fetched from an object store. It
+    can be changed in memory."""
     if is_remote(folder):
-        return np.frombuffer(bytearray(Remote(folder).content(name)), np.uint8)
-    return np.memmap(local_path(folder) / name, np.uint8, "c")
+        return np.frombuffer(bytearray(Remote(folder).content(name, start)), np.uint8)
+    return np.memmap(local_path(folder) / name, np.uint8, "c", start)
 
 
 def adopt(folder: Any, files: Sequence[File]) -> list[File]:
@@ -337,6 +340,21 @@ def carry(path: AnyPath, version: str, folder: Any, files: Sequence[File]) -> No
             shutil.copyfile(source / file.name, target / file.name)
 
 
+def identity(path: AnyPath) -> str:
+    """The same text for all spellings of a path."""
+    return path_text(path) if is_remote(path) else os.path.realpath(local_path(path))
+
+
+def refuse_stale(path: AnyPath, applied: Mapping[str, int]) -> None:
+    """Refuse to publish what was opened before changes of a source came, which would be lost."""
+    for source, number in applied_in(manifest_of(path, current_version(path))).items():
+        if number > applied.get(source, -1):
+            raise StorageError(
+                f"{path} has got changes since it was opened, {source!r} up to {number}, which would "
+                "be lost: open it again, and repeat yours"
+            )
+
+
 def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequence[File]) -> str:
     """Make a written folder the current version; returns its number."""
     with writable(folder) as local:
@@ -353,6 +371,7 @@ def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequ
     older = version_folders(root)
     version = f"{int(older[-1].name) + 1 if older else 1:04}"
     folder.rename(root / "versions" / version)
+    shutil.rmtree(root / "versions" / version / SCRATCH, ignore_errors=True)  # of late tasks
     sync_folder(root / "versions")
     line = root / "CURRENT.new"
     line.unlink(missing_ok=True)

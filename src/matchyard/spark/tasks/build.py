@@ -57,11 +57,7 @@ def _named(error: ParseError, rows: pa.Table, plan: shards.Plan) -> ParseError:
         try:
             shards.check(rows.column(0).slice(row, 1), plan)
         except ParseError as reparsed:
-            reason = str(reparsed).removeprefix("row 0")  # "row 0 is null", "row 0: column 3: …"
-            key = rows.column(1)[row].as_py()
-            if not reason.startswith((" ", ":")):
-                reason = f": {reason}"
-            return reparsed.saying(f"a subscription of key {key!r}{reason}")
+            return shards.of_key(reparsed, rows.column(1)[row].as_py())
         except UsageError:  # of the algorithm; `stage` reads all rows before it is asked
             continue
     return error

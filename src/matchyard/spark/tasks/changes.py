@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from matchyard.errors import ParseError
 from matchyard.spark.tasks.notes import noted
 
 Batches = Iterator[pa.RecordBatch]
-DELETE, REPLACE, INSERT = range(3)  # of one moment, in this order
+REMOVE, DELETE, REPLACE, INSERT = range(4)  # of one moment, in this order
 
 
 def net_changes(plan: shards.Plan, names: list[str], batches: Batches) -> Batches:
@@ -46,65 +46,83 @@ def _first_of_last_key(keys: pa.ChunkedArray) -> int:
 
 
 def _netted(index: Any, rows: pa.Table, names: list[str]) -> Batches:
+    """The net changes of whole keys."""
     keys, subscriptions, operations = (column.combine_chunks() for column in rows.columns)
     operation = np.asarray(operations)
     codes = np.asarray(keys.dictionary_encode().indices)
     starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
     lengths = np.diff(np.r_[starts, len(codes)])
-    first_of_single = starts[lengths == 1]
-    removed, wiped, added = [], [], []
-    alone = operation[first_of_single]
-    removed.append(first_of_single[alone == DELETE])  # without a subscription: all of the key
-    wiped.append(first_of_single[alone == REPLACE])
-    added.append(first_of_single[alone != DELETE])
-    several = starts[lengths > 1]
-    for start, length in zip(several.tolist(), lengths[lengths > 1].tolist(), strict=True):
-        some = range(start, start + length)
-        for to, numbers in zip(
-            (removed, wiped, added),
-            _of_key(index, keys, subscriptions, operation, some),
-            strict=True,
-        ):
-            to.append(np.array(numbers, np.int64))
-    remove, wipe, add = (np.concatenate(parts) for parts in (removed, wiped, added))
+    alone = starts[lengths == 1]
+    of_one = _OfKeys(
+        removed=alone[operation[alone] == REMOVE],
+        deleted=alone[operation[alone] == DELETE],
+        wiped=alone[operation[alone] == REPLACE],
+        added=alone[operation[alone] >= REPLACE],
+    )
+    several = np.flatnonzero(np.repeat(lengths > 1, lengths))
+    values = _values(index, keys.take(pa.array(several)), subscriptions.take(pa.array(several)))
+    of_several = _OfKeys([], [], [], [])
+    first = 0
+    for length in lengths[lengths > 1].tolist():
+        some = range(first, first + length)
+        _net_key(
+            [several[row] for row in some], [values[row] for row in some], operation, of_several
+        )
+        first += length
     nothing = pa.nulls(len(keys), subscriptions.type)
-    for column, chosen, change in (
-        (subscriptions, remove, "remove"),
-        (nothing, wipe, "remove"),
-        (subscriptions, add, "add"),
+    for column, number, change in (
+        (subscriptions, 0, "remove"),
+        (subscriptions, 1, "delete"),
+        (nothing, 2, "remove"),
+        (subscriptions, 3, "add"),
     ):
-        at = pa.array(chosen, pa.int64())
+        at = pa.array(np.concatenate([of_one[number], np.array(of_several[number], np.int64)]))
         columns = [column.take(at), keys.take(at), pa.repeat(change, len(at))]
         yield pa.RecordBatch.from_arrays(columns, names)
 
 
-def _of_key(
-    index: Any, keys: pa.Array, subscriptions: pa.Array, operation: Any, rows: range
-) -> tuple[list[int], list[int], list[int]]:
-    """Rows of one key: subscriptions to remove, one row if all are to be removed, and rows to add."""
+class _OfKeys(NamedTuple):
+    """Rows of a feed whose subscriptions are removed, deleted once or added, or whose keys lose all."""
+
+    removed: Any
+    deleted: Any
+    wiped: Any
+    added: Any
+
+
+def _net_key(rows: list[int], values: list[Any], operation: Any, net: _OfKeys) -> None:
+    """The net changes of one key. A deletion takes back an addition, if there is one before it."""
     removed: dict[Any, int] = {}
+    deleted: list[int] = []
     wiped: list[int] = []
     added: dict[Any, list[int]] = {}
-    for row in rows:
-        value = _value(index, keys, subscriptions, row)
-        if operation[row] == REPLACE or value is None:
-            removed, wiped, added = {}, [row], {}
-        elif operation[row] == DELETE:
-            removed[value] = row
+    is_new = False  # nothing that the key had before is left
+    for row, value in zip(rows, values, strict=True):
+        what = operation[row]
+        if what == REPLACE or value is None:
+            removed, deleted, wiped, added, is_new = {}, [], [row], {}, True
+        elif what == REMOVE:
             added.pop(value, None)
-        if operation[row] != DELETE:
+            removed.setdefault(value, row)
+        elif what == DELETE:
+            if added.get(value):
+                added[value].pop()
+            elif not is_new and value not in removed:
+                deleted.append(row)
+        if what >= REPLACE:
             added.setdefault(value, []).append(row)
-    return list(removed.values()), wiped, [row for some in added.values() for row in some]
+    net.removed.extend(() if is_new else removed.values())
+    net.deleted.extend(deleted)
+    net.wiped.extend(wiped)
+    net.added.extend(row for some in added.values() for row in some)
 
 
-def _value(index: Any, keys: pa.Array, subscriptions: pa.Array, row: int) -> Any:
-    """The meaning of a subscription, however it is written; None if there is none."""
-    if not subscriptions[row].is_valid:
-        return None
+def _values(index: Any, keys: pa.Array, subscriptions: pa.Array) -> list[Any]:
+    """The meanings of subscriptions, however they are written; None where there is none."""
+    there = subscriptions.is_valid()
     try:
-        return index.parse_column(subscriptions.slice(row, 1))[0]
+        parsed = shards.parsed(index, subscriptions.filter(there), keys.filter(there))
     except ParseError as error:
-        reason = str(error).removeprefix("row 0")
-        if not reason.startswith((" ", ":")):
-            reason = f": {reason}"
-        raise noted(error.saying(f"a subscription of key {keys[row].as_py()!r}{reason}")) from None
+        raise noted(error) from None
+    values = iter(parsed)
+    return [next(values) if is_there else None for is_there in there.to_pylist()]

@@ -18,6 +18,7 @@ from matchyard.errors import StorageError, UsageError
 from matchyard.spark.devices import gpu_for, opened_on
 
 Batches = Iterator[pa.RecordBatch]
+_FOLLOWING_S = 1200.0  # for a micro-batch, and its replay
 _OPEN = 4  # indexes or shards that a worker keeps open
 
 
@@ -28,7 +29,7 @@ class MatchJob(NamedTuple):
     version: str  # when the plan was made
     names: list[str]  # of the output columns
     string_keys: bool
-    lease: shards.Lease | None = None  # of a batch job
+    holder: str = ""  # of the leases that tasks renew
     streaming: bool = False
     follow: bool = False  # each micro-batch uses the version that is current when it begins
     record: str | None = None  # folder that records these versions, instead of the index
@@ -47,14 +48,18 @@ class MatchJob(NamedTuple):
 
 def with_version(job: MatchJob, batches: Batches) -> tuple[str, Batches]:
     """The version for all tasks of a micro-batch, and the batches without the column of its moment."""
+    version, batches = _version_for(job, batches)
+    return version, _renewing(job, version, batches)
+
+
+def _version_for(job: MatchJob, batches: Batches) -> tuple[str, Batches]:
     if not job.streaming:
-        return job.version, _renewing(job, batches)
+        return job.version, batches
     context = TaskContext.get()
     stream = context.getLocalProperty("sql.streaming.queryId")
     batch = context.getLocalProperty("streaming.sql.batchId")
     if stream is not None and batch is not None:
-        version = _version_of(job, stream, int(batch))
-        return version, (_without_stamp(one) for one in batches) if job.stamped else batches
+        return _version_of(job, stream, int(batch)), batches
     if not job.follow:
         return job.version, batches
     # Over Connect, tasks of foreachBatch have neither property.
@@ -63,20 +68,21 @@ def with_version(job: MatchJob, batches: Batches) -> tuple[str, Batches]:
         return job.version, iter(())
     if not job.stamped:
         raise UsageError("follow=True works in a running stream, and this task is not part of one")
-    version = _version_of(job, "", first.column(-2)[0].as_py())
-    return version, (_without_stamp(one) for one in chain([first], batches))
+    return _version_of(job, "", first.column(-2)[0].as_py()), chain([first], batches)
 
 
-def _renewing(job: MatchJob, batches: Batches) -> Batches:
+def _renewing(job: MatchJob, version: str, batches: Batches) -> Batches:
+    """The batches without the moment of their micro-batch, while the lease is renewed."""
     for batch in batches:
-        renew(job)
-        yield batch
+        renew(job, version)
+        yield batch.remove_column(batch.num_columns - 2) if job.stamped else batch
 
 
-def renew(job: MatchJob) -> None:
-    """Renew the lease of a batch job, now and then."""
-    if job.lease is not None:
-        shards.renew(job.lease)
+def renew(job: MatchJob, version: str) -> None:
+    """Renew the lease of a version, now and then. A stream that follows needs each for a short time."""
+    if job.holder:
+        lease = shards.Lease(job.path, version, job.holder)
+        shards.renew(lease, _FOLLOWING_S if job.follow else shards.LEASE_S)
 
 
 def _version_of(job: MatchJob, stream: str, batch: int) -> str:
@@ -88,10 +94,6 @@ def _version_of(job: MatchJob, stream: str, batch: int) -> str:
         return shards.version_of_batch(job.path, stream, batch, job.record, job.version)
     except (OSError, StorageError):
         return job.version
-
-
-def _without_stamp(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch.remove_column(batch.num_columns - 2)
 
 
 _opened: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
@@ -125,7 +127,7 @@ def open_index(path: str, version: str, device: str, shard: int | None = None) -
 
 def open_for(job: MatchJob, version: str, shard: int | None = None) -> Any:
     """The same, refused if its keys have another type than the plan."""
-    renew(job)
+    renew(job, version)
     index = open_index(job.path, version, job.device, shard)
     if index.info()["keys"] == ("int" if job.string_keys else "str"):
         raise UsageError(

@@ -51,7 +51,7 @@ def _matched(job: FilesJob, number: int) -> pa.RecordBatch:
         pq.ParquetWriter(file, job.written, use_dictionary=texts) as writer,
     ):
         for ids, events in _events(job, number):
-            renew(job.match)
+            renew(job.match, job.match.version)
             n_events += len(events)
             for rows in matched(index, layout, ids, events):
                 writer.write_batch(rows.cast(job.written))
