@@ -154,6 +154,170 @@ def test_a_finite_pattern_finds_what_the_regular_expression_finds(
     assert any(map(is_at, found.texts)) == expected
 
 
+FIELDS = [  # key and value of a selection, values of the field that match, and values that do not
+    ("c|re", "UNC[12]", ["xUNC1"], ["unc1"]),
+    ("c|re", "(?i)UNC[12]", ["xunc2"], ["UNC3"]),
+    ("c|re|i", "UNC[12]", ["xunc2"], ["UNC3"]),
+    ("c|re", r"a\*\?\\b", ["xa*?\\b"], ["axxb", "ax\\b"]),
+    ("c|re", "^foo$", ["foo", "foo\n"], ["foo\nx", "xfoo", "foox"]),
+    ("c|windash|contains", "/u:x", ["a -u:x", "a /u:x", "a –u:x"], ["a u:x"]),
+    ("c|windash|contains", "-u", ["a /u", "a -u"], ["au"]),
+    ("c|wide|base64", "ab", ["YQBiAA=="], ["YWI="]),
+    ("c|utf16be|base64", "ab", ["AGEAYg=="], ["YQBiAA=="]),
+    ("c|base64offset|contains", "abc", ["YWJj", "IGFiY3", "ICBhYmM"], ["YWJk", "IGFiZA", "YXYZ"]),
+    ("c|base64offset|contains", "ab", ["YWI", "IGFi", "ICBhY"], ["YXo", "IGFh", "ICBhd", "hX"]),
+    ("c|windash|base64offset|contains", "-ab", ["LWFi", "L2Fi"], ["K2Fi"]),
+    ("c|contains", 46, [46, "x46y"], [4624, "4 6"]),
+    ("c|contains", "46", ["x46y"], [46, 4624]),
+    ("c", "4624", ["4624", 4624], ["14624", 46240]),
+    ("c", "-1", ["-1", -1], [1]),
+    ("c", "1.5", ["1.5", 1.5], [1, "1.50"]),
+    ("c", "1.50", ["1.50"], [1.5]),
+    ("c", "True", ["TRUE", True], [1, False, "yes"]),
+    ("c", False, [False, "False"], [0, True]),
+    ("c", "*", ["", 0, "x", False], [None]),
+    ("c|contains", "", ["x"], [None]),
+    ("c", None, [None], ["", 0]),
+    ("c", [None, "a"], [None, "A"], ["b"]),
+    ("c|gte", "4700", [4700, 4701.5], [4699, "4800"]),
+    ("c|lt", -1.5, [-2], [-1.5, 0]),
+    ("c|exists", "no", [], ["", None, 1]),
+    ("c|exists", True, ["", None, 1], []),
+    ("c|cidr", "10.0.0.0/8", ["10.1.2.3"], ["11.0.0.1"]),
+    ("c|cased|startswith", "Ab", ["Abc"], ["abc"]),
+    ("c|contains|all", ["a", "b"], ["xAyB"], ["a", "b"]),
+    ("c", r"C:\\*\x?".replace("?", r"\?"), [r"C:\any\x?"], [r"C:\any\xy"]),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "right", "wrong"), FIELDS)
+def test_a_field_means_what_sigma_says(
+    tmp_path: Path, key: str, value: Any, right: list[Any], wrong: list[Any]
+) -> None:
+    index = index_of(tmp_path, {key: value})
+    for one in right:
+        assert index.match_one(json.dumps({"c": one})) == ["1"], one
+    for one in wrong:
+        assert index.match_one(json.dumps({"c": one})) == [], one
+
+
+@pytest.mark.parametrize(
+    ("selection", "reason"),
+    [
+        ({"c|startswith|endswith": "a"}, "modifiers startswith|endswith"),
+        ({"c|re|startswith": "a"}, "modifiers re|startswith"),
+        ({"c|base64offset|windash|contains": "-a"}, "modifiers base64offset|windash|contains"),
+        ({"c|cased|gte": 1}, "modifiers cased|gte"),
+        ({"c|contains|i": "a"}, "modifiers contains|i"),
+        ({"c|wide": "a"}, "encoded value"),
+        ({"c|gte": "high"}, "comparison with a text"),
+        ({"c|gte": True}, "comparison with a text"),
+        ({"c|exists": [False]}, "value of exists"),
+        ({"c|re": "a.*b"}, "regular expression"),
+        ({"c": "a?b"}, "wildcard for one character"),
+        ({"c|fieldref": "d"}, "comparison of two fields"),
+        ({"c|nearly": "d"}, "modifier 'nearly'"),
+    ],
+)
+def test_what_cannot_be_said_is_left_with_its_reason(
+    tmp_path: Path, selection: dict[str, Any], reason: str
+) -> None:
+    (tmp_path / "rule.yml").write_text(json.dumps(rule(selection)))
+    assert [one.reason for one in my.sigma(tmp_path / "rule.yml").left] == [reason]
+
+
+def test_values_of_placeholders_are_alternatives_also_where_all_have_to_hold(
+    tmp_path: Path,
+) -> None:
+    values = {"A": {"x", "y"}, "B": {"z": 1}.keys()}
+    index = index_of(tmp_path, {"c|contains|all|expand": ["%A%", "%B%", None]}, placeholders=values)
+    assert index.match_one({"c": "x"}) == []
+    index = index_of(tmp_path, {"c|contains|all|expand": ["%A%", "%B%"]}, placeholders=values)
+    found = [index.match_one({"c": text}) for text in ("x z", "zy", "x y", "z")]
+    assert found == [["1"], ["1"], [], []]
+
+
+def test_rules_of_one_id_or_of_none_stay_apart(tmp_path: Path) -> None:
+    one, other = (
+        f"title: {title}\ndetection: {{s: {{a: {title}}}, condition: s}}\n" for title in ("x", "y")
+    )
+    (tmp_path / "none.yml").write_text(f"{one}---\n{other}")
+    for number in (1, 2):
+        (tmp_path / f"same{number}.yml").write_text(f"id: same\n{one}")
+    found = my.sigma(tmp_path)
+    index = found.index()
+    assert sorted(index.match_one({"a": "x"})) == ["none.yml", "same"]
+    assert index.match_one({"a": "y"}) == ["none.yml#1"]
+    assert [left.reason for left in found.left] == ["its id is that of a rule in same1.yml"]
+
+
+def test_collections_with_actions_and_filters_are_left(tmp_path: Path) -> None:
+    (tmp_path / "global.yml").write_text(
+        "action: global\ndetection: {s: {a: 1}, condition: s}\n---\ndetection: {t: {b: 1}}\n"
+    )
+    (tmp_path / "filter.yml").write_text("title: F\nid: f\nfilter: {rules: [x], s: {a: 1}}\n")
+    found = my.sigma(tmp_path)
+    assert found.rules == ()
+    reasons = [left.reason for left in found.left]
+    assert sorted(reasons) == [
+        "collection with actions",
+        "collection with actions",
+        "filter of rules",
+    ]
+
+
+def test_rules_for_logs_of_other_products_can_be_left_out(tmp_path: Path) -> None:
+    for name, source in (("w", "{product: windows, service: security}"), ("z", "{product: zeek}"),
+                         ("p", "{category: proxy}"), ("n", "null")):  # fmt: skip
+        text = f"id: {name}\nlogsource: {source}\ndetection: {{s: {{a: 1}}, condition: s}}\n"
+        (tmp_path / f"{name}.yml").write_text(text)
+    assert {rule.id for rule in my.sigma(tmp_path).rules} == set("wzpn")
+    found = my.sigma(tmp_path, product="windows")
+    assert {rule.id for rule in found.rules} == set("wpn")
+    [row] = [row for row in found.table().to_pylist() if row["id"] == "w"]
+    assert (row["product"], row["category"], row["service"]) == ("windows", "", "security")
+    out = tmp_path / "out.index"
+    words = ["build", "sigma", str(tmp_path), "-o", str(out), "--product", "zeek"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert sorted(key for key, _ in my.open(out).items()) == ["n", "p", "z"]
+
+
+def test_the_table_of_rules_has_those_of_earlier_versions(tmp_path: Path) -> None:
+    def save(*names: str) -> dict[str, bool]:
+        folder = tmp_path / "-".join(names)
+        folder.mkdir()
+        for name in names:
+            (folder / f"{name}.yml").write_text(
+                f"id: {name}\ndetection: {{s: {{a: 1}}, condition: s}}\n"
+            )
+        my.sigma(folder).save(tmp_path / "a.index")
+        rows = pq.read_table(tmp_path / "a.index/rules.parquet").to_pylist()
+        return {row["id"]: row["current"] for row in rows}
+
+    assert save("a", "b") == {"a": True, "b": True}
+    assert save("b", "c") == {"a": False, "b": True, "c": True}
+    assert save("a") == {"a": True, "b": False, "c": False}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["sigma", "RULES", "--algorithm", "sff"], "--algorithm is not for sigma"),
+        (["sigma", "RULES", "--placeholder", "x"], "expected NAME=value"),
+        (["tags", "RULES", "--product", "windows"], "--product is not for tags"),
+        (["sigma", "RULES", "--bad", "nowhere/left.jsonl"], "No such file"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    folder: Path, tmp_path: Path, words: list[str], told: str
+) -> None:
+    given = [str(folder) if word == "RULES" else word for word in words]
+    done = CliRunner().invoke(app, ["build", *given, "-o", str(tmp_path / "a.index")])
+    assert done.exit_code != 0
+    assert told in done.output + repr(done.exception)
+    assert not (tmp_path / "a.index").exists()
+
+
 ODD = [
     "detection: {s: {a: 1}, condition: 1}", "detection: {s: {a: 1}, condition: true}",
     "detection: {1: {a: 1}, condition: 1 of them}", "detection: {s: {a|lt: 2020-01-01}, condition: s}",

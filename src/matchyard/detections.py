@@ -94,6 +94,8 @@ def sigma(
     >>> index.match_one({"Image": "C:/Windows/WHOAMI.EXE"})
     ['7ef7']
     """
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        raise UsageError(f"not a path of Sigma rules: {path!r}; expected e.g. 'rules/'")
     products = (product,) if isinstance(product, str) else tuple(product)
     rules, left = language.read(Path(os.fspath(path)), placeholders, products)
     if not rules and not left:

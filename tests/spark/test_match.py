@@ -202,7 +202,7 @@ def test_what_is_wrong_is_said_when_the_plan_is_made(spark, index, tmp_path):
     for given, message in [
         ({"event": "tag"}, "no column 'tag' for the events; found: id, tags"),
         ({"event": "id"}, "column 'id' is bigint; events of engine 'tags' are array<string>"),
-        ({"id": "tweet"}, "no column 'tweet' for the names of events"),
+        ({"id": "tweet"}, "no column 'tweet' for the ids of events"),
         ({"strategy": "fast"}, "strategy is 'fast'; expected one of: auto, replicated, sharded"),
         ({"output": "rows"}, "output is 'rows'"),
         ({"bad": "drop"}, "bad is 'drop'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -66,6 +67,12 @@ def build(
             "needed."
         ),
     ] = None,
+    placeholder: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="For sigma: NAME=value, a value of a placeholder in rules; as often as needed."
+        ),
+    ] = None,
     format: Format = None,
 ) -> None:
     """Build an index from a file of subscriptions and save it.
@@ -76,8 +83,11 @@ def build(
     from matchyard.cli.rows import located, rows_of
 
     if engine == "sigma":
-        build_sigma(subscriptions, output, product or [], bad)
+        others = {"column": column, "algorithm": algorithm, "option": option, "format": format}
+        refuse_others("sigma", others)
+        build_sigma(subscriptions, output, product or [], placeholder or [], bad)
         return
+    refuse_others(engine, {"product": product, "placeholder": placeholder})
     index = my.create(engine, algorithm, read_options(option))
     done = 0
     column = column or index.subscription_column
@@ -99,19 +109,33 @@ def build(
     )
 
 
-def build_sigma(rules: str, output: Path, products: list[str], bad: Path | None) -> None:
+def refuse_others(engine: str, options: Mapping[str, object]) -> None:
+    """Refuse options that this engine does not have."""
+    for name, value in options.items():
+        if value is not None:
+            raise typer.BadParameter(f"--{name} is not for {engine}")
+
+
+def build_sigma(
+    rules: str, output: Path, products: list[str], placeholders: list[str], bad: Path | None
+) -> None:
     """Build an index of Sigma rules, and say which ones are left out, by reason."""
-    import json
     from collections import Counter
 
     import matchyard as my
 
-    found = my.sigma(rules, product=products)
-    progress("compiling")
-    found.save(output)
+    values: dict[str, list[str]] = {}
+    for text in placeholders:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{text!r} is no placeholder; expected NAME=value")
+        values.setdefault(name, []).append(value)
+    found = my.sigma(rules, values, products)
     if bad is not None:
         lines = [json.dumps(rule._asdict(), ensure_ascii=False) + "\n" for rule in found.left]
         bad.write_text("".join(lines))
+    progress("compiling")
+    found.save(output)
     summary(f"{output}: {len(found.rules):,} rules, described in {output}/rules.parquet")
     reasons = Counter(rule.reason.partition(" %")[0] for rule in found.left)
     if reasons:

@@ -18,6 +18,7 @@ import matchyard as my
 from matchyard import shards as _shards  # functions here have a parameter of that name
 from matchyard.errors import UsageError
 from matchyard.spark.checks import (
+    check_frame,
     check_subscriptions,
     column_of,
     key_type,
@@ -70,6 +71,8 @@ def build(
     `append` then leaves out changes up to that number. Without it, a build forgets all transactions of
     the versions before.
     """
+    if subscriptions is not None:
+        check_frame(subscriptions, "subscriptions")
     path = place_of(_named(path))
     by_this = _applied_by(transaction)
     my.create(engine, algorithm, options)  # refuses wrong arguments before any task runs
@@ -108,6 +111,7 @@ def append(
     and of its micro-batch. The version has both. Changes whose number is not above the last one
     of their source are there already: nothing is published.
     """
+    check_frame(changes, "changes")
     path = place_of(path)
     by_this = _applied_by(transaction)
     engine = _shards.manifest_of(path, _shards.current_version(path))["engine"]
@@ -183,7 +187,7 @@ def subscriptions(
             ]
         )
         numbers = find_session(spark).range(0, n_shards, 1, max(1, n_shards))
-        read = numbers.mapInArrow(partial(tasks.read_shards, place, lease.version), schema)
+        read = numbers.mapInArrow(partial(tasks.read_shards, lease), schema)
         return keeping(read, lease)
 
 
@@ -197,7 +201,7 @@ def applied(path: str | os.PathLike[str]) -> dict[str, int]:
 
 
 def _named(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
-    if not os.fspath(path):
+    if path == "":
         raise UsageError("build needs the path of the index: build(subscriptions, 'music.index')")
     return path
 

@@ -18,9 +18,11 @@ from matchyard import shards
 from matchyard.errors import UsageError
 from matchyard.spark.build import append, applied, compact
 from matchyard.spark.checks import (
+    check_frame,
     check_subscriptions,
     column_of,
     key_type,
+    names_of,
     place_of,
     plain_errors,
     quoted,
@@ -61,10 +63,11 @@ def changes(
     update, insert. `path` is the
     index, whose language defines when two subscriptions are the same.
     """
+    check_frame(feed, "changes")
     place = place_of(path)
     plan = shards.plan_of(shards.manifest_of(place, shards.current_version(place)))
     check_subscriptions(feed, subscription, plan.engine)
-    names = [order] if isinstance(order, str) else list(order)
+    names = names_of(order, "order of changes")
     moments = [column_of(feed, name, "order of changes") for name in names]
     if not moments:
         raise UsageError("changes need an order: name the column with the number of their commit")
@@ -142,7 +145,9 @@ def follow_changes(
         raise UsageError(f"segments must be at least 1, not {segments}")
     asked: dict[str, Any] = {"subscription": subscription, "key": key, "op": op, "order": order}
     changes(stream, place, **asked)  # refuses a missing index or column before anything runs
-    state = place_of(checkpoint)
+    state = os.fspath(checkpoint)
+    if not shards.is_remote(state) and not state.startswith("file:"):
+        state = os.path.abspath(state)  # Spark understands addresses itself
 
     def apply(batch: DataFrame, number: int) -> None:
         apply_changes(batch, place, (_query_of(batch, state), number), segments, asked)
@@ -164,10 +169,11 @@ def apply_changes(
 ) -> None:
     """Apply one micro-batch of changes, unless it is applied already; compact if there are many segments."""
     source, number = transaction
-    if number and source not in applied(path):
+    last = applied(path).get(source, -1)
+    if last < number - 1:
         _log.warning(
-            "%s has none of the %d batches of changes before: it was built anew, or this checkpoint "
-            "belongs to another index", path, number,
+            "%s has the batches of changes up to %d, and the next one is %d: it was built anew, or this "
+            "checkpoint belongs to another index", path, last, number,
         )  # fmt: skip
     with plain_errors():
         netted = changes(batch, path, **columns)

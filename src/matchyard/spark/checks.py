@@ -57,13 +57,19 @@ def quoted(name: str) -> str:
 
 def column_of(frame: DataFrame, name: str, what: str) -> Column:
     """A column by its name; nested fields as Spark writes them."""
-    try:
-        frame.select(F.col(name)).schema  # noqa: B018  Connect resolves names only on access
-    except AnalysisException:
-        found = ", ".join(frame.columns)
-        advice = f"; write it as {quoted(name)}" if name in frame.columns else ""
-        raise UsageError(f"no column {name!r} for the {what}; found: {found}{advice}") from None
-    return F.col(name)
+    if not isinstance(name, str):
+        raise UsageError(f"a column is named by a string, not {name!r:.100}")
+    # Spark logs every name that it does not find as kilobytes of JSON: look for plain names here.
+    is_plain = not set(name) & set("`.[")
+    if not is_plain or name.lower() in [column.lower() for column in frame.columns]:
+        try:
+            frame.select(F.col(name)).schema  # noqa: B018  Connect resolves names only on access
+            return F.col(name)
+        except AnalysisException:
+            pass
+    found = ", ".join(frame.columns)
+    advice = f"; write it as {quoted(name)}" if name in frame.columns else ""
+    raise UsageError(f"no column {name!r} for the {what}; found: {found}{advice}")
 
 
 def type_of(frame: DataFrame, name: str, what: str) -> T.DataType:
@@ -110,7 +116,8 @@ def event_of(frame: DataFrame, event: str | Sequence[str] | None, engine: str) -
     elif engine != "predicates":
         raise UsageError(f"events of engine {engine!r} are one column, not {event!r}")
     else:
-        names = [quoted(name) for name in frame.columns] if event is None else list(event)
+        whole = [quoted(name) for name in frame.columns]
+        names = whole if event is None else names_of(event, "columns of the event")
         columns = [column_of(frame, name, "events").alias(_plain(name)) for name in names]
         if not columns:
             raise UsageError("events of no columns: name some, or None for the whole row")

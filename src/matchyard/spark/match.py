@@ -29,8 +29,10 @@ from matchyard.errors import DeviceError, UsageError
 from matchyard.spark.checks import (
     carried,
     check_choice,
+    check_frame,
     column_of,
     event_of,
+    names_of,
     place_of,
     refuse_equal_names,
 )
@@ -100,6 +102,7 @@ def match(
       `bad` events. Streams have them anyway: see `Progress`.
     * `at`: a version to match with instead of the current one, such as 3 or "0003".
     """
+    check_frame(events, "events")
     _check_choices(strategy, output, bad, device)
     path = place_of(index)
     with planning(path, at) as lease:
@@ -112,8 +115,8 @@ def match(
         if follow and at is not None:
             raise UsageError("a stream follows versions or stays at one: follow or at")
         asked = event_of(events, event, manifest["engine"])
-        names = [id] if isinstance(id, str) else list(id)
-        ids = [column_of(events, name, "names of events") for name in names]
+        names = names_of(id, "ids of events")
+        ids = [column_of(events, name, "ids of events") for name in names]
         string_keys = shards.has_string_keys(manifest)
         # The metrics of a stream include its version, so the column is there even if not asked for.
         with_version = version or events.isStreaming

@@ -22,7 +22,15 @@ from pyspark.sql import types as T
 
 from matchyard import shards
 from matchyard.errors import UsageError
-from matchyard.spark.checks import check_choice, event_of, place_of, places_of, plain_errors, quoted
+from matchyard.spark.checks import (
+    check_choice,
+    event_of,
+    names_of,
+    place_of,
+    places_of,
+    plain_errors,
+    quoted,
+)
 from matchyard.spark.devices import DEVICES
 from matchyard.spark.leases import keeping, planning
 from matchyard.spark.match import check_runs_on, result_schema
@@ -102,6 +110,7 @@ def match_files(
         run = session.range(0, len(work.pieces), 1, len(work.pieces))
         done = keeping(run.mapInArrow(partial(match_pieces, files_job), MATCHED), lease)
     try:
+        shards.make_folder(files_job.folder)  # tasks do not: they may end after this job
         with plain_errors():
             rows = done.toArrow().to_pylist()
         written = [row["file"] for row in rows]
@@ -148,12 +157,9 @@ def _columns(
             "the files lie in folders such as year=2026, whose values are not in the files: name the "
             "columns of the event, or use match"
         )
-    named = [id] if isinstance(id, str) else id
-    if event is None:
-        asked: Sequence[str] = [quoted(name) for name in work.schema.names]
-    else:
-        asked = [event] if isinstance(event, str) else event
-    ids = [work.column(name, "ids of events") for name in named]
+    whole = [quoted(name) for name in work.schema.names]
+    asked = whole if event is None else names_of(event, "columns of the event")
+    ids = [work.column(name, "ids of events") for name in names_of(id, "ids of events")]
     columns = [work.column(name, "events") for name in asked]
     empty = work.empty_frame([*columns, *ids])
     names = [quoted(name) for name in columns]

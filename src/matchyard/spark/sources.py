@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from matchyard import shards
 from matchyard.errors import StorageError, UsageError
 from matchyard.spark.checks import check_subscriptions, key_type, quoted
-from matchyard.spark.tasks.parquet_types import parquet_file, schema_of
+from matchyard.spark.tasks.parquet_types import number_of, parquet_file, schema_of
 from matchyard.spark.tasks.sources import (
     Piece,
     Reader,
@@ -84,16 +84,13 @@ class ParquetWork(NamedTuple):
         """A column by its name, in capitals or not, as in Spark."""
         is_quoted = name[:1] == name[-1:] == "`" and len(name) > 1
         plain = name[1:-1].replace("``", "`") if is_quoted else name
-        names = self.schema.names if is_quoted or "." not in plain else []
-        found = [one for one in names if one == plain] or [
-            one for one in names if one.lower() == plain.lower()
-        ]
-        if len(found) != 1:
+        number = number_of(self.schema.names, plain) if is_quoted or "." not in plain else None
+        if number is None:
             raise UsageError(
                 f"no column {plain!r} for the {what}; found: {', '.join(self.schema.names)} (fields of "
                 "structs cannot be named here, and names with dots have to be quoted)"
             )
-        return str(found[0])
+        return str(self.schema.names[number])
 
     def empty_frame(self, names: Sequence[str]) -> DataFrame:
         """An empty DataFrame with some of the columns."""

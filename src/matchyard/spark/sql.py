@@ -250,13 +250,10 @@ def _keys_of(
     lease = bound[labels.pop()]
     shards.renew(lease)
     path, version = lease.path, lease.version
-    job = MatchJob(
-        path, version, ["row", "keys"], string_keys, arrays=True, unique=unique, device=device
-    )
+    job = MatchJob(path, version, ["keys"], string_keys, arrays=True, unique=unique, device=device)
     is_event = np.asarray(events.is_valid())
-    rows = pa.array(np.flatnonzero(is_event))
-    layout = Layout(job, version)
-    batches = matched(open_index(path, version, device), layout, [rows], events.take(rows))
-    lists = pa.chunked_array([batch.column("keys").cast(kind) for batch in batches], kind)
+    some = events.filter(pa.array(is_event))
+    found = matched(open_index(path, version, device), Layout(job, version), [], some)
+    lists = pa.chunked_array([batch.column(0).cast(kind) for batch in found], kind)
     at = pa.array(np.cumsum(is_event) - 1, mask=~is_event)
     return lists.combine_chunks().take(at)

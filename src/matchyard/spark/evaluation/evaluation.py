@@ -21,7 +21,7 @@ from pyspark.sql import types as T
 from matchyard import shards
 from matchyard.errors import UsageError
 from matchyard.spark.build import subscriptions
-from matchyard.spark.checks import column_of, place_of, plain_errors, quoted
+from matchyard.spark.checks import check_frame, column_of, place_of, plain_errors, quoted
 from matchyard.spark.evaluation.page import write_page
 from matchyard.spark.leases import keeping, planning
 from matchyard.spark.match import match
@@ -81,8 +81,9 @@ def evaluate(
     `id`; the scores compare sets of pairs. `before` is an older version, whose pairs are compared with those of the
     current one. A key is loud if at least the share `nearly` of the events match it.
     """
-    if not 0 < nearly <= 1:
-        raise UsageError(f"nearly is a share of the events, above 0 and at most 1, not {nearly}")
+    check_frame(events, "events")
+    if not hasattr(nearly, "__float__") or not 0 < nearly <= 1:
+        raise UsageError(f"nearly is a share of the events, above 0 and at most 1, not {nearly!r}")
     if not isinstance(id, str):
         raise UsageError(f"events are evaluated by one column of ids, not {id!r}")
     if events.isStreaming:
@@ -174,17 +175,19 @@ def _quantiles(rows: DataFrame, number: Column, name: str) -> dict[str, float]:
 
 
 def _expected(truth: DataFrame, events: DataFrame, id: str, matched: T.StructType) -> DataFrame:
-    """The pairs of the truth, as columns `id` and `key` of the types of the matches."""
-    name = events.select(column_of(events, id, "names of events")).columns[0]
-    name = name if name in truth.columns else "id"
-    missing = {name, "key"} - set(truth.columns)
+    """The pairs of the truth, as columns `id` and `key` of the types of the matches. A null key is no pair."""
+    check_frame(truth, "pairs of the truth")
+    name = events.select(column_of(events, id, "ids of events")).columns[0]
+    of_id = _named(truth, name) or _named(truth, "id")
+    of_key = _named(truth, "key")
+    missing = [asked for asked, found in ((name, of_id), ("key", of_key)) if not found]
     if missing:
         raise UsageError(
-            f"the truth has no column {min(missing)!r}; found: {', '.join(truth.columns)}"
+            f"the truth has no column {missing[0]!r}; found: {', '.join(truth.columns)}"
         )
-    kinds = {name: matched["id"].dataType, "key": matched["keys"].dataType.elementType}
+    kinds = {of_id[0]: matched["id"].dataType, of_key[0]: matched["keys"].dataType.elementType}
     columns = []
-    for column, kind in kinds.items():
+    for (column, kind), alias in zip(kinds.items(), ("id", "key"), strict=True):
         found = truth.schema[column].dataType
         if type(found) is not type(kind) and not (
             isinstance(found, T.IntegralType) and isinstance(kind, T.IntegralType)
@@ -193,8 +196,13 @@ def _expected(truth: DataFrame, events: DataFrame, id: str, matched: T.StructTyp
                 f"column {column!r} of the truth is {found.simpleString()}; that of the matches is "
                 f"{kind.simpleString()}: cast it"
             )
-        columns.append(F.col(quoted(column)).cast(kind).alias("key" if column == "key" else "id"))
-    return truth.select(*columns).distinct()
+        columns.append(F.col(quoted(column)).cast(kind).alias(alias))
+    return truth.select(*columns).where("key is not null").distinct()
+
+
+def _named(frame: DataFrame, name: str) -> list[str]:
+    """The columns of a name, as Spark compares names."""
+    return [column for column in frame.columns if column.lower() == name.lower()]
 
 
 def _compared(pairs: DataFrame, expected: DataFrame) -> tuple[dict[str, float], DataFrame]:
@@ -262,7 +270,7 @@ def explain(
 
 
 def _number_of(pairs: DataFrame, name: str, what: str) -> int:
-    names = [one for one in pairs.columns if one.lower() == name.lower()]
+    names = _named(pairs, name)
     if len(names) != 1:
         raise UsageError(f"no column {name!r} for the {what}; found: {', '.join(pairs.columns)}")
     return int(pairs.columns.index(names[0]))

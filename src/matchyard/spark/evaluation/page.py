@@ -20,6 +20,7 @@ td, th { text-align: left; padding: 0.2rem 1.5rem 0.2rem 0; border-bottom: 1px s
 .bar > * { min-width: 2px; } .matched { background: #2a7f62; } .unmatched { background: #b8c4c0; } .bad { background: #c4452d; }
 .key { display: inline-block; width: 0.8rem; height: 0.8rem; margin: 0 0.3rem 0 1rem; }"""
 _SHOWN = 20  # rows of a table
+_LONGEST = 200  # characters of a cell
 _OUTCOMES = ("matched", "unmatched", "bad")
 
 
@@ -90,6 +91,11 @@ def _class(name: str, value: Any) -> str:
     return " class='number'" if is_count and name not in ("id", "key") else ""
 
 
+def _shortened(text: str) -> str:
+    """A text, cut off if it is a long one, such as a whole event."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
 def _cell(name: str, value: Any) -> str:
     kind = _class(name, value)
     if name == "share":
@@ -97,5 +103,5 @@ def _cell(name: str, value: Any) -> str:
     elif kind:
         text = f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"
     else:
-        text = escape(str(value))
+        text = escape(_shortened(str(value)))
     return f"<td{kind}>{text}</td>"

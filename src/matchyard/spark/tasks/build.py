@@ -117,9 +117,10 @@ def _peak_bytes() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def read_shards(path: str, version: str, batches: Batches) -> Batches:
+def read_shards(lease: shards.Lease, batches: Batches) -> Batches:
     """The subscriptions of the given shards, without removed ones."""
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            for table in shards.subscriptions(path, version, number):
+            for table in shards.subscriptions(lease.path, lease.version, number):
+                shards.renew(lease)
                 yield from table.combine_chunks().to_batches()

@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from matchyard import shards
-from matchyard.errors import ParseError
+from matchyard.errors import ParseError, shorten
 from matchyard.spark.tasks.job import Batches, MatchJob, open_for, open_index, with_version
 from matchyard.spark.tasks.notes import noted
 from matchyard.spark.tasks.rows import Layout
+
+_ID_LENGTH = 100  # a longer id is cut off in messages
 
 
 def match_replicated(job: MatchJob, batches: Batches) -> Batches:
@@ -68,6 +70,12 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
+def _shown(id: Any) -> str:
+    """The id of an event for a message: short, and on one line."""
+    text = str(id)
+    return text if len(text) <= _ID_LENGTH and text.isprintable() else shorten(id)
+
+
 def sift(
     index: Any, job: MatchJob, ids: list[pa.Array], events: pa.Array
 ) -> tuple[pa.Array, pa.Array]:
@@ -75,9 +83,9 @@ def sift(
     bad = index.bad_events(events)
     if not job.keep_bad:
         row, error = next(iter(bad.items()))
-        named = ", ".join(str(column[row].as_py()) for column in ids)
+        named = ", ".join(_shown(column[row].as_py()) for column in ids)
         advice = f"{job.caller}(…, bad='keep') sets such events aside with the reason"
-        raise noted(error.saying(f"event {named}: {error}; {advice}"))
+        raise noted(error.saying(f"{f'event {named}' if ids else 'an event'}: {error}; {advice}"))
     good = np.ones(len(events), bool)
     good[list(bad)] = False
     return pa.array(good), pa.array([str(error) for error in bad.values()], pa.string())

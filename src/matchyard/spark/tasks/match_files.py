@@ -18,6 +18,8 @@ from matchyard.spark.tasks.sources import Piece, read_piece
 
 MATCHED = "file string, events bigint, matches bigint, bad bigint"
 _ROWS = 1 << 16  # events read at once
+_GROUP_ROWS = 1 << 20  # of a group of rows in the files that are written, about…
+_GROUP_BYTES = 1 << 27  # …unless they have more bytes
 
 
 class FilesJob(NamedTuple):
@@ -47,16 +49,24 @@ def _matched(job: FilesJob, number: int) -> pa.RecordBatch:
     n_events = n_bad = 0
     texts = [field.name for field in job.written if field.type == pa.string()]
     with (
-        shards.created(name) as file,
+        shards.created(name, makes_folder=False) as file,
         pq.ParquetWriter(file, job.written, use_dictionary=texts) as writer,
     ):
+        waiting: list[pa.RecordBatch] = []
+        n_rows = n_bytes = 0
         for ids, events in _events(job, number):
             renew(job.match, job.match.version)
             n_events += len(events)
             for rows in matched(index, layout, ids, events):
-                writer.write_batch(rows.cast(job.written))
                 if job.match.keep_bad:
                     n_bad += len(rows) - rows.column("reason").null_count
+                waiting.append(rows.cast(job.written))
+                n_rows, n_bytes = n_rows + len(rows), n_bytes + rows.nbytes
+                if n_rows >= _GROUP_ROWS or n_bytes >= _GROUP_BYTES:
+                    writer.write_table(pa.Table.from_batches(waiting))
+                    waiting, n_rows, n_bytes = [], 0, 0
+        if waiting:
+            writer.write_table(pa.Table.from_batches(waiting))
     return pa.RecordBatch.from_pylist(
         [{"file": name, "events": n_events, "matches": layout.n_pairs, "bad": n_bad}]
     )

@@ -13,7 +13,8 @@ NOTE = "fields: "
 def noted(error: ParseError) -> ParseError:
     """The error with a note of its fields."""
     fields = (error.line, error.column, error.found, error.expected, error.example)
-    error.add_note(NOTE + json.dumps(fields))
+    if any(field is not None for field in fields):
+        error.add_note(NOTE + json.dumps(fields))
     return error
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+from matchyard.columns import as_arrow
 
 # Spark reads unsigned integers as the next larger ones, and has no views.
 _NEAREST = {
@@ -61,9 +65,9 @@ def is_alike(kind: pa.DataType, first: pa.DataType) -> bool:
         return True
     if pa.types.is_struct(first):
         return pa.types.is_struct(kind) and all(
-            is_alike(field.type, first.field(field.name).type)
-            for field in kind
-            if first.get_field_index(field.name) >= 0
+            is_alike(kind.field(number).type, field.type)
+            for field in first
+            if (number := number_of(kind.names, field.name)) is not None
         )
     if pa.types.is_map(first):
         return (
@@ -76,3 +80,48 @@ def is_alike(kind: pa.DataType, first: pa.DataType) -> bool:
     if pa.types.is_timestamp(first):
         return pa.types.is_timestamp(kind) and (kind.tz is None) == (first.tz is None)
     return any(is_of(kind) and is_of(first) for is_of in _KINDS)
+
+
+def number_of(names: list[str], name: str) -> int | None:
+    """The number of a name, in capitals or not if it is not there as it is; None if there is not one."""
+    found = [number for number, one in enumerate(names) if one == name] or [
+        number for number, one in enumerate(names) if one.lower() == name.lower()
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def shaped(column: pa.Array, first: pa.DataType) -> pa.Array:
+    """A column whose structs have the fields of the first file, in their order; missing ones are null."""
+    if not _has_struct(first) or pa.types.is_null(column.type):
+        return column
+    missing = column.is_null() if column.null_count else None
+    if pa.types.is_struct(first):
+        fields = [_field(column, field) for field in first]
+        return pa.StructArray.from_arrays(fields, first.names, mask=missing)
+    if pa.types.is_map(first):
+        items = shaped(column.items, first.item_type)
+        return pa.MapArray.from_arrays(_offsets(column), column.keys, items)
+    lists = as_arrow(column)  # with offsets
+    values = shaped(lists.values, first.value_type)
+    return type(lists).from_arrays(lists.offsets, values, mask=missing)
+
+
+def _has_struct(kind: pa.DataType) -> bool:
+    if pa.types.is_map(kind):
+        return _has_struct(kind.item_type)
+    return pa.types.is_struct(kind) or (pa.types.is_list(kind) and _has_struct(kind.value_type))
+
+
+def _field(column: pa.StructArray, field: pa.Field) -> pa.Array:
+    number = number_of(column.type.names, field.name)
+    if number is None:
+        return pa.nulls(len(column), field.type)
+    return shaped(pc.struct_field(column, number), field.type)
+
+
+def _offsets(column: pa.MapArray) -> pa.Array:
+    """The offsets of maps; a null one marks a map that is null."""
+    if not column.null_count:
+        return column.offsets
+    is_null = np.append(np.asarray(column.is_null()), False)
+    return pa.array(np.asarray(column.offsets), mask=is_null)

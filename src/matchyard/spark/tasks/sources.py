@@ -6,14 +6,22 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from matchyard import shards
 from matchyard.errors import StorageError
-from matchyard.spark.tasks.parquet_types import is_alike, parquet_file, schema_of
+from matchyard.spark.tasks.parquet_types import (
+    is_alike,
+    number_of,
+    parquet_file,
+    schema_of,
+    shaped,
+)
 
 Batches = Iterator[pa.RecordBatch]
 Reader = Callable[[Batches], Iterator[pa.Table]]
-_TOGETHER = 1 << 16  # rows that are staged at once
+_TOGETHER = 1 << 16  # rows that are staged at once…
+_BYTES = 1 << 28  # …if they have no more bytes than about that
 
 
 class Piece(NamedTuple):
@@ -27,13 +35,13 @@ class Piece(NamedTuple):
 def rows_of_frame(batches: Batches) -> Iterator[pa.Table]:
     """The rows themselves, many at a time."""
     waiting: list[pa.RecordBatch] = []
-    n_rows = 0
+    n_rows = n_bytes = 0
     for batch in batches:
         waiting.append(batch)
-        n_rows += len(batch)
-        if n_rows >= _TOGETHER:
+        n_rows, n_bytes = n_rows + len(batch), n_bytes + batch.nbytes
+        if n_rows >= _TOGETHER or n_bytes >= _BYTES:
             yield pa.Table.from_batches(waiting)
-            waiting, n_rows = [], 0
+            waiting, n_rows, n_bytes = [], 0, 0
     if n_rows:
         yield pa.Table.from_batches(waiting)
 
@@ -69,27 +77,37 @@ def read_piece(piece: Piece, wanted: pa.Schema, n_rows: int) -> Batches:
             source = parquet_file(file)
             schema = schema_of(source)
             names = [_column_of(schema, field, path) for field in wanted]
-            for rows in source.iter_batches(n_rows, None if group is None else [group], names):
-                yield rows.select(names).rename_columns(wanted.names)
+            groups = None if group is None else [group]
+            for rows in source.iter_batches(_fitting(source, n_rows), groups, names):
+                columns = [
+                    shaped(rows.column(name), field.type)
+                    for name, field in zip(names, wanted, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(columns, wanted.names)
         except StorageError:
             raise
         except (OSError, pa.ArrowException) as error:
             raise StorageError(f"{path} cannot be read as Parquet: {error}") from None
 
 
+def _fitting(source: pq.ParquetFile, n_rows: int) -> int:
+    """So many rows, or as many as fit into `_BYTES` if they are long."""
+    groups = [source.metadata.row_group(n) for n in range(source.metadata.num_row_groups)]
+    longest = max((group.total_byte_size / max(1, group.num_rows) for group in groups), default=0)
+    return max(1, min(n_rows, int(_BYTES / max(1, longest))))
+
+
 def _column_of(schema: pa.Schema, first: pa.Field, path: str) -> str:
     """The name of a column in a file, which may have it in other capitals than the first file."""
-    names = [name for name in schema.names if name == first.name] or [
-        name for name in schema.names if name.lower() == first.name.lower()
-    ]
-    if len(names) != 1:
+    number = number_of(schema.names, first.name)
+    if number is None:
         raise StorageError(f"{path} has no column {first.name!r}, which the first file has")
-    kind = schema.field(names[0]).type
+    kind = schema.field(number).type
     if not is_alike(kind, first.type):
         raise StorageError(
             f"{path} has column {first.name!r} as {kind}; in the first file it is {first.type}"
         )
-    return str(names[0])
+    return str(schema.names[number])
 
 
 def rows_of_shards(path: str, version: str, n_shards: int, batches: Batches) -> Iterator[pa.Table]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import product
 from typing import Any, NoReturn
@@ -30,6 +30,7 @@ _ENCODINGS = {
 _PLACEHOLDER = re.compile(r"%([^%\s]+)%")
 _AFFIXES = {"contains": ("*", "*"), "startswith": ("", "*"), "endswith": ("*", "")}
 _COMPARISONS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+_ANYTHING = "exists"
 _DASH = re.compile(r"\B[-/]\b")
 _DASHES = "-/\N{EN DASH}\N{EM DASH}\N{HORIZONTAL BAR}"
 _MOST_DASHES = 3  # 125 texts
@@ -46,10 +47,13 @@ Placeholders = Mapping[str, Sequence[str]]
 
 
 def listed(value: Any) -> list[Any]:
-    """A list as it is, and one value as a list; nothing for null."""
+    """Several values as a list, and one value as a list of it; nothing for null."""
     if value is None:
         return []
-    return list(value) if isinstance(value, list | tuple) else [value]
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    is_one = isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable)
+    return [value] if is_one else list(value)
 
 
 def translate(detection: Any, placeholders: Placeholders | None = None) -> str:
@@ -163,10 +167,9 @@ def _map(fields: dict[str, Any], placeholders: Placeholders) -> str:
     return _join(" and ", parts)
 
 
-_KNOWN = {
-    *_AFFIXES, *_COMPARISONS, *_ENCODINGS, "all", "base64", "base64offset", "cased", "cidr", "exists",
-    "expand", "i", "re", "windash",
-}  # fmt: skip
+_KINDS = {*_AFFIXES, *_COMPARISONS, "cidr", "exists", "re"}  # a value is compared in one way
+_OF_TEXTS = {*_ENCODINGS, "base64", "base64offset", "cased", "windash"}
+_KNOWN = {*_KINDS, *_OF_TEXTS, "all", "expand", "i"}
 
 
 def _field(name: str, *modifiers: str, value: Any, placeholders: Placeholders) -> str:
@@ -176,18 +179,35 @@ def _field(name: str, *modifiers: str, value: Any, placeholders: Placeholders) -
     for modifier in modifiers:
         if modifier not in _KNOWN:
             raise Unmapped(_REASONS.get(modifier, f"modifier {modifier!r}"))
+    _check_together(modifiers)
     name = _quoted_name(name)
     if "exists" in modifiers:
-        exists = f"exists {name}"
-        return exists if value and str(value).lower() not in ("false", "no") else _not(exists)
+        word = str(value).lower()
+        if word not in ("true", "yes", "false", "no"):
+            raise Unmapped("value of exists")
+        return f"exists {name}" if word in ("true", "yes") else _not(f"exists {name}")
     values = list(value) if isinstance(value, list) else [value]
     if not all(one is None or isinstance(one, str | int | float) for one in values):
         raise Unmapped("value that is neither text nor number")
-    if "expand" in modifiers:
-        values = [one for text in values for one in _expanded(str(text), placeholders)]
-    if "all" in modifiers and values:
-        return _join(" and ", [_one_of(name, modifiers, [one]) for one in values])
-    return _one_of(name, modifiers, values)
+    ways = [
+        list(_expanded(one, placeholders))
+        if "expand" in modifiers and isinstance(one, str)
+        else [one]
+        for one in values
+    ]  # of each value
+    if "all" in modifiers and ways:
+        return _join(" and ", [_one_of(name, modifiers, some) for some in ways])
+    return _one_of(name, modifiers, [one for some in ways for one in some])
+
+
+def _check_together(modifiers: Sequence[str]) -> None:
+    """Refuse modifiers that are not mapped together."""
+    kinds = [one for one in modifiers if one in _KINDS]
+    of_texts = [one for one in modifiers if one in _OF_TEXTS]
+    is_encoded_first = "windash" in of_texts and of_texts[0] != "windash" and of_texts[0] != "cased"
+    is_odd = len(kinds) > 1 or (of_texts and kinds and kinds[0] not in _AFFIXES)
+    if is_odd or is_encoded_first or ("i" in modifiers and "re" not in modifiers):
+        raise Unmapped(f"modifiers {'|'.join(modifiers)}")
 
 
 def _expanded(text: str, placeholders: Placeholders) -> Iterator[str]:
@@ -220,6 +240,9 @@ def _one_of(name: str, modifiers: tuple[str, ...], values: list[Any]) -> str:
             tests["null"] = None
         else:
             tests |= dict.fromkeys(_tests(modifiers, value))
+    if _ANYTHING in tests:  # but null, which is like an attribute that is absent
+        del tests[_ANYTHING]
+        parts.append(f"exists {name} and not ({name} = null)")
     if tests:
         parts.append(f"{name} in {{{', '.join(tests)}}}")
     return _join(" or ", parts)
@@ -229,7 +252,10 @@ def _tests(modifiers: tuple[str, ...], value: Any) -> Iterator[str]:
     """The tests of one value, as they stand in a set."""
     for modifier in modifiers:
         if modifier in _COMPARISONS:
-            yield f"{_COMPARISONS[modifier]} {json.dumps(value)}"
+            number = _typed(str(value))
+            if number is None or number in ("true", "false"):
+                raise Unmapped("comparison with a text")
+            yield f"{_COMPARISONS[modifier]} {number}"
             return
     if "cidr" in modifiers:
         yield f"cidr {json.dumps(value)}"
@@ -237,17 +263,26 @@ def _tests(modifiers: tuple[str, ...], value: Any) -> Iterator[str]:
     if "re" in modifiers:
         yield from _of_regex(str(value), "i" in modifiers)
         return
-    is_plain = not set(modifiers) & set(_AFFIXES)
-    if not isinstance(value, str) or (is_plain and re.fullmatch(r"0|[1-9][0-9]{0,17}", value)):
-        yield str(value).lower()  # a number, true or false
+    is_plain = not set(modifiers) & {*_AFFIXES, *_OF_TEXTS}
+    typed = str(value).lower() if not isinstance(value, str) else is_plain and _typed(value)
+    if typed:
+        yield typed
     before, after = next((_AFFIXES[m] for m in modifiers if m in _AFFIXES), ("", ""))
     text = value if isinstance(value, str) else str(value).lower()
-    if any(modifier in (*_ENCODINGS, "base64", "base64offset") for modifier in modifiers):
-        for encoded in _encoded(text, modifiers):
-            yield _match(f"{before}{encoded}{after}", "cased" in modifiers)
-        return
+    is_encoded = bool(set(modifiers) & {*_ENCODINGS, "base64", "base64offset"})
     for variant in _variants(text) if "windash" in modifiers else [text]:
-        yield _match(f"{before}{_protect(variant, after)}{after}", "cased" in modifiers)
+        for one in _encoded(variant, modifiers) if is_encoded else [_protect(variant, after)]:
+            yield _match(f"{before}{one}{after}", "cased" in modifiers)
+
+
+def _typed(text: str) -> str | None:
+    """The number or truth value that a text stands for, since logs may have it as such."""
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    if re.fullmatch(r"0|-?[1-9][0-9]{0,17}", text):
+        return text
+    is_decimal = re.fullmatch(r"-?[0-9]{1,15}\.[0-9]{1,15}", text) and repr(float(text)) == text
+    return text if is_decimal else None
 
 
 def _encoded(text: str, modifiers: tuple[str, ...]) -> Iterator[str]:
@@ -272,8 +307,9 @@ def _of_regex(pattern: str, ignores_case: bool) -> Iterator[str]:
         raise Unmapped("regular expression")
     for text in found.texts:
         escaped = re.sub(r"([*?\\])", r"\\\1", text)
-        whole = f"{'' if found.at_start else '*'}{escaped}{'' if found.at_end else '*'}"
-        yield _match(whole, not (ignores_case or found.ignores_case))
+        for after in ("", "\n") if found.at_end else ("*",):  # `$` is also before a last line feed
+            whole = f"{'' if found.at_start else '*'}{escaped}{after}"
+            yield _match(whole, not (ignores_case or found.ignores_case))
 
 
 def _protect(text: str, after: str) -> str:
@@ -299,7 +335,7 @@ def _match(pattern: str, cased: bool) -> str:
     if len(parts) == 1:
         return f"= {json.dumps(parts[0], ensure_ascii=False)}{how}"
     if not literal:
-        return "exists"
+        return _ANYTHING
     quoted = json.dumps(literal, ensure_ascii=False)
     if len(parts) == 2 and not parts[0]:
         return f"suffix {quoted}{how}"

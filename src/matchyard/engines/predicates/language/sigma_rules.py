@@ -61,7 +61,8 @@ def read(
             continue
         try:
             if "detection" not in document:
-                raise Unmapped("correlation of rules")
+                what = "correlation" if "correlation" in document else "filter"
+                raise Unmapped(f"{what} of rules")
             text = translate(document["detection"], placeholders)
             parse(text)
             if number in files:
@@ -106,9 +107,11 @@ def _documents(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     for name, content in _files(path):
         try:
-            for document in yaml.load_all(content, loader):
-                if isinstance(document, dict) and {"detection", "correlation"} & set(document):
-                    yield name, document
+            documents = [one for one in yaml.load_all(content, loader) if isinstance(one, dict)]
+            is_collection = any("action" in document for document in documents)
+            for document in documents:
+                if {"detection", "correlation", "filter"} & set(document):
+                    yield name, "collection with actions" if is_collection else document
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             yield name, f"no YAML: {str(error).splitlines()[0]}"
 
