@@ -1,4 +1,4 @@
-"""What every test can use: a quick Hypothesis profile, the marks `slow` and `gpu`, `build_index` and `hasty`."""
+"""What every test can use: a quick Hypothesis profile, the marks `slow` and `gpu`, `build_index`, `store` and `hasty`."""
 
 from __future__ import annotations
 
@@ -70,6 +70,16 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
 def quick_saves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Saving does not wait for the disk; for tests that save often and cut no power."""
     monkeypatch.setattr("os.fsync", lambda descriptor: None)
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[str]:
+    """A server that speaks S3, on loopback."""
+    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"{host}:{port}"
+    server.stop()
 
 
 @pytest.fixture

@@ -212,3 +212,35 @@ def test_an_old_format_can_be_carried_on(tmp_path):
     after = [sorted(keys) for keys in my.open(path, verify=True).match([["jazz", "live", "oslo"]])]
     assert after == [[key for key in before[0] if key != 1]]
     assert my.open(path, version="0001", verify=True)
+
+
+@pytest.mark.parametrize("keys", [range(9), [f"k{n}" for n in range(9)]])
+def test_a_task_with_many_rows_stages_several_parts(tmp_path, monkeypatch, keys):
+    monkeypatch.setattr("matchyard.shards.staged_parts._PART_ROWS", 2)
+    path, plan, keys = tmp_path / "a.index", shards.Plan(), list(keys)
+    rows = [{f"t{n % 4}", f"u{n % 3}"} for n in range(9)]
+    with shards.new_version(path) as folder:
+        given = [(rows[n : n + 3], keys[n : n + 3]) for n in (0, 3, 6)]
+        parts = list(shards.stage(folder, given, plan, shards.scratch()))
+        assert len(parts) == 3
+        vocabulary, key_names = shards.merged(folder, parts, plan)
+        files = shards.write_names(folder, vocabulary, key_names)
+        table = shards.compiled(folder, parts, vocabulary, key_names, plan)
+        files += shards.write_table(folder, 0, table)
+        shards.publish(path, folder, files, plan, [1])
+    assert sorted((key, tuple(sorted(tags))) for key, tags in my.open(path).items()) == sorted(
+        (key, tuple(sorted(tags))) for key, tags in zip(keys, rows)
+    )
+
+
+def test_a_task_that_goes_on_after_its_build_has_failed_leaves_nothing(tmp_path):
+    path, plan = tmp_path / "below" / "a.index", shards.Plan()
+    with pytest.raises(ZeroDivisionError), shards.new_version(path) as folder:
+        raise ZeroDivisionError
+    assert not (tmp_path / "below").exists()
+    my.TagIndex().save(path)
+    with pytest.raises(ZeroDivisionError), shards.new_version(path) as folder:
+        raise ZeroDivisionError
+    with pytest.raises(OSError, match="No such file"):
+        list(shards.stage(folder, [([{"a"}], [1])], plan, shards.scratch()))
+    assert [entry.name for entry in (path / "versions").iterdir()] == ["0001"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    """A local session on two cores, with few partitions; stopped after the last test."""
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A local session on two cores, with few partitions; stopped after the last test. Its workers keep what they
+    fetch from stores in a folder of the tests."""
+    os.environ["MATCHYARD_CACHE"] = str(tmp_path_factory.mktemp("cache"))
     session = matchyard.spark.session(
         cores=2,
         memory="1g",

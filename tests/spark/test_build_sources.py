@@ -10,6 +10,7 @@ import pytest
 
 import matchyard as my
 from matchyard import spark as ms
+from matchyard.spark.tasks import sources
 from tests.spark.frames import ROWS, TAGS, events, found, wanted
 
 
@@ -86,3 +87,40 @@ def test_a_source_is_read_once(spark, tmp_path, n_shards):
     assert ms.build(frame, tmp_path / "a.index", shards=n_shards).subscriptions == 15
     assert log.read_text() == "read\n"
     assert found(ms.match(events(spark), tmp_path / "a.index")) == wanted()
+
+
+def test_long_rows_are_staged_some_at_a_time(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "_BYTES", 1000)
+    rows = [[f"{n}" + "x" * 100] for n in range(40)]
+    frame = pa.table({"tags": pa.array(rows, TAGS), "key": range(40)})
+    tables = list(sources.rows_of_frame(iter(frame.to_batches(max_chunksize=4))))
+    assert len(tables) == 4
+    assert sum(map(len, tables)) == 40
+    pq.write_table(frame, tmp_path / "long.parquet")
+    piece = sources.Piece(str(tmp_path / "long.parquet"), None, 0)
+    batches = list(sources.read_piece(piece, frame.schema, 1 << 16))
+    assert len(batches) > 3
+    assert pa.Table.from_batches(batches).equals(frame)
+
+
+def test_files_may_be_named_as_spark_names_them(spark, tmp_path):
+    write_files(tmp_path / "some files")
+    [given] = {
+        file.rpartition("/")[0]
+        for file in spark.read.parquet(str(tmp_path / "some files")).inputFiles()
+    }
+    index = f"file:{tmp_path}/an%20index"
+    assert ms.build(path=index, paths=given, spark=spark).subscriptions == 14
+    assert found(ms.match(events(spark), tmp_path / "an index")) == wanted()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("a.index", "rows"), "the subscriptions are a DataFrame of Spark, not str"),
+        ((None, 5), "not a path: 5"),
+    ],
+)
+def test_arguments_of_other_types_are_told(given, words):
+    with pytest.raises(my.UsageError, match=words):
+        ms.build(*given)

@@ -117,3 +117,44 @@ def test_an_evaluation_keeps_its_versions(spark, index):
     found.close()
     gc.collect()
     assert not [use for use in leases._process.held if use.path == str(index)]
+
+
+def test_events_of_one_id_and_null_ids_stay_apart(spark, index):
+    rows = events(spark, [["jazz"], ["jazz"], ["jazz"]], ["a", "a", None])
+    truth = spark.createDataFrame(
+        [("a", 0), (None, 0), (None, 99), ("a", None)], "id string, KEY int"
+    )
+    found = ms.evaluate(rows, index, truth=truth)
+    counts = {row.key: row.events for row in found.per_key.collect()}
+    assert counts == {0: 3, 3: 3, 6: 3}
+    rows = sorted((str(row.id), row.key, row.difference) for row in found.differences.collect())
+    assert rows == [("None", 3, "extra"), ("None", 6, "extra"), ("None", 99, "missing"),
+                    ("a", 3, "extra"), ("a", 6, "extra")]  # fmt: skip
+    assert (found.scores["right"], found.scores["missing"]) == (2, 1)
+    found.close()
+
+
+def test_the_page_shows_texts_as_texts_and_cuts_off_long_ones(spark, tmp_path):
+    path = tmp_path / "<b>&.index"
+    ms.build(subscriptions(spark, [["jazz"]], ["<script>"]), path)
+    rows = events(spark, [["jazz"], None], ["<i>" + "x" * 5000, "&"])
+    found = ms.evaluate(rows, path)
+    page = Path(found.page(tmp_path / "page.html")).read_text()
+    found.close()
+    assert not any(tag in page for tag in ("<script>", "<i>", "<b>"))
+    assert "&lt;script&gt;" in page
+    assert "x" * 300 not in page
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"nearly": "x"}, "nearly is a share"),
+        ({"truth": [(1, 2)]}, "the pairs of the truth are a DataFrame of Spark, not list"),
+        ({"events": "e.parquet"}, "the events are a DataFrame of Spark, not str"),
+        ({"id": 5}, "one column of ids"),
+    ],
+)
+def test_arguments_of_other_types_are_told(spark, index, given, words):
+    with pytest.raises(my.UsageError, match=words):
+        ms.evaluate(**{"events": events(spark), "index": index, **given})

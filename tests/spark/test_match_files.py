@@ -111,7 +111,7 @@ def test_bad_events_are_kept_or_end_the_job_and_leave_nothing(spark, tmp_path, i
     tags = pa.array([["jazz"], None], TAGS)
     pq.write_table(pa.table({"id": [1, 2], "tags": tags}), tmp_path / "e.parquet")
     out = tmp_path / "out"
-    with pytest.raises(my.ParseError, match="event 2"):
+    with pytest.raises(my.ParseError, match=r"event 2: .*match_files\(…, bad='keep'\)"):
         ms.match_files(str(tmp_path / "e.parquet"), index, out)
     assert entries(tmp_path) == ["a.index", "e.parquet"]
     done = ms.match_files(str(tmp_path / "e.parquet"), index, out, bad="keep")
@@ -264,3 +264,71 @@ def test_events_of_several_columns_may_be_views(spark, tmp_path):
     )  # fmt: skip
     found = spark.read.parquet(str(tmp_path / "out")).collect()
     assert sorted((row.id, row.key) for row in found) == [(1, "a"), (2, "b")]
+
+
+STRUCTS = [
+    pa.struct({"x": pa.int64(), "deep": pa.struct({"y": pa.string()})}),
+    pa.struct({"x": pa.int16(), "z": pa.timestamp("us")}),  # one field more, one less
+    pa.struct({"deep": pa.struct({"w": pa.int64(), "Y": pa.string()}), "X": pa.int64()}),
+    pa.struct({"deep": pa.struct({"y": pa.string()}), "x": pa.int64(), "other": pa.string()}),
+]
+VALUES = [
+    {"x": 1, "deep": {"y": "a"}}, {"x": 1, "z": 0}, {"deep": {"w": 1, "Y": "a"}, "X": 1},
+    {"deep": {"y": "a"}, "x": None, "other": "b"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["struct", "list", "map"])
+def test_structs_have_the_fields_of_the_first_file(spark, tmp_path, form):
+    (tmp_path / "in").mkdir()
+    rules = ["ev.x = 1", 'ev.deep.y = "a"', "exists ev.z", 'ev.other = "b"']
+    if form == "map":
+        rules = [rule.replace("ev.", "ev.k.") for rule in rules]
+    my.PredicateIndex().add_many(rules, ["x", "y", "z", "other"]).save(tmp_path / "an.index")
+    for number, (kind, value) in enumerate(zip(STRUCTS, VALUES, strict=True)):
+        if form != "struct":
+            value = [value] if form == "list" else [("k", value)]
+            kind = pa.list_(kind) if form == "list" else pa.map_(pa.string(), kind)
+        table = pa.table({"id": [2 * number, 2 * number + 1], "ev": pa.array([value, None], kind)})
+        pq.write_table(table, tmp_path / f"in/{number}.parquet")
+    given = {"event": ["ev"], "id": ["id", "ev"]}
+    ms.match_files(tmp_path / "in", tmp_path / "an.index", tmp_path / "out", **given)
+    schema = spark.read.parquet(str(tmp_path / "in/0.parquet")).schema
+    frame = spark.read.schema(schema).parquet(str(tmp_path / "in"))
+    found, asked = (
+        sorted((row.id, row.key, str(row.ev)) for row in rows.collect())
+        for rows in (
+            spark.read.parquet(str(tmp_path / "out")),
+            ms.match(frame, tmp_path / "an.index", **given),
+        )
+    )
+    assert found == asked
+    assert {(id, key) for id, key, _ in found} >= {(0, "x"), (0, "y"), (4, "y"), (6, "y")}
+
+
+def test_groups_of_rows_of_the_output_are_large(spark, tmp_path, index):
+    rows = {"id": range(200_000), "tags": pa.array([["jazz"]] * 200_000, TAGS)}
+    pq.write_table(pa.table(rows), tmp_path / "in.parquet")
+    done = ms.match_files(tmp_path / "in.parquet", index, tmp_path / "out", spark=spark)
+    [file] = (tmp_path / "out").glob("*.parquet")
+    assert pq.ParquetFile(file).metadata.num_row_groups == 1
+    assert done.matches == pq.read_metadata(file).num_rows == 600_000
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"id": None}, "the ids of events are a column or several"),
+        ({"id": [1]}, "the ids of events are a column or several"),
+        ({"event": 5}, "the columns of the event are a column or several"),
+        ({"output": None}, "not a path: None"),
+        ({"output": ""}, "not a path: ''"),
+        ({"events": None}, "not a path or several: None"),
+        ({"events": [5]}, "not a path: 5"),
+    ],
+)
+def test_arguments_of_other_types_are_told(tmp_path, index, files, given, words):
+    asked = {"events": files, "index": index, "output": tmp_path / "out", **given}
+    with pytest.raises(my.UsageError, match=words):
+        ms.match_files(**asked)
+    assert not (tmp_path / "out").exists()

@@ -86,11 +86,37 @@ def test_a_query_has_one_version_whatever_is_published_meanwhile(spark, tmp_path
     assert len({row.key for row in found_keys}) == 1
 
 
-def test_a_batch_job_is_observed(spark, index):
+@pytest.mark.parametrize("output", ["pairs", "arrays"])
+def test_a_batch_job_is_observed(spark, index, output):
     asked = Observation("matched")
     tagged = events(spark, [*EVENTS, None])
-    ms.match(tagged, index, bad="keep", observe=asked).collect()
+    ms.match(tagged, index, bad="keep", output=output, observe=asked).collect()
     assert asked.get == {"matches": sum(wanted().values()), "bad": 1}
+    stream = spark.readStream.format("rate").load().selectExpr("value AS id", "array('a') AS tags")
+    with pytest.raises(my.UsageError, match="observe is for batch jobs"):
+        ms.match(stream, index, observe="matched")
+
+
+def test_errors_name_the_event_however_its_id_looks(spark, index):
+    ids = ["good", "a\n\n b\n at c SQLSTATE: x" + "d" * 5000]
+    with (
+        pytest.raises(
+            my.ParseError, match=r"^event 'a\\n\\n b.*…: not a set of tags: None;"
+        ) as told,
+        ms.plain_errors(),
+    ):
+        ms.match(events(spark, [["jazz"], None], ids), index).collect()
+    assert len(str(told.value)) < 400
+    events(spark, [["jazz"], ["jazz", None]]).createOrReplaceTempView("odd")
+    ms.register_function({"music": index}, spark)
+    with pytest.raises(my.ParseError, match=r"^an event: not a tag: None"), ms.plain_errors():
+        spark.sql("SELECT matches('music', tags) FROM odd").collect()
+
+
+@pytest.mark.parametrize("wrong", [None, {}, "music.index", ["music.index"]])
+def test_indexes_of_a_function_have_names(spark, wrong):
+    with pytest.raises(my.UsageError, match="indexes are names with paths"):
+        ms.register_function(wrong, spark)
 
 
 @pytest.mark.parametrize("rows", [[["jazz"], None], [["jazz"], [None]]])

@@ -1,22 +1,11 @@
-"""A store that speaks S3, for the tests of this folder."""
+"""An index in a store that speaks S3, for the tests of this folder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyarrow import fs
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[str]:
-    """A server that speaks S3, on loopback."""
-    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"{host}:{port}"
-    server.stop()
 
 
 @pytest.fixture

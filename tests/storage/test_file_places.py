@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.fs
 import pytest
 
 import matchyard as my
@@ -51,3 +53,78 @@ def test_an_empty_folder_may_be_there(tmp_path):
         written, str(tmp_path / "scratch/whole"), str(tmp_path / "out"), False
     )
     assert names(str(tmp_path / "out")) == ["_SUCCESS", "a"]
+
+
+class Interrupted(pa.fs.LocalFileSystem):
+    """Ctrl-C comes just before or just after the first rename to or from a folder."""
+
+    def __init__(self, folder: str, when: str) -> None:
+        super().__init__()
+        self.folder, self.when = folder, when
+
+    def move(self, source: str, target: str) -> None:
+        is_first, kind = self.folder in (source, target), "from" if self.folder == source else "to"
+        if is_first and self.when == f"before {kind}":
+            self.when = ""
+            raise KeyboardInterrupt
+        super().move(source, target)
+        if is_first and self.when == f"after {kind}":
+            self.when = ""
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("when", ["before from", "after from", "before to", "after to"])
+def test_ctrl_c_between_the_renames_leaves_a_whole_folder(tmp_path, monkeypatch, when):
+    out = str(tmp_path / "out")
+    write(f"{out}/old")
+    written = [write(str(tmp_path / "scratch/tasks/new"))]
+    files = Interrupted(out, when)
+    monkeypatch.setattr(file_places, "LocalFileSystem", lambda: files)
+    with pytest.raises(KeyboardInterrupt):
+        file_places.publish_files(written, str(tmp_path / "scratch/whole"), out, True)
+    assert files.when == ""
+    assert names(out) == (["_SUCCESS", "new"] if when == "after to" else ["old"])
+
+
+@pytest.mark.parametrize("root_of", ["{}", "memory://{}"])
+def test_a_file_that_is_not_written_to_its_end_is_not_there(tmp_path, root_of):
+    path = f"{root_of.format(tmp_path)}/a.txt"
+    for text in (b"first", b"second"):
+        if text == b"first" or "memory" not in path:
+            write(path, text)
+        with pytest.raises(TypeError), file_places.create_file(path) as file:
+            file.write(b"half" + file.write(b"half"))
+    if "memory" in path:  # a store has no renames in one step
+        assert not file_places.exists(path)
+        return
+    with file_places.open_file(path) as file:
+        assert file.read() == b"second"
+    assert names(str(tmp_path)) == ["a.txt"]
+
+
+def test_a_folder_that_is_gone_is_not_made_again(tmp_path):
+    with (
+        pytest.raises(my.StorageError, match="cannot be written"),
+        file_places.create_file(str(tmp_path / "gone/a"), makes_folder=False) as file,
+    ):
+        file.write(b"late")
+    assert names(str(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("file:/a%20b/c", "/a b/c"),
+        ("file:///a/b", "/a/b"),
+        ("a%20b", "a%20b"),
+        ("file:x", "file:x"),
+    ],
+)
+def test_addresses_of_files_are_paths(text, path):
+    assert file_places.path_text(text) == path
+    assert not file_places.is_remote(text)
+
+
+def test_addresses_with_one_slash_are_no_paths():
+    assert file_places.is_remote("dbfs:/volumes/x")
+    assert not file_places.is_remote("C:/x")

@@ -228,3 +228,89 @@ def test_queries_in_sql_that_run_side_by_side_keep_their_records(tmp_path, monke
     os.utime(record, (time.time() - 4000,) * 2)
     versions.version_of_batch(path, query, 120)
     assert not record.exists()
+
+
+def test_leases_of_others_that_cannot_be_removed_do_not_keep_old_versions(tmp_path, monkeypatch):
+    path = tmp_path / "a.index"
+    publish(path, 1)
+    leases.take(path, "0001", "other", -2 * leases.LEASE_S)
+
+    def refuse(*given: Any) -> None:
+        raise PermissionError("somebody else's")
+
+    monkeypatch.setattr(leases, "_remove", refuse)
+    publish(path, 3)
+    assert kept(path) == ["0003", "0004"]
+    leases.take(path, "0004", "odd", float("nan"))
+    assert leases.leased(path) == set()
+
+
+def test_who_may_write_to_an_index_may_write_its_leases(tmp_path):
+    path = tmp_path / "a.index"
+    publish(path, 1)
+    path.chmod(0o2775)
+    shards.hold_current(path)
+    assert (path / "leases").stat().st_mode & 0o7777 == 0o2775
+
+
+def test_a_reader_that_may_not_write_asks_now_and_then(tmp_path, monkeypatch):
+    path, asked = tmp_path / "a.index", []
+    publish(path, 1)
+
+    def refuse(*given: Any) -> None:
+        asked.append(given)
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(leases, "write_small", refuse)
+    lease = shards.hold_current(path)
+    for _ in range(10):
+        shards.renew(lease)
+    assert len(asked) == 1
+
+
+def test_a_version_that_is_leased_while_a_writer_removes_it_stays(path, monkeypatch):
+    publish(path, 2)
+    found, taken = leases.leased, []
+
+    def leased_late(place: Any) -> set[str]:
+        seen = found(place)
+        if not taken:  # just after the writer looked
+            taken.append(shards.hold_version(path, 1))
+        return seen
+
+    monkeypatch.setattr("matchyard.storage.retention.leased", leased_late)
+    publish(path, 1)
+    assert "0001" in kept(path)
+    assert shards.manifest_of(path, "0001")
+    monkeypatch.setattr("matchyard.storage.retention.leased", found)
+    publish(path, 1)
+    assert my.open(path, version="0001").match(["jazz"])[0] == [1]
+
+
+def test_hidden_versions_come_back_if_leases_cannot_be_read(tmp_path, monkeypatch):
+    path, found, asked = tmp_path / "a.index", leases.leased, []
+    publish(path, 2)
+
+    def unreadable(place: Any) -> set[str]:
+        asked.append(place)
+        if len(asked) == 2:
+            raise OSError("unreadable")
+        return found(place)
+
+    monkeypatch.setattr("matchyard.storage.retention.leased", unreadable)
+    publish(path, 1)
+    assert kept(path) == ["0001", "0002", "0003"]
+
+
+def test_retention_needs_an_index(path):
+    with pytest.raises(my.UsageError, match="is no index: it has no file CURRENT"):
+        shards.retain(path)
+
+
+def test_all_versions_are_listed_and_may_be_named_by_numbers(path):
+    publish(path, 3)
+    assert shards.all_versions(path) == ["0002", "0003"]
+    assert shards.hold_version(path, 2).version == "0002"
+    for wrong in (1, -3, True, "2", "../x"):
+        with pytest.raises(my.StorageError, match=r"has no version|not a version"):
+            shards.hold_version(path, wrong)

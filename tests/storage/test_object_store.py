@@ -191,3 +191,43 @@ def test_the_claim_of_a_killed_writer_is_in_the_way_for_a_while(address):
     my.TagIndex().add("jazz", 2).save(address)
     assert my.open(address).match(["jazz"])[0] == [2]
     assert not place.names("claims")
+
+
+def test_files_of_versions_that_were_never_finished_go_when_they_are_old(address, monkeypatch):
+    my.TagIndex().add("jazz", 1).save(address)
+    store = object_store.Remote(address)
+    store.write("versions/.writing-1-dead/scratch/x/part0", b"left by a killed writer")
+    my.TagIndex().add("jazz", 2).save(address)
+    assert [name for name in store.names("versions") if "writing" in name]
+    monkeypatch.setattr(object_store, "_ABANDONED_S", -1.0)
+    my.TagIndex().add("jazz", 3).save(address)
+    assert not [name for name in store.names("versions") if "writing" in name]
+    assert my.open(address).match(["jazz"])[0] == [3]
+
+
+def test_names_with_signs_of_addresses_are_found(address):
+    names = ["at=00%3A00/a b.parquet", "x?y#z.parquet", "日本.parquet"]
+    place, _, query = address.partition("?")
+    store = object_store.Remote(f"{place.rpartition('/')[0]}/in?{query}")
+    for name in names:
+        store.write(name, name.encode())
+    found = file_places.parquet_files(store.address)
+    assert len(found) == len(names)
+    read = []
+    for file in found:
+        with file_places.open_file(file.path) as source:
+            read.append(source.read().decode())
+    assert sorted(read) == sorted(names)
+
+
+def test_a_store_that_keeps_its_listings_is_asked_anew(monkeypatch):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    asked = []
+    monkeypatch.setattr(
+        MemoryFileSystem, "invalidate_cache", lambda self, path=None: asked.append(path)
+    )
+    store = object_store.Remote("memory://a.index")
+    store.write("leases/0001-x", b"1")
+    assert store.names("leases") == ["leases/0001-x"]
+    assert asked

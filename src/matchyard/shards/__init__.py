@@ -75,6 +75,7 @@ from matchyard.storage.retention import retain
 from matchyard.storage.stream_records import OF_SQL
 from matchyard.storage.versions import (
     adopt,
+    all_versions,
     current_version,
     hold_current,
     hold_version,
@@ -93,6 +94,7 @@ __all__ = [
     "Plan",
     "Routes",
     "adopt",
+    "all_versions",
     "applied_in",
     "below",
     "beside",

@@ -19,7 +19,7 @@ from matchyard.errors import MatchyardError, UsageError
 from matchyard.shards import is_remote, path_text
 from matchyard.spark.tasks.notes import NOTE, told
 
-_TOLD = r"matchyard\.errors\.(\w+): (.*?)(?:\n\s*\n|\n\s+at |\s+SQLSTATE: |\Z)"  # followed by Spark's own text
+_TOLD = r"matchyard\.errors\.(\w+): (.*?)(?:\n\s*\n|\n\s+at |\s+SQLSTATE: \w{5}\s|\Z)"  # followed by Spark's own text
 
 
 def place_of(path: str | os.PathLike[str]) -> str:

@@ -245,14 +245,14 @@ class Remote:
                     "now: another writer was faster, build again"
                 )
             number = int(current)
-            remove_abandoned(self.below("versions/any"), ".writing-", _ABANDONED_S)
             for left in [old for old in self.versions() if int(old) > number]:  # of a killed writer
                 self.remove(f"versions/{left}")
             version = f"{number + 1:04}"
             written = [(old, f"versions/{version}{old[len(name) :]}") for old in self.names(name)]
             self.move_all(written)
             self.write("CURRENT", f"{version}\n".encode())
-            return version
+        remove_abandoned(self.below("versions/any"), ".writing-", _ABANDONED_S)
+        return version
 
     @contextmanager
     def _claimed(self) -> Iterator[None]:
