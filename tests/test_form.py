@@ -50,7 +50,7 @@ LAYERS = {
     # `engine`: what an algorithm says of itself; `gpu`: which card there is
     "bench": (*PUBLIC, "engine", "matches", "gpu", "geo", "network", "routing", "spark"),
     "spark": (*PUBLIC, "geo", "routing", "shards"),
-    "cli": (*PUBLIC, "bench", "geo", "kernels", "network", "routing", "spark", "threads", "matches"),
+    "cli": (*PUBLIC, "bench", "geo", "kernels", "network", "routing", "shards", "spark", "threads", "matches"),
     "__main__": ("cli",),
 }
 # fmt: on

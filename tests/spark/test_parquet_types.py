@@ -135,3 +135,94 @@ def test_folders_that_are_columns_in_spark(spark, tmp_path, index):
     my.PredicateIndex().add("half = 1", 1).save(tmp_path / "p.index")
     with pytest.raises(my.UsageError, match="folders such as year=2026"):
         ms.match_files(given, tmp_path / "p.index", tmp_path / "other", event=None)
+
+
+LISTS = {
+    "plain": pa.list_(pa.string()),
+    "views": pa.list_(pa.string_view()),
+    "of-two": pa.list_(pa.string(), 2),
+    "list-views": pa.list_view(pa.string()),
+    "large-views": pa.large_list_view(pa.large_string()),
+    "codes": pa.list_(pa.dictionary(pa.int32(), pa.string())),
+}
+
+
+def test_files_may_differ_in_kinds_of_lists_and_in_capitals(spark, tmp_path):
+    (tmp_path / "in").mkdir()
+    for number, (name, kind) in enumerate(LISTS.items()):
+        tags, ids = "TAGS" if number % 2 else "tags", "Id" if number % 2 else "id"
+        columns = {
+            ids: pa.array([f"{name}-0", f"{name}-1"], pa.string_view()),
+            "key": pa.array([2 * number, 2 * number + 1], pa.uint8()),
+            tags: pa.array([["jazz", "live"], ["rock", "oslo"]], kind),
+        }
+        pq.write_table(pa.table(columns), tmp_path / f"in/{number}.parquet")
+    ms.build(path=tmp_path / "an.index", paths=tmp_path / "in", spark=spark)
+    matched = ms.match_files(tmp_path / "in", tmp_path / "an.index", tmp_path / "out")
+    assert (matched.events, matched.matches) == (2 * len(LISTS), 2 * len(LISTS) ** 2)
+    pairs = {(row.id, row.key) for row in spark.read.parquet(str(tmp_path / "out")).collect()}
+    even, odd = (set(range(start, 2 * len(LISTS), 2)) for start in (0, 1))
+    assert pairs == {
+        (f"{name}-{row}", key)
+        for name in LISTS
+        for row, keys in ((0, even), (1, odd))
+        for key in keys
+    }
+
+
+def test_events_of_several_columns_may_be_views(spark, tmp_path):
+    columns = {
+        "id": [1, 2],
+        "area": pa.array(["north", "south"], pa.string_view()),
+        "units": pa.array([["u"], ["v"]], pa.list_(pa.string_view(), 1)),
+        "level": pa.array([1, 200], pa.uint8()),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "in.parquet")
+    rules = ['area = "north" and level = 1', 'units = "v" and level > 100']
+    my.PredicateIndex().add_many(rules, ["a", "b"]).save(tmp_path / "an.index")
+    ms.match_files(
+        tmp_path / "in.parquet", tmp_path / "an.index", tmp_path / "out", ["area", "units", "level"],
+        spark=spark,
+    )  # fmt: skip
+    found = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert sorted((row.id, row.key) for row in found) == [(1, "a"), (2, "b")]
+
+
+STRUCTS = [
+    pa.struct({"x": pa.int64(), "deep": pa.struct({"y": pa.string()})}),
+    pa.struct({"x": pa.int16(), "z": pa.timestamp("us")}),  # one field more, one less
+    pa.struct({"deep": pa.struct({"w": pa.int64(), "Y": pa.string()}), "X": pa.int64()}),
+    pa.struct({"deep": pa.struct({"y": pa.string()}), "x": pa.int64(), "other": pa.string()}),
+]
+VALUES = [
+    {"x": 1, "deep": {"y": "a"}}, {"x": 1, "z": 0}, {"deep": {"w": 1, "Y": "a"}, "X": 1},
+    {"deep": {"y": "a"}, "x": None, "other": "b"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["struct", "list", "map"])
+def test_structs_have_the_fields_of_the_first_file(spark, tmp_path, form):
+    (tmp_path / "in").mkdir()
+    rules = ["ev.x = 1", 'ev.deep.y = "a"', "exists ev.z", 'ev.other = "b"']
+    if form == "map":
+        rules = [rule.replace("ev.", "ev.k.") for rule in rules]
+    my.PredicateIndex().add_many(rules, ["x", "y", "z", "other"]).save(tmp_path / "an.index")
+    for number, (kind, value) in enumerate(zip(STRUCTS, VALUES, strict=True)):
+        if form != "struct":
+            value = [value] if form == "list" else [("k", value)]
+            kind = pa.list_(kind) if form == "list" else pa.map_(pa.string(), kind)
+        table = pa.table({"id": [2 * number, 2 * number + 1], "ev": pa.array([value, None], kind)})
+        pq.write_table(table, tmp_path / f"in/{number}.parquet")
+    given = {"event": ["ev"], "id": ["id", "ev"]}
+    ms.match_files(tmp_path / "in", tmp_path / "an.index", tmp_path / "out", **given)
+    schema = spark.read.parquet(str(tmp_path / "in/0.parquet")).schema
+    frame = spark.read.schema(schema).parquet(str(tmp_path / "in"))
+    found, asked = (
+        sorted((row.id, row.key, str(row.ev)) for row in rows.collect())
+        for rows in (
+            spark.read.parquet(str(tmp_path / "out")),
+            ms.match(frame, tmp_path / "an.index", **given),
+        )
+    )
+    assert found == asked
+    assert {(id, key) for id, key, _ in found} >= {(0, "x"), (0, "y"), (4, "y"), (6, "y")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyarrow import fs
@@ -19,3 +20,12 @@ def address(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     files, _ = fs.FileSystem.from_uri(f"s3://{bucket}?{query}")
     files.create_dir(bucket)
     return f"s3://{bucket}/music.index?{query}"
+
+
+@pytest.fixture(params=["folder", "store"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return (
+        str(tmp_path / "a.index")
+        if request.param == "folder"
+        else request.getfixturevalue("address")
+    )

@@ -263,8 +263,15 @@ def info(
 ) -> None:
     """Show the contents, settings and sizes of a saved index."""
     import matchyard as my
+    from matchyard import shards
 
-    facts = my.open(index, verify=verify or "auto").info()
+    version = shards.current_version(index)
+    facts = {
+        "version": version,
+        "versions": " ".join(shards.all_versions(index)),
+        "applied": shards.applied_in(shards.manifest_of(index, version)),
+        **my.open(index, verify=verify or "auto", version=version).info(),
+    }
     if as_json:
         print(json.dumps(facts))
         return

@@ -207,6 +207,9 @@ def compare(
     for name in ways:
         if name not in WAYS:
             raise UsageError(f"no way {name!r} in Spark; expected one of: {', '.join(WAYS)}")
+    lack = missing() if "postgres" in ways else None
+    if lack is not None:  # before the other ways take their time
+        raise UsageError(f"this rival needs PostgreSQL: {lack}")
     source = my.workload("tags", workload, size, seed)
     n_common = min(n_common, n_events)
     with running_session(threads) as spark, tempfile.TemporaryDirectory() as folder:

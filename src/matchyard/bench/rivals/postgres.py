@@ -63,9 +63,9 @@ class Server:
         if lack or programs is None:
             raise UsageError(f"this rival needs PostgreSQL: {lack}")
         self._folder = tempfile.mkdtemp(prefix="matchyard-postgres-")
-        run_as = _unprivileged(self._folder)
         process = None
         try:
+            run_as = _unprivileged(self._folder)
             data = f"{self._folder}/data"
             made = subprocess.run(
                 [programs / "initdb", "-D", data, "-A", "trust", "-U", "matchyard", "--no-sync",
@@ -81,7 +81,7 @@ class Server:
                     stdout=log, stderr=log, cwd=self._folder, **run_as,
                 )  # fmt: skip
             self._wait(process)
-        finally:
+        finally:  # also if it does not start
             self.close = weakref.finalize(self, _stop, process, self._folder)
 
     def connect(self) -> Any:

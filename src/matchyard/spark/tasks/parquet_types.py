@@ -10,8 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from matchyard.columns import as_arrow
-
 # Spark reads unsigned integers as the next larger ones, and has no views.
 _NEAREST = {
     pa.uint8(): pa.int16(),
@@ -101,9 +99,11 @@ def shaped(column: pa.Array, first: pa.DataType) -> pa.Array:
     if pa.types.is_map(first):
         items = shaped(column.items, first.item_type)
         return pa.MapArray.from_arrays(_offsets(column), column.keys, items)
-    lists = as_arrow(column)  # with offsets
-    values = shaped(lists.values, first.value_type)
-    return type(lists).from_arrays(lists.offsets, values, mask=missing)
+    lengths = pc.fill_null(pc.list_value_length(column), 0)  # of any kind of lists
+    offsets = pa.array(np.r_[0, np.cumsum(lengths)], pa.int32())
+    return pa.ListArray.from_arrays(
+        offsets, shaped(column.flatten(), first.value_type), mask=missing
+    )
 
 
 def _has_struct(kind: pa.DataType) -> bool:
