@@ -10,10 +10,11 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -137,6 +138,31 @@ def test_no_interrupt_of_a_save_is_ignored(
 
 def interrupted(*given: object, **named: object) -> None:
     raise KeyboardInterrupt
+
+
+def test_work_that_is_shielded_holds_nothing_when_its_end_is_seen(monkeypatch) -> None:
+    class SlowLock:
+        """A lock whose release takes a while after the waiting thread has gone on."""
+
+        def __init__(self) -> None:
+            self.lock = _thread.allocate_lock()
+            self.acquire = self.lock.acquire
+
+        def release(self) -> None:
+            self.lock.release()
+            time.sleep(0.2)
+
+    class Held:
+        pass
+
+    slow = SimpleNamespace(**{**vars(_thread), "allocate_lock": SlowLock})
+    monkeypatch.setattr("matchyard.threads.interrupts._thread", slow)
+    held = Held()
+    given = weakref.ref(held)
+    result = shielded(lambda held=held: Held())
+    returned = weakref.ref(result)
+    del held, result
+    assert (given(), returned()) == (None, None)
 
 
 def test_a_live_index_has_all_changes_wherever_ctrl_c_comes() -> None:

@@ -46,6 +46,8 @@ class _Work:
         except BaseException as error:
             self.failures.append(error)
         finally:
+            # Whoever waits may drop an object and expect its memory back: hold none from here on.
+            del self._work
             self.is_running.release()
 
     def wait(self) -> None:
@@ -90,7 +92,7 @@ def shielded(work: Callable[[], Result]) -> Result:
         raise interrupt from failure
     if failure is not None:
         raise failure
-    result: Result = running.results[0]
+    result: Result = running.results.pop()  # the thread may live a moment longer
     return result
 
 
