@@ -84,7 +84,7 @@ def test_the_vocabulary_is_ranked_over_all_parts(tmp_path):
 
 @pytest.mark.parametrize(("keys", "reason"), [
     ([1, 2], "1 subscriptions, but 2 keys"),
-    ([None], "1 keys are null"),
+    ([None], "null among the keys, 1 times"),
     (np.array([2**64 - 1], np.uint64), "not keys: Integer value 18446744073709551615"),
     ([1.5], "not keys: a column of double"),
 ])  # fmt: skip

@@ -140,7 +140,7 @@ def test_bad_subscriptions_stop_the_build_and_publish_nothing(spark, index):
         "the end",
         "jazz oslo",
     )
-    with pytest.raises(my.UsageError, match="keys are null"):
+    with pytest.raises(my.UsageError, match="null among the keys"):
         ms.build(subscriptions(spark, [["a"], ["b"]], [1, None]).coalesce(1), index)
     assert answers(index) == before
     assert shards.current_version(index) == "0001"

@@ -123,7 +123,7 @@ def test_an_index_that_was_opened_before_changes_came_is_not_saved_over_them(spa
     ("row", "words"),
     [
         ((1, 5, "insert", "x", "order"), "a change of key 5 has no order"),
-        ((1, 5, "merge", "x", "op"), "a change of key 5 is merge; expected one of: insert, update, delete"),
+        ((1, 5, "merge", "x", "op"), "unknown operation merge of key 5; expected one of: insert, update, delete, remove"),
         ((1, None, "insert", "x", "key"), "a change has no key"),
     ],
 )  # fmt: skip

@@ -146,7 +146,7 @@ def key_column(keys: Any) -> pa.Array:
         except (pa.ArrowInvalid, TypeError, OverflowError, UnicodeEncodeError) as error:
             raise UsageError(f"not keys: {error}; {_EXPECTED}") from None
     if keys.null_count:
-        raise UsageError(f"{keys.null_count} keys are null; {_EXPECTED}")
+        raise UsageError(f"null among the keys, {keys.null_count:,} times; {_EXPECTED}")
     if pa.types.is_dictionary(keys.type):
         keys = keys.cast(keys.type.value_type)
     if len(keys) == 0 or pa.types.is_integer(keys.type):

@@ -110,8 +110,8 @@ def _operation(feed: DataFrame, op: str, key: str, moments: Sequence[Column]) ->
         .when(
             number.isNull(),
             F.concat(
-                F.lit("a change of key "), text, F.lit(" is "),
-                F.coalesce(word, F.lit("null")), F.lit(f"; expected one of: {known}"),
+                F.lit("unknown operation "), F.coalesce(word, F.lit("null")), F.lit(" of key "), text,
+                F.lit(f"; expected one of: {known}"),
             ),
         )
     )  # fmt: skip
