@@ -63,9 +63,12 @@ def test_every_match_of_a_topic_arrives_in_the_other_and_none_twice(
 
     # Twice with one checkpoint: the second run goes on where the first one ended.
     for part in (messages[:40], messages[40:]):
-        broker.produce("tweets", part)
+        broker.produce("tweets", [*part, "no JSON"])
         run_example(broker, connector, tmp_path / "music.index", tmp_path / "checkpoint")
 
     found = [json.loads(message) for message in broker.consume("matches")]
     assert sorted((one["id"], one["key"]) for one in found) == sorted(expected)
     assert len(expected) > 300
+    bad = [json.loads(message) for message in broker.consume("bad")]
+    assert len(bad) == 2
+    assert all("not a set of tags" in one["reason"] and "offset" in one["message"] for one in bad)
