@@ -35,6 +35,12 @@ def test_the_code_about_spark_in_the_readme_runs(spark, tmp_path, monkeypatch):
     exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
 
 
+def test_the_code_about_networks_runs(spark):
+    namespace: dict[str, object] = {"__name__": "docs"}
+    for number, block in enumerate(blocks("spark-networks.md")):
+        exec(compile(block, f"spark-networks.md, block {number + 1}", "exec"), namespace)
+
+
 def test_the_code_about_two_frames_and_about_streams_runs(spark, index):
     events(spark).write.parquet(str(index.parent / "events"))
     block, _ = blocks("streams.md")  # the other needs no Spark: tests/test_streaming.py

@@ -79,7 +79,8 @@ def match(
     their names, or with None the whole row. Events of twigs are XML, as text or as bytes.
 
     A batch plan keeps the version of the index that is current now, whatever is published before it
-    runs: see `matchyard.spark.leases`.
+    runs, as long as the returned DataFrame exists and for an hour after that. (A filter or a join of it holds
+    nothing until it runs: keep this DataFrame if such a plan waits.)
 
     Returns the columns `id` with `key`, one row per match (`output="pairs"`), or with `keys`, one
     row per event (`"arrays"`: far cheaper for many matches). Lazy, like any transformation. The
