@@ -13,6 +13,7 @@ from typing import Any
 import matchyard as my
 from matchyard import shards
 from matchyard.storage import leases, versions
+from matchyard.storage.stream_versions import version_of_batch
 from tests.storage.published import kept, publish
 
 
@@ -144,17 +145,17 @@ def test_queries_in_sql_that_run_side_by_side_keep_their_records(tmp_path, monke
     path = tmp_path / "a.index"
     publish(path, 1)
     query = f"{shards.OF_SQL}abc"
-    assert versions.version_of_batch(path, query, 5) == "0001"
+    assert version_of_batch(path, query, 5) == "0001"
     publish(path, 1)
     for number in range(6, 120):
-        versions.version_of_batch(path, query, number)
-    assert versions.version_of_batch(path, query, 5) == "0001"
+        version_of_batch(path, query, number)
+    assert version_of_batch(path, query, 5) == "0001"
     record = path / "streams" / query / "000000005"
     os.utime(record, (time.time() - 3000,) * 2)
-    versions.version_of_batch(path, query, 5)  # a task of a long query
+    version_of_batch(path, query, 5)  # a task of a long query
     assert record.stat().st_mtime > time.time() - 100
     os.utime(record, (time.time() - 4000,) * 2)
-    versions.version_of_batch(path, query, 120)
+    version_of_batch(path, query, 120)
     assert not record.exists()
 
 

@@ -14,6 +14,7 @@ import pytest
 import matchyard as my
 from matchyard import shards
 from matchyard.storage import file_places, object_store, versions
+from matchyard.storage.stream_versions import version_of_batch
 from tests.cases import staged
 
 
@@ -145,11 +146,11 @@ def test_a_path_may_be_written_as_an_address(tmp_path):
 def test_a_stream_needs_a_folder_to_say_which_version_came_first(address, tmp_path):
     my.TagIndex().add("jazz", 1).save(address)
     with pytest.raises(my.StorageError, match="object stores do not say who was first"):
-        versions.version_of_batch(address, "stream", 0)
-    assert versions.version_of_batch(address, "stream", 0, tmp_path) == "0001"
+        version_of_batch(address, "stream", 0)
+    assert version_of_batch(address, "stream", 0, tmp_path) == "0001"
     my.TagIndex().add("jazz", 2).save(address)
-    assert versions.version_of_batch(address, "stream", 0, tmp_path) == "0001"
-    assert versions.version_of_batch(address, "stream", 1, tmp_path) == "0002"
+    assert version_of_batch(address, "stream", 0, tmp_path) == "0001"
+    assert version_of_batch(address, "stream", 1, tmp_path) == "0002"
 
 
 def test_of_two_writers_at_a_time_at_most_one_publishes(address, monkeypatch):

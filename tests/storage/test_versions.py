@@ -13,7 +13,7 @@ import pytest
 import matchyard as my
 from matchyard import shards
 from matchyard.storage import retention, stream_records, versions
-from matchyard.storage.versions import version_of_batch
+from matchyard.storage.stream_versions import version_of_batch
 
 
 @pytest.fixture

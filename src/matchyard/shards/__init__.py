@@ -73,6 +73,7 @@ from matchyard.storage.file_places import open_file as opened
 from matchyard.storage.leases import LEASE_S, Lease, release, renew
 from matchyard.storage.retention import retain
 from matchyard.storage.stream_records import OF_SQL
+from matchyard.storage.stream_versions import version_of_batch
 from matchyard.storage.versions import (
     adopt,
     all_versions,
@@ -81,7 +82,6 @@ from matchyard.storage.versions import (
     hold_version,
     manifest_of,
     new_version,
-    version_of_batch,
 )
 
 __all__ = [

@@ -1,6 +1,6 @@
 """Records of the version that each micro-batch of a stream is matched with: a file per batch.
 
-`versions.version_of_batch` writes and reads them. Versions that a stream may need again are kept.
+`stream_versions` writes and reads them. Versions that a stream may need again are kept.
 """
 
 from __future__ import annotations

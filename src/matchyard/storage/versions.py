@@ -2,13 +2,12 @@
 
 A version is written beside the others, made durable, and published by replacing CURRENT. A reader
 sees the old version or the new one, never a mixture. `retention` says which old versions stay, also
-those that readers have leased or that a stream may need again (`version_of_batch`). A path with a scheme, such as
+those that readers have leased or that a stream may need again (`stream_versions`). A path with a scheme, such as
 `s3://…`, means an index in an object store (`matchyard.storage.object_store`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import shutil
@@ -38,14 +37,6 @@ from matchyard.storage.file_places import is_remote, local_path, path_text
 from matchyard.storage.leases import Lease, hold, release
 from matchyard.storage.object_store import CURRENT_BYTES, Remote, open_lock
 from matchyard.storage.retention import tidy, version_folders
-from matchyard.storage.stream_records import (
-    NAMELESS,
-    OF_SQL,
-    forget_batches,
-    is_first,
-    keep_record,
-    version_in,
-)
 
 AnyPath = str | os.PathLike[str]
 _log = logging.getLogger("matchyard")
@@ -383,44 +374,3 @@ def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequ
     sync_folder(root)
     tidy(path, version)
     return version
-
-
-# -------------------------------------------------------------------- streams
-
-
-def version_of_batch(
-    path: AnyPath,
-    stream: str,
-    batch: int,
-    record: AnyPath | None = None,
-    version: str | None = None,
-) -> str:
-    """The version that a micro-batch of a stream is matched with, also if the batch runs again.
-
-    The first caller records the current version, or the given one, in the folder `streams` of the
-    index or of `record`. Later callers read the record. In a stream without a name, the number of a
-    batch is its starting time, which Spark keeps.
-    """
-    if record is None and is_remote(path):
-        raise StorageError(
-            f"{path} cannot keep the versions of a stream, since object stores do not say who was "
-            "first: name a folder that all workers share, e.g. follow='/shared/streams'"
-        )
-    name = stream or NAMELESS
-    if record is not None:  # other indexes may use this folder, too
-        name += f"-{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
-    folder = local_path(record or path) / "streams" / name
-    file = folder / f"{batch:09}"
-    while not file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        taken = version or current_version(path)
-        if is_first(file, taken):
-            if not is_remote(path) and not (local_path(path) / "versions" / taken).is_dir():
-                file.unlink()  # removed meanwhile
-                if version is not None:
-                    raise StorageError(f"{path} has no version {version}: it was removed")
-                continue
-            forget_batches(folder, stream, batch)
-    if stream.startswith(OF_SQL):
-        keep_record(file)
-    return version_in(file)
