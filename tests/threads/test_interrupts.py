@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import _thread
 import random
-import resource
 import signal
 import subprocess
 import sys
 import threading
-import time
-import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType, SimpleNamespace
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -24,96 +18,9 @@ import matchyard as my
 from matchyard.index.futures import Answer, begin, give
 from matchyard.threads.interrupts import raised_behind, shielded
 from matchyard.threads.pools import pool
-from tests.torture.arena import in_children, size_bytes, without_collector_callbacks
+from tests.threads.ctrl_c import interrupt_at, nothing_ignored
 
 WORDS = "CPUDispatcher(<function _select>) returned a result with an exception set"
-
-
-def interrupt_at(step: int, files: tuple[str, ...], work: Callable[[], Any]) -> tuple[Any, bool]:
-    """Run with Ctrl-C at one of the steps at which Python looks for signals, as they are passed in
-    these files: where a function begins, and after a call of C code. Was there such a step?"""
-    left = [step]
-
-    def look(frame: FrameType, event: str, argument: Any) -> None:
-        if event in ("call", "c_return") and frame.f_code.co_filename.endswith(files):
-            left[0] -= 1
-            if left[0] == 0:
-                raise KeyboardInterrupt
-
-    before = sys.getprofile()
-    sys.setprofile(look)
-    try:
-        return work(), False
-    except KeyboardInterrupt:
-        return None, True
-    finally:
-        sys.setprofile(before)
-
-
-@contextmanager
-def nothing_ignored() -> Iterator[None]:
-    """No error may end where nobody sees it."""
-    seen: list[Any] = []
-    before, sys.unraisablehook = sys.unraisablehook, seen.append
-    try:
-        with without_collector_callbacks():
-            yield
-    finally:
-        sys.unraisablehook = before
-    assert seen == []
-
-
-def test_work_that_is_shielded_is_done_once_wherever_ctrl_c_comes() -> None:
-    n_interrupted = 0
-    for step in range(1, 60):
-        done, ended = [], threading.Event()
-
-        def work(done: list[int] = done, ended: threading.Event = ended) -> int:
-            done.append(1)
-            ended.set()
-            return 7
-
-        with nothing_ignored():
-            found, was_interrupted = interrupt_at(
-                step, ("interrupts.py",), lambda work=work: shielded(work)
-            )
-        assert was_interrupted or found == 7
-        assert not done or ended.wait(60)
-        assert len(done) <= 1
-        n_interrupted += was_interrupted
-    assert n_interrupted > 5
-
-
-def test_a_failure_that_comes_with_ctrl_c_is_told_with_it() -> None:
-    def fail() -> None:
-        signal.raise_signal(signal.SIGINT)
-        threading.Event().wait(0.05)
-        raise my.UsageError("no")
-
-    with pytest.raises(KeyboardInterrupt) as caught:
-        shielded(fail)
-    assert isinstance(caught.value.__cause__, my.UsageError)
-
-
-def test_work_for_which_there_is_no_memory_fails_and_does_not_hang() -> None:
-    """A thread that finds no memory for its first step ends in silence."""
-
-    def work(_: int) -> str:
-        leave_no_memory()
-        try:
-            return str(shielded(lambda: 7))
-        except (MemoryError, RuntimeError):  # no thread, or one that could not begin
-            return "no memory"
-
-    found = [outcome for _, outcome in in_children(list(range(3)), work, patience_s=60.0)]
-    assert set(found) <= {"7", "no memory"}
-
-
-def leave_no_memory() -> None:
-    """Let this process map nothing more, but for the stack of one thread that has ended."""
-    _thread.start_new_thread(lambda: None, ())
-    time.sleep(0.2)  # its stack is kept for the next thread
-    resource.setrlimit(resource.RLIMIT_AS, (size_bytes(), size_bytes()))
 
 
 def test_no_interrupt_of_a_save_is_ignored(
@@ -138,31 +45,6 @@ def test_no_interrupt_of_a_save_is_ignored(
 
 def interrupted(*given: object, **named: object) -> None:
     raise KeyboardInterrupt
-
-
-def test_work_that_is_shielded_holds_nothing_when_its_end_is_seen(monkeypatch) -> None:
-    class SlowLock:
-        """A lock whose release takes a while after the waiting thread has gone on."""
-
-        def __init__(self) -> None:
-            self.lock = _thread.allocate_lock()
-            self.acquire = self.lock.acquire
-
-        def release(self) -> None:
-            self.lock.release()
-            time.sleep(0.2)
-
-    class Held:
-        pass
-
-    slow = SimpleNamespace(**{**vars(_thread), "allocate_lock": SlowLock})
-    monkeypatch.setattr("matchyard.threads.interrupts._thread", slow)
-    held = Held()
-    given = weakref.ref(held)
-    result = shielded(lambda held=held: Held())
-    returned = weakref.ref(result)
-    del held, result
-    assert (given(), returned()) == (None, None)
 
 
 def test_a_live_index_has_all_changes_wherever_ctrl_c_comes() -> None:

@@ -1,4 +1,4 @@
-"""What Sigma's modifiers and values mean as predicates."""
+"""Sigma as predicates: the text of each rule, and what modifiers and values mean."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import matchyard as my
 from matchyard.engines.predicates.language.finite_patterns import finite
+from matchyard.engines.predicates.language.sigma import Unmapped, translate
 
 
 def rule(selection: dict[str, Any]) -> dict[str, Any]:
@@ -173,3 +174,70 @@ def test_values_of_placeholders_are_alternatives_also_where_all_have_to_hold(
 
 def test_a_long_pattern_is_not_finite() -> None:
     assert finite("(((a{200}){200}){200}){20}") is None
+
+
+IMAGE = 'Image in {suffix "\\\\cmd.exe" ignoring case}'
+
+
+@pytest.mark.parametrize(
+    ("selection", "text"),
+    [
+        ({"Image|endswith": "\\cmd.exe"}, IMAGE),
+        ({"a": "x"}, 'a in {= "x" ignoring case}'),
+        ({"a": "x*"}, 'a in {prefix "x" ignoring case}'),
+        ({"a": "*x"}, 'a in {suffix "x" ignoring case}'),
+        ({"a": "x*y"}, 'a in {wildcard "x*y" ignoring case}'),
+        ({"a": "x\\*y"}, 'a in {= "x*y" ignoring case}'),
+        ({"a|startswith": "C:\\"}, 'a in {prefix "C:\\\\" ignoring case}'),
+        ({"a|contains|cased": "x"}, 'a in {contains "x"}'),
+        ({"a": "*"}, "exists a and not (a = null)"),
+        ({"a": 7}, 'a in {7, = "7" ignoring case}'),
+        ({"a": None}, "(not (exists a)) or (a in {null})"),
+        ({"a|cidr": "10.0.0.0/8"}, 'a in {cidr "10.0.0.0/8"}'),
+        ({"a|exists": False}, "not (exists a)"),
+        ({"a|gte": 3}, "a in {>= 3}"),
+        ({"cs method": "x"}, '`cs method` in {= "x" ignoring case}'),
+        ({"a": "x", "b": "y"}, '(a in {= "x" ignoring case}) and (b in {= "y" ignoring case})'),
+        (
+            {"a|contains|all": ["x", "y"]},
+            '(a in {contains "x" ignoring case}) and (a in {contains "y" ignoring case})',
+        ),
+    ],
+)
+def test_a_selection_is_translated(selection: dict[str, Any], text: str) -> None:
+    assert translate({"selection": selection, "condition": "selection"}) == text
+
+
+def test_dashes_are_written_in_all_ways() -> None:
+    found = translate({"s": {"a|contains|windash": " -x"}, "condition": "s"})
+    assert all(f'contains " {dash}x"' in found for dash in "-/\u2013\u2014\u2015")
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        ("s1 and not s2", "(exists a) and (not (exists b))"),
+        ("1 of s*", "(exists a) or (exists b)"),
+        ("all of them", "(exists a) and (exists b)"),
+        ("not (s1 or s2)", "not ((exists a) or (exists b))"),
+    ],
+)
+def test_a_condition_is_translated(condition: str, text: str) -> None:
+    selections = {"s1": {"a|exists": True}, "s2": {"b|exists": True}, "_t": {"c|exists": True}}
+    assert translate({**selections, "condition": condition}) == text
+
+
+@pytest.mark.parametrize(
+    ("selection", "condition", "reason"),
+    [
+        ({"a|re": r"x\s+y"}, "s", "regular expression"),
+        (["word"], "s", "keywords"),
+        ({"a": "x?y"}, "s", "one character"),
+        ({"a": "x"}, "s | count() > 5", "aggregation"),
+        ({"a": "x"}, "s and", "not understood"),
+        ({"a|unheard": "x"}, "s", "unheard"),
+    ],
+)
+def test_what_does_not_map_has_a_reason(selection: Any, condition: str, reason: str) -> None:
+    with pytest.raises(Unmapped, match=reason):
+        translate({"s": selection, "condition": condition})
