@@ -53,7 +53,8 @@ def test_scores_and_differences_from_a_truth(spark, index, tmp_path):
     rows = {(row.id, row.key, row.difference) for row in found.differences.collect()}
     assert rows == {(*right[0], "extra"), (0, 12, "missing")}
     page = Path(found.page(tmp_path / "page.html")).read_text()
-    assert "Differences from the truth: 2" in page
+    assert "Pairs of the truth that were not found: 1" in page
+    assert "Pairs that the truth does not have: 1" in page
     assert "Keys that at least 50% of the events match: " in page
     found.close()
     assert page.count("<table>") >= 4
@@ -67,7 +68,9 @@ def test_two_versions_are_compared_on_the_same_events(spark, index, tmp_path):
         pa.table({"n": [1, 2], "tags": pa.array([["rock"], ["oslo"]], TAGS)})
     )
     found = ms.evaluate(tagged, index, id="n", before=1)
-    assert "Differences from version 1: 2" in Path(found.page(tmp_path / "page.html")).read_text()
+    page = Path(found.page(tmp_path / "page.html")).read_text()
+    assert "Pairs that version 1 did not find: 1" in page
+    assert "Pairs that only version 1 found: 1" in page
     assert ms.match(tagged, index, id="n", at=1, version=True).first().version == 1
     rows = {(row.id, row.key, row.difference) for row in found.changed.collect()}
     assert rows == {(1, 50, "new"), (2, 4, "gone")}

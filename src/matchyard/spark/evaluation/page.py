@@ -32,28 +32,23 @@ def write_page(found: Evaluation) -> str:
     parts.append(_table([], [(told.replace("_", " "), n) for told, n in found.summary.items()]))
     if found.scores is not None:
         parts += ["<h2>Against the truth</h2>", _table([], found.scores.items())]
-    sections: list[tuple[str, str, DataFrame | None]] = [
-        (
-            "Differences from the truth",
-            "missing: expected, and not found; extra: found, and not expected",
-            found.differences,
-        ),
-        (
-            f"Differences from version {int(found.before or 0)}",
-            "new: found now; gone: found with the older version",
-            found.changed,
-        ),
-        ("Events by their matches", "", found.per_event),
-        ("Keys by their events", "", found.per_key),
-        (f"Keys that at least {found.nearly:.0%} of the events match", "", found.loud),
-        ("Keys that no event matches", "", found.silent),
-        ("Bad events", "", found.bad),
+    older = f"version {int(found.before or 0)}"
+    sections = [
+        ("Pairs of the truth that were not found", _only(found.differences, "missing")),
+        ("Pairs that the truth does not have", _only(found.differences, "extra")),
+        (f"Pairs that {older} did not find", _only(found.changed, "new")),
+        (f"Pairs that only {older} found", _only(found.changed, "gone")),
+        ("Events by their matches", found.per_event),
+        ("Keys by their events", found.per_key),
+        (f"Keys that at least {found.nearly:.0%} of the events match", found.loud),
+        ("Keys that no event matches", found.silent),
+        ("Bad events", found.bad),
     ]
-    for head, text, frame in sections:
+    for head, frame in sections:
         if frame is None:
             continue
         n_rows, rows = frame.count(), frame.limit(_SHOWN).collect()
-        parts.append(f"<h2>{head}: {n_rows:,}</h2>{f'<p>{text}</p>' if text else ''}")
+        parts.append(f"<h2>{head}: {n_rows:,}</h2>")
         if rows:
             parts.append(_table(frame.columns, rows))
         if n_rows > len(rows):
@@ -62,6 +57,13 @@ def write_page(found: Evaluation) -> str:
         f"<!doctype html><meta charset='utf-8'><title>{escape(title)}</title><style>{_STYLE}</style>"
         + "\n".join(parts)
     )
+
+
+def _only(pairs: DataFrame | None, difference: str) -> DataFrame | None:
+    """The pairs of one difference: few of one kind are seen beside many of the other."""
+    if pairs is None:
+        return None
+    return pairs.where(pairs["difference"] == difference).drop("difference")
 
 
 def _bar(summary: Mapping[str, float]) -> str:
