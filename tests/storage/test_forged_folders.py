@@ -12,7 +12,7 @@ import pytest
 
 import matchyard as my
 from matchyard import storage
-from matchyard.storage import object_store, versions
+from matchyard.storage import cache, versions
 from tests.torture.rewriting import array_bytes, copy, manifest_of, version_of, write_file
 
 ROWS = [["a"], ["a", "b"], ["b"], [], ["c", "a"]]
@@ -142,7 +142,7 @@ def test_a_damaged_copy_in_the_cache_is_fetched_again(
     sha256 = next(
         entry[2] for entry in manifest_of(saved)["files"] if entry[0].endswith("/ids.npy")
     )
-    cached = object_store.cache_folder() / "files" / sha256
+    cached = cache.cache_folder() / "files" / sha256
     data = bytearray(cached.read_bytes())
     data[-1] ^= 1
     cached.write_bytes(data)

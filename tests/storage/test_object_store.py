@@ -13,13 +13,13 @@ import pytest
 
 import matchyard as my
 from matchyard import shards
-from matchyard.storage import file_places, object_store, versions
+from matchyard.storage import cache, file_places, object_store, versions
 from matchyard.storage.stream_versions import version_of_batch
 from tests.cases import staged
 
 
 def cached() -> set[str]:
-    files = (object_store.cache_folder() / "files").iterdir()
+    files = (cache.cache_folder() / "files").iterdir()
     return {file.name for file in files if not file.name.startswith(".")}
 
 
@@ -43,17 +43,18 @@ def test_files_are_fetched_once_and_those_of_old_versions_forgotten(address, mon
     my.open(address)
     first = cached()
     with monkeypatch.context() as patch:
-        patch.setattr(object_store.Remote, "_download", None)  # nothing is fetched again
+        patch.setattr(object_store.Remote, "download", None)  # nothing is fetched again
         my.open(address)
     index.add("rock", 7).save(address)
     my.open(address)
     assert len(cached() - first) < len(cached())  # what has not changed was there
+    monkeypatch.setattr(cache, "_UNUSED_S", -1.0)  # folders are not needed for a while
     for key in range(3):
         index.add("rock", key).save(address)
         my.open(address)
     manifest = {file[2] for file in shards.manifest_of(address, "0005")["files"]}
     assert manifest <= cached()
-    assert len(list((object_store.cache_folder() / "indexes").glob("*/*"))) == 2
+    assert len(list((cache.cache_folder() / "indexes").glob("*/*"))) == 2
 
 
 def test_some_shards_need_only_their_files(address):
@@ -69,7 +70,7 @@ def test_some_shards_need_only_their_files(address):
     assert not [name for name in object_store.Remote(address).names() if "scratch" in name]
     index = shards.open_shards(address, "0001", [1])
     assert index.match([["a", "b", "c"]])[0] == [2]
-    assert not list(object_store.cache_folder().glob("indexes/*/0001-*/shards/0002/*"))
+    assert not list(cache.cache_folder().glob("indexes/*/0001-*/shards/0002/*"))
 
 
 def test_an_index_that_is_made_anew_at_an_address_is_fetched_anew(address):
@@ -92,13 +93,13 @@ def test_damage_is_found_while_fetching(address):
 
 def test_several_workers_of_a_machine_fetch_a_file_once(address, monkeypatch):
     my.TagIndex().add("jazz", 1).save(address)
-    fetched, download = [], object_store.Remote._download
+    fetched, download = [], object_store.Remote.download
 
     def count(self, file, cached):
         fetched.append(file.name)
         download(self, file, cached)
 
-    monkeypatch.setattr(object_store.Remote, "_download", count)
+    monkeypatch.setattr(object_store.Remote, "download", count)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(my.open, [address] * 4))
     assert len(fetched) == len({file[2] for file in shards.manifest_of(address, "0001")["files"]})

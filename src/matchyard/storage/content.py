@@ -116,3 +116,13 @@ def unreadable(path: Path, error: Exception) -> StorageError:
             f"{READ_BYTES >> 20} MiB needs a descriptor; raise the limit, e.g. `ulimit -n 65536`"
         )
     return StorageError(f"{path} cannot be read: {error}")
+
+
+def open_lock(path: Path) -> Any:
+    """Open a file for locking, and create it if needed; follows no link and waits for no pipe."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+    file = os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise StorageError(f"{path} is no regular file")
+    return file

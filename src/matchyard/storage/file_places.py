@@ -25,6 +25,11 @@ from pyarrow.fs import (
 from matchyard.errors import StorageError, UsageError
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_TABLES = {
+    "a Delta table": re.compile("(^|/)_delta_log/"),
+    "an Iceberg table": re.compile(r"(^|/)metadata/[^/]*\.metadata\.json$"),
+    "a Hudi table": re.compile(r"(^|/)\.hoodie/"),
+}
 _PLAIN = "/=+,:@!$&'()*;"  # characters of names that addresses have as they are
 
 
@@ -245,6 +250,7 @@ def parquet_files(path: str) -> list[Found]:
             raise
         raise StorageError(f"{path} cannot be read: {error}") from None
     start = name.rstrip("/")
+    _refuse_table(path, [entry.path for entry in entries])
     found = []
     for entry in sorted(entries, key=lambda entry: entry.path):
         rest = entry.path[entry.path.index(start) + len(start) :].lstrip("/")
@@ -257,6 +263,16 @@ def parquet_files(path: str) -> list[Found]:
             is_plain = not is_remote(path) or isinstance(files, PyFileSystem)
             found.append(Found(below(path, rest if is_plain else quote(rest, _PLAIN)), entry.size))
     return found
+
+
+def _refuse_table(path: str, names: Sequence[str]) -> None:
+    """Refuse the folder of a table format: files of rows that were deleted or replaced stay in it for a while."""
+    for kind, is_of in _TABLES.items():
+        if any(is_of.search(name) for name in names):
+            raise UsageError(
+                f"{path} is {kind}: its folder also has files of rows that were deleted or replaced. Read it "
+                "as a DataFrame, or name the files of one version"
+            )
 
 
 def _files_at(path: str) -> tuple[Any, str]:

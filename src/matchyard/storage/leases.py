@@ -2,9 +2,8 @@
 
     leases/VERSION-HOLDER      a file with the second at which the lease runs out
 
-A process renews the leases that it holds, as do the tasks that run for it. At its end it removes them; if it crashes,
-they run out. A reader takes its lease and then
-looks whether its version is still the current one; a writer switches to a new version and then reads
+A process renews the leases that it holds, as do the tasks that run for it. At its end it removes them from file
+systems; in object stores, or if it crashes, they run out. A reader takes its lease and then looks whether its version is still the current one; a writer switches to a new version and then reads
 the leases. So one of them always notices the other. Clocks may differ by much less than `LEASE_S`.
 """
 

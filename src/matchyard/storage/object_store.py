@@ -1,8 +1,7 @@
 """An index in an object store or on HDFS, through `pyarrow.fs` or fsspec.
 
-A machine fetches each file once into a cache and maps it from there. The cache names files by their
-SHA-256, so that a new version costs only its changed files. Object stores have no locks, so only
-one writer may work at a time: `publish` refuses a version if another one was published meanwhile.
+Object stores have no locks, so only one writer may work at a time: `publish` refuses a version if another one
+was published meanwhile. `cache` keeps the files that a machine has fetched.
 """
 
 from __future__ import annotations
@@ -10,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import stat
 import tempfile
 import time
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,27 +20,12 @@ from typing import Any
 from pyarrow.fs import FileSelector, FileType, PyFileSystem
 
 from matchyard.errors import StorageError
-from matchyard.storage import MANIFEST_BYTES, File, is_version, needed, parse_manifest
+from matchyard.storage import MANIFEST_BYTES, File, is_version, parse_manifest
 from matchyard.storage.file_places import file_system, path_text, remove_abandoned
 
-try:
-    import fcntl
-except ImportError:  # not a POSIX system: a file may be fetched twice there
-    fcntl = None  # type: ignore[assignment]
-
 CURRENT_BYTES = 64  # a longer file CURRENT is damaged
-_CACHED_VERSIONS = 2  # of one index, on one machine
 _CLAIM_S = 3600.0  # for moving the files of a version, and how long a killed writer is in the way
 _ABANDONED_S = 86_400.0  # files of a version that was not finished, without writes for so long
-_CACHED_DRAFTS = 16  # vocabularies and routes of unpublished versions
-
-
-def cache_folder() -> Path:
-    """The folder of fetched files: MATCHYARD_CACHE, or a part of the user's cache folder."""
-    named = os.environ.get("MATCHYARD_CACHE")
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "matchyard"
 
 
 class Remote:
@@ -73,6 +56,11 @@ class Remote:
     def has(self, name: str) -> bool:
         """True if there is such a file."""
         return bool(self._files.get_file_info(self._at(name)).type == FileType.File)
+
+    def written(self, name: str) -> float | None:
+        """The second at which a file was written, if the store says it."""
+        seconds: float | None = self._files.get_file_info(self._at(name)).mtime_ns
+        return None if seconds is None else seconds / 1e9
 
     def content(self, name: str, start: int = 0) -> Any:
         """The bytes of a file of any size, from one on."""
@@ -138,64 +126,18 @@ class Remote:
             ) from None
         return parse_manifest(data, self.below(f"versions/{version}")), data
 
-    def fetch(self, version: str, shards: Collection[int] | None = None) -> Path:
-        """Fetch a version, or the files that some shards need, into a local folder."""
-        manifest, data = self.manifest(version)
-        folder = self._cached(version, data)
-        folder.mkdir(parents=True, exist_ok=True)
-        if not (folder / "manifest.json").exists():
-            _place(folder / "manifest.json", data)
-        inside = Remote(self.below(f"versions/{version}"))
-        inside.fetch_files(needed(manifest, shards), folder)
-        os.utime(folder)
-        _forget(folder.parent, _CACHED_VERSIONS)
-        return folder
-
-    def forget(self, version: str) -> None:
-        """Remove a version and its files from the cache, since a file may be damaged."""
-        manifest, data = self.manifest(version)
-        shutil.rmtree(self._cached(version, data), ignore_errors=True)
-        for file in manifest["files"]:
-            (cache_folder() / "files" / file.sha256).unlink(missing_ok=True)
-
-    def _cached(self, version: str, data: bytes) -> Path:
-        """The folder of a version in the cache. Its name includes a hash of the manifest: a new
-        index at the same address starts again with version 1."""
-        name = hashlib.sha256(self.address.encode()).hexdigest()[:16]
-        of_content = hashlib.sha256(data).hexdigest()[:16]
-        return cache_folder() / "indexes" / name / f"{version}-{of_content}"
-
-    def fetch_files(self, files: Sequence[File], folder: Path | None = None) -> Path:
-        """Fetch some files of this folder into the cache, and link them into a local folder."""
-        if folder is None:
-            key = "".join(file.sha256 for file in files)
-            folder = cache_folder() / "drafts" / hashlib.sha256(key.encode()).hexdigest()[:16]
-            folder.mkdir(parents=True, exist_ok=True)
-            _forget(folder.parent, _CACHED_DRAFTS)
-        for file in files:
-            target = folder / file.name
-            if target.exists():
-                continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            cached = cache_folder() / "files" / file.sha256
-            while not target.exists():
-                with _locked(cached):  # other workers of this machine wait here for the file
-                    if not cached.exists():
-                        self._download(file, cached)
-                _link(cached, target)
-        return folder
-
-    def _download(self, file: File, cached: Path) -> None:
+    def download(self, file: File, target: Path) -> None:
+        """Fetch a file of this folder, and check it on the way."""
         digest, n_bytes = hashlib.sha256(), 0
-        descriptor, draft = tempfile.mkstemp(dir=cached.parent, prefix=".fetching-")
+        descriptor, draft = tempfile.mkstemp(dir=target.parent, prefix=".fetching-")
         try:
             with (
-                os.fdopen(descriptor, "wb") as target,
+                os.fdopen(descriptor, "wb") as file_here,
                 self._files.open_input_stream(self._at(file.name)) as source,
             ):
                 while n_bytes <= file.size_bytes and (chunk := source.read(1 << 22)):
                     digest.update(chunk)
-                    target.write(chunk)
+                    file_here.write(chunk)
                     n_bytes += len(chunk)
             if n_bytes != file.size_bytes:
                 raise StorageError(
@@ -207,7 +149,7 @@ class Remote:
                     f"{self.below(file.name)} is damaged: its SHA-256 is {digest.hexdigest()}, "
                     f"expected {file.sha256}"
                 )
-            os.replace(draft, cached)
+            os.replace(draft, target)
         except FileNotFoundError:
             raise StorageError(f"{self.below(file.name)} is missing") from None
         finally:
@@ -299,60 +241,3 @@ def _seconds(data: bytes) -> float:
         return float(data)
     except ValueError:
         return 0.0
-
-
-def _place(path: Path, data: bytes) -> None:
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=".")
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-    os.replace(draft, path)
-
-
-def _link(cached: Path, target: Path) -> None:
-    try:
-        os.link(cached, target)
-    except (FileExistsError, FileNotFoundError):  # another process has linked or removed the file
-        return
-    except OSError:  # the file system has no links: copy to a draft, then rename it
-        draft = target.with_name(f".{target.name}-{uuid.uuid4().hex[:8]}")
-        shutil.copyfile(cached, draft)
-        os.replace(draft, target)
-
-
-def open_lock(path: Path) -> Any:
-    """Open a file for locking, and create it if needed; follows no link and waits for no pipe."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
-    file = os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0)
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise StorageError(f"{path} is no regular file")
-    return file
-
-
-@contextmanager
-def _locked(cached: Path) -> Iterator[None]:
-    """Hold the lock of a cached file, against other processes."""
-    cached.parent.mkdir(parents=True, exist_ok=True)
-    with open_lock(cached.parent / f".lock-{cached.name[:2]}") as lock:
-        if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _forget(folders: Path, n_kept: int) -> None:
-    """Remove the least recently used folders from the cache, and files that no folder links any
-    more. Mapped files stay readable."""
-    try:
-        by_age = sorted(folders.iterdir(), key=lambda entry: entry.stat().st_mtime)
-    except FileNotFoundError:  # another process has removed a folder
-        return
-    stale = by_age[:-n_kept]
-    for folder in stale:
-        shutil.rmtree(folder, ignore_errors=True)
-    for file in (cache_folder() / "files").iterdir() if stale else ():
-        if not file.name.startswith("."):
-            try:
-                if file.stat().st_nlink == 1:
-                    file.unlink()
-            except FileNotFoundError:  # another process has removed the file
-                continue

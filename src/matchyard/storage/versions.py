@@ -33,9 +33,11 @@ from matchyard.storage import (
     sync_folder,
     write_manifest,
 )
+from matchyard.storage.cache import fetch_draft, fetch_version, forget_damaged
+from matchyard.storage.content import open_lock
 from matchyard.storage.file_places import is_remote, local_path, path_text
 from matchyard.storage.leases import Lease, hold, release
-from matchyard.storage.object_store import CURRENT_BYTES, Remote, open_lock
+from matchyard.storage.object_store import CURRENT_BYTES, Remote
 from matchyard.storage.retention import tidy, version_folders
 
 AnyPath = str | os.PathLike[str]
@@ -90,10 +92,10 @@ def load(
         chosen = current_version(path) if version is None else version
         try:
             return load_version(version_folder(path, chosen, shards), verify, shards)
-        except StorageError:
-            if not is_fetched_anew:  # the copy in the cache may be damaged
+        except (StorageError, FileNotFoundError):
+            if not is_fetched_anew:  # the copy in the cache may be damaged, or removed just now
                 is_fetched_anew = True
-                Remote(path).forget(_number(chosen))
+                forget_damaged(Remote(path), _number(chosen))
                 continue
             # A writer may have published and tidied up since CURRENT was read.
             if version is not None or current_version(path) == chosen:
@@ -119,7 +121,7 @@ def _number(version: Any) -> str:
 def version_folder(path: AnyPath, version: str, shards: Collection[int] | None = None) -> Path:
     """The local folder of a version. From an object store, the files of the shards are fetched."""
     if is_remote(path):
-        return Remote(path).fetch(_number(version), shards)
+        return fetch_version(Remote(path), _number(version), shards)
     folder = Contents(local_path(path)).folder(f"versions/{_number(version)}")
     if not folder.is_dir():
         raise StorageError(
@@ -140,17 +142,6 @@ def hold_version(path: AnyPath, version: str | int) -> Lease:
         release(lease)
         raise
     return lease
-
-
-def all_versions(path: AnyPath) -> list[str]:
-    """The names of the versions that are there, oldest first; the current one is the last."""
-    current = int(current_version(path))
-    numbers = (
-        Remote(path).versions()
-        if is_remote(path)
-        else [folder.name for folder in version_folders(local_path(path))]
-    )
-    return [number for number in numbers if int(number) <= current]
 
 
 def hold_current(path: AnyPath) -> Lease:
@@ -292,7 +283,7 @@ def readable(folder: Any, files: Sequence[File]) -> Path:
     """A local folder with the given files of an unfinished version."""
     if not is_remote(folder):
         return local_path(folder)
-    return Remote(folder).fetch_files(files)
+    return fetch_draft(Remote(folder), files)
 
 
 def scratch_bytes(folder: Any, name: str, start: int = 0) -> NDArray[np.uint8]:
