@@ -57,7 +57,7 @@ def test_an_archive_and_one_file_are_read_like_a_folder(folder: Path, tmp_path: 
     assert [rule.id for rule in my.sigma(folder / "windows/whoami.yml").rules] == ["7ef7"]
     for wrong, words in (
         (tmp_path / "nowhere", "does not exist"),
-        (folder / "README.md", "is no folder"),
+        (folder / "README.md", "of rules: file could not be opened successfully$"),
     ):
         with pytest.raises(my.UsageError, match=words):
             my.sigma(wrong)

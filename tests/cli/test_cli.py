@@ -198,6 +198,7 @@ def test_bench_fails_when_the_algorithms_disagree(monkeypatch):
         (["match", "nothing.index"], "not a Matchyard index"),
         (["build", "tags", "nothing.parquet", "-o", "x.index"], "no such file"),
         (["build", "tags", "README.txt", "-o", "x.index"], "no format is known by the ending"),
+        (["build", "tags", "a.csv.gz", "-o", "x.index"], "is compressed: pipe it, e.g. zcat a.csv"),
         (["reproduce", "nothing"], "no figure 'nothing'"),
     ],
 )

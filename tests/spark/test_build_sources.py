@@ -61,6 +61,26 @@ def test_files_that_cannot_be_built_from_are_told(spark, tmp_path, given, words)
     assert not (tmp_path / "a.index").exists()
 
 
+@pytest.mark.parametrize(
+    ("file", "kind"),
+    [
+        ("_delta_log/0.json", "a Delta table"),
+        ("metadata/00000-1.metadata.json", "an Iceberg table"),
+        (".hoodie/hoodie.properties", "a Hudi table"),
+    ],
+)
+def test_folders_of_table_formats_are_refused(spark, tmp_path, file, kind):
+    """They also have files of rows that are deleted."""
+    folder = tmp_path / "files"
+    write_files(folder)
+    (folder / file).parent.mkdir()
+    (folder / file).touch()
+    with pytest.raises(my.UsageError, match=f"files is {kind}: its folder also has files of rows"):
+        ms.build(path=tmp_path / "a.index", paths=folder, spark=spark)
+    some = [folder / "0.parquet"]
+    assert ms.build(path=tmp_path / "a.index", paths=some, spark=spark).subscriptions == 5
+
+
 def test_keys_of_another_type_than_in_the_first_file_are_refused(spark, tmp_path):
     for number, keys in enumerate(([1], ["7"])):
         table = pa.table({"tags": pa.array([["a"]], TAGS), "key": keys})

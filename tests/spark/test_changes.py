@@ -18,7 +18,7 @@ import pytest
 
 import matchyard as my
 from matchyard import shards
-from matchyard.spark import append, build, changes, compact, follow_changes, match
+from matchyard.spark import append, build, changes, compact, follow_changes, match, plain_errors
 from matchyard.storage import leases
 from tests.spark.change_feeds import Change, applied, drawn, feed, in_index, in_order
 from tests.spark.frames import TAGS, found, subscriptions
@@ -192,7 +192,7 @@ def test_a_stream_of_changes_keeps_an_index_up(spark, tmp_path):
     build(spark.createDataFrame([], "tags array<string>, key bigint"), path)
     rows = in_order(drawn(5, 240, 20))
 
-    def follow() -> None:
+    def follow(path: Path = path) -> None:
         stream = (
             spark.readStream.schema("key bigint, tags array<string>, op string, at bigint")
             .option("maxFilesPerTrigger", 1)
@@ -223,6 +223,13 @@ def test_a_stream_of_changes_keeps_an_index_up(spark, tmp_path):
     assert in_index(path) == applied(rows)
     manifest = shards.manifest_of(path, shards.current_version(path))
     assert len(manifest["segments"]) <= 3
+    lacking = tmp_path / "b.index"  # begun anew, without what the checkpoint has behind it
+    build(spark.createDataFrame([], "tags array<string>, key bigint"), lacking)
+    pq.write_table(feed(rows[:1]), folder / "late.parquet")
+    words = r"no batch of this stream, and the next batch is 6: .* transaction=\('[-0-9a-f]*', 5\)"
+    with pytest.raises(my.UsageError, match=words), plain_errors():
+        follow(lacking)
+    assert in_index(lacking) == Counter()
 
 
 def test_a_batch_plan_keeps_its_version_whatever_is_published(spark, tmp_path):

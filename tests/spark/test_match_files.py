@@ -85,6 +85,14 @@ def test_columns_are_found_in_capitals_with_dots_and_beside_odd_types(spark, tmp
     assert {row["i.d"] for row in rows} == {7}
 
 
+def test_files_are_matched_with_an_older_version(spark, tmp_path, index, files):
+    my.TagIndex().add("jazz", 99).save(index)
+    done = ms.match_files(files, index, tmp_path / "new", version=True)
+    old = ms.match_files(files, index, tmp_path / "old", version=True, at=1)
+    assert (done.version, old.version) == ("0002", "0001")
+    assert pairs(spark, tmp_path / "old") == wanted()
+
+
 def test_a_folder_is_replaced_only_if_asked(spark, tmp_path, index, files):
     out = tmp_path / "out"
     ms.match_files(str(files), index, out)

@@ -26,6 +26,8 @@ _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "cs
             ".parquet": "parquet", ".arrow": "arrow", ".arrows": "arrow", ".ipc": "arrow", ".feather": "arrow",
             ".xml": XML}  # fmt: skip
 
+_UNPACK = {".gz": "zcat", ".xz": "xzcat", ".bz2": "bzcat", ".zst": "zstdcat"}  # by ending
+
 
 Split = Callable[[Any], Iterator[list[bytes]]]  # the documents in an open XML file, some at a time
 
@@ -60,6 +62,11 @@ def read(
     """Read batches of rows: Arrow tables, or lists of (line number, value) from JSON Lines, with an
     `Unread` for a line that is not JSON. XML has a column `document`: the whole file, or the documents
     from `split`."""
+    unpack = _UNPACK.get(Path(path).suffix.lower())
+    if unpack is not None:
+        raise UsageError(
+            f"{path} is compressed: pipe it, e.g. {unpack} {path} | matchyard …, with - as the file"
+        )
     kind = format_of(path, given)
     if split is not None and kind != XML:
         raise UsageError(f"records are elements of an XML file, and {path} is {kind}")

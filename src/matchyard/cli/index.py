@@ -268,7 +268,7 @@ def info(
     version = shards.current_version(index)
     facts = {
         "version": version,
-        "versions": " ".join(shards.all_versions(index)),
+        "versions": " ".join(one.name for one in shards.history(index)),
         "applied": shards.applied_in(shards.manifest_of(index, version)),
         **my.open(index, verify=verify or "auto", version=version).info(),
     }

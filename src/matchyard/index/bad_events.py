@@ -21,24 +21,29 @@ def bad_events(
     check: Callable[[Any], None], parse: Callable[[Any], Any], events: Any
 ) -> dict[int, ParseError]:
     """The numbers of the events that `check` refuses, with the error of each."""
-    return dict(_bisect(check, parse, _sliceable(events), 0))
+    column = _sliceable(events)
+    return {
+        row: _unnumbered(parse, _part(column, row, row + 1), error)
+        for row, error in refused_by(check, column).items()
+    }
 
 
-def _bisect(
-    check: Callable[[Any], None], parse: Callable[[Any], Any], events: Any, first: int
-) -> list[tuple[int, ParseError]]:
-    """Halve the column until the bad events are alone, since most events are good."""
+def refused_by(check: Callable[[Any], None], column: Any, first: int = 0) -> dict[int, ParseError]:
+    """The rows that `check` refuses, with the error of each as if it were alone.
+
+    It halves the column until bad rows are alone, since most rows are good.
+    """
     try:
-        check(events)
-        return []
+        check(column)
+        return {}
     except ParseError as error:
-        if len(events) == 1:
-            return [(first, _unnumbered(parse, _part(events, 0, 1), error))]
-    half = len(events) // 2
-    return [
-        *_bisect(check, parse, _part(events, 0, half), first),
-        *_bisect(check, parse, _part(events, half, len(events)), first + half),
-    ]
+        if len(column) == 1:
+            return {first: error}
+    half = len(column) // 2
+    return {
+        **refused_by(check, _part(column, 0, half), first),
+        **refused_by(check, _part(column, half, len(column)), first + half),
+    }
 
 
 def _sliceable(events: Any) -> Any:

@@ -38,7 +38,16 @@ event visits only the shards that hold one of its names: see `Routes`. Otherwise
 from matchyard.shards.append import Carried, carry, has_string_keys, of_key, parsed
 from matchyard.shards.plan import Plan, plan_of
 from matchyard.shards.routes import Routes, cut, open_routes, write_routes
-from matchyard.shards.staged_parts import Part, check, compiled, deal, merged, sampled, stage
+from matchyard.shards.staged_parts import (
+    Part,
+    check,
+    compiled,
+    deal,
+    merged,
+    refused,
+    sampled,
+    stage,
+)
 from matchyard.shards.steps import (
     can_join,
     join,
@@ -70,13 +79,13 @@ from matchyard.storage.file_places import (
 )
 from matchyard.storage.file_places import create_file as created
 from matchyard.storage.file_places import open_file as opened
+from matchyard.storage.history import Version, history, restore
 from matchyard.storage.leases import LEASE_S, Lease, release, renew
 from matchyard.storage.retention import retain
 from matchyard.storage.stream_records import OF_SQL
 from matchyard.storage.stream_versions import version_of_batch
 from matchyard.storage.versions import (
     adopt,
-    all_versions,
     current_version,
     hold_current,
     hold_version,
@@ -93,8 +102,8 @@ __all__ = [
     "Part",
     "Plan",
     "Routes",
+    "Version",
     "adopt",
-    "all_versions",
     "applied_in",
     "below",
     "beside",
@@ -108,6 +117,7 @@ __all__ = [
     "deal",
     "exists",
     "has_string_keys",
+    "history",
     "hold_current",
     "hold_version",
     "is_file",
@@ -130,10 +140,12 @@ __all__ = [
     "plan_of",
     "publish",
     "publish_files",
+    "refused",
     "release",
     "remove_abandoned",
     "remove_folder",
     "renew",
+    "restore",
     "retain",
     "sampled",
     "scratch",

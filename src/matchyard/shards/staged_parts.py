@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from matchyard.engine import Configured
 from matchyard.errors import UsageError
+from matchyard.index.bad_events import refused_by
 from matchyard.index.keys import integers, key_column
 from matchyard.kernels import key_table
 from matchyard.kernels.strings import Interner, Names, find_names
@@ -100,6 +101,12 @@ def check(subscriptions: Any, plan: Plan) -> None:
     settings = resolve(plan)
     column = _accepted(subscriptions, settings)
     settings.engine.encoder.Staging().add(column, np.zeros(column.n_rows, np.int64))
+
+
+def refused(subscriptions: Any, plan: Plan) -> dict[int, str]:
+    """The rows that `stage` refuses, with the reason of each."""
+    errors = refused_by(lambda some: check(some, plan), subscriptions)
+    return {row: str(error).removeprefix("row 0").lstrip(": ") for row, error in errors.items()}
 
 
 def _accepted(subscriptions: Any, settings: Configured) -> Any:

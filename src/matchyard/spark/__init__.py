@@ -1,9 +1,10 @@
 """Matching in Apache Spark, classic and Connect: `pip install 'matchyard[spark]'`.
 
 build, append, compact      subscriptions ─▶ an index, compiled in Spark's tasks
+vet                         why subscriptions cannot be read, as one more column
 changes, follow_changes     a feed of inserts, updates and deletes ─▶ what to append; as a stream
 applied                     the last change of each source that an index has
-all_versions, retain        the versions that are there; how many stay, and for how long
+history, retain, restore    the versions that are there; how many stay, and for how long; back to one of them
 match                       events ─▶ (event, key), batch or streaming
 evaluate                    what an index makes of events: counts, scores, differences, a page
 explain                     why an event matches a key, as one more column
@@ -25,9 +26,9 @@ from matchyard.errors import UsageError as _UsageError
 if _find_spec("pyspark") is None:
     raise _UsageError("Spark needs PySpark: pip install 'matchyard[spark]'")
 
-from matchyard.shards import all_versions, retain
+from matchyard.shards import history, restore, retain
 from matchyard.spark import workloads
-from matchyard.spark.build import Built, append, applied, build, compact, subscriptions
+from matchyard.spark.build import Built, append, applied, build, compact, subscriptions, vet
 from matchyard.spark.changes import changes, follow_changes
 from matchyard.spark.checks import plain_errors
 from matchyard.spark.evaluation import Evaluation, evaluate, explain
@@ -39,8 +40,8 @@ from matchyard.spark.sql import register, register_function
 from matchyard.spark.stream import Progress, Sample, to_files
 
 __all__ = [
-    "Built", "Evaluation", "Matched", "Progress", "Sample", "all_versions", "append", "applied", "build", "changes", "compact",
-    "evaluate", "explain", "follow_changes", "geo", "match", "match_files", "plain_errors",
-    "records", "register", "register_function", "retain", "session", "subscriptions", "to_files",
-    "workloads",
+    "Built", "Evaluation", "Matched", "Progress", "Sample", "append", "applied", "build", "changes", "compact",
+    "evaluate", "explain", "follow_changes", "geo", "history", "match", "match_files", "plain_errors",
+    "records", "register", "register_function", "restore", "retain", "session", "subscriptions", "to_files",
+    "vet", "workloads",
 ]  # fmt: skip

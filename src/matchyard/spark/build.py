@@ -18,6 +18,8 @@ import matchyard as my
 from matchyard import shards as _shards  # functions here have a parameter of that name
 from matchyard.errors import UsageError
 from matchyard.spark.checks import (
+    carried,
+    check_batch,
     check_frame,
     check_subscriptions,
     column_of,
@@ -25,6 +27,7 @@ from matchyard.spark.checks import (
     place_of,
     places_of,
     plain_errors,
+    refuse_equal_names,
 )
 from matchyard.spark.leases import keeping, planning
 from matchyard.spark.segments import Made, make_segment
@@ -72,7 +75,7 @@ def build(
     the versions before.
     """
     if subscriptions is not None:
-        check_frame(subscriptions, "subscriptions")
+        check_batch(subscriptions, "subscriptions")
     path = place_of(_named(path))
     by_this = _applied_by(transaction)
     my.create(engine, algorithm, options)  # refuses wrong arguments before any task runs
@@ -111,7 +114,7 @@ def append(
     and of its micro-batch. The version has both. Changes whose number is not above the last one
     of their source are there already: nothing is published.
     """
-    check_frame(changes, "changes")
+    check_batch(changes, "changes")
     path = place_of(path)
     by_this = _applied_by(transaction)
     engine = _shards.manifest_of(path, _shards.current_version(path))["engine"]
@@ -189,6 +192,32 @@ def subscriptions(
         numbers = find_session(spark).range(0, n_shards, 1, max(1, n_shards))
         read = numbers.mapInArrow(partial(tasks.read_shards, lease), schema)
         return keeping(read, lease)
+
+
+def vet(
+    subscriptions: DataFrame,
+    engine: str = "tags",
+    subscription: str = "tags",
+    options: Mapping[str, Any] | None = None,
+    into: str = "reason",
+) -> DataFrame:
+    """Add a column with the reason why a subscription cannot be read; null if it can. Batch or streaming.
+
+    One bad subscription ends a build, and a stream of changes. So set bad ones aside before:
+
+    >>> vetted = vet(rules, "predicates", "rule")  # doctest: +SKIP
+    >>> build(vetted.where("reason is null"), "rules.index", "predicates", "rule")  # doctest: +SKIP
+    """
+    check_frame(subscriptions, "subscriptions")
+    my.create(engine, None, options)  # refuses wrong arguments before any task runs
+    check_subscriptions(subscriptions, subscription, engine)
+    plan = _shards.Plan(engine, None, dict(options or {}))
+    fields = [T.StructField(field.name, carried(field)) for field in subscriptions.schema]
+    schema = T.StructType([*fields, T.StructField(into, T.StringType())])
+    refuse_equal_names(schema)
+    rows = subscriptions.select(F.col(subscription), "*")
+    plain = rows.toDF(*(f"_{number}" for number in range(len(rows.columns))))
+    return plain.mapInArrow(partial(tasks.vet_rows, plan, schema.names), schema)
 
 
 def applied(path: str | os.PathLike[str]) -> dict[str, int]:

@@ -144,6 +144,12 @@ def follow_changes(
     if segments < 1:
         raise UsageError(f"segments must be at least 1, not {segments}")
     asked: dict[str, Any] = {"subscription": subscription, "key": key, "op": op, "order": order}
+    check_frame(stream, "changes")
+    if not stream.isStreaming:
+        raise UsageError(
+            "follow_changes takes a stream, such as spark.readStream…; of other DataFrames, append what "
+            "changes(…) returns"
+        )
     changes(stream, place, **asked)  # refuses a missing index or column before anything runs
     state = os.fspath(checkpoint)
     if not shards.is_remote(state) and not state.startswith("file:"):
@@ -171,10 +177,12 @@ def apply_changes(
     source, number = transaction
     last = applied(path).get(source, -1)
     if last < number - 1:
-        _log.warning(
-            "%s has the batches of changes up to %d, and the next one is %d: it was built anew, or this "
-            "checkpoint belongs to another index", path, last, number,
-        )  # fmt: skip
+        seen = f"batches of this stream up to {last}" if last >= 0 else "no batch of this stream"
+        raise UsageError(
+            f"{path} has {seen}, and the next batch is {number}: changes between them would be missing. The index "
+            "was built anew or restored, or this checkpoint belongs to another index. Build it from the table, with "
+            f"transaction=({source!r}, {number - 1}) if the table has these changes; else start with a new checkpoint"
+        )
     with plain_errors():
         netted = changes(batch, path, **columns)
         subscription, key, _ = map(quoted, netted.columns)

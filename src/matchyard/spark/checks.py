@@ -50,6 +50,16 @@ def check_frame(frame: Any, what: str) -> None:
         raise UsageError(f"the {what} are a DataFrame of Spark, not {type(frame).__name__}")
 
 
+def check_batch(frame: Any, what: str) -> None:
+    """The same, and refuse a stream."""
+    check_frame(frame, what)
+    if frame.isStreaming:
+        raise UsageError(
+            f"the {what} are a stream; expected a DataFrame that is not: follow_changes keeps an index up with a "
+            "stream of changes"
+        )
+
+
 def quoted(name: str) -> str:
     """The name of a column as Spark reads it, whatever is in it."""
     return f"`{name.replace('`', '``')}`"

@@ -66,6 +66,7 @@ def match_files(
     overwrite: bool = False,
     device: str = "auto",
     spark: SparkSession | None = None,
+    at: str | int | None = None,
 ) -> Matched:
     """Match Parquet files with an index, and write the matches as Parquet files to a folder.
 
@@ -84,7 +85,7 @@ def match_files(
     places = places_of(events)
     _check_target(target, [path, *places], overwrite)
     start = time.perf_counter()
-    with planning(path) as lease:
+    with planning(path, at) as lease:
         manifest = shards.manifest_of(path, lease.version)
         check_runs_on(device, manifest)
         work = parquet_work(places, session)

@@ -63,6 +63,16 @@ def _named(error: ParseError, rows: pa.Table, plan: shards.Plan) -> ParseError:
     return error
 
 
+def vet_rows(plan: shards.Plan, names: list[str], batches: Batches) -> Batches:
+    """Put the reasons why subscriptions cannot be read behind the other columns; they are the first one."""
+    for batch in batches:
+        reasons: list[str | None] = [None] * len(batch)
+        for row, reason in shards.refused(batch.column(0), plan).items():
+            reasons[row] = reason
+        columns = [*batch.columns[1:], pa.array(reasons, pa.string())]
+        yield pa.RecordBatch.from_arrays(columns, names)
+
+
 def deal(job: BuildJob, routes: shards.File, asked: list[str], batches: Batches) -> Batches:
     """Deal the rows of a part out to shards."""
     _forget_peak()

@@ -135,8 +135,11 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
                     if content is not None:
                         yield member.name, content.read()
         except (tarfile.TarError, EOFError, OSError, LZMAError, zlib.error) as error:
+            reason = str(error).partition(":\n")[
+                0
+            ]  # without a line for each compression that was tried
             raise UsageError(
-                f"{path} is no folder, YAML file or archive of rules: {error}"
+                f"{path} is no folder, YAML file or archive of rules: {reason}"
             ) from None
     else:
         raise UsageError(f"{path} does not exist; expected a folder of Sigma rules")
