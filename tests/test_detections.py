@@ -111,11 +111,15 @@ def test_rules_for_logs_of_other_products_can_be_left_out(tmp_path: Path) -> Non
         text = f"id: {name}\nlogsource: {source}\ndetection: {{s: {{a: 1}}, condition: s}}\n"
         (tmp_path / f"{name}.yml").write_text(text)
     assert {rule.id for rule in my.sigma(tmp_path).rules} == set("wzpn")
-    found = my.sigma(tmp_path, product="windows")
+    found = my.sigma(tmp_path, product="Windows")
     assert {rule.id for rule in found.rules} == set("wpn")
     [row] = [row for row in found.table().to_pylist() if row["id"] == "w"]
     assert (row["product"], row["category"], row["service"]) == ("windows", "", "security")
     out = tmp_path / "out.index"
+    with pytest.raises(
+        my.UsageError, match="no rule is for the product 'windos'; found: windows, zeek"
+    ):
+        my.sigma(tmp_path, product="windos")
     words = ["build", "sigma", str(tmp_path), "-o", str(out), "--product", "zeek"]
     assert CliRunner().invoke(app, words).exit_code == 0
     assert sorted(key for key, _ in my.open(out).items()) == ["n", "p", "z"]
@@ -155,6 +159,47 @@ def test_options_that_do_not_fit_are_refused(
     assert done.exit_code != 0
     assert told in done.output + repr(done.exception)
     assert not (tmp_path / "a.index").exists()
+
+
+UNREAD = {
+    "typo.yml": ("title: t\ndetections: {}", "no detection"),
+    "list.yml": (f"- title: t\n  {KEYWORDS}".splitlines()[0], "a list; expected one rule in each document"),
+    "UP.YML": ("title: [", "no YAML"),
+    "twice.yml": (WHOAMI.replace("  filter", "  selection"), "the key 'selection' is there twice"),
+    "fields.yml": ("detection: {s: {a|re: '1', a|re: '2'}, condition: s}", "the key 'a|re' is there twice"),
+    "null.yml": ("detection: {s: {null: x}, condition: s}", "name of a field that is no text"),
+}  # fmt: skip
+
+
+def test_every_rule_is_read_or_listed_with_its_reason(tmp_path: Path) -> None:
+    for file, (text, _) in UNREAD.items():
+        (tmp_path / file).write_text(text)
+    found = my.sigma(tmp_path)
+    assert found.rules == ()
+    reasons = {rule.file: rule.reason for rule in found.left}
+    assert set(reasons) == set(UNREAD)
+    for file, (_, reason) in UNREAD.items():
+        assert reason in reasons[file]
+
+
+@pytest.mark.parametrize(("generates", "left"), [("", ["1", "3"]), ("generate: true, ", ["3"])])
+def test_steps_of_a_correlation_say_nothing_alone(
+    tmp_path: Path, generates: str, left: list[str]
+) -> None:
+    rule = "title: {}\nname: {}\nid: {}\ndetection: {{s: {{EventID: 4625}}, condition: s}}\n---\n"
+    many = f"title: c\nid: 3\ncorrelation: {{{generates}type: event_count, rules: [logon]}}\n"
+    text = rule.format("a", "logon", 1) + rule.format("b", "other", 2) + many
+    (tmp_path / "rules.yml").write_text(text)
+    found = my.sigma(tmp_path)
+    assert [rule.id for rule in found.left] == left
+    assert "2" in {rule.id for rule in found.rules}
+
+
+def test_an_archive_with_a_link_to_nowhere_is_read(folder: Path, tmp_path: Path) -> None:
+    (folder / "windows/gone.yml").symlink_to("nowhere.yml")
+    with tarfile.open(tmp_path / "rules.tar.gz", "w:gz") as archive:
+        archive.add(folder, "rules")
+    assert [rule.id for rule in my.sigma(tmp_path / "rules.tar.gz").rules] == ["7ef7"]
 
 
 ODD = [

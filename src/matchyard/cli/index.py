@@ -123,6 +123,7 @@ def build_sigma(
     from collections import Counter
 
     import matchyard as my
+    from matchyard.cli.formats import open_to_write
 
     values: dict[str, list[str]] = {}
     for text in placeholders:
@@ -133,7 +134,8 @@ def build_sigma(
     found = my.sigma(rules, values, products)
     if bad is not None:
         lines = [json.dumps(rule._asdict(), ensure_ascii=False) + "\n" for rule in found.left]
-        bad.write_text("".join(lines))
+        with open_to_write(bad) as file:
+            file.write("".join(lines).encode())
     progress("compiling")
     found.save(output)
     summary(f"{output}: {len(found.rules):,} rules, described in {output}/rules.parquet")

@@ -196,6 +196,7 @@ IMAGE = 'Image in {suffix "\\\\cmd.exe" ignoring case}'
         ({"a|cidr": "10.0.0.0/8"}, 'a in {cidr "10.0.0.0/8"}'),
         ({"a|exists": False}, "not (exists a)"),
         ({"a|gte": 3}, "a in {>= 3}"),
+        ({"a|base64": 123}, 'a in {= "MTIz" ignoring case}'),
         ({"cs method": "x"}, '`cs method` in {= "x" ignoring case}'),
         ({"a": "x", "b": "y"}, '(a in {= "x" ignoring case}) and (b in {= "y" ignoring case})'),
         (
@@ -236,6 +237,7 @@ def test_a_condition_is_translated(condition: str, text: str) -> None:
         ({"a": "x"}, "s | count() > 5", "aggregation"),
         ({"a": "x"}, "s and", "not understood"),
         ({"a|unheard": "x"}, "s", "unheard"),
+        ({"a|base64|wide": "x"}, "s", "modifiers base64|wide"),
     ],
 )
 def test_what_does_not_map_has_a_reason(selection: Any, condition: str, reason: str) -> None:

@@ -160,8 +160,10 @@ def _not(part: str) -> str:
 
 
 def _map(fields: dict[str, Any], placeholders: Placeholders) -> str:
+    if not all(isinstance(key, str) for key in fields):
+        raise Unmapped("name of a field that is no text")
     parts = [
-        _field(*str(key).split("|"), value=value, placeholders=placeholders)
+        _field(*key.split("|"), value=value, placeholders=placeholders)
         for key, value in fields.items()
     ]
     return _join(" and ", parts)
@@ -206,6 +208,10 @@ def _check_together(modifiers: Sequence[str]) -> None:
     of_texts = [one for one in modifiers if one in _OF_TEXTS]
     is_encoded_first = "windash" in of_texts and of_texts[0] != "windash" and of_texts[0] != "cased"
     is_odd = len(kinds) > 1 or (of_texts and kinds and kinds[0] not in _AFFIXES)
+    # A coding of characters comes before the one of bytes.
+    at = {one: place for place, one in enumerate(of_texts)}
+    in_base64 = min((at[one] for one in ("base64", "base64offset") if one in at), default=len(at))
+    is_odd = is_odd or any(at[one] > in_base64 for one in _ENCODINGS if one in at)
     if is_odd or is_encoded_first or ("i" in modifiers and "re" not in modifiers):
         raise Unmapped(f"modifiers {'|'.join(modifiers)}")
 
@@ -264,12 +270,12 @@ def _tests(modifiers: tuple[str, ...], value: Any) -> Iterator[str]:
         yield from _of_regex(str(value), "i" in modifiers)
         return
     is_plain = not set(modifiers) & {*_AFFIXES, *_OF_TEXTS}
-    typed = str(value).lower() if not isinstance(value, str) else is_plain and _typed(value)
-    if typed:
+    is_encoded = bool(set(modifiers) & {*_ENCODINGS, "base64", "base64offset"})
+    typed = is_plain and _typed(value) if isinstance(value, str) else str(value).lower()
+    if typed and not is_encoded:
         yield typed
     before, after = next((_AFFIXES[m] for m in modifiers if m in _AFFIXES), ("", ""))
     text = value if isinstance(value, str) else str(value).lower()
-    is_encoded = bool(set(modifiers) & {*_ENCODINGS, "base64", "base64offset"})
     for variant in _variants(text) if "windash" in modifiers else [text]:
         for one in _encoded(variant, modifiers) if is_encoded else [_protect(variant, after)]:
             yield _match(f"{before}{one}{after}", "cased" in modifiers)

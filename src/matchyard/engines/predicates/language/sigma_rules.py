@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tarfile
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import count
 from lzma import LZMAError
@@ -14,6 +14,14 @@ from typing import Any, NamedTuple
 from matchyard.engines.predicates.language.language import parse
 from matchyard.engines.predicates.language.sigma import Placeholders, Unmapped, listed, translate
 from matchyard.errors import ParseError, UsageError
+
+_OF_RULES = {
+    "detection",
+    "correlation",
+    "filter",
+    "title",
+    "logsource",
+}  # keys of rules, and of no other documents
 
 
 class Rule(NamedTuple):
@@ -49,7 +57,10 @@ def read(
     """
     rules, left = [], []
     files: dict[str, str] = {}  # of each id
-    for file, document in _documents(path):
+    wanted, known = {one.casefold() for one in products}, set()
+    documents = list(_documents(path))
+    in_correlations = _named_by_correlations(document for _, document in documents)
+    for file, document in documents:
         if isinstance(document, str):
             left.append(Left(file, document, file, file))
             continue
@@ -57,12 +68,15 @@ def read(
         product, category, service = _texts(
             document.get("logsource"), "product", "category", "service"
         )
-        if products and product and product not in products:
+        known.add(product.casefold())
+        if wanted and product and product.casefold() not in wanted:
             continue
         try:
             if "detection" not in document:
-                what = "correlation" if "correlation" in document else "filter"
-                raise Unmapped(f"{what} of rules")
+                what = next((one for one in ("correlation", "filter") if one in document), None)
+                raise Unmapped(f"{what} of rules" if what else "no detection")
+            if {number, document.get("name")} & in_correlations:
+                raise Unmapped("part of a correlation of rules")
             text = translate(document["detection"], placeholders)
             parse(text)
             if number in files:
@@ -79,7 +93,21 @@ def read(
         rules.append(
             Rule(title, text, number, level, status, tags, product, category, service, file)
         )
+    unknown = wanted - known
+    if unknown and known > {""}:
+        found = ", ".join(sorted(known - {""}))
+        raise UsageError(f"no rule is for the product {min(unknown)!r}; found: {found}")
     return sorted(rules), sorted(left)
+
+
+def _named_by_correlations(documents: Iterable[dict[str, Any] | str]) -> set[Any]:
+    """The names and ids of rules that are steps of a correlation, and say nothing alone."""
+    named: set[Any] = set()
+    for document in documents:
+        correlation = document.get("correlation") if isinstance(document, dict) else None
+        if isinstance(correlation, dict) and correlation.get("generate") is not True:
+            named |= set(map(str, listed(correlation.get("rules"))))
+    return named
 
 
 def _id_of(document: dict[str, Any], file: str, taken: Collection[str]) -> str:
@@ -104,35 +132,50 @@ def _documents(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
         raise UsageError(
             "Sigma rules are YAML: install PyYAML, e.g. pip install 'matchyard[sigma]'"
         ) from None
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader = _strict(yaml)
     for name, content in _files(path):
         try:
-            documents = [one for one in yaml.load_all(content, loader) if isinstance(one, dict)]
-            is_collection = any("action" in document for document in documents)
+            documents = list(yaml.load_all(content, loader))
+            is_collection = any(isinstance(one, dict) and "action" in one for one in documents)
             for document in documents:
-                if {"detection", "correlation", "filter"} & set(document):
+                if isinstance(document, list) and any(isinstance(one, dict) for one in document):
+                    yield name, "a list; expected one rule in each document"
+                elif isinstance(document, dict) and _OF_RULES & set(document):
                     yield name, "collection with actions" if is_collection else document
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             yield name, f"no YAML: {str(error).splitlines()[0]}"
 
 
+def _strict(yaml: Any) -> Any:
+    """A loader of YAML that refuses a map with one key twice, which would lose a part of a rule."""
+    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):  # type: ignore[misc, valid-type]
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            seen = set()
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in seen:
+                    raise yaml.YAMLError(f"the key {key.value!r} is there twice")
+                seen.add((key.tag, str(key.value)))
+            return super().construct_mapping(node, deep)
+
+    return Loader
+
+
 def _files(path: Path) -> Iterator[tuple[str, bytes]]:
     if path.is_dir():
-        for file in sorted([*path.rglob("*.yml"), *path.rglob("*.yaml")]):
-            if file.is_file():
+        for file in sorted(path.rglob("*")):
+            if _is_yaml(file) and file.is_file():
                 yield str(file.relative_to(path)), file.read_bytes()
-    elif path.suffix in (".yml", ".yaml") and path.is_file():
+    elif _is_yaml(path) and path.is_file():
         yield path.name, path.read_bytes()
     elif path.exists():
         try:
             with tarfile.open(path) as archive:
                 for member in archive:
-                    content = (
-                        archive.extractfile(member)
-                        if member.name.endswith((".yml", ".yaml"))
-                        else None
-                    )
-                    if content is not None:
+                    if _is_yaml(Path(member.name)) and member.isfile():
+                        content = archive.extractfile(member)
+                        assert content is not None  # of a file
                         yield member.name, content.read()
         except (tarfile.TarError, EOFError, OSError, LZMAError, zlib.error) as error:
             reason = str(error).partition(":\n")[
@@ -143,3 +186,7 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
             ) from None
     else:
         raise UsageError(f"{path} does not exist; expected a folder of Sigma rules")
+
+
+def _is_yaml(path: Path) -> bool:
+    return path.suffix.lower() in (".yml", ".yaml")
