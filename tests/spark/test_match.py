@@ -255,6 +255,21 @@ def test_an_event_with_very_many_matches_is_handed_on_in_pieces(spark, tmp_path,
     assert len(index) == 3500
 
 
+@pytest.mark.parametrize("n_ids", [0, 1, 2])
+def test_batches_of_long_ids_have_few_rows(spark, index, monkeypatch, n_ids):
+    monkeypatch.setattr(match_rows.Layout, "_BYTES", 1000)
+    job = MatchJob("", "0001", [*["id", "text"][:n_ids], "key"], string_keys=False)
+    texts = ["x" * n for n in (300, 5000, 10, 400, 0, 20)]
+    ids = [pa.array(range(6)), pa.array(texts)][:n_ids]
+    matches = my.open(index).match([["jazz", "oslo"]] * 6)
+    batches = list(match_rows.Layout(job, "0001").rows(ids, matches))
+    whole = pa.Table.from_batches(batches)
+    assert whole.column("key").to_pylist() == [key for keys in matches for key in keys]
+    assert (len(batches) >= 8) == (n_ids == 2)
+    if n_ids == 2:
+        assert max(batch.nbytes for batch in batches if len(batch) > 1) < 1500
+
+
 def test_match_is_a_table_function_in_sql(spark, index, named):
     ms.register(spark)
     ms.register(spark, "match_names", id="string", key="string", unique=True)
