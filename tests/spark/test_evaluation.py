@@ -96,6 +96,25 @@ def test_a_truth_of_other_types_is_refused_before_anything_runs(spark, index, sc
     assert len(spark.sparkContext._jsc.getPersistentRDDs()) == before
 
 
+def test_a_truth_of_wider_integers_is_not_cut_off(spark, index):
+    narrow = events(spark, [["jazz"]]).selectExpr("cast(id AS int) AS key", "tags")
+    right = sorted(index_keys for _, index_keys in wanted(asked=[["jazz"]], unique=True))
+    rows = [(0, right[0]), (1 << 32, right[0])]
+    truth = spark.createDataFrame(rows, "id bigint, key bigint")
+    found = ms.evaluate(narrow, index, id="key", truth=truth)  # ids in a column `key`
+    assert (found.scores["right"], found.scores["missing"]) == (1, 1)
+    assert found.scores["extra"] == len(right) - 1
+    missing = found.differences.where("difference = 'missing'").first()
+    assert (missing.id, missing.key) == rows[1]
+    found.close()
+
+
+def test_versions_of_other_keys_are_not_compared(spark, index):
+    my.TagIndex().add("jazz", "ada").save(index)
+    with pytest.raises(my.UsageError, match="keys of versions 0002 and 0001 have different types"):
+        ms.evaluate(events(spark), index, before=1)
+
+
 def test_ids_of_odd_names_and_no_events(spark, index):
     rows = events(spark).withColumnRenamed("id", "the `id`")
     truth = spark.createDataFrame([(0, 0)], "`the ``id``` int, key int")

@@ -95,6 +95,7 @@ def evaluate(
         if before is not None:
             leases.append(shards.hold_version(place, before))
             undo.callback(shards.release, leases[1])
+            _check_keys(place, *(lease.version for lease in leases))
         version, *older = (lease.version for lease in leases)
         matched = _matched(events, place, event, id, version)
         expected = None if truth is None else _expected(truth, events, id, matched.schema)
@@ -143,6 +144,17 @@ def evaluate(
     return found
 
 
+def _check_keys(place: str, version: str, before: str) -> None:
+    """Refuse to compare versions whose keys have different types."""
+    is_string, was_string = (
+        shards.has_string_keys(shards.manifest_of(place, one)) for one in (version, before)
+    )
+    if is_string != was_string:
+        raise UsageError(
+            f"the keys of versions {version} and {before} have different types: they cannot be compared"
+        )
+
+
 def _matched(events: DataFrame, place: str, event: Any, id: str, version: str) -> DataFrame:
     found = match(events, place, event, id, output="arrays", bad="keep", unique=True, at=version)
     return found.toDF("id", "keys", "reason")
@@ -178,25 +190,25 @@ def _expected(truth: DataFrame, events: DataFrame, id: str, matched: T.StructTyp
     """The pairs of the truth, as columns `id` and `key` of the types of the matches. A null key is no pair."""
     check_frame(truth, "pairs of the truth")
     name = events.select(column_of(events, id, "ids of events")).columns[0]
-    of_id = _named(truth, name) or _named(truth, "id")
     of_key = _named(truth, "key")
+    of_id = [one for one in _named(truth, name) if one not in of_key] or _named(truth, "id")
     missing = [asked for asked, found in ((name, of_id), ("key", of_key)) if not found]
     if missing:
         raise UsageError(
             f"the truth has no column {missing[0]!r}; found: {', '.join(truth.columns)}"
         )
-    kinds = {of_id[0]: matched["id"].dataType, of_key[0]: matched["keys"].dataType.elementType}
+    key = matched["keys"].dataType.elementType
     columns = []
-    for (column, kind), alias in zip(kinds.items(), ("id", "key"), strict=True):
+    for column, kind, alias in ((of_id[0], matched["id"].dataType, "id"), (of_key[0], key, "key")):
         found = truth.schema[column].dataType
-        if type(found) is not type(kind) and not (
-            isinstance(found, T.IntegralType) and isinstance(kind, T.IntegralType)
-        ):
+        # Integers of any width are compared as what they are, so the truth is not cast to fewer bits.
+        are_integers = isinstance(found, T.IntegralType) and isinstance(kind, T.IntegralType)
+        if found.simpleString() != kind.simpleString() and not are_integers:
             raise UsageError(
                 f"column {column!r} of the truth is {found.simpleString()}; that of the matches is "
                 f"{kind.simpleString()}: cast it"
             )
-        columns.append(F.col(quoted(column)).cast(kind).alias(alias))
+        columns.append(F.col(quoted(column)).alias(alias))
     return truth.select(*columns).where("key is not null").distinct()
 
 
