@@ -186,6 +186,14 @@ def test_a_subscription_of_a_change_that_cannot_be_read_is_told(spark, tmp_path)
         append(netted, tmp_path / "a.index")
 
 
+def test_an_order_by_values_without_order_is_refused(spark, tmp_path):
+    path = tmp_path / "a.index"
+    build(subscriptions(spark, [["a"]], [1]), path)
+    rows = spark.sql("SELECT 1 key, array('a') tags, 'insert' op, array(map(1, 2)) at")
+    with pytest.raises(my.UsageError, match=r"column 'at' is array<map<int,int>>, whose values"):
+        changes(rows, path, order="at")
+
+
 def test_a_stream_of_changes_keeps_an_index_up(spark, tmp_path):
     path, folder = tmp_path / "a.index", tmp_path / "feed"
     folder.mkdir()

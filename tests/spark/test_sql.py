@@ -113,6 +113,27 @@ def test_errors_name_the_event_however_its_id_looks(spark, index):
         spark.sql("SELECT matches('music', tags) FROM odd").collect()
 
 
+def test_a_query_of_no_index_leaves_nothing(spark, tmp_path):
+    ms.register(spark)
+    path = tmp_path / "none" / "a.index"
+    asked = f"SELECT * FROM matchyard_match(TABLE(SELECT 1L, array('jazz')), '{path}')"
+    with pytest.raises(my.StorageError, match="it has no file CURRENT"), ms.plain_errors():
+        spark.sql(asked).collect()
+    assert not path.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("engine", "rule", "event"), [("predicates", "a = 1", '{"a"'), ("twigs", "//a", "<a>")]
+)
+def test_an_event_that_cannot_be_explained_is_told(spark, tmp_path, engine, rule, event):
+    rules = spark.createDataFrame([(rule, 1)], "rule string, key int")
+    ms.build(rules, tmp_path / "b.index", engine, "rule")
+    pairs = spark.createDataFrame([(event, 1)], "event string, key int")
+    explained = ms.explain(pairs, tmp_path / "b.index", "event")
+    with pytest.raises(my.ParseError, match="an event cannot be explained: "), ms.plain_errors():
+        explained.collect()
+
+
 @pytest.mark.parametrize("wrong", [None, {}, "music.index", ["music.index"]])
 def test_indexes_of_a_function_have_names(spark, wrong):
     with pytest.raises(my.UsageError, match="indexes are names with paths"):

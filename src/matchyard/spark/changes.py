@@ -71,6 +71,11 @@ def changes(
     moments = [column_of(feed, name, "order of changes") for name in names]
     if not moments:
         raise UsageError("changes need an order: name the column with the number of their commit")
+    for name, field in zip(names, feed.select(*moments).schema, strict=True):
+        if not _has_order(field.dataType):
+            raise UsageError(
+                f"column {name!r} is {field.dataType.simpleString()}, whose values have no order"
+            )
     keys = key_type(feed, key)
     subscribed, named = feed.select(F.col(subscription), F.col(key)).schema
     rows = feed.select(
@@ -91,6 +96,15 @@ def changes(
     refuse_equal_names(schema)
     selected = sorted_rows.select("key", "subscription", "operation")
     return selected.mapInArrow(partial(net_changes, plan, schema.names), schema)
+
+
+def _has_order(kind: T.DataType) -> bool:
+    """True if Spark can sort by values of a type."""
+    if isinstance(kind, T.StructType):
+        return all(_has_order(field.dataType) for field in kind)
+    if isinstance(kind, T.ArrayType):
+        return _has_order(kind.elementType)
+    return not isinstance(kind, T.MapType | T.VariantType | T.CalendarIntervalType)
 
 
 def _operation(feed: DataFrame, op: str, key: str, moments: Sequence[Column]) -> Column:

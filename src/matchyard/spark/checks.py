@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from matchyard import errors
-from matchyard.errors import MatchyardError, UsageError
+from matchyard.errors import EventError, MatchyardError, ParseError, UsageError
 from matchyard.shards import is_remote, path_text
 from matchyard.spark.tasks.notes import NOTE, told
 
@@ -62,7 +62,7 @@ def check_batch(frame: Any, what: str) -> None:
 
 def quoted(name: str) -> str:
     """The name of a column as Spark reads it, whatever is in it."""
-    return f"`{name.replace('`', '``')}`"
+    return f"`{name.replace('`', '``')}`" if set(name) & set("`.[") else name
 
 
 def column_of(frame: DataFrame, name: str, what: str) -> Column:
@@ -245,4 +245,6 @@ def plain_errors() -> Iterator[None]:
         if parsed is None or kind is None or not issubclass(kind, MatchyardError):
             raise
         text, _, note = parsed[2].strip().partition(f"\n{NOTE}")
-        raise (told(text, note) if kind is errors.ParseError else kind(text)) from None
+        if issubclass(kind, ParseError):
+            raise told(text, note) from None
+        raise (UsageError if issubclass(kind, EventError) else kind)(text) from None

@@ -235,8 +235,8 @@ class Found(NamedTuple):
 
 
 def parquet_files(path: str) -> list[Found]:
-    """The Parquet files at a path or address, which may be a folder; as Spark does, without those whose names
-    begin with `_` or `.`."""
+    """The Parquet files at a path or address, which may be a folder. As in Spark, folders within it count if they are
+    partitions, such as `day=1`, and names that begin with `_` or `.` do not count."""
     files, name = _files_at(path)
     try:
         info = files.get_file_info(name)
@@ -254,9 +254,9 @@ def parquet_files(path: str) -> list[Found]:
     found = []
     for entry in sorted(entries, key=lambda entry: entry.path):
         rest = entry.path[entry.path.index(start) + len(start) :].lstrip("/")
-        hidden = any(
-            part.startswith(".") or (part.startswith("_") and "=" not in part)
-            for part in rest.split("/")
+        *folders, last = rest.split("/")
+        hidden = last.startswith((".", "_")) or any(
+            "=" not in folder or folder.startswith(".") for folder in folders
         )
         if entry.type == FileType.File and not hidden and entry.size:
             # Arrow decodes addresses, and fsspec does not.

@@ -41,8 +41,8 @@ def version_of_batch(
     folder = local_path(record or path) / "streams" / name
     file = folder / f"{batch:09}"
     while not file.exists():
+        taken = version or current_version(path)  # where there is no index, nothing is written
         folder.mkdir(parents=True, exist_ok=True)
-        taken = version or current_version(path)
         if is_first(file, taken):
             if not is_remote(path) and not (local_path(path) / "versions" / taken).is_dir():
                 file.unlink()  # removed meanwhile

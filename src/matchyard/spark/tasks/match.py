@@ -56,9 +56,13 @@ def explain_rows(lease: shards.Lease, event: int, key: int, into: str, batches: 
         if pa.types.is_struct(column.type) or pa.types.is_map(column.type):
             events = [_without_nulls(one) for one in events]
         pairs = zip(events, batch.column(key).to_pylist(), strict=True)
-        why = [
-            None if one is None or name is None else index.explain(one, name) for one, name in pairs
-        ]
+        try:
+            why = [
+                None if one is None or name is None else index.explain(one, name)
+                for one, name in pairs
+            ]
+        except ParseError as error:
+            raise noted(error.saying(f"an event cannot be explained: {error}")) from None
         names = [*batch.schema.names, into]
         yield pa.RecordBatch.from_arrays([*batch.columns, pa.array(why, pa.string())], names)
 
