@@ -13,7 +13,7 @@ import pytest
 
 import matchyard as my
 from matchyard.engine import find_engine
-from matchyard.index import tombstones
+from matchyard.index import removals
 from matchyard.index.recent import MOST
 from tests.index.test_index import pause_in_compile
 from tests.index.test_live import EVENTS, RULES, found
@@ -104,14 +104,14 @@ def test_a_saved_live_index_is_the_state_of_one_moment(
 
 def test_ctrl_c_after_a_removal_is_noted_does_not_lose_it(monkeypatch: pytest.MonkeyPatch) -> None:
     index = my.TagIndex(live=True).add_many(["a", "a"], [1, 2]).consolidate().remove(1)
-    insert = tombstones.insert
+    insert = removals.insert
 
     def interrupted(*given: Any) -> int:
-        monkeypatch.setattr(tombstones, "insert", insert)
+        monkeypatch.setattr(removals, "insert", insert)
         insert(*given)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tombstones, "insert", interrupted)
+    monkeypatch.setattr(removals, "insert", interrupted)
     with pytest.raises(KeyboardInterrupt):
         index.match_one("a")
     assert (found(index, "a"), len(index), 1 in index) == ([2], 1, False)

@@ -14,7 +14,8 @@ import matchyard as my
 from matchyard.engine import configure
 from matchyard.gpu.devices import Card
 from matchyard.index import placement, workspaces
-from matchyard.index.segment import Removals, Segment
+from matchyard.index.removals import Removals
+from matchyard.index.segment import Segment
 from matchyard.kernels.strings import n_bytes
 
 CARDS = Card(0, 0, 1), Card(1, 0, 1)

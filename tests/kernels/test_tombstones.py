@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchyard.index.tombstones import Tombstones
+from matchyard.index.removals import Tombstones
 from matchyard.kernels.csr import FREE
 from matchyard.kernels.tombstones import is_removed
 from matchyard.matches import Part

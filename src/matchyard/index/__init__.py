@@ -3,4 +3,4 @@
 Read `verbs` first: it has the class that the kinds of index share.
 """
 
-__all__ = ["bad_events", "contents", "keys", "saved_tables", "segment", "verbs"]
+__all__ = ["bad_events", "contents", "keys", "removals", "saved_tables", "segment", "verbs"]

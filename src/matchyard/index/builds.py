@@ -22,7 +22,8 @@ import numpy as np
 from matchyard.errors import UsageError
 from matchyard.index.keys import Keys
 from matchyard.index.recent import MOST, RecentLog
-from matchyard.index.segment import Removals, Rows, Segment
+from matchyard.index.removals import Removals
+from matchyard.index.segment import Rows, Segment
 from matchyard.index.staged import Changes
 
 if TYPE_CHECKING:

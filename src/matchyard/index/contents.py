@@ -1,4 +1,4 @@
-"""The verbs that look at an index: what it holds, how it reads input, and how large it is."""
+"""The verbs that look at an index: what it holds, how it reads input, which events it refuses, and how large it is."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from matchyard.engine import Configured
+from matchyard.errors import ParseError
 from matchyard.index import held_subscriptions
+from matchyard.index.bad_events import bad_events
 from matchyard.index.segment import Segment
+from matchyard.index.snapshot import Snapshot
 from matchyard.index.state import State
 from matchyard.kernels.strings import n_bytes
 from matchyard.threads.interrupts import interruptible
@@ -60,6 +63,32 @@ class Contents:
     def parse_event(self, value: Any) -> Any:
         """Parse an event with the options of this index; raises ParseError."""
         return self._settings.engine.encoder.parse_event(value, self._settings.input_options)
+
+    def check(self, events: Any) -> None:
+        """Refuse the events that `match` would refuse, without matching."""
+        snapshot = self._state.visible()
+        column = self._column(events)
+        for segment in self._readable(snapshot).segments:  # some limits depend on the vocabulary
+            segment.check(column.rows(0, column.n_rows))
+
+    def bad_events(self, events: Any) -> dict[int, ParseError]:
+        """The events of a column that cannot be read: the error of each, by its number.
+
+        >>> import matchyard as my
+        >>> sorted(my.PredicateIndex().bad_events(['{"a": 1}', '{"a": ']))
+        [1]
+        """
+        return bad_events(self.check, self.parse_event, events)
+
+    def _column(self, events: Any) -> Any:
+        return self._settings.engine.encoder.column(events, self._settings.input_options)
+
+    def _readable(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with at least one segment, since segments refuse bad events."""
+        if snapshot.segments:
+            return snapshot
+        no_names = self._settings.engine.encoder.Staging().take()[1]
+        return snapshot._replace(segments=(Segment(self._settings, no_names, ()),))
 
     def __repr__(self) -> str:
         staged = self._state.staged()

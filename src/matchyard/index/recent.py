@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from matchyard.engine import Configured
-from matchyard.index.segment import CHUNK, Removals, Rows
+from matchyard.index.removals import Removals
+from matchyard.index.segment import CHUNK, Rows
 from matchyard.matches import Part
 
 MOST = 512  # additions that are compared directly; more are compiled at once

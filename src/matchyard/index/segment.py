@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from matchyard.engine import Configured
 from matchyard.errors import EventError, StorageError
 from matchyard.index.placement import ask_cards, cut
-from matchyard.index.tombstones import Tombstones
+from matchyard.index.removals import Removals, Tombstones, extended, located
 from matchyard.index.workspaces import IN_TURNS, Workspaces
 from matchyard.kernels import csr, key_table
 from matchyard.kernels.strings import freeze, n_bytes
@@ -37,16 +37,6 @@ class Rows(NamedTuple):
     batch: Any
     vocabulary: Any
     keys: NDArray[np.int64]
-
-
-class Removals(NamedTuple):
-    """Keys to remove with all their subscriptions, and (subscription, key) pairs to remove."""
-
-    keys: NDArray[np.int64]
-    pairs: list[tuple[Any, int]]
-
-    def __bool__(self) -> bool:
-        return bool(len(self.keys) or self.pairs)
 
 
 class Segment:
@@ -266,11 +256,11 @@ class Segment:
         """The same segment with more tombstones in its tables."""
         if not removals or not self.n_keys:
             return self
-        gone = self._locate(removals.pairs)
+        gone = located(self, removals.pairs)
         tables = [
             table._replace(
-                removed_keys=_extended(table.removed_keys, removals.keys),
-                removed_at=_extended(table.removed_at, positions),
+                removed_keys=extended(table.removed_keys, removals.keys),
+                removed_at=extended(table.removed_at, positions),
             )
             for table, (positions, _) in zip(self.tables, gone, strict=True)
         ]
@@ -282,7 +272,7 @@ class Segment:
         """The same segment without some copies of distinct pairs, at most so many of each; and how many of each
         are still to be removed elsewhere."""
         left, tables = n_copies.copy(), []
-        for table, (positions, numbers) in zip(self.tables, self._locate(pairs), strict=True):
+        for table, (positions, numbers) in zip(self.tables, located(self, pairs), strict=True):
             keyed = key_table.key_table(table)
             living = [not key_table.is_removed(keyed, position) for position in positions]
             positions, numbers = positions[living], numbers[living]
@@ -291,64 +281,8 @@ class Segment:
             rank = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
             is_gone = rank < left[numbers]
             left -= np.bincount(numbers[is_gone], minlength=len(left))
-            tables.append(
-                table._replace(removed_at=_extended(table.removed_at, positions[is_gone]))
-            )
+            tables.append(table._replace(removed_at=extended(table.removed_at, positions[is_gone])))
         return self._with(tables), left
-
-    def _locate(
-        self, pairs: list[tuple[Any, int]]
-    ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """The positions of the pairs in the key table of each table, each with the number of its pair."""
-        if not pairs:
-            return [(np.empty(0, np.int64), np.empty(0, np.int64)) for _ in self.tables]
-        if self.settings.abilities.locate is not None:
-            return self._locate_by_value(pairs, self.settings.abilities.locate)
-        return [self._locate_by_key(table, pairs) for table in self.tables]
-
-    def _locate_by_key(
-        self, table: Any, pairs: list[tuple[Any, int]]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Find the pairs by decoding and comparing all subscriptions of their keys."""
-        number_of = {pair: number for number, pair in enumerate(pairs)}
-        wanted = np.unique(np.array([key for _, key in pairs], np.int64))
-        positions = key_table.positions_of(table.keys, csr.hash_set(wanted))
-        rows, number = np.unique(key_table.rows_at(table.key_start, positions), return_inverse=True)
-        stored = self.decoded(table, rows)
-        keys = table.keys[positions].tolist()
-        found = [
-            number_of.get((stored[row], key), -1) for row, key in zip(number, keys, strict=True)
-        ]
-        numbers = np.array(found, np.int64)
-        return positions[numbers >= 0], numbers[numbers >= 0]
-
-    def _locate_by_value(
-        self, pairs: list[tuple[Any, int]], locate: Callable[..., tuple[Any, Any]]
-    ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        encoder: Any = self.settings.engine.encoder
-        column = encoder.subscription_column(
-            [pair[0] for pair in pairs], self.settings.input_options
-        )
-        batch = self.encode(column)
-        # A subscription with an unknown name was never stored; encoding would drop the name.
-        known = encoder.is_known(column, batch)
-        wanted = np.array([pair[1] for pair in pairs], np.int64)
-        options = self.settings.options
-        make = self.settings.abilities.locate_workspace or self.settings.algorithm.workspace
-        located = []
-        for table in self.tables:
-            searched = key_table.in_words(table)
-            start, rows = locate(searched, batch, make(searched, options), options)
-            numbers = np.repeat(np.arange(len(pairs)), np.diff(start))
-            rows, numbers = rows[known[numbers]], numbers[known[numbers]]
-            first = table.key_start[rows].astype(np.int64)
-            n_keys = table.key_start[rows + 1] - first
-            before = np.cumsum(n_keys) - n_keys
-            positions = np.arange(n_keys.sum()) + np.repeat(first - before, n_keys)
-            numbers = np.repeat(numbers, n_keys)
-            is_pair = table.keys[positions] == wanted[numbers]
-            located.append((positions[is_pair], numbers[is_pair]))
-        return located
 
     def living(self) -> Rows:
         """All subscriptions that are not removed, ready to be compiled again."""
@@ -400,9 +334,3 @@ def _mapped(table: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.
         return table
     mapped = numbers[csr.hash_set_values(table)]
     return csr.hash_set(mapped[mapped >= 0])
-
-
-def _extended(table: NDArray[np.int64], more: NDArray[np.int64]) -> NDArray[np.int64]:
-    if len(more) == 0:
-        return table
-    return csr.hash_set(np.concatenate([csr.hash_set_values(table), more]))

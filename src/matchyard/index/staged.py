@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from matchyard.engine import Configured
 from matchyard.errors import StagedWarning
-from matchyard.index.segment import Removals, Rows
+from matchyard.index.removals import Removals
+from matchyard.index.segment import Rows
 
 _FLUSH = 8192  # up to so many single additions are kept as Python values
 

@@ -21,7 +21,8 @@ from matchyard.index.builds import Builds
 from matchyard.index.keys import Keys
 from matchyard.index.readers import Readers
 from matchyard.index.recent import MOST, RecentLog
-from matchyard.index.segment import Removals, Rows, Segment
+from matchyard.index.removals import Removals
+from matchyard.index.segment import Rows, Segment
 from matchyard.index.snapshot import Snapshot
 from matchyard.index.staged import Changes
 from matchyard.threads.forks import start_fresh_in_child

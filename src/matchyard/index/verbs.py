@@ -19,7 +19,7 @@ from matchyard import storage
 from matchyard.engine import configure
 from matchyard.errors import ParseError, StorageError, UsageError
 from matchyard.index import held_subscriptions
-from matchyard.index.bad_events import bad_events, with_gaps, without
+from matchyard.index.bad_events import with_gaps, without
 from matchyard.index.contents import Contents
 from matchyard.index.keys import Keys, key_column
 from matchyard.index.pieces import matched_in_pieces
@@ -272,16 +272,6 @@ class Index(Contents):
         good = self._column(without(events, unread))
         return with_gaps(ask(snapshot, good, threads), unread)
 
-    def _column(self, events: Any) -> Any:
-        return self._settings.engine.encoder.column(events, self._settings.input_options)
-
-    def _readable(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot with at least one segment, since segments refuse bad events."""
-        if snapshot.segments:
-            return snapshot
-        no_names = self._settings.engine.encoder.Staging().take()[1]
-        return snapshot._replace(segments=(Segment(self._settings, no_names, ()),))
-
     def stream(self, max_batch: int = 256, max_delay_ms: float = 2.0, workers: int = 2) -> Stream:
         """Match events that arrive one by one, from many threads. An event waits at most
         `max_delay_ms` until `max_batch` events are matched together.
@@ -310,22 +300,6 @@ class Index(Contents):
         if not is_match and key in matched:
             text += f"\nbut {self.algorithm} matches it: a false positive, since it is not exact"
         return text
-
-    def check(self, events: Any) -> None:
-        """Refuse the events that `match` would refuse, without matching."""
-        snapshot = self._state.visible()
-        column = self._column(events)
-        for segment in self._readable(snapshot).segments:  # some limits depend on the vocabulary
-            segment.check(column.rows(0, column.n_rows))
-
-    def bad_events(self, events: Any) -> dict[int, ParseError]:
-        """The events of a column that cannot be read: the error of each, by its number.
-
-        >>> import matchyard as my
-        >>> sorted(my.PredicateIndex().bad_events(['{"a": 1}', '{"a": ']))
-        [1]
-        """
-        return bad_events(self.check, self.parse_event, events)
 
     def move(self: Self, device: str) -> Self:
         """Match on another device from now on: "cpu", "gpu", "gpu:0,1" or "auto". The memory on the

@@ -12,7 +12,7 @@ import pyarrow as pa
 from matchyard import storage
 from matchyard.errors import ParseError, UsageError
 from matchyard.index.keys import integers, key_column
-from matchyard.index.segment import Removals
+from matchyard.index.removals import Removals
 from matchyard.index.verbs import Index
 from matchyard.kernels.strings import Names, find_names
 from matchyard.opening import from_saved
