@@ -47,6 +47,8 @@ class Detections:
         The table also has the rules of earlier versions, with `current` false: somebody may still
         hold alerts of theirs.
         """
+        if not self.rules:
+            raise UsageError(f"none of the {len(self.left)} rules can be matched: see `left`")
         place = below(os.fspath(path), _RULES)
         is_there = exists(place)
         if is_there:  # a reader of the new version then finds its rules

@@ -139,10 +139,11 @@ def build_sigma(
     progress("compiling")
     found.save(output)
     summary(f"{output}: {len(found.rules):,} rules, described in {output}/rules.parquet")
-    reasons = Counter(rule.reason.partition(" %")[0] for rule in found.left)
+    reasons = Counter(rule.reason.partition(" (")[0].partition(" %")[0] for rule in found.left)
     if reasons:
         told = ", ".join(f"{reason} {n:,}" for reason, n in reasons.most_common())
-        summary(f"{len(found.left):,} rules are not supported: {told}")
+        where = "" if bad is not None else "; --bad lists them"
+        summary(f"{len(found.left):,} rules are not supported: {told}{where}")
 
 
 def match(

@@ -13,10 +13,11 @@ from importlib import import_module
 from itertools import product
 from typing import Any, NamedTuple
 
-_MOST = 256  # texts of one pattern
+_MOST = 1024  # texts of one pattern
 _LONGEST = 4096  # characters of a text
 _DIGITS = "0123456789"
 _WORD = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_" + _DIGITS
+_FLAGS = re.UNICODE | re.IGNORECASE | re.ASCII | re.DOTALL | re.MULTILINE
 _CLASSES = {"CATEGORY_DIGIT": _DIGITS, "CATEGORY_SPACE": " \t\n\r\f\v", "CATEGORY_WORD": _WORD}
 
 
@@ -29,31 +30,38 @@ class Finite(NamedTuple):
     ignores_case: bool
 
 
-def finite(pattern: str) -> Finite | None:
-    r"""The texts that a pattern finds; None if there are many, or if they cannot be listed.
+def finite(pattern: str, flags: int = 0) -> Finite | None:
+    r"""The texts that a pattern finds; None if there are many, or if they cannot be listed. Of texts that contain each
+    other, the shorter one counts.
 
     >>> finite("UNC[12]$")
     Finite(texts=['UNC1', 'UNC2'], at_start=False, at_end=True, ignores_case=False)
+    >>> finite("(net1?) .*").texts
+    ['net ', 'net1 ']
     >>> finite(r"net\s+user") is None
     True
     """
     try:
-        parsed: Any = import_module("re._parser").parse(pattern)
+        parsed: Any = import_module("re._parser").parse(pattern, flags)
     except (re.error, RecursionError, OverflowError):
         return None
-    if parsed.state.flags & ~(re.UNICODE | re.IGNORECASE | re.ASCII):
+    if parsed.state.flags & ~_FLAGS:
         return None
     items = list(parsed)
     at_start = bool(items) and _is(items[0], "AT", "AT_BEGINNING")
     at_end = bool(items) and _is(items[-1], "AT", "AT_END")
+    if parsed.state.flags & re.MULTILINE and (at_start or at_end):
+        return None
     items = items[at_start : len(items) - at_end]
-    if not at_start and items:
-        items[0] = _least(items[0])
-    if not at_end and items:
-        items[-1] = _least(items[-1])
+    if not at_start:
+        items = _least_first(items)
+    if not at_end:
+        items = _least_first(items[::-1])[::-1]
     texts = _texts(items)
     if texts is None or not all(texts):
         return None
+    if not at_start and not at_end:
+        texts = _shortest(texts)
     return Finite(
         list(dict.fromkeys(texts)), at_start, at_end, bool(parsed.state.flags & re.IGNORECASE)
     )
@@ -63,12 +71,23 @@ def _is(item: Any, kind: str, what: str) -> bool:
     return str(item[0]) == kind and str(item[1]) == what
 
 
-def _least(item: Any) -> Any:
-    """A repetition with its least number of times."""
-    if str(item[0]) in ("MAX_REPEAT", "MIN_REPEAT"):
-        least, _, what = item[1]
-        return item[0], (least, least, what)
-    return item
+def _least_first(items: list[Any]) -> list[Any]:
+    """Items that begin with a repetition: with the least number of times, and without it if that is none."""
+    while items and str(items[0][0]) in ("MAX_REPEAT", "MIN_REPEAT"):
+        kind, (least, _, what) = items[0]
+        if least:
+            return [(kind, (least, least, what)), *items[1:]]
+        items = items[1:]
+    return items
+
+
+def _shortest(texts: list[str]) -> list[str]:
+    """Texts without those that contain another one."""
+    kept: list[str] = []
+    for text in sorted(set(texts), key=len):
+        if not any(one in text for one in kept):
+            kept.append(text)
+    return [text for text in dict.fromkeys(texts) if text in kept]
 
 
 def _texts(items: Sequence[Any]) -> list[str] | None:

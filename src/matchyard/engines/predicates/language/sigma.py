@@ -146,7 +146,9 @@ class _Condition:
             self._fail()
         detection = self._detection[name]
         maps = detection if isinstance(detection, list) else [detection]
-        if not maps or not all(isinstance(one, dict) and one for one in maps):
+        if not all(maps) or not maps:
+            raise Unmapped("empty selection")
+        if not all(isinstance(one, dict) for one in maps):
             raise Unmapped("keywords")
         return _join(" or ", [_map(one, self._placeholders) for one in maps])
 
@@ -171,7 +173,8 @@ def _map(fields: dict[str, Any], placeholders: Placeholders) -> str:
 
 _KINDS = {*_AFFIXES, *_COMPARISONS, "cidr", "exists", "re"}  # a value is compared in one way
 _OF_TEXTS = {*_ENCODINGS, "base64", "base64offset", "cased", "windash"}
-_KNOWN = {*_KINDS, *_OF_TEXTS, "all", "expand", "i"}
+_FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL}  # of regular expressions
+_KNOWN = {*_KINDS, *_OF_TEXTS, *_FLAGS, "all", "expand"}
 
 
 def _field(name: str, *modifiers: str, value: Any, placeholders: Placeholders) -> str:
@@ -212,7 +215,7 @@ def _check_together(modifiers: Sequence[str]) -> None:
     at = {one: place for place, one in enumerate(of_texts)}
     in_base64 = min((at[one] for one in ("base64", "base64offset") if one in at), default=len(at))
     is_odd = is_odd or any(at[one] > in_base64 for one in _ENCODINGS if one in at)
-    if is_odd or is_encoded_first or ("i" in modifiers and "re" not in modifiers):
+    if is_odd or is_encoded_first or (set(modifiers) & set(_FLAGS) and "re" not in modifiers):
         raise Unmapped(f"modifiers {'|'.join(modifiers)}")
 
 
@@ -267,7 +270,7 @@ def _tests(modifiers: tuple[str, ...], value: Any) -> Iterator[str]:
         yield f"cidr {json.dumps(value)}"
         return
     if "re" in modifiers:
-        yield from _of_regex(str(value), "i" in modifiers)
+        yield from _of_regex(str(value), sum(_FLAGS[one] for one in set(modifiers) & set(_FLAGS)))
         return
     is_plain = not set(modifiers) & {*_AFFIXES, *_OF_TEXTS}
     is_encoded = bool(set(modifiers) & {*_ENCODINGS, "base64", "base64offset"})
@@ -299,23 +302,28 @@ def _encoded(text: str, modifiers: tuple[str, ...]) -> Iterator[str]:
     coding = next((_ENCODINGS[one] for one in modifiers if one in _ENCODINGS), "utf-8")
     data = literal.encode(coding)
     if "base64" in modifiers:
+        if not data:
+            raise Unmapped("encoded value that is too short")
         yield b64encode(data).decode()
         return
     for shift, start in enumerate((0, 2, 3)):
         end = (None, -3, -2)[(len(data) + shift) % 3]
-        yield b64encode(b" " * shift + data).decode()[start:end]
+        inside = b64encode(b" " * shift + data).decode()[start:end]
+        if not inside:
+            raise Unmapped("encoded value that is too short")
+        yield inside
 
 
-def _of_regex(pattern: str, ignores_case: bool) -> Iterator[str]:
+def _of_regex(pattern: str, flags: int) -> Iterator[str]:
     """The tests for the texts that a regular expression finds, if they are few."""
-    found = finite(pattern)
+    found = finite(pattern, flags)
     if found is None:
         raise Unmapped("regular expression")
     for text in found.texts:
         escaped = re.sub(r"([*?\\])", r"\\\1", text)
         for after in ("", "\n") if found.at_end else ("*",):  # `$` is also before a last line feed
             whole = f"{'' if found.at_start else '*'}{escaped}{after}"
-            yield _match(whole, not (ignores_case or found.ignores_case))
+            yield _match(whole, not found.ignores_case)
 
 
 def _protect(text: str, after: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tarfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -22,6 +23,9 @@ _OF_RULES = {
     "title",
     "logsource",
 }  # keys of rules, and of no other documents
+
+
+_PLACE = re.compile(r"^not a predicate: (?:line \d+, )?(?:column \d+: )?")
 
 
 class Rule(NamedTuple):
@@ -81,8 +85,12 @@ def read(
             parse(text)
             if number in files:
                 raise Unmapped(f"its id is that of a rule in {files[number]}")
-        except (Unmapped, ParseError) as reason:
+        except Unmapped as reason:
             left.append(Left(title, str(reason), number, file))
+            continue
+        except ParseError as error:  # of a value that predicates do not have
+            said = _PLACE.sub("", str(error).partition("\n")[0])
+            left.append(Left(title, f"value that predicates do not have ({said})", number, file))
             continue
         except (TypeError, ValueError, AttributeError, RecursionError) as error:
             left.append(Left(title, f"not a rule: {error}", number, file))
