@@ -131,6 +131,10 @@ class StorageError(MatchyardError, OSError):
     """A saved index that is absent, foreign, damaged or of another format."""
 
 
+class ConflictError(StorageError):
+    """Another writer of the index was faster; what was to be published can be made again."""
+
+
 class StagedWarning(UserWarning):
     """Changes were staged and then not matched: `consolidate` is missing, or `live=True`."""
 

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +14,9 @@ import pytest
 
 import matchyard as my
 from matchyard import shards
-from matchyard.spark import append, build, changes, compact, follow_changes, match, plain_errors
-from matchyard.storage import leases
+from matchyard.spark import append, build, changes, compact, follow_changes, plain_errors
 from tests.spark.change_feeds import Change, applied, drawn, feed, in_index, in_order
-from tests.spark.frames import TAGS, found, subscriptions
+from tests.spark.frames import TAGS, subscriptions
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -125,6 +120,8 @@ def test_an_index_that_was_opened_before_changes_came_is_not_saved_over_them(spa
         ((1, 5, "insert", "x", "order"), "a change of key 5 has no order"),
         ((1, 5, "merge", "x", "op"), "unknown operation merge of key 5; expected one of: insert, update, delete, remove"),
         ((1, None, "insert", "x", "key"), "a change has no key"),
+        ((1, 5, "insert", None, "tags"), "an insert of key 5 has no subscription: leave out"),
+        ((1, 5, "u", None, "tags"), "an insert of key 5 has no subscription: leave out"),
     ],
 )  # fmt: skip
 def test_a_change_that_says_nothing_is_told(spark, tmp_path, row, words):
@@ -132,13 +129,25 @@ def test_a_change_that_says_nothing_is_told(spark, tmp_path, row, words):
     build(subscriptions(spark, [["a"]], [1]), path)
     at, key, op, tag, what = row
     table = pa.table(
-        {"key": pa.array([key], pa.int64()), "tags": pa.array([[tag]], TAGS), "op": [op],
+        {"key": pa.array([key], pa.int64()), "tags": pa.array([tag and [tag]], TAGS), "op": [op],
          "at": pa.array([None if what == "order" else at], pa.int64())}
     )  # fmt: skip
     netted = changes(spark.createDataFrame(table), path, order="at")
     with pytest.raises(my.UsageError, match=words):
         append(netted, path)
     assert in_index(path) == {(1, frozenset("a")): 1}
+
+
+def test_a_row_of_a_table_that_has_no_subscription_takes_no_others_away(spark, tmp_path):
+    path = tmp_path / "a.index"
+    build(subscriptions(spark, [["jazz"], ["folk"]], [1, 1]), path)
+    rows = [(1, 1, "update_preimage", None), (1, 1, "update_postimage", ["live"])]
+    frame = spark.createDataFrame(rows, "at int, key int, op string, tags array<string>")
+    append(changes(frame, path, order="at"), path)
+    assert in_index(path) == {(1, frozenset({tag})): 1 for tag in ("jazz", "folk", "live")}
+    gone = spark.createDataFrame([(2, 1, "delete", None)], frame.schema)  # by its key alone
+    append(changes(gone, path, order="at"), path)
+    assert in_index(path) == {}
 
 
 def test_a_transaction_is_applied_once(spark, tmp_path):
@@ -238,52 +247,3 @@ def test_a_stream_of_changes_keeps_an_index_up(spark, tmp_path):
     with pytest.raises(my.UsageError, match=words), plain_errors():
         follow(lacking)
     assert in_index(lacking) == Counter()
-
-
-def test_a_batch_plan_keeps_its_version_whatever_is_published(spark, tmp_path):
-    path = tmp_path / "a.index"
-    build(subscriptions(spark, [["a"]], [1]), path)
-    events = spark.createDataFrame(pa.table({"id": [0], "tags": pa.array([["a", "b"]], TAGS)}))
-    plan = match(events, path)
-    derived = match(events, path).select("id", "key")
-    for number in range(10):
-        append(
-            spark.createDataFrame(
-                pa.table({"key": [number], "tags": pa.array([["b"]], TAGS), "change": ["add"]})
-            ),
-            path,
-        )
-    assert found(plan) == found(derived) == {(0, 1): 1}
-    assert len(match(events, path).collect()) == 11
-
-
-def held_up(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows as they are; every batch after the first waits until the file `go` exists."""
-    for batch in batches:
-        yield batch
-        Path(folder, "began").touch()
-        while not Path(folder, "go").exists():
-            time.sleep(0.02)
-
-
-def test_a_running_job_keeps_its_version_whatever_is_published(spark, tmp_path):
-    path = tmp_path / "a.index"
-    build(subscriptions(spark, [["a"]], [1]), path)
-    assert leases._names(path) == []
-    rows = spark.range(0, 40_000, 1, 4).selectExpr("id", "array('a', 'b') AS tags")
-    slow = rows.mapInArrow(partial(held_up, str(tmp_path)), rows.schema)
-    plan = match(slow, path, version=True).groupBy("key", "version").count()
-    with ThreadPoolExecutor(1) as pool:
-        counted = pool.submit(plan.collect)
-        while not (tmp_path / "began").exists():
-            assert not counted.done()
-            time.sleep(0.02)
-        assert len(leases._names(path)) == 1  # for all tasks
-        for number in range(10):
-            my.open(path).add("b", 100 + number).save(path)
-        assert not counted.done()
-        (tmp_path / "go").touch()
-        assert [tuple(row) for row in counted.result()] == [(1, 1, 40_000)]
-    assert shards.current_version(path) == "0011"
-    versions = sorted(entry.name for entry in (path / "versions").iterdir())
-    assert versions == ["0001", "0010", "0011"]  # the job's, and the two newest

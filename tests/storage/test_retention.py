@@ -9,7 +9,7 @@ import pytest
 
 import matchyard as my
 from matchyard import shards
-from matchyard.storage import leases
+from matchyard.storage import leases, versions
 from tests.storage.published import kept, publish
 
 
@@ -34,9 +34,20 @@ def test_versions_stay_by_number_and_by_time(path, monkeypatch):
         {"versions": "3"},
         {"seconds": -1.0},
         {"seconds": "1"},
+        {"versions": True},
     ):
         with pytest.raises(my.UsageError, match="at least"):
             shards.retain(path, **wrong)
+
+
+def test_a_version_stays_for_its_time_though_its_successor_was_not_tidied_after(path, monkeypatch):
+    publish(path, 1)
+    shards.retain(path, versions=1, seconds=100)
+    with monkeypatch.context() as killed:
+        killed.setattr(versions, "tidy", lambda *given: None)
+        publish(path, 1)
+    publish(path, 1)
+    assert kept(path) == ["0001", "0002", "0003"]
 
 
 def test_a_version_that_is_gone_is_named(path):

@@ -51,7 +51,6 @@ from matchyard.shards.staged_parts import (
 from matchyard.shards.steps import (
     can_join,
     join,
-    merge_keys,
     open_names,
     open_shards,
     publish,
@@ -80,7 +79,7 @@ from matchyard.storage.file_places import (
 from matchyard.storage.file_places import create_file as created
 from matchyard.storage.file_places import open_file as opened
 from matchyard.storage.history import Version, history, restore
-from matchyard.storage.leases import LEASE_S, Lease, release, renew
+from matchyard.storage.leases import LEASE_S, Lease, let_go, release, renew, while_busy
 from matchyard.storage.retention import retain
 from matchyard.storage.stream_records import OF_SQL
 from matchyard.storage.stream_versions import version_of_batch
@@ -124,9 +123,9 @@ __all__ = [
     "is_remote",
     "is_within",
     "join",
+    "let_go",
     "make_folder",
     "manifest_of",
-    "merge_keys",
     "merged",
     "new_version",
     "of_key",
@@ -152,6 +151,7 @@ __all__ = [
     "stage",
     "subscriptions",
     "version_of_batch",
+    "while_busy",
     "without_links",
     "write_key_names",
     "write_names",

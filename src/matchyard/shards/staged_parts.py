@@ -5,8 +5,9 @@
     every task     deal(…)         the rows of a part, over that vocabulary, by shard
     every task     compiled(…)     the table of one shard
 
-A part is one file of arrays in the scratch folder of its task. Only its description travels, so a task that
-runs twice does no harm: the driver goes on with the parts that it was told of.
+The arrays of a part are in one file in the scratch folder of its task; what a task deals out is one file with a
+part for each shard. Only descriptions travel, so a task that runs twice does no harm: the driver goes on with the
+parts that it was told of.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.engine import Configured
-from matchyard.errors import UsageError
+from matchyard.errors import StorageError, UsageError
 from matchyard.index.bad_events import refused_by
 from matchyard.index.keys import integers, key_column
 from matchyard.kernels import key_table
@@ -33,7 +34,7 @@ _BLOCKS = 64  # of consecutive rows of a part, in a sample
 
 
 class Part(NamedTuple):
-    """A file of arrays, and what is in it."""
+    """Arrays in a file, and what they are."""
 
     name: str  # below the folder of the new version
     n_rows: int
@@ -77,7 +78,8 @@ def stage(folder: Any, rows: Iterable[tuple[Any, Any]], plan: Plan, below: str) 
         content = _Content(
             batch, keys, vocabulary, names, np.frombuffer(counts.getvalue(), np.uint8)
         )
-        return _write(folder, f"{below}part{n_parts}", content, is_string, -1)
+        [part] = _write(folder, f"{below}part{n_parts}", [(-1, content)], is_string)
+        return part
 
     for subscriptions, keys in rows:
         column = _accepted(subscriptions, settings)
@@ -117,11 +119,16 @@ def _accepted(subscriptions: Any, settings: Configured) -> Any:
 
 
 def merged(
-    folder: Any, parts: Sequence[Part], plan: Plan, known: Names | None = None
+    folder: Any,
+    parts: Sequence[Part],
+    plan: Plan,
+    known: Names | None = None,
+    string_keys: bool = False,
 ) -> tuple[Any, Names | None]:
-    """The vocabulary of all parts, and the names of their string keys; known names keep their numbers."""
+    """The vocabulary of all parts, and the names of their string keys; known names keep their numbers. Without
+    parts, `string_keys` says whether there are such names."""
     encoder = resolve(plan).engine.encoder
-    has_names = known is not None or any(part.string_keys for part in parts)
+    has_names = string_keys or known is not None or any(part.string_keys for part in parts)
     names = Interner(known)
 
     def counts() -> Iterator[pa.Table]:
@@ -179,13 +186,17 @@ def deal(
     order = np.argsort(shards, kind="stable")
     ends = np.searchsorted(shards[order], np.arange(int(routes.max(initial=0)) + 2))
     none = Interner().names()
-    dealt = []
-    for shard in range(len(ends) - 1):
-        rows = order[ends[shard] : ends[shard + 1]]
-        if len(rows):
-            content = _Content(batch.take(rows), keys[rows], (), none, np.empty(0, np.uint8))
-            dealt.append(_write(folder, f"{below}shard{shard}", content, part.string_keys, shard))
-    return dealt, is_filed
+
+    def contents() -> Iterator[tuple[int, _Content]]:
+        for shard in range(len(ends) - 1):
+            rows = order[ends[shard] : ends[shard + 1]]
+            if len(rows):
+                yield (
+                    shard,
+                    _Content(batch.take(rows), keys[rows], (), none, np.empty(0, np.uint8)),
+                )
+
+    return _write(folder, f"{below}dealt", contents(), part.string_keys), is_filed
 
 
 def compiled(
@@ -243,17 +254,37 @@ def _grown(kind: Any, leaves: Iterator[NDArray[Any]]) -> Any:
     )
 
 
-def _write(folder: Any, name: str, content: _Content, string_keys: bool, shard: int) -> Part:
-    arrays, at = [], 0
-    with versions.writable(folder) as local, file_below(local, name).open("wb") as file:
-        for leaf in _leaves(content):
-            arrays.append((leaf.dtype.str, list(leaf.shape), at))
-            file.write(leaf.reshape(-1).view(np.uint8).data)
-            at += leaf.nbytes
-            file.write(b"\0" * (-at % 64))
-            at += -at % 64
-        file.write(b"\0" * 64)  # no empty file: it could not be mapped
-    return Part(name, len(content.keys), string_keys, shard, arrays)
+def _write(
+    folder: Any, name: str, contents: Iterable[tuple[int, _Content]], string_keys: bool
+) -> list[Part]:
+    """Write the rows of some shards into one file: a part for each."""
+    parts, at = [], 0
+    try:
+        with versions.writable(folder) as local, file_below(local, name).open("wb") as file:
+            for shard, content in contents:
+                arrays = []
+                for leaf in _leaves(content):
+                    arrays.append((leaf.dtype.str, list(leaf.shape), at))
+                    file.write(leaf.reshape(-1).view(np.uint8).data)
+                    at += leaf.nbytes
+                    file.write(b"\0" * (-at % 64))
+                    at += -at % 64
+                file.write(b"\0" * 64)  # no part without bytes: it could not be mapped
+                at += 64
+                parts.append(Part(name, len(content.keys), string_keys, shard, arrays))
+    except OSError as error:
+        raise _out_of_reach(folder, error) from None
+    return parts
+
+
+def _out_of_reach(folder: Any, error: OSError) -> StorageError:
+    """The error of a worker that cannot write or read scratch files."""
+    if isinstance(error, StorageError):
+        return error
+    return StorageError(
+        f"a worker cannot use {folder}: {error}. Every machine has to reach the index under this path, and to "
+        "be allowed to write there"
+    )
 
 
 def _read(folder: Any, part: Part, plan: Plan) -> _Content:
@@ -274,7 +305,12 @@ def _read_names(folder: Any, part: Part) -> tuple[Names, NDArray[np.uint8]]:
 def _read_arrays(folder: Any, part: Part, first: int = 0) -> Iterator[NDArray[Any]]:
     arrays = part.arrays[first:]
     start = arrays[0][2]
-    data = versions.scratch_bytes(folder, part.name, start)
+    kind, shape, last = arrays[-1]
+    n_bytes = last + int(np.prod(shape)) * np.dtype(kind).itemsize - start
+    try:
+        data = versions.scratch_bytes(folder, part.name, start, max(1, n_bytes))
+    except OSError as error:
+        raise _out_of_reach(folder, error) from None
     return iter(
         [
             np.frombuffer(data, kind, int(np.prod(shape)), at - start).reshape(shape)

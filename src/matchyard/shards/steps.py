@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +12,13 @@ import pyarrow as pa
 
 from matchyard import storage
 from matchyard.index.verbs import Index
-from matchyard.kernels.strings import Interner, Names
+from matchyard.kernels.strings import Names
 from matchyard.opening import from_saved
 from matchyard.shards.plan import Plan, resolve
 from matchyard.storage import File, versions
 from matchyard.storage.versions import SCRATCH, AnyPath
 
 # -------------------------------------------------------------------- names
-
-
-def merge_keys(columns: Iterable[Any], known: Names | None = None) -> Names:
-    """Number the string keys of the key columns of all parts; known keys keep their numbers."""
-    interner = Interner(known)
-    for column in columns:
-        interner.intern_arrow(column.cast(pa.large_string()))
-    return interner.names()
 
 
 def write_names(

@@ -6,9 +6,12 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
 from matchyard import shards
+
+_seen: set[int] = set()  # the jobs that ran when leases were last renewed
 
 
 @contextmanager
@@ -26,7 +29,21 @@ def keeping(frame: DataFrame, lease: shards.Lease) -> DataFrame:
     """A DataFrame that holds a version as long as it exists.
 
     Spark has no list of the DataFrames that are derived from it. Their version stays for at least an hour after
-    this one is gone, and for an hour after each task that uses it.
+    this one is gone, as long as a job runs that began in this time, and for an hour after each task that uses it.
     """
-    weakref.finalize(frame, shards.release, lease).atexit = False
+    shards.while_busy(has_long_jobs)
+    weakref.finalize(frame, shards.let_go, lease).atexit = False
     return frame
+
+
+def has_long_jobs() -> bool:
+    """True if a job of Spark runs that ran when this function was called before. Jobs do not say which versions they
+    will need, and a short one is done before a lease runs out."""
+    context = SparkContext._active_spark_context
+    if context is None or context._jsc is None:  # over Connect, or stopped
+        return False
+    running = set(context.statusTracker().getActiveJobsIds())
+    is_long = bool(running & _seen)
+    _seen.clear()
+    _seen.update(running)
+    return is_long

@@ -79,8 +79,8 @@ def match(
     their names, or with None the whole row. Events of twigs are XML, as text or as bytes.
 
     A batch plan keeps the version of the index that is current now, whatever is published before it
-    runs, as long as the returned DataFrame exists and for an hour after that. (A filter or a join of it holds
-    nothing until it runs: keep this DataFrame if such a plan waits.)
+    runs, as long as the returned DataFrame exists and for an hour after that. (A filter, a join or a view of it
+    holds nothing until it runs: keep this DataFrame if such a plan waits.)
 
     Returns the columns `id` with `key`, one row per match (`output="pairs"`), or with `keys`, one
     row per event (`"arrays"`: far cheaper for many matches). Lazy, like any transformation. The
@@ -145,6 +145,7 @@ def match(
             keep_bad=bad == "keep",
             with_version=with_version,
             device=device,
+            sha256="" if is_stream else manifest["sha256"],
         )
         choice = choose(manifest, strategy, worker_memory, events.sparkSession)
         _announce(choice, explain)
@@ -157,10 +158,9 @@ def match(
             if observe is not None:
                 matched = matched.observe(observe, *_metrics(job))
             return keeping(matched, lease)
-        if follow or not shards.is_remote(path):
-            shards.release(
-                lease
-            )  # streams record their versions; others keep theirs in this process
+        # Micro-batches of a stream that follows record versions. Other streams keep theirs in this process.
+        if follow:
+            shards.release(lease)
         observed = _observed(matched, job)
         return observed if version else observed.drop("version")
 

@@ -21,10 +21,11 @@ from pyspark.sql import DataFrame
 
 from matchyard import shards
 from matchyard.errors import UsageError
-from matchyard.spark.sources import Source
+from matchyard.spark.sources import Source, n_cores
 from matchyard.spark.tasks import build as tasks
 
 _PER_TASK = 2_500_000  # subscriptions that one task compiles unless a number of shards is given
+_PER_DEAL = 1_000_000  # subscriptions that one task deals out, if their parts are small
 _SAMPLE = 100_000  # sampled subscriptions per task, to balance the tasks
 _PER_SHARD = 64_000_000  # subscriptions joined into one table, if the algorithm can join
 _IN_DRIVER = 50_000  # subscriptions that are compiled without another job
@@ -56,9 +57,7 @@ def make_segment(
         known = None  # there are no keys yet, so they may be of either type
     if base is not None and not n_rows:
         return Made(shards.write_key_names(folder, known), 0, 0, 0)
-    vocabulary, key_names = shards.merged(folder, parts, plan, known)
-    if key_names is None and source.string_keys:
-        key_names = shards.merge_keys([])
+    vocabulary, key_names = shards.merged(folder, parts, plan, known, source.string_keys)
     files = shards.write_names(folder, vocabulary, key_names, segment)
     job = tasks.BuildJob(plan, os.fspath(folder), segment, files)
     n_tasks = n_shards or max(1, -(-n_rows // _PER_TASK))
@@ -113,8 +112,13 @@ def _deal(
 ) -> tuple[list[list[shards.Part]], NDArray[np.int32], int]:
     """The parts of each shard, and routes without the names under which nothing is filed."""
     [file] = shards.write_routes(job.folder, routes, job.segment, shards.scratch())
-    asked = [part.to_json() for part in parts]
-    rows = _run(source, partial(tasks.deal, job, file, asked), tasks.DEALT, len(parts))
+    n_rows = sum(part.n_rows for part in parts)
+    n_deals = min(len(parts), max(n_cores(source.spark), -(-n_rows // _PER_DEAL)))
+    largest_first = sorted(parts, key=lambda part: -part.n_rows)
+    asked = [
+        [part.to_json() for part in largest_first[number::n_deals]] for number in range(n_deals)
+    ]
+    rows = _run(source, partial(tasks.deal, job, file, asked), tasks.DEALT, n_deals)
     by_shard: list[list[shards.Part]] = [[] for _ in range(n_tasks)]
     is_filed = np.zeros(len(routes), np.bool_)
     for row in rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -28,7 +29,9 @@ from matchyard.spark.tasks.sources import (
     rows_of_shards,
 )
 
-_TASK_BYTES = 1 << 29  # of Parquet files that one task reads, if there are more than cores
+_TASK_BYTES = 1 << 27  # of Parquet files that one task reads, unless Spark's setting says otherwise
+
+_UNITS = {"": 0, "k": 10, "m": 20, "g": 30}
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"  # in files that Spark wrote
 _OTHERWISE = ("interval", "variant")  # types that other programs see as numbers or structs
@@ -136,7 +139,8 @@ def parquet_work(paths: Sequence[str], spark: SparkSession) -> ParquetWork:
         for word in _OTHERWISE
         if word in json.dumps(field["type"])
     }
-    return ParquetWork(_dealt(files, n_cores(spark)), schema, odd, is_partitioned, spark)
+    work = _dealt(files, n_cores(spark), _task_bytes(spark))
+    return ParquetWork(work, schema, odd, is_partitioned, spark)
 
 
 def index_source(path: str, version: str, spark: SparkSession) -> Source:
@@ -156,12 +160,19 @@ def n_cores(spark: SparkSession) -> int:
         return max(1, os.cpu_count() or 1)
 
 
-def _dealt(files: Sequence[Any], n_tasks: int) -> list[list[Piece]]:
+def _task_bytes(spark: SparkSession) -> int:
+    """The bytes of files that one task reads, as in Spark's own reader."""
+    text = spark.conf.get("spark.sql.files.maxPartitionBytes", None) or ""
+    found = re.fullmatch(r"(\d+)([kmg]?)b?", text.strip().lower())
+    return max(1, int(found[1]) << _UNITS[found[2]]) if found else _TASK_BYTES
+
+
+def _dealt(files: Sequence[Any], n_tasks: int, task_bytes: int) -> list[list[Piece]]:
     """Files, or groups of their rows if there are few files, dealt out to tasks by size."""
     pieces = [Piece(file.path, None, file.n_bytes) for file in files]
     if len(pieces) < 4 * n_tasks:
         pieces = [piece for file in files for piece in _groups(file.path)]
-    n_bins = max(n_tasks, -(-sum(piece.n_bytes for piece in pieces) // _TASK_BYTES))
+    n_bins = max(n_tasks, -(-sum(piece.n_bytes for piece in pieces) // task_bytes))
     bins: list[list[Piece]] = [[] for _ in range(max(1, min(n_bins, len(pieces))))]
     sizes = [0] * len(bins)
     for piece in sorted(pieces, key=lambda piece: -piece.n_bytes):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from matchyard.errors import StorageError
 from matchyard.storage import applied_in
 from matchyard.storage.file_places import is_remote, local_path
 from matchyard.storage.leases import release
@@ -51,12 +52,21 @@ def history(path: AnyPath) -> list[Version]:
         if remote
         else [folder.name for folder in version_folders(local_path(path))]
     )
-    return [_described(path, remote, name) for name in names if int(name) <= current]
+    found = [_described(path, remote, name) for name in names if int(name) <= current]
+    return [version for version in found if version is not None]
 
 
-def _described(path: AnyPath, remote: Remote | None, name: str) -> Version:
-    manifest, file = manifest_of(path, name), f"versions/{name}/manifest.json"
-    seconds = remote.written(file) if remote else (local_path(path) / file).stat().st_mtime
+def _described(path: AnyPath, remote: Remote | None, name: str) -> Version | None:
+    """A version; None if a writer has removed it, or a part of it, meanwhile."""
+    file = f"versions/{name}/manifest.json"
+    try:
+        manifest = manifest_of(path, name)
+        seconds = remote.written(file) if remote else (local_path(path) / file).stat().st_mtime
+    except (StorageError, FileNotFoundError):
+        is_there = remote.has(file) if remote else (local_path(path) / file).exists()
+        if is_there:
+            raise
+        return None
     return Version(
         name,
         None if seconds is None else datetime.fromtimestamp(seconds, UTC),

@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -104,6 +105,8 @@ class _Process:
     id: int = field(default_factory=os.getpid)
     holder: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
     held: set[Lease] = field(default_factory=set)
+    let_go: set[Lease] = field(default_factory=set)  # of those held: renewed while it is busy
+    is_busy: Callable[[], bool] | None = None  # asked in each round of renewals
     written: dict[tuple[str, str], float] = field(default_factory=dict)  # when, by this process
     tidied: set[str] = field(default_factory=set)  # indexes whose old leases it has removed
     renewer: threading.Thread | None = None
@@ -143,6 +146,17 @@ def release(lease: Lease) -> None:
     _process.held.discard(lease)
 
 
+def let_go(lease: Lease) -> None:
+    """Renew a lease only while the process is busy with work that may need it; see `while_busy`. Finalizers may
+    call this at any time: `add` is one step."""
+    _process.let_go.add(lease)
+
+
+def while_busy(is_busy: Callable[[], bool]) -> None:
+    """Say how to find out whether this process is busy."""
+    _this_process().is_busy = is_busy
+
+
 def renew(lease: Lease, seconds: float = LEASE_S) -> None:
     """Write a lease, unless its holder or one of its tasks wrote it a short while ago."""
     written, now = _this_process().written, time.monotonic()
@@ -159,8 +173,19 @@ def renew(lease: Lease, seconds: float = LEASE_S) -> None:
 def _renew_all() -> None:
     while True:
         time.sleep(_RENEW_S)
-        for lease in list(_process.held):
+        renew_held()
+
+
+def renew_held() -> None:
+    """One round of renewals."""
+    process = _process
+    is_busy = process.is_busy is not None and process.is_busy()
+    for lease in list(process.held):
+        if lease not in process.let_go or is_busy:
             renew(lease)
+        elif time.monotonic() - process.written.get(lease.file, -LEASE_S) > LEASE_S:
+            process.held.discard(lease)
+    process.let_go &= process.held
 
 
 def _end_all(process: _Process) -> None:

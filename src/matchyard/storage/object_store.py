@@ -19,7 +19,7 @@ from typing import Any
 
 from pyarrow.fs import FileSelector, FileType, PyFileSystem
 
-from matchyard.errors import StorageError
+from matchyard.errors import ConflictError, StorageError
 from matchyard.storage import MANIFEST_BYTES, File, is_version, parse_manifest
 from matchyard.storage.file_places import file_system, path_text, remove_abandoned
 
@@ -62,11 +62,11 @@ class Remote:
         seconds: float | None = self._files.get_file_info(self._at(name)).mtime_ns
         return None if seconds is None else seconds / 1e9
 
-    def content(self, name: str, start: int = 0) -> Any:
-        """The bytes of a file of any size, from one on."""
+    def content(self, name: str, start: int, n_bytes: int) -> Any:
+        """So many bytes of a file, from one on."""
         with self._files.open_input_file(self._at(name)) as source:
             source.seek(start)
-            return source.read_buffer()
+            return source.read_buffer(n_bytes)
 
     def write(self, name: str, data: bytes) -> None:
         """Write one file, completely or not at all."""
@@ -182,7 +182,7 @@ class Remote:
         with self._claimed():
             current = self._current()
             if base != current:
-                raise StorageError(
+                raise ConflictError(
                     f"{self.address} was at version {base} when this one was begun and is at {current} "
                     "now: another writer was faster, build again"
                 )
@@ -212,7 +212,7 @@ class Remote:
                 with suppress(FileNotFoundError):  # it is done
                     ends = _seconds(self.read(other, CURRENT_BYTES))
                     if ends >= time.time():
-                        raise StorageError(
+                        raise ConflictError(
                             f"another writer is publishing to {self.address}: build again (if that "
                             f"writer was killed, from {time.ctime(ends)} on, or remove {other})"
                         )

@@ -46,6 +46,7 @@ def retain(path: Any, versions: int = 2, seconds: float = 0.0) -> None:
     if not has_current:
         raise UsageError(f"{path} is no index: it has no file CURRENT")
     is_number = hasattr(versions, "__index__") and hasattr(seconds, "__float__")
+    is_number = is_number and not {type(versions), type(seconds)} & {bool}
     if not is_number or versions < 1 or not 0 <= seconds < 1 << 40:
         raise UsageError(
             "versions must be an integer from 1 on and seconds at least 0, not "
@@ -78,6 +79,16 @@ def version_folders(root: Path) -> list[Path]:
     """The folders of all versions, oldest first."""
     folders = (path for path in (root / "versions").iterdir() if is_version(path.name))
     return sorted(folders, key=lambda path: int(path.name))
+
+
+def before_switch(path: Any, version: str) -> None:
+    """Retain the current version before another one takes its place: the writer may die before it tidies."""
+    try:
+        seconds = retention_of(path).seconds
+        if seconds:
+            take(path, version, _RETAINED, seconds)
+    except (OSError, ValueError) as error:  # the new version is published nevertheless
+        _log.warning("version %s of %s may be removed early: %s", version, path, error)
 
 
 def tidy(path: Any, version: str) -> None:

@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ from matchyard.storage.content import open_lock
 from matchyard.storage.file_places import is_remote, local_path, path_text
 from matchyard.storage.leases import Lease, hold, release
 from matchyard.storage.object_store import CURRENT_BYTES, Remote
-from matchyard.storage.retention import tidy, version_folders
+from matchyard.storage.retention import before_switch, tidy, version_folders
 
 AnyPath = str | os.PathLike[str]
 _log = logging.getLogger("matchyard")
@@ -133,11 +134,13 @@ def version_folder(path: AnyPath, version: str, shards: Collection[int] | None =
 
 def hold_version(path: AnyPath, version: str | int) -> Lease:
     """A version, by its name or number, with a lease; an error if it is not there."""
-    version = f"{version:04}" if isinstance(version, int) else version
-    manifest_of(path, version)
-    lease = hold(os.fspath(path), version)
+    name = str(version)
+    if not isinstance(version, str | bool) and hasattr(version, "__index__"):
+        name = f"{index(version):04}"
+    manifest_of(path, name)
+    lease = hold(os.fspath(path), name)
     try:
-        manifest_of(path, version)  # a writer that comes later sees the lease
+        manifest_of(path, name)  # a writer that comes later sees the lease
     except BaseException:
         release(lease)
         raise
@@ -286,12 +289,12 @@ def readable(folder: Any, files: Sequence[File]) -> Path:
     return fetch_draft(Remote(folder), files)
 
 
-def scratch_bytes(folder: Any, name: str, start: int = 0) -> NDArray[np.uint8]:
-    """The content of a file of an unfinished version from a byte on: mapped, or fetched from an object store. It
+def scratch_bytes(folder: Any, name: str, start: int, n_bytes: int) -> NDArray[np.uint8]:
+    """So many bytes of a file of an unfinished version from one on: mapped, or fetched from an object store. They
     can be changed in memory."""
     if is_remote(folder):
-        return np.frombuffer(bytearray(Remote(folder).content(name, start)), np.uint8)
-    return np.memmap(local_path(folder) / name, np.uint8, "c", start)
+        return np.frombuffer(bytearray(Remote(folder).content(name, start, n_bytes)), np.uint8)
+    return np.memmap(local_path(folder) / name, np.uint8, "c", start, (n_bytes,))
 
 
 def adopt(folder: Any, files: Sequence[File]) -> list[File]:
@@ -328,12 +331,19 @@ def identity(path: AnyPath) -> str:
 
 
 def refuse_stale(path: AnyPath, applied: Mapping[str, int]) -> None:
-    """Refuse to publish what was opened before changes of a source came, which would be lost."""
-    for source, number in applied_in(manifest_of(path, current_version(path))).items():
+    """Refuse to publish what was opened before changes of a source came, which would be lost, or were taken back."""
+    current = applied_in(manifest_of(path, current_version(path)))
+    for source, number in current.items():
         if number > applied.get(source, -1):
             raise StorageError(
                 f"{path} has got changes since it was opened, {source!r} up to {number}, which would "
                 "be lost: open it again, and repeat yours"
+            )
+    for source, number in applied.items():
+        if number > current.get(source, -1):
+            raise StorageError(
+                f"{path} was restored or built anew since it was opened, without changes of {source!r} that "
+                "it had then: open it again, and repeat yours"
             )
 
 
@@ -341,6 +351,8 @@ def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequ
     """Make a written folder the current version; returns its number."""
     with writable(folder) as local:
         write_manifest(local, settings, files)
+    with suppress(StorageError):  # there is no current version before the first one
+        before_switch(path, current_version(path))
     if is_remote(path):
         Remote(folder).remove(SCRATCH)
         version = Remote(path).publish(str(folder))

@@ -52,15 +52,26 @@ def stage(plan: shards.Plan, folder: str, read: Reader, batches: Batches) -> Bat
 
 
 def _named(error: ParseError, rows: pa.Table, plan: shards.Plan) -> ParseError:
-    """Put the key of the subscription into the error, since Spark's rows have no numbers."""
-    for row in range(len(rows)):
-        try:
-            shards.check(rows.column(0).slice(row, 1), plan)
-        except ParseError as reparsed:
-            return shards.of_key(reparsed, rows.column(1)[row].as_py())
-        except UsageError:  # of the algorithm; `stage` reads all rows before it is asked
-            continue
-    return error
+    """Put the key of the first bad subscription into its error, since Spark's rows have no numbers."""
+    first, rest = 0, rows.column(0)
+    while len(rest) > 1:  # halves, since most rows are good
+        half = len(rest) // 2
+        if _error_of(rest.slice(0, half), plan) is None:
+            first, rest = first + half, rest.slice(half)
+        else:
+            rest = rest.slice(0, half)
+    alone = _error_of(rest, plan)
+    return error if alone is None else shards.of_key(alone, rows.column(1)[first].as_py())
+
+
+def _error_of(subscriptions: Any, plan: shards.Plan) -> ParseError | None:
+    try:
+        shards.check(subscriptions, plan)
+    except ParseError as error:
+        return error
+    except UsageError:  # of the algorithm; `stage` reads all rows before it is asked
+        return None
+    return None
 
 
 def vet_rows(plan: shards.Plan, names: list[str], batches: Batches) -> Batches:
@@ -73,14 +84,14 @@ def vet_rows(plan: shards.Plan, names: list[str], batches: Batches) -> Batches:
         yield pa.RecordBatch.from_arrays(columns, names)
 
 
-def deal(job: BuildJob, routes: shards.File, asked: list[str], batches: Batches) -> Batches:
-    """Deal the rows of a part out to shards."""
+def deal(job: BuildJob, routes: shards.File, asked: list[list[str]], batches: Batches) -> Batches:
+    """Deal the rows of some parts out to shards."""
     _forget_peak()
     vocabulary, key_names = shards.open_names(job.folder, job.names, job.plan, job.segment)
     place = shards.open_routes(job.folder, routes)
     for batch in batches:
-        for number in batch.column(0).to_pylist():
-            part = shards.Part.of_json(asked[number])
+        for text in [text for number in batch.column(0).to_pylist() for text in asked[number]]:
+            part = shards.Part.of_json(text)
             dealt, is_filed = shards.deal(
                 job.folder, part, vocabulary, key_names, place, job.plan, shards.scratch()
             )

@@ -44,6 +44,9 @@ class MatchJob(NamedTuple):
     with_version: bool = False
     device: str = "auto"
     caller: str = "match"  # the function that errors advise to call otherwise
+    sha256: str = (
+        ""  # of the manifest of the version; another one if the index was built anew at its path
+    )
 
 
 def with_version(job: MatchJob, batches: Batches) -> tuple[str, Batches]:
@@ -128,6 +131,10 @@ def open_index(path: str, version: str, device: str, shard: int | None = None) -
 def open_for(job: MatchJob, version: str, shard: int | None = None) -> Any:
     """The same, refused if its keys have another type than the plan."""
     renew(job, version)
+    if job.sha256 and version == job.version and identity(job.path, version)[2] != job.sha256:
+        raise StorageError(
+            f"version {version} of {job.path} is gone, and another index was built at this path: make the plan again"
+        )
     index = open_index(job.path, version, job.device, shard)
     if index.info()["keys"] == ("int" if job.string_keys else "str"):
         raise UsageError(
