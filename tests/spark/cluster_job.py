@@ -27,6 +27,9 @@ CONFIG = {
 }
 
 
+COPIES = 30  # of the events that `files` matches, so that its tasks take a while
+
+
 def slow(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows as they are; the first attempt at partition 1 takes long, so that Spark starts another one."""
     context = TaskContext.get()
@@ -89,6 +92,10 @@ def main(master: str, folder: Path, what: str) -> None:
         )
         query.awaitTermination()
         found["streamed"] = pairs(spark.read.parquet(str(folder / "streamed")))
+    if what == "files":
+        many = [str(folder / "events")] * COPIES
+        ms.match_files(many, index, folder / "out" / "files", spark=spark)
+        found["files"] = pairs(spark.read.parquet(str(folder / "out" / "files")))
     if what == "packed":
         rows = spark.range(4).mapInArrow(origins, "origin string").distinct().collect()
         found["origins"] = [row.origin for row in rows]

@@ -18,6 +18,7 @@ import pytest
 
 import matchyard as my
 from tests.spark.cluster import Cluster, running
+from tests.spark.cluster_job import COPIES
 
 JOB = Path(__file__).with_name("cluster_job.py")
 ROOT = Path(__file__).parents[2]
@@ -119,7 +120,7 @@ def test_workers_without_matchyard_get_a_packed_environment(data, tmp_path):
     assert any((folder / "kernels").iterdir())
 
 
-@pytest.mark.parametrize("moment", ["part*", "shard*", "shards/*/*.npy"])
+@pytest.mark.parametrize("moment", ["part*", "dealt", "shards/*/*.npy"])
 def test_an_executor_killed_while_files_are_written(data, tmp_path, moment):
     folder = fresh(data, tmp_path)
     with running(tmp_path / "cluster") as cluster:
@@ -128,6 +129,16 @@ def test_an_executor_killed_while_files_are_written(data, tmp_path, moment):
         cluster.executors()[0].kill()
         assert result(job, cluster)["replicated"] == data[1]
     assert left_over(folder) == ["0001"]
+
+
+def test_an_executor_killed_while_match_files_writes(data, tmp_path):
+    folder = fresh(data, tmp_path)
+    with running(tmp_path / "cluster") as cluster:
+        job = start(cluster, folder, "files")
+        wait_for(lambda: list(folder.glob("out/.files.writing-*/tasks/*")), job)
+        cluster.executors()[0].kill()
+        assert result(job, cluster)["files"] == sorted(COPIES * data[1])
+    assert [entry.name for entry in (folder / "out").iterdir()] == ["files"]
 
 
 def test_a_worker_killed_during_a_build(data, tmp_path):
@@ -153,7 +164,7 @@ def test_a_driver_killed_during_a_build_leaves_the_old_version_and_nothing_for_l
     my.TagIndex().add("jazz", 7).save(folder / "a.index")
     with running(tmp_path / "cluster") as cluster:
         job = start(cluster, folder, "driver")
-        wait_for(lambda: scratch(folder, "shard*"), job)
+        wait_for(lambda: scratch(folder, "dealt"), job)
         os.killpg(job.pid, signal.SIGKILL)
         job.communicate()
         assert my.open(folder / "a.index").match(["jazz"])[0] == [7]

@@ -128,9 +128,7 @@ def test_bad_events_are_kept_or_end_the_job_and_leave_nothing(spark, tmp_path, i
     assert [(row.id, row.key) for row in rows] == [(2, None)]
 
 
-def test_a_task_that_fails_and_runs_again_writes_nothing_twice(
-    spark, tmp_path, index, files, monkeypatch
-):
+def test_files_of_tasks_that_did_not_count_are_left_out(spark, tmp_path, index, files, monkeypatch):
     out = tmp_path / "out"
     publish = file_places.publish_files
 

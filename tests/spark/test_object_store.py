@@ -78,6 +78,10 @@ def test_files_go_in_and_out(spark, bucket):
     ids, keys = (pairs[name].to_pylist() for name in ("id", "key"))
     assert Counter(zip(ids, keys)) == wanted()
     assert not [name for name in Remote(bucket("")).names() if "writing" in name]
+    same = bucket("events").replace("s3://", "s3a://")
+    with pytest.raises(my.UsageError, match="lie within each other"):
+        ms.match_files(bucket("events"), bucket("a.index"), same, overwrite=True, spark=spark)
+    assert Remote(bucket("events")).names() == ["0.parquet"]
 
 
 def test_a_build_that_fails_leaves_nothing(spark, bucket):

@@ -122,6 +122,15 @@ def test_files_of_one_folder_may_differ_where_values_stay_what_they_are(spark, t
     assert spark.read.parquet(str(tmp_path / "out")).count() == 3
 
 
+def test_floats_of_more_bits_than_in_the_first_file_are_refused(spark, tmp_path, index):
+    (tmp_path / "in").mkdir()
+    for number, kind in enumerate((pa.float32(), pa.float64())):
+        table = pa.table({"id": pa.array([1e300 if number else 1.5], kind), "tags": [["jazz"]]})
+        pq.write_table(table, tmp_path / f"in/{number}.parquet")
+    with pytest.raises(my.StorageError, match="'id' as double; in the first file it is float"):
+        ms.match_files(tmp_path / "in", index, tmp_path / "out")
+
+
 def test_folders_that_are_columns_in_spark(spark, tmp_path, index):
     rows = spark.sql("SELECT id, array('jazz') AS tags, id % 2 AS half FROM range(4)")
     rows.write.partitionBy("half").parquet(str(tmp_path / "a b/in"))

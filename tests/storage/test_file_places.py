@@ -46,6 +46,49 @@ def test_a_folder_that_came_into_being_meanwhile_stays(root):
     assert names(f"{root}/out") == ["other"]
 
 
+def test_a_store_that_keeps_old_files_is_told(tmp_path, monkeypatch):
+    root = f"memory://{tmp_path}"
+    for name in ("old", "_SUCCESS"):
+        write(f"{root}/out/{name}")
+    written = [write(f"{root}/scratch/tasks/a")]
+
+    def refuse(*given: object, **named: object) -> None:
+        raise OSError("SlowDown: 503")
+
+    monkeypatch.setattr(pa.fs.FSSpecHandler, "delete_dir", refuse)
+    with pytest.raises(my.StorageError, match="out cannot be emptied: SlowDown"):
+        file_places.publish_files(written, f"{root}/scratch/whole", f"{root}/out", True)
+    assert "a" not in names(f"{root}/out")
+
+
+@pytest.mark.parametrize(
+    ("path", "other", "is_within"),
+    [
+        ("s3a://bucket/a/b", "s3://bucket/a", True),
+        ("s3://key:secret@bucket/a?region=x", "s3://bucket/a/", True),
+        ("s3://bucket/a", "s3://bucket/ab", False),
+        ("s3://bucket/a%20b", "s3://bucket/a b", True),
+        ("abfss://raw@account/a", "abfs://raw@account/a", True),
+        ("abfss://raw@account/a", "abfss://out@account/a", False),
+        ("hdfs:///a/b", "hdfs://name:8020/a", True),
+        ("hdfs://name:8020/a", "hdfs:///a/b", False),
+        ("/data/a", "s3://data/a", False),
+        ("/data/a/../b", "/data/b", True),
+        ("/data/ab", "/data/a", False),
+    ],
+)
+def test_places_within_each_other_are_found_however_they_are_written(path, other, is_within):
+    assert file_places.is_within(path, other) is is_within
+
+
+def test_what_cannot_be_read_is_told(tmp_path):
+    with (
+        pytest.raises(my.StorageError, match="cannot be read"),
+        file_places.open_file(str(tmp_path)),
+    ):
+        pass
+
+
 def test_an_empty_folder_may_be_there(tmp_path):
     (tmp_path / "out").mkdir()
     written = [write(str(tmp_path / "scratch/tasks/a"))]

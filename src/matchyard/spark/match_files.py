@@ -95,9 +95,9 @@ def match_files(
         job = MatchJob(
             path, lease.version, schema.fieldNames(), string_keys, lease.holder, every=form == "arrays",
             arrays=form == "arrays", unique=unique, keep_bad=bad == "keep", with_version=version,
-            device=device, caller="match_files",
+            device=device, caller="match_files", sha256=manifest["sha256"],
         )  # fmt: skip
-        scratch = shards.beside(target, f"{_scratch_prefix(target)}{uuid.uuid4().hex[:12]}")
+        scratch = shards.beside(target, f"{_hidden(target, 'writing')}{uuid.uuid4().hex[:12]}")
         files_job = FilesJob(
             job,
             work=work.pieces,
@@ -118,7 +118,9 @@ def match_files(
         shards.publish_files(written, shards.below(scratch, "whole"), target, overwrite)
     finally:
         shards.remove_folder(scratch)
-        shards.remove_abandoned(target, _scratch_prefix(target), _ABANDONED_S)
+        shards.remove_abandoned(target, _hidden(target, "writing"), _ABANDONED_S)
+    if overwrite:  # the new output is there, so nobody needs an old one that a killed driver left
+        shards.remove_abandoned(target, _hidden(target, "replaced"), _ABANDONED_S)
     n_events, n_matches, n_bad = (
         sum(row[name] for row in rows) for name in ("events", "matches", "bad")
     )
@@ -126,10 +128,10 @@ def match_files(
     return Matched(lease.version, n_events, n_matches, n_bad, len(written), seconds)
 
 
-def _scratch_prefix(target: str) -> str:
-    """How the names of folders begin in which files for the target are written."""
+def _hidden(target: str, what: str) -> str:
+    """How the names of hidden folders beside the target begin, such as those in which its files are written."""
     last = target.partition("?")[0].rstrip("/").rpartition("/")[2]
-    return f".{last}.writing-"
+    return f".{last}.{what}-"
 
 
 def _check_target(target: str, others: Sequence[str], overwrite: bool) -> None:

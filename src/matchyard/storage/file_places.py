@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
 from pyarrow import ArrowException
 from pyarrow.fs import (
@@ -75,10 +75,15 @@ def open_file(path: str) -> Iterator[Any]:
     """Open a file at a path or address for reading at any place."""
     try:
         files, name = _files_at(path)
-        with files.open_input_file(name) as file:
-            yield file
+        opened = files.open_input_file(name)
     except FileNotFoundError:
         raise StorageError(f"{path} does not exist") from None
+    except StorageError:
+        raise
+    except (OSError, ArrowException) as error:
+        raise StorageError(f"{path} cannot be read: {error}") from None
+    with opened as file:
+        yield file
 
 
 @contextmanager
@@ -175,13 +180,22 @@ def without_links(path: str) -> str:
 
 def is_within(path: str, other: str) -> bool:
     """True if a path or address is another one or lies below it."""
-    ends = []
-    for one in (path, other):
-        if is_remote(one):
-            ends.append(one.partition("?")[0].rstrip("/"))
-        else:
-            ends.append(without_links(one))
-    return ends[0] == ends[1] or ends[0].startswith(f"{ends[1]}/")
+    if is_remote(path) != is_remote(other):
+        return False
+    if not is_remote(path):
+        return f"{without_links(path)}/".startswith(f"{without_links(other)}/")
+    (host, name), (other_host, other_name) = _bucket_and_name(path), _bucket_and_name(other)
+    return host in ("", other_host or host) and name.startswith(other_name)
+
+
+def _bucket_and_name(address: str) -> tuple[str, str]:
+    """What an address names, whatever its scheme (`s3`, `s3a`), secrets and options; the name ends in a slash. An
+    HDFS address may have no host, which is the default one."""
+    scheme, host, name, *_ = urlsplit(address, allow_fragments=False)
+    if not scheme.startswith(("abfs", "wasb")):  # there, the container is before the @
+        host = host.rpartition("@")[2]
+    parts = [part for part in unquote(name).split("/") if part]
+    return host, "/".join(["", *parts, ""])
 
 
 def publish_files(written: Sequence[str], whole: str, target: str, overwrite: bool) -> None:
@@ -200,12 +214,27 @@ def publish_files(written: Sequence[str], whole: str, target: str, overwrite: bo
         return
     if exists(target) and not overwrite:
         raise UsageError(f"{target} has come into being meanwhile, and is left as it is")
-    remove_folder(target)  # a store has no folders that could be renamed
+    _empty_folder(files, end, target)  # a store has no folders that could be renamed
     for path in written:
         last = _files_at(path)[1].rpartition("/")[2]
         files.move(f"{folder}/{last}", f"{end}/{last}")
     with files.open_output_stream(f"{end}/_SUCCESS"):
         pass
+
+
+def _empty_folder(files: Any, name: str, path: str) -> None:
+    """Remove all files of a folder in an object store, `_SUCCESS` first; an error if some stay."""
+    try:
+        if files.get_file_info(f"{name}/_SUCCESS").type == FileType.File:
+            files.delete_file(f"{name}/_SUCCESS")
+        if files.get_file_info(name).type == FileType.Directory:
+            files.delete_dir(name)
+        entries = files.get_file_info(FileSelector(name, allow_not_found=True, recursive=True))
+        left = [entry.path for entry in entries if entry.type == FileType.File]
+    except (OSError, ArrowException) as error:
+        raise StorageError(f"{path} cannot be emptied: {error}") from None
+    if left:
+        raise StorageError(f"{path} cannot be emptied: {left[0]} is there again")
 
 
 def _replace_folder(files: Any, folder: str, target: str, overwrite: bool) -> None:

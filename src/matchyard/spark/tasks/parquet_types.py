@@ -20,8 +20,8 @@ _NEAREST = {
     pa.binary_view(): pa.binary(),
     pa.large_binary(): pa.binary(),
 }
-_KINDS: list[Callable[[pa.DataType], bool]] = [
-    pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_date,
+_KINDS: list[Callable[[pa.DataType], bool]] = [  # whose values Arrow casts only if they fit
+    pa.types.is_integer, pa.types.is_decimal, pa.types.is_date,
 ]  # fmt: skip
 
 
@@ -77,6 +77,8 @@ def is_alike(kind: pa.DataType, first: pa.DataType) -> bool:
         return pa.types.is_list(kind) and is_alike(kind.value_type, first.value_type)
     if pa.types.is_timestamp(first):
         return pa.types.is_timestamp(kind) and (kind.tz is None) == (first.tz is None)
+    if pa.types.is_floating(first):  # Arrow would round numbers of more bits
+        return bool(pa.types.is_floating(kind) and kind.bit_width <= first.bit_width)
     return any(is_of(kind) and is_of(first) for is_of in _KINDS)
 
 
