@@ -4,7 +4,8 @@
 
 `messages` is a folder of files with a JSON message per line, to which more may be added; with a topic of Kafka, read
 `spark.readStream.format("kafka")` instead. The table has the columns `user` and `tags`, and a user may have several rows.
-Messages have to say what a row was before its change: in PostgreSQL, ALTER TABLE … REPLICA IDENTITY FULL.
+Messages have to say what a row was before its change: in PostgreSQL, ALTER TABLE … REPLICA IDENTITY FULL. The column
+`tags` is NOT NULL, since a null of a row and a missing column look the same.
 
 The program ends when all files are read; started again, it goes on where it was. Each file counts once. Debezium may send
 a message twice; the index ends the same, because the row after a change takes the place of equal ones. So equal rows of
@@ -39,7 +40,8 @@ def rows_of(messages: Any) -> Any:
         for name in ("op", "source.lsn", "before", "after")
     )
     problem = F.when(op.isNull() | ~op.isin("c", "r", "u", "d"), "op is not c, r, u or d").when(
-        op.isin("u", "d") & before["tags"].isNull(), "no row before: set REPLICA IDENTITY FULL"
+        op.isin("u", "d") & before["tags"].isNull(),
+        "no tags in the row before: set REPLICA IDENTITY FULL, and the column to NOT NULL",
     )
     failed = F.raise_error(F.concat(F.lit("a message of Debezium: "), problem)).cast("boolean")
     checked = message.where(F.when(problem.isNotNull(), failed).otherwise(F.lit(True)))

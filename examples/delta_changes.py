@@ -31,8 +31,14 @@ def synchronise(spark: Any, table_path: str, index: str, subscription: str, key:
         raise SystemExit(f"{table_path} has no column {missing[0]!r}; found: {', '.join(names)}")
     source, newest = str(table.metadata().id), table.version()
     if not Path(index, "CURRENT").exists():
-        rows = spark.createDataFrame(plain(table.to_pyarrow_table(columns=[subscription, key])))
-        build(rows, index, subscription=subscription, key=key, transaction=(source, newest))
+        rows = subscribed(table.to_pyarrow_table(columns=[subscription, key]), subscription)
+        build(
+            spark.createDataFrame(rows),
+            index,
+            subscription=subscription,
+            key=key,
+            transaction=(source, newest),
+        )
         return newest + 1
     last = applied(index).get(source)
     if last is None:
@@ -40,12 +46,19 @@ def synchronise(spark: Any, table_path: str, index: str, subscription: str, key:
     if last < newest:
         feed = pa.table(table.load_cdf(starting_version=last + 1, ending_version=newest).read_all())
         columns = [subscription, key, "_change_type", "_commit_version"]
+        rows = subscribed(feed.select(columns), subscription)
         netted = changes(
-            spark.createDataFrame(plain(feed.select(columns))), index, subscription, key,
+            spark.createDataFrame(rows), index, subscription, key,
             op="_change_type", order="_commit_version",
         )  # fmt: skip
         append(netted, index, subscription, key, transaction=(source, newest))
     return newest - last
+
+
+def subscribed(rows: pa.Table, subscription: str) -> pa.Table:
+    """The rows that have a subscription: one of null is none, also before and after a change."""
+    known = plain(rows)
+    return known.filter(known[subscription].is_valid())
 
 
 def plain(rows: pa.Table) -> pa.Table:

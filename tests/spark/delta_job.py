@@ -28,6 +28,7 @@ def main() -> None:
         .option("readChangeFeed", "true")
         .option("startingVersion", 0)
         .load(str(folder / "table"))
+        .where("tags IS NOT NULL")
     )
     query = ms.follow_changes(
         feed, index, folder / "state", key="user", op="_change_type", order="_commit_version",

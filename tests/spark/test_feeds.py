@@ -74,7 +74,10 @@ def test_messages_of_debezium_that_come_twice_or_with_a_schema(spark, tmp_path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (debezium(1, "u", None, row("bob", "folk")), "REPLICA IDENTITY FULL"),
+        (
+            debezium(1, "u", None, row("bob", "folk")),
+            "no tags in the row before: set REPLICA IDENTITY",
+        ),
         (debezium(1, "d", {"user": "bob", "tags": None}, None), "REPLICA IDENTITY FULL"),
         (debezium(1, "t", None, None), "op is not c, r, u or d"),
         ('{"some": "thing"}', "op is not c, r, u or d"),
@@ -108,7 +111,7 @@ def test_the_example_follows_messages_of_debezium(tmp_path):
 # -------------------------------------------------------------------- Delta
 
 
-def rows(*given: tuple[str, int, list[str]]) -> pa.Table:
+def rows(*given: tuple[str, int, list[str] | None]) -> pa.Table:
     return pa.table(dict(zip(COLUMNS.names, map(list, zip(*given)))), COLUMNS)
 
 
@@ -116,6 +119,7 @@ def in_table(folder: str) -> Counter[Any]:
     return Counter(
         (one["user"], frozenset(one["tags"]))
         for one in DeltaTable(folder).to_pyarrow_table().to_pylist()
+        if one["tags"] is not None
     )
 
 
@@ -123,12 +127,19 @@ def change(folder: str, chance: random.Random) -> None:
     """One commit: rows are inserted, updated, deleted or merged."""
     table, user = DeltaTable(folder), f"user{chance.randrange(8)}"
     tags = chance.sample("abcde", chance.randrange(1, 4))
-    what = chance.choice(["insert", "equal", "row", "update", "delete", "merge"])
+    what = chance.choice(["insert", "equal", "null", "fill", "row", "update", "delete", "merge"])
     if what == "insert":
         write_deltalake(folder, rows((user, chance.randrange(1 << 40), tags)), mode="append")
     elif what == "equal":  # rows of one user with the same tags
         some = [(user, chance.randrange(1 << 40), tags) for _ in range(3)]
         write_deltalake(folder, rows(*some), mode="append")
+    elif what == "null":  # a row without a subscription
+        write_deltalake(folder, rows((user, chance.randrange(1 << 40), None)), mode="append")
+    elif what == "fill":
+        there = table.to_pyarrow_table().to_pylist()
+        numbers = [str(one["row"]) for one in there if one["tags"] is None][:1]
+        where = f"row IN ({', '.join(numbers)})" if numbers else "row = -1"
+        table.update(predicate=where, updates={"tags": "make_array('a')"})
     elif what == "row":
         there = table.to_pyarrow_table()["row"].to_pylist()
         table.delete(f"row = {chance.choice(there)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -15,12 +16,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from matchyard import shards
-from matchyard.errors import UsageError
+from matchyard.errors import ConflictError, UsageError
 from matchyard.spark.build import append, applied, compact
 from matchyard.spark.checks import (
     check_frame,
     check_subscriptions,
     column_of,
+    has_order,
     key_type,
     names_of,
     place_of,
@@ -31,6 +33,13 @@ from matchyard.spark.checks import (
 from matchyard.spark.tasks.changes import DELETE, INSERT, REMOVE, REPLACE, net_changes
 
 _log = logging.getLogger("matchyard")
+_PAUSES_S = (
+    1,
+    2,
+    4,
+    8,
+    16,
+)  # before a batch is applied again, if another writer of the index was faster
 # Words of Delta's and Iceberg's change feeds, of Debezium (c, u, d, and r for a snapshot) and of people.
 _OPERATIONS = {
     INSERT: ("insert", "create", "add", "c", "r", "i", "update_postimage", "update_after"),
@@ -38,6 +47,7 @@ _OPERATIONS = {
     DELETE: ("delete", "d", "update_preimage", "update_before"),
     REMOVE: ("remove",),
 }
+_WHOLE_ROWS = ("update_preimage", "update_before")  # null in them is a null of the table
 
 
 def changes(
@@ -54,7 +64,8 @@ def changes(
     The column `op` has the operations; all words may be written in capitals, too:
 
     * insert (also c, r, update_postimage): the key gets the subscription.
-    * delete (also d, update_preimage): it loses one copy of it, or without a subscription (null) all that it has.
+    * delete (also d, update_preimage): it loses one copy of it. A delete without a subscription (null) takes all that
+      the key has.
     * remove: it loses every copy of it.
     * update (also u, upsert): it has this subscription and no other.
 
@@ -72,16 +83,18 @@ def changes(
     if not moments:
         raise UsageError("changes need an order: name the column with the number of their commit")
     for name, field in zip(names, feed.select(*moments).schema, strict=True):
-        if not _has_order(field.dataType):
+        if not has_order(field.dataType):
             raise UsageError(
                 f"column {name!r} is {field.dataType.simpleString()}, whose values have no order"
             )
     keys = key_type(feed, key)
     subscribed, named = feed.select(F.col(subscription), F.col(key)).schema
-    rows = feed.select(
+    word = _word(feed, op)
+    is_null_row = word.isin(*_WHOLE_ROWS) & F.col(subscription).isNull()
+    rows = feed.where(~F.coalesce(is_null_row, F.lit(False))).select(
         F.col(key).cast(keys).alias("key"),
         F.col(subscription).alias("subscription"),
-        _operation(feed, op, key, moments).alias("operation"),
+        _operation(word, subscription, key, moments).alias("operation"),
         *(moment.alias(f"_moment{number}") for number, moment in enumerate(moments)),
     )
     in_order = ["key", *(f"_moment{number}" for number in range(len(moments))), "operation"]
@@ -98,18 +111,12 @@ def changes(
     return selected.mapInArrow(partial(net_changes, plan, schema.names), schema)
 
 
-def _has_order(kind: T.DataType) -> bool:
-    """True if Spark can sort by values of a type."""
-    if isinstance(kind, T.StructType):
-        return all(_has_order(field.dataType) for field in kind)
-    if isinstance(kind, T.ArrayType):
-        return _has_order(kind.elementType)
-    return not isinstance(kind, T.MapType | T.VariantType | T.CalendarIntervalType)
+def _word(feed: DataFrame, op: str) -> Column:
+    return F.lower(column_of(feed, op, "operations").cast("string"))
 
 
-def _operation(feed: DataFrame, op: str, key: str, moments: Sequence[Column]) -> Column:
-    """The number of an operation; an error if it is unknown, or if a change has no key or order."""
-    word = F.lower(column_of(feed, op, "operations").cast("string"))
+def _operation(word: Column, subscription: str, key: str, moments: Sequence[Column]) -> Column:
+    """The number of an operation; an error if it is unknown, or if a change lacks what it needs."""
     number = F.lit(None).cast("int")
     for code, words in _OPERATIONS.items():
         number = F.when(word.isin(*words), F.lit(code)).otherwise(number)
@@ -126,6 +133,13 @@ def _operation(feed: DataFrame, op: str, key: str, moments: Sequence[Column]) ->
             F.concat(
                 F.lit("unknown operation "), F.coalesce(word, F.lit("null")), F.lit(" of key "), text,
                 F.lit(f"; expected one of: {known}"),
+            ),
+        )
+        .when(
+            number.isin(INSERT, REPLACE) & F.col(subscription).isNull(),
+            F.concat(
+                F.lit("an insert of key "), text, F.lit(" has no subscription: leave out the rows of the table in "
+                "which it is null, with their deletions"),
             ),
         )
     )  # fmt: skip
@@ -200,11 +214,23 @@ def apply_changes(
     with plain_errors():
         netted = changes(batch, path, **columns)
         subscription, key, _ = map(quoted, netted.columns)
-        made = append(netted, path, subscription, key, transaction=transaction)
+        for pause in (*_PAUSES_S, None):
+            try:
+                made = append(netted, path, subscription, key, transaction=transaction)
+                break
+            except ConflictError as conflict:
+                if pause is None:
+                    raise
+                _log.info("%s: batch %d is applied again: %s", path, number, conflict)
+                time.sleep(pause)
         counts = shards.manifest_of(path, made.version)["segments"]
-        if len(counts) > segments:
+        if len(counts) <= segments:
+            return
+        try:
             compact(path, spark=batch.sparkSession)
             _log.info("%s: %d segments became one", path, len(counts))
+        except ConflictError as conflict:  # the next batch compacts
+            _log.info("%s: %d segments stay for now: %s", path, len(counts), conflict)
 
 
 def _query_of(batch: DataFrame, checkpoint: str) -> str:
