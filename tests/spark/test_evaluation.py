@@ -36,8 +36,11 @@ def test_what_an_index_makes_of_events_is_counted(spark, index):
     counts = {row.key: row.events for row in found.per_key.collect()}
     asked = wanted(unique=True)
     assert counts == {key: sum(k == key for _, k in asked) for key in {k for _, k in asked}}
-    assert found.summary["events_per_key_max"] == max(counts.values()) == 8
-    assert found.summary["events_per_key_p50"] == sorted(counts.values())[(len(counts) - 1) // 2]
+    assert found.summary["events_per_matching_key_max"] == max(counts.values()) == 8
+    assert (
+        found.summary["events_per_matching_key_p50"]
+        == sorted(counts.values())[(len(counts) - 1) // 2]
+    )
     assert {row.key for row in found.silent.collect()} == set(range(len(ROWS))) - set(counts)
     assert [row.key for row in found.loud.collect()] == [3]  # the empty set
     assert [row.id for row in found.bad.collect()] == [8]
@@ -109,6 +112,41 @@ def test_a_truth_of_wider_integers_is_not_cut_off(spark, index):
     found.close()
 
 
+def test_versions_are_compared_on_one_reading_of_the_events(spark, index):
+    changing = events(spark).selectExpr("id", "array(string(rand())) AS tags")
+    first = spark.createDataFrame(
+        [(77, ["jazz"], "add")], "key int, tags array<string>, change string"
+    )
+    ms.append(first, index)
+    some = changing.selectExpr("id", "if(tags[0] < '0.5', array('jazz'), array('rock')) AS tags")
+    found = ms.evaluate(some, index, before=1)
+    found.page(index / "page.html")
+    changed = {(row.key, row.difference) for row in found.changed.collect()}
+    assert changed <= {(77, "new")}
+    assert len(changed) == (
+        found.summary["pairs"] > 0 and 77 in {r.key for r in found.per_key.collect()}
+    )
+    found.close()
+
+
+def test_what_cannot_be_evaluated_is_told_before_anything_runs(spark, index):
+    held = len(leases._process.held - leases._process.let_go)
+    n_persisted = spark.sparkContext._jsc.getPersistentRDDs().size()
+    for given, words in (
+        ({"nearly": True}, "nearly is a share"),
+        ({"id": "map"}, "column 'map' is map<int,int>, whose values have no order"),
+    ):
+        rows = events(spark).selectExpr("id", "tags", "map(1, 2) AS map")
+        with pytest.raises(my.UsageError, match=words):
+            ms.evaluate(rows, index, **given)
+    with pytest.raises(my.UsageError, match="the keys are one column"):
+        ms.explain(events(spark), index, event="tags", key=["id"])
+    with pytest.raises(my.UsageError, match="there is a column 'KEY' already"):
+        ms.explain(events(spark).withColumnRenamed("id", "key"), index, event="tags", into="KEY")
+    assert len(leases._process.held - leases._process.let_go) == held
+    assert spark.sparkContext._jsc.getPersistentRDDs().size() == n_persisted
+
+
 def test_versions_of_other_keys_are_not_compared(spark, index):
     my.TagIndex().add("jazz", "ada").save(index)
     with pytest.raises(my.UsageError, match="keys of versions 0002 and 0001 have different types"):
@@ -135,10 +173,16 @@ def test_ids_of_odd_names_and_no_events(spark, index):
 def test_an_evaluation_keeps_its_versions(spark, index):
     found = ms.evaluate(events(spark), index)
     gc.collect()
-    assert {use.version for use in leases._process.held if use.path == str(index)} == {"0001"}
+    assert {
+        use.version
+        for use in leases._process.held - leases._process.let_go
+        if use.path == str(index)
+    } == {"0001"}
     found.close()
     gc.collect()
-    assert not [use for use in leases._process.held if use.path == str(index)]
+    assert not [
+        use for use in leases._process.held - leases._process.let_go if use.path == str(index)
+    ]
 
 
 def test_events_of_one_id_and_null_ids_stay_apart(spark, index):

@@ -21,7 +21,15 @@ from pyspark.sql import types as T
 from matchyard import shards
 from matchyard.errors import UsageError
 from matchyard.spark.build import subscriptions
-from matchyard.spark.checks import check_frame, column_of, place_of, plain_errors, quoted
+from matchyard.spark.checks import (
+    check_frame,
+    column_of,
+    has_order,
+    place_of,
+    plain_errors,
+    quoted,
+    type_of,
+)
 from matchyard.spark.evaluation.page import write_page
 from matchyard.spark.leases import keeping, planning
 from matchyard.spark.match import match
@@ -32,7 +40,7 @@ _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result of `evaluate`. It persists `matched` and holds leases on the versions: call `close` at the
+    """The result of `evaluate`. It persists what it found and holds leases on the versions: call `close` at the
     end."""
 
     index: str
@@ -41,20 +49,24 @@ class Evaluation:
     nearly: float
     events: int
     matched: DataFrame  # id, keys, reason: a row per event
-    summary: Mapping[str, float]  # counts, and quantiles of matches per event and of events per key
+    summary: Mapping[
+        str, float
+    ]  # counts, and quantiles: matches of readable events, events of keys that match
     bad: DataFrame  # id, reason
     per_event: DataFrame  # id, matches; most first
-    per_key: DataFrame  # key, events (that match it), share; most first; keys that match something
+    per_key: DataFrame  # key, events (that match it), share (of readable events); keys that match, most first
     silent: DataFrame  # key, subscriptions: of keys that no event matches
     loud: DataFrame  # the rows of `per_key` whose share is at least `nearly`
     scores: Mapping[str, float] | None  # precision, recall and counts, if there is a truth
     differences: DataFrame | None  # id, key, difference: missing or extra
     changed: DataFrame | None  # id, key, difference: new or gone since the older version
+    persisted: Sequence[DataFrame]
     leases: Sequence[shards.Lease]
 
     def close(self) -> None:
-        """Free the memory of the matches, and the versions."""
-        self.matched.unpersist()
+        """Free the memory of what was found, and the versions."""
+        for frame in self.persisted:
+            frame.unpersist()
         for lease in self.leases:
             shards.release(lease)
 
@@ -79,66 +91,83 @@ def evaluate(
 
     `truth` lists the expected pairs, in a column `key` and a column of ids that is named as in the events, or
     `id`; the scores compare sets of pairs. `before` is an older version, whose pairs are compared with those of the
-    current one. A key is loud if at least the share `nearly` of the events match it.
+    current one, on the same reading of the events. A key is loud if at least the share `nearly` of the readable
+    events match it.
     """
     check_frame(events, "events")
-    if not hasattr(nearly, "__float__") or not 0 < nearly <= 1:
+    if isinstance(nearly, bool) or not hasattr(nearly, "__float__") or not 0 < nearly <= 1:
         raise UsageError(f"nearly is a share of the events, above 0 and at most 1, not {nearly!r}")
     if not isinstance(id, str):
         raise UsageError(f"events are evaluated by one column of ids, not {id!r}")
     if events.isStreaming:
         raise UsageError("a stream is not evaluated as a whole: evaluate its micro-batches")
     place = place_of(index)
+    kind = type_of(events, id, "ids of events")
+    if not has_order(kind):
+        raise UsageError(f"column {id!r} is {kind.simpleString()}, whose values have no order")
+    persisted: list[DataFrame] = []
     with ExitStack() as undo:
+
+        def kept(frame: DataFrame) -> DataFrame:
+            persisted.append(frame)
+            undo.callback(frame.persist().unpersist)
+            return frame
+
         leases = [shards.hold_current(place)]
         undo.callback(shards.release, leases[0])
         if before is not None:
             leases.append(shards.hold_version(place, before))
             undo.callback(shards.release, leases[1])
             _check_keys(place, *(lease.version for lease in leases))
+            events = kept(
+                events
+            )  # both versions match the same rows, also if they differ each time
         version, *older = (lease.version for lease in leases)
-        matched = _matched(events, place, event, id, version)
-        expected = None if truth is None else _expected(truth, events, id, matched.schema)
-        undo.callback(matched.persist().unpersist)
+        matched = kept(_matched(events, place, event, id, version))
+        expected = None if truth is None else kept(_expected(truth, events, id, matched.schema))
         n_keys = F.when(F.col("reason").isNull(), F.size("keys"))
         pairs = _pairs(matched)
         counted = pairs.groupBy("key").agg(F.countDistinct("row").alias("events"))
         with plain_errors():
             summary = _summary(matched, n_keys) | _quantiles(
-                counted, F.col("events"), "events_per_key"
+                counted, F.col("events"), "events_per_matching_key"
             )
-        n_events = int(summary["events"])
-        per_key = counted.withColumn("share", F.col("events") / max(1, n_events))
+        n_readable = int(summary["events"] - summary["bad"])
+        per_key = counted.withColumn("share", F.col("events") / max(1, n_readable))
         per_event = matched.select("id", n_keys.alias("matches")).where("matches is not null")
         subscribed = subscriptions(place, version, events.sparkSession).groupBy("key")
         silent = subscribed.agg(F.count("*").alias("subscriptions")).join(
             counted, "key", "left_anti"
         )
-        scores, differences = (None, None) if expected is None else _compared(pairs, expected)
-        changed = None
+        scores = differences = changed = None
+        if expected is not None:
+            differences = kept(_differences(pairs, expected, "extra", "missing"))
+            with plain_errors():
+                scores = _scores(differences, expected)
         if older:
             earlier = _pairs(_matched(events, place, event, id, older[0]))
-            changed = _differences(pairs, earlier.select("id", "key"), "new", "gone")
+            changed = kept(_differences(pairs, earlier.select("id", "key"), "new", "gone"))
+        per_key = per_key.orderBy(F.desc("events"), "key")
+        found = Evaluation(
+            index=place,
+            version=version,
+            before=older[0] if older else None,
+            nearly=float(nearly),
+            events=int(summary["events"]),
+            matched=matched,
+            summary=summary,
+            bad=matched.where("reason is not null").select("id", "reason"),
+            per_event=per_event.orderBy(F.desc("matches"), "id"),
+            per_key=per_key,
+            silent=silent.orderBy("key"),
+            loud=per_key.where(F.col("share") >= float(nearly)),
+            scores=scores,
+            differences=differences,
+            changed=changed,
+            persisted=persisted,
+            leases=leases,
+        )
         undo.pop_all()
-    per_key = per_key.orderBy(F.desc("events"), "key")
-    found = Evaluation(
-        index=place,
-        version=version,
-        before=older[0] if older else None,
-        nearly=nearly,
-        events=n_events,
-        matched=matched,
-        summary=summary,
-        bad=matched.where("reason is not null").select("id", "reason"),
-        per_event=per_event.orderBy(F.desc("matches"), "id"),
-        per_key=per_key,
-        silent=silent.orderBy("key"),
-        loud=per_key.where(F.col("share") >= nearly),
-        scores=scores,
-        differences=differences,
-        changed=changed,
-        leases=leases,
-    )
     for lease in leases:
         weakref.finalize(found, shards.release, lease).atexit = False
     return found
@@ -217,9 +246,8 @@ def _named(frame: DataFrame, name: str) -> list[str]:
     return [column for column in frame.columns if column.lower() == name.lower()]
 
 
-def _compared(pairs: DataFrame, expected: DataFrame) -> tuple[dict[str, float], DataFrame]:
-    """Precision and recall, 1 if there is nothing that could be wrong; and the differences."""
-    differences = _differences(pairs, expected, "extra", "missing")
+def _scores(differences: DataFrame, expected: DataFrame) -> dict[str, float]:
+    """Precision and recall, 1 if there is nothing that could be wrong."""
     counted = {
         row["difference"]: row["count"]
         for row in differences.groupBy("difference").count().collect()
@@ -236,7 +264,7 @@ def _compared(pairs: DataFrame, expected: DataFrame) -> tuple[dict[str, float], 
         "extra": n_extra,
         "precision": n_right / (n_right + n_extra) if n_right + n_extra else 1.0,
         "recall": n_right / n_expected if n_expected else 1.0,
-    }, differences
+    }
 
 
 def _differences(pairs: DataFrame, others: DataFrame, here: str, there: str) -> DataFrame:
@@ -271,7 +299,8 @@ def explain(
     It asks the oracle in plain Python, row by row: meant for the few rows that somebody reads. The reason is
     that of the version which is current now, or of the version `at`.
     """
-    if into in pairs.columns:
+    check_frame(pairs, "pairs")
+    if _named(pairs, into):
         raise UsageError(f"there is a column {into!r} already: name another one, into=…")
     of_event, of_key = _number_of(pairs, event, "events"), _number_of(pairs, key, "keys")
     with planning(place_of(index), at) as lease:
@@ -282,6 +311,8 @@ def explain(
 
 
 def _number_of(pairs: DataFrame, name: str, what: str) -> int:
+    if not isinstance(name, str):
+        raise UsageError(f"the {what} are one column, such as one with JSON, not {name!r:.100}")
     names = _named(pairs, name)
     if len(names) != 1:
         raise UsageError(f"no column {name!r} for the {what}; found: {', '.join(pairs.columns)}")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,8 +21,13 @@ td, th { text-align: left; padding: 0.2rem 1.5rem 0.2rem 0; border-bottom: 1px s
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 .bar { display: flex; height: 1.5rem; margin: 1rem 0 0.25rem; background: #eee; }
 .bar > * { min-width: 2px; } .matched { background: #2a7f62; } .unmatched { background: #b8c4c0; } .bad { background: #c4452d; }
+.about { color: #666; }
 .key { display: inline-block; width: 0.8rem; height: 0.8rem; margin: 0 0.3rem 0 1rem; }"""
-_SHOWN = 20  # rows of a table
+_WORDS = (
+    "A pair is an event and a key that matches it, once. Half of the readable events have at most p50 matches, 90 of a "
+    "hundred at most p90, 99 at most p99; likewise the events of keys that match at least one."
+)
+_SHOWN = 10  # rows of a table
 _LONGEST = 200  # characters of a cell
 _OUTCOMES = ("matched", "unmatched", "bad")
 
@@ -28,8 +36,11 @@ def write_page(found: Evaluation) -> str:
     """Everything that an evaluation found, as HTML."""
     name = Path(found.index.partition("?")[0]).name
     title = f"{name}, version {int(found.version)}: {found.events:,} events"
-    parts = [f"<h1>{escape(title)}</h1>", _bar(found.summary)]
+    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    about = f"<p class='about'>{escape(found.index)} · evaluated {made}</p>"
+    parts = [f"<h1>{escape(title)}</h1>", about, _bar(found.summary)]
     parts.append(_table([], [(told.replace("_", " "), n) for told, n in found.summary.items()]))
+    parts.append(f"<p class='about'>{_WORDS}</p>")
     if found.scores is not None:
         parts += ["<h2>Against the truth</h2>", _table([], found.scores.items())]
     older = f"version {int(found.before or 0)}"
@@ -42,7 +53,7 @@ def write_page(found: Evaluation) -> str:
         ("Keys by their events", found.per_key),
         (f"Keys that at least {found.nearly:.0%} of the events match", found.loud),
         ("Keys that no event matches", found.silent),
-        ("Bad events", found.bad),
+        ("Reasons of bad events", _by_reason(found.bad)),
     ]
     for head, frame in sections:
         if frame is None:
@@ -54,9 +65,18 @@ def write_page(found: Evaluation) -> str:
         if n_rows > len(rows):
             parts.append(f"<p>and {n_rows - len(rows):,} more</p>")
     return (
-        f"<!doctype html><meta charset='utf-8'><title>{escape(title)}</title><style>{_STYLE}</style>"
-        + "\n".join(parts)
+        "<!doctype html><html lang='en'><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width'>"
+        f"<title>{escape(title)}</title><style>{_STYLE}</style>" + "\n".join(parts)
     )
+
+
+def _by_reason(bad: DataFrame) -> DataFrame:
+    """The reasons, most frequent first, each with one of its events."""
+    counted = bad.groupBy("reason").agg(
+        F.count("*").alias("events"), F.min("id").alias("one of them")
+    )
+    return counted.orderBy(F.desc("events"), "reason")
 
 
 def _only(pairs: DataFrame | None, difference: str) -> DataFrame | None:

@@ -19,6 +19,7 @@ from matchyard.engines.predicates.oracle.values import satisfies
 
 _MOST_FILTERS = 20  # explained one by one…
 _MOST_VALUES = 5  # …and shown of one attribute
+_MOST_TESTS = 8  # of a constraint that matches: of more, only those that hold are shown
 
 
 def explain_match(one: Filter, event: dict[str, Any]) -> str:
@@ -26,9 +27,19 @@ def explain_match(one: Filter, event: dict[str, Any]) -> str:
     if not one.holds and not one.fails:
         return "match: the predicate holds for every event"
     view = find_view(one.holds, event) or []
-    return f"match: {format_filter(one)}" + (
+    shown = one._replace(holds=tuple(_shortened(constraint, view) for constraint in one.holds))
+    return f"match: {format_filter(shown)}" + (
         f" ({_satisfying(one.holds, view)})" if one.holds else ""
     )
+
+
+def _shortened(constraint: Constraint, view: View) -> Constraint:
+    """A constraint of many tests with those alone that a value satisfies."""
+    if len(constraint.tests) <= _MOST_TESTS:
+        return constraint
+    values = [value for name, value in view if name == constraint.name]
+    held = (test for test in constraint.tests if any(satisfies(value, test) for value in values))
+    return constraint._replace(tests=tuple(held))
 
 
 def explain_miss(predicate: Predicate, event: dict[str, Any]) -> str:
