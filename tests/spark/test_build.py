@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -25,6 +26,21 @@ def index(spark, tmp_path):
     path = tmp_path / "a.index"
     ms.build(subscriptions(spark), path, shards=3)
     return path
+
+
+def test_a_task_deals_its_rows_into_one_file(spark, tmp_path, monkeypatch):
+    write, n_files = segments._write, []
+
+    def counted(source, job, by_shard):
+        n_files.append(len(list(Path(job.folder).glob("scratch/*/dealt"))))
+        return write(source, job, by_shard)
+
+    monkeypatch.setattr(segments, "_write", counted)
+    path = tmp_path / "a.index"
+    ms.build(subscriptions(spark).repartition(4), path, shards=7)
+    assert 1 < n_files[0] <= 4
+    expected = my.TagIndex().add_many(ROWS, range(14)).consolidate().match(EVENTS)
+    assert answers(path) == [sorted(keys) for keys in expected]
 
 
 @pytest.mark.parametrize("n_shards", [None, 1, 7])
@@ -274,13 +290,3 @@ def test_an_index_without_keys_takes_keys_of_either_type(spark, tmp_path, emptie
     assert found(ms.match(events(spark, [["a"]]), path)) == {(0, 7): 1}
     ms.compact(path)
     assert my.open(path).match([["a"]])[0] == [7]
-
-
-def test_a_column_whose_name_has_a_dot_is_named_with_its_quotes(spark, tmp_path):
-    rows = spark.createDataFrame([(["a"], 1)], "tags array<string>, `Key.x` int")
-    with pytest.raises(my.UsageError, match=r"write it as `Key\.x`"):
-        ms.build(rows, tmp_path / "a.index", key="Key.x")
-    ms.build(rows, tmp_path / "a.index", key="`Key.x`")
-    asked = spark.createDataFrame([(1, ["a"])], "Key int, tags array<string>")
-    with pytest.raises(my.UsageError, match="two columns of one name: Key, key"):
-        ms.match(asked, tmp_path / "a.index", id="Key")

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import matchyard as my
+from matchyard import shards
 from matchyard import spark as ms
 from matchyard.spark.tasks import sources
 from tests.spark.frames import ROWS, TAGS, events, found, wanted
@@ -144,3 +145,21 @@ def test_files_may_be_named_as_spark_names_them(spark, tmp_path):
 def test_arguments_of_other_types_are_told(given, words):
     with pytest.raises(my.UsageError, match=words):
         ms.build(*given)
+
+
+def test_a_worker_that_cannot_write_says_so(tmp_path):
+    rows = [(pa.array([["a"]], TAGS), pa.array([1]))]
+    with pytest.raises(
+        my.StorageError, match=r"a worker cannot use .*gone: .* Every machine has to"
+    ):
+        list(shards.stage(tmp_path / "gone", rows, shards.Plan("tags", None, {}), shards.scratch()))
+
+
+def test_a_column_whose_name_has_a_dot_is_named_with_its_quotes(spark, tmp_path):
+    rows = spark.createDataFrame([(["a"], 1)], "tags array<string>, `Key.x` int")
+    with pytest.raises(my.UsageError, match=r"write it as `Key\.x`"):
+        ms.build(rows, tmp_path / "a.index", key="Key.x")
+    ms.build(rows, tmp_path / "a.index", key="`Key.x`")
+    asked = spark.createDataFrame([(1, ["a"])], "Key int, tags array<string>")
+    with pytest.raises(my.UsageError, match="two columns of one name: Key, key"):
+        ms.match(asked, tmp_path / "a.index", id="Key")

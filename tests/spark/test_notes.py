@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import traceback
 
+import pytest
+from pyspark.errors import PySparkException
+
+import matchyard as my
 from matchyard.errors import ParseError
+from matchyard.spark import plain_errors
 from matchyard.spark.tasks.notes import NOTE, noted, told
 
 FIELDS = {"line": 2, "column": 3, "found": "{5}", "expected": "text", "example": 'a = "ü"'}
@@ -16,6 +21,20 @@ def test_the_fields_survive_as_text_of_a_traceback() -> None:
     message, _, note = text.removeprefix("matchyard.errors.ParseError: ").partition(f"\n{NOTE}")
     assert str(told(message, note)) == str(error)
     assert vars(told(message, note)) == FIELDS
+
+
+def test_text_of_a_user_does_not_end_the_message() -> None:
+    text = "no name: 'a\n\tat x'\nfor example: b"
+    for end in (
+        "\n\tat org.apache.Some$Class.call(Some.scala:7)\n\tat java.lang.Thread.run(Thread.java)",
+        "\n\nDriver stacktrace:",
+        "\n SQLSTATE: 38000",
+        " SQLSTATE: 39000 and more",
+        "",
+    ):
+        with pytest.raises(my.UsageError) as raised, plain_errors():
+            raise PySparkException(f"Traceback:\nmatchyard.errors.UsageError: {text}{end}")
+        assert str(raised.value) == text
 
 
 def test_a_note_that_is_cut_off_leaves_the_message() -> None:

@@ -19,7 +19,8 @@ from matchyard.errors import EventError, MatchyardError, ParseError, UsageError
 from matchyard.shards import is_remote, path_text
 from matchyard.spark.tasks.notes import NOTE, told
 
-_TOLD = r"matchyard\.errors\.(\w+): (.*?)(?:\n\s*\n|\n\s+at |\s+SQLSTATE: \w{5}\s|\Z)"  # followed by Spark's own text
+# An error, and Spark's own text after it: lines of Java such as `	at org.Some$Class.call(Some.scala:7)`.
+_TOLD = r"matchyard\.errors\.(\w+): (.*?)(?:\n\s*\n|\n\s+at [\w.$/<>]+\(|\s+SQLSTATE: \w{5}(?:\s|\Z)|\Z)"
 
 
 def place_of(path: str | os.PathLike[str]) -> str:
@@ -31,7 +32,7 @@ def place_of(path: str | os.PathLike[str]) -> str:
 def places_of(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
     """Absolute paths or addresses, of one or several."""
     several = [paths] if isinstance(paths, str | os.PathLike) else paths
-    if not isinstance(several, list | tuple):
+    if not isinstance(several, list | tuple) or not several:
         raise UsageError(f"not a path or several: {paths!r:.100}; expected e.g. 'events/'")
     return [place_of(one) for one in several]
 
@@ -71,6 +72,11 @@ def column_of(frame: DataFrame, name: str, what: str) -> Column:
         raise UsageError(f"a column is named by a string, not {name!r:.100}")
     # Spark logs every name that it does not find as kilobytes of JSON: look for plain names here.
     is_plain = not set(name) & set("`.[")
+    alike = [column for column in frame.columns if column.lower() == name.lower()]
+    if is_plain and len(alike) > 1 and _ignores_case(frame):
+        raise UsageError(
+            f"{len(alike)} columns are {name!r} for Spark: {', '.join(alike)}; rename one of them"
+        )
     if not is_plain or name.lower() in [column.lower() for column in frame.columns]:
         try:
             frame.select(F.col(name)).schema  # noqa: B018  Connect resolves names only on access
@@ -80,6 +86,19 @@ def column_of(frame: DataFrame, name: str, what: str) -> Column:
     found = ", ".join(frame.columns)
     advice = f"; write it as {quoted(name)}" if name in frame.columns else ""
     raise UsageError(f"no column {name!r} for the {what}; found: {found}{advice}")
+
+
+def _ignores_case(frame: DataFrame) -> bool:
+    return str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() != "true"
+
+
+def has_order(kind: T.DataType) -> bool:
+    """True if Spark can sort by values of a type."""
+    if isinstance(kind, T.StructType):
+        return all(has_order(field.dataType) for field in kind)
+    if isinstance(kind, T.ArrayType):
+        return has_order(kind.elementType)
+    return not isinstance(kind, T.MapType | T.VariantType | T.CalendarIntervalType)
 
 
 def type_of(frame: DataFrame, name: str, what: str) -> T.DataType:

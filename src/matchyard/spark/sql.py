@@ -48,9 +48,9 @@ def register(
 
     The path is absolute, since workers run in other folders. The table's first column names the
     event, the second is the event; the result has `id` and `key`. SQL needs their types beforehand:
-    "bigint" or "string". A query is matched with the version that is current when its first task begins; if
-    workers cannot write to the index, or if it is in an object store, each batch of rows is matched with the
-    version that is current then. `device` is that of `match`. `matchyard.spark.match` has more options.
+    "bigint" or "string". A query is matched with the version that is current when its first task begins. Each batch
+    of rows is matched with the version that is current then, if workers cannot write to the index, if it is in an
+    object store, and in what Spark does not count as a query: `.rdd`, `foreach` and `foreachPartition`. `device` is that of `match`. `matchyard.spark.match` has more options.
     """
     check_choice("device", device, DEVICES)
     for what, kind in (("id", id), ("key", key)):
@@ -175,7 +175,11 @@ def register_function(
     or XML.
     """
     check_choice("device", device, DEVICES)
-    if not isinstance(indexes, Mapping) or not indexes:
+    if (
+        not isinstance(indexes, Mapping)
+        or not indexes
+        or not all(isinstance(label, str) for label in indexes)
+    ):
         raise UsageError(
             f"indexes are names with paths, e.g. {{'music': 'music.index'}}, not {indexes!r:.100}"
         )
@@ -241,8 +245,10 @@ def _keys_of(
 ) -> pa.Array:
     """The keys of each event, null for null; the names are one constant."""
     labels = set(names.unique().to_pylist())
-    if len(labels) > 1 or not labels <= set(bound):
-        said = ", ".join(map(str, sorted(labels, key=str)))
+    if len(labels) > 1:
+        raise UsageError("the name of the index is another one in each row; expected a constant")
+    if not labels <= set(bound):
+        [said] = labels
         raise UsageError(f"the index is {said}; expected one of: {', '.join(sorted(bound))}")
     kind = pa.list_(pa.string() if string_keys else pa.int64())
     if not len(events):
