@@ -115,7 +115,7 @@ PLAN = shards.Plan()
 def dealt_out(folder, rows, n_shards, plan=PLAN):
     """Rows in shards by their rarest names, as Spark does it: the files of names, routes, tables."""
     [[part]], vocabulary, _ = staged(folder, plan, (rows, range(len(rows))))
-    n_filed = shards.sampled(folder, [part], vocabulary, plan, len(rows))
+    n_filed = shards.sampled(folder, [part], vocabulary, plan)
     routes = shards.cut(n_filed, n_shards)
     dealt, _ = shards.deal(folder, part, vocabulary, None, routes, plan, shards.scratch())
     by_shard = [[one for one in dealt if one.shard == shard] for shard in range(n_shards)]

@@ -19,7 +19,7 @@ event visits only the shards that hold one of its names: see `Routes`. Otherwise
 ...     parts = [part for rows in tasks for part in stage(folder, [rows], plan, scratch())]
 ...     vocabulary, key_names = merged(folder, parts, plan)
 ...     files = write_names(folder, vocabulary, key_names)
-...     n_filed = sampled(folder, parts, vocabulary, plan, 1000)
+...     n_filed = sampled(folder, parts, vocabulary, plan)
 ...     routes = cut(n_filed + 1, n_shards)  # + 1: names outside the sample need a shard, too
 ...     dealt = []
 ...     for part in parts:

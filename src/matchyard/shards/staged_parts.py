@@ -30,7 +30,9 @@ from matchyard.shards.plan import Plan, resolve
 from matchyard.storage import file_below, versions
 
 _PART_ROWS = 1 << 22  # of a part; a task with more rows writes several
-_BLOCKS = 64  # of consecutive rows of a part, in a sample
+_SAMPLED = 25  # one row in so many is in the sample of a part…
+_LEAST_SAMPLE = 10_000  # …but at least so many are, if the part has them
+_BLOCKS = 64  # of consecutive rows, in a sample
 
 
 class Part(NamedTuple):
@@ -55,9 +57,10 @@ class Part(NamedTuple):
 class _Content(NamedTuple):
     batch: Any
     keys: NDArray[np.int64]  # numbers of `key_names`, if keys are strings
-    vocabulary: Any
     key_names: Any  # Names
     counts: Any  # the names of the vocabulary and how often they occur, as bytes of an Arrow file
+    vocabulary: Any  # of the part; dealt rows have none, and no sample
+    sample: Any  # some rows of the batch, for the driver
 
 
 def stage(folder: Any, rows: Iterable[tuple[Any, Any]], plan: Plan, below: str) -> Iterator[Part]:
@@ -75,8 +78,14 @@ def stage(folder: Any, rows: Iterable[tuple[Any, Any]], plan: Plan, below: str) 
         table = encoder.counts(batch, vocabulary)
         with pa.ipc.new_file(counts, table.schema) as file:
             file.write_table(table)
+        n_sampled = max(_LEAST_SAMPLE, len(keys) // _SAMPLED)
         content = _Content(
-            batch, keys, vocabulary, names, np.frombuffer(counts.getvalue(), np.uint8)
+            batch,
+            keys,
+            names,
+            np.frombuffer(counts.getvalue(), np.uint8),
+            vocabulary,
+            batch.take(_spread(len(keys), n_sampled)),
         )
         [part] = _write(folder, f"{below}part{n_parts}", [(-1, content)], is_string)
         return part
@@ -133,7 +142,7 @@ def merged(
 
     def counts() -> Iterator[pa.Table]:
         for part in parts:
-            key_names, table = _read_names(folder, part)
+            key_names, table = _read_names(folder, part, plan)
             if has_names:
                 names.intern_arrow(key_names.to_arrow())
             yield pa.ipc.open_file(table).read_all()
@@ -142,15 +151,13 @@ def merged(
     return vocabulary, names.names() if has_names else None
 
 
-def sampled(folder: Any, parts: Sequence[Part], vocabulary: Any, plan: Plan, n_rows: int) -> Any:
-    """The number of subscriptions by rarest name, in a sample of about so many rows, in the order of `cut`."""
+def sampled(folder: Any, parts: Sequence[Part], vocabulary: Any, plan: Plan) -> Any:
+    """The number of subscriptions by rarest name, in the samples of all parts, in the order of `cut`."""
     encoder = resolve(plan).engine.encoder
     n_filed = np.zeros(int(encoder.n_ids(vocabulary)) + 1, np.int64)
-    total = max(1, sum(part.n_rows for part in parts))
     for part in parts:
-        content = _read(folder, part, plan)
-        rows = _spread(part.n_rows, -(-n_rows * part.n_rows // total))
-        batch = encoder.recode(content.batch.take(rows), content.vocabulary, vocabulary)
+        own, sample = _read_sample(folder, part, plan)
+        batch = encoder.recode(sample, own, vocabulary)
         n_filed += np.bincount(encoder.rarest(batch) + 1, minlength=len(n_filed))
     return n_filed
 
@@ -193,7 +200,7 @@ def deal(
             if len(rows):
                 yield (
                     shard,
-                    _Content(batch.take(rows), keys[rows], (), none, np.empty(0, np.uint8)),
+                    _Content(batch.take(rows), keys[rows], none, np.empty(0, np.uint8), (), ()),
                 )
 
     return _write(folder, f"{below}dealt", contents(), part.string_keys), is_filed
@@ -239,6 +246,16 @@ def _leaves(arrays: Any) -> Iterator[NDArray[Any]]:
             yield from _leaves(one)
     else:
         yield np.ascontiguousarray(arrays)
+
+
+def _n_leaves(kind: Any) -> int:
+    """The number of arrays of a NamedTuple of arrays or of such tuples."""
+    hints = get_type_hints(kind)
+    inner = (hints[name] for name in kind._fields)
+    return sum(
+        _n_leaves(hint) if isinstance(hint, type) and issubclass(hint, tuple) else 1
+        for hint in inner
+    )
 
 
 def _grown(kind: Any, leaves: Iterator[NDArray[Any]]) -> Any:
@@ -288,22 +305,39 @@ def _out_of_reach(folder: Any, error: OSError) -> StorageError:
 
 
 def _read(folder: Any, part: Part, plan: Plan) -> _Content:
-    leaves = _read_arrays(folder, part)
+    """All but the sample."""
     encoder = resolve(plan).engine.encoder
-    batch = _grown(_batch_type(encoder), leaves)
-    keys = next(leaves)
-    vocabulary = _grown(encoder.Vocabulary, leaves) if part.shard < 0 else ()
-    return _Content(batch, keys, vocabulary, _grown(Names, leaves), next(leaves))
+    kind = _batch_type(encoder)
+    has_own = part.shard < 0
+    leaves = _read_arrays(folder, part, 0, len(part.arrays) - has_own * _n_leaves(kind))
+    batch, keys, names, counts = (
+        _grown(kind, leaves),
+        next(leaves),
+        _grown(Names, leaves),
+        next(leaves),
+    )
+    vocabulary = _grown(encoder.Vocabulary, leaves) if has_own else ()
+    return _Content(batch, keys, names, counts, vocabulary, ())
 
 
-def _read_names(folder: Any, part: Part) -> tuple[Names, NDArray[np.uint8]]:
-    """The key names and the counts of a part, which are its last arrays."""
-    leaves = _read_arrays(folder, part, -len(Names._fields) - 1)
+def _read_names(folder: Any, part: Part, plan: Plan) -> tuple[Names, NDArray[np.uint8]]:
+    """The key names and the counts of a part."""
+    first = _n_leaves(_batch_type(resolve(plan).engine.encoder)) + 1
+    leaves = _read_arrays(folder, part, first, first + len(Names._fields) + 1)
     return _grown(Names, leaves), next(leaves)
 
 
-def _read_arrays(folder: Any, part: Part, first: int = 0) -> Iterator[NDArray[Any]]:
-    arrays = part.arrays[first:]
+def _read_sample(folder: Any, part: Part, plan: Plan) -> tuple[Any, Any]:
+    """The vocabulary and the sample of a part, which are its last arrays."""
+    encoder = resolve(plan).engine.encoder
+    kind = _batch_type(encoder)
+    n_last = _n_leaves(encoder.Vocabulary) + _n_leaves(kind)
+    leaves = _read_arrays(folder, part, len(part.arrays) - n_last, len(part.arrays))
+    return _grown(encoder.Vocabulary, leaves), _grown(kind, leaves)
+
+
+def _read_arrays(folder: Any, part: Part, first: int, after: int) -> Iterator[NDArray[Any]]:
+    arrays = part.arrays[first:after]
     start = arrays[0][2]
     kind, shape, last = arrays[-1]
     n_bytes = last + int(np.prod(shape)) * np.dtype(kind).itemsize - start

@@ -26,7 +26,6 @@ from matchyard.spark.tasks import build as tasks
 
 _PER_TASK = 2_500_000  # subscriptions that one task compiles unless a number of shards is given
 _PER_DEAL = 1_000_000  # subscriptions that one task deals out, if their parts are small
-_SAMPLE = 100_000  # sampled subscriptions per task, to balance the tasks
 _PER_SHARD = 64_000_000  # subscriptions joined into one table, if the algorithm can join
 _IN_DRIVER = 50_000  # subscriptions that are compiled without another job
 
@@ -68,7 +67,7 @@ def make_segment(
         return Made([*files, *made[0]], 1, n_rows, peak)
     by_shard, routes = [parts], np.zeros(1, np.int32)
     if n_tasks > 1:
-        n_filed = shards.sampled(folder, parts, vocabulary, plan, n_tasks * _SAMPLE)
+        n_filed = shards.sampled(folder, parts, vocabulary, plan)
         routes = shards.cut(n_filed * len(n_filed) + 1, n_tasks)
         by_shard, routes, dealt_peak = _deal(source, job, parts, routes, n_tasks)
         peak = max(peak, dealt_peak)
