@@ -12,6 +12,7 @@ import pytest
 
 import matchyard as my
 from matchyard import shards
+from matchyard.shards import staged_parts
 from tests.cases import staged
 
 PARTS = [
@@ -131,6 +132,18 @@ def test_ranges_of_rarest_names_hold_about_as_many_subscriptions_each(tmp_path):
     assert max(len(table.keys) for table in tables) < 1.2 * 5000 / 8
     used = routes[routes >= 0]
     assert (np.diff(used) >= 0).all()  # ranges
+
+
+def test_samples_of_parts_count_as_their_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(staged_parts, "_LEAST_SAMPLE", 100)
+    with shards.new_version(tmp_path / "a.index") as folder:
+        parts = [
+            *shards.stage(folder, [([["a"]] * 100, range(100))], PLAN, shards.scratch()),
+            *shards.stage(folder, [([["b"]] * 10_000, range(10_000))], PLAN, shards.scratch()),
+        ]
+        vocabulary, _ = shards.merged(folder, parts, PLAN)
+        n_filed = shards.sampled(folder, parts, vocabulary, PLAN)
+    assert sorted(n_filed[n_filed > 0]) == [100, 10_000]
 
 
 @pytest.mark.parametrize("leaf", [1, 3, 64])

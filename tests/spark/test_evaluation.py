@@ -119,6 +119,10 @@ def test_versions_are_compared_on_one_reading_of_the_events(spark, index):
     )
     ms.append(first, index)
     some = changing.selectExpr("id", "if(tags[0] < '0.5', array('jazz'), array('rock')) AS tags")
+    own = events(spark).persist()
+    ms.evaluate(own, index, before=1).close()
+    assert own.storageLevel.useMemory  # what the caller has persisted stays
+    own.unpersist()
     found = ms.evaluate(some, index, before=1)
     found.page(index / "page.html")
     changed = {(row.key, row.difference) for row in found.changed.collect()}

@@ -24,7 +24,7 @@ def write(path: str, text: bytes = b"text") -> str:
     return path
 
 
-@pytest.fixture(params=["{}", "file://{}", "memory://{}"])
+@pytest.fixture(params=["{}", "file://{}", "memory://{}", "local://{}"])
 def root(request, tmp_path):
     return request.param.format(tmp_path)
 
@@ -72,6 +72,11 @@ def test_a_store_that_keeps_old_files_is_told(tmp_path, monkeypatch):
         ("abfss://raw@account/a", "abfss://out@account/a", False),
         ("hdfs:///a/b", "hdfs://name:8020/a", True),
         ("hdfs://name:8020/a", "hdfs:///a/b", False),
+        ("hdfs://name:8020/a", "hdfs://name/a", True),
+        ("hdfs:///a/b", "s3://bucket/a", False),
+        ("gs://bucket/a", "s3://bucket/a", False),
+        ("dbfs:/data/out", "s3://bucket/data", False),
+        ("s3://[bucket/a", "s3://[bucket/a", True),
         ("/data/a", "s3://data/a", False),
         ("/data/a/../b", "/data/b", True),
         ("/data/ab", "/data/a", False),

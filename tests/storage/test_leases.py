@@ -180,3 +180,25 @@ def test_a_reader_that_may_not_write_asks_now_and_then(tmp_path, monkeypatch):
     for _ in range(10):
         shards.renew(lease)
     assert len(asked) == 1
+
+
+def test_leases_are_renewed_though_nobody_knows_whether_the_process_is_busy(tmp_path, monkeypatch):
+    path = tmp_path / "a.index"
+    publish(path, 1)
+    kept_one, let_go = shards.hold_current(path), shards.hold_current(path)
+
+    def fail() -> bool:
+        raise ConnectionError("the JVM has ended")
+
+    monkeypatch.setattr(leases._process, "is_busy", fail)
+    shards.let_go(let_go)
+    renewed: list[Any] = []
+    monkeypatch.setattr(leases, "renew", renewed.append)
+    leases.renew_held()
+    assert kept_one in renewed
+    assert let_go not in renewed
+    monkeypatch.setattr(leases._process, "is_busy", lambda: True)
+    leases.renew_held()
+    assert let_go in renewed
+    shards.release(kept_one)
+    shards.release(let_go)

@@ -152,13 +152,14 @@ def merged(
 
 
 def sampled(folder: Any, parts: Sequence[Part], vocabulary: Any, plan: Plan) -> Any:
-    """The number of subscriptions by rarest name, in the samples of all parts, in the order of `cut`."""
+    """The number of subscriptions by rarest name, as the samples of all parts let expect, in the order of `cut`."""
     encoder = resolve(plan).engine.encoder
     n_filed = np.zeros(int(encoder.n_ids(vocabulary)) + 1, np.int64)
     for part in parts:
         own, sample = _read_sample(folder, part, plan)
-        batch = encoder.recode(sample, own, vocabulary)
-        n_filed += np.bincount(encoder.rarest(batch) + 1, minlength=len(n_filed))
+        rarest = encoder.rarest(encoder.recode(sample, own, vocabulary))
+        counts = np.bincount(rarest + 1, minlength=len(n_filed))
+        n_filed += np.rint(counts * (part.n_rows / max(1, len(rarest)))).astype(np.int64)
     return n_filed
 
 

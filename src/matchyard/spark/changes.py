@@ -90,7 +90,10 @@ def changes(
     keys = key_type(feed, key)
     subscribed, named = feed.select(F.col(subscription), F.col(key)).schema
     word = _word(feed, op)
-    is_null_row = word.isin(*_WHOLE_ROWS) & F.col(subscription).isNull()
+    is_told = F.col(key).isNotNull()  # a row without key or order is an error, whatever it is
+    for moment in moments:
+        is_told = is_told & moment.isNotNull()
+    is_null_row = is_told & word.isin(*_WHOLE_ROWS) & F.col(subscription).isNull()
     rows = feed.where(~F.coalesce(is_null_row, F.lit(False))).select(
         F.col(key).cast(keys).alias("key"),
         F.col(subscription).alias("subscription"),
@@ -202,26 +205,18 @@ def apply_changes(
     columns: Mapping[str, Any],
 ) -> None:
     """Apply one micro-batch of changes, unless it is applied already; compact if there are many segments."""
-    source, number = transaction
-    last = applied(path).get(source, -1)
-    if last < number - 1:
-        seen = f"batches of this stream up to {last}" if last >= 0 else "no batch of this stream"
-        raise UsageError(
-            f"{path} has {seen}, and the next batch is {number}: changes between them would be missing. The index "
-            "was built anew or restored, or this checkpoint belongs to another index. Build it from the table, with "
-            f"transaction=({source!r}, {number - 1}) if the table has these changes; else start with a new checkpoint"
-        )
     with plain_errors():
-        netted = changes(batch, path, **columns)
-        subscription, key, _ = map(quoted, netted.columns)
         for pause in (*_PAUSES_S, None):
+            _refuse_gap(path, transaction)
+            netted = changes(batch, path, **columns)
+            subscription, key, _ = map(quoted, netted.columns)
             try:
                 made = append(netted, path, subscription, key, transaction=transaction)
                 break
             except ConflictError as conflict:
                 if pause is None:
                     raise
-                _log.info("%s: batch %d is applied again: %s", path, number, conflict)
+                _log.info("%s: batch %d is applied again: %s", path, transaction[1], conflict)
                 time.sleep(pause)
         counts = shards.manifest_of(path, made.version)["segments"]
         if len(counts) <= segments:
@@ -231,6 +226,19 @@ def apply_changes(
             _log.info("%s: %d segments became one", path, len(counts))
         except ConflictError as conflict:  # the next batch compacts
             _log.info("%s: %d segments stay for now: %s", path, len(counts), conflict)
+
+
+def _refuse_gap(path: str, transaction: tuple[str, int]) -> None:
+    """Refuse a micro-batch if the index lacks the one before it."""
+    source, number = transaction
+    last = applied(path).get(source, -1)
+    if last < number - 1:
+        seen = f"batches of this stream up to {last}" if last >= 0 else "no batch of this stream"
+        raise UsageError(
+            f"{path} has {seen}, and the next batch is {number}: changes between them would be missing. The index "
+            "was built anew or restored, or this checkpoint belongs to another index. Build it from the table, with "
+            f"transaction=({source!r}, {number - 1}) if the table has these changes; else start with a new checkpoint"
+        )
 
 
 def _query_of(batch: DataFrame, checkpoint: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from pyarrow import ArrowException
 from pyarrow.fs import (
@@ -30,6 +30,7 @@ _TABLES = {
     "an Iceberg table": re.compile(r"(^|/)metadata/[^/]*\.metadata\.json$"),
     "a Hudi table": re.compile(r"(^|/)\.hoodie/"),
 }
+_STORES = ("s3", "gs", "gcs", "abfs", "wasb", "hdfs")  # each with several schemes, such as s3a
 _PLAIN = "/=+,:@!$&'()*;"  # characters of names that addresses have as they are
 
 
@@ -184,18 +185,25 @@ def is_within(path: str, other: str) -> bool:
         return False
     if not is_remote(path):
         return f"{without_links(path)}/".startswith(f"{without_links(other)}/")
-    (host, name), (other_host, other_name) = _bucket_and_name(path), _bucket_and_name(other)
-    return host in ("", other_host or host) and name.startswith(other_name)
+    (store, host, name), (other_store, other_host, other_name) = _named(path), _named(other)
+    is_of_one_host = host in ("", other_host or host)  # HDFS has a default one
+    return store == other_store and is_of_one_host and name.startswith(other_name)
 
 
-def _bucket_and_name(address: str) -> tuple[str, str]:
-    """What an address names, whatever its scheme (`s3`, `s3a`), secrets and options; the name ends in a slash. An
-    HDFS address may have no host, which is the default one."""
-    scheme, host, name, *_ = urlsplit(address, allow_fragments=False)
-    if not scheme.startswith(("abfs", "wasb")):  # there, the container is before the @
-        host = host.rpartition("@")[2]
+def _named(address: str) -> tuple[str, str, str]:
+    """The store, the bucket or host, and the name that an address means, whatever its secrets and options; the name
+    ends in a slash."""
+    scheme, _, rest = address.partition("?")[0].partition(":")
+    store = next((one for one in _STORES if scheme.lower().startswith(one)), scheme.lower())
+    store = "gs" if store == "gcs" else store
+    host = rest[2:].partition("/")[0] if rest.startswith("//") else ""
+    name = rest[2 + len(host) :] if rest.startswith("//") else rest
     parts = [part for part in unquote(name).split("/") if part]
-    return host, "/".join(["", *parts, ""])
+    if store not in ("abfs", "wasb"):  # there, the container is before the @
+        host = host.rpartition("@")[2]
+    if store == "hdfs":
+        host = host.partition(":")[0]
+    return store, host, "/".join(["", *parts, ""])
 
 
 def publish_files(written: Sequence[str], whole: str, target: str, overwrite: bool) -> None:
@@ -215,11 +223,15 @@ def publish_files(written: Sequence[str], whole: str, target: str, overwrite: bo
     if exists(target) and not overwrite:
         raise UsageError(f"{target} has come into being meanwhile, and is left as it is")
     _empty_folder(files, end, target)  # a store has no folders that could be renamed
-    for path in written:
-        last = _files_at(path)[1].rpartition("/")[2]
-        files.move(f"{folder}/{last}", f"{end}/{last}")
-    with files.open_output_stream(f"{end}/_SUCCESS"):
-        pass
+    try:
+        files.create_dir(end, recursive=True)  # some have folders
+        for path in written:
+            last = _files_at(path)[1].rpartition("/")[2]
+            files.move(f"{folder}/{last}", f"{end}/{last}")
+        with files.open_output_stream(f"{end}/_SUCCESS"):
+            pass
+    except (OSError, ArrowException) as error:
+        raise StorageError(f"{target} cannot be written: {error}") from None
 
 
 def _empty_folder(files: Any, name: str, path: str) -> None:

@@ -134,7 +134,7 @@ def hold(path: str, version: str) -> Lease:
         process.tidied.add(path)
         with suppress(Exception):  # of any store: writers remove old leases, too
             leased(path)
-    if process.renewer is None:
+    if process.renewer is None or not process.renewer.is_alive():
         process.renewer = threading.Thread(target=_renew_all, daemon=True, name="leases")
         process.renewer.start()
         atexit.register(_end_all, process)
@@ -178,8 +178,11 @@ def _renew_all() -> None:
 
 def renew_held() -> None:
     """One round of renewals."""
-    process = _process
-    is_busy = process.is_busy is not None and process.is_busy()
+    process, is_busy = _process, False
+    try:
+        is_busy = process.is_busy is not None and process.is_busy()
+    except Exception as error:  # of Spark, which may have ended
+        _log.info("leases are renewed as those of an idle process: %s", error)
     for lease in list(process.held):
         if lease not in process.let_go or is_busy:
             renew(lease)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -109,8 +110,9 @@ def evaluate(
     with ExitStack() as undo:
 
         def kept(frame: DataFrame) -> DataFrame:
-            persisted.append(frame)
-            undo.callback(frame.persist().unpersist)
+            if frame.storageLevel == StorageLevel.NONE:  # else somebody else frees it
+                persisted.append(frame)
+                undo.callback(frame.persist().unpersist)
             return frame
 
         leases = [shards.hold_current(place)]
