@@ -29,7 +29,7 @@ from matchyard.spark.tasks.sources import (
     rows_of_shards,
 )
 
-_TASK_BYTES = 1 << 27  # of Parquet files that one task reads, unless Spark's setting says otherwise
+_TASK_BYTES = 1 << 27  # of Parquet files that one task reads, unless a setting says otherwise
 
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30}
 
@@ -161,8 +161,8 @@ def n_cores(spark: SparkSession) -> int:
 
 
 def _task_bytes(spark: SparkSession) -> int:
-    """The bytes of files that one task reads, as in Spark's own reader."""
-    text = spark.conf.get("spark.sql.files.maxPartitionBytes", None) or ""
+    """The bytes of files that one task reads. Spark's own setting for that is not used: a task costs more here."""
+    text = spark.conf.get("spark.matchyard.taskBytes", None) or ""
     found = re.fullmatch(r"(\d+)([kmg]?)b?", text.strip().lower())
     return max(1, int(found[1]) << _UNITS[found[2]]) if found else _TASK_BYTES
 

@@ -13,7 +13,8 @@ from importlib import import_module
 from itertools import product
 from typing import Any, NamedTuple
 
-_MOST = 1024  # texts of one pattern
+_MOST = 256  # texts of one pattern: each is looked for in every event…
+_LISTED = 1024  # …and so many are listed at most, of which those that contain others are left out
 _LONGEST = 4096  # characters of a text
 _DIGITS = "0123456789"
 _WORD = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_" + _DIGITS
@@ -62,6 +63,8 @@ def finite(pattern: str, flags: int = 0) -> Finite | None:
         return None
     if not at_start and not at_end:
         texts = _shortest(texts)
+    if len(texts) > _MOST:
+        return None
     return Finite(
         list(dict.fromkeys(texts)), at_start, at_end, bool(parsed.state.flags & re.IGNORECASE)
     )
@@ -94,7 +97,7 @@ def _texts(items: Sequence[Any]) -> list[str] | None:
     texts = [""]
     for item in items:
         more = _of_item(str(item[0]), item[1])
-        if more is None or len(texts) * len(more) > _MOST:
+        if more is None or len(texts) * len(more) > _LISTED:
             return None
         if max(map(len, texts)) + max(map(len, more), default=0) > _LONGEST:
             return None
@@ -115,10 +118,10 @@ def _of_item(kind: str, what: Any) -> list[str] | None:
         return None if added or removed else _texts(list(inner))
     if kind in ("MAX_REPEAT", "MIN_REPEAT"):
         least, most, inner = what
-        if not isinstance(most, int) or most > _MOST:
+        if not isinstance(most, int) or most > _LISTED:
             return None
         one, texts = _texts(list(inner)), []
-        if one is None or len(one) ** most > _MOST or most * max(map(len, one)) > _LONGEST:
+        if one is None or len(one) ** most > _LISTED or most * max(map(len, one)) > _LONGEST:
             return None
         for times in range(least, most + 1):
             texts += ["".join(some) for some in product(one, repeat=times)]
@@ -132,7 +135,7 @@ def _of_class(members: Sequence[Any]) -> list[str] | None:
         if str(kind) == "LITERAL":
             found.append(chr(what))
         elif str(kind) == "RANGE":
-            found += [chr(code) for code in range(what[0], min(what[1], what[0] + _MOST) + 1)]
+            found += [chr(code) for code in range(what[0], min(what[1], what[0] + _LISTED) + 1)]
         elif str(kind) == "CATEGORY" and str(what) in _CLASSES:
             found += _CLASSES[str(what)]
         else:
