@@ -66,8 +66,8 @@ def build(
     matches fastest. `shards` sets a number of shards instead, for an index larger than a worker's
     memory.
 
-    With `paths` in place of a DataFrame, tasks read Parquet files and folders themselves, which takes two
-    thirds of the time. Nothing but the files counts then: a filter, a partition column or a deletion vector of
+    With `paths` in place of a DataFrame, tasks read Parquet files and folders themselves, which takes three
+    quarters of the time. Nothing but the files counts then: a filter, a partition column or a deletion vector of
     a table format is not seen.
 
     `transaction` is the source of the subscriptions and the number of its last change that they have:
