@@ -38,7 +38,7 @@ def test_the_example_writes_each_alert_once_with_title_and_reason(tmp_path: Path
     (tmp_path / "events").mkdir()
     events = [{"Image": "C:/whoami.exe", "n": 1}, {"Image": "C:/other.exe"}]
     (tmp_path / "events/0.jsonl").write_text("".join(json.dumps(e) + "\n" for e in events) + "{\n")
-    assert "1 rules, 0 not supported; 1 alerts" in run(tmp_path)
+    assert "1 rules, 0 not supported\n1 alerts, 1 bad lines" in run(tmp_path)
     (tmp_path / "events/1.jsonl").write_text(json.dumps({"Image": "whoami.exe"}) + "\n")
     run(tmp_path)
     rows = pq.read_table(tmp_path / "alerts/found").to_pylist()
