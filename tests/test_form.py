@@ -56,6 +56,7 @@ LAYERS = {
 # fmt: on
 EXPORTED = [
     "ENGINES",
+    "ConflictError",
     "DeviceError",
     "Estimate",
     "Index",

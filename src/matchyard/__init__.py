@@ -19,6 +19,7 @@ if _TYPE_CHECKING:
     from matchyard.engine import ENGINES
     from matchyard.engines.predicates.language import field
     from matchyard.errors import (
+        ConflictError,
         DeviceError,
         MatchyardError,
         ParseError,
@@ -39,6 +40,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "ENGINES": "engine",
+    "ConflictError": "errors",
     "DeviceError": "errors",
     "Estimate": "index.contents",
     "Index": "index.verbs",
@@ -64,7 +66,7 @@ _HOMES = {
 }
 
 __all__ = [
-    "ENGINES", "DeviceError", "Estimate", "Index", "Matches", "MatchyardError", "Network",
+    "ENGINES", "ConflictError", "DeviceError", "Estimate", "Index", "Matches", "MatchyardError", "Network",
     "ParseError", "PredicateIndex", "StagedWarning", "StorageError", "TagIndex", "TwigIndex", "UsageError", "Work",
     "__version__", "algorithms", "create", "field", "interface_key", "open", "sigma", "topology", "workload",
 ]  # fmt: skip

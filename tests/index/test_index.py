@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import matchyard as my
+from matchyard.index import held_subscriptions
 from matchyard.index.segment import Segment
 from tests.cases import build
 
@@ -138,6 +139,21 @@ def test_explain_names_every_subscription_of_the_key() -> None:
     assert index.explain({"c"}, "k") == "a b: missing tags: a, b\nc: match: has c"
     assert index.explain({"c"}, "e") == "match: the empty subscription matches every event"
     assert index.explain({"c"}, "nobody") == "key 'nobody' has no subscription"
+
+
+def test_explain_looks_at_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A subscription that comes while a live index explains makes no false positive of the match."""
+    index = my.TagIndex(live=True).add("a b", "k").consolidate()
+    looked = held_subscriptions.check_values
+
+    def late(*arguments: Any) -> None:
+        index.add("c", "k").match_one("c")
+        looked(*arguments)
+
+    monkeypatch.setattr(held_subscriptions, "check_values", late)
+    assert index.explain({"c"}, "k") == "missing tags: a, b"
+    monkeypatch.undo()
+    assert index.explain({"c"}, "k") == "a b: missing tags: a, b\nc: match: has c"
 
 
 def test_matches_convert_to_lists_tables_and_columns() -> None:

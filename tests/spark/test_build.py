@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +12,7 @@ from matchyard import shards
 from matchyard import spark as ms
 from matchyard.spark import segments
 from matchyard.spark.tasks import build as tasks
-from tests.spark.frames import EVENTS, ROWS, TAGS, changes, events, found, subscriptions, wanted
+from tests.spark.frames import EVENTS, ROWS, changes, events, found, subscriptions, wanted
 
 
 def answers(path, asked=EVENTS):
@@ -222,18 +220,6 @@ def test_string_keys_keep_their_numbers_when_more_come(spark, tmp_path):
     assert answers(path, [["a", "b"]]) == [["eve"]]
     rows = ms.subscriptions(path, spark=spark).collect()
     assert [(row.subscription, row.key) for row in rows] == [(["a"], "eve")]
-
-
-def test_a_compaction_that_waits_for_a_writer_folds_what_that_published(spark, index):
-    with ThreadPoolExecutor(1) as pool:
-        with shards.new_version(index) as folder:
-            waiting = pool.submit(ms.compact, index, spark=spark)
-            time.sleep(0.5)
-            removed = pa.table({"subscription": pa.array([None], TAGS), "key": [4]})
-            base = shards.carry(index, folder, removed)
-            shards.publish(index, folder, base.files, base.plan, base.segments)
-        assert waiting.result().version == "0003"
-    assert answers(index, [["oslo"]]) == [[3]]
 
 
 def test_keys_stay_of_one_kind_also_when_all_are_removed(spark, tmp_path):

@@ -52,7 +52,7 @@ def test_an_index_that_was_opened_before_a_version_came_back_is_not_saved_over_i
             shards.publish(path, folder, files, plan, [1], {"orders": number})
     opened = my.open(path)
     shards.restore(path, 1)
-    with pytest.raises(my.StorageError, match="was restored or built anew since it was opened"):
+    with pytest.raises(my.ConflictError, match="has published since it was opened"):
         opened.save(path)
     assert my.open(path).match_one("a") == [1]
 

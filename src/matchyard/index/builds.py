@@ -110,9 +110,17 @@ class Builds:
     def fold(self, staged: bool) -> tuple[Segment, Keys]:
         """Join all segments into one, with the staged changes if `staged`; returns the segment, without
         changes that came later, and the keys that its numbers stand for."""
+        folded = self._fold(staged, whole=False)
+        assert folded is not None  # it is none only if `whole`
+        return folded
+
+    def _fold(self, staged: bool, whole: bool) -> tuple[Segment, Keys] | None:
+        """See `fold`. If `whole`, None at a moment at which there are recent additions."""
         state = self._state
         with self.fold_lock:
             with self.merge_lock, state.lock:  # no merge may be at work on the same segments
+                if whole and state.snapshot.recent is not None:
+                    return None
                 removals, rows = state.take() if staged else Changes(state.settings).everything()
                 before = state.snapshot.segments
                 segments = state.without(removals, before, rows)
@@ -139,13 +147,11 @@ class Builds:
 
     def fold_whole(self) -> tuple[Segment, Keys]:
         """As `fold`, with the recent additions of a live index: all changes up to one moment and no other."""
-        state = self._state
         with self.fold_lock, self.merge_lock:  # no merge may take the recent additions meanwhile
-            while state.snapshot.recent is not None:
-                joined = self._join_recent(whole=True)
-                if joined is not None:
-                    return joined
-            return self.fold(staged=False)
+            while True:  # another thread may show changes between the two
+                built = self._join_recent(whole=True) or self._fold(staged=False, whole=True)
+                if built is not None:
+                    return built
 
     def merge(self) -> None:
         """Join the recent additions of a live index and small side segments into one."""

@@ -81,8 +81,9 @@ class Keys:
         return self._growing
 
     def _names(self) -> Names:
-        if self._known is not None:
-            return self._known
+        known = self._known  # once: another thread may be copying it
+        if known is not None:
+            return known
         return (self._growing or Interner()).names()
 
     @property

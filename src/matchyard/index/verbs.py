@@ -30,6 +30,7 @@ from matchyard.index.state import State
 from matchyard.index.stream import Stream
 from matchyard.matches import Matches, Part, Work
 from matchyard.storage import versions
+from matchyard.storage.origins import Origins
 from matchyard.threads.interrupts import interruptible
 
 SHARD_SIZE = 1 << 28  # the most subscriptions in one table, whose offsets have 32 bits
@@ -63,8 +64,8 @@ class Index(Contents):
         settings = configure(self.engine, algorithm, options or {}, device)
         self._state = State(settings, live, shard_size)
         self.threads = threads
-        self._opened_at: str | None = None  # the path that it was opened from…
-        self._applied: dict[str, int] = {}  # …with the last change of each source of changes
+        self._origins = Origins()
+        self._applied: dict[str, int] = {}  # the last change of each source of changes that it has
 
     @property
     def live(self) -> bool:
@@ -291,7 +292,7 @@ class Index(Contents):
         """
         snapshot, settings = self._state.visible(), self._settings
         held_subscriptions.check_values(snapshot, settings, "explained")
-        matched = self.match_one(event)
+        matched = Snapshot.match(self._readable(snapshot), self._column([event]), 1)[0]
         seen = settings.engine.encoder.read_event(event, settings.input_options)
         subscriptions = held_subscriptions.of_key(snapshot, self._state.find(key, snapshot))
         if not subscriptions:
@@ -315,8 +316,12 @@ class Index(Contents):
 
     # ---------------------------------------------------------------- keeping it
 
-    def save(self: Self, path: str | PathLike[str]) -> Self:
+    def save(self: Self, path: str | PathLike[str], overwrite: bool = False) -> Self:
         """Consolidate, write a new version to a folder, and publish it in one step.
+
+        An index that was opened from this path, or saved there before, knows the version. If another writer has
+        published one since, `save` raises a ConflictError, unless `overwrite`: the changes of that writer would
+        be lost. Any other index replaces what is there.
 
         >>> import tempfile
         >>> path = tempfile.mkdtemp() + "/a.index"
@@ -324,10 +329,10 @@ class Index(Contents):
         >>> my.TagIndex().add("jazz", key=1).save(path)
         <TagIndex: 1 subscriptions, algorithm rarest>
         """
-        segment, keys = self._state.consolidate()
         with versions.new_version(path) as folder:
-            if self._opened_at == versions.identity(path):
-                versions.refuse_stale(path, self._applied)
+            self._origins.check(path, overwrite)
+            # Not before: of two threads that save, the second to publish has the changes of the first.
+            segment, keys = self._state.consolidate()
             with versions.writable(folder) as local:
                 files = storage.write_vocabulary(local, "vocabulary", segment.vocabulary)
                 names, tables = keys.used(segment.tables)
@@ -339,7 +344,8 @@ class Index(Contents):
             settings = storage.describe(
                 engine.name, name, reading, options, [len(tables)], self._applied
             )
-            versions.publish(path, folder, settings, files)
+            version = versions.publish(path, folder, settings, files)
+            self._origins.note(path, versions.manifest_of(path, version))
         return self
 
     @classmethod
@@ -368,10 +374,8 @@ class Index(Contents):
             if one.tables  # none if only shards of other segments were loaded
         )
         index._state.start(Keys.load(saved.key_names, has_keys), segments)
-        index._opened_at, index._applied = (
-            versions.identity(path),
-            storage.applied_in(saved.manifest),
-        )
+        index._origins.note(path, saved.manifest)
+        index._applied = storage.applied_in(saved.manifest)
         return index
 
 

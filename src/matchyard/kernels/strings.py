@@ -121,9 +121,8 @@ class Interner:
 
     def names(self) -> Names:
         """The names so far, as read-only views."""
-        end = int(self._text_start[self.n_names])
-        start, text = self._text_start[: self.n_names + 1], self._text[:end]
-        return freeze(Names(self._slots, start, text, _UNCOUNTED))
+        start = self._text_start[: self.n_names + 1]  # first: the text grows before the offsets
+        return freeze(Names(self._slots, start, self._text[: int(start[-1])], _UNCOUNTED))
 
     def copied(self) -> Names:
         """The names so far, in arrays of their own."""

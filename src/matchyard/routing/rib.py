@@ -28,13 +28,14 @@ from matchyard.kernels.routing import updates
 from matchyard.kernels.routing.filter_room import compacted, entry_pairs, loaded, sets_of, with_room
 from matchyard.kernels.routing.filters import FILTERS, INTERFACE_BITS, LIVING, Filters, empty
 from matchyard.kernels.routing.sets import hash_rows
-from matchyard.kernels.strings import n_bytes
+from matchyard.kernels.strings import Names, n_bytes
 from matchyard.routing import saved_ribs
 from matchyard.routing.descriptors import Descriptors, Vocabulary
 from matchyard.routing.interfaces import checked_links
 from matchyard.routing.journal import Change, Journal
 from matchyard.routing.saved_ribs import MOST_INTERFACES
 from matchyard.routing.whole_numbers import whole_number
+from matchyard.storage.origins import Origins
 from matchyard.threads.forks import start_fresh_in_child
 
 _LEAST_ROOM = 64  # filters
@@ -86,6 +87,7 @@ class Rib:
         self._links = links_of(self.links)
         self.vocabulary = vocabulary or Vocabulary(descriptors)
         self._journals: list[weakref.ref[Journal]] = []
+        self._origins = Origins()
         self._filters = empty(_LEAST_ROOM, 4 * _LEAST_ROOM, _LEAST_ROOM, self.vocabulary.n_ids)
         self._start_fresh()
         start_fresh_in_child(self)
@@ -307,24 +309,30 @@ class Rib:
 
     # ---------------------------------------------------------------- keeping it
 
-    def save(self, path: str | os.PathLike[str]) -> Rib:
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Rib:
         """Write a new version to a folder and publish it in one step, like `Index.save`."""
+        saved_ribs.save(path, self.descriptors, self._saved, self._origins, overwrite)
+        return self
+
+    def _saved(self) -> tuple[Names, saved_ribs.Table]:
         with self.locked():
             pairs, entries = entry_pairs(self._filters)
             living, pairs = np.unique(pairs, return_inverse=True)
             table = saved_ribs.table_of(self.links, *sets_of(self._filters, living), pairs, entries)
-        saved_ribs.save(path, self.descriptors, self.vocabulary.names(), table)
-        return self
+            return self.vocabulary.names(), table
 
     @classmethod
     def open(
         cls, path: str | os.PathLike[str], verify: bool | str = "auto", version: str | None = None
     ) -> Rib:
         """Open a saved RIB; `verify` and `version` are as in `matchyard.open`."""
-        kind, names, table = saved_ribs.load(path, verify, version)
+        manifest, names, table = saved_ribs.load(path, verify, version)
         start = table.id_start.astype(np.int64)
-        filters = Descriptors(Vocabulary(kind, names), start, table.ids)
-        return cls.of_table(saved_ribs.links_of(table), filters, table.entry_start, table.entries)
+        filters = Descriptors(Vocabulary(manifest["algorithm"], names), start, table.ids)
+        links = saved_ribs.links_of(table)
+        rib = cls.of_table(links, filters, table.entry_start, table.entries)
+        rib._origins.note(path, manifest)
+        return rib
 
     @classmethod
     def of_table(

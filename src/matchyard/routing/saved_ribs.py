@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from matchyard.kernels.routing.filters import INTERFACE_BITS
 from matchyard.kernels.strings import Names
 from matchyard.routing.descriptors import BLOOM_BITS, KINDS
 from matchyard.storage import versions
+from matchyard.storage.origins import Origins
 
 ENGINE = "rib"  # takes the place of an engine's name in the manifest
 # An entry is a tree and an interface in 31 bits.
@@ -70,20 +71,30 @@ def entries_of(links: Sequence[Sequence[int]]) -> list[int]:
     return [tree << INTERFACE_BITS | one for tree, some in enumerate(links) for one in (0, *some)]
 
 
-def save(path: str | os.PathLike[str], kind: str, names: Names, table: Table) -> None:
-    """Write a version and publish it in one step."""
+def save(
+    path: str | os.PathLike[str],
+    kind: str,
+    contents: Callable[[], tuple[Names, Table]],
+    origins: Origins,
+    overwrite: bool,
+) -> None:
+    """Write a version of the contents at this moment, and publish it in one step, like `Index.save`."""
     with versions.new_version(path) as folder:
+        origins.check(path, overwrite)
+        names, table = contents()
         with versions.writable(folder) as local:
             files = storage.write_vocabulary(local, "vocabulary", names)
             files += storage.write_table(local, 0, table)
         settings = storage.describe(ENGINE, kind, _Nothing(), _Nothing(), [1])
-        versions.publish(path, folder, settings, files)
+        version = versions.publish(path, folder, settings, files)
+        origins.note(path, versions.manifest_of(path, version))
 
 
 def load(
     path: str | os.PathLike[str], verify: Any = "auto", version: str | None = None
-) -> tuple[str, Names, Table]:
-    """Load and inspect a saved version: the form of descriptors, the names and the table."""
+) -> tuple[dict[str, Any], Names, Table]:
+    """Load and inspect a saved version: the manifest, in which `algorithm` is the form of descriptors, the names
+    and the table."""
     saved = versions.load(path, verify, version)
     kind = saved.manifest["algorithm"]
     if saved.manifest["engine"] != ENGINE or kind not in KINDS:
@@ -102,7 +113,7 @@ def load(
     look = Inspection(table, f"{saved.folder}/{storage.shard_folder(0)}", True)
     _inspect(look, table, BLOOM_BITS if kind == "bloom" else names.n_names)
     look.finish()
-    return kind, names, table
+    return saved.manifest, names, table
 
 
 def _inspect(look: Inspection, table: Table, n_ids: int) -> None:

@@ -90,6 +90,8 @@ from matchyard.storage.versions import (
     hold_version,
     manifest_of,
     new_version,
+    refuse_late,
+    version_before,
 )
 
 __all__ = [
@@ -139,6 +141,7 @@ __all__ = [
     "plan_of",
     "publish",
     "publish_files",
+    "refuse_late",
     "refused",
     "release",
     "remove_abandoned",
@@ -150,6 +153,7 @@ __all__ = [
     "scratch",
     "stage",
     "subscriptions",
+    "version_before",
     "version_of_batch",
     "while_busy",
     "without_links",

@@ -77,6 +77,7 @@ def build(
     if subscriptions is not None:
         check_batch(subscriptions, "subscriptions")
     path = place_of(_named(path))
+    begun_at = _shards.version_before(path)
     by_this = _applied_by(transaction)
     my.create(engine, algorithm, options)  # refuses wrong arguments before any task runs
     plan = _shards.Plan(engine, algorithm, dict(options or {}))
@@ -89,6 +90,7 @@ def build(
     _check_count(shards)
     start = time.perf_counter()
     with plain_errors(), _shards.new_version(path) as folder:
+        _shards.refuse_late(path, begun_at)  # it waited for another writer, whose rows it may lack
         made = make_segment(source, folder, plan, 0, shards)
         version = _shards.publish(path, folder, made.files, plan, [made.n_shards], by_this)
     return _built(version, made, start)

@@ -38,7 +38,7 @@ __all__ = [
     "FORMAT", "MANIFEST_BYTES", "Contents", "File", "Saved", "SavedSegment", "Verify", "applied_in", "describe", "file_below", "file_places",
     "history",
     "is_version", "leases", "load_version", "map_array", "map_names", "map_vocabulary", "needed",
-    "object_store", "parse_manifest", "read_manifest", "restored", "retention", "segment_folder", "self_hash",
+    "object_store", "origins", "parse_manifest", "read_manifest", "restored", "retention", "segment_folder", "self_hash",
     "shard_folder", "stream_records", "stream_versions", "sync_folder", "versions", "write_array", "write_manifest", "write_names", "write_table",
     "write_vocabulary",
 ]  # fmt: skip

@@ -190,6 +190,12 @@ def is_within(path: str, other: str) -> bool:
     return store == other_store and is_of_one_host and name.startswith(other_name)
 
 
+def one_name(address: str) -> str:
+    """The same text for all spellings of an address, without its secrets and options."""
+    store, host, name = _named(address)
+    return f"{store}://{host}{name}"
+
+
 def _named(address: str) -> tuple[str, str, str]:
     """The store, the bucket or host, and the name that an address means, whatever its secrets and options; the name
     ends in a slash."""

@@ -24,6 +24,7 @@ from matchyard.storage import MANIFEST_BYTES, File, is_version, parse_manifest
 from matchyard.storage.file_places import file_system, path_text, remove_abandoned
 
 CURRENT_BYTES = 64  # a longer file CURRENT is damaged
+NO_VERSION = "0"  # in the name of an unfinished version, where others have the version before it
 _CLAIM_S = 3600.0  # for moving the files of a version, and how long a killed writer is in the way
 _ABANDONED_S = 86_400.0  # files of a version that was not finished, without writes for so long
 
@@ -182,10 +183,7 @@ class Remote:
         with self._claimed():
             current = self._current()
             if base != current:
-                raise ConflictError(
-                    f"{self.address} was at version {base} when this one was begun and is at {current} "
-                    "now: another writer was faster, build again"
-                )
+                raise overtaken(self.address, base, current)
             number = int(current)
             for left in [old for old in self.versions() if int(old) > number]:  # of a killed writer
                 self.remove(f"versions/{left}")
@@ -230,10 +228,18 @@ class Remote:
         try:
             version = self.read("CURRENT", CURRENT_BYTES).decode(errors="replace").strip()
         except FileNotFoundError:
-            return "0"
+            return NO_VERSION
         if not is_version(version):
             raise StorageError(f"{self.below('CURRENT')} is damaged: it says {version!r}")
         return version
+
+
+def overtaken(path: Any, base: str, current: str) -> ConflictError:
+    """The error of a writer that began at a version which is no longer the current one."""
+    return ConflictError(
+        f"{path} was at version {base} when this one was begun and is at {current} now: another writer "
+        "was faster, build again"
+    )
 
 
 def _seconds(data: bytes) -> float:

@@ -40,10 +40,7 @@ def retain(path: Any, versions: int = 2, seconds: float = 0.0) -> None:
     >>> retention_of(path)
     Retention(versions=5, seconds=86400.0)
     """
-    has_current = (
-        Remote(path).has("CURRENT") if is_remote(path) else (local_path(path) / "CURRENT").exists()
-    )
-    if not has_current:
+    if not has_current(path):
         raise UsageError(f"{path} is no index: it has no file CURRENT")
     is_number = hasattr(versions, "__index__") and hasattr(seconds, "__float__")
     is_number = is_number and not {type(versions), type(seconds)} & {bool}
@@ -56,6 +53,13 @@ def retain(path: Any, versions: int = 2, seconds: float = 0.0) -> None:
         path, "retention.json", json.dumps({"versions": int(versions), "seconds": float(seconds)})
     )
     shorten(path, _RETAINED, seconds)
+
+
+def has_current(path: Any) -> bool:
+    """True if there is an index at the path."""
+    if is_remote(path):
+        return Remote(path).has("CURRENT")
+    return (local_path(path) / "CURRENT").exists()
 
 
 def retention_of(path: Any) -> Retention:

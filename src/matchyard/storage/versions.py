@@ -27,7 +27,6 @@ from matchyard.storage import (
     File,
     Saved,
     Verify,
-    applied_in,
     is_version,
     load_version,
     read_manifest,
@@ -36,10 +35,10 @@ from matchyard.storage import (
 )
 from matchyard.storage.cache import fetch_draft, fetch_version, forget_damaged
 from matchyard.storage.content import open_lock
-from matchyard.storage.file_places import is_remote, local_path, path_text
+from matchyard.storage.file_places import is_remote, local_path
 from matchyard.storage.leases import Lease, hold, release
-from matchyard.storage.object_store import CURRENT_BYTES, Remote
-from matchyard.storage.retention import before_switch, tidy, version_folders
+from matchyard.storage.object_store import CURRENT_BYTES, NO_VERSION, Remote, overtaken
+from matchyard.storage.retention import before_switch, has_current, tidy, version_folders
 
 AnyPath = str | os.PathLike[str]
 _log = logging.getLogger("matchyard")
@@ -218,7 +217,7 @@ class _LockedVersion:
         """The folder of the next version; None if a writer that failed has removed the lock meanwhile."""
         root = self._root
         self._above = [above for above in root.parents if not above.exists()]
-        if root.exists() and not (root / "CURRENT").exists() and not _is_unfinished(root):
+        if root.exists() and not _is_ours(root):
             raise StorageError(f"{root} exists and is not a Matchyard index; choose another path")
         versions = Contents(root).folder("versions")
         versions.mkdir(parents=True, exist_ok=True)
@@ -239,16 +238,21 @@ class _LockedVersion:
         left = [folder for name in (".writing-*", ".old-*") for folder in versions.glob(name)]
         for stale in [*left, *_unpublished(root)]:
             shutil.rmtree(stale, ignore_errors=True)
-        self._folder = Path(tempfile.mkdtemp(prefix=".writing-", dir=versions))
+        prefix = f".writing-{version_before(root)}-"
+        self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=versions))
         self._folder.chmod(0o755)  # tasks of other users may write into it
         return self._folder
 
     def __exit__(self, *raised: object) -> None:
         try:
             shutil.rmtree(self._folder, ignore_errors=True)
-            if not (self._root / "CURRENT").exists():  # a failed first version leaves nothing
+            if not has_current(self._root):  # a failed first version leaves nothing
                 self._leave_nothing()
         finally:
+            if (
+                fcntl is not None
+            ):  # `close` alone leaves it locked while a forked child has the file
+                fcntl.flock(self._lock, fcntl.LOCK_UN)
             self._lock.close()
 
     def _leave_nothing(self) -> None:
@@ -259,15 +263,17 @@ class _LockedVersion:
                 folder.rmdir()
 
 
-def _is_unfinished(root: Path) -> bool:
-    """True if the folder is empty, or has only the leftovers of a killed first save."""
+def _is_ours(root: Path) -> bool:
+    """True if the folder has an index, is empty, or has only the leftovers of a killed first save. Looks once:
+    another writer may publish the first version at this moment."""
     left = {"versions", ".lock", "CURRENT.new", "leases", "retention.json"}
-    return root.is_dir() and {entry.name for entry in root.iterdir()} <= left
+    found = {entry.name for entry in root.iterdir()} if root.is_dir() else {""}
+    return "CURRENT" in found or found <= left
 
 
 def _unpublished(root: Path) -> list[Path]:
     """Versions that were renamed into place but never became the current one."""
-    current = int(current_version(root)) if (root / "CURRENT").exists() else 0
+    current = int(version_before(root))
     return [path for path in version_folders(root) if int(path.name) > current]
 
 
@@ -325,26 +331,16 @@ def carry(path: AnyPath, version: str, folder: Any, files: Sequence[File]) -> No
             shutil.copyfile(source / file.name, target / file.name)
 
 
-def identity(path: AnyPath) -> str:
-    """The same text for all spellings of a path."""
-    return path_text(path) if is_remote(path) else os.path.realpath(local_path(path))
+def version_before(path: AnyPath) -> str:
+    """The number of the version that the next one replaces; NO_VERSION if it is the first."""
+    return current_version(path) if has_current(path) else NO_VERSION
 
 
-def refuse_stale(path: AnyPath, applied: Mapping[str, int]) -> None:
-    """Refuse to publish what was opened before changes of a source came, which would be lost, or were taken back."""
-    current = applied_in(manifest_of(path, current_version(path)))
-    for source, number in current.items():
-        if number > applied.get(source, -1):
-            raise StorageError(
-                f"{path} has got changes since it was opened, {source!r} up to {number}, which would "
-                "be lost: open it again, and repeat yours"
-            )
-    for source, number in applied.items():
-        if number > current.get(source, -1):
-            raise StorageError(
-                f"{path} was restored or built anew since it was opened, without changes of {source!r} that "
-                "it had then: open it again, and repeat yours"
-            )
+def refuse_late(path: AnyPath, base: str) -> None:
+    """Refuse to publish if another version than `base` is current: another writer was faster."""
+    current = version_before(path)
+    if current != base:
+        raise overtaken(path, base, current)
 
 
 def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequence[File]) -> str:
@@ -359,6 +355,7 @@ def publish(path: AnyPath, folder: Any, settings: Mapping[str, Any], files: Sequ
         tidy(path, version)
         return version
     root, folder = local_path(path), local_path(folder)
+    refuse_late(root, folder.name.split("-")[1])  # not all shared file systems have locks
     shutil.rmtree(folder / SCRATCH, ignore_errors=True)
     for below in [folder, *(entry for entry in folder.rglob("*") if entry.is_dir())]:
         sync_folder(below)
