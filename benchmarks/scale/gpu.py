@@ -154,8 +154,9 @@ class Runner:
                 part = algorithm.match(table, batch, space, self.options)
             else:
                 part = algorithm.forward(table, batch, way, space, self.options)
-            bus += sent + part.keys.nbytes + part.event_start.nbytes
-            parts.append(part)
+            keys = part.keys  # once: they are written when they are asked for
+            bus += sent + keys.nbytes + part.event_start.nbytes
+            parts.append(part._replace(found=keys))
         matches = join(parts, batch.n_rows)
         return Counter(
             events=batch.n_rows, pairs=len(matches.keys), candidates=matches.candidates, bus=bus

@@ -96,7 +96,9 @@ class Matches(Sequence[list[Any]]):
     def _all_keys(self) -> NDArray[Any]:
         if len(self.parts) == 1 and isinstance(self.parts[0].found, np.ndarray):
             return self.parts[0].found
-        keys = room_for(self.total, self._key_type)
+        writers = (part.writer for part in self.parts)
+        writer = next((one for one in writers if one is not None), None)
+        keys = room_for(self.total, self._key_type, writer)
         ends = np.cumsum([0, *(part.n_keys for part in self.parts)]).tolist()
         places = [keys[start:end] for start, end in pairwise(ends)]
         self._by_threads(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from time import perf_counter
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +20,37 @@ STEP = 1 << 20  # keys that are written together where memory is bounded
 _LARGE = 1 << 20  # bytes that come from Arrow
 
 
+class Writer(Protocol):
+    """Another way to write the keys of a table, which is faster at times: that of a card."""
+
+    def room(self, n_keys: int, kind: Any) -> NDArray[Any] | None:
+        """Memory that suits it; None if it has none."""
+
+    def write(self, hits: Hits, first: int, last: int, keys: NDArray[Any]) -> bool:
+        """Write the keys of the events from `first` to `last` into such memory; False if the host should do that."""
+
+    def host_wrote(self, n_bytes: int, seconds: float) -> None:
+        """Note how long the host took instead."""
+
+
 class Hits(NamedTuple):
     """The rows of one table that match some consecutive events. Their keys lie side by side in its key table."""
 
     start: NDArray[np.int64]  # [n_events + 1] offsets into rows
     rows: NDArray[np.int32]
     table: KeyTable
+    key_start: NDArray[np.int64]  # [n_events + 1] offsets into the keys
+    writer: Writer | None = None
+
+    def write(self, first: int, last: int, keys: NDArray[Any]) -> None:
+        """Write the keys of the events from `first` to `last`."""
+        if self.writer is not None and self.writer.write(self, first, last, keys):
+            return
+        began = perf_counter()
+        begin, end = int(self.start[first]), int(self.start[last])
+        key_table.fill(self.table, self.rows, begin, end, keys)
+        if self.writer is not None:
+            self.writer.host_wrote(keys.nbytes, perf_counter() - began)
 
 
 class Part(NamedTuple):
@@ -69,16 +95,20 @@ class Part(NamedTuple):
         start, stop = int(self.event_start[first]), int(self.event_start[last])
         if isinstance(self.found, np.ndarray):
             return self.found[start:stop].astype(kind, copy=False)
-        keys = room_for(stop - start, kind)
+        keys = room_for(stop - start, kind, self.writer)
         self.write(first, last, keys)
         return keys
+
+    @property
+    def writer(self) -> Writer | None:
+        """The other way to write the keys, if there is one."""
+        return self.found.writer if isinstance(self.found, Hits) else None
 
     def write(self, first: int, last: int, keys: NDArray[Any]) -> None:
         """Write the keys of the events from `first` to `last` into an array of their number."""
         found = self.found
         if isinstance(found, Hits):
-            hits = int(found.start[first]), int(found.start[last])
-            key_table.fill(found.table, found.rows, *hits, keys)
+            found.write(first, last, keys)
         elif isinstance(found, tuple):
             joined = np.zeros(last - first + 1, np.int64), np.empty(0, keys.dtype)
             for part in found:
@@ -128,9 +158,12 @@ class Part(NamedTuple):
             first = last
 
 
-def room_for(n_keys: int, kind: Any) -> NDArray[Any]:
-    """Memory for keys. Arrow's mimalloc keeps memory for a while after it is freed, which NumPy gives back to the
+def room_for(n_keys: int, kind: Any, writer: Writer | None = None) -> NDArray[Any]:
+    """Memory for keys, which a writer may fill. Arrow's mimalloc keeps memory for a while after it is freed, which NumPy gives back to the
     system: two threads fill fresh memory twice as fast. Its other allocators take small pages, which is slow."""
+    room = None if writer is None else writer.room(n_keys, kind)
+    if room is not None:
+        return room
     n_bytes = n_keys * np.dtype(kind).itemsize
     if n_bytes < _LARGE or pa.default_memory_pool().backend_name != "mimalloc":
         return np.empty(n_keys, kind)
@@ -138,17 +171,26 @@ def room_for(n_keys: int, kind: Any) -> NDArray[Any]:
 
 
 def part_of(
-    table: Any, hit_start: NDArray[np.int64], hits: NDArray[np.int32], candidates: int
+    table: Any,
+    hit_start: NDArray[np.int64],
+    hits: NDArray[np.int32],
+    candidates: int,
+    event_start: NDArray[np.int64] | None = None,
+    writer: Writer | None = None,
 ) -> Part:
     """The matches of events, from the rows of a table that match each: `hits` is a buffer with at least
-    `hit_start[-1]` rows. Rows with few keys are replaced by their keys at once: see docs/decisions/0035."""
+    `hit_start[-1]` rows. Rows with few keys are replaced by their keys at once: see docs/decisions/0035. A card has
+    counted the keys of each event, `event_start`, and has a writer."""
     n_hits, keyed = int(hit_start[-1]), key_table.key_table(table)
     if n_hits > len(table.key_start) and key_table.has_one_each(keyed):
         return Part(hit_start, key_table.keys_of(table)[hits[:n_hits]], candidates)
-    event_start = np.empty(len(hit_start), np.int64)
-    n_keys = int(key_table.count(keyed, hit_start, hits, event_start))
+    if event_start is None:
+        event_start = np.empty(len(hit_start), np.int64)
+        key_table.count(keyed, hit_start, hits, event_start)
+    n_keys = int(event_start[-1])
     if n_keys > WRITTEN_LATER * n_hits:
-        return Part(event_start, Hits(hit_start, hits[:n_hits].copy(), keyed), candidates)
+        rows = hits[:n_hits].copy() if writer is None else hits  # a card's are not used again
+        return Part(event_start, Hits(hit_start, rows, keyed, event_start, writer), candidates)
     keys = room_for(n_keys, key_table.type_of(keyed))
     return Part(event_start, key_table.fill(keyed, hits, 0, n_hits, keys), candidates)
 

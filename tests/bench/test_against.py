@@ -16,7 +16,7 @@ JOB = against.Job("tags", "twitter", 300, "rarest")
 SOURCE = Path(my.__file__).parents[1]
 
 
-def verdicts(monkeypatch, slower, spread, n_matches=7):
+def verdicts(monkeypatch, slower, spread, n_matches=7, job=JOB):
     """Verdicts where matching takes the working tree so many times as long, give or take."""
     rng = np.random.default_rng(1)
 
@@ -40,7 +40,7 @@ def verdicts(monkeypatch, slower, spread, n_matches=7):
     monkeypatch.setattr(against, "_Side", Side)
     monkeypatch.setattr(against, "_checkout", lambda: Path("new"))
     monkeypatch.setattr(against, "exported", lambda revision: Path("old"))
-    return [verdict.word for verdict in against.compare(JOB, "HEAD")]
+    return [verdict.word for verdict in against.compare(job, "HEAD")]
 
 
 def test_what_is_slower_is_told_from_noise(monkeypatch):
@@ -48,6 +48,22 @@ def test_what_is_slower_is_told_from_noise(monkeypatch):
     assert verdicts(monkeypatch, 0.9, 0.03) == ["noise", "faster"]
     assert verdicts(monkeypatch, 1.0, 0.03) == ["noise", "noise"]
     assert verdicts(monkeypatch, 1.01, 0.0001) == ["noise", "noise"]  # too little to matter
+
+
+def test_on_a_card_each_way_to_use_the_matches_has_a_verdict(monkeypatch):
+    job = JOB._replace(device="gpu")
+    assert verdicts(monkeypatch, 1.1, 0.03, job=job) == ["noise", "slower", "slower", "slower"]
+    told = [str(verdict) for verdict in against.compare(job, "HEAD")]
+    assert [one.partition(":")[0] for one in told] == ["build", "counted", "read", "kept"]
+    assert all("of its wall time" in one for one in told)
+
+
+def test_a_folder_of_sources_is_as_good_as_a_revision(tmp_path, monkeypatch):
+    (tmp_path / "old" / "src" / "matchyard").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    source = tmp_path / "old" / "src"
+    assert against.sources_of("old") == against.sources_of(str(source)) == source
+    assert against._checkout() == SOURCE  # without a repository
 
 
 def test_revisions_that_match_differently_are_not_compared(monkeypatch):
@@ -65,8 +81,10 @@ def test_a_side_builds_and_matches_for_itself():
     with against._Side(SOURCE, JOB) as side:
         assert side.ask("build") > 0
         assert side.ask("events 0.001") >= 512
-        first, second, third = (side.ask(f"pass {number} 600") for number in (0, 0, 1))
+        first, second, third = (side.ask(f"pass {number} 600 match") for number in (0, 0, 1))
+        ways = [side.ask(f"pass 0 600 {way}")[1] for way in ("counted", "read", "kept")]
     assert first[1:] == second[1:] != third[1:]
+    assert ways == [first[1]] * 3
     source = my.workload("tags", "twitter", 300, 1)
     index = my.TagIndex().add_many(*source.subscriptions(0, 300)).consolidate()
     found = index.match(source.events(600))

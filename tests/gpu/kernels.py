@@ -38,7 +38,8 @@ class Kernel(NamedTuple):
 
 def launchers() -> Iterator[tuple[Path, Any]]:
     """The files of launchers, and their modules."""
-    for path in sorted(SOURCES.glob("engines/*/algorithms/*/*gpu.py")):
+    found = [*SOURCES.glob("engines/*/algorithms/*/*gpu.py"), *SOURCES.glob("gpu/*_gpu.py")]
+    for path in sorted(found):
         module: Any = import_module(
             ".".join(("matchyard", *path.with_suffix("").relative_to(SOURCES).parts))
         )
@@ -63,6 +64,7 @@ def hashes() -> dict[str, str]:
             "gpu/compilation.py",
             "gpu/devices.py",
             "gpu/lanes.py",
+            "gpu/pinned.py",
             "gpu/resident.py",
             *LAYOUTS,
         )

@@ -97,8 +97,9 @@ def bench(
     against: Annotated[
         str | None,
         typer.Option(
-            help="In a checkout: compare the working tree with this revision instead, each algorithm in CPU "
-            "time, at least nine pairs; says faster, slower or noise."
+            help="Compare the working tree of a checkout with this revision instead, or these sources with those "
+            "in this folder, each algorithm in CPU time, on a card in wall time, at least nine pairs; says "
+            "faster, slower or noise."
         ),
     ] = None,
     as_json: AsJson = False,

@@ -161,7 +161,7 @@ def forget_memory() -> None:
 
 
 def forget_host_memory() -> None:
-    """Give unused pinned memory back to the host."""
+    """Give unused pinned memory of CuPy back to the host; `gpu.pinned` has the larger pieces."""
     with suppress(DeviceError), guarded("giving memory of the host back"):
         the_cupy().get_default_pinned_memory_pool().free_all_blocks()
 

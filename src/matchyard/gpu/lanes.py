@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matchyard.gpu.devices import guarded, the_cupy
+from matchyard.gpu.pinned import pinned
+
+_LARGE = 1 << 20  # bytes; smaller pieces are CuPy's
 
 
 class Lane:
@@ -36,15 +40,37 @@ class Lane:
         there.set(np.ascontiguousarray(array).ravel(), stream=self.stream)
         return there if array.size else self.empty(name, 1, array.dtype)
 
-    def fetch(self, there: Any) -> NDArray[Any]:
-        """Copy an array from the card into pinned memory, which copies fast."""
-        import cupyx
+    def send_end_to_end(self, there: Any, arrays: Sequence[NDArray[Any]]) -> None:
+        """Copy arrays to the card one after the other; do not change them before the CUDA stream is done."""
+        to = int(there.data.ptr)
+        for array in arrays:
+            self._runtime.memcpyAsync(
+                to,
+                array.ctypes.data,
+                array.nbytes,
+                self._runtime.memcpyHostToDevice,
+                self.stream.ptr,
+            )
+            to += array.nbytes
 
-        here: NDArray[Any] = cupyx.empty_pinned(there.shape, there.dtype)
+    def fetch(self, there: Any) -> NDArray[Any]:
+        """Copy an array from the card into pinned memory, which copies fast, or what else there is."""
+        here: NDArray[Any] | None = None
+        if there.nbytes >= _LARGE:
+            here = pinned.lend(there.size, there.dtype)
+            here = np.empty(there.shape, there.dtype) if here is None else here.reshape(there.shape)
+        else:
+            import cupyx
+
+            here = cupyx.empty_pinned(there.shape, there.dtype)
+        self.fetch_into(here, there)
+        return here
+
+    def fetch_into(self, here: NDArray[Any], there: Any) -> None:
+        """Copy an array from the card into one of the host, and wait for it."""
         if there.size:
             there.get(stream=self.stream, out=here)
         self.stream.synchronize()
-        return here
 
     def staged(self, name: str, n_words: int) -> NDArray[np.int64]:
         """Uninitialised words of pinned memory; calls with the same name share them.

@@ -15,7 +15,7 @@ import numpy as np
 
 from matchyard.engine import Configured
 from matchyard.index.removals import Removals
-from matchyard.index.segment import CHUNK, Rows
+from matchyard.index.segment import CHUNK, LEAST, Rows
 from matchyard.matches import Part
 
 MOST = 512  # additions that are compared directly; more are compiled at once
@@ -38,8 +38,13 @@ class Recent(NamedTuple):
 
     @property
     def launch(self) -> int:
-        """Events per step of a thread."""
+        """Events per step of a thread…"""
         return CHUNK
+
+    @property
+    def least(self) -> int:
+        """…and at least."""
+        return LEAST
 
     def rows(self, first: int = 0) -> Iterator[tuple[Any, int]]:
         """The subscriptions from a row on that are not removed, with their keys."""

@@ -28,6 +28,7 @@ _KEPT_BYTES = 1 << 30  # of rows; a larger build frees its rows early, and loses
 CHUNK = 4096  # events per step of a thread: enough to share the work, small enough for the cache
 _MOST_KEYS = 1 << 26  # keys that a step should find at most: results of gigabytes are slow to join
 LEAST = 256  # events per step at least: sharing fewer among threads costs more than it saves
+_LEAST_ON_CARD = 1024  # the calls of a step take the interpreter for as long as reading so many events takes a thread
 _numbers = count()
 
 
@@ -225,6 +226,11 @@ class Segment:
         first = self._encode_from(column, 0)[1]
         while first < column.n_rows:
             first += self._encode_from(column, first)[1]
+
+    @property
+    def least(self) -> int:
+        """Events per step of a thread at least."""
+        return LEAST if self.settings.abilities.LAUNCH is None else _LEAST_ON_CARD
 
     @property
     def launch(self) -> int:

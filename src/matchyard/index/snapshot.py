@@ -117,7 +117,8 @@ class Snapshot(NamedTuple):
         additions, events and the number of the first event. `finish` changes the joined results."""
         n_events, sources = column.n_rows, self.sources
         n_steps = _STEPS * threads if threads > 1 else 1
-        chunk = min(self._chunk(), max(LEAST, -(-n_events // n_steps)))
+        least = max((source.least for source in sources), default=LEAST)
+        chunk = min(self._chunk(), max(least, -(-n_events // n_steps)))
 
         def step(first: int) -> Iterator[Part]:
             last = min(first + chunk, n_events)
@@ -145,7 +146,7 @@ class Snapshot(NamedTuple):
             part = part._replace(encode_s=part.encode_s + read_s)
             return finish(part) if finish else part
 
-        if n_events <= min(chunk, LEAST):
+        if n_events <= min(chunk, least):
             return Matches((part_of(0, n_events),), self.key_names, threads=threads)
         starts = range(0, n_events, chunk)
         if threads == 1 or n_events <= chunk:

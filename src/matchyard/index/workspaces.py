@@ -10,6 +10,7 @@ from typing import Any
 
 from matchyard.engine import Configured
 from matchyard.gpu.devices import Card, forget_host_memory, on
+from matchyard.gpu.pinned import pinned
 from matchyard.gpu.resident import forget
 from matchyard.index.placement import Dealing, deal
 from matchyard.kernels import key_table
@@ -51,6 +52,7 @@ class Workspaces:
         for free in self._free:
             free.clear()
         forget(self._tables)
+        pinned.forget()
         forget_host_memory()
 
     def close(self) -> None:

@@ -19,9 +19,10 @@ __device__ __forceinline__ word_t mix64(word_t value) {
 }
 
 // The sum of the values of this lane and all lower lanes.
-__device__ __forceinline__ int sum_up_to(int value) {
+template <typename T>
+__device__ __forceinline__ T sum_up_to(T value) {
     for (int step = 1; step < LANES; step *= 2) {
-        int before = __shfl_up_sync(ALL_LANES, value, step);
+        T before = __shfl_up_sync(ALL_LANES, value, step);
         if (lane_of() >= step) value += before;
     }
     return value;

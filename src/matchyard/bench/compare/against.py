@@ -2,7 +2,8 @@
 
 Each pair of measurements starts two fresh processes, one for each revision. Both build the same index,
 then match the same events in turn, A B B A: if the machine slows down, it does so for both. Only CPU time
-counts, so other processes do not matter. The verdict comes from the ratios of all pairs.
+counts, so other processes do not matter; on a card it is wall time, of counted, read and kept results. The verdict
+comes from the ratios of all pairs.
 """
 
 from __future__ import annotations
@@ -43,11 +44,12 @@ class Job(NamedTuple):
 class Verdict(NamedTuple):
     """The working tree compared with a revision, for one stage."""
 
-    what: str  # build or match
-    ratio: float  # CPU time of the working tree over that of the revision: the median of all pairs
+    what: str  # build or match; on a card counted, read or kept
+    ratio: float  # time of the working tree over that of the revision: the median of all pairs
     low: float  # of the 95 % confidence interval of the median…
     high: float  # …and its upper end
     pairs: int
+    clock: str = "CPU"  # or wall
 
     @property
     def word(self) -> str:
@@ -60,7 +62,7 @@ class Verdict(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{self.what}: {self.ratio:.3f} of its CPU time ({self.low:.3f} to {self.high:.3f}, {self.pairs} "
+            f"{self.what}: {self.ratio:.3f} of its {self.clock} time ({self.low:.3f} to {self.high:.3f}, {self.pairs} "
             f"pairs): {self.word}"
         )
 
@@ -89,11 +91,15 @@ def compare(
     pairs: int = PAIRS,
     progress: Callable[[str], None] = lambda message: None,
 ) -> Iterator[Verdict]:
-    """Compare the working tree with a revision: a verdict on building, then one on matching."""
+    """Compare the working tree with a revision, or a folder of sources: a verdict on building, then one on matching,
+    or on each way to use the matches of a card."""
     if pairs < PAIRS:
         raise UsageError(f"{pairs} pairs; expected at least {PAIRS} for a verdict")
-    here, there = _checkout(), exported(revision)
-    builds, matches = [], []
+    here, there = _checkout(), sources_of(revision)
+    ways, clock = (
+        (("match",), "CPU") if job.device == "cpu" else (("counted", "read", "kept"), "wall")
+    )
+    ratios: dict[str, list[float]] = {what: [] for what in ("build", *ways)}
     n_events = 0
     for number in range(pairs):
         progress(f"{job.algorithm} beside {revision}: pair {number + 1} of {pairs}")
@@ -102,20 +108,21 @@ def compare(
             new, old = (one, other) if number % 2 else (other, one)
             built = {side: float(side.ask("build")) for side in (one, other)}
             n_events = n_events or int(old.ask(f"events {PASS_S}"))
-            seconds = {new: 0.0, old: 0.0}
-            for place, side in enumerate((one, other, other, one)):
-                taken, *answer = side.ask(f"pass {place % 2} {n_events}")
-                seconds[side] += taken
-                side.answers[place % 2] = answer
-            if new.answers != old.answers:
-                raise UsageError(
-                    f"{job.algorithm}: the working tree and {revision} match differently: {new.answers} and "
-                    f"{old.answers} (matches and a checksum)"
-                )
-        builds.append(built[new] / max(built[old], 1e-9))
-        matches.append(seconds[new] / max(seconds[old], 1e-9))
-    yield judge("build", builds)
-    yield judge("match", matches)
+            ratios["build"].append(built[new] / max(built[old], 1e-9))
+            for way in ways:
+                seconds = {new: 0.0, old: 0.0}
+                for place, side in enumerate((one, other, other, one)):
+                    taken, *answer = side.ask(f"pass {place % 2} {n_events} {way}")
+                    seconds[side] += taken
+                    side.answers[place % 2] = answer
+                if new.answers != old.answers:
+                    raise UsageError(
+                        f"{job.algorithm}: the working tree and {revision} match differently: {new.answers} "
+                        f"and {old.answers} (matches and a checksum)"
+                    )
+                ratios[way].append(seconds[new] / max(seconds[old], 1e-9))
+    for what, some in ratios.items():
+        yield judge(what, some)._replace(clock=clock)
 
 
 class _Side:
@@ -152,11 +159,21 @@ class _Side:
         return json.loads(answer)
 
 
+def sources_of(revision: str) -> Path:
+    """The sources of a revision, or those in a folder: the machine with a card may have no repository."""
+    for root in (Path(revision), Path(revision, "src")):
+        if (root / "matchyard").is_dir():
+            return root.resolve()
+    return exported(revision)
+
+
 def exported(revision: str) -> Path:
     """The sources of a revision, in a lasting folder: it also keeps the compiled kernels."""
     commit = _git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}").decode().strip()
     if not commit:
-        raise UsageError(f"no revision {revision!r}; expected e.g. HEAD~1, main or a commit")
+        raise UsageError(
+            f"no revision {revision!r}; expected e.g. HEAD~1, main or a commit of this checkout, or a folder of sources"
+        )
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "matchyard" / "revisions" / commit
     if not (folder / "src").exists():
@@ -169,12 +186,10 @@ def exported(revision: str) -> Path:
 
 
 def _checkout() -> Path:
-    """The sources of the working tree."""
+    """The sources of the working tree, or those of this package if there is no repository."""
     root = _git("rev-parse", "--show-toplevel").decode().strip()
     source = Path(root, "src")
-    if not root or not (source / "matchyard").exists():
-        raise UsageError("--against compares revisions of a checkout: run it in one")
-    return source
+    return source if root and (source / "matchyard").exists() else Path(__file__).parents[3]
 
 
 def _git(*words: str) -> bytes:

@@ -3,9 +3,11 @@
 It runs as a script by its path, so that it can import an older revision of the package. It uses public names
 only. It reads commands from standard input, a line each, and answers with a line of JSON:
 
-    build              CPU seconds of the build
-    events SECONDS     the number of events that take about that long
-    pass NUMBER COUNT  CPU seconds of matching that many events, and a checksum of the matches
+    build                  seconds of the build
+    events SECONDS         the number of events that take about that long
+    pass NUMBER COUNT WAY  seconds of matching that many events, and a checksum of the matches
+
+Seconds are CPU seconds, or wall seconds on a card. A way of `WAYS` says what becomes of the matches.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any
 
 FEW = 512  # events of a first trial
 SLOT = 1 << 22  # distance between the first events of two passes
+BATCH = 1 << 14  # events whose keys are read before those of the next
 
 
 def cpu_s() -> float:
@@ -54,7 +57,8 @@ class InProcess:
         self._rows = list(self._source.chunks())
         self._index = self._made()
         tiny = self._made().add_many(*self._source.subscriptions(0, 200)).consolidate()
-        tiny.match(self._source.events(FEW), job["threads"]).to_arrays()  # compiles
+        for act in WAYS.values():
+            act(tiny, self._source.events(FEW), job["threads"])  # compiles
 
     def _made(self) -> Any:
         import matchyard as my
@@ -73,11 +77,37 @@ class InProcess:
         """Events of these numbers."""
         return self._source.events(count, start=start)
 
-    def match(self, events: Any) -> tuple[int, int]:
+    def match(self, events: Any, way: str = "match") -> tuple[int, int]:
         """How many matches there are, and a checksum."""
-        matches = self._index.match(events, self._job["threads"])
-        matches.to_arrays()
-        return matches.work.matches, int(matches.keys.sum())
+        return WAYS[way](self._index, events, self._job["threads"])
+
+
+def matched(index: Any, events: Any, threads: int) -> tuple[int, int]:
+    """Match, and make an Arrow column."""
+    matches = index.match(events, threads)
+    matches.to_arrays()
+    return matches.work.matches, int(matches.keys.sum())
+
+
+def counted(index: Any, events: Any, threads: int) -> tuple[int, int]:
+    """Match, and look at no key."""
+    return index.match(events, threads).work.matches, 0
+
+
+def read(index: Any, events: Any, threads: int) -> tuple[int, int]:
+    """Have the keys of one batch at a time."""
+    starts = range(0, len(events), BATCH)
+    return sum(len(index.match(events[at : at + BATCH], threads).keys) for at in starts), 0
+
+
+def kept(index: Any, events: Any, threads: int) -> tuple[int, int]:
+    """Have all keys in the end."""
+    return len(index.match(events, threads).keys), 0
+
+
+WAYS: dict[str, Callable[[Any, Any, int], tuple[int, int]]] = {
+    "match": matched, "counted": counted, "read": read, "kept": kept,
+}  # fmt: skip
 
 
 class InSpark:
@@ -114,7 +144,7 @@ class InSpark:
         path = self._write(f"events-{start}", self._source.events(count, start=start), range(count))
         return self._spark.read.parquet(path).withColumnRenamed("key", "id")
 
-    def match(self, events: Any) -> tuple[int, int]:
+    def match(self, events: Any, way: str = "match") -> tuple[int, int]:
         """How many matches there are, and a checksum."""
         from matchyard.spark import match
 
@@ -123,19 +153,19 @@ class InSpark:
         return int(row[0]), int(row[1] or 0)
 
 
-def timed(act: Callable[[], Any]) -> tuple[float, Any]:
-    """CPU seconds, and the result."""
-    start = cpu_s()
+def timed(clock: Callable[[], float], act: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds, and the result."""
+    start = clock()
     result = act()
-    return cpu_s() - start, result
+    return clock() - start, result
 
 
-def affordable(side: Any, seconds: float) -> int:
+def affordable(clock: Callable[[], float], side: Any, seconds: float) -> int:
     """The number of events that take about `seconds`; no pass uses these events."""
     count = FEW
     while True:
         events = side.events(1 << 40, count)
-        taken, _ = timed(partial(side.match, events))
+        taken, _ = timed(clock, partial(side.match, events))
         if taken > seconds / 4 or count >= SLOT:
             return max(FEW, min(SLOT, int(count * seconds / max(taken, 1e-9))))
         count *= 4
@@ -145,16 +175,19 @@ def main() -> None:
     """Answer commands until the end of the input."""
     job = json.loads(sys.argv[1])
     side = InSpark(job) if job["engine"] == "spark" else InProcess(job)
+    clock = (
+        cpu_s if job["device"] == "cpu" else time.perf_counter
+    )  # a thread may spin while a card works
     for line in sys.stdin:
         name, *given = line.split()
         if name == "build":
-            answer: Any = timed(side.build)[0]
+            answer: Any = timed(clock, side.build)[0]
         elif name == "events":
-            answer = affordable(side, float(given[0]))
+            answer = affordable(clock, side, float(given[0]))
         else:
-            number, count = map(int, given)
+            number, count, way = int(given[0]), int(given[1]), given[2]
             events = side.events(number * SLOT, count)
-            seconds, result = timed(partial(side.match, events))
+            seconds, result = timed(clock, partial(side.match, events, way))
             answer = [seconds, *result]
         print(json.dumps(answer), flush=True)
 

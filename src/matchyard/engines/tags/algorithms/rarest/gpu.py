@@ -21,6 +21,7 @@ from matchyard.engines.tags.encoder.layout import Batch
 from matchyard.forwarding import Way
 from matchyard.gpu.compilation import kernel
 from matchyard.gpu.devices import guarded
+from matchyard.gpu.key_writer_gpu import KeyWriter
 from matchyard.gpu.lanes import Lane
 from matchyard.gpu.resident import keys_on_card, on_card
 from matchyard.kernels import csr
@@ -28,13 +29,16 @@ from matchyard.matches import WRITTEN_LATER, Part, join, part_of
 
 LAUNCH = 1 << 16
 _WARPS = 4  # events per block
+_ADDING, _EACH = 1024, 8  # threads that add counts up, and counts of each at a time
 _ROOM = ((64, 64), (1024, 256))  # the tags of an event and the open nodes that fit into a warp
 _POINTERS = rarest.Table._fields[:13]  # in the order of `Rows` in the .cu file, before the keys
 
 
 def _constants(room: tuple[int, int], key_bits: int) -> dict[str, int]:
     """The constants of kernels with this room, for keys of `key_bits` bits."""
-    return {"WARPS": _WARPS, "MOST_IDS": room[0], "STACK": room[1], "KEY_BITS": key_bits}
+    return {
+        "WARPS": _WARPS, "MOST_IDS": room[0], "STACK": room[1], "KEY_BITS": key_bits, "EACH": _EACH,
+    }  # fmt: skip
 
 
 VARIANTS = tuple(_constants(room, key_bits) for room in _ROOM for key_bits in (32, 64))
@@ -44,6 +48,7 @@ class Asked(NamedTuple):
     """What kernels return: keys, or the numbers of rows."""
 
     rows: Any  # the table's addresses on the card, and whether rows are returned
+    for_rows: bool
     kind: np.dtype[Any]
 
 
@@ -69,10 +74,11 @@ class Workspace:
             sizes = np.array([len(table.split_ids), leaf, for_rows, 0], np.int32)
             rows = np.concatenate([np.array(addresses, np.uint64), sizes.view(np.uint64)])
             kind = np.dtype(np.int32) if for_rows else self._copies[-1].dtype
-            return Asked(self.lane.send(name, rows), kind)
+            return Asked(self.lane.send(name, rows), for_rows, kind)
 
         # Removals are left out on the host. The keys of a row may be so many that the row travels instead.
         self.returns_rows = self.has_removals or has_many_keys(table)
+        self.writer = KeyWriter(table.key_start, table.keys) if not self.has_removals else None
         self.asked = asked("rows", self.returns_rows)
         self.asked_to_forward = asked("rows_to_forward", False)
         self.room = {"interfaces": 1 << 20}  # words of results
@@ -90,11 +96,12 @@ def match(table: rarest.Table, batch: Batch, workspace: Workspace, options: rare
     if batch.n_rows == 0:
         return Part(np.zeros(1, np.int64), np.empty(0, np.int64))
     with guarded("matching"), workspace.lane.stream:
-        event_start, found, is_left, candidates = _match(batch, workspace)
+        start, found, is_left, candidates, key_start = _match(batch, workspace)
     if workspace.returns_rows:
-        part = part_of(table, event_start, found, candidates)
+        counted = None if workspace.has_removals else key_start
+        part = part_of(table, start, found, candidates, counted, workspace.writer)
     else:
-        part = Part(event_start, found, candidates)
+        part = Part(start, found, candidates)
     return _with_rest(table, batch, workspace, options, part, is_left) if is_left.any() else part
 
 
@@ -116,13 +123,14 @@ def forward(
 
 
 class Found(NamedTuple):
-    """The result of a walk; the keys stay on the card."""
+    """The result of a walk; the keys or rows stay on the card."""
 
     event_start: NDArray[np.int64]
     offsets: Any  # `event_start` on the card
     keys: Any
     is_left: NDArray[np.int32]  # 1: the event is left to the CPU
     candidates: int
+    key_start: NDArray[np.int64] | None  # the start of each event's keys, where `keys` are rows
 
 
 def _next_interfaces(
@@ -141,17 +149,17 @@ def _next_interfaces(
     return distinct(lane, workspace.room, "interfaces", n_events, run)
 
 
-def _match(
-    batch: Batch, workspace: Workspace
-) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int32], int]:
-    """(start of each event's keys, keys, events left to the CPU, number of candidates)."""
-    result = None
+def _match(batch: Batch, workspace: Workspace) -> tuple[Any, ...]:
+    """(start of each event's keys or rows, these, events left to the CPU, number of candidates, start of each
+    event's keys if the card has counted them behind rows)."""
+    result: tuple[Any, ...] | None = None
     if small_batch_gpu.are_few(batch.n_rows, workspace.found_each, small_batch_gpu.MOST_RESULTS):
-        result = _match_few(batch, workspace)
+        few = _match_few(batch, workspace)
+        result = None if few is None else (*few, None)
     if result is None:
         walked = _walk(batch, workspace, workspace.asked)
         keys = workspace.lane.fetch(walked.keys)
-        result = walked.event_start, keys, walked.is_left, walked.candidates
+        result = walked.event_start, keys, walked.is_left, walked.candidates, walked.key_start
     workspace.found_each = len(result[1]) / batch.n_rows
     return result
 
@@ -207,30 +215,32 @@ def _constants_for(batch: Batch, asked: Asked) -> dict[str, int]:
 
 
 def _walk(batch: Batch, workspace: Workspace, asked: Asked) -> Found:
-    """Walk the postings twice: once to count the keys or rows, once to write them."""
+    """Walk the postings twice: once to count the keys or rows, once to write them. Few calls of CUDA, and one copy
+    before the second walk: every call takes the interpreter from other threads."""
     lane, n_events = workspace.lane, batch.n_rows
     constants = _constants_for(batch, asked)
-    n_blocks = -(-n_events // _WARPS)
-    events = (
-        asked.rows,
-        np.int32(n_events),
-        lane.send("tag_start", batch.tag_start),
-        lane.send("tags", batch.tags),
+    n_blocks, n_kinds = -(-n_events // _WARPS), 1 + asked.for_rows
+    events = small_batch_gpu.send(lane, batch)
+    given = asked.rows, np.int32(n_events), events.tag_start, events.tags
+    n_sums = 1 + n_kinds * (n_events + 1)
+    counts = lane.empty("counts", n_kinds * n_events, np.int64)
+    sums = lane.empty("sums", n_sums + -(-n_events // 2), np.int64)
+    is_left, offsets = sums[n_sums:].view(np.int32), sums[1 : n_events + 2]
+    count, add_up, write = (
+        kernel(__file__, name, constants) for name in ("count", "add_up", "write")
     )
-    counts, offsets = (lane.empty(name, n_events + 1, np.int64) for name in ("counts", "offsets"))
-    is_left = lane.empty("is_left", n_events, np.int32)
-    candidates = lane.empty("candidates", 1, np.uint64)
-    candidates.fill(0)
-    count: Any = kernel(__file__, "count", constants)
-    lane.launch(count, n_blocks, 32 * _WARPS, *events, counts, is_left, candidates)
-    offsets[:1].fill(0)
-    counts[:n_events].cumsum(out=offsets[1:])
-    event_start, left = lane.fetch(offsets), lane.fetch(is_left)
+    lane.launch(count, n_blocks, 32 * _WARPS, *given, counts, is_left, events.counters)
+    lane.launch(
+        add_up, 1, _ADDING, counts, np.int32(n_events), np.int32(n_kinds), events.counters, sums
+    )
+    counted = lane.fetch(sums)
+    event_start = counted[1 : n_events + 2]
     keys = lane.empty("keys", int(event_start[-1]), asked.kind)
-    write: Any = kernel(__file__, "write", constants)
     if len(keys):
-        lane.launch(write, n_blocks, 32 * _WARPS, *events, is_left, offsets, keys)
-    return Found(event_start, offsets, keys, left, int(lane.fetch(candidates)[0]))
+        lane.launch(write, n_blocks, 32 * _WARPS, *given, is_left, offsets, keys)
+    left = counted[n_sums:].view(np.int32)[:n_events]
+    key_start = counted[n_events + 2 : n_sums] if asked.for_rows else None
+    return Found(event_start, offsets, keys, left, int(counted[0]), key_start)
 
 
 def _with_rest(

@@ -7,7 +7,7 @@
 // to the CPU.
 //
 // The launcher defines WARPS, MOST_IDS, STACK and KEY_BITS (the bits of a key, or of a row number
-// in place of a key).
+// in place of a key), and EACH (counts that a thread adds up at a time).
 
 #include "keys.cuh"
 
@@ -46,6 +46,7 @@ struct Walk {
     int n_open;
     word_t missing;
     offset_t n_keys;  // when counting: keys of this lane; when writing: keys of the whole warp
+    offset_t n_behind;  // when counting rows: their keys
     offset_t candidates;
     key_t* out;
 };
@@ -86,6 +87,7 @@ __device__ __forceinline__ void take(const Rows& rows, Walk& walk, bool is_hit, 
     }
     if (!WRITES) {
         walk.n_keys += n_keys;
+        if (is_hit && rows.as_rows) walk.n_behind += rows.key_start[row + 1] - rows.key_start[row];
         return;
     }
     unsigned hits = __ballot_sync(ALL_LANES, n_keys > 0);
@@ -197,7 +199,7 @@ __device__ __forceinline__ bool begin(
 template <bool WRITES>
 __device__ bool walk_event(const Rows& rows, Walk& walk) {
     walk.n_open = 0;
-    walk.n_keys = walk.candidates = 0;
+    walk.n_keys = walk.n_behind = walk.candidates = 0;
     word_t present = 0;
     for (int i = lane_of(); i < walk.n_ids; i += LANES) present |= id_bits(walk.ids[i]);
     for (int step = 16; step; step >>= 1) present |= __shfl_xor_sync(ALL_LANES, present, step);
@@ -231,7 +233,9 @@ __device__ bool walk_event(const Rows& rows, Walk& walk) {
     return true;
 }
 
-// Count the keys of each event, and mark the events that are left to the CPU.
+// Count the keys of each event, or its rows and the keys behind them, and mark the events that are left to the CPU.
+//
+//   counts  [n_events] what `write` will write, then [n_events] the keys behind rows
 extern "C" __global__ void count(
     const Rows* rows, int n_events, const offset_t* tag_start, const int* tags,
     offset_t* counts, int* is_left, word_t* candidates
@@ -245,10 +249,42 @@ extern "C" __global__ void count(
         && walk_event<false>(*rows, walk);
     walk.n_keys = sum_of_all(walk.n_keys);
     walk.candidates = sum_of_all(walk.candidates);
+    if (rows->as_rows) walk.n_behind = sum_of_all(walk.n_behind);
     if (lane_of() == 0) {
         counts[event] = fits ? walk.n_keys : 0;
+        if (rows->as_rows) counts[n_events + event] = fits ? walk.n_behind : 0;
         is_left[event] = !fits;
         if (fits) atomicAdd(candidates, (word_t)walk.candidates);
+    }
+}
+
+// The sums of what was counted before each event, by one block: [1 + n_events] for each of `n_kinds` counts. `sums`
+// begins with the number of candidates, so that one copy brings all to the host.
+extern "C" __global__ void add_up(
+    const offset_t* counts, int n_events, int n_kinds, const word_t* candidates, offset_t* sums
+) {
+    __shared__ offset_t of_warps[LANES], before;
+    if (threadIdx.x == 0) sums[0] = *candidates;
+    int warp = threadIdx.x / LANES, step = blockDim.x * EACH;
+    for (int kind = 0; kind < n_kinds; kind++) {
+        const offset_t* from = counts + (offset_t)kind * n_events;
+        offset_t* to = sums + 1 + (offset_t)kind * (n_events + 1);
+        if (threadIdx.x == 0) before = to[0] = 0;
+        for (int first = 0; first < n_events; first += step) {
+            int begin = first + threadIdx.x * EACH, end = min(begin + EACH, n_events);
+            offset_t own = 0;
+            for (int i = begin; i < end; i++) own += from[i];
+            offset_t up_to = sum_up_to(own);
+            if (lane_of() == LANES - 1) of_warps[warp] = up_to;
+            __syncthreads();
+            if (warp == 0) of_warps[lane_of()] = sum_up_to(of_warps[lane_of()]);
+            __syncthreads();
+            offset_t sum = before + up_to - own + (warp ? of_warps[warp - 1] : 0);
+            for (int i = begin; i < end; i++) to[i + 1] = sum += from[i];
+            __syncthreads();
+            if (threadIdx.x == blockDim.x - 1) before = sum;
+            __syncthreads();
+        }
     }
 }
 
