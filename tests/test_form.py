@@ -20,10 +20,11 @@ ROOT = Path(__file__).parent.parent
 # The layer rule: who (a module or folder) may import what of this package. `PUBLIC` stands for the
 # names of `matchyard.__all__` and the modules that users import. Everybody may import itself.
 PUBLIC = ("matchyard", "errors")
-MATCHING = ("columns", "errors", "forwarding", "gpu", "kernels", "matches")
+MATCHING = ("archives", "columns", "errors", "forwarding", "gpu", "kernels", "matches")
 # fmt: off
 LAYERS = {
     "errors": (),
+    "archives": ("errors",),
     "columns": ("errors",),
     "parts": ("kernels",),
     "matches": ("parts", "threads"),
@@ -43,7 +44,7 @@ LAYERS = {
     "detections": ("engines/predicates", "errors", "kinds", "storage"),
     "opening": ("engine", "errors", "gpu", "index", "kinds", "storage", "threads"),
     "shards": ("engine", "errors", "index", "kernels", "opening", "storage"),
-    "routing": ("engine", "errors", "forwarding", "kinds", "index", "kernels", "matches", "storage", "threads"),
+    "routing": ("archives", "engine", "errors", "forwarding", "kinds", "index", "kernels", "matches", "storage", "threads"),
     "networks": ("routing",),
     "network": ("errors", "kernels", "routing", "storage"),
     "geo": ("errors", "kernels", "matches"),

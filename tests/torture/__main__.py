@@ -11,7 +11,18 @@ from pathlib import Path
 
 import matchyard as my
 from matchyard.bench.compare.machine import describe
-from tests.torture import changes, crafted, disks, flips, fuzz, kills, memory, signals, threads
+from tests.torture import (
+    changes,
+    crafted,
+    disks,
+    flips,
+    fuzz,
+    kills,
+    memory,
+    rules,
+    signals,
+    threads,
+)
 from tests.torture.arena import Tally, say
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "torture.jsonl"
@@ -32,6 +43,7 @@ ATTACKS: dict[str, tuple[float, Attack]] = {
     ),
     "threads": (0.05, lambda place, seed, s, long: [threads.run(place, seed, s)]),
     "signals": (0.05, lambda place, seed, s, long: signals.run(seed, s, 2000 * long)),
+    "rules": (0.05, lambda place, seed, s, long: [rules.run(place, seed, s, 2000 * long)]),
     "memory": (0.05, lambda place, seed, s, long: [memory.run(place, seed, s, 2000 * long)]),
 }  # fmt: skip
 

@@ -7,7 +7,18 @@ from pathlib import Path
 import pytest
 
 import matchyard as my
-from tests.torture import changes, crafted, disks, flips, fuzz, kills, memory, signals, threads
+from tests.torture import (
+    changes,
+    crafted,
+    disks,
+    flips,
+    fuzz,
+    kills,
+    memory,
+    rules,
+    signals,
+    threads,
+)
 from tests.torture.arena import Tally, in_children
 
 
@@ -59,6 +70,12 @@ def test_interrupts_and_forks_leave_an_index_that_answers() -> None:
 
 def test_opens_leave_nothing_behind(tmp_path: Path) -> None:
     check(memory.run(tmp_path, 1, 0, least=40), 40)
+
+
+def test_hostile_rules_are_left_and_others_are_read(tmp_path: Path) -> None:
+    tally = rules.run(tmp_path, 1, 0, least=20)
+    check(tally, 20)
+    assert tally.outcomes["left"] > 5
 
 
 def test_a_crash_a_hang_and_a_stray_exception_are_told_apart() -> None:

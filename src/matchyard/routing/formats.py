@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import math
 import os
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from matchyard.archives import unzipped
 from matchyard.errors import ParseError, UsageError
 from matchyard.routing.topology import Topology, from_links, largest_component
 
@@ -84,7 +84,7 @@ def _text(path: Path) -> str:
     data = path.read_bytes()
     try:
         if data.startswith(_GZIP):
-            data = gzip.decompress(data)
+            data = unzipped(data, str(path))
         return data.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error) as error:
         message = "{path} is compressed, but damaged: {found}"

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import matchyard as my
 from matchyard.engines.predicates.language.finite_patterns import finite
-from matchyard.engines.predicates.language.sigma import Unmapped, translate
+from matchyard.engines.predicates.language.sigma import translate
+from matchyard.engines.predicates.language.sigma_values import Unmapped
 
 
 def rule(selection: dict[str, Any]) -> dict[str, Any]:

@@ -10,38 +10,30 @@ log source is left out. For other rules there is a reason.
 
 from __future__ import annotations
 
-import json
 import re
-from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import product
 from typing import Any, NoReturn
 
-from matchyard.engines.predicates.language.finite_patterns import finite
+from matchyard.engines.predicates.language.sigma_values import (
+    AFFIXES,
+    ANYTHING,
+    COMPARISONS,
+    ENCODINGS,
+    FLAGS,
+    OF_TEXTS,
+    Unmapped,
+    tests_of,
+)
 
 _REASONS = {"fieldref": "comparison of two fields"}
-_ENCODINGS = {
-    "wide": "utf-16-le",
-    "utf16le": "utf-16-le",
-    "utf16be": "utf-16-be",
-    "utf16": "utf-16",
-}
 _PLACEHOLDER = re.compile(r"%([^%\s]+)%")
-_AFFIXES = {"contains": ("*", "*"), "startswith": ("", "*"), "endswith": ("*", "")}
-_COMPARISONS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
-_ANYTHING = "exists"
-_DASH = re.compile(r"\B[-/]\b")
-_DASHES = "-/\N{EN DASH}\N{EM DASH}\N{HORIZONTAL BAR}"
-_MOST_DASHES = 3  # 125 texts
+_LONGEST = 1 << 22  # characters of a predicate; of SigmaHQ's rules, the longest has 338,839
+_TOO_LONG = f"a predicate of more than {_LONGEST:,} characters"
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
 _RESERVED = ("and", "or", "not", "exists", "true", "false")
 _TOKEN = re.compile(r"\s*(\(|\)|[^\s()]+)")
-
-
-class Unmapped(Exception):
-    """A rule needs something that predicates do not have."""
-
 
 Placeholders = Mapping[str, Sequence[str]]
 
@@ -67,19 +59,56 @@ def translate(detection: Any, placeholders: Placeholders | None = None) -> str:
     conditions = listed(detection.get("condition"))
     if not conditions or not all(isinstance(one, str) for one in conditions):
         raise Unmapped("no condition")
-    selections = {str(name): what for name, what in detection.items()}
-    parts = [_Condition(one, selections, placeholders or {}).read() for one in conditions]
-    return _join(" or ", parts)
+    selections = _Selections(detection, placeholders or {})
+    return _join(" or ", [_Condition(one, selections).read() for one in conditions])
+
+
+class _Selections:
+    """The selections of a rule by name; together, a condition may not name more than fits a predicate."""
+
+    def __init__(self, detection: dict[Any, Any], placeholders: Placeholders) -> None:
+        self._detection = {str(name): what for name, what in detection.items()}
+        self._placeholders = placeholders
+        self._texts: dict[str, str] = {}  # of selections that were named
+        self._left = _LONGEST
+
+    def like(self, pattern: str) -> list[str]:
+        """The names that `1 of` a pattern means."""
+        self._spend(len(self._detection))
+        names = [name for name in self._detection if name not in ("condition", "timeframe")]
+        if pattern.lower() == "them":
+            return [name for name in names if not name.startswith("_")]
+        return [name for name in names if fnmatchcase(name, pattern)]
+
+    def text(self, name: str) -> str | None:
+        """The condition of a selection; None if there is no such selection."""
+        if name not in self._texts:
+            if name not in self._detection:
+                return None
+            detection = self._detection[name]
+            maps = detection if isinstance(detection, list) else [detection]
+            if not all(maps) or not maps:
+                raise Unmapped("empty selection")
+            if not all(isinstance(one, dict) for one in maps):
+                raise Unmapped("keywords")
+            parts = [_map(one, self._placeholders) for one in maps]
+            self._texts[name] = _join(" or ", parts)
+        self._spend(len(self._texts[name]))
+        return self._texts[name]
+
+    def _spend(self, n_characters: int) -> None:
+        self._left -= n_characters
+        if self._left < 0:
+            raise Unmapped(_TOO_LONG)
 
 
 class _Condition:
     """A condition on selections, such as `selection and not 1 of filter_*`."""
 
-    def __init__(self, text: str, detection: dict[str, Any], placeholders: Placeholders) -> None:
+    def __init__(self, text: str, selections: _Selections) -> None:
         if "|" in text:
             raise Unmapped("aggregation")
-        self._placeholders = placeholders
-        self._tokens, self._at, self._detection = _TOKEN.findall(text), 0, detection
+        self._tokens, self._at, self._selections = _TOKEN.findall(text), 0, selections
 
     def read(self) -> str:
         condition = self._either()
@@ -131,26 +160,15 @@ class _Condition:
     def _several(self, how_many: str, pattern: str) -> str:
         if how_many not in ("1", "any", "all"):
             raise Unmapped("several of the selections")
-        names = [name for name in self._detection if name not in ("condition", "timeframe")]
-        if pattern.lower() == "them":
-            names = [name for name in names if not name.startswith("_")]
-        else:
-            names = [name for name in names if fnmatchcase(name, pattern)]
+        names = self._selections.like(pattern)
         if not names:
             self._fail()
         parts = [self._selection(name) for name in names]
         return _join(" and " if how_many == "all" else " or ", parts)
 
     def _selection(self, name: str) -> str:
-        if name not in self._detection:
-            self._fail()
-        detection = self._detection[name]
-        maps = detection if isinstance(detection, list) else [detection]
-        if not all(maps) or not maps:
-            raise Unmapped("empty selection")
-        if not all(isinstance(one, dict) for one in maps):
-            raise Unmapped("keywords")
-        return _join(" or ", [_map(one, self._placeholders) for one in maps])
+        text = self._selections.text(name)
+        return self._fail() if text is None else text
 
 
 def _join(word: str, parts: list[str]) -> str:
@@ -171,10 +189,8 @@ def _map(fields: dict[str, Any], placeholders: Placeholders) -> str:
     return _join(" and ", parts)
 
 
-_KINDS = {*_AFFIXES, *_COMPARISONS, "cidr", "exists", "re"}  # a value is compared in one way
-_OF_TEXTS = {*_ENCODINGS, "base64", "base64offset", "cased", "windash"}
-_FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL}  # of regular expressions
-_KNOWN = {*_KINDS, *_OF_TEXTS, *_FLAGS, "all", "expand"}
+_KINDS = {*AFFIXES, *COMPARISONS, "cidr", "exists", "re"}  # a value is compared in one way
+_KNOWN = {*_KINDS, *OF_TEXTS, *FLAGS, "all", "expand"}
 
 
 def _field(name: str, *modifiers: str, value: Any, placeholders: Placeholders) -> str:
@@ -195,7 +211,7 @@ def _field(name: str, *modifiers: str, value: Any, placeholders: Placeholders) -
     if not all(one is None or isinstance(one, str | int | float) for one in values):
         raise Unmapped("value that is neither text nor number")
     ways = [
-        list(_expanded(one, placeholders))
+        _short(_expanded(one, placeholders))
         if "expand" in modifiers and isinstance(one, str)
         else [one]
         for one in values
@@ -208,28 +224,38 @@ def _field(name: str, *modifiers: str, value: Any, placeholders: Placeholders) -
 def _check_together(modifiers: Sequence[str]) -> None:
     """Refuse modifiers that are not mapped together."""
     kinds = [one for one in modifiers if one in _KINDS]
-    of_texts = [one for one in modifiers if one in _OF_TEXTS]
+    of_texts = [one for one in modifiers if one in OF_TEXTS]
     is_encoded_first = "windash" in of_texts and of_texts[0] != "windash" and of_texts[0] != "cased"
-    is_odd = len(kinds) > 1 or (of_texts and kinds and kinds[0] not in _AFFIXES)
+    is_odd = len(kinds) > 1 or (of_texts and kinds and kinds[0] not in AFFIXES)
     # A coding of characters comes before the one of bytes.
     at = {one: place for place, one in enumerate(of_texts)}
     in_base64 = min((at[one] for one in ("base64", "base64offset") if one in at), default=len(at))
-    is_odd = is_odd or any(at[one] > in_base64 for one in _ENCODINGS if one in at)
-    if is_odd or is_encoded_first or (set(modifiers) & set(_FLAGS) and "re" not in modifiers):
+    is_odd = is_odd or any(at[one] > in_base64 for one in ENCODINGS if one in at)
+    if is_odd or is_encoded_first or (set(modifiers) & set(FLAGS) and "re" not in modifiers):
         raise Unmapped(f"modifiers {'|'.join(modifiers)}")
 
 
 def _expanded(text: str, placeholders: Placeholders) -> Iterator[str]:
-    """A text with each value of its placeholder."""
-    found = _PLACEHOLDER.search(text)
-    if found is None:
-        yield text
-        return
-    if found[1] not in placeholders:
-        raise Unmapped(f"placeholder %{found[1]}%")
-    for rest in _expanded(text[found.end() :], placeholders):
-        for value in listed(placeholders[found[1]]):
-            yield f"{text[: found.start()]}{value}{rest}"
+    """A text with each value of its placeholders."""
+    first, *others = _PLACEHOLDER.split(text)
+    names, literals = others[::2], others[1::2]
+    for name in names:
+        if name not in placeholders:
+            raise Unmapped(f"placeholder %{name}%")
+    for values in product(*(listed(placeholders[name]) for name in reversed(names))):
+        pairs = zip(reversed(values), literals, strict=True)
+        yield first + "".join(f"{value}{literal}" for value, literal in pairs)
+
+
+def _short(texts: Iterable[str]) -> list[str]:
+    """The texts, if they are not too long for a predicate."""
+    taken, size = [], 0
+    for text in texts:
+        taken.append(text)
+        size += len(text) + 1
+        if size > _LONGEST:
+            raise Unmapped(_TOO_LONG)
+    return taken
 
 
 def _quoted_name(name: str) -> str:
@@ -241,140 +267,11 @@ def _quoted_name(name: str) -> str:
 def _one_of(name: str, modifiers: tuple[str, ...], values: list[Any]) -> str:
     if not values:
         raise Unmapped("empty list")
-    tests: dict[str, None] = {}
-    parts = []
-    for value in values:
-        if value is None:
-            parts.append(_not(f"exists {name}"))
-            tests["null"] = None
-        else:
-            tests |= dict.fromkeys(_tests(modifiers, value))
-    if _ANYTHING in tests:  # but null, which is like an attribute that is absent
-        del tests[_ANYTHING]
+    parts = [_not(f"exists {name}")] if None in values else []
+    tests = dict.fromkeys(_short(test for value in values for test in tests_of(modifiers, value)))
+    if ANYTHING in tests:  # but null, which is like an attribute that is absent
+        del tests[ANYTHING]
         parts.append(f"exists {name} and not ({name} = null)")
     if tests:
         parts.append(f"{name} in {{{', '.join(tests)}}}")
     return _join(" or ", parts)
-
-
-def _tests(modifiers: tuple[str, ...], value: Any) -> Iterator[str]:
-    """The tests of one value, as they stand in a set."""
-    for modifier in modifiers:
-        if modifier in _COMPARISONS:
-            number = _typed(str(value))
-            if number is None or number in ("true", "false"):
-                raise Unmapped("comparison with a text")
-            yield f"{_COMPARISONS[modifier]} {number}"
-            return
-    if "cidr" in modifiers:
-        yield f"cidr {json.dumps(value)}"
-        return
-    if "re" in modifiers:
-        yield from _of_regex(str(value), sum(_FLAGS[one] for one in set(modifiers) & set(_FLAGS)))
-        return
-    is_plain = not set(modifiers) & {*_AFFIXES, *_OF_TEXTS}
-    is_encoded = bool(set(modifiers) & {*_ENCODINGS, "base64", "base64offset"})
-    typed = is_plain and _typed(value) if isinstance(value, str) else str(value).lower()
-    if typed and not is_encoded:
-        yield typed
-    before, after = next((_AFFIXES[m] for m in modifiers if m in _AFFIXES), ("", ""))
-    text = value if isinstance(value, str) else str(value).lower()
-    for variant in _variants(text) if "windash" in modifiers else [text]:
-        for one in _encoded(variant, modifiers) if is_encoded else [_protect(variant, after)]:
-            yield _match(f"{before}{one}{after}", "cased" in modifiers)
-
-
-def _typed(text: str) -> str | None:
-    """The number or truth value that a text stands for, since logs may have it as such."""
-    if text.lower() in ("true", "false"):
-        return text.lower()
-    if re.fullmatch(r"0|-?[1-9][0-9]{0,17}", text):
-        return text
-    is_decimal = re.fullmatch(r"-?[0-9]{1,15}\.[0-9]{1,15}", text) and repr(float(text)) == text
-    return text if is_decimal else None
-
-
-def _encoded(text: str, modifiers: tuple[str, ...]) -> Iterator[str]:
-    """A text as it is found within what was encoded: at any of three places, for `base64offset`."""
-    if not {"base64", "base64offset"} & set(modifiers) or len(_split(text)) > 1:
-        raise Unmapped("encoded value")
-    [literal] = _split(text)
-    coding = next((_ENCODINGS[one] for one in modifiers if one in _ENCODINGS), "utf-8")
-    data = literal.encode(coding)
-    if "base64" in modifiers:
-        if not data:
-            raise Unmapped("encoded value that is too short")
-        yield b64encode(data).decode()
-        return
-    for shift, start in enumerate((0, 2, 3)):
-        end = (None, -3, -2)[(len(data) + shift) % 3]
-        inside = b64encode(b" " * shift + data).decode()[start:end]
-        if not inside:
-            raise Unmapped("encoded value that is too short")
-        yield inside
-
-
-def _of_regex(pattern: str, flags: int) -> Iterator[str]:
-    """The tests for the texts that a regular expression finds, if they are few."""
-    found = finite(pattern, flags)
-    if found is None:
-        raise Unmapped("regular expression")
-    for text in found.texts:
-        escaped = re.sub(r"([*?\\])", r"\\\1", text)
-        for after in ("", "\n") if found.at_end else ("*",):  # `$` is also before a last line feed
-            whole = f"{'' if found.at_start else '*'}{escaped}{after}"
-            yield _match(whole, not found.ignores_case)
-
-
-def _protect(text: str, after: str) -> str:
-    """A backslash at the end is none that escapes the wildcard after it."""
-    n_last = len(text) - len(text.rstrip("\\"))
-    return text + "\\" if after and n_last % 2 else text
-
-
-def _variants(text: str) -> Iterator[str]:
-    """The text with every dash of an option written in all ways."""
-    pieces = _DASH.split(text)
-    if len(pieces) - 1 > _MOST_DASHES:
-        raise Unmapped("too many dashes")
-    for dashes in product(_DASHES, repeat=len(pieces) - 1):
-        yield pieces[0] + "".join(map("".join, zip(dashes, pieces[1:], strict=True)))
-
-
-def _match(pattern: str, cased: bool) -> str:
-    """The test for a text with wildcards."""
-    parts = _split(pattern)
-    literal = "".join(parts)
-    how = "" if cased else " ignoring case"
-    if len(parts) == 1:
-        return f"= {json.dumps(parts[0], ensure_ascii=False)}{how}"
-    if not literal:
-        return _ANYTHING
-    quoted = json.dumps(literal, ensure_ascii=False)
-    if len(parts) == 2 and not parts[0]:
-        return f"suffix {quoted}{how}"
-    if len(parts) == 2 and not parts[1]:
-        return f"prefix {quoted}{how}"
-    if len(parts) == 3 and not parts[0] and not parts[2]:
-        return f"contains {quoted}{how}"
-    escaped = "*".join(part.replace("\\", "\\\\").replace("*", "\\*") for part in parts)
-    return f"wildcard {json.dumps(escaped, ensure_ascii=False)}{how}"
-
-
-def _split(pattern: str) -> list[str]:
-    r"""The literal texts around the wildcards. A backslash is itself unless before `*`, `?` or `\`."""
-    parts, at = [""], 0
-    while at < len(pattern):
-        char, after = pattern[at], pattern[at + 1 : at + 2]
-        if char == "\\" and after in ("*", "?", "\\"):
-            parts[-1] += after
-            at += 1
-        elif char == "?":
-            raise Unmapped("wildcard for one character")
-        elif char == "*":
-            if parts[-1] or len(parts) == 1:
-                parts.append("")
-        else:
-            parts[-1] += char
-        at += 1
-    return parts

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -16,8 +15,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from matchyard.archives import members
 from matchyard.engines.workloads import Workload, path_of
 from matchyard.errors import ParseError
+
+_MOST = 1 << 24  # bytes of a handbook; the longest has 0.5 MB
 
 
 class Recorded(NamedTuple):
@@ -28,12 +30,9 @@ class Recorded(NamedTuple):
 def _handbooks(path: Path) -> tuple[pa.Array, tuple[str, ...]]:
     """All documents of an archive, and their names, in its order."""
     names, documents = [], []
-    with tarfile.open(path) as archive:
-        for member in archive:
-            file = archive.extractfile(member) if member.name.endswith(".docbook") else None
-            if file is not None:
-                names.append(member.name)
-                documents.append(file.read())
+    for name, document in members(path, lambda name: name.endswith(".docbook"), _MOST):
+        names.append(name)
+        documents.append(document)
     return pa.array(documents, pa.binary()), tuple(names)
 
 
