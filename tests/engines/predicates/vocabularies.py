@@ -87,8 +87,6 @@ def read(kind: Kind, text: str) -> str | None:
     """A text as a slot reads it."""
     if kind == Kind.ADDRESS:
         try:
-            if "%" in text:  # an address with a zone is in no network
-                return None
             address = ipaddress.ip_address(text)
         except ValueError:
             return None

@@ -128,6 +128,12 @@ FIELDS = [  # key and value of a selection, values of the field that match, and 
     ("c|exists", "no", [], ["", None, 1]),
     ("c|exists", True, ["", None, 1], []),
     ("c|cidr", "10.0.0.0/8", ["10.1.2.3"], ["11.0.0.1"]),
+    (
+        "c|cidr",
+        "fe80::/10",
+        ["fe80::1%eth0", "FE80::1"],
+        ["fec0::1%eth0", "fe80::1%", "10.0.0.1%a"],
+    ),
     ("c|cased|startswith", "Ab", ["Abc"], ["abc"]),
     ("c|contains|all", ["a", "b"], ["xAyB"], ["a", "b"]),
     ("c", r"C:\\*\x?".replace("?", r"\?"), [r"C:\any\x?"], [r"C:\any\xy"]),

@@ -58,7 +58,7 @@ def _covers(text: str, pattern: str) -> bool:
 
 def _is_within(text: str, network: str) -> bool:
     try:
-        return "%" not in text and ip_address(text) in ip_network(network)
+        return ip_address(text) in ip_network(network)
     except ValueError:
         return False
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+_LONGEST = 45  # bytes of an IPv6 address that ends in an IPv4 address
+
 
 @njit(nogil=True, cache=True)
 def _hex(digit):
@@ -49,13 +51,26 @@ def _group(text, start, end, out, n_out):
 
 
 @njit(nogil=True, cache=True)
+def _zone(text, start, end):
+    """Where the zone begins, as in `fe80::1%eth0`: without one, the end; -1 if it is no zone."""
+    for position in range(start, min(end, start + _LONGEST + 1)):
+        if text[position] == 37:
+            for i in range(position + 1, end):
+                if text[i] == 37 or text[i] == 47:
+                    return -1
+            return position if position + 1 < end else -1
+    return end
+
+
+@njit(nogil=True, cache=True)
 def address(text, start, end, out):
     """Write a text's address to `out`, which has room for 33 bytes; returns the length, 0 for none."""
     if _dotted(text, start, end, out, 1):
         out[0] = 52
         return 9
+    end = _zone(text, start, end)  # a network has the addresses of all zones
     if end - start < 2:
-        return 0  # an address with a zone, such as `fe80::1%eth0`, is in no network
+        return 0
     out[0] = 54
     n_groups, gap = 0, -1
     position = start
