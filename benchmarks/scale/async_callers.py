@@ -6,9 +6,9 @@ Prints the events per second, and how long a task waits for its keys: through a 
 with `asyncio.wrap_future`, and by `match_one` within the event loop. Every answer is compared with `match`.
 """
 
+import argparse
 import asyncio
 import itertools
-import sys
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -78,7 +78,8 @@ def main(n_callers: int, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main(
-        int(sys.argv[1]) if len(sys.argv) > 1 else 1_000,
-        float(sys.argv[2]) if len(sys.argv) > 2 else 5.0,
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("callers", type=int, nargs="?", default=1_000)
+    parser.add_argument("seconds", type=float, nargs="?", default=5.0)
+    given = parser.parse_args()
+    main(given.callers, given.seconds)

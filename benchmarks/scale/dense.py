@@ -65,6 +65,11 @@ def checksum(index: my.Index, events: Any, threads: int) -> int:
     return total
 
 
+def fast(device: str) -> list[str]:
+    """The algorithms to compare on a device; `scan` would take hours."""
+    return [name for name in my.algorithms("tags", device) if name != "scan"]
+
+
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -72,7 +77,7 @@ def main() -> None:
     parser.add_argument("--size", default="1M")
     parser.add_argument("--events", default="50k")
     parser.add_argument("--batch", default="4k")
-    parser.add_argument("--algorithms", default="rarest,tagmatch,prefix_tree")
+    parser.add_argument("--algorithms", help="by default the fast ones that the device has")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--passes", type=int, default=5)
     parser.add_argument("--device", default="cpu")
@@ -84,7 +89,7 @@ def main() -> None:
         f"{'algorithm':12}{'way':9}{'events/s':>12}{'G pairs/s':>11}{'spread':>8}  pairs, checksum"
     )
     sums = set()
-    for algorithm in asked.algorithms.split(","):
+    for algorithm in asked.algorithms.split(",") if asked.algorithms else fast(asked.device):
         index = my.TagIndex(algorithm, device=asked.device)
         for tags, keys in source.chunks():
             index.add_many(tags, keys)

@@ -6,9 +6,9 @@ Interfaces from the GPU are compared with those from the CPU. Appends lines to
 benchmarks/results/rib.jsonl.
 """
 
+import argparse
 import json
 import statistics
-import sys
 import time
 from pathlib import Path
 
@@ -68,5 +68,8 @@ def main(size: int, threads: int) -> None:
 
 
 if __name__ == "__main__":
-    given = [int(one) for one in sys.argv[1:]]
-    main(*(given + [500_000, 1][len(given) :]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("filters", type=int, nargs="?", default=500_000)
+    parser.add_argument("threads", type=int, nargs="?", default=1, help="on the GPU")
+    given = parser.parse_args()
+    main(given.filters, given.threads)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from spark import processor_s
+from benchmarks.scale.spark import processor_s
 
 from matchyard.bench.compare import machine
 from matchyard.cli import terminal

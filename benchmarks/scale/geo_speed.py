@@ -7,6 +7,7 @@ one path of each routing; look-ups among 80 000 names. Kernels are compiled befo
 line to benchmarks/results/geo.jsonl.
 """
 
+import argparse
 import json
 import time
 from collections.abc import Callable
@@ -68,4 +69,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     main()

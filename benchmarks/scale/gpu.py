@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import parallel_build
+from benchmarks.scale import parallel_build
 from numpy.typing import NDArray
 
 import matchyard as my

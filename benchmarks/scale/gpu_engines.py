@@ -17,8 +17,8 @@ import statistics
 import time
 from typing import Any, NamedTuple
 
-import gpu
 import numpy as np
+from benchmarks.scale import gpu
 
 import matchyard as my
 from matchyard.bench.compare import harness, machine

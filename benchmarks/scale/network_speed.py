@@ -8,9 +8,9 @@ event. `internet`: the network of CAIDA in MATCHYARD_DATA, eight LC trees, a mil
 notifications by subtree, and the tables of named routers. Appends lines to benchmarks/results/network.jsonl.
 """
 
+import argparse
 import json
 import statistics
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -139,8 +139,11 @@ def write(line: dict) -> None:
 
 
 if __name__ == "__main__":
-    chosen = sys.argv[1:] or ["routers", "internet"]
-    if "routers" in chosen:
-        measure_routers()
-    if "internet" in chosen:
-        measure_internet()
+    measures = {"routers": measure_routers, "internet": measure_internet}
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", nargs="*", metavar="routers|internet", help="both by default")
+    given = parser.parse_args()
+    if not set(given.what) <= set(measures):
+        parser.error(f"expected {' or '.join(measures)}")
+    for name in given.what or measures:
+        measures[name]()

@@ -6,8 +6,8 @@
 Appends a line for each number of users to benchmarks/results/rib.jsonl.
 """
 
+import argparse
 import json
-import sys
 import time
 from pathlib import Path
 
@@ -47,5 +47,7 @@ def main(users: int) -> None:
 
 
 if __name__ == "__main__":
-    for count in sys.argv[1:] or ["10_000", "100_000", "1_000_000"]:
-        main(int(count))
+    parser = argparse.ArgumentParser(description=__doc__.partition("[")[0].strip())
+    parser.add_argument("users", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
+    for count in parser.parse_args().users:
+        main(count)

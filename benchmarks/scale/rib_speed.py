@@ -7,9 +7,9 @@ tries by weight) find all such filters, in an index of the same filters. Queries
 text unless the result is called encoded. Appends lines to benchmarks/results/rib.jsonl.
 """
 
+import argparse
 import json
 import statistics
-import sys
 import time
 from pathlib import Path
 
@@ -93,4 +93,6 @@ def write(line: dict) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200_000)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sets", type=int, nargs="?", default=200_000)
+    main(parser.parse_args().sets)

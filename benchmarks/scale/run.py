@@ -8,6 +8,7 @@ memory that matching needs besides index and result. Appends JSON lines to
 benchmarks/results/scale.jsonl.
 """
 
+import argparse
 import json
 import shutil
 import subprocess
@@ -91,7 +92,8 @@ def in_new_process(code: str, folder: str, size: int) -> list[float]:
 
 
 if __name__ == "__main__":
-    main(
-        int(sys.argv[1]) if len(sys.argv) > 1 else 212_000_000,
-        sys.argv[2] if len(sys.argv) > 2 else "/tmp/scale.index",
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("size", type=int, nargs="?", default=212_000_000)
+    parser.add_argument("folder", nargs="?", default="/tmp/scale.index")
+    given = parser.parse_args()
+    main(given.size, given.folder)

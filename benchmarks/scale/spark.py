@@ -25,7 +25,6 @@ Appends JSON lines to benchmarks/results/spark.jsonl.
 import argparse
 import json
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -341,8 +340,6 @@ def main() -> None:
         return
     if given.what == "build":
         sizes = [number(text) for text in (given.sizes or "5M,20M").split(",")]
-        if not __package__:  # run as a file: python benchmarks/scale/spark.py
-            sys.path.insert(0, str(Path(__file__).parents[2]))
         from benchmarks.scale.spark_builds import builds
 
         builds(sizes, given.cores, given.folder)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from spark import number, record
+from benchmarks.scale.spark import number, record
 
 import matchyard as my
 from matchyard.spark import build, match, session, workloads

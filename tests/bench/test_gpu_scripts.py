@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks" / "scale"))  # as scripts find others
-
-import gpu
-import gpu_engines
+from benchmarks.scale import dense, gpu, gpu_engines
 
 
 @pytest.fixture
@@ -65,3 +60,8 @@ def test_what_differs_from_the_cpu_ends_the_script(
     monkeypatch.setitem(gpu_engines.N_ON_CPU, "predicates", 4000)
     with pytest.raises(SystemExit, match="keys, but"):
         gpu_engines.run("hem", 1, 4000, "cpu")
+
+
+def test_dense_data_is_compared_by_the_algorithms_of_the_device() -> None:
+    assert dense.fast("cpu") == ["rarest", "tagmatch", "prefix_tree"]
+    assert dense.fast("gpu") == ["rarest", "tagmatch"]

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.scale.parallel_build import Job, build
 from tests.cases import counted
 
 import matchyard as my
 from matchyard import shards
-
-SCRIPTS = Path(__file__).parents[2] / "benchmarks" / "scale"
-sys.path.append(str(SCRIPTS))  # a script finds its neighbours so
-
-from parallel_build import Job, build  # noqa: E402
 
 pytestmark = [
     pytest.mark.usefixtures("quick_saves"),
