@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from llvmlite.binding import Linkage
@@ -30,6 +30,8 @@ from numba.core.environment import lookup_environment
 from numba.core.runtime import rtsys
 from numba.core.targetconfig import TargetConfig
 from numba.core.types.misc import unliteral
+
+from matchyard.kernels.compiler.notice import without_details
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of Numba's environments begin
 _PACKAGE = "matchyard."
@@ -207,7 +209,8 @@ def compile_callees_for_linking() -> None:
                 gc.disable()
             _Compilation.depth += 1
             try:
-                return compile_one(function, signature)
+                with without_details() if _Compilation.is_ours else nullcontext():
+                    return compile_one(function, signature)
             finally:
                 _Compilation.depth -= 1
                 if _Compilation.depth == 0:  # what follows may be of another package

@@ -1,14 +1,17 @@
-"""Tell the user on a terminal that kernels are being compiled, since it takes seconds."""
+"""Tell the user on a terminal that kernels are being compiled, since it takes seconds; and no more than that."""
 
 from __future__ import annotations
 
 import logging
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 _LINE = "\r\033[K"  # move to the beginning of the line and clear it
 _log = logging.getLogger("matchyard.kernels")
+_numba = logging.getLogger("numba")
 
 
 class _Progress:
@@ -35,6 +38,22 @@ def compiled() -> None:
     _Progress.number += 1
     _Progress.seconds += time.monotonic() - _Progress.begun
     _print("")
+
+
+@contextmanager
+def without_details() -> Iterator[None]:
+    """Keep back Numba's lines of level DEBUG, 10 MB for a first match, unless the user has given its logger a level.
+
+    Only the thread that holds Numba's compiler lock does this: nothing else is compiled meanwhile.
+    """
+    if _numba.level != logging.NOTSET:
+        yield
+        return
+    _numba.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        _numba.setLevel(logging.NOTSET)
 
 
 def n_compiled() -> int:
