@@ -40,8 +40,8 @@ def build(folder: Path) -> None:
 def compile_all(level: str, folder: Path) -> None:
     """Compile every kernel that engines and algorithms need into a folder."""
     import matchyard as my
-    from matchyard.cli.warm import use_once
     from matchyard.kernels.compiler.code_cache import Target
+    from matchyard.warming import use_once
 
     shutil.rmtree(folder, ignore_errors=True)
     Target.folder, Target.level = folder, level

@@ -43,6 +43,7 @@ LAYERS = {
     "kinds": ("errors", "forwarding", "index", "matches", "storage"),
     "detections": ("engines/predicates", "errors", "kinds", "storage"),
     "opening": ("engine", "errors", "gpu", "index", "kinds", "storage", "threads"),
+    "warming": ("engine", "errors", "kernels", "opening"),
     "shards": ("engine", "errors", "index", "kernels", "opening", "storage"),
     "routing": ("archives", "engine", "errors", "forwarding", "kinds", "index", "kernels", "matches", "storage", "threads"),
     "networks": ("routing",),
@@ -80,6 +81,7 @@ EXPORTED = [
     "open",
     "sigma",
     "topology",
+    "warm",
     "workload",
 ]  # fmt: skip
 FILES = sorted(SOURCES.rglob("*.py"))

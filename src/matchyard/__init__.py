@@ -35,6 +35,7 @@ if _TYPE_CHECKING:
     from matchyard.network import Network
     from matchyard.networks import topology
     from matchyard.opening import algorithms, create, open, workload
+    from matchyard.warming import warm
 
 __version__ = "0.1.0"
 
@@ -62,13 +63,14 @@ _HOMES = {
     "open": "opening",
     "sigma": "detections",
     "topology": "networks",
+    "warm": "warming",
     "workload": "opening",
 }
 
 __all__ = [
     "ENGINES", "ConflictError", "DeviceError", "Estimate", "Index", "Matches", "MatchyardError", "Network",
     "ParseError", "PredicateIndex", "StagedWarning", "StorageError", "TagIndex", "TwigIndex", "UsageError", "Work",
-    "__version__", "algorithms", "create", "field", "interface_key", "open", "sigma", "topology", "workload",
+    "__version__", "algorithms", "create", "field", "interface_key", "open", "sigma", "topology", "warm", "workload",
 ]  # fmt: skip
 
 

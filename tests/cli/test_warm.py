@@ -1,4 +1,4 @@
-"""`matchyard warm`: what it compiles is all that the examples need."""
+"""`matchyard warm` and `my.warm`: what they compile is all that the examples need."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 import matchyard as my
+from matchyard import warming
 from matchyard.cli import app
-from matchyard.cli.warm import SAMPLES, use_once
 from matchyard.kernels.compiler import n_compiled
+from matchyard.warming import SAMPLES, use_once
 
 EXAMPLES = {"tags": "README.md", "predicates": "docs/predicates.md", "twigs": "docs/twigs.md"}
 
@@ -39,6 +40,7 @@ def test_after_warming_the_first_example_compiles_nothing(engine: str) -> None:
 
 COUNTED = """
 from matchyard.kernels.compiler import n_compiled
+from matchyard.warming import SAMPLES, use_once
 import matchyard as my
 index = my.TagIndex().add({"jazz", "live"}, key="ada").consolidate()
 assert index.match([{"jazz", "live", "oslo"}])[0] == ["ada"]
@@ -53,6 +55,7 @@ def test_what_one_process_warms_another_loads(tmp_path: Path) -> None:
         (["-m", "matchyard", "warm", "tags"], r"tags: [1-9]\d* kernels compiled in .*"),
         (["-m", "matchyard", "warm", "tags"], r"tags: 0 kernels compiled in .*"),
         (["-c", COUNTED], "0"),
+        (["-c", "import matchyard as my; print(my.warm('tags'))"], "0"),
     ):
         done = subprocess.run(
             [sys.executable, *command], env=environment, capture_output=True, text=True, check=True
@@ -75,6 +78,22 @@ def test_every_engine_has_a_sample_that_its_algorithms_take() -> None:
             assert taken, (engine, algorithm)
 
 
+def test_a_program_warms_what_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[tuple[str, str]] = []
+    monkeypatch.setattr(warming, "use_once", lambda *given: used.append(given))
+    my.warm("twigs", "predicates")
+    my.warm()
+    my.warm("tags", algorithms="all")
+    firsts = {name: (name, my.algorithms(name, "cpu")[0]) for name in my.ENGINES}
+    everyone = [("tags", name) for name in my.algorithms("tags", "cpu")]
+    assert used == [firsts["twigs"], firsts["predicates"], *firsts.values(), *everyone]
+
+
 def test_a_senseless_choice_is_refused() -> None:
+    for words, options in ((["tags", "nonsense"], {}), (["tags"], {"algorithms": "some"})):
+        before = n_compiled()
+        with pytest.raises(my.UsageError):
+            my.warm(*words, **options)
+        assert n_compiled() == before
     assert CliRunner().invoke(app, ["warm", "--algorithms", "some"]).exit_code != 0
     assert CliRunner().invoke(app, ["warm", "nonsense"]).exit_code != 0

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import matchyard as my
-from matchyard.cli.warm import SAMPLES
+from matchyard.warming import SAMPLES
 
 TAG = st.sampled_from(["a", "b", "c", "é", "日本", "A", ""])
 PLAIN = st.lists(TAG, max_size=6)
