@@ -28,10 +28,8 @@ class Cluster:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.home = home_of_spark(folder)
-        java = find_java()
         self.environment = {
-            **os.environ,
-            "JAVA_HOME": str(java.home),
+            **with_java(),
             "SPARK_HOME": str(self.home),
             "SPARK_LOCAL_IP": LOOPBACK,
             "SPARK_WORKER_DIR": str(folder / "work"),
@@ -84,6 +82,13 @@ class Cluster:
         """Kill everything that is left."""
         while self.processes:
             kill(self.processes.pop())
+
+
+def with_java() -> dict[str, str]:
+    """The environment in which Spark finds its Java: that of PATH if JAVA_HOME is not set."""
+    home = find_java().home
+    named = {} if home is None else {"JAVA_HOME": str(home)}
+    return {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | named
 
 
 def is_executor(process: Any) -> bool:

