@@ -1,14 +1,68 @@
-"""The errors of this package. Every message says what was found, where, and what was expected."""
+"""The errors of this package. Every message says what was found, where, and what was expected.
+
+Addresses may have secrets. No error, and no line of the logger `matchyard`, shows one.
+"""
 
 from __future__ import annotations
 
+import logging
+import re
 import traceback
 from copy import copy
 from typing import Any, Self
+from urllib.parse import unquote
+
+# `s3://KEY:SECRET@bucket`; a secret may have a slash or an @ that should have been written as %2F or %40.
+_PASSWORD = re.compile(
+    r"(?P<before>\b(?P<scheme>[a-z][\w+.-]*):/+[^\s:/@?#'\"]*:)(?P<secret>[^@\s]*(?:@[^/@\s]*)*)(?=@)",
+    re.I,
+)
+_PORT = re.compile(r"\d{1,5}(?:[/?#,;'\")]|$)")  # and what follows it in hdfs://host:9000/a@b
+_PARAMETER = re.compile(
+    r"(?P<before>[?&;][^=&?\s]*(?:secret|token|pass|pwd|key|sig|sas|credential|auth)[^=&?\s]*=)"
+    r"(?P<secret>[^&\s]*?)(?=[]'\"),:;.>]*(?:[\s&]|$))",
+    re.I,
+)
+_SHORT = 3  # a secret of so few characters is looked for in addresses alone
+
+
+def without_secrets(text: str) -> str:
+    """A text whose addresses have no passwords, keys and tokens any more, nor has the rest of it.
+
+    >>> without_secrets("s3://ada:0x/5@music/a.index?region=eu&session_token=7 does not exist")
+    's3://ada:***@music/a.index?region=eu&session_token=*** does not exist'
+    """
+    if ":/" not in text:
+        return text
+    secrets = []
+
+    def hide(found: re.Match[str]) -> str:
+        scheme = found.groupdict().get("scheme", "s3").lower()
+        if not scheme.startswith("s3") and _PORT.match(found["secret"]):
+            return found[0]
+        secrets.append(found["secret"])
+        return f"{found['before']}***"
+
+    text = _PARAMETER.sub(hide, _PASSWORD.sub(hide, text))
+    for secret in {form for one in secrets for form in (one, unquote(one)) if len(form) > _SHORT}:
+        text = text.replace(secret, "***")
+    return text
+
+
+def _redact(record: logging.LogRecord) -> bool:
+    """A filter of a logger, which lets everything pass."""
+    record.msg, record.args = without_secrets(record.getMessage()), None
+    return True
+
+
+logging.getLogger("matchyard").addFilter(_redact)
 
 
 class MatchyardError(Exception):
     """The parent of every error that this package raises on purpose."""
+
+    def __init__(self, *given: object) -> None:
+        super().__init__(*(without_secrets(one) if isinstance(one, str) else one for one in given))
 
 
 class UsageError(MatchyardError, ValueError):
@@ -20,7 +74,8 @@ class EventError(UsageError):
 
     def __init__(self, message: str, event: int) -> None:
         super().__init__(message, event)
-        self.message, self.event = message, event
+        self.message: str = self.args[0]
+        self.event = event
 
     def __str__(self) -> str:
         return self.message.format(event=self.event)
@@ -174,7 +229,7 @@ def place_after(text: str) -> tuple[int, int]:
 def shorten(value: Any) -> str:
     """The text of a value for a message, cut after 60 characters."""
     try:
-        text = repr(value)
+        text = without_secrets(repr(value))
     except Exception as error:  # thousands of digits, deep nesting, or a bug in `__repr__`
         text = (
             f"a value of type {type(value).__name__} that cannot be shown ({type(error).__name__})"

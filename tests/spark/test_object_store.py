@@ -41,10 +41,14 @@ def drafts(address: str) -> list[str]:
     return [name for name in Remote(address).names("versions") if "/." in name or "scratch" in name]
 
 
-def test_an_index_is_built_matched_and_changed(spark, bucket):
+def test_an_index_is_built_matched_and_changed(spark, bucket, capsys):
     path = bucket("a.index")
     ms.build(subscriptions(spark), path)
     plan = ms.match(events(spark), path)
+    plan.explain(True)
+    told = capsys.readouterr().out
+    assert "MapInArrow" in told
+    assert "secret" not in told
     rows = drawn(3, 60, 12)
     netted = ms.changes(spark.createDataFrame(feed(rows)), path, order="at")
     for _ in range(2):

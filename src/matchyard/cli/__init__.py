@@ -62,8 +62,10 @@ def main() -> None:
 
 def _refuse(error: Any) -> NoReturn:
     """Print the error of the arguments; the message quotes them."""
+    from matchyard.errors import without_secrets
+
     if error.message:  # empty if Typer has shown the help instead
-        error.message = shown(error.message)
+        error.message = shown(without_secrets(error.message))
         error.show()
     sys.exit(error.exit_code)
 

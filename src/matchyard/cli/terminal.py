@@ -12,6 +12,8 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any, TextIO
 
+from matchyard.errors import without_secrets
+
 _MOST = 1000  # characters of a note
 _BAR = 30  # characters of a bar
 _LINE = "\r\033[K"  # move to the beginning of the line and clear it
@@ -72,12 +74,13 @@ def clear() -> None:
 def summary(message: str) -> None:
     """Print a lasting line to standard error."""
     clear()
-    say(shown(message), sys.stderr)
+    say(shown(without_secrets(message)), sys.stderr)
 
 
 def note(message: str) -> None:
     """Print a lasting line with the name of the command. The middle of a very long message is left
     out."""
+    message = without_secrets(message)  # none is cut in two
     n_left_out = len(message) - _MOST
     if n_left_out > 0:
         half = _MOST // 2

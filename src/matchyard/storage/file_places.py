@@ -336,6 +336,8 @@ def file_system(address: str) -> tuple[Any, str]:
         return files, root.rstrip("/")
     except ArrowException as error:
         reason = error
+    except OSError as error:
+        raise StorageError(f"{address} cannot be reached: {error}") from None
     try:
         from fsspec.core import url_to_fs
     except ImportError:
@@ -344,6 +346,6 @@ def file_system(address: str) -> tuple[Any, str]:
         ) from None
     try:
         files, root = url_to_fs(address)
-    except (ValueError, ImportError) as error:
+    except Exception as error:  # a store's client raises what it likes, and may quote the address
         raise StorageError(f"{address} cannot be reached: {error}") from None
     return PyFileSystem(FSSpecHandler(files)), root.rstrip("/")

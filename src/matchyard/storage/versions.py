@@ -182,7 +182,7 @@ class _NewVersion:
         except StorageError:
             raise
         except OSError as error:
-            raise self._told(error) from error
+            raise self._told(error) from None
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
         try:
@@ -193,7 +193,7 @@ class _NewVersion:
         except OSError as failure:
             error = failure
         if isinstance(error, OSError) and not isinstance(error, StorageError):
-            raise self._told(error) from error
+            raise self._told(error) from None
         return None
 
     def _told(self, error: OSError) -> StorageError:
