@@ -4,6 +4,7 @@
     flips      one byte of a saved index is changed
     crafted    indexes whose files are wrong on purpose, under right checksums
     disks      a disk that is full, a folder that is read-only, a file-size limit
+    journal    power cuts, kills and damage of a file of records
     fuzz       hostile text, JSON and XML, compared with the oracle
     changes    add, remove, consolidate, save and open in any order, against a plain list
     threads    readers beside live changes, saves and opens

@@ -17,6 +17,7 @@ from tests.torture import (
     disks,
     flips,
     fuzz,
+    journal,
     kills,
     memory,
     rules,
@@ -30,10 +31,11 @@ Attack = Callable[[Path, int, float, bool], list[Tally]]
 
 # What share of the time each gets, and how many tries a long run makes of it at least.
 ATTACKS: dict[str, tuple[float, Attack]] = {
-    "kills": (0.15, lambda place, seed, s, long: [kills.run(place, seed, s, 5000 * long)]),
+    "kills": (0.1, lambda place, seed, s, long: [kills.run(place, seed, s, 5000 * long)]),
     "flips": (0.1, lambda place, seed, s, long: flips.run(place, seed, 12_000 if long else int(20 * s), True)),
     "crafted": (0.15, lambda place, seed, s, long: [crafted.run(place, seed, 1, 4000 if long else int(8 * s))]),
     "disks": (0.05, lambda place, seed, s, long: [disks.run(place, seed, s, 500 * long)]),
+    "journal": (0.05, journal.run),
     "fuzz": (0.2, lambda place, seed, s, long: fuzz.run(seed, s, 1_050_000 * long)),
     "changes": (
         0.2,

@@ -1,5 +1,6 @@
 """Save and open the files of one version of an index, and its manifest; nothing is ever pickled.
-Read `files` first; `versions` publishes versions, and `object_store` fetches them."""
+Read `files` first; `versions` publishes versions, and `object_store` fetches them. `journal`
+keeps records that must survive, apart from indexes."""
 
 from matchyard.storage.content import Contents
 from matchyard.storage.files import (
@@ -20,6 +21,7 @@ from matchyard.storage.files import (
     write_table,
     write_vocabulary,
 )
+from matchyard.storage.journal import Journal, cut_off, read_whole
 from matchyard.storage.manifest import (
     FORMAT,
     MANIFEST_BYTES,
@@ -35,10 +37,10 @@ from matchyard.storage.manifest import (
 )
 
 __all__ = [
-    "FORMAT", "MANIFEST_BYTES", "Contents", "File", "Saved", "SavedSegment", "Verify", "applied_in", "describe", "file_below", "file_places",
+    "FORMAT", "MANIFEST_BYTES", "Contents", "File", "Journal", "Saved", "SavedSegment", "Verify", "applied_in", "cut_off", "describe", "file_below", "file_places",
     "history",
     "is_version", "leases", "load_version", "map_array", "map_names", "map_vocabulary", "needed",
-    "object_store", "origins", "parse_manifest", "read_manifest", "restored", "retention", "segment_folder", "self_hash",
+    "object_store", "origins", "parse_manifest", "read_manifest", "read_whole", "restored", "retention", "segment_folder", "self_hash",
     "shard_folder", "stream_records", "stream_versions", "sync_folder", "versions", "write_array", "write_manifest", "write_names", "write_table",
     "write_vocabulary",
 ]  # fmt: skip
