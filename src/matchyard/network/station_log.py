@@ -1,12 +1,13 @@
 """A station on disk: a checkpoint, and the inputs since then. They restore a killed router.
 
-    STATE/checkpoint-7      records of the state at the beginning of log 7
-    STATE/log-7             a record for each batch of inputs, written before the batch is processed
+    STATE/checkpoint-7      the state at the beginning of log 7; written whole
+    STATE/log-7             a journal with a record for each batch of inputs, written before the batch is processed
+    STATE/log-7.cut         what an interrupted write left at the end of the log, cut off at a start
     STATE/lock              held by the router that uses the folder
 
-A record is 4 bytes length, 4 bytes CRC-32 of the body, 4 bytes CRC-32 of these eight, and the body. An incomplete
-record at the end of a log is dropped: no peer has seen outputs of its batch. Damage elsewhere is an error. The body of a log
-record is a sequence of inputs: 1 role, 1 kind, 8 number, 2 length of the peer's name, 4 length of the data, then both.
+Both have the form of `storage.journal`. A new log is there before its checkpoint, so a checkpoint without its log is
+damage. The body of a log record is a sequence of inputs: 1 role, 1 kind, 8 number, 2 length of the peer's name, 4
+length of the data, then both.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import os
 import re
 import secrets
 import struct
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from matchyard.network.messages import (
     update_from_bytes,
     update_to_bytes,
 )
+from matchyard.network.old_state import is_old, records
 from matchyard.network.packet import Packet, PacketError
 from matchyard.network.peers import Input, InputKind, Peer, Role
 from matchyard.network.plan import Plan
@@ -38,11 +39,9 @@ from matchyard.network.settings import Settings
 from matchyard.network.station import Station
 from matchyard.network.tables import Plane, TreeUpdate
 from matchyard.routing import Update, from_links
-from matchyard.storage import sync_folder
+from matchyard.storage import Journal, read_whole
 
-FORMAT = 1
-_RECORD, _CHECK = struct.Struct(">II"), struct.Struct(">I")
-_HEAD_BYTES = _RECORD.size + _CHECK.size
+FORMAT = 1  # of the state, whatever files it is in
 _INPUT = struct.Struct(">BBQHI")
 
 
@@ -60,7 +59,7 @@ class StationLog:
         """With `is_synced`, records also survive a power failure, but writing takes longer. A log longer than `most`
         bytes leads to a checkpoint."""
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it has what clients sent
         except OSError as error:
             raise StorageError(f"{folder} cannot be a folder for state: {error.strerror}") from None
         self._folder, self._is_synced, self._most = folder, is_synced, most
@@ -70,69 +69,71 @@ class StationLog:
         except BaseException:
             os.close(self._lock)
             raise
-        self._file = self._log().open("ab")
 
     def _opened(self, name: str, settings: Settings) -> Station:
-        self._number = max((_number(file) for file in self._folder.glob("checkpoint-*")), default=0)
-        if self._number:
-            station = _restored(_records(self._checkpoint()), name, settings)
-            self._replay(station)
-        else:
-            station = Station(name, secrets.randbits(63) + 1, settings)
-            self._write(station)
+        self._number = max(map(_number, self._folder.glob("checkpoint-*")), default=0)
+        if not self._number:
+            self._check_new()
+            return self._begun(Station(name, secrets.randbits(63) + 1, settings))
+        checkpoint, log = (
+            self._folder / f"{kind}-{self._number}" for kind in ("checkpoint", "log")
+        )
+        if is_old(checkpoint):
+            station = _restored(records(checkpoint), name, settings)
+            for body in records(log, is_log=True):
+                station.process(list(_inputs(body)))
+            return self._begun(station)
+        station = _restored(read_whole(checkpoint), name, settings)
+        self._journal = Journal.open(log, lambda body: station.process(list(_inputs(body))))
+        if not self._journal.is_of_this_boot:
+            self._journal.close()
+            return self._begun(station)
         return station
 
-    def _checkpoint(self) -> Path:
-        return self._folder / f"checkpoint-{self._number}"
-
-    def _log(self) -> Path:
-        return self._folder / f"log-{self._number}"
+    def _check_new(self) -> None:
+        """Refuse a folder that has lost its checkpoint. A kill before the first one leaves an empty log."""
+        for file in self._folder.glob("log-*"):
+            if _number(file) > 1 or (_number(file) and next(read_whole(file), None) is not None):
+                raise StorageError(
+                    f"{self._folder} has {file.name}, but its checkpoint is missing; restore it from a copy"
+                )
 
     def process(self, inputs: Sequence[Input]) -> None:
         """Log inputs, then let the station process them."""
-        self._file.write(_framed(b"".join(map(_input_bytes, inputs))))
-        self._file.flush()
+        sequence = self._journal.append([b"".join(map(_input_bytes, inputs))])
         if self._is_synced:
-            os.fsync(self._file.fileno())
+            self._journal.sync(sequence)
         self.station.process(inputs)
-        if self._file.tell() > self._most:
+        if self._journal.size_bytes > self._most:
             self.checkpoint()
 
     def close(self) -> None:
         """Release the folder."""
-        self._file.close()
+        self._journal.close()
         os.close(self._lock)
 
     def checkpoint(self) -> None:
         """Write the whole state, and begin a new log."""
-        self._file.close()
-        self._write(self.station)
-        self._file = self._log().open("ab")
+        old = self._journal
+        self._begun(self.station)
+        old.close()
 
-    def _write(self, station: Station) -> None:
-        self._number += 1
-        unfinished = self._folder / "unfinished"
-        with unfinished.open("wb") as file:
-            for body in _bodies(station):
-                file.write(_framed(body))
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.rename(self._checkpoint())
-        self._log().touch()
-        sync_folder(self._folder)
+    def _begun(self, station: Station) -> Station:
+        """Begin a new log, write the checkpoint that it follows, and remove older files."""
+        number = self._number + 1
+        log, checkpoint = (self._folder / f"{kind}-{number}" for kind in ("log", "checkpoint"))
+        journal = Journal.create(log)
+        try:
+            Journal.create(checkpoint, _bodies(station)).close()
+        except BaseException:
+            journal.close()
+            checkpoint.unlink(missing_ok=True)  # it may have its name: the log before it goes on
+            raise
+        self._number, self._journal = number, journal
         for old in [*self._folder.glob("checkpoint-*"), *self._folder.glob("log-*")]:
-            if _number(old) < self._number:
+            if 0 < _number(old) < number:
                 old.unlink()
-
-    def _replay(self, station: Station) -> None:
-        path = self._log()
-        if not path.exists():
-            return
-        end = 0
-        for body in _records(path, is_log=True):
-            station.process(list(_inputs(body)))
-            end += _HEAD_BYTES + len(body)
-        os.truncate(path, end)
+        return station
 
 
 def _locked(folder: Path) -> int:
@@ -152,36 +153,7 @@ def _number(file: Path) -> int:
     return int(match[1]) if match else 0
 
 
-# -------------------------------------------------------------------- records
-
-
-def _framed(body: bytes) -> bytes:
-    head = _RECORD.pack(len(body), zlib.crc32(body))
-    return head + _CHECK.pack(zlib.crc32(head)) + body
-
-
-def _records(path: Path, is_log: bool = False) -> Iterator[bytes]:
-    """The records of a file. An incomplete record at the end of a log is ignored: a kill or a power failure
-    interrupted its writing."""
-    data, at = path.read_bytes(), 0
-    while at < len(data):
-        body = _record_at(data, at)
-        if body is None:
-            if is_log and not any(_record_at(data, later) for later in range(at + 1, len(data))):
-                return
-            raise StorageError(f"{path} is damaged at byte {at}; expected a record there")
-        yield body
-        at += _HEAD_BYTES + len(body)
-
-
-def _record_at(data: bytes, at: int) -> bytes | None:
-    """The body of the record at a position, or None."""
-    head, first = data[at : at + _RECORD.size], at + _HEAD_BYTES
-    if first > len(data) or data[at + _RECORD.size : first] != _CHECK.pack(zlib.crc32(head)):
-        return None
-    length, check = _RECORD.unpack(head)
-    body = data[first : first + length]
-    return body if len(body) == length and zlib.crc32(body) == check else None
+# -------------------------------------------------------------------- inputs
 
 
 def _input_bytes(one: Input) -> bytes:
