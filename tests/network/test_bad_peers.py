@@ -94,6 +94,35 @@ def test_a_neighbour_that_breaks_the_protocol_is_cut_off(data: bytes) -> None:
     asyncio.run(main())
 
 
+def test_a_handshake_from_before_a_loss_of_state_acknowledges_nothing() -> None:
+    """The last words of a process may come when its successor, which has lost the state, has met the router."""
+
+    async def shaken(
+        router: RouterServer, incarnation: int
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", router.port)
+        await greet(reader, writer, Hello.of(Role.ROUTER, "b", SETTINGS.common()), Secrets())
+        writer.write(ready_frame(incarnation, 0))
+        for _ in range(2):
+            await read_expected(reader, FrameKind.READY)
+        return reader, writer
+
+    async def main() -> None:
+        async with routers("a") as [router], asyncio.timeout(15):
+            reader, former = await shaken(router, 1)
+            _, later = await shaken(router, 2)
+            session = router.station.sessions[Peer(Role.ROUTER, "b")]
+            n_kept = len(session.kept)
+            former.write(ready_frame(1, 1))
+            assert b"lost its state" in await reader.read()
+            assert (session.first, len(session.kept)) == (0, n_kept)
+            assert n_kept > 0
+            for writer in (former, later):
+                writer.close()
+
+    asyncio.run(main())
+
+
 def test_a_reader_that_stops_reading_is_bounded_and_others_go_on() -> None:
     async def main() -> None:
         async with routers("a") as [router]:

@@ -303,6 +303,8 @@ class RouterServer:
         session = self.station.session(peer)
         writer.write(ready_frame(incarnation, session.expected))
         _, expected = read_ready(await read_expected(reader, FrameKind.READY))
+        if session.incarnation != theirs:  # the numbers of this handshake are of another session
+            raise LinkError(f"{peer.name} has lost its state and connected again meanwhile")
         sent = session.first if expected == OLDEST else expected
         if not session.first <= sent <= session.next:
             raise LinkError(
