@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -38,14 +39,14 @@ class Written:
             journal.sync(journal.sequence)
         journal.close()
         self.data, self._path = path.read_bytes(), path
+        self._view = memoryview(self.data)
 
     def changed(self, at: int, is_doubled: bool, is_after_boot: bool) -> str:
         """Change or double a byte: refused with the place, or the same bodies. After a boot, records of which no later
         one says that they were synced may be cut off."""
-        byte = self.data[at : at + 1]
-        other = byte + byte if is_doubled else bytes([byte[0] ^ (1 + at % 255)])
+        other = self._view[at:] if is_doubled else bytes([self.data[at] ^ (1 + at % 255)])
         try:
-            found, is_cut = self._opened(b"".join((self.data[:at], other, self.data[at + 1 :])))
+            found, is_cut = self._opened(other, at + is_doubled, len(self.data) + is_doubled)
         except StorageError as error:
             place = re.search(r"at byte (\d+)", str(error))
             begin = max((end for end in self.ends if end <= at), default=0)
@@ -63,7 +64,7 @@ class Written:
         n_whole = sum(one <= end for one in self.ends) - 1
         with quiet() as said:
             try:
-                found, is_cut = self._opened(self.data[:end])
+                found, is_cut = self._opened(b"", 0, end)
             except StorageError as error:  # the head was on disk before the file had its name
                 is_right = n_whole < 0 and "is damaged" in str(error)
                 return "refused" if is_right else f"wrong: {error}"
@@ -74,18 +75,23 @@ class Written:
             return f"wrong: {len(said)} warnings"
         return "torn" if is_torn else "whole"
 
-    def _opened(self, data: bytes) -> tuple[list[bytes], bool]:
-        """The bodies of the file with other data, and whether a part of it was cut off."""
-        with self._path.open(
-            "r+b"
-        ) as file:  # some systems sync a file that was emptied before it was written
-            file.write(data)
-            file.truncate()
+    def _opened(self, other: bytes | memoryview, at: int, length: int) -> tuple[list[bytes], bool]:
+        """The bodies of the file with other bytes at a place and another length, and whether a part was cut off."""
         cut = self._path.with_name(f"{self._path.name}.cut")
         cut.unlink(missing_ok=True)
-        found = read(self._path)
-        kept = cut.read_bytes() if cut.exists() else b""
-        assert self._path.read_bytes() + kept == data, "bytes are gone"
+        first_changed = at
+        with self._path.open("r+b", buffering=0) as file:
+            os.pwrite(file.fileno(), other, at)
+            file.truncate(length)
+            try:
+                found = read(self._path)
+                first_changed = 0  # a part may be cut off
+                kept = cut.read_bytes() if cut.exists() else b""
+                expected = b"".join((self.data[:at], other, self.data[at + len(other) :]))[:length]
+                assert self._path.read_bytes() + kept == expected, "bytes are gone"
+            finally:
+                os.pwrite(file.fileno(), self._view[first_changed:], first_changed)
+                file.truncate(len(self.data))
         return found, bool(kept)
 
 
