@@ -14,5 +14,5 @@
 Every attack counts tries that were lost (an acknowledged change is gone), wrong (undamaged data
 give another answer than the oracle), crashed (a dead process, or an exception that is no
 MatchyardError) or hung. A seed repeats all of them. `test_torture.py` is the short form for every
-test run.
+test run, and tests/storage/test_journal.py that of the journal.
 """
