@@ -93,6 +93,10 @@ def test_a_changed_byte_of_a_state_is_refused(tmp_path: Path) -> None:
             with pytest.raises(StorageError, match=f"{file} is damaged"):
                 opened(tmp_path / "state")
         path.write_bytes(whole)
+    path.write_bytes(whole + whole[-9:])  # of the checkpoint, whose end no kill can tear
+    with pytest.raises(StorageError, match="checkpoint-2 is damaged"):
+        opened(tmp_path / "state")
+    path.write_bytes(whole)
     assert contents(opened(tmp_path / "state")) == EVERYTHING
 
 

@@ -241,7 +241,10 @@ def _restored(records: Iterator[bytes], name: str, settings: Settings) -> Statio
         if head["format"] != FORMAT:
             raise StorageError(f"a router's state of format {head['format']}; expected {FORMAT}")
         _check_same(head, name, settings)
-        return _filled(Station(name, head["incarnation"], settings), head, records)
+        station = _filled(Station(name, head["incarnation"], settings), head, records)
+        if next(records, None) is not None:
+            raise ValueError("more records than its head says")
+        return station
     except (KeyError, TypeError, ValueError, StopIteration, PacketError) as error:
         raise StorageError(f"the state of a router is damaged: {error!r}") from None
 
