@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from hypothesis import strategies as st
 
@@ -67,6 +69,7 @@ str_keys = st.sampled_from(["ada", "bob", "", "Zoë", "Zoe\u0308", "東京", "�
 
 # With MATCHYARD_TEST_DEVICE=gpu, what has kernels for a GPU is tested there.
 DEVICE = os.environ.get("MATCHYARD_TEST_DEVICE", "cpu")
+_ROOM = {"state.MOST": 8, "builds._MERGE_AT": 4, "builds._SIDE_LEAST": 12, "state._LEAST_NAMES": 10}
 
 
 def empty(engine: str, *settings: Any, **more: Any) -> Any:
@@ -116,3 +119,12 @@ def staged(
 def counted(matches: Sequence[list[Any]]) -> list[Counter[Any]]:
     """The keys per event without their order."""
     return [Counter(keys) for keys in matches]
+
+
+@contextmanager
+def little_room() -> Iterator[None]:
+    """A live index has little room for recent additions, and joins after a few changes."""
+    with ExitStack() as stack:
+        for name, number in _ROOM.items():
+            stack.enter_context(patch(f"matchyard.index.{name}", number))
+        yield

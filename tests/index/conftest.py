@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from matchyard.index import builds
+from tests.cases import little_room
 
 
 @pytest.fixture
-def cramped(monkeypatch: pytest.MonkeyPatch) -> None:
+def cramped() -> Iterator[None]:
     """Little room for recent additions, and joins after a few changes."""
-    monkeypatch.setattr("matchyard.index.state.MOST", 8)
-    monkeypatch.setattr(builds, "_MERGE_AT", 4)
-    monkeypatch.setattr(builds, "_SIDE_LEAST", 12)
-    monkeypatch.setattr("matchyard.index.state._LEAST_NAMES", 10)
+    with little_room():
+        yield

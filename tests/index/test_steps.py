@@ -16,6 +16,7 @@ def few_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("LEAST", 2), ("CHUNK", 16)):
         monkeypatch.setattr(segment, name, value)
         monkeypatch.setattr(snapshot, name, value)
+    monkeypatch.setattr(segment, "_LEAST_ON_CARD", 2)
     monkeypatch.setattr(segment, "_MOST_KEYS", 100)
     for engine in ("tags", "twigs"):
         monkeypatch.setattr(configure(engine, None, {}).algorithm, "LAUNCH", 32, raising=False)
@@ -67,6 +68,7 @@ def test_where_tables_take_turns_a_step_is_larger(
 def test_on_the_cpu_work_does_not_depend_on_what_came_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(segment, "_LEAST_ON_CARD", 2)
     monkeypatch.setattr(segment, "_MOST_KEYS", 100)
     index = my.PredicateIndex("tiles").add_many([f"x > {i}" for i in range(50)], range(50))
     events = [{"x": i % 70} for i in range(3000)]

@@ -21,6 +21,7 @@ from tests.torture import (
     kills,
     memory,
     rules,
+    saves,
     signals,
     threads,
 )
@@ -36,14 +37,15 @@ ATTACKS: dict[str, tuple[float, Attack]] = {
     "crafted": (0.15, lambda place, seed, s, long: [crafted.run(place, seed, 1, 4000 if long else int(8 * s))]),
     "disks": (0.05, lambda place, seed, s, long: [disks.run(place, seed, s, 500 * long)]),
     "journal": (0.05, journal.run),
-    "fuzz": (0.2, lambda place, seed, s, long: fuzz.run(seed, s, 1_050_000 * long)),
+    "fuzz": (0.15, lambda place, seed, s, long: fuzz.run(seed, s, 1_050_000 * long)),
     "changes": (
-        0.2,
+        0.15,
         lambda place, seed, s, long: [
             changes.run(place, seed, engine, s / 3, 300_000 * long) for engine in my.ENGINES
         ],
     ),
     "threads": (0.05, lambda place, seed, s, long: [threads.run(place, seed, s)]),
+    "saves": (0.1, lambda place, seed, s, long: [saves.run(place, seed, s, 2000 * long)]),
     "signals": (0.05, lambda place, seed, s, long: signals.run(seed, s, 2000 * long)),
     "rules": (0.05, lambda place, seed, s, long: [rules.run(place, seed, s, 2000 * long)]),
     "memory": (0.05, lambda place, seed, s, long: [memory.run(place, seed, s, 2000 * long)]),
