@@ -66,7 +66,9 @@ class Finder(Protocol):
     keys: NDArray[np.int64]  # of the last event
     counts: NDArray[np.int64]  # [1] its candidates
 
-    def __init__(self, table: Any, vocabulary: Any, options: Any, input_options: Any) -> None: ...
+    def __init__(
+        self, table: Any, vocabulary: Any, options: Any, input_options: Any, *checked: Any
+    ) -> None: ...
 
     def find(self, event: Any) -> int:
         """Find the keys of an event as the encoder's `Reader` read it; returns how many there are. Less
@@ -106,6 +108,13 @@ class Abilities(NamedTuple):
     # signature_bits(options): bits and hashes of the signatures that batches of tags carry (0 for
     # none), and whether an event may be a bare signature.
     signature_bits: Callable[[Any], tuple[Any, ...]] | None = None
+    # rows_read(table, batch): the ranges of rows, as (low, high), that `match` and the Finder may read. BY_ROW
+    # names the arrays that they read at these rows alone: to each, the offsets that lead from a row to its
+    # items, or "" if it has one item for each row. Of a large saved table, only these rows are then checked.
+    # The Finder gets the checked groups of rows (`kernels.csr`) as a fifth argument; its `find` returns
+    # a negative number if it needs others.
+    rows_read: Callable[[Any, Any], tuple[Any, Any]] | None = None
+    BY_ROW: Mapping[str, str] | None = None
     # search_space(table, batch): the number of sets in the partitions that each event visits.
     search_space: Callable[[Any, Any], NDArray[np.int64]] | None = None
     # stated_rate(table): the expected share of false positives in the results.

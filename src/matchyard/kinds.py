@@ -112,7 +112,7 @@ def _interfaces(source: Any, rows: Any, way: Way) -> Part:
     part: Part = source.ask(
         rows, lambda table, batch, space, options: forward(table, batch, way, space, options)
     )
-    return part if len(source.tables) == 1 else part.unique()
+    return part if len(source.outlines) == 1 else part.unique()
 
 
 class PredicateIndex(Index):

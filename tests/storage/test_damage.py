@@ -12,7 +12,7 @@ import pytest
 import matchyard as my
 from matchyard import storage
 from matchyard.engine import find_engine
-from matchyard.storage import file_places, files
+from matchyard.storage import file_places
 from tests.golden import make
 from tests.torture import inputs
 from tests.torture.arena import seeded
@@ -48,21 +48,6 @@ def test_damage_is_noticed_with_default_settings(saved: Path) -> None:
         my.open(saved)
     with pytest.raises(my.StorageError, match=r"ids\.npy is damaged: its SHA-256"):
         my.open(saved, verify=True)
-
-
-def test_of_a_large_index_the_smallest_files_are_checked(
-    saved: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sizes = sorted(file.size_bytes for file in storage.read_manifest(version_of(saved))["files"])
-    checked: list[int] = []
-    monkeypatch.setattr(
-        files, "_check", lambda path, data, file, is_thorough: checked.append(len(data))
-    )
-    for most, n_files in ((sum(sizes), len(sizes)), (sum(sizes) - 1, len(sizes) - 1), (0, 0)):
-        checked.clear()
-        monkeypatch.setattr(files, "AUTO_BYTES", most)
-        my.open(saved)
-        assert checked == sizes[:n_files]
 
 
 def test_formats_without_a_fast_checksum_are_checked_by_the_other() -> None:
@@ -118,5 +103,5 @@ def test_the_cache_of_object_stores_takes_no_more_than_was_promised(
     file.write_bytes(data + b"\0" * 100)
     with pytest.raises(my.StorageError, match=r"ids\.npy is damaged: its size is not \d+ bytes"):
         my.open(f"local://{path}")
-    assert json.loads((version_of(path) / "manifest.json").read_text())["format"] == 3
+    assert json.loads((version_of(path) / "manifest.json").read_text())["format"] == storage.FORMAT
     assert file_places.is_remote(f"local://{path}")

@@ -121,7 +121,7 @@ def rewrite_manifest(path: Path, **changes: object) -> None:
 
 def test_a_newer_format_is_refused_and_says_what_to_do(saved: Path) -> None:
     rewrite_manifest(saved, format=storage.FORMAT + 1)
-    with pytest.raises(my.StorageError, match=r"format 4; .* install a newer one"):
+    with pytest.raises(my.StorageError, match=r"format 5; .* install a newer one"):
         my.open(saved)
 
 

@@ -78,7 +78,7 @@ def test_an_old_version_comes_back_with_its_settings_keys_and_changes(path):
         shards.restore(path, 9)
 
 
-@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_an_index_of_any_format_comes_back(tmp_path, number):
     path = tmp_path / "a.index"
     shutil.copytree(make.FOLDER / f"format-{number}" / "rarest-int", path)

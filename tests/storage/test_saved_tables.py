@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import matchyard as my
-from matchyard.storage import versions
+from matchyard.storage import FORMAT, versions
 from tests.torture.rewriting import (
     copy,
     manifest_of,
@@ -114,7 +114,7 @@ def test_every_field_of_the_format_is_needed(saved: Path) -> None:
 
 def test_the_manifest_has_a_fast_checksum_and_a_place_for_changes(saved: Path) -> None:
     manifest = manifest_of(saved)
-    assert manifest["format"] == 3
+    assert manifest["format"] == FORMAT
     assert manifest["applied"] == {}
     for name, size, sha256, fast in manifest["files"]:
         assert (len(sha256), len(fast), size > 0) == (64, 16, True), name

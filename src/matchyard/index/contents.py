@@ -158,13 +158,13 @@ class Contents:
             "options": self.options,
             "subscriptions": snapshot.n_living(),
             "recent": 0 if recent is None else recent.n_living,
-            "distinct": sum(len(t.key_start) - 1 for s in segments for t in s.tables),
+            "distinct": sum(len(t.key_start) - 1 for s in segments for t in s.outlines),
             "names": sum(segment.vocabulary.n_names for segment in segments),
             "keys": self._state.keys.kind,
             "segments": len(segments),
-            "tables": sum(len(segment.tables) for segment in segments),
+            "tables": sum(len(segment.outlines) for segment in segments),
             "index_bytes": sum(segment.n_bytes for segment in segments),
-            "key_bytes": sum(t.keys.nbytes for s in segments for t in s.tables),
+            "key_bytes": sum(t.keys.nbytes for s in segments for t in s.outlines),
             "staged": self._state.staged(),
         }
 
@@ -173,7 +173,7 @@ class Contents:
         sizes: dict[str, int] = {"vocabulary": 0}
         for segment in self._state.snapshot.segments:
             sizes["vocabulary"] += n_bytes(segment.vocabulary)
-            for table in segment.tables:
+            for table in segment.outlines:
                 for name, array in table._asdict().items():
                     sizes[name] = sizes.get(name, 0) + array.nbytes
         return sizes
@@ -213,4 +213,6 @@ class Contents:
 
     def key_names(self) -> pa.Array | None:
         """The string keys by number; None if keys are integers."""
-        return self._state.keys.names()
+        keys = self._state.keys
+        keys.check()
+        return keys.names()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from matchyard.columns import as_arrow
 from matchyard.errors import UsageError
 from matchyard.kernels.key_table import narrowed
 from matchyard.kernels.strings import Interner, Names, find_one, rank_names, take_names
+from matchyard.storage import Blocks
 
 _EXPECTED = "expected 64-bit integers or strings, the same kind throughout an index"
 _LIMIT = 1 << 63
@@ -27,11 +28,13 @@ class Keys:
         self._known: Names | None = None  # names of a saved index, mapped from disk…
         self._growing: Interner | None = None  # …and copied here when names are added
         self._column: pa.Array | None = None  # of the names, as long as none is added
+        self._unchecked: Collection[Blocks] = ()  # files of names
 
     @classmethod
-    def load(cls, names: Names | None, has_keys: bool) -> Keys:
+    def load(cls, names: Names | None, has_keys: bool, unchecked: Collection[Blocks] = ()) -> Keys:
         """The keys of a saved index."""
         keys = cls()
+        keys._unchecked = unchecked
         if names is not None:
             keys.kind, keys._known = "str", names
         elif has_keys:
@@ -77,10 +80,21 @@ class Keys:
 
     def _grown(self) -> Interner:
         if self._growing is None:
+            self.check()
             self._growing, self._known = Interner(self._known), None
         return self._growing
 
+    def check(self) -> None:
+        """Check the names of a saved index."""
+        for file in self._unchecked:
+            file.check()
+
     def _names(self) -> Names:
+        self.check()
+        return self._outline()
+
+    def _outline(self) -> Names:
+        """The names, of which only the number is checked."""
         known = self._known  # once: another thread may be copying it
         if known is not None:
             return known
@@ -115,11 +129,12 @@ class Keys:
         return kept, [table._replace(keys=narrowed(numbers[table.keys])) for table in tables]
 
     def names(self) -> pa.Array | None:
-        """The names of string keys by number, as an Arrow column."""
+        """The names of string keys by number, as an Arrow column. Whoever reads it has matched before, or calls
+        `check`."""
         if self.kind != "str":
             return None
         if self._column is None or len(self._column) != self.n_names:
-            self._column = self._names().to_arrow()
+            self._column = self._outline().to_arrow()
         return self._column
 
 

@@ -86,7 +86,7 @@ class Tombstones:
 def located(segment: Segment, pairs: list[tuple[Any, int]]) -> list[Located]:
     """The positions of the pairs in the key table of each table, each with the number of its pair."""
     if not pairs:
-        return [(np.empty(0, np.int64), np.empty(0, np.int64)) for _ in segment.tables]
+        return [(np.empty(0, np.int64), np.empty(0, np.int64)) for _ in segment.outlines]
     locate = segment.settings.abilities.locate
     if locate is not None:
         return _located_by_value(segment, pairs, locate)

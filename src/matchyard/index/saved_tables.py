@@ -18,6 +18,7 @@ class Restored(NamedTuple):
 
     vocabulary: Any
     tables: list[Any]
+    unchecked: list[storage.Unchecked]  # one for each table, or none if all of them are checked
 
 
 def restore(saved: storage.Saved, settings: Configured) -> list[Restored]:
@@ -37,7 +38,26 @@ def _segment(saved: storage.Saved, number: int, settings: Configured) -> Restore
         _table(arrays, storage.shard_folder(shard, number), vocabulary, saved, settings)
         for shard, arrays in enumerate(saved.segments[number].tables)
     ]
-    return Restored(vocabulary, tables)
+    return Restored(vocabulary, tables, _unchecked(saved, number, tables, settings))
+
+
+def _unchecked(
+    saved: storage.Saved, number: int, tables: list[Any], settings: Configured
+) -> list[storage.Unchecked]:
+    """What is to be checked before the tables of a segment are used."""
+    by_table = saved.segments[number].unchecked
+    names = [file for name, file in saved.unchecked.items() if name == "arrow"]
+    if not (names or any(by_table)):
+        return []
+    for files in by_table:  # removals are looked at without a match
+        for name in ("removed_keys", "removed_at"):
+            if name in files:
+                files[name].check()
+    able = settings.abilities
+    return [
+        storage.Unchecked(table, files, names, able.rows_read, able.BY_ROW or {})
+        for table, files in zip(tables, by_table, strict=True)
+    ]
 
 
 def vocabulary_of(saved: storage.Saved, number: int, settings: Configured) -> Any:

@@ -6,7 +6,7 @@ live index, in a set that all versions of the segment share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from itertools import count
 from time import perf_counter
@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from matchyard.engine import Configured
 from matchyard.errors import EventError, StorageError
+from matchyard.gpu.devices import is_gpu
 from matchyard.index.placement import ask_cards, cut
 from matchyard.index.removals import Removals, Tombstones, extended, located
 from matchyard.index.workspaces import IN_TURNS, Workspaces
 from matchyard.kernels import csr, key_table
 from matchyard.kernels.strings import freeze, n_bytes
 from matchyard.matches import Part, end_to_end, join
+from matchyard.storage import Unchecked
 
 _KEPT_BYTES = 1 << 30  # of rows; a larger build frees its rows early, and loses them if it fails
 CHUNK = 4096  # events per step of a thread: enough to share the work, small enough for the cache
@@ -43,14 +45,31 @@ class Rows(NamedTuple):
 class Segment:
     """Compiled subscriptions over one vocabulary, in one or more tables."""
 
-    def __init__(self, settings: Configured, vocabulary: Any, tables: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        settings: Configured,
+        vocabulary: Any,
+        tables: Sequence[Any],
+        unchecked: Sequence[Unchecked] = (),
+    ) -> None:
         self.settings, self.vocabulary = settings, freeze(vocabulary)
-        self.tables = tuple(freeze(table) for table in cut(settings, vocabulary, tables))
-        self.workspaces = Workspaces(settings, self.tables)
+        if is_gpu(settings.device):  # a card gets whole tables
+            _check(unchecked)
+            unchecked = ()
+        self._unchecked = unchecked
+        # Only lengths, types and removals may be read here: `tables` checks the rest.
+        self.outlines = tuple(freeze(table) for table in cut(settings, vocabulary, tables))
+        self.workspaces = Workspaces(settings, self.outlines, unchecked=unchecked)
         self.tombstones, self.version = Tombstones(), 0  # the tombstones up to this version count
         self.number = next(_numbers)  # the same for all versions
         self._finders: list[list[Any]] = []  # of single events, those that no thread is using
         self._found_each: float | None = None  # keys per event of the last match
+
+    @property
+    def tables(self) -> tuple[Any, ...]:
+        """The tables, all of them checked."""
+        _check(self._unchecked)
+        return self.outlines
 
     def renumbered(self, numbers: NDArray[np.int64]) -> Segment:
         """The same segment with other numbers of string keys."""
@@ -71,8 +90,8 @@ class Segment:
         """The same segment with other removals in its tables. This asks no card: a failed card must
         not keep changes from becoming visible."""
         segment = copy(self)
-        segment.tables = tuple(freeze(table) for table in tables)
-        segment.workspaces, segment._finders = self.workspaces.of(segment.tables), []
+        segment.outlines = tuple(freeze(table) for table in tables)
+        segment.workspaces, segment._finders = self.workspaces.of(segment.outlines), []
         return segment
 
     @classmethod
@@ -111,14 +130,14 @@ class Segment:
     @property
     def n_keys(self) -> int:
         """The number of subscriptions in the tables, including removed ones."""
-        return sum(len(table.keys) for table in self.tables)
+        return sum(len(table.keys) for table in self.outlines)
 
     @property
     def n_tombstones(self) -> int:
         """The number of keys and pairs removed since the tables were compiled."""
         return self.tombstones.n_keys + sum(
             len(csr.hash_set_values(gone))
-            for table in self.tables
+            for table in self.outlines
             for gone in (table.removed_keys, table.removed_at)
             if len(gone)
         )
@@ -143,7 +162,7 @@ class Segment:
     @property
     def n_bytes(self) -> int:
         """Bytes of the vocabulary and tables, in memory or mapped from disk."""
-        return n_bytes(self.vocabulary) + n_bytes(self.tables)
+        return n_bytes(self.vocabulary) + n_bytes(self.outlines)
 
     def encode(self, column: Any) -> Any:
         """Encode a column of events with this segment's vocabulary."""
@@ -184,12 +203,19 @@ class Segment:
     def _new_finders(self) -> list[Any]:
         settings: Any = self.settings
         make, options = settings.abilities.Finder, (settings.options, settings.input_options)
-        return [make(key_table.in_words(table), self.vocabulary, *options) for table in self.tables]
+        if not self._unchecked or settings.abilities.rows_read is None:
+            tables = [key_table.in_words(table) for table in self.tables]
+            return [make(table, self.vocabulary, *options) for table in tables]
+        finders = []
+        for table, one in zip(self.outlines, self._unchecked, strict=True):
+            one.check_unordered()
+            finders.append(make(key_table.in_words(table), self.vocabulary, *options, one.groups))
+        return finders
 
     @property
     def _has_marks(self) -> bool:
         """True if keys are marked as removed in the tables."""
-        return any(len(table.removed_keys) or len(table.removed_at) for table in self.tables)
+        return any(len(table.removed_keys) or len(table.removed_at) for table in self.outlines)
 
     @property
     def has_removals(self) -> bool:
@@ -268,7 +294,7 @@ class Segment:
                 removed_keys=extended(table.removed_keys, removals.keys),
                 removed_at=extended(table.removed_at, positions),
             )
-            for table, (positions, _) in zip(self.tables, gone, strict=True)
+            for table, (positions, _) in zip(self.outlines, gone, strict=True)
         ]
         return self._with(tables)
 
@@ -317,6 +343,15 @@ class Segment:
         """True if the key has a subscription."""
         return any(len(self._seen(table, _living(table, key))) for table in self.tables)
 
+    def ends(self) -> Iterator[Any]:
+        """The first and the last subscription of each table, as batches."""
+        for number, table in enumerate(self.outlines):
+            if len(table.keys):
+                rows = np.array([0, len(table.key_start) - 2])
+                if self._unchecked:
+                    self._unchecked[number].check_rows(rows)
+                yield self.settings.algorithm.subscriptions(table, rows)
+
     def decoded(self, table: Any, rows: NDArray[np.int64]) -> list[Any]:
         """The subscriptions of some rows; a forged table may hold some that cannot be decoded."""
         decode = self.settings.engine.encoder.decode
@@ -325,6 +360,11 @@ class Segment:
             return [decode(batch, row, self.vocabulary) for row in range(len(rows))]
         except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise StorageError(f"a stored subscription cannot be read: {error!r}") from error
+
+
+def _check(unchecked: Sequence[Unchecked]) -> None:
+    for one in unchecked:
+        one.check()
 
 
 def _living(table: Any, key: int) -> NDArray[np.int64]:

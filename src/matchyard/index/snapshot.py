@@ -63,13 +63,10 @@ class Snapshot(NamedTuple):
     def kind(self) -> str | None:
         """The kind of the subscriptions; None without any, or if they could be of any kind."""
         for segment in self.segments:
-            for table in segment.tables:
-                ends = np.array([0, len(table.key_start) - 2])
-                if len(table.keys):
-                    batch = segment.settings.algorithm.subscriptions(table, ends)
-                    kind: str | None = segment.settings.engine.encoder.kind(batch)
-                    if kind is not None:
-                        return kind
+            for batch in segment.ends():
+                kind: str | None = segment.settings.engine.encoder.kind(batch)
+                if kind is not None:
+                    return kind
         return None
 
     def _chunk(self) -> int:

@@ -369,7 +369,7 @@ class Index(Contents):
         index = cls(algorithm, options, settings.device, live, threads)
         has_keys = any(len(table.keys) for one in restored for table in one.tables)
         segments = tuple(
-            Segment(index._settings, one.vocabulary, one.tables)
+            Segment(index._settings, one.vocabulary, one.tables, one.unchecked)
             for one in restored
             if one.tables  # none if only shards of other segments were loaded
         )

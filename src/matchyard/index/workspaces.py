@@ -15,6 +15,7 @@ from matchyard.gpu.resident import forget
 from matchyard.index.placement import Dealing, deal
 from matchyard.kernels import key_table
 from matchyard.matches import Part
+from matchyard.storage import Unchecked
 from matchyard.threads.forks import start_fresh_in_child
 
 IN_TURNS = 16  # factor for the events of a batch if every batch copies all tables
@@ -24,9 +25,13 @@ class Workspaces:
     """The workspaces of the tables of one segment; threads borrow them."""
 
     def __init__(
-        self, settings: Configured, tables: Sequence[Any], before: Workspaces | None = None
+        self,
+        settings: Configured,
+        tables: Sequence[Any],
+        before: Workspaces | None = None,
+        unchecked: Sequence[Unchecked] = (),
     ) -> None:
-        self._settings, self._tables = settings, tables
+        self._settings, self._tables, self._unchecked = settings, tables, unchecked
         # Kernels of the CPU take keys in words; a card has a copy of the keys.
         on_cpu = settings.device == "cpu"
         self._searched = [key_table.in_words(table) for table in tables] if on_cpu else tables
@@ -45,7 +50,7 @@ class Workspaces:
 
     def of(self, tables: Sequence[Any]) -> Workspaces:
         """The workspaces of the same tables with other removals, with the same plan of cards."""
-        return Workspaces(self._settings, tables, before=self)
+        return Workspaces(self._settings, tables, self, self._unchecked)
 
     def leave(self) -> None:
         """Free the memory on the cards; threads that are matching keep theirs until they end."""
@@ -63,6 +68,8 @@ class Workspaces:
 
     def match(self, match: Callable[..., Part], batch: Any) -> list[Part]:
         """Match a batch with each table, in this thread."""
+        for one in self._unchecked:
+            one.check_for(batch)
         if self.in_turns:
             return self._match_in_turns(match, batch)
         borrowed = self.borrow()

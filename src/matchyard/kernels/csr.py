@@ -209,3 +209,41 @@ def _unique(event_start, keys, start, distinct):
                 end += 1
     start[n_events] = end
     return end
+
+
+# -------------------------------------------------------------------- groups of consecutive rows
+
+# A large saved table is checked in groups of rows (`matchyard.storage.unchecked`), of which each array has some
+# hundred kilobytes.
+GROUP_BITS = 15
+
+
+def no_groups(n_rows: int) -> NDArray[np.bool_]:
+    """The groups of so many rows, none marked."""
+    return np.zeros(-(-n_rows >> GROUP_BITS), np.bool_)
+
+
+def mark_groups(low: NDArray[Any], high: NDArray[Any], is_marked: NDArray[np.bool_]) -> int:
+    """Mark the groups that have a row of one of the ranges; return the number of rows of all ranges."""
+    return int(_mark_groups(low, high, is_marked))
+
+
+@njit(nogil=True, cache=True)
+def _mark_groups(low, high, is_marked):
+    n_rows = 0
+    for i in range(len(low)):
+        n_rows += np.int64(high[i]) - np.int64(low[i])
+        if high[i] > low[i]:
+            for group in range(low[i] >> GROUP_BITS, ((high[i] - 1) >> GROUP_BITS) + 1):
+                is_marked[group] = True
+    return n_rows
+
+
+@njit(nogil=True, cache=True)
+def are_marked(low, high, is_marked):
+    """True if all groups that have a row from `low` to `high` - 1 are marked."""
+    if high > low:
+        for group in range(low >> GROUP_BITS, ((high - 1) >> GROUP_BITS) + 1):
+            if not is_marked[group]:
+                return False
+    return True

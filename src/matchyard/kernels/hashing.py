@@ -142,3 +142,32 @@ def xxh64(data, start, end):
     code = (code ^ (code >> np.uint64(33))) * _PRIME_2
     code = (code ^ (code >> np.uint64(29))) * _PRIME_3
     return code ^ (code >> np.uint64(32))
+
+
+@njit(nogil=True, cache=True)
+def hash_blocks(data, n_bytes, sums):
+    """Write the XXH64 of each block of so many bytes."""
+    for block in range(len(sums)):
+        start = block * n_bytes
+        sums[block] = xxh64(data, start, min(start + n_bytes, len(data)))
+
+
+@njit(nogil=True, cache=True)
+def mark_blocks(starts, ends, n_bytes, is_marked):
+    """Mark the blocks that have a byte from a start to the end that belongs to it."""
+    for i in range(len(starts)):
+        if ends[i] > starts[i]:
+            for block in range(starts[i] // n_bytes, (ends[i] - 1) // n_bytes + 1):
+                is_marked[block] = True
+
+
+@njit(nogil=True, cache=True)
+def first_bad(data, n_bytes, sums, is_checked, blocks):
+    """Check blocks and mark them; return the first one whose checksum is another one, or -1."""
+    for block in blocks:
+        if not is_checked[block]:  # another thread may have checked it meanwhile
+            start = block * n_bytes
+            if xxh64(data, start, min(start + n_bytes, len(data))) != sums[block]:
+                return block
+            is_checked[block] = True
+    return -1

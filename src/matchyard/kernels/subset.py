@@ -14,12 +14,13 @@ leaves that are scanned. Even with skewed data a query does not scan all sets.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from matchyard.kernels.csr import are_marked
 from matchyard.kernels.growing import with_room, with_rows
 from matchyard.kernels.hashing import mix64, prefetch
 from matchyard.kernels.search import first_above
@@ -164,6 +165,28 @@ def _walk(index, node, ids, limit, missing, members, mask, stack, hits, n_hits):
             candidates += high - low
             n_hits = _scan(index, low, high, depth, missing, members, mask, hits, n_hits)
     return hits, n_hits, stack, candidates
+
+
+def rows_read(
+    index: Any, query_ids: NDArray[np.int32], n_queries: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows that `select` may read, as ranges from `low` to `high` - 1. Ranges repeat, so that they have at
+    least as many rows together as `select` finds."""
+    start = index.posting_start
+    none, n_empty = np.zeros(n_queries, np.int64), np.full(n_queries, start[0], np.int64)
+    return np.concatenate([none, start[query_ids]]), np.concatenate([n_empty, start[query_ids + 1]])
+
+
+@njit(nogil=True, cache=True)
+def may_read(index, ids, n_ids, is_checked):
+    """True if the rows that `select` may read for a query are in checked groups of rows."""
+    start = index.posting_start
+    if not are_marked(0, start[0], is_checked):
+        return False
+    for i in range(n_ids):
+        if not are_marked(start[ids[i]], start[ids[i] + 1], is_checked):
+            return False
+    return True
 
 
 @njit(nogil=True, cache=True)

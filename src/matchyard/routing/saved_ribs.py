@@ -101,6 +101,7 @@ def load(
         raise StorageError(
             f"{path} is an index of {saved.manifest['engine']}, not a RIB: open it with matchyard.open"
         )
+    saved.check()  # all of it is read
     arrays = saved.segments[0].tables[0] if saved.segments[0].tables else {}
     if set(arrays) != set(Table._fields):
         odd = ", ".join(sorted(set(arrays) ^ set(Table._fields)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,9 +45,11 @@ def carry(
     """
     version = current_version(path)
     saved = versions.load(path, version=version)
+    for file in saved.unchecked.values():  # the new version gets these names
+        file.check()
     index = from_saved(path, saved)
     counts = saved.manifest["segments"]
-    fresh: dict[str, File] = {}
+    fresh: dict[str, list[File]] = {}
     all_copies = _removals(index, removed, saved.key_names)
     of_one = _removals(index, deleted, saved.key_names)
     removals = Removals(np.union1d(all_copies.keys, of_one.keys), all_copies.pairs)
@@ -56,26 +59,25 @@ def carry(
         after = segment.remove(removals)
         if pairs:
             after, left = after.remove_copies(pairs, left)
-        for shard, (old, new) in enumerate(zip(segment.tables, after.tables, strict=True)):
+        for shard, (old, new) in enumerate(zip(segment.outlines, after.outlines, strict=True)):
             for field in ("removed_keys", "removed_at"):
                 if getattr(old, field) is not getattr(new, field):
                     name = f"{storage.shard_folder(shard, number)}{field}"
                     with versions.writable(folder) as local:
-                        file = storage.write_array(local, name, getattr(new, field))
-                    fresh[file.name] = file
+                        fresh[f"{name}.npy"] = storage.write_array(local, name, getattr(new, field))
     kept = [
         file
         for file in storage.needed(saved.manifest)
-        if file.name not in fresh and not file.name.startswith("keys.")
+        if file.name.removesuffix(storage.BLOCKS) not in fresh and not file.name.startswith("keys.")
     ]
     versions.carry(path, version, folder, kept)
     return Carried(
         version,
         plan_of(saved.manifest),
-        [*kept, *fresh.values()],
+        [*kept, *chain.from_iterable(fresh.values())],
         list(counts),
         saved.key_names,
-        any(len(table.keys) for segment in index.segments() for table in segment.tables),
+        any(segment.n_keys for segment in index.segments()),
         storage.applied_in(saved.manifest),
     )
 

@@ -35,7 +35,7 @@ def write_routes(
     """Write the routes of a segment into a new version."""
     name = f"{below}{storage.segment_folder(segment)}routes"
     with versions.writable(folder) as local:
-        return [storage.write_array(local, name, routes)]
+        return storage.write_array(local, name, routes)
 
 
 def open_routes(folder: Any, file: File) -> NDArray[np.int32]:

@@ -87,6 +87,7 @@ def join(
         arrays = {
             Path(file.name).stem: storage.map_array(local, file.name.removesuffix(".npy"))
             for file in files
+            if file.name.endswith(".npy")  # not the checksums of their blocks
         }
         tables.append(algorithm.Table(**arrays))
     table = algorithm.join(tables, options)  # type: ignore[attr-defined]

@@ -110,7 +110,7 @@ def _deal(
     n_tasks: int,
 ) -> tuple[list[list[shards.Part]], NDArray[np.int32], int]:
     """The parts of each shard, and routes without the names under which nothing is filed."""
-    [file] = shards.write_routes(job.folder, routes, job.segment, shards.scratch())
+    file, *_ = shards.write_routes(job.folder, routes, job.segment, shards.scratch())
     n_rows = sum(part.n_rows for part in parts)
     n_deals = min(len(parts), max(n_cores(source.spark), -(-n_rows // _PER_DEAL)))
     largest_first = sorted(parts, key=lambda part: -part.n_rows)

@@ -2,7 +2,8 @@
 Read `files` first; `versions` publishes versions, and `object_store` fetches them. `journal`
 keeps records that must survive, apart from indexes."""
 
-from matchyard.storage.content import Contents
+from matchyard.storage.blocks import BLOCKS, Blocks
+from matchyard.storage.content import Contents, sync_folder
 from matchyard.storage.files import (
     Saved,
     SavedSegment,
@@ -14,7 +15,6 @@ from matchyard.storage.files import (
     map_vocabulary,
     read_manifest,
     restored,
-    sync_folder,
     write_array,
     write_manifest,
     write_names,
@@ -35,9 +35,10 @@ from matchyard.storage.manifest import (
     self_hash,
     shard_folder,
 )
+from matchyard.storage.unchecked import Unchecked
 
 __all__ = [
-    "FORMAT", "MANIFEST_BYTES", "Contents", "File", "Journal", "Saved", "SavedSegment", "Verify", "applied_in", "cut_off", "describe", "file_below", "file_places",
+    "BLOCKS", "FORMAT", "MANIFEST_BYTES", "Blocks", "Contents", "File", "Journal", "Saved", "SavedSegment", "Unchecked", "Verify", "applied_in", "cut_off", "describe", "file_below", "file_places",
     "history",
     "is_version", "leases", "load_version", "map_array", "map_names", "map_vocabulary", "needed",
     "object_store", "origins", "parse_manifest", "read_manifest", "read_whole", "restored", "retention", "segment_folder", "self_hash",

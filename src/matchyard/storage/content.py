@@ -126,3 +126,12 @@ def open_lock(path: Path) -> Any:
         file.close()
         raise StorageError(f"{path} is no regular file")
     return file
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the names of the files in a folder to disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

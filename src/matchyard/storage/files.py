@@ -9,6 +9,7 @@ music.index/
                 shards/0000/FIELD.npy                       one file per array of a Table
                 segments/0001/                              the same files for an appended segment
                 keys.arrow  keys.slots.npy                  only for string keys
+                NAME.blocks                                 beside each large file: see `blocks`
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matchyard.errors import StorageError
-from matchyard.kernels.hashing import xxh64
 from matchyard.kernels.strings import Names, freeze
+from matchyard.storage.blocks import BLOCKS, Blocks, fast_checksum, is_large, sums_of
 from matchyard.storage.content import Contents, unreadable
 from matchyard.storage.manifest import (
     MANIFEST_BYTES,
@@ -42,8 +43,8 @@ from matchyard.storage.manifest import (
     shard_folder,
 )
 
-AUTO_BYTES = 1 << 27  # `verify="auto"` compares checksums of the smallest files up to this sum
-Verify = bool | Literal["auto"]
+AUTO_BYTES = 1 << 30  # `verify="auto"` checks files of this sum at opening, larger ones in blocks
+Verify = bool | Literal["auto", "lazy"]
 # The header of an array file as NumPy writes it, padded to a multiple of 64 bytes. NumPy itself
 # parses the header as a Python literal, which takes most of the time to open a small index.
 _HEADER = re.compile(
@@ -52,6 +53,7 @@ _HEADER = re.compile(
     re.DOTALL,
 )
 _LONGEST_HEADER = 1024
+_LATER = re.compile(r"keys\.|(segments/[0-9]+/)?shards/")  # files that an event needs a part of
 _ALIGNMENT = 64
 
 
@@ -61,6 +63,7 @@ class SavedSegment(NamedTuple):
     vocabulary: Any  # names, or names and arrays by field: see `restored`
     tables: list[dict[str, NDArray[Any]]]
     routes: NDArray[np.int32] | None  # see `matchyard.shards.cut`
+    unchecked: list[dict[str, Blocks]]  # of each table: arrays to check before their first use
 
 
 class Saved(NamedTuple):
@@ -71,6 +74,13 @@ class Saved(NamedTuple):
     key_names: Names | None
     segments: list[SavedSegment]
     is_thorough: bool  # inspect every value, not only shapes and ends
+    unchecked: dict[str, Blocks]  # files of key names to check before their first use
+
+    def check(self) -> None:
+        """Check all that is not checked yet, for one who reads everything."""
+        for some in (self.unchecked, *(one for part in self.segments for one in part.unchecked)):
+            for file in some.values():
+                file.check()
 
 
 # -------------------------------------------------------------------- writing
@@ -120,12 +130,17 @@ class _Hashed(io.RawIOBase):
         return File(self._name, self.size_bytes, self._hash.hexdigest(), fast)
 
 
-def fast_checksum(data: NDArray[np.uint8]) -> str:
-    """The XXH64 of a file, in hexadecimal digits."""
-    return f"{int(xxh64(data, 0, len(data))):016x}"
+def _with_blocks(folder: Path, file: File) -> list[File]:
+    """A written file, and beside it, if it is large, the checksums of its blocks."""
+    if not is_large(file.size_bytes):
+        return [file]
+    sums = sums_of(Contents(folder).of(file.name, file.size_bytes))
+    with _Hashed(folder, f"{file.name}{BLOCKS}") as beside:
+        beside.write(sums)
+        return [file, beside.finish()]
 
 
-def write_array(folder: Path, name: str, array: NDArray[Any]) -> File:
+def write_array(folder: Path, name: str, array: NDArray[Any]) -> list[File]:
     """Write one array as NAME.npy."""
     array = np.ascontiguousarray(array)
     header = np.lib.format.header_data_from_array_1_0(array)
@@ -133,7 +148,8 @@ def write_array(folder: Path, name: str, array: NDArray[Any]) -> File:
         np.lib.format.write_array_header_1_0(file, header)
         if array.size:
             file.write(array)
-        return file.finish()
+        written = file.finish()
+    return _with_blocks(folder, written)
 
 
 def write_table(
@@ -141,8 +157,9 @@ def write_table(
 ) -> list[File]:
     """Write one shard: a NamedTuple of arrays."""
     return [
-        write_array(folder, f"{below}{shard_folder(number, segment)}{field}", array)
+        file
         for field, array in table._asdict().items()
+        for file in write_array(folder, f"{below}{shard_folder(number, segment)}{field}", array)
     ]
 
 
@@ -157,7 +174,7 @@ def write_names(folder: Path, name: str, names: Names) -> list[File]:
         with pa.ipc.new_file(pa.PythonFile(file, "w"), batch.schema) as writer:
             writer.write_batch(batch)
         written = file.finish()
-    return [written, write_array(folder, f"{name}.slots", names.slots)]
+    return _with_blocks(folder, written) + write_array(folder, f"{name}.slots", names.slots)
 
 
 def write_vocabulary(folder: Path, name: str, vocabulary: Any) -> list[File]:
@@ -169,7 +186,7 @@ def write_vocabulary(folder: Path, name: str, vocabulary: Any) -> list[File]:
         if isinstance(value, Names):
             files += write_names(folder, f"{name}/{field}", value)
         else:
-            files.append(write_array(folder, f"{name}/{field}", value))
+            files += write_array(folder, f"{name}/{field}", value)
     return files
 
 
@@ -198,36 +215,53 @@ def load_version(
     folder: Path, verify: Verify = "auto", shards: Collection[int] | None = None
 ) -> Saved:
     """Open a version, or some of its shards. Sizes of files are always compared. `verify="auto"`
-    compares fast checksums of the smallest files, up to AUTO_BYTES; `True` the SHA-256 of all."""
+    checks fast checksums, of more than AUTO_BYTES in blocks before their first use; `"lazy"` leaves all
+    blocks until then; `True` checks the SHA-256 of every file."""
     manifest = read_manifest(folder)
     opened = _Opened(folder, needed(manifest, shards), verify)
     tables: list[list[dict[str, NDArray[Any]]]] = [[] for _ in manifest["segments"]]
+    unchecked: list[list[dict[str, Blocks]]] = [[] for _ in manifest["segments"]]
     for first, segment, number in numbered(manifest):
         if shards is None or first + number in shards:
             tables[segment].append(opened.arrays(shard_folder(number, segment)))
+            unchecked[segment].append(opened.unchecked_below(shard_folder(number, segment)))
     segments = []
     for segment, shard_tables in enumerate(tables):
         below = segment_folder(segment)
         routes = opened.array(f"{below}routes") if f"{below}routes.npy" in opened.files else None
         vocabulary = opened.vocabulary(f"{below}vocabulary")
-        segments.append(SavedSegment(vocabulary, shard_tables, routes))
+        segments.append(SavedSegment(vocabulary, shard_tables, routes, unchecked[segment]))
     key_names = opened.names("keys") if "keys.arrow" in opened.files else None
-    return Saved(folder, manifest, key_names, segments, verify is True)
+    keys = opened.unchecked_below("keys.")
+    return Saved(folder, manifest, key_names, segments, verify is True, keys)
 
 
 class _Opened:
     """The checked bytes of some files of a version, and the arrays and names in them."""
 
     def __init__(self, folder: Path, files: Sequence[File], verify: Verify) -> None:
-        self._folder = folder
-        self.files: dict[str, NDArray[np.uint8]] = {}
-        left, contents = AUTO_BYTES, Contents(folder)
-        for file in sorted(files, key=lambda file: file.size_bytes):
-            data = contents.of(file.name, file.size_bytes)
-            left -= file.size_bytes
-            if verify is True or (verify == "auto" and left >= 0):
-                _check(f"{folder}/{file.name}", data, file, verify is True)
-            self.files[file.name] = data
+        self._folder, contents = folder, Contents(folder)
+        data = {file.name: contents.of(file.name, file.size_bytes) for file in files}
+        self.files = {name: one for name, one in data.items() if not name.endswith(BLOCKS)}
+        self._unchecked: dict[str, Blocks] = {}
+        n_bytes = sum(file.size_bytes for file in files)
+        is_lazy = verify == "lazy" or (verify == "auto" and n_bytes > AUTO_BYTES)
+        for file in files if verify else ():
+            path, sums = f"{folder}/{file.name}", data.get(file.name + BLOCKS)
+            if is_lazy and sums is not None and _LATER.match(file.name):
+                self._unchecked[file.name] = Blocks(path, data[file.name], sums)
+            else:
+                _check(path, data[file.name], file, verify is True)
+        for one in self._unchecked.values():  # only now: their checksums are checked, too
+            one.check_ends()
+
+    def unchecked_below(self, prefix: str) -> dict[str, Blocks]:
+        """The files with a prefix that are to be checked before their first use."""
+        return {
+            name[len(prefix) :].removesuffix(".npy"): one
+            for name, one in self._unchecked.items()
+            if name.startswith(prefix)
+        }
 
     def array(self, name: str) -> NDArray[Any]:
         """The array NAME.npy."""
@@ -347,7 +381,7 @@ def map_vocabulary(folder: Path, name: str, files: Collection[str]) -> Any:
 
 def _unchecked(folder: Path, names: Sequence[str]) -> _Opened:
     opened, contents = _Opened(folder, (), False), Contents(folder)
-    opened.files = {name: contents.of(name) for name in names}
+    opened.files = {name: contents.of(name) for name in names if not name.endswith(BLOCKS)}
     return opened
 
 
@@ -358,12 +392,3 @@ def restored(vocabulary: Any, kind: type[Any]) -> Any:
     if not isinstance(vocabulary, dict) or set(vocabulary) != set(kind._fields):
         raise StorageError(f"the vocabulary must have the fields {', '.join(kind._fields)}")
     return kind(**vocabulary)
-
-
-def sync_folder(folder: Path) -> None:
-    """Write the names of the files in a folder to disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -7,6 +7,7 @@ shape of every field of every format and refuses everything else, before any pat
     format 2   segments (the number of shards of each) instead of shards
     format 3   files: [name, size, SHA-256, XXH64]; applied: the last change of each source of
                changes; keys may have 32 bits
+    format 4   NAME.blocks beside large files: see `storage.blocks`
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from matchyard.errors import StorageError
+from matchyard.storage.blocks import BLOCKS
 
-FORMAT = 3  # raised whenever the layout changes; a reader refuses newer formats
+FORMAT = 4  # raised whenever the layout changes; a reader refuses newer formats
 MANIFEST_BYTES = 1 << 26  # a longer manifest is not read
 _MOST_FILES = 1 << 20
 _MOST_OPTIONS = 256
@@ -32,9 +34,9 @@ _VERSION = re.compile(r"[0-9]{4,18}", re.ASCII)
 _SEGMENT = r"(?:segments/(?P<segment>[0-9]{4,7})/)?"
 _FIELD = r"[a-z][a-z0-9_]{0,63}"
 _NAME = re.compile(
-    rf"{_SEGMENT}(?:shards/(?P<shard>[0-9]{{4,7}})/{_FIELD}\.npy|routes\.npy"
+    rf"(?:{_SEGMENT}(?:shards/(?P<shard>[0-9]{{4,7}})/{_FIELD}\.npy|routes\.npy"
     rf"|vocabulary(?:\.arrow|\.slots\.npy|/{_FIELD}(?:\.arrow|\.slots\.npy|\.npy)))"
-    r"|keys(?:\.arrow|\.slots\.npy)",
+    rf"|keys(?:\.arrow|\.slots\.npy))(?:{re.escape(BLOCKS)})?",
     re.ASCII,
 )
 _HEX = re.compile(r"[0-9a-f]+", re.ASCII)
@@ -156,6 +158,7 @@ def _checked(manifest: dict[str, Any], path: str) -> dict[str, Any]:
     files = [_file(entry, width, path) for entry in manifest["files"]]
     segments = manifest.get("segments", [manifest.get("shards")])
     _check_names(files, segments, path)
+    _check_blocks(files, manifest["format"], path)
     return {**manifest, "files": files, "segments": segments}
 
 
@@ -210,6 +213,7 @@ _FIELDS = {
     1: {**_COMMON, "shards": _is_count},
     2: {**_COMMON, "segments": _are_segments},
     3: {**_COMMON, "segments": _are_segments, "applied": _are_applied},
+    4: {**_COMMON, "segments": _are_segments, "applied": _are_applied},
 }
 _EXPECTED = {
     "engine": 'a name such as "tags"',
@@ -265,6 +269,14 @@ def _check_names(files: Sequence[File], segments: Sequence[int], path: str) -> N
             shards.add((segment, shard))
     if len(shards) < sum(segments):
         raise StorageError(f"{path} has {sum(segments)} shards, but files of {len(shards)}")
+
+
+def _check_blocks(files: Sequence[File], number: int, path: str) -> None:
+    """Check that checksums of blocks belong to files."""
+    names = {file.name for file in files}
+    for name in names:
+        if name.endswith(BLOCKS) and (number < 4 or name.removesuffix(BLOCKS) not in names):
+            raise StorageError(f"{path} lists {name}, which belongs to no file of it")
 
 
 def _excerpt(value: Any) -> str:

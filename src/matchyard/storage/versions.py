@@ -82,10 +82,10 @@ def load(
     version: str | None = None,
     shards: Collection[int] | None = None,
 ) -> Saved:
-    """Open a version, by default the current one, or some of its shards. `verify` is "auto"
-    (against damage; the same as True for an object store), True (against malice) or False."""
-    if not (isinstance(verify, bool) or verify == "auto"):
-        raise UsageError(f'verify is "auto", True or False, not {verify!r}')
+    """Open a version, by default the current one, or some of its shards. `verify` is "auto" or "lazy"
+    (against damage; "auto" is the same as True for an object store), True (against malice) or False."""
+    if not (isinstance(verify, bool) or verify in ("auto", "lazy")):
+        raise UsageError(f'verify is "auto", "lazy", True or False, not {verify!r}')
     verify = True if verify == "auto" and is_remote(path) else verify
     is_fetched_anew = not is_remote(path)
     while True:

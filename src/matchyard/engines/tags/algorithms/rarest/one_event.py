@@ -14,6 +14,7 @@ from matchyard.kernels.hashing import prefetch
 from matchyard.kernels.prepared import Prepared, bytes_array, opened
 
 _KEYS = 256  # room for the keys of most events; it grows
+_ALL = np.empty(0, np.bool_)
 
 
 class Scratch(NamedTuple):
@@ -25,13 +26,21 @@ class Scratch(NamedTuple):
     hits: NDArray[np.int32]
     keys: NDArray[np.int64]
     counts: NDArray[np.int64]  # [1] candidates
+    checked: NDArray[np.bool_]  # groups of rows: see `kernels.csr`; empty if all are
 
 
 class Finder:
     """Finds the keys of one event at a time, for one thread."""
 
-    def __init__(self, table: Any, vocabulary: Any, options: Any, input_options: Any) -> None:
-        self._arrays = vocabulary, table, new_room()
+    def __init__(
+        self,
+        table: Any,
+        vocabulary: Any,
+        options: Any,
+        input_options: Any,
+        checked: NDArray[np.bool_] = _ALL,
+    ) -> None:
+        self._arrays, self._checked = (vocabulary, table, new_room()), checked
         self._leaf = np.array([options.leaf])
         self.counts = np.zeros(1, np.int64)
         self._make_room(_KEYS)
@@ -39,12 +48,14 @@ class Finder:
     def _make_room(self, n_keys: int) -> None:
         self.keys = np.empty(n_keys, np.int64)
         (hit_start, event_start), hits = np.zeros((2, 2), np.int64), np.empty(4096, np.int32)
-        scratch = Scratch(self._leaf, hit_start, event_start, hits, self.keys, self.counts)
+        scratch = Scratch(
+            self._leaf, hit_start, event_start, hits, self.keys, self.counts, self._checked
+        )
         self._prepared = Prepared((*self._arrays, scratch))
 
     def find(self, data: bytes) -> int:
         """Write the keys of the event to `keys` and the number of candidates to `counts`; returns how
-        many keys there are."""
+        many keys there are, or -1 if the event needs rows that are not checked yet."""
         n_keys: int = _find(self._prepared, data)
         if n_keys > len(self.keys):
             self._make_room(2 * n_keys)
@@ -57,6 +68,8 @@ def _find(prepared, data):
     names, table, room, scratch = opened(prepared)
     n_tags = encode_one(names, bytes_array(data), room)
     tags = room.tags
+    if len(scratch.checked) and not subset.may_read(table, tags, n_tags, scratch.checked):
+        return -1
     for i in range(n_tags):  # cache misses of a step overlap
         prefetch(table.posting_start, tags[i])
     for i in range(n_tags):

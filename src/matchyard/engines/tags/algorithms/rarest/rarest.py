@@ -23,6 +23,7 @@ from matchyard.matches import Part, part_of
 
 DEVICES = ("cpu", "gpu")
 Finder = one_event.Finder
+BY_ROW = {"signatures": "", "id_start": "", "ids": "id_start", "key_start": "", "keys": "key_start"}
 
 
 class Options(NamedTuple):
@@ -146,6 +147,12 @@ def match(table: Table, batch: Batch, workspace: Workspace, options: Options) ->
         table, batch.tag_start, batch.tags, options.leaf, workspace.hits, hit_start
     )
     return part_of(table, hit_start, workspace.hits, candidates)
+
+
+def rows_read(table: Table, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows that `match` may read: the postings of the tags."""
+    tags = batch.tags[batch.tag_start[0] : batch.tag_start[-1]]
+    return subset.rows_read(table, tags, batch.n_rows)
 
 
 def locate(

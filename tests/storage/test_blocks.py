@@ -1,0 +1,280 @@
+"""Of a large index, each block is checked before its first use: what a match needs, and no more."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import matchyard as my
+from matchyard import shards
+from matchyard.routing import Rib, Update
+from matchyard.storage import blocks, files
+from matchyard.storage.blocks import Blocks
+from tests.golden import make
+from tests.torture import flips, inputs
+from tests.torture.arena import seeded
+from tests.torture.rewriting import copy, manifest_of, version_of, write_file, write_manifest
+
+N_ROWS = 70_000  # three groups of rows
+DEFAULTS = {"tags": "rarest", "predicates": "auto", "twigs": "lazy_dfa"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_blocks() -> Iterator[None]:
+    with flips.small_blocks():
+        yield
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Each event {tN, uM} matches one row, and each tN has a hundred rows of its own."""
+    path = tmp_path_factory.mktemp("built") / "an.index"
+    rows = [[f"t{n % 700}", f"u{n // 700}"] for n in range(N_ROWS)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "BLOCK_BYTES", 4096)
+        my.TagIndex().add_many(rows, range(N_ROWS)).save(path)
+    return path
+
+
+@pytest.fixture
+def saved(built: Path, tmp_path: Path) -> Path:
+    return copy(built, tmp_path / "an.index")
+
+
+def damage(path: Path, name: str, at: int) -> None:
+    """Flip a bit of a file; `at` may count from its end."""
+    file = version_of(path) / name
+    data = bytearray(file.read_bytes())
+    data[at] ^= 4
+    file.unlink()
+    file.write_bytes(data)
+
+
+def place_of(path: Path, key: int) -> int:
+    """The place of a key in keys.npy."""
+    keys = np.load(version_of(path) / "shards/0000/keys.npy")
+    return 128 + int(np.flatnonzero(keys == key)[0]) * keys.itemsize
+
+
+def pair(key: int) -> list[str]:
+    return [f"t{key % 700}", f"u{key // 700}"]
+
+
+def far_apart(path: Path) -> tuple[int, int]:
+    """A key whose row is in the first group of rows, and one in the last."""
+    keys = np.load(version_of(path) / "shards/0000/keys.npy")
+    return int(keys[1000]), int(keys[-1000])
+
+
+# -------------------------------------------------------------------- what is checked, and when
+
+
+def test_a_damaged_block_is_refused_when_it_is_needed_and_only_then(saved: Path) -> None:
+    near, far = far_apart(saved)
+    damage(saved, "shards/0000/keys.npy", place_of(saved, far))
+    index = my.open(saved)
+    for _ in range(2):
+        assert index.match_one(pair(near)) == [near]
+        assert index.match([pair(near)] * 9, threads=2).to_lists() == [[near]] * 9
+        with pytest.raises(my.StorageError, match=r"keys\.npy is damaged: the XXH64 of block \d+ "):
+            index.match_one(pair(far))
+        with pytest.raises(my.StorageError, match=r"keys\.npy is damaged"):
+            index.match([pair(near), pair(far)])
+
+
+def test_without_the_check_the_answer_is_wrong(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = far_apart(saved)[1]
+    damage(saved, "shards/0000/keys.npy", place_of(saved, far))
+    assert my.open(saved, verify=False).match_one(pair(far)) == [far ^ 4]
+    monkeypatch.setattr(Blocks, "_check", lambda self, some: None)
+    assert my.open(saved).match_one(pair(far)) == [far ^ 4]
+
+
+def test_one_event_needs_few_blocks(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[int] = []
+    check = Blocks._check
+    monkeypatch.setattr(
+        Blocks, "_check", lambda self, some: [checked.append(len(some)), check(self, some)]
+    )
+    index, (near, _) = my.open(built), far_apart(built)
+    n_ends = sum(checked)
+    checked.clear()
+    assert index.match_one(pair(near)) == [near]
+    n_all = sum(-(-entry[1] // 4096) for entry in manifest_of(built)["files"])
+    assert n_ends + sum(checked) < n_all / 2
+    checked.clear()
+    assert index.match_one(pair(near)) == [near]
+    assert index.info()["subscriptions"] == len(index) == N_ROWS
+    assert sum(checked) == 0
+
+
+def test_a_result_with_more_keys_than_the_table_needs_all_of_it(saved: Path) -> None:
+    near, far = far_apart(saved)
+    damage(saved, "shards/0000/keys.npy", place_of(saved, far))
+    event = [pair(near)[0], *(f"u{n}" for n in range(100))]
+    matches = my.open(saved).match_unique([event])
+    assert matches.counts().tolist() == [100]
+    with pytest.raises(my.StorageError, match=r"keys\.npy is damaged"):
+        my.open(saved).match_unique([event] * 701).counts()
+
+
+def test_files_up_to_a_sum_are_checked_at_opening(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damage(saved, "shards/0000/ids.npy", -1)
+    n_bytes = sum(entry[1] for entry in manifest_of(saved)["files"])
+    monkeypatch.setattr(files, "AUTO_BYTES", n_bytes)
+    with pytest.raises(my.StorageError, match=r"ids\.npy is damaged"):
+        my.open(saved)
+    damage(saved, "shards/0000/ids.npy", -1)
+    damage(saved, "shards/0000/ids.npy", 100_000)
+    my.open(saved, verify="lazy")
+    monkeypatch.setattr(files, "AUTO_BYTES", n_bytes - 1)
+    my.open(saved)
+
+
+def test_an_older_format_is_checked_whole(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        path = copy(make.FOLDER / f"format-{number}" / "rarest-int", tmp_path / str(number))
+        my.open(path)
+        damage(path, "shards/0000/keys.npy", -1)
+        for verify in ("auto", "lazy"):
+            with pytest.raises(my.StorageError, match=r"keys\.npy is damaged"):
+                my.open(path, verify=verify)  # type: ignore[arg-type]
+
+
+def test_threads_share_what_is_checked(built: Path) -> None:
+    index, found = my.open(built), []
+    events = [pair(key) for key in range(0, N_ROWS, 501)]
+    threads = [
+        threading.Thread(target=lambda: found.append(index.match(events).to_lists()))
+        for _ in range(4)
+    ]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert found == [[[key] for key in range(0, N_ROWS, 501)]] * 4
+
+
+# -------------------------------------------------------------------- every way to read
+
+
+@pytest.mark.parametrize("engine", my.ENGINES)
+def test_flips_are_noticed_in_every_file_by_every_way_to_read(tmp_path: Path, engine: str) -> None:
+    random, path = seeded(1, engine), tmp_path / f"{engine}-0.index"
+    inputs.make(path, engine, DEFAULTS[engine], {}, random, 40, strings=True)
+    events = [inputs.event(engine, random) for _ in range(8)]
+    tally = flips.flip([(path, engine, "", events)], random, 100, "blocks", flips.READS)
+    assert tally.is_clean, tally.failures[:9]
+    assert tally.outcomes["refused"] > 80
+
+
+def test_a_rib_is_checked_when_it_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "a.rib"
+    rib = Rib([[1]])
+    rib.apply(Update([f"jazz t{n}" for n in range(40)]), 0, 1)
+    rib.save(path)
+    damage(path, "shards/0000/ids.npy", 200)
+    with pytest.raises(my.StorageError, match=r"ids\.npy is damaged"):
+        Rib.open(path)
+
+
+# -------------------------------------------------------------------- versions
+
+
+def names_of(path: Path, version: str) -> set[str]:
+    text = (path / "versions" / version / "manifest.json").read_text()
+    return {entry[0] for entry in json.loads(text)["files"]}
+
+
+def test_versions_that_are_carried_on_keep_their_blocks(saved: Path) -> None:
+    for version in ("0002", "0003"):
+        removed = {"subscription": pa.nulls(2, pa.string()), "key": [5, int(version)]}
+        with shards.new_version(saved) as folder:
+            base = shards.carry(saved, folder, pa.table(removed))
+            shards.publish(saved, folder, base.files, base.plan, base.segments)
+        assert "shards/0000/removed_keys.npy.blocks" in names_of(saved, version)
+    carried = names_of(saved, "0002")
+    assert shards.restore(saved, "0002") == "0004"
+    assert names_of(saved, "0004") == carried
+    for version, n_rows in (("0003", N_ROWS - 3), ("0004", N_ROWS - 2)):
+        index = my.open(saved, version=version)
+        assert len(index) == n_rows
+        assert index.match_one(pair(9)) == [9]
+
+
+def test_a_removal_by_key_reads_no_table(saved: Path) -> None:
+    damage(saved, "shards/0000/ids.npy", 100_000)
+    removed = pa.table({"subscription": pa.nulls(1, pa.string()), "key": [5]})
+    with shards.new_version(saved) as folder:
+        assert shards.carry(saved, folder, removed).segments == [1]
+
+
+# -------------------------------------------------------------------- the side file
+
+
+def test_the_side_file_is_checked_itself(saved: Path) -> None:
+    damage(saved, "shards/0000/ids.npy.blocks", 80)
+    with pytest.raises(my.StorageError, match=r"ids\.npy\.blocks is damaged: its XXH64"):
+        my.open(saved)
+
+
+@pytest.mark.parametrize("words", [[], [0, 1], [1 << 63, 1], [1 << 41, 1], [4096], [3, 1]])
+def test_a_side_file_that_does_not_fit_is_refused(saved: Path, words: list[int]) -> None:
+    for data in (np.array(words, np.uint64).tobytes(), b"12345"):
+        write_file(saved, "shards/0000/ids.npy.blocks", data)
+        with pytest.raises(my.StorageError, match=r"ids\.npy\.blocks is damaged"):
+            my.open(saved)
+
+
+def test_the_manifest_lists_blocks_beside_their_file_and_since_format_4(saved: Path) -> None:
+    manifest = manifest_of(saved)
+    without = [entry for entry in manifest["files"] if entry[0] != "shards/0000/ids.npy"]
+    entry = [["shards/0000/other.npy.blocks", 8, "0" * 64, "0" * 16]]
+    changes: list[dict[str, Any]] = [
+        {"format": 3},
+        {"files": [*manifest["files"], *entry]},
+        {"files": without},
+    ]
+    for change in changes:
+        write_manifest(saved, {**manifest, **change})
+        with pytest.raises(my.StorageError, match=r"\.blocks, which belongs to no file"):
+            my.open(saved)
+
+
+@pytest.mark.parametrize("n_bytes", [1, 63, 64, 65, 128, 1000])
+def test_blocks_are_those_that_hold_the_items(n_bytes: int) -> None:
+    random = np.random.default_rng(n_bytes)
+    data = random.integers(0, 256, n_bytes, np.uint8)
+    sums = blocks.sums_of(data).view(np.uint8)
+    array = data[n_bytes % 8 :].view(np.uint64)
+    for _ in range(20):
+        low, high = np.sort(random.integers(0, len(array) + 1, (2, 3)), axis=0)
+        one = Blocks("a", data, sums)
+        one.check_items(array, low, high)
+        first = n_bytes % 8
+        wanted = {
+            byte // 64
+            for start, end in zip(first + 8 * low, first + 8 * high, strict=True)
+            for byte in range(start, end)
+        }
+        assert set(np.flatnonzero(one._is_checked).tolist()) == wanted
+        for block in range(-(-n_bytes // 64)):
+            damaged = data.copy()
+            damaged[block * 64] ^= 1
+            other = Blocks("a", damaged, sums)
+            if block in wanted:
+                with pytest.raises(my.StorageError, match=f"block {block} "):
+                    other.check_items(array, low, high)
+            else:
+                other.check_items(array, low, high)
